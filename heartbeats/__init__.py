@@ -1,0 +1,1 @@
+"""When to step in and what to say; signs of life."""

@@ -1,0 +1,1 @@
+"""Where agents work: paths of a run, git, shared knowledge."""
