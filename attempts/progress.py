@@ -1,0 +1,68 @@
+"""Progress is a fold over published attempts, in their order; it is derived, never counted on the side.
+
+A try is *non-improving* when it is not better by more than the task's noise; `best` follows any strictly better
+score, so that a gain smaller than the noise is kept without being celebrated.
+"""
+
+from dataclasses import dataclass, replace
+
+from attempts.record import Attempt, Direction, Kind, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where an agent, or the fleet, stands.
+
+    `evals` counts real attempts with any verdict but void, `stagnant` those since the last improvement, and
+    `graded` everything graded but void (what budgets count).
+    """
+
+    evals: int = 0
+    best: float | None = None
+    best_attempt: int | None = None
+    stagnant: int = 0
+    graded: int = 0
+
+
+def judge(progress: Progress, score: float | None, direction: Direction, noise: float) -> Verdict:
+    """What a score means to the one whose progress this is. No score is the candidate's failure."""
+    if score is None:
+        return Verdict.FAILED
+    if progress.best is None:
+        return Verdict.IMPROVED
+    if abs(score - progress.best) <= noise:
+        return Verdict.TIED
+    return Verdict.IMPROVED if direction.better(score, progress.best) else Verdict.REGRESSED
+
+
+def advance(progress: Progress, attempt: Attempt, direction: Direction, noise: float) -> Progress:
+    """Progress after one more attempt.
+
+    The score is compared with `progress.best`, not read from the record's verdict, so that the same fold serves an
+    agent's own progress and the fleet's.
+    """
+    if attempt.verdict is Verdict.VOID:
+        return progress
+    match attempt.kind:
+        case Kind.BASELINE:
+            return _with_best(progress, attempt, direction)
+        case Kind.TUNE:
+            return replace(progress, graded=progress.graded + 1)
+        case Kind.CONFIRM:
+            return replace(_with_best(progress, attempt, direction), graded=progress.graded + 1)
+        case Kind.REAL:
+            improved = judge(progress, attempt.score, direction, noise) is Verdict.IMPROVED
+            return replace(
+                _with_best(progress, attempt, direction),
+                evals=progress.evals + 1,
+                stagnant=0 if improved else progress.stagnant + 1,
+                graded=progress.graded + 1,
+            )
+
+
+def _with_best(progress: Progress, attempt: Attempt, direction: Direction) -> Progress:
+    if attempt.score is None:
+        return progress
+    if progress.best is not None and not direction.better(attempt.score, progress.best):
+        return progress
+    return replace(progress, best=attempt.score, best_attempt=attempt.number)

@@ -1,0 +1,188 @@
+"""One attempt, as data: what was tried, what it scored, and what that means.
+
+A record is written once, by the supervisor. Whatever is read from a file is checked field by field before it
+becomes a record, so that nothing downstream meets a score that is no number or a commit that is no commit.
+"""
+
+import math
+import numbers
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from attempts.fields import Fields, json_safe, one_line, printable, shown
+
+TITLE_LIMIT = 500
+COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
+COMMIT_OR_NONE = re.compile(rf"({COMMIT.pattern})?")
+SUBMISSION_ID = re.compile(r"[0-9]{20}")
+
+Metric = float | int | str | bool | None
+
+
+class Direction(StrEnum):
+    MAXIMIZE = "maximize"
+    MINIMIZE = "minimize"
+
+    def better(self, a: float, b: float) -> bool:
+        """Whether `a` is strictly better than `b`."""
+        return a > b if self is Direction.MAXIMIZE else a < b
+
+
+class Verdict(StrEnum):
+    IMPROVED = "improved"
+    TIED = "tied"
+    REGRESSED = "regressed"
+    FAILED = "failed"
+    VOID = "void"
+
+
+class Kind(StrEnum):
+    REAL = "real"
+    TUNE = "tune"
+    CONFIRM = "confirm"
+    BASELINE = "baseline"
+
+
+UNSCORED = frozenset({Verdict.FAILED, Verdict.VOID})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One graded commit. `agent` and `parent` are empty for the baseline; `order` is the order of publication."""
+
+    number: int
+    agent: str
+    kind: Kind
+    commit: str
+    tree: str
+    parent: str
+    title: str
+    submission: str
+    submitted_at: str
+    published_at: str
+    order: int
+    verdict: Verdict
+    score: float | None
+    reason: str = ""
+    feedback: str = ""
+    metrics: Mapping[str, Metric] = field(default_factory=dict, hash=False)
+    of: int | None = None
+    seconds: float = 0.0
+    channel: str = "open"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission:
+    """What an agent asks to have graded. `wait` is how long its `coral eval` stays, in seconds; 0 is not at all."""
+
+    id: str
+    agent: str
+    commit: str
+    tree: str
+    title: str
+    kind: Kind
+    of: int | None
+    wait: float
+    submitted_at: str
+
+
+def finite_score(value: object) -> float:
+    """The one place that says what a score is: a finite real number. ValueError says what was given instead."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise ValueError(f"a score must be a number, got {shown(value)}")
+    try:
+        score = float(value)
+    except OverflowError:
+        raise ValueError("a score must fit a 64-bit float, got an integer that is too large") from None
+    if not math.isfinite(score):
+        raise ValueError(f"a score must be finite, got {score}")
+    return score
+
+
+def to_dict(item: Attempt | Submission) -> dict[str, object]:
+    """Plain data that JSON can hold whatever a grader returned, and that the two readers below accept."""
+    data: dict[str, object] = {name: getattr(item, name) for name in item.__slots__}
+    for name, value in data.items():
+        if isinstance(value, str):
+            data[name] = printable(str(value))
+    if isinstance(item, Attempt):
+        data["metrics"] = {printable(str(name)): json_safe(value) for name, value in item.metrics.items()}
+    return data
+
+
+def attempt_from_dict(data: Mapping[str, object]) -> Attempt:
+    """Read a published record. ValueError names the field that is wrong, missing or unknown."""
+    fields = Fields(data, Attempt.__slots__)
+    verdict = fields.choice("verdict", Verdict)
+    kind = fields.choice("kind", Kind)
+    return Attempt(
+        number=fields.integer("number"),
+        agent=fields.text("agent"),
+        kind=kind,
+        commit=fields.matching("commit", COMMIT, "a commit"),
+        tree=fields.matching("tree", COMMIT, "a tree"),
+        parent=fields.matching("parent", COMMIT_OR_NONE, "a commit or nothing"),
+        title=one_line(fields.text("title"), TITLE_LIMIT),
+        submission=fields.text("submission"),
+        submitted_at=fields.text("submitted_at"),
+        published_at=fields.text("published_at"),
+        order=fields.integer("order"),
+        verdict=verdict,
+        score=_score(fields, verdict),
+        reason=fields.text("reason", ""),
+        feedback=fields.text("feedback", ""),
+        metrics=_metrics(fields),
+        of=_of(fields, kind),
+        seconds=fields.number("seconds", 0.0),
+        channel=fields.text("channel", "open"),
+    )
+
+
+def submission_from_dict(data: Mapping[str, object], agent: str) -> Submission:
+    """Read what an agent wrote. The agent is the one in whose folder it lay, whatever the file says."""
+    fields = Fields(data, Submission.__slots__)
+    kind = fields.choice("kind", Kind)
+    if kind is Kind.BASELINE:
+        raise ValueError("kind: the baseline is graded by the supervisor and cannot be submitted")
+    return Submission(
+        id=fields.matching("id", SUBMISSION_ID, "20 digits"),
+        agent=agent,
+        commit=fields.matching("commit", COMMIT, "a commit"),
+        tree=fields.matching("tree", COMMIT, "a tree"),
+        title=one_line(fields.text("title"), TITLE_LIMIT),
+        kind=kind,
+        of=_of(fields, kind),
+        wait=fields.number("wait"),
+        submitted_at=one_line(fields.text("submitted_at"), 40),
+    )
+
+
+def _score(fields: Fields, verdict: Verdict) -> float | None:
+    value = fields.get("score")
+    if (value is None) != (verdict in UNSCORED):
+        raise ValueError(f"score: {shown(value)} does not go with the verdict {verdict}")
+    try:
+        return None if value is None else finite_score(value)
+    except ValueError as error:
+        raise ValueError(f"score: {error}") from None
+
+
+def _of(fields: Fields, kind: Kind) -> int | None:
+    """The attempt that a confirmation measures again; nothing else has one."""
+    if kind is Kind.CONFIRM:
+        return fields.integer("of")
+    if fields.get("of") is not None:
+        raise fields.wrong("of", f"nothing for the kind {kind}")
+    return None
+
+
+def _metrics(fields: Fields) -> dict[str, Metric]:
+    value = fields.get("metrics", {})
+    if not isinstance(value, Mapping):
+        raise fields.wrong("metrics", "names with values")
+    for name, metric in value.items():
+        if not isinstance(name, str) or json_safe(metric) != metric:
+            raise ValueError(f"metrics: {shown(name)} is not a plain value")
+    return dict(value)

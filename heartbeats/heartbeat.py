@@ -1,0 +1,219 @@
+"""A heartbeat: a trigger and a prompt; and who may change what about it.
+
+A protected heartbeat is never removed, renamed, emptied or starved, by anybody: its trigger may be retimed between 1
+and ten times the built-in's figure (never measured from a retimed one, which would let it creep), and an operator or
+the task may give it other words. Every rule is here, as pure functions from one tuple of heartbeats to the next.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from heartbeats.trigger import Elapsed, Every, Stagnant, Trigger
+
+NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
+MOST_HEARTBEATS = 20
+PROMPT_BYTES = 20_000
+MOST_ATTEMPTS = 1_000_000
+MOST_SECONDS = 30 * 86_400.0
+LEAST_SECONDS = 1.0
+LEAST_SECONDS_FOR_AGENTS = 60.0
+PROTECTED_SLACK = 10
+NOT_AGENTS = frozenset({"built-in", "task", "operator"})
+
+_COMMENT = re.compile(r"\{#.*?#\}", re.DOTALL)
+_TAG = re.compile(r"\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}", re.DOTALL)
+# Letters to Unicode, but drawn as nothing.
+_BLANK_LETTERS = frozenset("\u115f\u1160\u3164\uffa0")
+
+
+class Scope(StrEnum):
+    OWN = "own"
+    FLEET = "fleet"
+
+
+class Delivery(StrEnum):
+    INTERRUPT = "interrupt"
+    INLINE = "inline"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heartbeat:
+    """`prompt` is a template; empty means the built-in one of that name. `by` is who set it last."""
+
+    name: str
+    trigger: Trigger
+    scope: Scope = Scope.OWN
+    delivery: Delivery = Delivery.INTERRUPT
+    prompt: str = ""
+    protected: bool = False
+    by: str = "built-in"
+
+    @property
+    def when(self) -> str:
+        """The trigger in words: `every 10 attempts of the fleet`."""
+        whose = " of the fleet" if self.scope is Scope.FLEET else ""
+        match self.trigger:
+            case Every(n):
+                return f"every {'attempt' if n == 1 else f'{n} attempts'}{whose}"
+            case Stagnant(n):
+                return f"every {n} attempts{whose} in a row without improvement"
+            case Elapsed(seconds):
+                return f"every {_duration(seconds)}"
+
+
+BUILT_IN: tuple[Heartbeat, ...] = (
+    Heartbeat(name="reflect", trigger=Every(1), protected=True),
+    Heartbeat(name="consolidate", trigger=Every(10), scope=Scope.FLEET, protected=True),
+    Heartbeat(name="redirect", trigger=Stagnant(5)),
+    Heartbeat(name="checkpoint", trigger=Elapsed(1800.0)),
+)
+
+
+class Refused(Exception):
+    """A change that the rules do not allow. The message says why, the hint what is possible."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+def set_heartbeat(current: tuple[Heartbeat, ...], wanted: Heartbeat, by: str) -> tuple[Heartbeat, ...]:
+    """Add a heartbeat, or change the one of that name. `by` is `operator`, `task` or the name of an agent."""
+    _check_name(wanted.name)
+    present = find(current, wanted.name)
+    shipped = find(BUILT_IN, wanted.name)
+    if present is None and shipped is not None and shipped.protected:
+        # Otherwise an agent could lay a harmless namesake of its own over the fleet's.
+        raise Refused(f"cannot set {wanted.name} here: it belongs to {_home(shipped)}", "change it where it is")
+    if present is not None and present.protected:
+        _check_protected(present, shipped or present, wanted, by)
+    else:
+        _check_free(present, wanted, by)
+    _check_trigger(wanted.trigger, by)
+    settled = replace(wanted, protected=present is not None and present.protected, by=by)
+    if present is not None:
+        return tuple(settled if each.name == wanted.name else each for each in current)
+    if len(current) >= MOST_HEARTBEATS:
+        raise Refused(f"cannot add {wanted.name}: there are {MOST_HEARTBEATS} already", "remove one first")
+    return (*current, settled)
+
+
+def remove_heartbeat(current: tuple[Heartbeat, ...], name: str, by: str) -> tuple[Heartbeat, ...]:
+    present = find(current, name)
+    if present is None:
+        names = ", ".join(each.name for each in current)
+        raise Refused(f"cannot remove {name[:60]!r}: there is no such heartbeat", f"there are: {names}")
+    if present.protected:
+        raise Refused(f"cannot remove {name}: it is protected", "it can be retimed: coral heartbeat set")
+    if _is_agent(by) and present.scope is Scope.FLEET:
+        raise Refused(f"cannot remove {name}: it belongs to the fleet", "only the operator can")
+    return tuple(each for each in current if each is not present)
+
+
+def reset_heartbeats(defaults: tuple[Heartbeat, ...], current: tuple[Heartbeat, ...] = ()) -> tuple[Heartbeat, ...]:
+    """Back to what the run started with. What is protected stays even if the defaults lack it."""
+    missing = tuple(each for each in current if each.protected and find(defaults, each.name) is None)
+    return defaults + missing
+
+
+def merge(defaults: tuple[Heartbeat, ...], entries: Iterable[Heartbeat]) -> tuple[Heartbeat, ...]:
+    """What a run starts with: the defaults changed by the entries of the task, under the same rules."""
+    merged, seen = defaults, set[str]()
+    for entry in entries:
+        if entry.name in seen:
+            raise Refused(f"cannot set {entry.name} twice", "keep one of the entries")
+        seen.add(entry.name)
+        merged = set_heartbeat(merged, entry, "task")
+    return merged
+
+
+def find(heartbeats: Iterable[Heartbeat], name: str) -> Heartbeat | None:
+    return next((each for each in heartbeats if each.name == name), None)
+
+
+def is_blank(text: str) -> bool:
+    """Whether a text says nothing to a reader: no letter and no digit that can be seen."""
+    return not any(char.isalnum() and char not in _BLANK_LETTERS for char in text)
+
+
+def _check_protected(present: Heartbeat, shipped: Heartbeat, wanted: Heartbeat, by: str) -> None:
+    cannot = f"cannot change {wanted.name}: it is protected, "
+    if wanted.scope is not present.scope or wanted.delivery is not present.delivery:
+        raise Refused(cannot + "and its scope and delivery stay", "only its timing can be changed")
+    if type(wanted.trigger) is not type(present.trigger):
+        raise Refused(cannot + "and its kind of trigger stays", f"now: {present.when}")
+    most = PROTECTED_SLACK * _amount(shipped.trigger)
+    if not 1 <= _amount(wanted.trigger) <= most:
+        raise Refused(cannot + f"and its figure stays between 1 and {most:g}", f"now: {present.when}")
+    if wanted.prompt == present.prompt:
+        return
+    if _is_agent(by):
+        raise Refused(cannot + "and its prompt stays", "add a heartbeat of your own for words of your own")
+    _check_prompt(wanted)
+    if wanted.prompt and is_blank(_TAG.sub("", wanted.prompt)):
+        raise Refused(cannot + "and its prompt must say something", "write words outside the template's tags")
+
+
+def _check_free(present: Heartbeat | None, wanted: Heartbeat, by: str) -> None:
+    if _is_agent(by) and Scope.FLEET in (wanted.scope, present.scope if present else Scope.OWN):
+        raise Refused(f"cannot set {wanted.name}: it would be the fleet's", "set one with the scope own")
+    if wanted.prompt == "" and find(BUILT_IN, wanted.name) is not None:
+        return
+    _check_prompt(wanted)
+
+
+def _check_prompt(wanted: Heartbeat) -> None:
+    if len(wanted.prompt.encode("utf-8", "replace")) > PROMPT_BYTES:
+        raise Refused(f"cannot set {wanted.name}: its prompt is over {PROMPT_BYTES // 1000} kB", "shorten it")
+    if wanted.prompt == "" and find(BUILT_IN, wanted.name) is not None:
+        return
+    if is_blank(_COMMENT.sub("", wanted.prompt)):
+        raise Refused(f"cannot set {wanted.name}: its prompt says nothing", "give it a prompt with words in it")
+
+
+def _check_trigger(trigger: Trigger, by: str) -> None:
+    match trigger:
+        case Every(n) | Stagnant(n):
+            if n > MOST_ATTEMPTS:
+                raise Refused(f"cannot wait for {_big(n)} attempts", f"at most {MOST_ATTEMPTS}")
+        case Elapsed(seconds):
+            least = LEAST_SECONDS_FOR_AGENTS if _is_agent(by) else LEAST_SECONDS
+            if not least <= seconds <= MOST_SECONDS:
+                raise Refused(f"cannot beat every {seconds:g} seconds", f"from {least:g} seconds to 30 days")
+
+
+def _check_name(name: str) -> None:
+    if not NAME.fullmatch(name):
+        folded = unicodedata.normalize("NFKC", name).strip().lower()
+        meant = f"; did you mean {folded}?" if NAME.fullmatch(folded) else ""
+        raise Refused(
+            f"cannot name a heartbeat {name[:60]!r}{meant}",
+            "a name is a small letter, then up to 39 small letters, digits and dashes",
+        )
+
+
+def _is_agent(by: str) -> bool:
+    return by not in NOT_AGENTS
+
+
+def _home(heartbeat: Heartbeat) -> str:
+    return "the fleet" if heartbeat.scope is Scope.FLEET else "each agent"
+
+
+def _amount(trigger: Trigger) -> float:
+    return trigger.seconds if isinstance(trigger, Elapsed) else trigger.n
+
+
+def _big(n: int) -> str:
+    return str(n) if n < 10**12 else "that many"
+
+
+def _duration(seconds: float) -> str:
+    for unit, size in (("day", 86_400), ("hour", 3600), ("minute", 60)):
+        if seconds >= size and seconds % size == 0:
+            count = int(seconds // size)
+            return unit if count == 1 else f"{count} {unit}s"
+    return "second" if seconds == 1 else f"{seconds:g} seconds"
