@@ -1,0 +1,221 @@
+"""Every path of a run, in one place; a package gets its folder here and names what lies inside.
+
+Rules: nothing is stored about a run except where it is, so a copied or moved run folder is found and read as it stands;
+and two starts never share a folder, because a run is born by an exclusive mkdir.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+OPERATOR = "operator"
+_ROOMS = ("attempts", "heartbeats", "workspace")
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+def plain(name: str) -> str:
+    """`name` if it is one visible folder name; names come from task files, and `../x` would leave the run."""
+    if not name or name.startswith(".") or "/" in name or "\0" in name or len(name.encode()) > 200:
+        raise ValueError(f"not a plain folder name: {name!r}")
+    return name
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The folder of one run. Nothing here touches the disk."""
+
+    root: Path
+
+    @property
+    def attempts(self) -> Path:
+        return self.root / "attempts"
+
+    @property
+    def heartbeats(self) -> Path:
+        return self.root / "heartbeats"
+
+    @property
+    def requests(self) -> Path:
+        return self.root / "requests"
+
+    def requests_of(self, sender: str) -> Path:
+        """Where one agent, or the operator, asks for something."""
+        return self.requests / plain(sender)
+
+    def replies_to(self, sender: str) -> Path:
+        """Where the supervisor answers; no agent may be named `replies`."""
+        return self.requests / "replies" / plain(sender)
+
+    @property
+    def hub(self) -> Path:
+        return self.root / "workspace" / "hub.git"
+
+    @property
+    def agents(self) -> Path:
+        return self.root / "workspace" / "agents"
+
+    def clone(self, agent: str) -> Path:
+        return self.agents / plain(agent)
+
+    def state(self, agent: str) -> Path:
+        """Where the agent's program keeps its sessions and settings."""
+        return self.root / "workspace" / "state" / plain(agent)
+
+    @property
+    def shared(self) -> Path:
+        return self.root / "workspace" / "shared"
+
+    def shared_of(self, agent: str, share: bool) -> Path:
+        """The knowledge folder this agent reads and writes: the fleet's, or one of its own."""
+        return self.shared if share else self.root / "workspace" / "alone" / plain(agent)
+
+    def logs(self, agent: str) -> Path:
+        return self.root / "logs" / plain(agent)
+
+    def prompt(self, agent: str, launch: int) -> Path:
+        """What the launch reads on its standard input."""
+        return self.logs(agent) / f"{launch:04d}.prompt.md"
+
+    def output(self, agent: str, launch: int) -> Path:
+        return self.logs(agent) / f"{launch:04d}.jsonl"
+
+    def errors(self, agent: str, launch: int) -> Path:
+        return self.logs(agent) / f"{launch:04d}.err"
+
+    def beats(self, agent: str) -> Path:
+        return self.logs(agent) / "beats.jsonl"
+
+    @property
+    def events(self) -> Path:
+        """The timeline for people."""
+        return self.root / "logs" / "events.jsonl"
+
+    def grade(self, number: int) -> Path:
+        """Feedback and artifacts that the grader declared: agents may read them."""
+        return self.root / "grades" / str(number)
+
+    @property
+    def status(self) -> Path:
+        return self.root / "status.json"
+
+    @property
+    def private(self) -> Path:
+        return self.root / "private"
+
+    @property
+    def journal(self) -> Path:
+        return self.private / "journal.jsonl"
+
+    @property
+    def task_file(self) -> Path:
+        return self.private / "task.yaml"
+
+    @property
+    def grader(self) -> Path:
+        return self.private / "grader"
+
+    @property
+    def lock(self) -> Path:
+        return self.private / "supervisor.lock"
+
+    @property
+    def log(self) -> Path:
+        return self.private / "supervisor.log"
+
+    def grading(self, number: int) -> Path:
+        """The working folder of one grade: the checkout, the raw output."""
+        return self.private / "grading" / str(number)
+
+
+def new_run(runs: Path, task: str) -> Layout:
+    """Make `runs/<task>/<yyyymmdd-HHMMSS-xxxx>` (UTC); the last part is the fraction of the second, so names sort."""
+    folder = runs / plain(task)
+    folder.mkdir(parents=True, exist_ok=True)
+    moment = datetime.now(UTC)
+    while True:
+        root = folder / f"{moment:%Y%m%d-%H%M%S}-{_base36(moment.microsecond)}"
+        try:
+            root.mkdir()
+        except FileExistsError:
+            moment += timedelta(microseconds=1)
+        else:
+            return Layout(root.resolve())
+
+
+def create(layout: Layout, agents: Iterable[str]) -> None:
+    """Make the run's folders; those that exist stay as they are. `private` is for its owner alone."""
+    layout.private.mkdir(mode=0o700, parents=True, exist_ok=True)
+    layout.private.chmod(0o700)
+    for folder in (layout.attempts, layout.heartbeats, layout.agents, layout.shared, layout.root / "grades"):
+        folder.mkdir(parents=True, exist_ok=True)
+    names = list(agents)
+    for sender in (*names, OPERATOR):
+        layout.requests_of(sender).mkdir(parents=True, exist_ok=True)
+        layout.replies_to(sender).mkdir(parents=True, exist_ok=True)
+    for agent in names:
+        layout.state(agent).mkdir(parents=True, exist_ok=True)
+        layout.logs(agent).mkdir(parents=True, exist_ok=True)
+
+
+def find_run(cwd: Path) -> Layout | None:
+    """The run that `cwd` is in: the nearest folder above that has a run's rooms and its `private`."""
+    for folder in _upwards(cwd):
+        if _is_run(folder) and (folder / "private").is_dir():
+            return Layout(folder)
+    return None
+
+
+def find_agent(cwd: Path) -> tuple[Layout, str] | None:
+    """The run and the agent whose clone `cwd` is in. Asks nothing of `private`, which a sealed agent cannot see."""
+    for folder in _upwards(cwd):
+        if folder.parent.name == "agents" and folder.parent.parent.name == "workspace":
+            root = folder.parent.parent.parent
+            if _is_run(root):
+                return Layout(root), folder.name
+    return None
+
+
+def runs_under(folder: Path) -> list[Layout]:
+    """The runs in `runs/` or in `runs/<task>/`, newest first."""
+    children = list(_folders(folder))
+    grandchildren = [run for child in children if not _is_run(child) for run in _folders(child)]
+    found = [path for path in (*children, *grandchildren) if _is_run(path)]
+    return [Layout(path.resolve()) for path in sorted(found, key=lambda path: (path.name, str(path)), reverse=True)]
+
+
+def find_runs(cwd: Path) -> Path | None:
+    """The nearest `runs` folder, in `cwd` or above it, that has a run in it."""
+    for folder in _upwards(cwd):
+        if runs_under(folder / "runs"):
+            return folder / "runs"
+    return None
+
+
+def _upwards(cwd: Path) -> tuple[Path, ...]:
+    here = cwd.resolve()
+    return (here, *here.parents)
+
+
+def _is_run(folder: Path) -> bool:
+    return all((folder / room).is_dir() for room in _ROOMS)
+
+
+def _folders(folder: Path) -> Iterator[Path]:
+    try:
+        with os.scandir(folder) as entries:
+            yield from [Path(entry.path) for entry in entries if entry.is_dir() and not entry.name.startswith(".")]
+    except OSError:
+        return  # absent or unreadable: no runs here
+
+
+def _base36(number: int) -> str:
+    """Four digits: 36**4 is more than the microseconds of a second."""
+    digits = ""
+    for _ in range(4):
+        number, digit = divmod(number, 36)
+        digits = _DIGITS[digit] + digits
+    return digits
