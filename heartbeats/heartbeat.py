@@ -72,7 +72,7 @@ BUILT_IN: tuple[Heartbeat, ...] = (
 )
 
 
-class Refused(Exception):
+class Refused(Exception):  # noqa: N818 - an answer to a wish, not a fault
     """A change that the rules do not allow. The message says why, the hint what is possible."""
 
     def __init__(self, message: str, hint: str = "") -> None:
@@ -187,7 +187,7 @@ def _check_trigger(trigger: Trigger, by: str) -> None:
 
 def _check_name(name: str) -> None:
     if not NAME.fullmatch(name):
-        folded = unicodedata.normalize("NFKC", name).strip().lower()
+        folded = unicodedata.normalize("NFKC", name[:60]).strip().lower()
         meant = f"; did you mean {folded}?" if NAME.fullmatch(folded) else ""
         raise Refused(
             f"cannot name a heartbeat {name[:60]!r}{meant}",

@@ -1,0 +1,107 @@
+"""Files that appear whole or not at all, and are read as if an enemy had written them."""
+
+import contextlib
+import errno
+import json
+import os
+import stat
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+# What the writer of a file did to it. Any other OSError (no more descriptors, a failing disk) is no statement about
+# the file: it goes up, so that nothing is thrown away because this machine is in trouble.
+_WRITERS_DOING = frozenset(
+    {errno.EACCES, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR, errno.ENXIO, errno.EPERM}
+)
+
+
+def write_json(path: Path, data: Mapping[str, object], *, durable: bool) -> None:
+    """Write one JSON object. Durable means on disk, name and content, before this returns."""
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, indent=1)
+    write_bytes(path, text.encode("utf-8", "replace") + b"\n", durable=durable)
+
+
+def write_bytes(path: Path, data: bytes, *, durable: bool) -> None:
+    temporary = path.parent / f".{path.name}.{os.getpid()}-{time.time_ns()}.tmp"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        descriptor = os.open(temporary, flags, 0o644)
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(temporary, flags, 0o644)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            if durable:
+                os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        # Also Ctrl-C: the agent's program may interrupt `coral eval` at any moment.
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+    if durable:
+        _sync_folder(path.parent)
+
+
+def read_bytes(path: Path, limit: int | None = None) -> bytes:
+    """A regular file's content. ValueError if it is anything else or longer than `limit`; FileNotFoundError if gone."""
+    try:
+        # Without O_NONBLOCK, a pipe laid where a file should be would hold the reader for ever.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno in _WRITERS_DOING:
+            raise ValueError(f"it cannot be opened: {error.strerror}") from None
+        raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise ValueError("it is no regular file")
+    with os.fdopen(descriptor, "rb") as file:
+        data = file.read() if limit is None else file.read(limit + 1)
+    if limit is not None and len(data) > limit:
+        raise ValueError(f"it is longer than {limit} bytes")
+    return data
+
+
+def parse_object(data: bytes) -> dict[str, object]:
+    """One JSON object in UTF-8. ValueError for anything else, also for NaN, infinity and nesting without end."""
+    try:
+        value: object = json.loads(data.decode(), parse_constant=_no_constant)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    if not isinstance(value, dict):
+        raise ValueError("it is no JSON object")
+    return value
+
+
+def entries(folder: Path, is_wanted: Callable[["os.DirEntry[str]"], bool]) -> list[Path]:
+    """What lies in a folder, without dot files. A folder that is gone or closed to us has nothing."""
+    try:
+        with os.scandir(folder) as found:
+            return [Path(entry.path) for entry in found if not entry.name.startswith(".") and is_wanted(entry)]
+    except OSError as error:
+        if error.errno in _WRITERS_DOING or error.errno == errno.ENOENT:
+            return []
+        raise
+
+
+def is_plain_file(entry: "os.DirEntry[str]") -> bool:
+    return entry.is_file(follow_symlinks=False)
+
+
+def is_plain_folder(entry: "os.DirEntry[str]") -> bool:
+    return entry.is_dir(follow_symlinks=False)
+
+
+def _no_constant(name: str) -> object:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,172 @@
+"""The attempts folder: submissions come in, records go out.
+
+Every file has one owner: agents write `inbox/<agent>/`, everything else is the supervisor's. Nothing in an inbox is
+believed: a file there is a submission, or `Malformed` with the reason, and never anything worse.
+"""
+
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from attempts.files import entries, is_plain_file, is_plain_folder, parse_object, read_bytes, write_json
+from attempts.record import (
+    SUBMISSION_ID,
+    Attempt,
+    Submission,
+    attempt_from_dict,
+    submission_from_dict,
+    to_dict,
+)
+
+SUBMISSION_BYTES = 64 * 1024
+_LAST_ID = "9" * 20
+_RECORD = re.compile(r"[0-9]{6,12}\.json")
+
+
+class StoreError(Exception):
+    """The attempts folder cannot do what was asked; the hint says what may help."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class Missing(StoreError):  # noqa: N818
+    """There is no such attempt."""
+
+
+class Malformed(StoreError):  # noqa: N818
+    """A file that is not what it should be. The message is the reason."""
+
+
+class Conflict(StoreError):  # noqa: N818
+    """Something else is already there under this name."""
+
+
+class Store:
+    """The folder `attempts/` of one run."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    # What agents hand in.
+
+    @staticmethod
+    def next_id(last: str) -> str:
+        """An id for the next submission: later than `last`, whatever the wall clock does meanwhile."""
+        floor = int(last) + 1 if SUBMISSION_ID.fullmatch(last) and last < _LAST_ID else 0
+        return f"{max(time.time_ns(), floor):020d}"
+
+    def submit(self, submission: Submission) -> Path:
+        """Hand in a submission. It is in the inbox when this returns, and survives a loss of power."""
+        path = self._waiting(submission.agent, submission.id)
+        if path.exists():
+            raise Conflict(f"cannot submit {submission.id}: it is in the inbox already", "submit again")
+        write_json(path, to_dict(submission), durable=True)
+        return path
+
+    def inbox(self) -> list[tuple[str, str, Path]]:
+        """What waits, oldest first: agent, id, path. Files whose name is no id are listed too, to be discarded."""
+        waiting = [
+            (path.stem, folder.name, path)
+            for folder in entries(self.root / "inbox", is_plain_folder)
+            for path in entries(folder, is_plain_file)
+            if path.suffix == ".json"
+        ]
+        return [(agent, name, path) for name, agent, path in sorted(waiting)]
+
+    def read_submission(self, agent: str, path: Path) -> Submission:
+        """What an agent handed in, or Malformed. An OSError means that this machine is in trouble, not the file."""
+        try:
+            submission = submission_from_dict(parse_object(read_bytes(path, SUBMISSION_BYTES)), agent)
+        except FileNotFoundError:
+            raise Malformed("it is gone", "submit with `coral eval`") from None
+        except ValueError as error:
+            raise Malformed(str(error), "submit with `coral eval`") from None
+        if submission.id != path.stem:
+            raise Malformed("id: is not the name of the file", "submit with `coral eval`")
+        return submission
+
+    def clear(self, agent: str, submission_id: str) -> None:
+        """Forget a submission that was taken up."""
+        self.discard(self._waiting(agent, submission_id))
+
+    def discard(self, path: Path) -> None:
+        path.unlink(missing_ok=True)
+
+    # What the supervisor answers.
+
+    def reply(self, agent: str, submission_id: str, data: dict[str, object]) -> None:
+        """Answer the `coral eval` that waits. Not fsynced: it is a message; the record is the truth."""
+        write_json(self._reply(agent, submission_id), data, durable=False)
+
+    def read_reply(self, agent: str, submission_id: str) -> dict[str, object] | None:
+        path = self._reply(agent, submission_id)
+        try:
+            return parse_object(read_bytes(path))
+        except (FileNotFoundError, ValueError):
+            return None
+
+    # Records.
+
+    def publish(self, attempt: Attempt) -> None:
+        """Write a record for good. Publishing the same again does nothing; a torn or garbled file is replaced."""
+        data = to_dict(attempt)
+        settled = attempt_from_dict(data)
+        path = self._record(attempt.number)
+        try:
+            present = self.read(attempt.number)
+        except (Missing, Malformed):
+            write_json(path, data, durable=True)
+            return
+        if present != settled:
+            raise Conflict(f"cannot publish #{attempt.number}: another record has that number", f"see {path}")
+
+    def read(self, number: int) -> Attempt:
+        path = self._record(number)
+        try:
+            attempt = attempt_from_dict(parse_object(read_bytes(path)))
+        except FileNotFoundError:
+            raise Missing(f"cannot read attempt #{number}: there is none", "`coral log` lists them") from None
+        except ValueError as error:
+            raise Malformed(f"cannot read attempt #{number}: {error}", f"see {path}") from None
+        if attempt.number != number:
+            raise Malformed(f"cannot read attempt #{number}: the file says #{attempt.number}", f"see {path}")
+        return attempt
+
+    def numbers(self) -> list[int]:
+        names = (path.name for path in entries(self.root, is_plain_file))
+        return sorted({int(name[:-5]) for name in names if _RECORD.fullmatch(name)})
+
+    def scan(self) -> list[Attempt]:
+        """Every record that can be read, by number. `damaged` names the others."""
+        return [found for found in self._each() if isinstance(found, Attempt)]
+
+    def damaged(self) -> list[tuple[int, str]]:
+        """The records that cannot be read, and why."""
+        return [found for found in self._each() if not isinstance(found, Attempt)]
+
+    def _each(self) -> Iterator[Attempt | tuple[int, str]]:
+        for number in self.numbers():
+            try:
+                yield self.read(number)
+            except (Missing, Malformed) as error:
+                yield number, str(error)
+
+    # Where each file lies. An id is checked, because it becomes part of a path.
+
+    def _record(self, number: int) -> Path:
+        return self.root / f"{number:06d}.json"
+
+    def _waiting(self, agent: str, submission_id: str) -> Path:
+        return self.root / "inbox" / agent / f"{_checked(submission_id)}.json"
+
+    def _reply(self, agent: str, submission_id: str) -> Path:
+        return self.root / "replies" / agent / f"{_checked(submission_id)}.json"
+
+
+def _checked(submission_id: str) -> str:
+    if not SUBMISSION_ID.fullmatch(submission_id):
+        raise ValueError(f"{submission_id[:60]!r} is not the id of a submission")
+    return submission_id

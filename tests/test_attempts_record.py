@@ -1,0 +1,224 @@
+"""What is read becomes a record only if every field is what it should be."""
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attempts.record import (
+    Attempt,
+    Direction,
+    Kind,
+    Submission,
+    Verdict,
+    attempt_from_dict,
+    finite_score,
+    submission_from_dict,
+    to_dict,
+)
+
+COMMIT, TREE, PARENT = "a" * 40, "b" * 40, "c" * 40
+ATTEMPT = Attempt(
+    number=17,
+    agent="agent-1",
+    kind=Kind.REAL,
+    commit=COMMIT,
+    tree=TREE,
+    parent=PARENT,
+    title="Wider second ring",
+    submission="0" * 20,
+    submitted_at="2030-01-01T00:00:00Z",
+    published_at="2030-01-01T00:00:09Z",
+    order=16,
+    verdict=Verdict.IMPROVED,
+    score=2.5,
+    metrics={"overlap": 0.0, "circles": 26, "note": "ok", "valid": True, "gap": None},
+)
+SUBMISSION = Submission(
+    id="0" * 20,
+    agent="agent-1",
+    commit=COMMIT,
+    tree=TREE,
+    title="Wider second ring",
+    kind=Kind.REAL,
+    of=None,
+    wait=60.0,
+    submitted_at="2030-01-01T00:00:00Z",
+)
+
+
+def test_better_is_strict_and_follows_the_direction() -> None:
+    assert Direction.MAXIMIZE.better(2, 1)
+    assert not Direction.MAXIMIZE.better(1, 1)
+    assert Direction.MINIMIZE.better(1, 2)
+    assert not Direction.MINIMIZE.better(2, 2)
+
+
+@pytest.mark.parametrize("value", [0, 1.5, -3, Fraction(1, 2), 2**53])
+def test_a_score_is_any_finite_real_number(value: object) -> None:
+    assert finite_score(value) == value
+    assert type(finite_score(value)) is float
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (True, "must be a number, got True"),
+        (None, "must be a number, got None"),
+        ("2.5", "must be a number, got '2.5'"),
+        ([2.5], "must be a number, got a list"),
+        (1j, "must be a number, got a complex"),
+        (float("nan"), "must be finite, got nan"),
+        (float("inf"), "must be finite, got inf"),
+        (float("-inf"), "must be finite, got -inf"),
+        (10**400, "too large"),
+        (Fraction(10**400, 3), "too large"),
+    ],
+)
+def test_what_is_no_score_is_refused_with_the_reason(value: object, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        finite_score(value)
+
+
+def test_a_record_survives_json() -> None:
+    assert attempt_from_dict(json.loads(json.dumps(to_dict(ATTEMPT)))) == ATTEMPT
+    assert submission_from_dict(json.loads(json.dumps(to_dict(SUBMISSION))), "agent-1") == SUBMISSION
+
+
+def test_records_can_be_kept_in_sets() -> None:
+    assert len({ATTEMPT, replace(ATTEMPT, metrics={}), SUBMISSION}) == 3
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("number", -1),
+        ("number", True),
+        ("number", "17"),
+        ("number", 17.0),
+        ("agent", None),
+        ("kind", "dream"),
+        ("kind", []),
+        ("commit", "HEAD"),
+        ("commit", COMMIT + "\n"),
+        ("commit", "A" * 40),
+        ("tree", ""),
+        ("parent", "abc"),
+        ("parent", None),
+        ("title", 3),
+        ("order", None),
+        ("verdict", "won"),
+        ("score", None),
+        ("score", "2.5"),
+        ("score", True),
+        ("score", float("nan")),
+        ("score", 10**400),
+        ("of", 3),
+        ("seconds", -1),
+        ("seconds", float("inf")),
+        ("seconds", float("nan")),
+        ("metrics", [1]),
+        ("metrics", {"a": [1]}),
+        ("metrics", {"a": float("nan")}),
+        ("metrics", {3: 1}),
+        ("channel", 1),
+        ("feedback", None),
+        ("best_ever", True),
+    ],
+)
+def test_a_wrong_field_is_named(field: str, value: object) -> None:
+    with pytest.raises(ValueError, match=f"^'?{field}"):
+        attempt_from_dict({**to_dict(ATTEMPT), field: value})
+
+
+@pytest.mark.parametrize("field", ["number", "agent", "kind", "commit", "tree", "parent", "title", "verdict", "order"])
+def test_a_missing_field_is_named(field: str) -> None:
+    data = to_dict(ATTEMPT)
+    del data[field]
+    with pytest.raises(ValueError, match=f"^{field}: is missing"):
+        attempt_from_dict(data)
+
+
+@pytest.mark.parametrize("data", [None, [], 3, "x"])
+def test_what_is_no_object_is_refused(data: object) -> None:
+    with pytest.raises(ValueError, match="expected an object"):
+        attempt_from_dict(data)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("id", "../../etc/passwd"),
+        ("id", "1"),
+        ("id", "٠" * 20),
+        ("id", "0" * 20 + "\n"),
+        ("kind", "baseline"),
+        ("kind", None),
+        ("commit", "--output=x"),
+        ("of", -1),
+        ("of", 4),
+        ("wait", float("nan")),
+        ("wait", -1),
+        ("wait", 10**400),
+        ("submitted_at", None),
+    ],
+)
+def test_a_wrong_field_of_a_submission_is_named(field: str, value: object) -> None:
+    with pytest.raises(ValueError, match=f"^{field}"):
+        submission_from_dict({**to_dict(SUBMISSION), field: value}, "agent-1")
+
+
+def test_a_confirmation_says_of_what() -> None:
+    data = to_dict(replace(SUBMISSION, kind=Kind.CONFIRM))
+    with pytest.raises(ValueError, match=r"^of"):
+        submission_from_dict(data, "agent-1")
+    assert submission_from_dict({**data, "of": 17}, "agent-1").of == 17
+
+
+def test_the_agent_is_the_folder_s_whatever_the_file_says() -> None:
+    assert submission_from_dict({**to_dict(SUBMISSION), "agent": "agent-2"}, "agent-1").agent == "agent-1"
+
+
+def test_a_title_is_one_short_line_without_tricks() -> None:
+    title = "a\nb\x1b[2J \u202egnp\u200b" + "x" * 600
+    read = submission_from_dict({**to_dict(SUBMISSION), "title": title}, "agent-1").title
+    assert read.startswith("a b[2J gnp" + "xxx")
+    assert len(read) == 500
+    assert read.endswith("…")
+
+
+def test_whatever_a_grader_returned_can_be_written_and_read_again() -> None:
+    wild = replace(
+        ATTEMPT,
+        feedback="half \ud800 \x1b[31m\r\nline",
+        metrics={"nan": float("nan"), "inf": float("-inf"), "huge": 10**5000, "big": -(2**70), "half": "\udfff\x00"},
+    )
+    text = json.dumps(to_dict(wild), ensure_ascii=False, allow_nan=False)
+    read = attempt_from_dict(json.loads(text.encode()))
+    assert read.feedback == "half ? [31m\nline"
+    assert read.metrics == {"nan": "nan", "inf": "-inf", "huge": "a huge integer", "big": "a huge integer", "half": "?"}
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=4,
+)
+
+
+@given(st.sampled_from(Attempt.__slots__), JSON)
+def test_reading_either_refuses_or_gives_a_sound_record(field: str, value: object) -> None:
+    try:
+        attempt = attempt_from_dict({**to_dict(ATTEMPT), field: value})
+    except ValueError:
+        return
+    assert attempt.score is None or -1e309 < attempt.score < 1e309
+    assert attempt_from_dict(to_dict(attempt)) == attempt
+
+
+def test_a_failed_attempt_has_no_score() -> None:
+    with pytest.raises(ValueError, match=r"^score: 2.5 does not go with the verdict failed"):
+        attempt_from_dict({**to_dict(ATTEMPT), "verdict": "failed"})

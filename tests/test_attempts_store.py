@@ -1,0 +1,270 @@
+"""The attempts folder: whole files, one owner each, and nothing in an inbox is believed."""
+
+import json
+import multiprocessing
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from attempts.record import Attempt, Kind, Submission, Verdict, to_dict
+from attempts.store import Conflict, Malformed, Missing, Store
+
+ID = f"{1:020d}"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "attempts")
+
+
+def submission(name: str = ID, agent: str = "agent-1") -> Submission:
+    return Submission(
+        id=name,
+        agent=agent,
+        commit="a" * 40,
+        tree="b" * 40,
+        title="One",
+        kind=Kind.REAL,
+        of=None,
+        wait=0,
+        submitted_at="2030-01-01T00:00:00Z",
+    )
+
+
+def attempt(number: int = 1, score: float = 1.0) -> Attempt:
+    return Attempt(
+        number=number,
+        agent="agent-1",
+        kind=Kind.REAL,
+        commit="a" * 40,
+        tree="b" * 40,
+        parent="",
+        title="One",
+        submission=ID,
+        submitted_at="",
+        published_at="",
+        order=number,
+        verdict=Verdict.IMPROVED,
+        score=score,
+    )
+
+
+def inbox_file(store: Store, content: bytes, name: str = f"{ID}.json") -> Path:
+    path = store.root / "inbox" / "agent-1" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+def test_ids_grow_whatever_the_clock_does() -> None:
+    first = Store.next_id("")
+    assert Store.next_id(first) > first
+    far = f"{10**19:020d}"
+    assert Store.next_id(far) == f"{10**19 + 1:020d}"
+
+
+@pytest.mark.parametrize("last", ["9" * 20, "x", "9" * 30, "-1", "٣" * 20])
+def test_a_garbled_last_id_is_no_obstacle(last: str) -> None:
+    assert len(Store.next_id(last)) == 20
+
+
+def test_a_submission_goes_in_and_comes_out(store: Store) -> None:
+    path = store.submit(submission())
+    assert store.inbox() == [("agent-1", ID, path)]
+    assert store.read_submission("agent-1", path) == submission()
+    store.clear("agent-1", ID)
+    store.clear("agent-1", ID)
+    assert store.inbox() == []
+
+
+def test_the_oldest_submission_is_first_whoever_made_it(store: Store) -> None:
+    for agent, number in [("b", 3), ("a", 2), ("b", 1), ("a", 3)]:
+        store.submit(submission(f"{number:020d}", agent))
+    assert [(agent, int(name)) for agent, name, _ in store.inbox()] == [("b", 1), ("a", 2), ("a", 3), ("b", 3)]
+
+
+def test_a_submission_is_not_overwritten(store: Store) -> None:
+    store.submit(submission())
+    with pytest.raises(Conflict):
+        store.submit(replace(submission(), title="Two"))
+
+
+def test_an_empty_or_absent_inbox_is_no_error(store: Store) -> None:
+    assert store.inbox() == []
+    assert store.numbers() == []
+    assert store.scan() == []
+
+
+def test_only_plain_files_are_seen(store: Store, tmp_path: Path) -> None:
+    path = inbox_file(store, b"{}")
+    outside = tmp_path / "outside.json"
+    outside.write_text("{}")
+    (path.parent / f"{2:020d}.json").symlink_to(outside)
+    (path.parent / f"{3:020d}.json").mkdir()
+    os.mkfifo(path.parent / f"{4:020d}.json")
+    inbox_file(store, b"{}", f".{5:020d}.json")
+    inbox_file(store, b"{}", "notes.txt")
+    (path.parent.parent / "agent-2").symlink_to(tmp_path)
+    assert [found for _, _, found in store.inbox()] == [path]
+
+
+GOOD = to_dict(submission())
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b"\xff\xfe{}",
+        b"\x00" * 100,
+        b"[" * 30_000,
+        b'{"a":' * 10_000,
+        json.dumps({**GOOD, "title": "x" * 70_000}).encode(),
+        json.dumps({**GOOD, "wait": float("nan")}).encode(),
+        json.dumps(GOOD).replace('"wait": 0', '"wait": ' + "9" * 5000).encode(),
+        json.dumps({**GOOD, "id": f"{2:020d}"}).encode(),
+        json.dumps({**GOOD, "commit": "HEAD"}).encode(),
+        json.dumps({**GOOD, "score": 10}).encode(),
+        json.dumps(GOOD).encode("utf-16"),
+    ],
+)
+def test_whatever_lies_in_an_inbox_is_a_submission_or_malformed(store: Store, content: bytes) -> None:
+    path = inbox_file(store, content)
+    with pytest.raises(Malformed) as caught:
+        store.read_submission("agent-1", path)
+    assert str(caught.value)
+    store.discard(path)
+    store.discard(path)
+    assert store.inbox() == []
+
+
+def test_what_was_swapped_after_the_listing_is_malformed_and_holds_nobody(store: Store, tmp_path: Path) -> None:
+    path = inbox_file(store, b"{}")
+    path.unlink()
+    with pytest.raises(Malformed, match="gone"):
+        store.read_submission("agent-1", path)
+    os.mkfifo(path)
+    with pytest.raises(Malformed, match="no regular file"):
+        store.read_submission("agent-1", path)
+    path.unlink()
+    path.symlink_to(tmp_path)
+    with pytest.raises(Malformed, match="cannot be opened"):
+        store.read_submission("agent-1", path)
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(Malformed, match="no regular file"):
+        store.read_submission("agent-1", path)
+
+
+def test_trouble_of_this_machine_is_not_blamed_on_the_file(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = store.submit(submission())
+
+    def no_descriptor_left(*args: object) -> int:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(os, "open", no_descriptor_left)
+    with pytest.raises(OSError, match="Too many"):
+        store.read_submission("agent-1", path)
+
+
+def test_a_reply_is_read_by_the_one_who_waits(store: Store) -> None:
+    assert store.read_reply("agent-1", ID) is None
+    store.reply("agent-1", ID, {"attempt": 17})
+    store.reply("agent-1", ID, {"attempt": 17, "published": True})
+    assert store.read_reply("agent-1", ID) == {"attempt": 17, "published": True}
+    (store.root / "replies" / "agent-1" / f"{ID}.json").write_text("{")
+    assert store.read_reply("agent-1", ID) is None
+
+
+@pytest.mark.parametrize("name", ["../../../x", "", "1", "a" * 20])
+def test_an_id_is_no_way_out_of_the_folder(store: Store, name: str) -> None:
+    for use in (store.read_reply, store.clear):
+        with pytest.raises(ValueError, match="not the id"):
+            use("agent-1", name)
+
+
+def test_a_record_is_published_once(store: Store) -> None:
+    store.publish(attempt())
+    path = store.root / "000001.json"
+    before = path.stat()
+    store.publish(attempt())
+    assert path.stat().st_ino == before.st_ino
+    with pytest.raises(Conflict):
+        store.publish(attempt(score=2.0))
+    assert store.read(1).score == 1.0
+
+
+def test_publishing_again_is_the_same_whatever_had_to_be_cleaned(store: Store) -> None:
+    wild = replace(attempt(), title="a\nb", feedback="\ud800\x07", metrics={"x": float("nan")})
+    store.publish(wild)
+    store.publish(wild)
+    assert store.read(1).title == "a b"
+
+
+def test_a_record_that_could_not_be_read_again_is_not_written(store: Store) -> None:
+    with pytest.raises(ValueError, match="finite"):
+        store.publish(attempt(score=float("nan")))
+    assert store.numbers() == []
+
+
+def test_a_torn_record_is_replaced(store: Store) -> None:
+    store.publish(attempt())
+    (store.root / "000001.json").write_text('{"number": 1, "ag')
+    store.publish(attempt())
+    assert store.read(1) == attempt()
+
+
+def test_records_are_scanned_by_number_and_damage_is_named(store: Store) -> None:
+    for number in (2, 1, 1_000_000, 3, 4):
+        store.publish(attempt(number))
+    (store.root / "000003.json").write_text("{")
+    (store.root / "000004.json").write_bytes((store.root / "000002.json").read_bytes())
+    (store.root / ".000009.json.tmp").write_text("{")
+    (store.root / "index.sqlite").write_text("")
+    assert store.numbers() == [1, 2, 3, 4, 1_000_000]
+    assert [each.number for each in store.scan()] == [1, 2, 1_000_000]
+    damaged = store.damaged()
+    assert [number for number, _ in damaged] == [3, 4]
+    assert "the file says #2" in damaged[1][1]
+
+
+def test_an_attempt_that_is_not_there(store: Store) -> None:
+    with pytest.raises(Missing, match="#9: there is none") as caught:
+        store.read(9)
+    assert "coral log" in caught.value.hint
+
+
+def _read_until_done(root: Path, done: Path, torn: Path) -> None:
+    store = Store(root)
+    while not done.exists():
+        if store.damaged():
+            torn.touch()
+
+
+def test_a_reader_never_meets_half_a_record(store: Store, tmp_path: Path) -> None:
+    store.root.mkdir()
+    done, torn = tmp_path / "done", tmp_path / "torn"
+    context = multiprocessing.get_context("fork")
+    reader = context.Process(target=_read_until_done, args=(store.root, done, torn))
+    reader.start()
+    for number in range(1, 30):
+        store.publish(replace(attempt(number), feedback="x" * 50_000))
+    done.touch()
+    reader.join()
+    assert not torn.exists()
+    assert [path for path in store.root.iterdir() if path.name.startswith(".")] == []
+
+
+def test_an_interrupted_write_leaves_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(descriptor: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        store.submit(submission())
+    assert list((store.root / "inbox" / "agent-1").iterdir()) == []
