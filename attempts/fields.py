@@ -32,7 +32,7 @@ class Fields:
         value = self._data.get(name, default)
         if not isinstance(value, str):
             raise self.wrong(name, "text")
-        return value
+        return printable(value)
 
     def integer(self, name: str, default: int | None = None) -> int:
         value = self._data.get(name, default)

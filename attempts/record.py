@@ -183,6 +183,7 @@ def _metrics(fields: Fields) -> dict[str, Metric]:
     if not isinstance(value, Mapping):
         raise fields.wrong("metrics", "names with values")
     for name, metric in value.items():
-        if not isinstance(name, str) or json_safe(metric) != metric:
+        plain = isinstance(metric, str) or json_safe(metric) == metric
+        if not isinstance(name, str) or not plain:
             raise ValueError(f"metrics: {shown(name)} is not a plain value")
-    return dict(value)
+    return {printable(name): json_safe(metric) for name, metric in value.items()}
