@@ -1,0 +1,1 @@
+"""The supervisor's decisions: pure, `decide(fleet, events, now, rules) -> (fleet, actions)`."""

@@ -1,0 +1,151 @@
+"""What the decisions say, in the imperative: plain frozen data that the journal can hold and the shell can only obey.
+
+`who` is an agent's name, or `#17` for the process that grades attempt 17; a launch is named by its number.
+"""
+
+from dataclasses import dataclass
+
+from attempts.record import Attempt
+from coral.fleet.state import Owed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakeIn:
+    number: int
+    agent: str
+    commit: str
+    repeat: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accept:
+    """Tell `coral eval` the attempt's number, and take the submission out of the inbox."""
+
+    agent: str
+    submission: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refuse:
+    """Tell `coral eval` why there will be no attempt, and take the submission out of the inbox."""
+
+    agent: str
+    submission: str
+    reason: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Discard:
+    """Take a submission that was accepted before out of the inbox."""
+
+    agent: str
+    submission: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grade:
+    """Grade a commit as one launch; `probe` grades the seed in its place, to learn whose fault a crash was."""
+
+    number: int
+    launch: int
+    commit: str
+    probe: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publish:
+    """Write the record, once, and tell `coral eval`: the heartbeats that follow, and those to print at once."""
+
+    attempt: Attempt
+    heartbeats: tuple[str, ...] = ()
+    inline: tuple[Owed, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spawn:
+    """Start an agent's program. `told`: results published after this order have not reached the agent yet."""
+
+    agent: str
+    launch: int
+    session: str | None
+    owed: tuple[Owed, ...]
+    told: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interrupt:
+    who: str
+    launch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terminate:
+    who: str
+    launch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kill:
+    who: str
+    launch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowHeartbeats:
+    """Write down which heartbeats are in force for an owner: an agent, or the fleet."""
+
+    owner: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    sender: str
+    id: str
+    ok: bool
+    message: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notify:
+    """Deliver an alert to the operator, at least once."""
+
+    id: str
+    text: str
+    agent: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """A line of the run's timeline."""
+
+    type: str
+    text: str
+    agent: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finish:
+    reason: str
+
+
+Action = (
+    TakeIn
+    | Accept
+    | Refuse
+    | Discard
+    | Grade
+    | Publish
+    | Spawn
+    | Interrupt
+    | Terminate
+    | Kill
+    | ShowHeartbeats
+    | Answer
+    | Notify
+    | Note
+    | Finish
+)

@@ -1,0 +1,246 @@
+"""An agent's phases: it waits, runs, is interrupted, terminated, killed, parked, or has retired.
+
+Heartbeat, stall, crash, back-off, pause, budget and stop are these phases with other deadlines; none has a mechanism
+of its own.
+"""
+
+from coral.fleet import actions as do
+from coral.fleet import events as on
+from coral.fleet.draft import Draft
+from coral.fleet.interventions import acknowledge, beat_by_clock, hear_reply
+from coral.fleet.policy import (
+    KILL_AGAIN_SECONDS,
+    MOST_KILLS,
+    PRODUCTIVE_SECONDS,
+    back_off,
+    is_due,
+    may_interrupt,
+    waits_for_grade,
+)
+from coral.fleet.state import LIVE, Agent, Phase
+
+
+def on_heard(draft: Draft, event: on.Heard) -> None:
+    agent = draft.agents.get(event.agent)
+    if agent is None or agent.launch != event.launch or agent.phase not in LIVE:
+        return
+    deadline = draft.clock + draft.rules.stall if agent.phase is Phase.RUNNING else agent.deadline
+    session = agent.session if event.session is None else event.session
+    agent = draft.set_agent(
+        agent.name, heard=True, heard_at=draft.clock, busy=event.busy, session=session, deadline=deadline
+    )
+    if agent.carried or agent.told != agent.carried_told:
+        draft.set_agent(agent.name, told=agent.carried_told)
+        acknowledge(draft, agent.name, agent.carried)
+    if event.reply:
+        hear_reply(draft, agent.name, event.reply)
+
+
+def on_lingered(draft: Draft, name: str, launch: int) -> None:
+    """The program has ended and left something behind: that ends now, before anything else starts."""
+    agent = draft.agents.get(name)
+    if agent is None or agent.launch != launch or agent.phase not in (Phase.RUNNING, Phase.INTERRUPTED):
+        return
+    why = agent.why if agent.phase is Phase.INTERRUPTED else "leftovers"
+    _terminate(draft, agent, why)
+
+
+def on_exited(draft: Draft, event: on.Exited) -> None:
+    agent = draft.agents.get(event.agent)
+    if agent is None or agent.launch != event.launch or not _may_end(agent):
+        return
+    draft.note("exited", f"launch {agent.launch} ended: {event.ending}", agent.name)
+    # Whatever this launch did not acknowledge stays owed; a checkpoint that was not answered by now never will be.
+    session = None if event.ending is on.Ending.UNKNOWN_SESSION else agent.session
+    asked_by_us = agent.phase is not Phase.RUNNING and agent.why != "leftovers"
+    agent = draft.set_agent(
+        agent.name, carried=(), carried_told=agent.told, asked=(), busy="", session=session, kills=0
+    )
+    match event.ending:
+        case on.Ending.TERMINAL:
+            _retire(draft, agent, event.detail or "its program says that going on is pointless")
+        case on.Ending.LIMIT:
+            until = event.until if event.until is not None else draft.rules.backoff_max
+            draft.set_agent(agent.name, phase=Phase.PARKED, deadline=draft.clock + until, why="usage limit")
+            draft.alert(f"{agent.name} has reached a usage limit and is parked", agent.name)
+        case on.Ending.LOST:
+            _wait(draft, agent, 0.0, "resumed")
+        case _ if asked_by_us:
+            _wait_after_our_signal(draft, agent)
+        case on.Ending.CLEAN:
+            _wait_after_turn(draft, agent)
+        case _:
+            _wait_after_crash(draft, agent, event.detail or f"it {event.ending}")
+
+
+def on_not_started(draft: Draft, name: str, launch: int, reason: str) -> None:
+    agent = draft.agents.get(name)
+    if agent is not None and agent.launch == launch and agent.phase in LIVE:
+        agent = draft.set_agent(name, carried=(), carried_told=agent.told)
+        _wait_after_crash(draft, agent, f"its program could not be started: {reason}")
+
+
+def resume_all(draft: Draft) -> None:
+    """A new supervisor: who waited for a resume starts now; who still runs is left alone."""
+    for name, agent in list(draft.agents.items()):
+        if agent.phase is Phase.WAITING and agent.deadline is None:
+            _wait(draft, agent, 0.0, "resumed" if agent.launch else "start")
+        elif agent.phase is Phase.RETIRED and agent.kills < MOST_KILLS:
+            agent = draft.set_agent(name, crashes=0)
+            _wait(draft, agent, 0.0, "resumed")
+        elif agent.phase is Phase.INTERRUPTED:
+            # Whether the signal went out before the last supervisor died is not known; twice does no harm.
+            _interrupt(draft, agent, agent.why)
+        elif agent.phase is Phase.RUNNING:
+            draft.set_agent(name, deadline=draft.clock + draft.rules.stall)
+
+
+def stop_all(draft: Draft) -> None:
+    for name, agent in list(draft.agents.items()):
+        if agent.phase is Phase.RUNNING:
+            _interrupt(draft, agent, "stop")
+        elif agent.phase is Phase.WAITING:
+            draft.set_agent(name, deadline=None, why="stopped")
+
+
+def advance_timers(draft: Draft) -> None:
+    for name in draft.agents:
+        if not draft.run.stopping and draft.agents[name].phase is not Phase.RETIRED:
+            beat_by_clock(draft, name)
+        agent = draft.agents[name]
+        if agent.phase is Phase.RUNNING and _has_something_due(draft, agent):
+            _interrupt(draft, agent, "heartbeat")
+        elif agent.deadline is not None and draft.clock >= agent.deadline:
+            _on_deadline(draft, agent)
+
+
+def _may_end(agent: Agent) -> bool:
+    given_up = agent.phase is Phase.RETIRED and agent.kills >= MOST_KILLS
+    return agent.phase in LIVE or given_up
+
+
+def _on_deadline(draft: Draft, agent: Agent) -> None:
+    match agent.phase:
+        case Phase.WAITING | Phase.PARKED:
+            if not draft.run.stopping and draft.clock >= draft.run.held_until:
+                _spawn(draft, agent)
+        case Phase.RUNNING:
+            if waits_for_grade(draft.fleet(), agent.name, draft.clock):
+                draft.set_agent(agent.name, deadline=draft.clock + draft.rules.stall)
+            else:
+                draft.note("stalled", f"silent for {draft.clock - agent.heard_at:.0f} seconds", agent.name)
+                _interrupt(draft, agent, "stalled")
+        case Phase.INTERRUPTED:
+            _terminate(draft, agent, agent.why)
+        case Phase.TERMINATED | Phase.KILLED:
+            _kill(draft, agent)
+        case Phase.RETIRED:
+            pass
+
+
+def _has_something_due(draft: Draft, agent: Agent) -> bool:
+    if not may_interrupt(agent, draft.clock, draft.rules):
+        return False
+    # What this launch was handed and has not acknowledged yet is on its way; interrupting for it would be a repeat.
+    return any(is_due(each, agent, draft.clock) for each in agent.owed if each.id not in agent.carried)
+
+
+def _spawn(draft: Draft, agent: Agent) -> None:
+    agent = draft.set_agent(
+        agent.name,
+        phase=Phase.RUNNING,
+        deadline=draft.clock + draft.rules.stall,
+        launch=agent.launch + 1,
+        heard=False,
+        heard_at=draft.clock,
+        spawned_at=draft.clock,
+        carried=tuple(each.id for each in agent.owed),
+        carried_told=draft.run.order,
+        submitted_at_spawn=agent.submitted,
+    )
+    draft.act(
+        do.Spawn(
+            agent=agent.name,
+            launch=agent.launch,
+            session=agent.session,
+            owed=agent.owed,
+            told=agent.told,
+            why=agent.why,
+        )
+    )
+
+
+def _interrupt(draft: Draft, agent: Agent, why: str) -> None:
+    deadline = draft.clock + draft.rules.interrupt_grace
+    draft.set_agent(agent.name, phase=Phase.INTERRUPTED, deadline=deadline, why=why)
+    draft.act(do.Interrupt(who=agent.name, launch=agent.launch))
+
+
+def _terminate(draft: Draft, agent: Agent, why: str) -> None:
+    deadline = draft.clock + draft.rules.terminate_grace
+    draft.set_agent(agent.name, phase=Phase.TERMINATED, deadline=deadline, why=why)
+    draft.act(do.Terminate(who=agent.name, launch=agent.launch))
+
+
+def _kill(draft: Draft, agent: Agent) -> None:
+    if agent.kills >= MOST_KILLS:
+        _retire(draft, agent, f"launch {agent.launch} cannot be killed")
+        return
+    deadline = draft.clock + KILL_AGAIN_SECONDS
+    draft.set_agent(agent.name, phase=Phase.KILLED, deadline=deadline, kills=agent.kills + 1)
+    draft.act(do.Kill(who=agent.name, launch=agent.launch))
+
+
+def _wait(draft: Draft, agent: Agent, seconds: float, why: str) -> None:
+    if draft.run.stopping:
+        draft.set_agent(agent.name, phase=Phase.WAITING, deadline=None, why="stopped")
+    else:
+        draft.set_agent(agent.name, phase=Phase.WAITING, deadline=draft.clock + seconds, why=why)
+
+
+def _wait_after_our_signal(draft: Draft, agent: Agent) -> None:
+    if agent.heard:
+        _wait(draft, agent, 0.0, agent.why)
+    else:
+        # It never said a word: without a back-off, a program that hangs at its start would be restarted for ever.
+        _fail(draft, agent, agent.why)
+
+
+def _wait_after_turn(draft: Draft, agent: Agent) -> None:
+    tried = agent.submitted > agent.submitted_at_spawn
+    if tried or draft.clock - agent.spawned_at >= PRODUCTIVE_SECONDS:
+        draft.set_agent(agent.name, idle=0, crashes=0)
+        _wait(draft, agent, 0.0, "turn ended")
+    else:
+        agent = draft.set_agent(agent.name, idle=agent.idle + 1)
+        _wait(draft, agent, back_off(draft.run.id, agent, agent.idle, draft.rules), "turn ended")
+
+
+def _wait_after_crash(draft: Draft, agent: Agent, reason: str) -> None:
+    draft.note("crashed", f"launch {agent.launch}: {reason}", agent.name)
+    _fail(draft, agent, "crashed")
+    _trip_breaker(draft, reason)
+
+
+def _fail(draft: Draft, agent: Agent, why: str) -> None:
+    agent = draft.set_agent(agent.name, crashes=agent.crashes + 1)
+    _wait(draft, agent, back_off(draft.run.id, agent, agent.crashes, draft.rules), why)
+
+
+def _trip_breaker(draft: Draft, reason: str) -> None:
+    """Many crashes in a short time have one cause: hold the whole fleet, not agent by agent."""
+    rules = draft.rules
+    since = draft.clock - rules.breaker_window
+    recent = (*(each for each in draft.run.crashes if each > since), draft.clock)
+    draft.set_run(crashes=recent[-rules.breaker_crashes :])
+    if len(recent) >= rules.breaker_crashes and draft.clock >= draft.run.held_until:
+        draft.set_run(held_until=draft.clock + rules.breaker_pause, crashes=())
+        draft.alert(
+            f"{len(recent)} crashes within {rules.breaker_window:g} seconds; "
+            f"nothing starts for {rules.breaker_pause:g} seconds. The last one: {reason}"
+        )
+
+
+def _retire(draft: Draft, agent: Agent, reason: str) -> None:
+    draft.set_agent(agent.name, phase=Phase.RETIRED, deadline=None, why=reason, busy="")
+    draft.alert(f"{agent.name} has retired: {reason}", agent.name)

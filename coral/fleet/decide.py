@@ -1,0 +1,131 @@
+"""The whole behaviour: events in, actions out. Events first, in their order; then whatever the clock makes due."""
+
+from collections.abc import Iterable
+from typing import assert_never
+
+from attempts.progress import Progress, advance
+from coral.fleet import actions as do
+from coral.fleet import agents, grading, requests
+from coral.fleet import events as on
+from coral.fleet.draft import Draft
+from coral.fleet.policy import BUSY_SECONDS, STAGGER_SECONDS, Rules, budget_spent
+from coral.fleet.state import FLEET, LIVE, OCCUPYING, Agent, Fleet, Phase, Step
+from heartbeats.heartbeat import Scope
+from heartbeats.trigger import Elapsed
+
+
+def decide(
+    fleet: Fleet, events: Iterable[on.Event], now: on.Moment, rules: Rules
+) -> tuple[Fleet, tuple[do.Action, ...]]:
+    """The fleet after these events at this time, and what is to be done about it. Pure: equal in, equal out."""
+    draft = Draft(fleet, now, rules)
+    for event in events:
+        _on(draft, event)
+    _let_time_pass(draft)
+    return draft.fleet(), tuple(draft.actions)
+
+
+def next_deadline(fleet: Fleet, now: float, rules: Rules) -> float | None:
+    """When the clock alone may next make something due, on the run's clock: sometimes in vain, never too late."""
+    times = [fleet.run.held_until, fleet.run.queue_held_until]
+    for agent in fleet.agents.values():
+        times += [agent.spawned_at + rules.start_grace, agent.heard_at + BUSY_SECONDS] if agent.owed else []
+        times += [each.due for each in agent.owed]
+        times += [
+            agent.targets[each.name] for each in fleet.heartbeats[agent.name] if isinstance(each.trigger, Elapsed)
+        ]
+        times += [] if agent.deadline is None else [agent.deadline]
+    times += [each.deadline for each in fleet.pending.values() if each.deadline is not None]
+    times += [] if rules.budget_seconds is None else [rules.budget_seconds]
+    return min((each for each in times if each > now), default=None)
+
+
+def _on(draft: Draft, event: on.Event) -> None:  # noqa: C901 - one arm per event
+    match event:
+        case on.Opened():
+            _open(draft, event)
+        case on.Resumed():
+            _resume(draft)
+        case on.Submitted(submission=submission):
+            grading.on_submitted(draft, submission)
+        case on.TakenIn():
+            grading.on_taken_in(draft, event)
+        case on.NotTaken():
+            grading.on_not_taken(draft, event)
+        case on.Graded():
+            grading.on_graded(draft, event)
+        case on.Published(number=number):
+            grading.on_published(draft, number)
+        case on.Heard():
+            agents.on_heard(draft, event)
+        case on.Lingered(who=who, launch=launch):
+            if who.startswith("#"):
+                grading.on_lingered(draft, int(who[1:]), launch)
+            else:
+                agents.on_lingered(draft, who, launch)
+        case on.Exited():
+            agents.on_exited(draft, event)
+        case on.SpawnFailed(who=who, launch=launch, reason=reason):
+            if who.startswith("#"):
+                grading.on_grade_not_started(draft, int(who[1:]), launch, reason)
+            else:
+                agents.on_not_started(draft, who, launch, reason)
+        case on.Requested():
+            requests.on_requested(draft, event)
+        case on.Broken(item=item, reason=reason):
+            draft.alert(f"{item} was set aside: {reason}")
+        case _:
+            assert_never(event)
+
+
+def _let_time_pass(draft: Draft) -> None:
+    if not draft.run.opened or draft.run.finished:
+        return
+    if not draft.run.stopping:
+        draft.set_run(stopping=_reason_to_stop(draft))
+    if draft.run.stopping:
+        agents.stop_all(draft)
+        grading.stop_grading(draft)
+    agents.advance_timers(draft)
+    grading.advance_timers(draft)
+    grading.fill_slots(draft)
+    if draft.run.stopping and _everything_is_gone(draft):
+        draft.set_run(finished=draft.run.stopping)
+        draft.act(do.Finish(reason=draft.run.stopping))
+
+
+def _reason_to_stop(draft: Draft) -> str:
+    if spent := budget_spent(draft.fleet(), draft.clock, draft.rules):
+        return spent
+    idle = not any(each.step is not Step.SETTLED for each in draft.pending.values())
+    if idle and all(each.phase is Phase.RETIRED for each in draft.agents.values()):
+        return "every agent has retired"
+    return ""
+
+
+def _everything_is_gone(draft: Draft) -> bool:
+    busy = OCCUPYING | {Step.TAKING}
+    return not any(each.phase in LIVE for each in draft.agents.values()) and not any(
+        each.step in busy for each in draft.pending.values()
+    )
+
+
+def _open(draft: Draft, event: on.Opened) -> None:
+    """The seed is where everybody starts from: its score is the first best, and beating it the first improvement."""
+    if draft.run.opened:
+        return
+    start = advance(Progress(), event.baseline, draft.rules.direction, draft.rules.noise)
+    draft.set_run(id=event.run, opened=True, progress=start)
+    draft.act(do.Publish(attempt=event.baseline))
+    requests.put_in_force(draft, FLEET, draft.rules.defaults(Scope.FLEET))
+    for place, name in enumerate(event.agents):
+        draft.agents[name] = Agent(name=name, progress=start, deadline=draft.clock + place * STAGGER_SECONDS)
+        requests.put_in_force(draft, name, draft.rules.defaults(Scope.OWN))
+
+
+def _resume(draft: Draft) -> None:
+    draft.set_run(stopping="", finished="", held_until=0.0, queue_held_until=0.0, crashes=(), voids=0)
+    agents.resume_all(draft)
+    grading.repeat_unfinished(draft)
+    for owner in draft.heartbeats:
+        draft.act(do.ShowHeartbeats(owner=owner))

@@ -1,0 +1,57 @@
+"""The decision in the making: a copy of the fleet that changes, and the actions it has come to."""
+
+from dataclasses import replace
+from typing import Any
+
+from coral.fleet.actions import Action, Note, Notify
+from coral.fleet.events import Moment
+from coral.fleet.policy import Rules
+from coral.fleet.state import Agent, Fleet, Owed, Pending, Run
+from heartbeats.heartbeat import Heartbeat
+
+
+class Draft:
+    """Collects changes to frozen records. Only what is touched is copied, so that a quiet tick costs nothing."""
+
+    def __init__(self, fleet: Fleet, now: Moment, rules: Rules) -> None:
+        self.run: Run = fleet.run
+        self.agents: dict[str, Agent] = dict(fleet.agents)
+        self.pending: dict[int, Pending] = dict(fleet.pending)
+        self.heartbeats: dict[str, tuple[Heartbeat, ...]] = dict(fleet.heartbeats)
+        self.clock = now.clock
+        self.wall = now.wall
+        self.rules = rules
+        self.actions: list[Action] = []
+
+    def fleet(self) -> Fleet:
+        return Fleet(run=self.run, agents=self.agents, pending=self.pending, heartbeats=self.heartbeats)
+
+    def act(self, action: Action) -> None:
+        self.actions.append(action)
+
+    def note(self, type: str, text: str, agent: str = "") -> None:
+        self.act(Note(type=type, text=text, agent=agent))
+
+    def alert(self, text: str, agent: str = "") -> None:
+        """One alert for the operator, with an id that stays the same however often it has to be delivered."""
+        self.set_run(alerts=self.run.alerts + 1)
+        self.act(Notify(id=f"{self.run.id}-alert-{self.run.alerts}", text=text, agent=agent))
+
+    # `Any`: the fields of the frozen records below, checked by `replace` when it runs.
+    def set_run(self, **changes: Any) -> None:
+        self.run = replace(self.run, **changes)
+
+    def set_agent(self, name: str, **changes: Any) -> Agent:
+        self.agents[name] = replace(self.agents[name], **changes)
+        return self.agents[name]
+
+    def set_pending(self, number: int, **changes: Any) -> Pending:
+        self.pending[number] = replace(self.pending[number], **changes)
+        return self.pending[number]
+
+    def owe(self, agent: str, owed: Owed) -> None:
+        self.set_agent(agent, owed=(*self.agents[agent].owed, owed))
+
+    def next_owed_id(self) -> str:
+        self.set_run(owed_count=self.run.owed_count + 1)
+        return f"h{self.run.owed_count}"

@@ -1,0 +1,216 @@
+"""What the decisions hear, in the past tense: plain frozen data that the journal can hold.
+
+Every event about a process names the launch it speaks of, so that the echo of a dead one is dropped by comparison.
+`who` is an agent's name, or `#17` for the process that grades attempt 17.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from attempts.record import Attempt, Metric, Submission
+from heartbeats.heartbeat import Heartbeat
+
+
+class Ending(StrEnum):
+    """What the end of an agent's launch means, as its runtime judges it."""
+
+    CLEAN = "clean"
+    CRASHED = "crashed"
+    INTERRUPTED = "interrupted"
+    UNKNOWN_SESSION = "unknown_session"
+    LIMIT = "limit"
+    TERMINAL = "terminal"
+    LOST = "lost"  # nobody watched it end: the supervisor was away
+
+
+class Outcome(StrEnum):
+    """What a grading process came to."""
+
+    SCORED = "scored"
+    FAILED = "failed"  # the grader says so: the candidate's fault
+    CRASHED = "crashed"  # ended without a usable result: whose fault is not known yet
+    LOST = "lost"  # nobody watched it end: to be graded again
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """`clock`: seconds of the run's clock, for every deadline. `wall`: ISO 8601, for people to read."""
+
+    clock: float
+    wall: str
+
+
+# --- requests -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetHeartbeat:
+    owner: str
+    heartbeat: Heartbeat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveHeartbeat:
+    owner: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResetHeartbeats:
+    owner: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tell:
+    to: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acknowledge:
+    owed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alert:
+    text: str
+
+
+Request = SetHeartbeat | RemoveHeartbeat | ResetHeartbeats | Tell | Stop | Acknowledge | Alert
+
+
+# --- events ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """A new run: its agents, and its seed as the baseline."""
+
+    run: str
+    agents: tuple[str, ...]
+    baseline: Attempt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resumed:
+    """A supervisor took the run over. What no longer runs follows as `Exited` and `Graded` with the ending `lost`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submitted:
+    submission: Submission
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenIn:
+    """The commit is pinned in the hub. `twin` and `twin_score`: an attempt whose equal tree was graded before."""
+
+    number: int
+    commit: str
+    tree: str
+    parent: str
+    twin: int | None = None
+    twin_score: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotTaken:
+    """The commit cannot be graded; `ours` says whether that is no fault of the candidate."""
+
+    number: int
+    reason: str
+    ours: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Graded:
+    """The grading process and everything it started are gone."""
+
+    number: int
+    launch: int
+    outcome: Outcome
+    score: float | None = None
+    reason: str = ""
+    feedback: str = ""
+    metrics: Mapping[str, Metric] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """An agent printed something, and its session is known. `reply`: what it said in its own words, if anything."""
+
+    agent: str
+    launch: int
+    session: str | None = None
+    busy: str = ""
+    reply: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lingered:
+    """The process itself has ended, but something it started has not."""
+
+    who: str
+    launch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exited:
+    """An agent's launch is over: its whole tree is gone."""
+
+    agent: str
+    launch: int
+    ending: Ending
+    detail: str = ""
+    until: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpawnFailed:
+    who: str
+    launch: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requested:
+    sender: str
+    id: str
+    request: Request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broken:
+    """Something could not be read or done, and was set aside."""
+
+    item: str
+    reason: str
+
+
+Event = (
+    Opened
+    | Resumed
+    | Submitted
+    | TakenIn
+    | NotTaken
+    | Graded
+    | Published
+    | Heard
+    | Lingered
+    | Exited
+    | SpawnFailed
+    | Requested
+    | Broken
+)

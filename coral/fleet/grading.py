@@ -1,0 +1,270 @@
+"""An attempt's way: taken in, queued, graded as a launch of its own, settled, published.
+
+It is counted when it settles, once, in the order of settling; publication is a file that follows and can be
+repeated. It becomes void only with proof that the fault is ours: the seed, graded in its place, fails too.
+"""
+
+from dataclasses import replace
+
+from attempts.progress import advance, judge
+from attempts.record import Attempt, Kind, Submission, Verdict
+from coral.fleet import actions as do
+from coral.fleet import events as on
+from coral.fleet.draft import Draft
+from coral.fleet.interventions import cross_after_attempt, place_at_eval, withdraw_overtaken
+from coral.fleet.policy import (
+    KILL_AGAIN_SECONDS,
+    MOST_KILLS,
+    MOST_VOIDS,
+    QUEUE_PAUSE,
+    attempts_left,
+    counts_same,
+    is_repeat,
+    remember,
+)
+from coral.fleet.state import OCCUPYING, Pending, Step
+
+
+def on_submitted(draft: Draft, submission: Submission) -> None:
+    agent = draft.agents.get(submission.agent)
+    if agent is None or draft.run.stopping:
+        return  # it stays in the inbox and is read again when the run resumes
+    if is_repeat(agent.recent, submission.id):
+        draft.act(do.Discard(agent=agent.name, submission=submission.id))
+        return
+    draft.set_agent(agent.name, recent=remember(agent.recent, submission.id))
+    left = attempts_left(draft.fleet(), draft.rules)
+    if left is not None and left <= 0:
+        reason = f"cannot grade this commit: the budget of {draft.rules.budget_attempts} attempts is used up"
+        hint = "finish the notes; the run ends when the attempts in hand are graded"
+        draft.act(do.Refuse(agent=agent.name, submission=submission.id, reason=reason, hint=hint))
+        return
+    number = draft.run.next_number
+    draft.set_run(next_number=number + 1)
+    draft.set_agent(agent.name, submitted=agent.submitted + 1)
+    draft.pending[number] = Pending(
+        number=number, submission=submission, waited_until=draft.clock + max(submission.wait, 0.0)
+    )
+    draft.act(do.TakeIn(number=number, agent=agent.name, commit=submission.commit, repeat=False))
+    draft.act(do.Accept(agent=agent.name, submission=submission.id, number=number))
+
+
+def on_taken_in(draft: Draft, event: on.TakenIn) -> None:
+    pending = draft.pending.get(event.number)
+    if pending is None or pending.step is not Step.TAKING:
+        return
+    pending = draft.set_pending(event.number, commit=event.commit, tree=event.tree, parent=event.parent)
+    if event.twin is not None and draft.rules.noise == 0 and counts_same(pending.submission.kind):
+        reason = f"the same tree as #{event.twin}"
+        _settle(draft, pending, Verdict.TIED, score=event.twin_score, reason=reason, of=event.twin)
+    else:
+        draft.set_pending(event.number, step=Step.QUEUED)
+
+
+def on_not_taken(draft: Draft, event: on.NotTaken) -> None:
+    pending = draft.pending.get(event.number)
+    if pending is not None and pending.step is Step.TAKING:
+        _settle(draft, pending, Verdict.VOID if event.ours else Verdict.FAILED, reason=event.reason)
+
+
+def on_graded(draft: Draft, event: on.Graded) -> None:
+    pending = draft.pending.get(event.number)
+    if pending is None or pending.launch != event.launch or pending.step not in OCCUPYING:
+        return
+    if event.outcome is on.Outcome.LOST or pending.stopped:
+        draft.set_pending(event.number, step=Step.QUEUED, deadline=None, stopped=False, timed_out=False, kills=0)
+    elif pending.suspicion:
+        _end_probe(draft, pending, event)
+    elif pending.timed_out:
+        reason = f"the grader took longer than {draft.rules.grade_timeout:g} seconds"
+        _settle(draft, pending, Verdict.FAILED, reason=reason, graded=event)
+    elif event.outcome is on.Outcome.SCORED and event.score is not None:
+        agent = draft.agents[pending.submission.agent]
+        verdict = judge(agent.progress, event.score, draft.rules.direction, draft.rules.noise)
+        _settle(draft, pending, verdict, score=event.score, graded=event)
+    elif event.outcome is on.Outcome.FAILED:
+        _settle(draft, pending, Verdict.FAILED, reason=event.reason, graded=event)
+    else:
+        suspicion = event.reason or "the grader crashed"
+        draft.set_pending(event.number, step=Step.QUEUED, deadline=None, kills=0, suspicion=suspicion)
+
+
+def on_grade_not_started(draft: Draft, number: int, launch: int, reason: str) -> None:
+    pending = draft.pending.get(number)
+    if pending is not None and pending.launch == launch and pending.step in OCCUPYING:
+        _settle(draft, pending, Verdict.VOID, reason=f"the grader could not be started: {reason}")
+
+
+def on_lingered(draft: Draft, number: int, launch: int) -> None:
+    """The grader has answered, but what it started goes on: end that first, so that the slot is really free."""
+    pending = draft.pending.get(number)
+    if pending is not None and pending.launch == launch and pending.step is Step.GRADING:
+        _kill(draft, pending)
+
+
+def on_published(draft: Draft, number: int) -> None:
+    pending = draft.pending.get(number)
+    if pending is not None and pending.step is Step.SETTLED:
+        del draft.pending[number]
+
+
+def repeat_unfinished(draft: Draft) -> None:
+    """A new supervisor does again, by key, what the last one may not have finished."""
+    for number, pending in draft.pending.items():
+        agent = pending.submission.agent
+        draft.act(do.Accept(agent=agent, submission=pending.submission.id, number=number))
+        if pending.step is Step.TAKING:
+            draft.act(do.TakeIn(number=number, agent=agent, commit=pending.submission.commit, repeat=True))
+        elif pending.attempt is not None:
+            draft.act(do.Publish(attempt=pending.attempt, heartbeats=pending.heartbeats, inline=()))
+
+
+def stop_grading(draft: Draft) -> None:
+    """The attempts stay, and are graded again when the run resumes."""
+    for number, pending in list(draft.pending.items()):
+        if pending.step is Step.GRADING:
+            _terminate(draft, number, stopped=True)
+        elif pending.step in OCCUPYING:
+            draft.set_pending(number, stopped=True)
+
+
+def advance_timers(draft: Draft) -> None:
+    for number, pending in list(draft.pending.items()):
+        if pending.deadline is None or draft.clock < pending.deadline:
+            continue
+        if pending.step is Step.GRADING:
+            _terminate(draft, number, stopped=False)
+        elif pending.step in OCCUPYING:
+            _kill(draft, pending)
+
+
+def fill_slots(draft: Draft) -> None:
+    """Start what a free slot can take: a question of fault first, then the oldest attempt."""
+    if draft.run.stopping or draft.clock < draft.run.queue_held_until:
+        return
+    taken = sum(each.step in OCCUPYING for each in draft.pending.values())
+    queue = [each for each in draft.pending.values() if each.step is Step.QUEUED]
+    queue.sort(key=lambda each: (not each.suspicion, each.number))
+    for pending in queue[: max(draft.rules.slots - taken, 0)]:
+        launch = pending.launch + 1
+        deadline = draft.clock + draft.rules.grade_timeout
+        draft.set_pending(pending.number, step=Step.GRADING, launch=launch, deadline=deadline, kills=0)
+        probe = bool(pending.suspicion)
+        commit = draft.rules.seed_commit if probe else pending.commit
+        draft.act(do.Grade(number=pending.number, launch=launch, commit=commit, probe=probe))
+
+
+def _terminate(draft: Draft, number: int, stopped: bool) -> None:
+    deadline = draft.clock + draft.rules.terminate_grace
+    pending = draft.set_pending(number, step=Step.TERMINATED, deadline=deadline, stopped=stopped, timed_out=not stopped)
+    draft.act(do.Terminate(who=pending.who, launch=pending.launch))
+
+
+def _kill(draft: Draft, pending: Pending) -> None:
+    if pending.kills >= MOST_KILLS:
+        draft.alert(f"the grader of {pending.who} cannot be killed; its slot is given up")
+        if pending.stopped:
+            draft.set_pending(pending.number, step=Step.QUEUED, deadline=None, stopped=False, timed_out=False, kills=0)
+        else:
+            _settle(draft, pending, Verdict.VOID, reason="the grader could not be killed")
+        return
+    deadline = draft.clock + KILL_AGAIN_SECONDS
+    draft.set_pending(pending.number, step=Step.KILLED, deadline=deadline, kills=pending.kills + 1)
+    draft.act(do.Kill(who=pending.who, launch=pending.launch))
+
+
+def _end_probe(draft: Draft, pending: Pending, event: on.Graded) -> None:
+    """The seed was graded in the candidate's place: if that works, the crash was the candidate's doing."""
+    if event.outcome is on.Outcome.SCORED:
+        _settle(draft, pending, Verdict.FAILED, reason=pending.suspicion, graded=event)
+    else:
+        reason = f"the grader fails on the seed too: {event.reason or pending.suspicion}"
+        _settle(draft, pending, Verdict.VOID, reason=reason, graded=event)
+
+
+def _settle(
+    draft: Draft,
+    pending: Pending,
+    verdict: Verdict,
+    *,
+    score: float | None = None,
+    reason: str = "",
+    of: int | None = None,
+    graded: on.Graded | None = None,
+) -> None:
+    """Count the attempt: progress, triggers, and what the agent hears of it."""
+    order = draft.run.order + 1
+    attempt = _record(draft, pending, verdict, order, score=score, reason=reason, of=of, graded=graded)
+    draft.set_run(order=order)
+    _count(draft, attempt)
+    _watch_voids(draft, attempt)
+    names, inline = place_at_eval(draft, attempt.agent, draft.clock < pending.waited_until)
+    draft.set_pending(
+        pending.number,
+        step=Step.SETTLED,
+        deadline=None,
+        waited_until=0.0,
+        attempt=attempt,
+        heartbeats=names,
+        inline=inline,
+    )
+    draft.act(do.Publish(attempt=attempt, heartbeats=names, inline=inline))
+
+
+def _count(draft: Draft, attempt: Attempt) -> None:
+    rules = draft.rules
+    before, whole_before = draft.agents[attempt.agent].progress, draft.run.progress
+    own = advance(before, attempt, rules.direction, rules.noise)
+    whole = advance(whole_before, attempt, rules.direction, rules.noise)
+    draft.set_agent(attempt.agent, progress=own, crashes=0, idle=0)
+    draft.set_run(progress=whole)
+    if own.evals == before.evals:
+        return
+    withdraw_overtaken(draft, attempt.agent, improved=own.stagnant == 0, best_improved=whole.stagnant == 0)
+    cross_after_attempt(draft, attempt.agent, attempt.number)
+
+
+def _watch_voids(draft: Draft, attempt: Attempt) -> None:
+    """Three voids in a row hold the queue up, so that breaking the grader is no way to try for free."""
+    voids = draft.run.voids + 1 if attempt.verdict is Verdict.VOID else 0
+    draft.set_run(voids=voids)
+    if voids >= MOST_VOIDS:
+        draft.set_run(queue_held_until=draft.clock + QUEUE_PAUSE)
+        draft.alert(
+            f"{voids} attempts in a row are void; grading is held up for {QUEUE_PAUSE:g} seconds: {attempt.reason}"
+        )
+
+
+def _record(
+    draft: Draft,
+    pending: Pending,
+    verdict: Verdict,
+    order: int,
+    *,
+    score: float | None,
+    reason: str,
+    of: int | None,
+    graded: on.Graded | None,
+) -> Attempt:
+    submission = pending.submission
+    record = Attempt(
+        number=pending.number,
+        agent=submission.agent,
+        kind=submission.kind,
+        commit=pending.commit or submission.commit,
+        tree=pending.tree or submission.tree,
+        parent=pending.parent,
+        title=submission.title,
+        submission=submission.id,
+        submitted_at=submission.submitted_at,
+        published_at=draft.wall,
+        order=order,
+        verdict=verdict,
+        score=score,
+        reason=reason,
+        of=of if of is not None else submission.of if submission.kind is Kind.CONFIRM else None,
+    )
+    if graded is None:
+        return record
+    told = {} if pending.suspicion else {"feedback": graded.feedback, "metrics": graded.metrics}
+    return replace(record, seconds=graded.seconds, **told)  # type: ignore[arg-type]

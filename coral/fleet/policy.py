@@ -1,0 +1,119 @@
+"""The figures the decisions go by, and the small pure questions that are asked of them."""
+
+import hashlib
+from dataclasses import dataclass
+
+from attempts.record import Direction, Kind
+from coral.fleet.state import Agent, Fleet, Owed, Phase
+from heartbeats.heartbeat import BUILT_IN, Heartbeat, Scope
+
+TOLD_BUSY = "tool"  # the phase in which a runtime reports that a tool is at work
+BUSY_SECONDS = 60.0  # how long that report is believed
+INLINE_SECONDS = 30.0  # how long `coral eval` has to acknowledge what it printed
+KILL_AGAIN_SECONDS = 2.0
+MOST_KILLS = 5  # after that many, a process is named as unkillable and given up
+MOST_OWED = 5  # an agent that owes this many answers gets no further checkpoint
+REPLAY_WINDOW = 64  # how many ids of submissions are remembered per agent, whatever their order
+REQUEST_WINDOW = 512
+MOST_VOIDS = 3
+QUEUE_PAUSE = 300.0
+STAGGER_SECONDS = 0.05
+PRODUCTIVE_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What the task fixed for a run. Times in seconds; a budget of None is without limit."""
+
+    direction: Direction = Direction.MAXIMIZE
+    noise: float = 0.0
+    slots: int = 1
+    grade_timeout: float = 300.0
+    seed_commit: str = ""
+    heartbeats: tuple[Heartbeat, ...] = BUILT_IN
+    stall: float = 1200.0
+    interrupt_grace: float = 10.0
+    terminate_grace: float = 5.0
+    start_grace: float = 60.0
+    max_defer: float = 600.0
+    backoff: float = 5.0
+    backoff_max: float = 600.0
+    breaker_crashes: int = 6
+    breaker_window: float = 60.0
+    breaker_pause: float = 300.0
+    budget_attempts: int | None = None
+    budget_seconds: float | None = None
+    target: float | None = None
+
+    def defaults(self, scope: Scope) -> tuple[Heartbeat, ...]:
+        """The heartbeats a new owner of this scope starts with."""
+        return tuple(each for each in self.heartbeats if each.scope is scope)
+
+
+def back_off(run: str, agent: Agent, failures: int, rules: Rules) -> float:
+    """Seconds to wait after so many failures in a row: doubling, bounded, up to a fifth more by a hashed jitter."""
+    seconds: float = min(rules.backoff * 2.0 ** min(failures - 1, 30), rules.backoff_max)
+    digest = hashlib.sha256(f"{run}/{agent.name}/{agent.launch}".encode()).digest()
+    return seconds * (1.0 + 0.2 * digest[0] / 255)
+
+
+def is_due(owed: Owed, agent: Agent, now: float) -> bool:
+    """Whether this alone justifies an interrupt now."""
+    if now < owed.due:
+        return False
+    at_a_tool = agent.busy == TOLD_BUSY and now - agent.heard_at < BUSY_SECONDS
+    return not (owed.defers and at_a_tool)
+
+
+def may_interrupt(agent: Agent, now: float, rules: Rules) -> bool:
+    """Nobody is interrupted before there is a session to come back to; a silent start is not waited for for ever."""
+    return agent.heard or now >= agent.spawned_at + rules.start_grace
+
+
+def waits_for_grade(fleet: Fleet, agent: str, now: float) -> bool:
+    """Whether the agent sits in `coral eval`, a known place, and neither works nor stalls."""
+    return any(each.submission.agent == agent and now < each.waited_until for each in fleet.pending.values())
+
+
+def budget_spent(fleet: Fleet, now: float, rules: Rules) -> str:
+    """Why the run is over, in words; empty while it is not."""
+    progress = fleet.run.progress
+    if rules.target is not None and progress.best is not None and _reaches(progress.best, rules):
+        return f"the target of {rules.target:g} is reached: {progress.best:.10g} by #{progress.best_attempt}"
+    if rules.budget_attempts is not None and progress.graded >= rules.budget_attempts:
+        return f"the budget of {rules.budget_attempts} attempts is used up"
+    if rules.budget_seconds is not None and now >= rules.budget_seconds:
+        return f"the budget of {rules.budget_seconds / 3600:.3g} hours is used up"
+    return ""
+
+
+def attempts_left(fleet: Fleet, rules: Rules) -> int | None:
+    """How many more submissions the budget pays for, those on their way counted; None is without limit."""
+    if rules.budget_attempts is None:
+        return None
+    return rules.budget_attempts - fleet.run.progress.graded - len(fleet.pending)
+
+
+def is_repeat(recent: tuple[str, ...], id: str) -> bool:
+    """Whether a submission was seen before. A window like that against replayed packets: exact for any order within
+    it, and whatever is older than everything in a full window counts as seen."""
+    return id in recent or (len(recent) >= REPLAY_WINDOW and id < recent[0])
+
+
+def remember(recent: tuple[str, ...], id: str) -> tuple[str, ...]:
+    """The window with one more id, the smallest first."""
+    return tuple(sorted((*recent, id))[-REPLAY_WINDOW:])
+
+
+def counts_same(kind: Kind) -> bool:
+    """Whether an equal tree makes grading again pointless; a confirmation is asked for to be measured again."""
+    return kind is not Kind.CONFIRM
+
+
+def is_retired(fleet: Fleet, agent: str) -> bool:
+    return fleet.agents[agent].phase is Phase.RETIRED
+
+
+def _reaches(best: float, rules: Rules) -> bool:
+    assert rules.target is not None
+    return not rules.direction.better(rules.target, best)

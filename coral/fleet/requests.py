@@ -1,0 +1,138 @@
+"""What agents and the operator ask for. Each request is answered once; an agent decides about its own heartbeats."""
+
+from coral.fleet import actions as do
+from coral.fleet import events as on
+from coral.fleet.draft import Draft
+from coral.fleet.interventions import acknowledge, owe_message
+from coral.fleet.policy import REQUEST_WINDOW
+from coral.fleet.state import FLEET, Agent, Phase
+from heartbeats.heartbeat import (
+    Heartbeat,
+    Refused,
+    Scope,
+    find,
+    remove_heartbeat,
+    reset_heartbeats,
+    set_heartbeat,
+)
+from heartbeats.trigger import arm, retime
+
+OPERATOR = "operator"
+EVERYBODY = "*"
+
+
+def on_requested(draft: Draft, event: on.Requested) -> None:
+    key = f"{event.sender}/{event.id}"
+    if key in draft.run.requests:
+        return
+    draft.set_run(requests=(*draft.run.requests, key)[-REQUEST_WINDOW:])
+    try:
+        _check_allowed(draft, event)
+        message, ok, hint = _carry_out(draft, event.sender, event.request), True, ""
+    except Refused as refused:
+        message, ok, hint = str(refused), False, refused.hint
+    draft.act(do.Answer(sender=event.sender, id=event.id, ok=ok, message=message, hint=hint))
+
+
+def _check_allowed(draft: Draft, event: on.Requested) -> None:
+    if event.sender == OPERATOR:
+        return
+    if event.sender not in draft.agents:
+        raise Refused(f"cannot answer {event.sender}: there is no such agent", "")
+    match event.request:
+        case on.Stop() | on.Tell():
+            raise Refused("cannot do this for an agent", "only the operator can")
+        case on.SetHeartbeat(owner=owner) | on.RemoveHeartbeat(owner=owner) | on.ResetHeartbeats(owner=owner):
+            retimes = isinstance(event.request, on.SetHeartbeat) and owner == FLEET
+            if owner != event.sender and not retimes:
+                raise Refused("cannot change the heartbeats of somebody else", "leave out the owner")
+
+
+def _carry_out(draft: Draft, sender: str, request: on.Request) -> str:
+    match request:
+        case on.SetHeartbeat(owner=owner, heartbeat=wanted):
+            return _change(draft, sender, _owners(draft, owner, wanted.name, wanted.scope), wanted)
+        case on.RemoveHeartbeat(owner=owner, name=name):
+            return _remove(draft, sender, _owners(draft, owner, name, Scope.OWN), name)
+        case on.ResetHeartbeats(owner=owner):
+            return _reset(draft, _owners(draft, owner, "", Scope.OWN))
+        case on.Tell(to=to, text=text):
+            return _tell(draft, to, text)
+        case on.Stop(reason=reason):
+            if not draft.run.stopping:
+                draft.set_run(stopping=reason or "stopped by the operator")
+            return "stopping"
+        case on.Acknowledge(owed=ids):
+            acknowledge(draft, sender, ids)
+            return "acknowledged"
+        case on.Alert(text=text):
+            draft.alert(text, "" if sender == OPERATOR else sender)
+            return "the operator is told"
+
+
+def _owners(draft: Draft, owner: str, name: str, scope: Scope) -> list[str]:
+    """Whose heartbeats are meant. For everybody: the fleet's where it is one of the fleet's, else every agent's."""
+    if owner == EVERYBODY:
+        of_fleet = scope is Scope.FLEET or find(draft.heartbeats[FLEET], name) is not None
+        return [FLEET] if of_fleet else [FLEET, *draft.agents] if not name else list(draft.agents)
+    if owner not in draft.heartbeats:
+        known = ", ".join(draft.agents)
+        raise Refused(f"cannot find the owner {owner!r}", f"there are: {known}, and {FLEET}")
+    return [owner]
+
+
+def _change(draft: Draft, sender: str, owners: list[str], wanted: Heartbeat) -> str:
+    # All or none: the first refusal leaves everything as it was.
+    changed = {owner: set_heartbeat(draft.heartbeats[owner], wanted, sender) for owner in owners}
+    for owner, heartbeats in changed.items():
+        put_in_force(draft, owner, heartbeats)
+    settled = find(changed[owners[0]], wanted.name)
+    assert settled is not None
+    return f"{settled.name}: {settled.when}"
+
+
+def _remove(draft: Draft, sender: str, owners: list[str], name: str) -> str:
+    having = [owner for owner in owners if find(draft.heartbeats[owner], name)] or owners
+    changed = {owner: remove_heartbeat(draft.heartbeats[owner], name, sender) for owner in having}
+    for owner, heartbeats in changed.items():
+        put_in_force(draft, owner, heartbeats)
+    return f"{name} is removed"
+
+
+def _reset(draft: Draft, owners: list[str]) -> str:
+    for owner in owners:
+        defaults = draft.rules.defaults(Scope.FLEET if owner == FLEET else Scope.OWN)
+        put_in_force(draft, owner, reset_heartbeats(defaults, draft.heartbeats[owner]))
+    return "heartbeats are as the run started with"
+
+
+def _tell(draft: Draft, to: str, text: str) -> str:
+    names = list(draft.agents) if to == EVERYBODY else [to]
+    if not text.strip():
+        raise Refused("cannot send an empty message", "say something")
+    if any(name not in draft.agents for name in names):
+        raise Refused(f"cannot tell {to!r}: there is no such agent", f"there are: {', '.join(draft.agents)}")
+    for name in names:
+        if draft.agents[name].phase is not Phase.RETIRED:
+            owe_message(draft, name, text)
+    return "it goes along at the next good moment"
+
+
+def put_in_force(draft: Draft, owner: str, heartbeats: tuple[Heartbeat, ...]) -> None:
+    """Replace an owner's heartbeats; the intervals that run get shorter by it, never longer."""
+    before = draft.heartbeats.get(owner, ())
+    holder = draft.run if owner == FLEET else draft.agents[owner]
+    targets = {}
+    for heartbeat in heartbeats:
+        old = find(before, heartbeat.name)
+        if old is None:
+            targets[heartbeat.name] = arm(heartbeat.trigger, holder.progress, draft.clock)
+        else:
+            running = holder.targets[heartbeat.name]
+            targets[heartbeat.name] = retime(old.trigger, heartbeat.trigger, running, holder.progress, draft.clock)
+    draft.heartbeats[owner] = heartbeats
+    if isinstance(holder, Agent):
+        draft.set_agent(owner, targets=targets)
+    else:
+        draft.set_run(targets=targets)
+    draft.act(do.ShowHeartbeats(owner=owner))

@@ -1,0 +1,154 @@
+"""The fleet as it stands: one record per agent with one phase, one record per attempt that is not yet published.
+
+Records are frozen; a decision returns new ones, and what changed between two fleets is what the journal holds.
+Every time in here is in seconds of the run's clock, which stands still while nobody supervises.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from attempts.progress import Progress
+from attempts.record import Attempt, Submission
+from heartbeats.heartbeat import Heartbeat, Scope
+
+FLEET = "fleet"
+
+
+class Phase(StrEnum):
+    """What an agent is doing, and with it what its deadline means."""
+
+    WAITING = "waiting"  # no process; starts at the deadline (none: not before the run is resumed)
+    RUNNING = "running"  # deadline: it has been silent for too long
+    INTERRUPTED = "interrupted"  # SIGINT was sent; deadline: SIGTERM
+    TERMINATED = "terminated"  # SIGTERM was sent; deadline: SIGKILL
+    KILLED = "killed"  # SIGKILL was sent; deadline: SIGKILL again
+    PARKED = "parked"  # its account has no usage left; starts at the deadline
+    RETIRED = "retired"  # starts no more
+
+
+class Step(StrEnum):
+    """Where an attempt is on its way from a submission to a published record."""
+
+    TAKING = "taking"  # the commit is on its way into the hub
+    QUEUED = "queued"
+    GRADING = "grading"  # deadline: the grader's timeout
+    TERMINATED = "terminated"
+    KILLED = "killed"
+    SETTLED = "settled"  # counted; the record is on its way to the attempts folder
+
+
+LIVE = frozenset({Phase.RUNNING, Phase.INTERRUPTED, Phase.TERMINATED, Phase.KILLED})
+STOPPING = frozenset({Phase.INTERRUPTED, Phase.TERMINATED, Phase.KILLED})
+OCCUPYING = frozenset({Step.GRADING, Step.TERMINATED, Step.KILLED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owed:
+    """A heartbeat, or a message from the operator, that an agent has yet to receive.
+
+    From `due` on it justifies an interrupt; before that it only goes along with a launch that happens anyway.
+    `stagnant` marks what an improvement makes pointless; `defers` marks what waits for a tool to end.
+    """
+
+    id: str
+    name: str
+    since: float
+    due: float
+    prompt: str = ""
+    attempt: int | None = None
+    scope: Scope = Scope.OWN
+    stagnant: bool = False
+    defers: bool = False
+    inline: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agent:
+    """A named worker. `carried` are the ids that the current launch was handed and has not acknowledged; `asked` the
+    heartbeats whose answer is awaited; `told` the last publication whose result reached the agent; `recent` the ids
+    of its latest submissions; `crashes` and `idle` count launches in a row that failed, or ended without a try."""
+
+    name: str
+    phase: Phase = Phase.WAITING
+    deadline: float | None = 0.0
+    why: str = "start"
+    launch: int = 0
+    session: str | None = None
+    heard: bool = False
+    heard_at: float = 0.0
+    busy: str = ""
+    spawned_at: float = 0.0
+    owed: tuple[Owed, ...] = ()
+    carried: tuple[str, ...] = ()
+    asked: tuple[str, ...] = ()
+    told: int = 0
+    carried_told: int = 0
+    targets: Mapping[str, float] = field(default_factory=dict)
+    progress: Progress = field(default_factory=Progress)
+    recent: tuple[str, ...] = ()
+    submitted: int = 0
+    submitted_at_spawn: int = 0
+    crashes: int = 0
+    idle: int = 0
+    kills: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pending:
+    """An attempt between its submission and its publication. `launch` counts the tries of grading it; `waited_until`
+    is how long its `coral eval` stays; with a `suspicion` the seed is graded next, to learn whose fault it was."""
+
+    number: int
+    submission: Submission
+    step: Step = Step.TAKING
+    deadline: float | None = None
+    waited_until: float = 0.0
+    launch: int = 0
+    commit: str = ""
+    tree: str = ""
+    parent: str = ""
+    suspicion: str = ""
+    stopped: bool = False
+    timed_out: bool = False
+    kills: int = 0
+    attempt: Attempt | None = None
+    heartbeats: tuple[str, ...] = ()
+    inline: tuple[Owed, ...] = ()
+
+    @property
+    def who(self) -> str:
+        """The name under which its grading process is launched."""
+        return f"#{self.number}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What belongs to the fleet as a whole."""
+
+    id: str = ""
+    opened: bool = False
+    next_number: int = 1
+    order: int = 0
+    progress: Progress = field(default_factory=Progress)
+    targets: Mapping[str, float] = field(default_factory=dict)
+    orphans: tuple[Owed, ...] = ()
+    owed_count: int = 0
+    alerts: int = 0
+    crashes: tuple[float, ...] = ()
+    held_until: float = 0.0
+    voids: int = 0
+    queue_held_until: float = 0.0
+    requests: tuple[str, ...] = ()
+    stopping: str = ""
+    finished: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fleet:
+    """Everything a decision depends on, besides what just happened, the time and the rules."""
+
+    run: Run = field(default_factory=Run)
+    agents: Mapping[str, Agent] = field(default_factory=dict)
+    pending: Mapping[int, Pending] = field(default_factory=dict)
+    heartbeats: Mapping[str, tuple[Heartbeat, ...]] = field(default_factory=dict)
