@@ -1,0 +1,119 @@
+"""YAML 1.2 into plain values with the place of every key. What is not plain (tags, merge keys) is refused."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from coral.config.problem import Mark, Path, Problem
+
+MOST_VALUES = 100_000  # an alias may repeat a list that repeats a list: a small file must not become a huge one
+_TAG = "tag:yaml.org,2002:"
+_CONSTANTS = {"true": True, "false": False}
+
+
+@dataclass(slots=True)
+class Document:
+    """Plain data (dict, list, str, int, float, bool, None), where each key stands, and what could not be read."""
+
+    data: object = None
+    marks: dict[Path, Mark] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    values: int = 0
+
+
+def read(text: str) -> Document:
+    document = Document()
+    try:
+        root = YAML(typ="safe", pure=True).compose(text)
+        document.data = _value(document, root, ()) if root is not None else None
+    except MarkedYAMLError as error:
+        document.problems.append(_syntax(error))
+    except YAMLError as error:
+        document.problems.append(Problem((), f"is not YAML: {str(error).splitlines()[0]}"))
+    except RecursionError:
+        document.problems.append(Problem((), "is nested too deeply"))
+    return document
+
+
+def _syntax(error: MarkedYAMLError) -> Problem:
+    mark = error.problem_mark or error.context_mark
+    text = f"is not YAML: {error.problem or error.context}"
+    if "'\\t'" in text:
+        text = "is not YAML: a tab; indent with spaces"
+    elif "another document" in text:
+        text = "is not one YAML document: a second one starts here"
+    elif "mapping values are not allowed" in text:
+        text = "is not YAML: a second `:` on the line, or wrong indentation; put a text that holds `: ` in quotes"
+    return Problem((), text, Mark(mark.line + 1, mark.column + 1) if mark else None)
+
+
+def _value(document: Document, node: Node, path: Path) -> object:
+    document.values += 1
+    if document.values > MOST_VALUES:
+        raise RecursionError
+    if isinstance(node, MappingNode):
+        return _mapping(document, node, path)
+    if isinstance(node, SequenceNode):
+        for index, item in enumerate(node.value):
+            document.marks[(*path, index)] = _mark(item)
+        return [_value(document, item, (*path, index)) for index, item in enumerate(node.value)]
+    return _scalar(document, node, path)
+
+
+def _mapping(document: Document, node: MappingNode, path: Path) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for key_node, value_node in node.value:
+        mark = _mark(key_node)
+        if not isinstance(key_node, ScalarNode) or (key_node.value == "<<" and not key_node.style):
+            document.problems.append(Problem(path, "a key must be plain text (no merge keys, no lists)", mark))
+            continue
+        key = str(key_node.value)
+        here = (*path, key)
+        if key in found:
+            first = document.marks[here].line
+            document.problems.append(Problem(here, f"given twice (first on line {first})", mark))
+            continue
+        document.marks[here] = mark
+        found[key] = _value(document, value_node, here)
+    return found
+
+
+def _scalar(document: Document, node: Node, path: Path) -> object:
+    """A plain scalar by YAML 1.2. Dates stay the text that they are: no key of a task is a date."""
+    tag, text = str(node.tag), str(node.value)
+    if not tag.startswith(_TAG) or tag.removeprefix(_TAG) not in _READ:
+        document.problems.append(Problem(path, f"the tag {tag.replace(_TAG, '!!')} is not supported", _mark(node)))
+        return text
+    try:
+        return _READ[tag.removeprefix(_TAG)](text)
+    except (ValueError, KeyError):
+        document.problems.append(Problem(path, f'"{text[:40]}" is not a value of its type', _mark(node)))
+        return text
+
+
+def _integer(text: str) -> int:
+    digits = text.replace("_", "").lower()
+    return int(digits, 0) if digits.lstrip("+-")[:2] in ("0x", "0o", "0b") else int(digits)
+
+
+def _number(text: str) -> float:
+    return float(text.replace("_", "").lower().replace(".inf", "inf").replace(".nan", "nan"))
+
+
+_READ: dict[str, Callable[[str], object]] = {
+    "null": lambda _: None,
+    "bool": lambda text: _CONSTANTS[text.lower()],
+    "int": _integer,
+    "float": _number,
+    "str": str,
+    "timestamp": str,
+    "value": str,
+    "merge": str,
+}
+
+
+def _mark(node: Node) -> Mark:
+    return Mark(node.start_mark.line + 1, node.start_mark.column + 1)

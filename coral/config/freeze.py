@@ -1,0 +1,74 @@
+"""A task as a run keeps it: every key with the value it has in this run, so that new defaults cannot change an old run.
+
+The writer is our own because it must read back exactly; general YAML writers fold some texts and spoil some controls.
+"""
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from coral.config.model import TaskFile
+
+ORIGIN = "origin"
+_HEAD = "# The task as this run was started, with its overrides and defaults. `origin` is the file it came from.\n"
+_PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_NOT_TEXT = frozenset({"true", "false", "null"})
+
+
+def frozen(origin: Path, task: TaskFile) -> str:
+    """The task as YAML that `load_frozen` reads back to the same values."""
+    return _HEAD + write({ORIGIN: str(origin), **task.model_dump()})
+
+
+def write(data: Mapping[str, object]) -> str:
+    """Plain data as YAML; `document.read` gives the same data back."""
+    return "".join(f"{line}\n" for line in _lines(data, 0))
+
+
+def _lines(value: Mapping[str, object] | Sequence[object], depth: int) -> Iterator[str]:
+    pairs = value.items() if isinstance(value, Mapping) else ((None, item) for item in value)
+    for key, inner in pairs:
+        lead = "  " * depth + ("-" if key is None else f"{_key(key)}:")
+        if isinstance(inner, Mapping | list | tuple) and inner:
+            yield lead
+            yield from _lines(inner, depth + 1)
+        elif isinstance(inner, str) and _fits_a_block(inner):
+            yield f"{lead} |2{'' if inner.endswith(chr(10)) else '-'}"
+            yield from ("  " * (depth + 1) + line if line else "" for line in inner.removesuffix("\n").split("\n"))
+        else:
+            yield f"{lead} {_scalar(inner)}"
+
+
+def _key(key: str) -> str:
+    return key if _PLAIN_KEY.fullmatch(key) and key.lower() not in _NOT_TEXT else _quoted(key)
+
+
+def _fits_a_block(text: str) -> bool:
+    """Several lines of printable characters; the last may end in one newline."""
+    lines = text.removesuffix("\n").split("\n")
+    return len(lines) > 1 and bool(lines[-1].strip()) and all(line.isprintable() for line in lines)
+
+
+def _scalar(value: object) -> str:
+    if isinstance(value, str):
+        return _quoted(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return ".nan" if math.isnan(value) else (".inf" if value > 0 else "-.inf")
+    return (
+        {True: "true", False: "false"}[value] if isinstance(value, bool) else "null" if value is None else _bare(value)
+    )
+
+
+def _bare(value: object) -> str:
+    return "{}" if isinstance(value, dict) else "[]" if isinstance(value, list | tuple) else repr(value)
+
+
+def _quoted(text: str) -> str:
+    return '"' + "".join(_escaped(character) for character in text) + '"'
+
+
+def _escaped(character: str) -> str:
+    if character in '"\\':
+        return f"\\{character}"
+    return character if character.isprintable() else f"\\U{ord(character):08x}"

@@ -1,0 +1,66 @@
+"""What is wrong with a task, each finding at its place; all of them are told at once, in the order of the file."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from coral.errors import CoralError
+
+Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Mark:
+    """Where a value stands: line and column from 1 in the file, or the override that set it."""
+
+    line: int
+    column: int
+    override: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    path: Path
+    text: str
+    mark: Mark | None = None
+
+
+def dotted(path: Path) -> str:
+    """`heartbeats[2].every`, the way a person would say it."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
+
+
+def nearest(marks: Mapping[Path, Mark], path: Path) -> Mark:
+    """The mark of the path, or of the closest section around it: a missing key has no place of its own."""
+    while path and path not in marks:
+        path = path[:-1]
+    return marks.get(path, Mark(1, 1))
+
+
+def shown(value: object) -> str:
+    """A value as the message repeats it: recognisable, and short enough for one line."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return str(value).lower()
+    text = f'"{value}"' if isinstance(value, str) else str(value)
+    text = " ".join(text.split())
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def refuse(name: str, problems: Iterable[Problem], marks: Mapping[Path, Mark]) -> None:
+    """Raise one error that lists every problem; return when there is none."""
+    placed = sorted(((p.mark or nearest(marks, p.path), p) for p in problems), key=lambda pair: pair[0])
+    if not placed:
+        return
+    lines = dict.fromkeys(_line(name, mark, problem) for mark, problem in placed)
+    count = "one problem" if len(lines) == 1 else f"{len(lines)} problems"
+    raise CoralError(
+        f"cannot use this task: {count}\n" + "\n".join(f"  {line}" for line in lines),
+        "mend these lines; `coral validate` checks the task again and spends nothing",
+    )
+
+
+def _line(name: str, mark: Mark, problem: Problem) -> str:
+    place = f"override {mark.override}" if mark.override else f"{name}:{mark.line}:{mark.column}"
+    subject = f"{dotted(problem.path)}: " if problem.path else ""
+    return f"{place}: {subject}{problem.text}"
