@@ -1,0 +1,37 @@
+# Every target sets up what it needs in .venv; nothing outside this folder is touched.
+PYTHON ?= python3
+BIN := .venv/bin
+DEMO ?= examples/circle_packing agents.count=4 budget.hours=0.025
+
+.PHONY: demo test check bench mutants clean
+
+demo: .venv/.ready
+	$(BIN)/coral start $(DEMO)
+
+test: .venv/.ready
+	$(BIN)/python -m pytest -n 2
+
+check: .venv/.ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(MAKE) mutants
+
+bench: .venv/.ready
+	$(BIN)/python -m benchmarks
+
+mutants: .venv/.ready
+	$(BIN)/python tests/mutants.py
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build
+
+# The stamp is newer than pyproject.toml when the environment has what it names.
+.venv/.ready: pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { echo "make: no $(PYTHON) found; make PYTHON=/path/to/python3.11 names one" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: $$($(PYTHON) --version) is too old, Coral needs 3.11 or later; make PYTHON=python3.12 names another" >&2; exit 1; }
+	@command -v git >/dev/null || { echo "make: no git found; install it (apt-get install git)" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "make: $(PYTHON) cannot make environments; install its venv module (apt-get install python3-venv)" >&2; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
