@@ -1,0 +1,105 @@
+"""Frozen dataclasses to JSON and back, each object tagged with the name of its class.
+
+A field at its default is left out, and one that is missing takes its default: that is how a journal written before a
+field existed still reads. Which class a tag means is a closed list; nothing is imported by name.
+"""
+
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from enum import Enum
+from functools import cache
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+TAG = "is"
+Decoder = Callable[[Any], Any]
+
+
+def encode(value: object) -> Any:
+    """Plain data that `json.dumps` takes."""
+    if is_dataclass(value) and not isinstance(value, type):
+        plain: dict[str, Any] = {TAG: type(value).__name__}
+        for each in fields(value):
+            held = getattr(value, each.name)
+            if held != _default(each):
+                plain[each.name] = encode(held)
+        return plain
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, tuple | list):
+        return [encode(each) for each in value]
+    if isinstance(value, Mapping):
+        return {str(key): encode(each) for key, each in value.items()}
+    return value
+
+
+def decode(kind: Any, plain: object) -> Any:
+    """The object that `encode` made `plain` from. ValueError says what does not fit."""
+    return _decoder(kind)(plain)
+
+
+@cache
+def _decoder(kind: Any) -> Decoder:
+    origin = get_origin(kind)
+    if origin in (Union, types.UnionType):
+        return _union(get_args(kind))
+    if origin is tuple:
+        item = _decoder(get_args(kind)[0])
+        return lambda plain: tuple(item(each) for each in plain)
+    if origin is not None and issubclass(origin, Mapping):
+        _, held = get_args(kind)
+        value = _decoder(held)
+        return lambda plain: {key: value(each) for key, each in plain.items()}
+    if isinstance(kind, type) and is_dataclass(kind):
+        return _record(kind)
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return kind
+    if kind is float:
+        return float
+    return lambda plain: plain
+
+
+def _record(kind: type) -> Decoder:
+    hints = get_type_hints(kind)
+    decoders = {each.name: _decoder(hints[each.name]) for each in fields(kind)}
+
+    def decode_record(plain: Any) -> Any:
+        if not isinstance(plain, dict) or plain.get(TAG) != kind.__name__:
+            raise ValueError(f"expected a {kind.__name__}, got {str(plain)[:80]}")
+        try:
+            return kind(**{name: decoders[name](held) for name, held in plain.items() if name != TAG})
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"not a {kind.__name__} of this version: {error}") from None
+
+    return decode_record
+
+
+def _union(kinds: tuple[Any, ...]) -> Decoder:
+    records: dict[str, Any] = {each.__name__: each for each in kinds if is_dataclass(each)}
+    others = [each for each in kinds if each is not type(None) and not is_dataclass(each)]
+
+    def decode_union(plain: Any) -> Any:
+        if plain is None:
+            return None
+        if isinstance(plain, dict) and plain.get(TAG) in records:
+            return _decoder(records[plain[TAG]])(plain)
+        if len(others) == 1:
+            return _decoder(others[0])(plain)
+        if others:
+            return plain
+        raise ValueError(f"expected one of {', '.join(records)}, got {str(plain)[:80]}")
+
+    return decode_union
+
+
+@cache
+def _defaults(factory: Any) -> object:
+    return factory()
+
+
+def _default(field: "Field[Any]") -> object:
+    if field.default is not MISSING:
+        return field.default
+    if field.default_factory is not MISSING:
+        return _defaults(field.default_factory)
+    return MISSING
