@@ -1,0 +1,151 @@
+"""`python -P -m coral.grading.runner SPEC.json` calls a Python grader and writes what it returned, never to stdout.
+
+It starts in milliseconds (standard library only), and what the grader prints cannot be mistaken for its result.
+"""
+
+import contextlib
+import importlib.util
+import inspect
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType, TracebackType
+
+from attempts.record import finite_score
+from coral.types import Fail, Result
+
+_NEXT_TO_SCORE = ("metrics", "feedback")
+
+
+def main(spec_path: str) -> None:
+    """The spec: `entry` (path), `function`, `workspace`, `private`, `args`, `kind`, `attempt`, `result` (path)."""
+    spec = json.loads(Path(spec_path).read_text(encoding="utf-8"))
+    result = Path(spec["result"])
+    sys.excepthook = _crash_report(result)
+    grade = _load(Path(spec["entry"]), spec["function"])
+    _write(result, _outcome(grade, spec))
+    _leave()
+
+
+def _load(path: Path, function: str) -> Callable[..., object]:
+    """The function of the file, whose folder comes first on the path, as for a script: siblings can be imported."""
+    sys.path.insert(0, str(path.parent))
+    name = path.stem if path.stem not in sys.modules else f"coral_grader_{path.stem}"
+    loaded = importlib.util.spec_from_file_location(name, path)
+    if loaded is None or loaded.loader is None:
+        raise ImportError(f"cannot load the grader: {path} is not a Python file")
+    module = importlib.util.module_from_spec(loaded)
+    sys.modules[name] = module  # a grader that uses multiprocessing pickles functions by this name
+    loaded.loader.exec_module(module)
+    return _function(module, function)
+
+
+def _function(module: ModuleType, name: str) -> Callable[..., object]:
+    found: object = getattr(module, name, None)
+    if not callable(found):
+        raise ImportError(f"cannot grade: {module.__file__} has no function {name}")
+    return found
+
+
+def _outcome(grade: Callable[..., object], spec: Mapping[str, object]) -> dict[str, object]:
+    offered = {
+        "args": spec["args"],
+        "private": Path(str(spec["private"])),
+        "kind": spec["kind"],
+        "attempt": spec["attempt"],
+    }
+    keywords = _wanted(grade, offered)
+    try:
+        return _record(grade(Path(str(spec["workspace"])), **keywords))
+    except Fail as fail:
+        return _record(fail)
+
+
+def _wanted(grade: Callable[..., object], offered: Mapping[str, object]) -> dict[str, object]:
+    """What the signature names of what is offered; all of it for `**kwargs`."""
+    parameters = list(inspect.signature(grade).parameters.values())
+    if any(one.kind is one.VAR_KEYWORD for one in parameters):
+        return dict(offered)
+    named = [one for one in parameters[1:] if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
+    for one in named:
+        if one.name not in offered and one.default is one.empty:
+            raise TypeError(f"the grader asks for {one.name!r}; after the workspace it can have {', '.join(offered)}")
+    return {one.name: offered[one.name] for one in named if one.name in offered}
+
+
+def _record(value: object) -> dict[str, object]:
+    """The JSON that a grader's answer becomes, whatever was returned."""
+    if isinstance(value, Fail):
+        return {"failed": value.reason, "feedback": value.feedback}
+    if isinstance(value, Result):
+        value = {"score": value.score, "metrics": value.metrics, "feedback": value.feedback}
+    if not isinstance(value, Mapping):
+        return _scored({"score": value})
+    if "failed" in value:
+        return {"failed": value["failed"], "feedback": value.get("feedback", "")}
+    if "score" not in value:
+        raise TypeError(f"the grader returned a dict without a score; it has {', '.join(map(str, value)) or 'no keys'}")
+    return _scored(value)
+
+
+def _scored(value: Mapping[object, object]) -> dict[str, object]:
+    beside = {name: value[name] for name in _NEXT_TO_SCORE if name in value}
+    try:
+        return {"score": finite_score(_scalar(value["score"])), **beside}
+    except ValueError as error:
+        return {"failed": str(error), **beside}
+
+
+def _scalar(value: object) -> object:
+    """A number in the wrapping of a numerical library (a tensor of one element) as a number of Python's own."""
+    unwrap = getattr(value, "item", None)
+    return unwrap() if callable(unwrap) and getattr(value, "ndim", 0) == 0 else value
+
+
+def _write(result: Path, data: Mapping[str, object]) -> None:
+    """The result is there whole or not at all."""
+    draft = result.with_name(f".{result.name}.{os.getpid()}")
+    with draft.open("w", encoding="utf-8") as file:
+        json.dump(_plain(data), file)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(result)
+
+
+def _plain(value: object, depth: int = 0) -> object:
+    """What JSON can hold, for any metric that a grader may think of; the reader decides what it keeps."""
+    if isinstance(value, Mapping) and depth < 2:
+        return {str(name): _plain(inner, depth + 1) for name, inner in value.items()}
+    value = _scalar(value)
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, int):
+        return int(value) if value.bit_length() < 64 else "a huge integer"
+    return float(value) if isinstance(value, float) else str(value)
+
+
+def _crash_report(result: Path) -> Callable[[type[BaseException], BaseException, TracebackType | None], None]:
+    """An exception hook: whatever ends the grader is told to people on stderr and to the supervisor in the result."""
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        text = "".join(traceback.format_exception(kind, error, trace))
+        sys.stderr.write(text)
+        line = "".join(traceback.format_exception_only(kind, error)).strip()
+        _write(result, {"crashed": line[:2000], "output": text[-10_000:]})
+
+    return hook
+
+
+def _leave() -> None:
+    """End now: what a candidate left running in this process would hold it until the timeout and cost it the result."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):  # a candidate may have closed or replaced them
+            stream.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
