@@ -34,7 +34,7 @@ def read(text: str) -> Document:
     except YAMLError as error:
         document.problems.append(Problem((), f"is not YAML: {str(error).splitlines()[0]}"))
     except RecursionError:
-        document.problems.append(Problem((), "is nested too deeply"))
+        document.problems.append(Problem((), "is nested too deeply, or too large"))
     return document
 
 
@@ -85,12 +85,12 @@ def _scalar(document: Document, node: Node, path: Path) -> object:
     """A plain scalar by YAML 1.2. Dates stay the text that they are: no key of a task is a date."""
     tag, text = str(node.tag), str(node.value)
     if not tag.startswith(_TAG) or tag.removeprefix(_TAG) not in _READ:
-        document.problems.append(Problem(path, f"the tag {tag.replace(_TAG, '!!')} is not supported", _mark(node)))
+        document.problems.append(Problem(path, f"the tag {tag.replace(_TAG, '!!')} is not supported"))
         return text
     try:
         return _READ[tag.removeprefix(_TAG)](text)
     except (ValueError, KeyError):
-        document.problems.append(Problem(path, f'"{text[:40]}" is not a value of its type', _mark(node)))
+        document.problems.append(Problem(path, f'"{text[:40]}" is not a value of its type'))
         return text
 
 

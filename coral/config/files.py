@@ -56,7 +56,8 @@ def _grader(grader: GraderSection, folder: Path) -> list[Problem]:
     if bool(grader.entry) == bool(grader.command):
         which = "gives both entry and command; one of them grades" if grader.entry else "needs entry or command"
         problems.append(Problem(("grader",), which))
-    if isinstance(grader.command, str) and grader.command and not grader.command.strip():
+    program = grader.command if isinstance(grader.command, str) else "".join(grader.command[:1])
+    if grader.command and not program.strip():
         problems.append(Problem(("grader", "command"), "is blank"))
     if grader.entry:
         problems += _entry(grader.entry, folder)

@@ -62,7 +62,8 @@ def _shape(value: object) -> str:
     return "list" if isinstance(value, list | tuple) else "text"
 
 
-Command = Annotated[Annotated[str, Tag("text")] | Annotated[Texts, Tag("list")], Discriminator(_shape)]
+Arguments = Annotated[tuple[str, ...], Strict(False)]
+Command = Annotated[Annotated[str, Tag("text")] | Annotated[Arguments, Tag("list")], Discriminator(_shape)]
 
 
 class GraderSection(Section):

@@ -29,8 +29,8 @@ def _value(text: str, mark: Mark, keys: Path, problems: list[Problem]) -> object
     if bracketed:
         problems.extend(Problem(keys, problem.text, mark) for problem in read.problems)
         return read.data
-    plain = not read.problems and not isinstance(read.data, dict | list) and "#" not in text and "\n" not in text
-    return read.data if plain else text
+    plain = text.lstrip()[0] not in "&*!|>" and "#" not in text and "\n" not in text
+    return read.data if plain and not read.problems and not isinstance(read.data, dict | list) else text
 
 
 def _lay(document: Document, keys: Path, value: object, mark: Mark) -> None:

@@ -49,10 +49,15 @@ def shown(value: object) -> str:
 
 def refuse(name: str, problems: Iterable[Problem], marks: Mapping[Path, Mark]) -> None:
     """Raise one error that lists every problem; return when there is none."""
-    placed = sorted(((p.mark or nearest(marks, p.path), p) for p in problems), key=lambda pair: pair[0])
+    placed: dict[tuple[Mark, Path, str], Problem] = {}
+    for problem in problems:
+        # A value that could not even be read needs no second complaint about its type.
+        same = problem.text if not problem.path else ""
+        placed.setdefault((problem.mark or nearest(marks, problem.path), problem.path, same), problem)
     if not placed:
         return
-    lines = dict.fromkeys(_line(name, mark, problem) for mark, problem in placed)
+    in_order = sorted(placed.items(), key=lambda item: item[0][0])
+    lines = [_line(name, mark, problem) for (mark, _, _), problem in in_order]
     count = "one problem" if len(lines) == 1 else f"{len(lines)} problems"
     raise CoralError(
         f"cannot use this task: {count}\n" + "\n".join(f"  {line}" for line in lines),

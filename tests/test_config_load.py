@@ -1,0 +1,285 @@
+"""A task is read whole: what is right has its value, what is wrong has its place, and all of it is told at once."""
+
+from pathlib import Path
+
+import pytest
+
+from attempts.record import Direction
+from coral.config.load import Config, find_task, load
+from coral.errors import CoralError
+from heartbeats.heartbeat import BUILT_IN, Delivery, Scope
+from heartbeats.trigger import Elapsed, Every, Stagnant
+
+MINIMAL = """\
+task:
+  name: My Task!
+  description: Make it larger.
+grader:
+  entry: grade.py:grade
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "seed").mkdir()
+    (tmp_path / "seed" / "check.py").write_text("def check(folder): return 1\n")
+    (tmp_path / "grade.py").write_text("def grade(workspace): return 1\n")
+    (tmp_path / "task.yaml").write_text(MINIMAL)
+    return tmp_path
+
+
+def write(folder: Path, text: str) -> Path:
+    (folder / "task.yaml").write_text(text)
+    return folder
+
+
+def problems(folder: Path, text: str | None = None, *overrides: str) -> list[str]:
+    """The lines of the one error that loading must give, without the folder's path."""
+    if text is not None:
+        write(folder, text)
+    with pytest.raises(CoralError) as caught:
+        load(folder, overrides)
+    assert caught.value.hint
+    return [line.strip().replace(f"{folder}/", "") for line in caught.value.message.splitlines()[1:]]
+
+
+def test_a_small_task_has_every_default(folder: Path) -> None:
+    config = load(folder)
+    assert (config.task.name, config.slug, config.task.editable, config.task.check) == ("My Task!", "my-task", (), "")
+    assert (config.grader.timeout, config.grader.direction, config.grader.noise) == (300.0, Direction.MAXIMIZE, 0.0)
+    assert (config.agents.count, config.agents.runtime, config.agents.stall) == (1, "native", 1200.0)
+    assert (config.run.poll_seconds, config.run.watch, config.run.interrupt_grace) == (5.0, True, 10.0)
+    assert config.budget.attempts is config.budget.hours is config.budget.target is None
+    assert config.heartbeats == BUILT_IN
+    assert (config.path, config.folder, config.seed) == (folder / "task.yaml", folder, folder / "seed")
+
+
+def test_the_file_and_its_folder_are_the_same_task(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    assert load(Path()) == load(folder) == load(Path("task.yaml"))
+
+
+def test_a_task_is_found_from_below(folder: Path) -> None:
+    (folder / "seed" / "deep").mkdir()
+    assert find_task(folder / "seed" / "deep") == folder / "task.yaml"
+    assert find_task(folder.parent) is None
+
+
+def test_an_empty_section_has_its_defaults(folder: Path) -> None:
+    config = load(write(folder, MINIMAL + "budget:\n  # hours: 2\nheartbeats:\n"))
+    assert config.budget.hours is None
+    assert config.heartbeats == BUILT_IN
+
+
+def test_dollar_braces_stay_literal(folder: Path) -> None:
+    config = load(write(folder, MINIMAL.replace("Make it larger.", "Use ${HOME} and ${task.name}, {x} and {{ y }}.")))
+    assert config.task.description == "Use ${HOME} and ${task.name}, {x} and {{ y }}."
+
+
+def test_every_problem_is_told_at_once_with_its_place(folder: Path) -> None:
+    text = MINIMAL + "  timeout: -3\nagents:\n  cout: 4\n  stall: soon\nbudgets:\n  hours: 1\nbudget: {target: .nan}\n"
+    assert problems(folder, text) == [
+        "task.yaml:6:3: grader.timeout: must be more than 0; got -3",
+        'task.yaml:8:3: agents.cout: unknown key (with 4); did you mean "count"?',
+        'task.yaml:9:3: agents.stall: must be a number; got "soon"',
+        "task.yaml:10:1: budgets: unknown key (with {'hours': 1}); did you mean \"budget\"?",
+        "task.yaml:12:10: budget.target: must be a finite number; got nan",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ("agents: {count: 0}", "6:10: agents.count: must be at least 1; got 0"),
+        ("agents: {count: 1001}", "6:10: agents.count: must be at most 1000; got 1001"),
+        ("agents: {count: 2.5}", "6:10: agents.count: must be a whole number; got 2.5"),
+        ('agents: {count: "4"}', '6:10: agents.count: must be a whole number; got "4"'),
+        ("agents: {count: true}", "6:10: agents.count: must be a whole number; got true"),
+        ("agents: {count: ~}", "6:10: agents.count: must be a whole number; got nothing"),
+        ("agents: {model: 5}", "6:10: agents.model: must be text; got 5 (put it in quotes)"),
+        ("agents: [1]", "6:1: agents: must be a section of keys and values; got [1]"),
+        ("agents: {timeout: 5}", "unknown key (with 5); write stall: the seconds of silence"),
+        ("agents: {slots: 5}", "6:10: agents.slots: unknown key (with 5); it belongs under grader"),
+        ("run: {watch: on}", '6:7: run.watch: must be true or false; got "on"'),
+        ("run: {backoff: .inf}", "6:7: run.backoff: must be a finite number; got inf"),
+        ("workspace: {setup: make}", '6:13: workspace.setup: must be a list; got "make"'),
+        ("workspace: {setup: [a, 2]}", "6:24: workspace.setup[1]: must be text; got 2 (put it in quotes)"),
+        ("sharing: {notes: false}", "write workspace.share: true or false"),
+        ("heartbeats: {name: x}", "6:1: heartbeats: must be a list of entries, each with a name; got {'name': 'x'}"),
+        ("heartbeats: [{every: 3}]", "6:14: heartbeats[0].name: is missing: reflect, consolidate"),
+        ("heartbeats: [{name: x, every: 0, prompt: hi}]", "6:24: heartbeats[0].every: must be at least 1; got 0"),
+        (
+            "heartbeats: [{name: x, every: 1, minutes: 2, prompt: hi}]",
+            "6:34: heartbeats[0].minutes: gives both every and",
+        ),
+        ("heartbeats: [{name: x, global: true}]", "heartbeats[0].global: unknown key (with true); write scope: fleet"),
+        ("heartbeats: [{name: reflect, every: 50}]", "cannot change reflect: it is protected"),
+        ("heartbeats: [{name: x, every: 2, prompt: ' '}]", "cannot set x: its prompt says nothing"),
+        ("heartbeats: [{name: redirect}, {name: redirect}]", '6:33: heartbeats[1].name: "redirect" has an entry'),
+        ("agents: {count: 1}\nagents: {count: 2}", "7:1: agents: given twice (first on line 6)"),
+        (
+            "run: {watch: !!python/name:os.system x}",
+            "6:7: run.watch: the tag !!python/name:os.system is not supported",
+        ),
+        ("<<: {a: 1}", "6:1: a key must be plain text"),
+        ("agents: {count: [[[[[1]]]]]}", "6:10: agents.count: must be a whole number; got [[[[[1]]]]]"),
+    ],
+)
+def test_what_cannot_be_is_refused_where_it_stands(folder: Path, more: str, told: str) -> None:
+    found = problems(folder, f"{MINIMAL}{more}\n")
+    assert len(found) == 1
+    assert told in found[0]
+    assert found[0].startswith("task.yaml:")
+
+
+def test_grader_needs_exactly_one_way(folder: Path) -> None:
+    assert problems(folder, MINIMAL + "  command: ./grade.sh\n") == [
+        "task.yaml:4:1: grader: gives both entry and command; one of them grades"
+    ]
+    assert problems(folder, MINIMAL.replace("entry: grade.py:grade", "slots: 2")) == [
+        "task.yaml:4:1: grader: needs entry or command"
+    ]
+    assert problems(folder, MINIMAL.replace("entry: grade.py:grade", "entrypoint: a:B"))[0].startswith(
+        'task.yaml:5:3: grader.entrypoint: unknown key (with "a:B"); name a function by entry: file.py:function'
+    )
+
+
+@pytest.mark.parametrize("command", ["'  '", "['', x]"])
+def test_a_command_names_a_program(folder: Path, command: str) -> None:
+    told = problems(folder, MINIMAL.replace("entry: grade.py:grade", f"command: {command}"))
+    assert told == ["task.yaml:5:3: grader.command: is blank"]
+
+
+@pytest.mark.parametrize("command", ["./grade.sh --fast | tee x", ["python3", "grade.py"]])
+def test_a_command_is_a_line_or_a_list(folder: Path, command: str | list[str]) -> None:
+    config = load(write(folder, MINIMAL.replace("entry: grade.py:grade", f"command: {command}")))
+    assert config.grader.command == (command if isinstance(command, str) else tuple(command))
+
+
+def test_missing_files_are_named(folder: Path) -> None:
+    text = MINIMAL.replace("grade.py:", "grad.py:").replace("larger.", "larger.\n  seed: sed\n  editable: [../x]")
+    assert problems(folder, text + "  private: [data, ../other]\n") == [
+        f'task.yaml:4:3: task.seed: "sed" does not exist (looked at {folder}/sed)'.replace(f"{folder}/", ""),
+        'task.yaml:5:14: task.editable[0]: must be a glob inside the seed; got "../x"',
+        f'task.yaml:7:3: grader.entry: "grad.py" does not exist (looked in {folder})',
+        f'task.yaml:8:13: grader.private[0]: "data" does not exist (looked in {folder})',
+        'task.yaml:8:19: grader.private[1]: must be inside the task\'s folder; got "../other"',
+    ]
+
+
+@pytest.mark.parametrize("entry", ["grade.py", "grade:grade", "/grade.py:grade", "../grade.py:grade", "grade.py:a-b"])
+def test_an_entry_is_a_file_and_a_function(folder: Path, entry: str) -> None:
+    told = problems(folder, MINIMAL.replace("grade.py:grade", entry))
+    assert "must be file.py:function, relative to the task's folder" in told[0]
+
+
+def test_the_grader_must_not_lie_in_the_seed(folder: Path) -> None:
+    (folder / "seed" / "grade.py").write_text("")
+    told = problems(folder, MINIMAL.replace("grade.py", "seed/grade.py") + "  private: [seed]\n")
+    assert [line.endswith("agents would see the grader") for line in told] == [True, True]
+    assert "grader.entry" in problems(folder, MINIMAL.replace("larger.", "larger.\n  seed: ."))[0]
+
+
+def test_the_public_check_must_exist(folder: Path) -> None:
+    text = MINIMAL.replace("larger.", "larger.\n  check: check.py:check")
+    assert load(write(folder, text)).task.check == "check.py:check"
+    assert problems(folder, text.replace("check.py", "chek.py")) == [
+        'task.yaml:4:3: task.check: "chek.py" does not exist in the seed'
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "1:1: is empty"),
+        ("# nothing\n", "1:1: is empty"),
+        ("- a\n- b\n", "1:1: must hold sections"),
+        ("hello\n", "1:1: must hold sections"),
+        ("task:\n\tname: x\n", "2:1: is not YAML: a tab; indent with spaces"),
+        ("task: [1, 2\n", "is not YAML: expected ',' or ']'"),
+        ("task: a: b\n", "1:8: is not YAML: a second `:` on the line"),
+        ("task: 1\n---\ntask: 2\n", "2:1: is not one YAML document"),
+        ("task: *nobody\n", "1:7: is not YAML: found undefined alias"),
+        ("task: &a [*a]\n", "is nested too deeply, or too large"),
+        ("task: " + "[" * 5000, "is nested too deeply"),
+        ("task: \x01\n", "is not YAML: unacceptable character"),
+    ],
+)
+def test_what_is_not_a_task_at_all(folder: Path, text: str, told: str) -> None:
+    found = problems(folder, text)
+    assert len(found) == 1
+    assert told in found[0]
+
+
+def test_an_alias_bomb_ends_early(folder: Path) -> None:
+    layers = "".join(f"  l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]\n" for n in range(1, 12))
+    assert "too large" in problems(folder, f"task:\n  l0: &l0 [x]\n{layers}")[0]
+
+
+def test_a_number_of_ten_thousand_digits_is_a_problem_not_a_crash(folder: Path) -> None:
+    assert "is not a value of its type" in problems(folder, f"{MINIMAL}budget: {{attempts: {'9' * 10_000}}}\n")[0]
+
+
+@pytest.mark.parametrize("raw", [b"\x89PNG\r\n\x1a\n\0", b"task: \xff\xfe", b"a: " + b"x" * 1_000_001])
+def test_a_file_that_is_no_text(folder: Path, raw: bytes) -> None:
+    (folder / "task.yaml").write_bytes(raw)
+    with pytest.raises(CoralError, match="is not a text in UTF-8"):
+        load(folder)
+
+
+def test_a_missing_file_says_how_to_make_one(folder: Path) -> None:
+    with pytest.raises(CoralError, match="no file") as caught:
+        load(folder / "nowhere")
+    assert "coral init" in caught.value.hint
+
+
+def test_a_byte_order_mark_and_windows_lines_are_read(folder: Path) -> None:
+    (folder / "task.yaml").write_bytes(b"\xef\xbb\xbf" + MINIMAL.replace("\n", "\r\n").encode())
+    assert load(folder).task.description == "Make it larger."
+
+
+def test_yaml_is_1_2(folder: Path) -> None:
+    args = "{a: 1e-3, b: on, c: 010, d: 12:30:00, e: 2024-01-01, f: 0x1F, g: ~, h: -.inf}"
+    read = load(write(folder, f"{MINIMAL}  args: {args}\n")).grader.args
+    assert read == {
+        "a": 0.001,
+        "b": "on",
+        "c": 10,
+        "d": "12:30:00",
+        "e": "2024-01-01",
+        "f": 31,
+        "g": None,
+        "h": -float("inf"),
+    }
+
+
+def test_heartbeats_of_a_task(folder: Path) -> None:
+    text = """\
+heartbeats:
+  - {name: reflect, every: 3}
+  - {name: redirect, stagnant: 8, scope: fleet, delivery: inline}
+  - {name: checkpoint, minutes: 5, prompt: "Where are you?"}
+  - name: tidy
+    seconds: 90
+    prompt: |
+      Tidy up, {{ agent.name }}.
+"""
+    beats = {beat.name: beat for beat in load(write(folder, MINIMAL + text)).heartbeats}
+    assert list(beats) == ["reflect", "consolidate", "redirect", "checkpoint", "tidy"]
+    assert beats["reflect"].trigger == Every(3)
+    assert beats["reflect"].protected
+    assert beats["redirect"].trigger == Stagnant(8)
+    assert (beats["redirect"].scope, beats["redirect"].delivery) == (Scope.FLEET, Delivery.INLINE)
+    assert (beats["checkpoint"].trigger, beats["checkpoint"].prompt) == (Elapsed(300.0), "Where are you?")
+    assert (beats["tidy"].trigger, beats["tidy"].by) == (Elapsed(90.0), "task")
+
+
+def test_a_config_cannot_be_changed(folder: Path) -> None:
+    config: Config = load(folder)
+    with pytest.raises(ValueError, match="frozen"):
+        config.agents.count = 3  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("name", ["", "   ", "数学"])
+def test_a_name_must_name_a_folder(folder: Path, name: str) -> None:
+    assert "task.name" in problems(folder, MINIMAL.replace("My Task!", f'"{name}"'))[0]

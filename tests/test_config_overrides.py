@@ -1,0 +1,84 @@
+"""`agents.count=4` on the command line: typed like YAML, checked like the file, and blamed by its own words."""
+
+from pathlib import Path
+
+import pytest
+
+from coral.config.load import load
+from coral.errors import CoralError
+
+TASK = """\
+task: {name: t, description: d}
+grader: {entry: "grade.py:grade", args: {fast: true}}
+heartbeats: [{name: reflect, every: 2}]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "seed").mkdir()
+    (tmp_path / "grade.py").write_text("")
+    (tmp_path / "task.yaml").write_text(TASK)
+    return tmp_path
+
+
+def problems(folder: Path, *overrides: str) -> list[str]:
+    with pytest.raises(CoralError) as caught:
+        load(folder, overrides)
+    return [line.strip() for line in caught.value.message.splitlines()[1:]]
+
+
+def test_overrides_are_typed(folder: Path) -> None:
+    config = load(
+        folder,
+        ["agents.count=4", "budget.hours=0.025", "run.watch=false", "grader.args.n=[1, {a: x}]", "budget.target=1e-3"],
+    )
+    assert (config.agents.count, config.budget.hours, config.run.watch) == (4, 0.025, False)
+    assert config.grader.args == {"fast": True, "n": [1, {"a": "x"}]}
+    assert config.budget.target == 0.001
+
+
+def test_the_last_one_wins_and_a_section_can_be_replaced(folder: Path) -> None:
+    assert load(folder, ["agents.count=4", "agents={count: 5}", "agents.count=6"]).agents.count == 6
+    assert load(folder, ["grader.args={}"]).grader.args == {}
+
+
+@pytest.mark.parametrize(
+    "text", ["use: less # now", "a = b", "${HOME}", "- not a list", "two\nlines", "it's", "100%", "*", "!x", "&y"]
+)
+def test_a_text_is_taken_word_for_word(folder: Path, text: str) -> None:
+    assert load(folder, [f"task.tips={text}"]).task.tips == text
+
+
+def test_nothing_is_an_empty_text_and_null_is_nothing(folder: Path) -> None:
+    assert load(folder, ["task.tips="]).task.tips == ""
+    assert load(folder, ["budget.hours=3", "budget.hours=null"]).budget.hours is None
+    assert load(folder, ["grader.entry=", "grader.command=[python3, g.py]"]).grader.command == ("python3", "g.py")
+
+
+def test_a_problem_points_at_the_override(folder: Path) -> None:
+    assert problems(folder, "agents.count=0", "agents.cout=3", "task.name=42", 'task.tips="42"') == [
+        "override agents.count=0: agents.count: must be at least 1; got 0",
+        'override agents.cout=3: agents.cout: unknown key (with 3); did you mean "count"?',
+        "override task.name=42: task.name: must be text; got 42 (put it in quotes)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("override", "told"),
+    [
+        ("agents.count", "is not of the form section.key=value"),
+        ("=4", "is not of the form section.key=value"),
+        ("agents..count=4", "is not of the form section.key=value"),
+        ("agents.count=[1", "agents.count: is not YAML"),
+        ("agents.count.more=1", "must be a whole number; got {'more': 1}"),
+        ("heartbeats.0.every=3", "heartbeats: holds no keys; override it whole"),
+        ("nonsense=1", "nonsense: unknown key (with 1)"),
+        ("heartbeats=[{name: reflect, every: 99}]", "heartbeats[0]: cannot change reflect: it is protected"),
+    ],
+)
+def test_an_override_that_cannot_be_is_refused(folder: Path, override: str, told: str) -> None:
+    found = problems(folder, override)
+    assert len(found) == 1
+    assert found[0].startswith(f"override {override}: ")
+    assert told in found[0]
