@@ -75,8 +75,8 @@ def _record(kind: type) -> Decoder:
 
 
 def _union(kinds: tuple[Any, ...]) -> Decoder:
-    records: dict[str, Any] = {each.__name__: each for each in kinds if is_dataclass(each)}
-    others = [each for each in kinds if each is not type(None) and not is_dataclass(each)]
+    records: dict[str, Any] = {each.__name__: each for each in kinds if isinstance(each, type) and is_dataclass(each)}
+    others = [each for each in kinds if each is not type(None) and each not in records.values()]
 
     def decode_union(plain: Any) -> Any:
         if plain is None:
@@ -93,7 +93,7 @@ def _union(kinds: tuple[Any, ...]) -> Decoder:
 
 
 @cache
-def _defaults(factory: Any) -> object:
+def _made_by(factory: Any) -> object:
     return factory()
 
 
@@ -101,5 +101,6 @@ def _default(field: "Field[Any]") -> object:
     if field.default is not MISSING:
         return field.default
     if field.default_factory is not MISSING:
-        return _defaults(field.default_factory)
+        factory: Any = field.default_factory
+        return _made_by(factory)
     return MISSING

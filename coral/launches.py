@@ -1,0 +1,110 @@
+"""The launches that are alive: started here, or taken over from the supervisor before.
+
+A launch is over when its process and everything it started are gone; only then is it forgotten.
+"""
+
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from coral import process
+from coral.doorbell import Doorbell
+from coral.process import Held, Identity, Program
+
+LINGERING_SECONDS = 0.05  # how often to look whether leftovers are gone
+
+
+class State(StrEnum):
+    LINGERS = "lingers"
+    GONE = "gone"
+
+
+@dataclass(slots=True)
+class Launch:
+    """`code`: as Popen gives it, negative for a signal; None while it runs, or if nobody could see it."""
+
+    who: str
+    number: int
+    identity: Identity
+    tag: str
+    started: float
+    child: "subprocess.Popen[bytes] | None" = None
+    code: int | None = None
+    ended: bool = False
+
+
+class Launches:
+    def __init__(self, run: str, doorbell: Doorbell) -> None:
+        self._run = run
+        self._doorbell = doorbell
+        self._live: dict[str, Launch] = {}
+        self._suspects: set[str] = set()
+
+    def tag(self, who: str, number: int) -> str:
+        return f"{self._run}/{who}/{number}"
+
+    def hold(self, who: str, number: int, program: Program, now: float) -> Held:
+        """Start a program up to its gate. OSError where that fails; then there is no launch."""
+        held = process.start(program)
+        launch = Launch(who, number, held.identity, program.tag, now, child=held.child)
+        self._live[who] = launch
+        self._doorbell.watch(who, held.identity.pid)
+        return held
+
+    def adopt(self, who: str, number: int, identity: Identity, now: float) -> bool:
+        """Take over a launch of the supervisor before; False if nothing of it is left."""
+        launch = Launch(who, number, identity, self.tag(who, number), now)
+        alive = process.is_alive(identity)
+        if not alive and not process.members(identity, launch.tag):
+            return False
+        self._live[who] = launch
+        if alive:
+            self._doorbell.watch(who, identity.pid)
+        self._suspects.add(who)
+        return True
+
+    def abandon(self, who: str) -> None:
+        self._doorbell.forget(who)
+        self._live.pop(who, None)
+
+    def find(self, who: str, number: int) -> Launch | None:
+        launch = self._live.get(who)
+        return launch if launch is not None and launch.number == number else None
+
+    def suspect(self, ended: set[str]) -> None:
+        """These may be over: look at them next time."""
+        self._suspects |= ended
+
+    def suspect_all(self) -> None:
+        self._suspects |= self._live.keys()
+
+    @property
+    def next_look(self) -> float | None:
+        """Seconds until leftovers should be looked at again; None while there are none."""
+        return LINGERING_SECONDS if any(each.ended for each in self._live.values()) else None
+
+    def over(self) -> Iterator[tuple[Launch, State]]:
+        """The launches whose own process has ended, and whether anything it started is left."""
+        looking = self._suspects | {each.who for each in self._live.values() if each.ended}
+        self._suspects = set()
+        for who in looking:
+            launch = self._live.get(who)
+            if launch is None or not self._has_ended(launch):
+                continue
+            if process.members(launch.identity, launch.tag):
+                yield launch, State.LINGERS
+            else:
+                self.abandon(who)
+                yield launch, State.GONE
+
+    def _has_ended(self, launch: Launch) -> bool:
+        if not launch.ended:
+            if launch.child is not None:
+                launch.code = launch.child.poll()
+                launch.ended = launch.code is not None
+            else:
+                launch.ended = not process.is_alive(launch.identity)
+            if not launch.ended and launch.child is None:
+                self._doorbell.watch(launch.who, launch.identity.pid)
+        return launch.ended

@@ -1,0 +1,86 @@
+"""What the published records say, kept up to date one record at a time, so that a prompt costs the same at any size."""
+
+from bisect import insort
+from collections import deque
+from collections.abc import Iterable
+
+from attempts.record import Attempt, Direction, Kind
+
+TOP = 10
+RECENT = 10
+
+
+class Standings:
+    """The leaderboard, each agent's best and latest attempts, and which tree was graded before."""
+
+    def __init__(self, direction: Direction, attempts: Iterable[Attempt] = ()) -> None:
+        self.direction = direction
+        self.baseline: Attempt | None = None
+        self.top: list[Attempt] = []
+        self.best_of: dict[str, Attempt] = {}
+        self.recent_of: dict[str, deque[Attempt]] = {}
+        self.count = 0
+        self._trees: dict[tuple[str, bool], tuple[int, float]] = {}
+        self._deltas: dict[int, str] = {}
+        for attempt in sorted(attempts, key=lambda each: each.order):
+            self.add(attempt)
+
+    def add(self, attempt: Attempt) -> None:
+        """Take in a record, in the order of publication; again is nothing."""
+        if attempt.kind is Kind.BASELINE:
+            self.baseline = attempt
+        else:
+            recent = self.recent_of.setdefault(attempt.agent, deque(maxlen=RECENT))
+            if any(each.number == attempt.number for each in recent):
+                return
+            self._remember_delta(attempt, recent)
+            recent.append(attempt)
+            self.count += 1
+        if attempt.score is None:
+            return
+        self._trees.setdefault((attempt.tree, attempt.kind is Kind.TUNE), (attempt.number, attempt.score))
+        if attempt.kind in (Kind.REAL, Kind.CONFIRM):
+            self._rank(attempt, attempt.score)
+
+    @property
+    def best(self) -> Attempt | None:
+        """The fleet's best attempt; None while nobody has scored."""
+        return self.top[0] if self.top else None
+
+    def twin(self, tree: str, tune: bool) -> tuple[int, float] | None:
+        """The first attempt with this tree that has a score: its number and score."""
+        return self._trees.get((tree, tune))
+
+    def results_since(self, agent: str, order: int) -> list[Attempt]:
+        """What was published for this agent after that order of publication, oldest first."""
+        return [each for each in self.recent_of.get(agent, ()) if each.order > order]
+
+    def delta(self, attempt: Attempt) -> str:
+        """How the score differed from the agent's best before, as text; empty where there is nothing to compare."""
+        return self._deltas.get(attempt.number, "")
+
+    def rank(self, agent: str) -> int | None:
+        """The agent's place among the agents by their best attempts, from 1."""
+        mine = self.best_of.get(agent)
+        if mine is None or mine.score is None:
+            return None
+        scores = [each.score for each in self.best_of.values() if each.score is not None]
+        return 1 + sum(self.direction.better(score, mine.score) for score in scores)
+
+    def _rank(self, attempt: Attempt, score: float) -> None:
+        best = self.best_of.get(attempt.agent)
+        if best is None or best.score is None or self.direction.better(score, best.score):
+            self.best_of[attempt.agent] = attempt
+        insort(self.top, attempt, key=self._place)
+        del self.top[TOP:]
+
+    def _place(self, attempt: Attempt) -> tuple[float, int]:
+        score = attempt.score or 0.0
+        return (-score if self.direction is Direction.MAXIMIZE else score, attempt.order)
+
+    def _remember_delta(self, attempt: Attempt, recent: "deque[Attempt]") -> None:
+        if len(recent) == RECENT:
+            self._deltas.pop(recent[0].number, None)
+        before = self.best_of.get(attempt.agent, self.baseline)
+        if attempt.score is not None and before is not None and before.score is not None:
+            self._deltas[attempt.number] = f"{attempt.score - before.score:+.6g} against #{before.number}"

@@ -1,0 +1,84 @@
+"""Notifications of the folders that agents and the operator write in. They only wake the loop and say where to look.
+
+The truth is what a poll finds: a lost notification costs time, never a submission. Where a folder cannot be watched
+the run goes on at the pace of the poll.
+"""
+
+import contextlib
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from watchdog.events import FileSystemEvent, FileSystemEventHandler
+from watchdog.observers import Observer
+from watchdog.observers.api import BaseObserver
+
+_RELEVANT = frozenset({"created", "moved", "closed"})
+
+
+class Watch:
+    """One recursive watch per folder; `ring` is called for every file that came."""
+
+    def __init__(self, folders: tuple[Path, ...], ring: Callable[[], None]) -> None:
+        self._folders = folders
+        self._ring = ring
+        self._observer: BaseObserver | None = None
+        self._inodes: dict[Path, int] = {}
+        self._lock = threading.Lock()
+        self._touched: set[Path] = set()
+
+    def take(self) -> set[Path]:
+        """The folders in which something came since the last call."""
+        with self._lock:
+            touched, self._touched = self._touched, set()
+        return touched
+
+    def keep_alive(self) -> str:
+        """Start watching, or start again what has died. Returns why that is not possible, or an empty text."""
+        if self._observer is not None and self._is_healthy(self._observer):
+            return ""
+        self.close()
+        try:
+            observer = Observer()
+            for folder in self._folders:
+                self._inodes[folder] = folder.stat().st_ino
+                observer.schedule(_Handler(self._touch), str(folder), recursive=True)
+            observer.start()
+        except OSError as error:
+            return str(error)
+        self._observer = observer
+        return ""
+
+    def close(self) -> None:
+        if self._observer is not None:
+            self._observer.stop()
+            with contextlib.suppress(RuntimeError):
+                self._observer.join(5)
+            self._observer = None
+
+    def _is_healthy(self, observer: BaseObserver) -> bool:
+        """A folder that was deleted and made again is silent for ever; an emitter may have died alone."""
+        try:
+            same = all(folder.stat().st_ino == self._inodes[folder] for folder in self._folders)
+        except OSError:
+            return False
+        return same and observer.is_alive() and all(each.is_alive() for each in observer.emitters)
+
+    def _touch(self, folder: Path) -> None:
+        with self._lock:
+            self._touched.add(folder)
+        self._ring()
+
+
+class _Handler(FileSystemEventHandler):
+    def __init__(self, touch: Callable[[Path], None]) -> None:
+        self._touch = touch
+
+    def dispatch(self, event: FileSystemEvent) -> None:
+        if event.event_type not in _RELEVANT:
+            return
+        path = Path(str(event.dest_path or event.src_path))
+        if path.suffix == ".json" and not path.name.startswith(".") and "replies" not in path.parts[-3:]:
+            self._touch(path.parent)
+        elif event.is_directory:
+            self._touch(path)
