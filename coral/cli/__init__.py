@@ -1,0 +1,135 @@
+"""The command line: one literal table, and only the chosen command's module is imported.
+
+Agents run `coral eval` thousands of times: nothing but the standard library is imported before the command is known.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from coral import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# name -> (group, one line); the module of that name in this package has add_arguments(parser) and run(args) -> int
+COMMANDS = {
+    "init": ("task", "make the skeleton of a task that works"),
+    "validate": ("task", "check a task and grade its seed, without spending anything"),
+    "start": ("run", "start a run of a task and watch it"),
+    "attach": ("run", "watch a run that is going on"),
+    "stop": ("run", "stop a run and everything it started"),
+    "resume": ("run", "go on with a run that was stopped or killed"),
+    "tell": ("run", "say something to the agents, at the next good moment"),
+    "heartbeat": ("run", "show and change when agents are interrupted, and what they are asked"),
+    "status": ("look", "where a run stands: its agents, its best attempt, its budget"),
+    "runs": ("look", "list the runs"),
+    "log": ("look", "list attempts, best first or newest first"),
+    "show": ("look", "one attempt: its score, feedback and change"),
+    "notes": ("look", "what the agents concluded and wrote down"),
+    "skills": ("look", "what the agents distilled for reuse"),
+    "export": ("look", "bring an attempt to a branch of your repository, or to a patch"),
+    "eval": ("agent", "submit the workspace as it is and wait for its grade"),
+    "wait": ("agent", "wait for the grade of an earlier submission"),
+    "diff": ("agent", "what changed in this workspace since the last submission"),
+    "revert": ("agent", "undo everything since the last submission"),
+    "checkout": ("agent", "put this workspace on the state of an attempt"),
+}
+GROUPS = {
+    "task": "Tasks",
+    "run": "Runs",
+    "look": "Looking",
+    "agent": "In an agent's workspace",
+}
+OURS, BROKEN, STOPPED = 1, 3, 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the one place where an exception becomes a message and an exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _dispatch(words)
+    except KeyboardInterrupt:
+        return STOPPED
+    except BrokenPipeError:
+        # The reader left (`coral log | head`). Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 0
+    except Exception as error:  # noqa: BLE001 - the handler at the top of the command line
+        if hasattr(error, "hint"):
+            return complain(str(error), str(error.hint))
+        from coral.cli.crash import report
+
+        return report(error)
+
+
+def complain(message: str, hint: str) -> int:
+    """Print a user's mistake: what cannot be done and why, then what to do about it."""
+    print(f"coral: {message}", file=sys.stderr)
+    if hint:
+        print(f"  {hint}", file=sys.stderr)
+    return OURS
+
+
+def _dispatch(words: list[str]) -> int:
+    _check_rooms()
+    # Inside a git hook GIT_DIR redirects every git we start to the wrong repository.
+    for name in [name for name in os.environ if name.startswith("GIT_")]:
+        del os.environ[name]
+    if not words or words[0] in ("-h", "--help", "help"):
+        print(_overview())
+        return 0
+    if words[0] in ("-V", "--version"):
+        print(f"coral {__version__}")
+        return 0
+    name = words.pop(0)
+    if name not in COMMANDS:
+        return complain(f"cannot run {name!r}: no such command", _nearest(name))
+    module = importlib.import_module(f"coral.cli.{name}")
+    from coral.cli.parser import Parser
+
+    parser = Parser(prog=f"coral {name}", description=f"{COMMANDS[name][1].capitalize()}.")
+    module.add_arguments(parser)
+    code: int = module.run(parser.read(words))
+    sys.stdout.flush()
+    return code
+
+
+def _overview() -> str:
+    lines = ["coral: a supervisor for fleets of coding agents on one optimization problem", ""]
+    lines += ["usage: coral COMMAND ...      coral COMMAND --help", ""]
+    for group, title in GROUPS.items():
+        lines.append(f"{title}:")
+        lines += [f"  {name:<10} {text}" for name, (of, text) in COMMANDS.items() if of == group]
+        lines.append("")
+    return "\n".join(lines).rstrip()
+
+
+def _nearest(name: str) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(name, COMMANDS, n=1)
+    return f"did you mean `coral {near[0]}`?" if near else "`coral --help` lists the commands"
+
+
+def _check_rooms() -> None:
+    """Refuse to start when a folder of the user's is found in the place of one of our packages.
+
+    find_spec names the intruder without executing it.
+    """
+    from importlib.util import find_spec
+
+    home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # noqa: PTH100, PTH120
+    for room in ("attempts", "heartbeats", "workspace"):
+        spec = find_spec(room)
+        found = (spec.origin or "a folder without code") if spec else "nothing"
+        if found != os.path.join(home, room, "__init__.py"):  # noqa: PTH118
+            from coral.errors import CoralError
+
+            raise CoralError(
+                f"cannot start: the package {room!r} is not Coral's own, but {found}",
+                "start `coral` from another folder, or take that folder out of PYTHONPATH",
+            )

@@ -1,0 +1,32 @@
+"""`coral attach`: the live view of a run that something else supervises. Leaving it stops nothing."""
+
+from __future__ import annotations
+
+import argparse
+
+from coral.cli import where
+from coral.cli.live import follow
+from coral.cli.reading import Reading
+from coral.cli.summary import summarize
+from coral.errors import CoralError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--plain", action="store_true", help="one line per event instead of a picture")
+    where.add_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    layout = where.run_of(args)
+    if Reading(layout).supervisor is None:
+        raise CoralError(
+            f"cannot attach to {layout.root.name}: nobody supervises it",
+            f"`coral status --run {layout.root.name}` shows how it stands, `coral resume` goes on",
+        )
+    try:
+        follow(layout, lambda: Reading(layout).supervisor is None, plain=args.plain)
+    except KeyboardInterrupt:
+        print(f"left; {layout.root.name} goes on: `coral attach` comes back, `coral stop` ends it")
+        return 0
+    summarize(layout)
+    return 0

@@ -1,0 +1,101 @@
+"""The live view of a run: agents, the score curve, what happened last; twice a second, never taller than the screen.
+
+Where standard output is no terminal it is one plain line per event instead.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
+from coral.cli import words
+from coral.cli.fleet import agents_table
+from coral.cli.loose import Loose
+from coral.cli.plot import curve
+from coral.cli.screen import console, dim
+from coral.cli.status import heading, warnings
+from coral.cli.watch import Timeline, Watch
+from workspace.layout import Layout
+
+PERIOD = 0.5
+CURVE = 7  # lines
+STYLES = {
+    "published": "",
+    "alert": "yellow",
+    "heartbeat": "cyan",
+    "interrupted": "cyan",
+    "stopped": "bold",
+}
+
+
+def follow(layout: Layout, over: Callable[[], bool], *, plain: bool = False, from_now: bool = False) -> None:
+    """Show the run until `over()`; the last state is shown once more at the end."""
+    if plain or not sys.stdout.isatty():
+        _lines(layout, over, from_now=from_now)
+        return
+    out, watch = console(), Watch(layout)
+    with Live(console=out, screen=True, auto_refresh=False) as live:
+        while True:
+            last = over()
+            watch.look()
+            live.update(frame(watch, out), refresh=True)
+            if last:
+                return
+            time.sleep(PERIOD)
+
+
+def frame(watch: Watch, out: Console) -> Group:
+    """One picture: what does not fit is left out, the oldest events first, then the curve, then agents."""
+    width, height = out.size
+    reading = watch.reading
+    top = [*heading(reading), *warnings(reading), Text("")]
+    room = height - len(top) - 1
+    agents = len(reading.status.each("agents"))
+    shown = min(agents, max(1, room - 4 if room < CURVE + 12 else room - CURVE - 8))
+    parts: list[object] = [*(_fit(line) for line in top), agents_table(reading.status, reading.age or 0.0, shown)]
+    room -= shown + 1 + (agents > shown)
+    if room >= CURVE + 4 and watch.points:
+        parts += ["", *(Text(line, style="green", no_wrap=True) for line in _curve(watch, width))]
+        room -= CURVE + 2
+    if room > 2:
+        parts.append("")
+        parts += [_fit(event_line(event)) for event in list(watch.events)[-(room - 1) :]]
+    return Group(*parts)  # type: ignore[arg-type]  # a list of several kinds of renderables
+
+
+def event_line(event: Loose) -> Text:
+    """One event: when on the run's clock, who, what."""
+    clock = event.number("clock")
+    when = words.span(int(clock)) if clock is not None else ""
+    style = STYLES.get(event.text("type"), "")
+    return Text.assemble(dim(f"{when:>8}  "), f"{event.text('agent', 40):<9} ", (event.text("text", 1000), style))
+
+
+def _curve(watch: Watch, width: int) -> list[str]:
+    """The curve, drawn on to the present: a fleet that stands still shows as a flat line."""
+    points = list(watch.points)
+    clock = watch.reading.status.number("clock")
+    if clock is not None and clock > points[-1][0]:
+        points.append((clock, points[-1][1]))
+    return curve(points, min(width - 2, 110), CURVE)
+
+
+def _fit(text: Text) -> Text:
+    text.no_wrap, text.overflow = True, "ellipsis"
+    return text
+
+
+def _lines(layout: Layout, over: Callable[[], bool], *, from_now: bool) -> None:
+    timeline = Timeline(layout, from_now=from_now)
+    while True:
+        last = over()
+        for event in timeline.new():
+            print(event_line(event).plain, flush=True)
+        if last:
+            return
+        time.sleep(PERIOD)

@@ -1,0 +1,28 @@
+"""A parser whose complaints are ours: two lines and exit 1, because `coral eval` means something else by exit 2."""
+
+from __future__ import annotations
+
+import argparse
+from typing import NoReturn
+
+from coral.errors import CoralError
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse with our errors and without abbreviated options, which would break when an option is added."""
+
+    def __init__(self, *, prog: str, description: str | None = None) -> None:
+        super().__init__(prog=prog, description=description, allow_abbrev=False)
+        self._verbs = False
+
+    def read(self, words: list[str]) -> argparse.Namespace:
+        """Parse; `coral start TASK --detach agents.count=4` has an option between its positional words."""
+        return self.parse_args(words) if self._verbs else self.parse_intermixed_args(words)
+
+    def verbs(self) -> argparse._SubParsersAction[Parser]:
+        """The choice between a command's own verbs, such as `coral heartbeat set`."""
+        self._verbs = True
+        return self.add_subparsers(dest="verb", metavar="VERB", title="verbs")
+
+    def error(self, message: str) -> NoReturn:
+        raise CoralError(f"cannot run {self.prog}: {message}", f"`{self.prog} --help` explains it")

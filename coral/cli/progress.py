@@ -1,0 +1,33 @@
+"""Long work shows what it is doing: a line that moves on a terminal, one line per step anywhere else."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.status import Status
+
+
+class Steps:
+    """`say` names the step that begins now."""
+
+    def __init__(self) -> None:
+        console = Console(stderr=True, highlight=False, markup=False)
+        self._line = Status("", console=console) if console.is_terminal else None
+
+    def say(self, text: str) -> None:
+        if self._line is not None:
+            self._line.update(text)
+        else:
+            print(text, file=sys.stderr, flush=True)
+
+    def __enter__(self) -> Self:
+        if self._line is not None:
+            self._line.start()
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        if self._line is not None:
+            self._line.stop()

@@ -1,0 +1,121 @@
+"""What the looking commands read of a run.
+
+Any file may be missing or damaged: then less is shown, and nothing breaks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from attempts.record import Attempt, Direction
+from attempts.store import Missing, Store, StoreError
+from coral.cli import loose, words
+from coral.cli.loose import Loose
+from coral.errors import CoralError
+from workspace.layout import Layout
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One look at a run; every part is read when it is first asked for."""
+
+    layout: Layout
+
+    @cached_property
+    def status(self) -> Loose:
+        return loose.read(self.layout.status)
+
+    @cached_property
+    def store(self) -> Store:
+        return Store(self.layout.attempts)
+
+    @cached_property
+    def attempts(self) -> list[Attempt]:
+        """All records, by number. 100,000 take seconds: ask for them only where every one of them matters."""
+        return self.store.scan()
+
+    @cached_property
+    def direction(self) -> Direction:
+        """From the view that the supervisor keeps, else from the task as it was frozen at the start."""
+        said = self.status.text("direction")
+        if said in set(Direction):
+            return Direction(said)
+        from coral.config.load import load_frozen
+
+        try:
+            return load_frozen(self.layout.task_file).grader.direction
+        except CoralError:
+            return Direction.MAXIMIZE
+
+    @cached_property
+    def supervisor(self) -> int | None:
+        """The process that supervises the run now, or None."""
+        from coral.launch import holder
+
+        return holder(self.layout)
+
+    @property
+    def task(self) -> str:
+        return self.status.text("task") or self.layout.root.parent.name
+
+    @property
+    def name(self) -> str:
+        return self.layout.root.name
+
+    @property
+    def state(self) -> str:
+        """running, stopping, stopped; `dead` when the last word was not `stopped` and nobody supervises it."""
+        said = self.status.text("state")
+        if self.supervisor is not None:
+            return said if said == "stopping" else "running"
+        return "stopped" if said == "stopped" else "dead"
+
+    @cached_property
+    def baseline(self) -> float | None:
+        """The score of the seed."""
+        said = self.status.data.get("baseline")
+        if isinstance(said, int | float) and not isinstance(said, bool):
+            return float(said)
+        found = self.attempt_or_none(0)
+        return found.score if found else None
+
+    @property
+    def age(self) -> float | None:
+        """Seconds since the supervisor last wrote down how things stand."""
+        return words.age(self.status.data.get("wall"))
+
+    @property
+    def ungraded(self) -> list[int]:
+        """The attempts that are being graded, then those that wait for a slot."""
+        grading = self.status.inner("grading")
+        return [*grading.integers("running"), *grading.integers("queued")]
+
+    def agents(self) -> list[str]:
+        """The names of the agents, from the folders of the run."""
+        try:
+            return sorted((path.name for path in self.layout.agents.iterdir() if path.is_dir()), key=_natural)
+        except OSError:
+            return []
+
+    def attempt(self, number: int) -> Attempt:
+        try:
+            return self.store.read(number)
+        except Missing:
+            last = (self.store.numbers() or [0])[-1]
+            what, hint = "there is no such attempt", f"the last one is #{last}"
+            if number in self.ungraded:
+                what, hint = "it is not graded yet", f"`coral wait {number}` waits for it"
+            raise CoralError(f"cannot show #{number}: {what}", hint) from None
+
+    def attempt_or_none(self, number: int) -> Attempt | None:
+        try:
+            return self.store.read(number)
+        except (StoreError, OSError):
+            return None
+
+
+def _natural(name: str) -> tuple[str, int, str]:
+    """agent-2 before agent-10."""
+    stem, _, tail = name.rpartition("-")
+    return (stem, int(tail), "") if tail.isdecimal() else (name, 0, "")

@@ -1,0 +1,74 @@
+"""Asking the supervisor for something: a file in the sender's folder of requests, and its answer beside it.
+
+The request stays when nobody answers: the supervisor reads it when it next looks, or when the run is resumed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+
+from attempts.files import write_json
+from coral.cli import loose
+from coral.cli.loose import Loose
+from coral.errors import CoralError
+from workspace.layout import OPERATOR, Layout
+
+PATIENCE = 10.0  # seconds; twice the default poll of the supervisor
+
+
+def send(layout: Layout, sender: str, request: Mapping[str, object]) -> str:
+    """Write a request down; its id."""
+    name = f"{time.time_ns():020d}"
+    write_json(layout.requests_of(sender) / f"{name}.json", request, durable=True)
+    return name
+
+
+def answer(layout: Layout, sender: str, name: str, seconds: float = PATIENCE) -> Loose | None:
+    """The answer to a request, or None when there is none in that time."""
+    path = layout.replies_to(sender) / f"{name}.json"
+    for _ in pauses(seconds):
+        if found := loose.read(path):
+            return found
+    return None
+
+
+def ask(layout: Layout, sender: str, requests: Sequence[Mapping[str, object]]) -> int:
+    """Send requests, wait for the answers and say them, each once; 0 when all were granted or none was answered."""
+    names = [send(layout, sender, request) for request in requests]
+    answers = [answer(layout, sender, name) for name in names]
+    if None in answers:
+        print("asked; there is no answer yet: it takes effect when the supervisor reads it, or when the run is resumed")
+    refused = False
+    said = [(bool(each.data.get("ok")), each.text("message"), each.text("hint")) for each in answers if each]
+    for ok, message, hint in dict.fromkeys(said):
+        refused = refused or not ok
+        print(message if ok else f"coral: {message}", file=sys.stdout if ok else sys.stderr)
+        if hint:
+            print(f"  {hint}", file=sys.stdout if ok else sys.stderr)
+    return 1 if refused else 0
+
+
+def as_operator(what: str) -> str:
+    """The operator's name as a sender; refused to a program that runs as an agent."""
+    agent = os.environ.get("CORAL_AGENT")
+    if agent:
+        raise CoralError(f"cannot {what}: that is for the operator, and you are {agent}", "ask with an ALERT: line")
+    return OPERATOR
+
+
+def pauses(seconds: float) -> Iterator[float]:
+    """Times to look again, as the seconds that have passed: at once, and at the latest after `seconds`.
+
+    5 ms backing off to 50 ms: an instant grade is seen at once. After 10 s once a second: a long one costs nothing.
+    """
+    start, pause = time.monotonic(), 0.005
+    while True:
+        passed = time.monotonic() - start
+        yield passed
+        if passed >= seconds:
+            return
+        time.sleep(min(pause if passed < 10 else 1.0, max(0.0, seconds - passed)))
+        pause = min(pause * 1.5, 0.05)

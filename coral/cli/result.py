@@ -1,0 +1,82 @@
+"""A grade in an agent's words: number, score, verdict, how far from its best, feedback. Standard library only."""
+
+from __future__ import annotations
+
+import json
+
+from attempts.record import Attempt, Kind, Verdict, to_dict
+from attempts.store import Store
+from coral.cli import words
+from coral.cli.loose import Loose
+from coral.cli.waiting import Outcome, own_submissions, published
+
+FAR_BACK = 500  # earlier submissions looked at for the last improvement; beyond that the difference is left out
+MEANING = {
+    Verdict.IMPROVED: "your best so far",
+    Verdict.TIED: "no better than your best",
+    Verdict.REGRESSED: "worse than your best",
+    Verdict.FAILED: "the grader could not score it",
+    Verdict.VOID: "not your fault; it does not count",
+}
+
+
+def text(store: Store, attempt: Attempt) -> str:
+    """The result of an attempt, for the agent that made it."""
+    score = words.score(attempt.score) if attempt.score is not None else "no score"
+    kind = f" ({attempt.kind})" if attempt.kind in (Kind.TUNE, Kind.CONFIRM) else ""
+    verdict = f"{attempt.verdict} - {MEANING[attempt.verdict]}{_against(store, attempt)}"
+    lines = [f"#{attempt.number}{kind}: {score}, {verdict}"]
+    if attempt.reason:
+        lines.append(f"reason: {words.clean(attempt.reason)}")
+    lines += [f"{words.line(name)}: {_metric(value)}" for name, value in attempt.metrics.items()]
+    if attempt.feedback.strip():
+        lines += ["", words.clean(attempt.feedback).strip()]
+    return "\n".join(lines)
+
+
+def data(store: Store, outcome: Outcome) -> str:
+    """The same for programs, whatever the outcome."""
+    attempt = outcome.attempt
+    said: dict[str, object] = {"attempt": outcome.number, "state": state(outcome)}
+    if outcome.refused:
+        said |= {"refused": outcome.refused, "hint": outcome.hint}
+    if attempt is not None:
+        base = before(store, attempt)
+        said |= {"record": to_dict(attempt), "against": {"attempt": base.number, "score": base.score} if base else None}
+        said["heartbeats"] = list(outcome.heartbeats)
+        said["inline"] = [{"id": each.id, "name": each.name, "text": each.text} for each in outcome.inline]
+    return json.dumps(said, indent=1)
+
+
+def state(outcome: Outcome) -> str:
+    if outcome.refused:
+        return "refused"
+    return "graded" if outcome.attempt is not None else "pending"
+
+
+def before(store: Store, attempt: Attempt) -> Attempt | None:
+    """What an attempt is measured against: the agent's last improvement before it, or else the seed.
+
+    It is found by walking back from the attempt, so that its cost does not grow with the history.
+    """
+    earlier = [name for name in own_submissions(store, attempt.agent) if name < attempt.submission]
+    for name in reversed(earlier[-FAR_BACK:]):
+        found = published(store, Loose(store.read_reply(attempt.agent, name)).integer("attempt"))
+        if found is None or found.kind is Kind.TUNE or found.order > attempt.order:
+            continue
+        if found.verdict is Verdict.IMPROVED:
+            return found
+    return published(store, 0) if len(earlier) <= FAR_BACK else None
+
+
+def _against(store: Store, attempt: Attempt) -> str:
+    base = before(store, attempt)
+    difference = words.delta(attempt.score, base.score) if base else ""
+    if base is None or not difference:
+        return ""
+    name = "the seed" if base.kind is Kind.BASELINE else f"#{base.number}"
+    return f" ({difference} against {name}, {words.score(base.score)})"
+
+
+def _metric(value: object) -> str:
+    return words.score(value) if isinstance(value, float) else words.line(value)

@@ -1,0 +1,29 @@
+"""`coral resume`: go on with a run that was stopped or whose supervisor died, where it stood."""
+
+from __future__ import annotations
+
+import argparse
+
+from coral.cli import request, where
+from coral.cli.reading import Reading
+from coral.cli.start import add_watching, watch
+from coral.errors import CoralError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-i", "--instruction", metavar="TEXT", help="something to tell all agents as they go on")
+    where.add_arguments(parser)
+    add_watching(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    sender = request.as_operator("resume a run")
+    layout = where.run_of(args)
+    pid = Reading(layout).supervisor
+    if pid is not None:
+        hint = f"`coral attach --run {layout.root.name}` watches it"
+        raise CoralError(f"cannot resume {layout.root.name}: process {pid} supervises it already", hint)
+    if args.instruction and args.instruction.strip():
+        request.send(layout, sender, {"type": "tell", "to": "*", "text": args.instruction.strip()})
+    print(f"resuming {layout.root.name}")
+    return watch(layout, detached=args.detach, plain=args.plain)

@@ -1,0 +1,69 @@
+"""`coral runs`: every run in sight, newest first."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from rich.text import Text
+
+from coral.cli import where, words
+from coral.cli.reading import Reading
+from coral.cli.screen import console, table, tone
+from coral.errors import CoralError
+from workspace.layout import Layout, runs_under
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", nargs="?", help="a folder of runs; otherwise the nearest one named `runs`")
+    parser.add_argument("--task", metavar="NAME", help="only the runs of this task")
+    parser.add_argument("-n", type=int, default=20, metavar="N", help="at most this many (default 20)")
+    parser.add_argument("--json", action="store_true", help="for programs")
+
+
+def run(args: argparse.Namespace) -> int:
+    runs = [Reading(layout) for layout in _found(args)[: max(args.n, 1)]]
+    if args.json:
+        print(json.dumps([_data(reading) for reading in runs], indent=1))
+        return 0
+    columns = ("run", "task", "state", ">agents", ">attempts", ">best", "last word")
+    console().print(table(columns, [_row(reading) for reading in runs]))
+    return 0
+
+
+def _found(args: argparse.Namespace) -> list[Layout]:
+    folder = where.here() / args.folder if args.folder else None
+    runs = runs_under(folder) if folder else where.in_sight(args.task)
+    if args.task:
+        runs = [run for run in runs if run.root.parent.name == args.task]
+    if not runs:
+        of = f" of the task {args.task!r}" if args.task else ""
+        raise CoralError(f"cannot find any runs{of} in or above {folder or where.here()}", where.NO_RUN)
+    return runs
+
+
+def _data(reading: Reading) -> dict[str, object]:
+    best = reading.status.inner("best")
+    return {
+        "run": reading.name,
+        "task": reading.task,
+        "folder": str(reading.layout.root),
+        "state": reading.state,
+        "agents": len(reading.agents()),
+        "attempts": reading.status.integer("attempts"),
+        "best": best.data or None,
+        "wall": reading.status.data.get("wall"),
+    }
+
+
+def _row(reading: Reading) -> list[str | Text]:
+    attempts = reading.status.integer("attempts")
+    return [
+        reading.name,
+        reading.task,
+        tone(reading.state),
+        str(len(reading.agents())),
+        "" if attempts is None else str(attempts),
+        words.score(reading.status.inner("best").number("score")),
+        words.ago(reading.status.data.get("wall")),
+    ]

@@ -1,0 +1,84 @@
+"""`coral start`: make a run of a task, grade its seed, and supervise the fleet in this terminal until the run ends."""
+
+from __future__ import annotations
+
+import argparse
+import threading
+from pathlib import Path
+
+from coral.cli import where
+from coral.cli.live import follow
+from coral.cli.progress import Steps
+from coral.cli.summary import summarize
+from coral.errors import CoralError
+from workspace.layout import Layout
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("task", nargs="?", metavar="TASK", help="its folder or file (default: the one around here)")
+    parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="for this run: agents.count=4 budget.hours=2")
+    add_watching(parser)
+
+
+def add_watching(parser: argparse.ArgumentParser) -> None:
+    """How the run is watched: shared by `start` and `resume`."""
+    parser.add_argument("--detach", action="store_true", help="supervise in the background and return at once")
+    parser.add_argument("--plain", action="store_true", help="one line per event instead of a picture")
+
+
+def run(args: argparse.Namespace) -> int:
+    from coral.config.load import load
+    from coral.launch import prepare
+
+    task, overrides = _task(args.task, args.overrides)
+    config = load(task, overrides)
+    with Steps() as steps:
+        layout = prepare(config, where.here() / config.workspace.runs, steps.say)
+    print(f"run {layout.root.name} in {shown(layout.root)}")
+    return watch(layout, detached=args.detach, plain=args.plain)
+
+
+def watch(layout: Layout, *, detached: bool, plain: bool) -> int:
+    """Supervise a prepared run: in the background, or here with the live view beside it and the summary at the end."""
+    from coral.launch import detach, supervise
+
+    name = layout.root.name
+    if detached:
+        pid = detach(layout)
+        print(f"supervised by process {pid}: `coral attach --run {name}` watches, `coral stop --run {name}` ends it")
+        return 0
+    over = threading.Event()
+    view = threading.Thread(
+        target=follow, args=(layout, over.is_set), kwargs={"plain": plain, "from_now": True}, name="view", daemon=True
+    )
+    view.start()
+    try:
+        code = supervise(layout)
+    finally:
+        over.set()
+        view.join(5)
+    summarize(layout)
+    return code
+
+
+def shown(path: Path) -> str:
+    """A path as it is shortest to type from here."""
+    try:
+        return str(path.relative_to(where.here()))
+    except ValueError:
+        return str(path)
+
+
+def _task(given: str | None, overrides: list[str]) -> tuple[Path, list[str]]:
+    """The task and the overrides; `coral start agents.count=4` means the task around here."""
+    from coral.config.load import find_task
+
+    if given is not None and ("=" not in given or Path(given).exists()):
+        return Path(given).expanduser(), overrides
+    found = find_task(where.here())
+    if found is None:
+        raise CoralError(
+            f"cannot start: there is no task.yaml in or above {where.here()}",
+            "coral start PATH-OF-A-TASK, or `coral init` makes a task that works",
+        )
+    return found, ([given] if given else []) + overrides

@@ -1,0 +1,102 @@
+"""`coral status`: where a run stands, from the view that its supervisor writes; if it has none, that comes first."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from rich.console import Console
+from rich.text import Text
+
+from coral.cli import where, words
+from coral.cli.fleet import agents_table
+from coral.cli.reading import Reading
+from coral.cli.screen import console, dim, tone
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    where.add_arguments(parser)
+    parser.add_argument("--json", action="store_true", help="for programs: status.json, and whether it is supervised")
+
+
+def run(args: argparse.Namespace) -> int:
+    reading = Reading(where.run_of(args))
+    if args.json:
+        own = {"folder": str(reading.layout.root), "state": reading.state, "supervisor": reading.supervisor}
+        print(json.dumps({**reading.status.data, **own}, indent=1))
+        return 0
+    out = console()
+    for line in (*heading(reading), *warnings(reading)):
+        out.print(line, overflow="ellipsis", no_wrap=True)
+    _body(out, reading)
+    return 0
+
+
+def heading(reading: Reading) -> list[Text]:
+    """The run, its best attempt, what is under way and what is left: three or four lines."""
+    status = reading.status
+    clock = status.number("clock")
+    first = [Text(reading.task, style="bold"), Text(reading.name), tone(reading.state)]
+    if clock is not None:
+        first.append(Text(words.span(int(clock))))
+    return [Text(" · ").join(first), _best(reading), _work(reading), *map(Text, status.inner("budget").texts("lines"))]
+
+
+def _best(reading: Reading) -> Text:
+    best = reading.status.inner("best")
+    score, seed = best.number("score"), reading.baseline
+    if score is None:
+        return Text(f"no score yet; the seed has {words.score(seed)}")
+    who = f"#{best.text('number')}" + (f" by {best.text('agent')}" if best.text("agent") else "")
+    gain = words.delta(score, seed)
+    return Text.assemble(
+        "best ",
+        (words.score(score), "bold green"),
+        f" {who}",
+        dim(f"  seed {words.score(seed)}" + (f" ({gain})" if gain else "")),
+        f"  {best.text('title', 200)}",
+    )
+
+
+def _work(reading: Reading) -> Text:
+    status, grading = reading.status, reading.status.inner("grading")
+    parts = [words.plural(status.integer("attempts") or 0, "attempt")]
+    if running := grading.integers("running"):
+        parts.append("grading " + " ".join(f"#{number}" for number in running[:8]))
+    if queued := grading.integers("queued"):
+        parts.append(f"{len(queued)} queued")
+    if grading.data.get("paused") is True:
+        parts.append("grading is paused")
+    if status.text("protection"):
+        parts.append(status.text("protection"))
+    return Text(" · ".join(parts))
+
+
+def warnings(reading: Reading) -> list[Text]:
+    """What somebody who runs this must know before all else."""
+    how = f"coral resume --run {reading.name}"
+    lines: list[Text] = []
+    if not reading.status:
+        lines.append(
+            Text("its status.json is missing or damaged; `coral log` still reads the attempts", style="yellow")
+        )
+    if reading.state == "dead":
+        last = f"; last word {words.ago(reading.status.data.get('wall'))}" if reading.status else ""
+        lines.append(Text(f"nobody supervises this run{last}: go on with `{how}`", style="red"))
+    elif reading.state == "stopped":
+        reason = reading.status.text("reason")
+        lines.append(Text(f"stopped{': ' + reason if reason else ''}; go on with `{how}`"))
+    return lines
+
+
+def _body(out: Console, reading: Reading) -> None:
+    if reading.status.each("agents"):
+        out.print()
+        out.print(agents_table(reading.status, reading.age or 0.0))
+    alerts = reading.status.each("alerts")
+    if alerts:
+        out.print()
+    for alert in alerts[-5:]:
+        style = "red" if alert.text("level") in ("error", "critical") else "yellow"
+        text = Text.assemble(("alert ", style), alert.text("text"), dim(f"  {words.ago(alert.data.get('at'))}"))
+        out.print(text)

@@ -1,0 +1,36 @@
+"""`coral stop`: ask the supervisor to end the run, and stay until it has: when this returns 0, nothing of it runs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from coral.cli import request, where, words
+from coral.cli.reading import Reading
+
+LONGEST = 120.0  # the graces of a deaf fleet are seconds; a full stop takes less
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--reason", default="stopped by the operator", help="what the records say about it")
+    parser.add_argument("--timeout", type=float, default=LONGEST, metavar="S", help="seconds to wait for its end")
+    where.add_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    sender = request.as_operator("stop the run")
+    layout = where.run_of(args)
+    name = layout.root.name
+    if Reading(layout).supervisor is None:
+        print(f"{name} is not running")
+        return 0
+    request.send(layout, sender, {"type": "stop", "reason": args.reason})
+    print(f"stopping {name} ...", file=sys.stderr)
+    for passed in request.pauses(args.timeout):
+        if Reading(layout).supervisor is None:
+            print(f"{name} has stopped ({words.span(passed)})")
+            print(f"  coral resume --run {name}")
+            return 0
+    print(f"coral: {name} has not stopped within {words.span(args.timeout)}", file=sys.stderr)
+    print("  `coral status` shows what still runs; it goes on stopping", file=sys.stderr)
+    return 2

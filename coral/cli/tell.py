@@ -1,0 +1,34 @@
+"""`coral tell`: the operator's words reach an agent at its next good moment, as an owed message."""
+
+from __future__ import annotations
+
+import argparse
+
+from coral.cli import request, where
+from coral.cli.reading import Reading
+from coral.errors import CoralError
+
+EVERYBODY = "*"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("text", help="what to say")
+    parser.add_argument("--agent", metavar="AGENT", help="to one agent; otherwise to all of them")
+    where.add_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    sender = request.as_operator("tell the agents anything")
+    reading = Reading(where.run_of(args))
+    text, to = str(args.text).strip(), args.agent or EVERYBODY
+    if not text:
+        raise CoralError("cannot tell the agents nothing", "coral tell 'try fewer restarts'")
+    check_agent(reading, args.agent)
+    return request.ask(reading.layout, sender, [{"type": "tell", "to": to, "text": text}])
+
+
+def check_agent(reading: Reading, agent: str | None) -> None:
+    """Refuse the name of an agent that the run does not have."""
+    agents = reading.agents()
+    if agent is not None and agent not in agents:
+        raise CoralError(f"cannot find the agent {agent!r} in {reading.name}", f"its agents: {', '.join(agents)}")

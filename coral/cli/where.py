@@ -1,0 +1,111 @@
+"""Which run a command is about: the one it stands in, the one that was named, or else the newest in sight.
+
+Nothing is remembered between commands: a run is found by where it lies.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from coral.errors import CoralError
+from workspace.layout import Layout, find_agent, find_run, find_runs, runs_under
+
+TASK_FILE = "task.yaml"
+NO_RUN = "start one with `coral start TASK`, or name one: --run PATH"
+LIST = "`coral runs` lists the runs in sight"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The two options of every command that is about a run."""
+    parser.add_argument("--run", metavar="RUN", help="the run: its folder, its name, or the start or end of its name")
+    parser.add_argument("--task", metavar="NAME", help="the newest run of this task")
+
+
+def here() -> Path:
+    """The current directory; a mistake of the user's when somebody removed it."""
+    try:
+        return Path.cwd()
+    except OSError:
+        raise CoralError("cannot work here: the current directory is gone", "cd to a folder that exists") from None
+
+
+def agent_here() -> tuple[Layout, str]:
+    """The run and the agent whose workspace this is, for commands that make sense nowhere else."""
+    found = find_agent(here())
+    if found is None:
+        raise CoralError(
+            f"cannot do that here: {here()} is not an agent's workspace",
+            "go to a run's workspace/agents/<agent>, or look at a run with `coral status`",
+        )
+    return found
+
+
+def run_of(args: argparse.Namespace) -> Layout:
+    """The run that the options name, or the one that the current directory is in or has in sight."""
+    if args.run:
+        return named(str(args.run), args.task)
+    inside = _inside(here())
+    if inside is not None and args.task in (None, inside.root.parent.name):
+        return inside
+    found = in_sight(args.task)
+    if not found:
+        what = f"no run of the task {args.task!r}" if args.task else "no run"
+        raise CoralError(f"cannot find a run: there is {what} in or above {here()}", NO_RUN)
+    return found[0]
+
+
+def in_sight(task: str | None) -> list[Layout]:
+    """The runs that the current directory has in sight, newest first: in the nearest `runs` folder with a run.
+
+    In a task's folder they are that task's, as long as it has any.
+    """
+    folder = find_runs(here())
+    runs = runs_under(folder) if folder else []
+    if task:
+        return [run for run in runs if run.root.parent.name == task]
+    at = _task_folder()
+    own = [run for run in runs if at and _origin(run) == at]
+    return own or runs
+
+
+def named(name: str, task: str | None) -> Layout:
+    """The run in that folder, or the one in sight whose name is, starts with or ends with `name`."""
+    path = Path(name).expanduser()
+    if path.is_dir():
+        run = _inside(path)
+        if run is None:
+            raise CoralError(f"cannot find a run: {name} is not the folder of one", LIST)
+        return run
+    folder = find_runs(here())
+    runs = [run for run in (runs_under(folder) if folder else []) if task in (None, run.root.parent.name)]
+    exact = [run for run in runs if name in (run.root.name, f"{run.root.parent.name}/{run.root.name}")]
+    fits = exact or [run for run in runs if run.root.name.startswith(name) or run.root.name.endswith(name)]
+    if len(fits) == 1:
+        return fits[0]
+    if not fits:
+        raise CoralError(f"cannot find a run: none in sight is named {name!r}", LIST)
+    names = ", ".join(run.root.name for run in fits[:4])
+    raise CoralError(f"cannot tell which run {name!r} is: {len(fits)} fit", f"give more of its name: {names} ...")
+
+
+def _inside(path: Path) -> Layout | None:
+    agent = find_agent(path)
+    return agent[0] if agent else find_run(path)
+
+
+def _task_folder() -> Path | None:
+    start = here()
+    return next((folder for folder in (start, *start.parents) if (folder / TASK_FILE).is_file()), None)
+
+
+def _origin(run: Layout) -> Path | None:
+    """The folder of the task that a run was started from: the `origin` of its frozen task."""
+    try:
+        with run.task_file.open(encoding="utf-8") as file:
+            for line in (next(file, "") for _ in range(5)):
+                if line.startswith("origin:"):
+                    return Path(line.partition(":")[2].strip().strip("'\"")).parent
+    except (OSError, ValueError):
+        return None
+    return None
