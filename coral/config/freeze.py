@@ -41,7 +41,7 @@ def _lines(value: Mapping[str, object] | Sequence[object], depth: int) -> Iterat
 
 
 def _key(key: str) -> str:
-    return key if _PLAIN_KEY.fullmatch(key) and key.lower() not in _NOT_TEXT else _quoted(key)
+    return key if _PLAIN_KEY.fullmatch(key) and key.lower() not in _NOT_TEXT else quoted(key)
 
 
 def _fits_a_block(text: str) -> bool:
@@ -52,7 +52,7 @@ def _fits_a_block(text: str) -> bool:
 
 def _scalar(value: object) -> str:
     if isinstance(value, str):
-        return _quoted(value)
+        return quoted(value)
     if isinstance(value, float) and not math.isfinite(value):
         return ".nan" if math.isnan(value) else (".inf" if value > 0 else "-.inf")
     return (
@@ -64,7 +64,8 @@ def _bare(value: object) -> str:
     return "{}" if isinstance(value, dict) else "[]" if isinstance(value, list | tuple) else repr(value)
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """Any text as a YAML scalar."""
     return '"' + "".join(_escaped(character) for character in text) + '"'
 
 
