@@ -3,6 +3,7 @@
 Candidates may reach the file, so it is read like an attack: a regular file, one mebibyte, JSON, checked field by field.
 """
 
+import errno
 import json
 import os
 import signal
@@ -11,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from typing import BinaryIO
 
 from attempts.fields import json_safe, one_line, printable
 from attempts.record import Metric, finite_score
@@ -116,20 +118,25 @@ def _load(path: Path) -> dict[str, object]:
 
 
 def _read(path: Path) -> bytes:
-    """At most LARGEST bytes of a regular file: a link is not followed, and a FIFO is not waited for."""
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with _open(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > LARGEST:
+                raise _UnusableError(f"its result has {size} bytes; at most {LARGEST} are read")
+            return file.read(LARGEST)
     except FileNotFoundError:
         raise _UnusableError("it wrote no result") from None
     except OSError as error:
-        raise _UnusableError(f"its result cannot be opened: {error.strerror}") from None
-    with open(handle, "rb") as file:
-        info = os.fstat(handle)
-        if not stat.S_ISREG(info.st_mode):
-            raise _UnusableError("its result is not a regular file")
-        if info.st_size > LARGEST:
-            raise _UnusableError(f"its result has {info.st_size} bytes; at most {LARGEST} are read")
-        return file.read(LARGEST)
+        raise _UnusableError(f"its result cannot be read: {error.strerror}") from None
+
+
+def _open(path: Path) -> BinaryIO:
+    """A regular file to read: a link is not followed, a FIFO is not waited for, a folder is an OSError like those."""
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "it is not a regular file")
+    return open(handle, "rb")
 
 
 def _feedback(data: Mapping[str, object]) -> str:
@@ -162,9 +169,8 @@ def _metric(value: object) -> Metric:
 def _tail(path: Path) -> str:
     """The last bytes of what was printed, or nothing if it cannot be read."""
     try:
-        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            file.seek(max(0, size - TAIL))
+        with _open(path) as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL))
             return printable(file.read(TAIL).decode("utf-8", "replace"))
     except OSError:
         return ""

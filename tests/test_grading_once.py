@@ -1,0 +1,160 @@
+"""A task's grader, prepared and run on the seed as a real attempt would be."""
+
+import os
+import stat
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import psutil
+import pytest
+
+from coral.config.load import Config, load
+from coral.errors import CoralError
+from coral.grading.launch import program
+from coral.grading.once import grade_once
+from coral.grading.prepare import prepare
+
+TASK = "task: {name: t, description: d}\ngrader:\n"
+
+
+def task(folder: Path, grader: str, files: Mapping[str, str]) -> Config:
+    """A task with these files whose seed is `main.txt`; what begins like a script can be executed."""
+    for name, text in {"seed/main.txt": "42", "task.yaml": TASK + grader, **files}.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755 if text.startswith("#!") else 0o644)
+    return load(folder)
+
+
+SCRIPT = '#!/bin/sh\nprintf \'{"score": %s, "feedback": "%s"}\' "$(cat main.txt)" "$CORAL_ARGS" > "$CORAL_RESULT"\n'
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ['["./grade.sh"]', "./grade.sh", "sh grade.sh", "cat main.txt > $CORAL_RESULT"])
+def test_a_command_runs_in_the_checkout(tmp_path: Path, command: str) -> None:
+    config = task(tmp_path / "t", f"  command: {command}\n", {"grade.sh": SCRIPT})
+    result = grade_once(config, tmp_path / "work")
+    assert (result.outcome, result.score) == ("scored", 42), result
+
+
+@pytest.mark.slow
+def test_a_command_gets_its_arguments_and_knows_what_it_grades(tmp_path: Path) -> None:
+    script = """#!/bin/sh
+        test "$CORAL_ATTEMPT $CORAL_KIND" = "0 baseline" && test "$(pwd)" = "$CORAL_WORKSPACE" || exit 3
+        test -d "$TMPDIR" && test -f "$CORAL_PRIVATE/data/hidden.txt" && test -z "$GIT_DIR" || exit 4
+        printf '{"score": 1, "metrics": %s}' "$CORAL_ARGS" > "$CORAL_RESULT"
+    """
+    grader = "  command: [./grade.sh]\n  private: [data]\n  args: {size: 3}\n"
+    config = task(tmp_path / "t", grader, {"grade.sh": script, "data/hidden.txt": "x"})
+    result = grade_once(config, tmp_path / "work")
+    assert (result.score, result.metrics) == (1, {"size": 3}), result
+
+
+def test_a_candidate_cannot_stand_in_for_the_grader(tmp_path: Path) -> None:
+    private = tmp_path / "private"
+    private.mkdir()
+    (private / "grade.py").touch()
+    own = str(private / "grade.py")
+    assert program(["python3", "grade.py", "main.py"], private) == ("python3", own, "main.py")
+    assert program("python3 ./grade.py  main.py", private) == ("/bin/sh", "-c", f"python3 {own} main.py")
+    assert program("python3 grade.py | tee log", private) == ("/bin/sh", "-c", "python3 grade.py | tee log")
+    assert program(["../private/grade.py", "/bin/true"], private) == ("../private/grade.py", "/bin/true")
+
+
+@pytest.mark.slow
+def test_a_function_sees_the_seed_and_its_own_files_at_their_places(tmp_path: Path) -> None:
+    code = """
+from pathlib import Path
+import helper
+
+def grade(workspace):
+    assert Path(__file__).with_name("data").joinpath("n").read_text() == "2"
+    assert not (workspace / ".git").exists()
+    return helper.factor() * float((workspace / "main.txt").read_text())
+"""
+    config = task(
+        tmp_path / "t",
+        "  entry: judge/grade.py:grade\n",
+        {"judge/grade.py": code, "judge/helper.py": "def factor(): return 2", "judge/data/n": "2"},
+    )
+    assert grade_once(config, tmp_path / "work").score == 84
+
+
+@pytest.mark.slow
+def test_what_a_grader_says_when_it_breaks_is_shown(tmp_path: Path) -> None:
+    config = task(tmp_path / "t", "  command: [./grade.sh]\n", {"grade.sh": "#!/bin/sh\necho no GPU >&2; exit 5\n"})
+    result = grade_once(config, tmp_path / "work")
+    assert (result.outcome, result.output) == ("crashed", "no GPU\n")
+    assert "exit code 5" in result.reason
+    missing = task(tmp_path / "t2", "  command: [no-such-program]\n", {})
+    assert "no-such-program" in grade_once(missing, tmp_path / "work2").output
+
+
+@pytest.mark.slow
+def test_a_timeout_leaves_nothing_running(tmp_path: Path) -> None:
+    script = "#!/bin/sh\ntrap '' INT TERM\nsetsid sleep 987 & sleep 987 & echo $! > $CORAL_RESULT.pids; wait\n"
+    config = task(tmp_path / "t", "  command: [./grade.sh]\n", {"grade.sh": script})
+    result = grade_once(config, tmp_path / "work", timeout=0.5)
+    assert (result.outcome, result.score) == ("crashed", None)
+    assert "timeout" in result.reason
+    assert _sleepers(tmp_path) == []
+
+
+@pytest.mark.slow
+def test_what_a_grader_leaves_behind_ends_with_it(tmp_path: Path) -> None:
+    script = '#!/bin/sh\nsetsid sleep 987 > /dev/null 2>&1 &\necho 1 > "$CORAL_RESULT"\n'
+    config = task(tmp_path / "t", "  command: [./grade.sh]\n", {"grade.sh": script})
+    assert grade_once(config, tmp_path / "work").score == 1
+    assert _sleepers(tmp_path) == []
+
+
+def _sleepers(folder: Path) -> list[psutil.Process]:
+    """The `sleep 987` that work below the folder and are not gone within a moment."""
+    deadline = time.monotonic() + 5
+    while True:
+        found = [
+            p for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] == ["sleep", "987"] and _below(p, folder)
+        ]
+        if not found or time.monotonic() > deadline:
+            return found
+        time.sleep(0.01)
+
+
+def _below(process: psutil.Process, folder: Path) -> bool:
+    try:
+        return Path(process.cwd()).is_relative_to(folder)
+    except (psutil.Error, OSError):
+        return False
+
+
+def test_the_graders_copies_are_private_and_complete(tmp_path: Path) -> None:
+    grader = "  entry: grade.py:grade\n  private: [data, extra.py]\n"
+    config = task(
+        tmp_path / "t", grader, dict.fromkeys(["grade.py", "extra.py", "data/deep/x", "data/y", "other.py"], "")
+    )
+    (tmp_path / "t" / "data" / "gone").symlink_to("nowhere")
+    prepare(config, tmp_path / "private")
+    prepare(config, tmp_path / "private")
+    found = {
+        str(path.relative_to(tmp_path / "private")) for path in (tmp_path / "private").rglob("*") if path.is_file()
+    }
+    assert found == {"grade.py", "extra.py", "data/deep/x", "data/y"}
+    assert stat.S_IMODE((tmp_path / "private").stat().st_mode) == 0o700
+
+
+def test_a_file_that_cannot_be_copied_is_the_users_mistake(tmp_path: Path) -> None:
+    config = task(tmp_path / "t", "  entry: grade.py:grade\n  private: [data]\n", {"grade.py": "", "data/x": ""})
+    os.mkfifo(tmp_path / "t" / "data" / "pipe")
+    with pytest.raises(CoralError, match=r"cannot copy the grader's file data") as error:
+        prepare(config, tmp_path / "private")
+    assert "task.yaml" in error.value.hint
+
+
+@pytest.mark.slow
+def test_a_seed_that_cannot_be_read_is_the_users_mistake(tmp_path: Path) -> None:
+    config = task(tmp_path / "t", "  entry: grade.py:grade\n", {"grade.py": "def grade(w): return 1"})
+    (tmp_path / "t" / "seed" / "main.txt").unlink()
+    with pytest.raises(CoralError, match="no files"):
+        grade_once(config, tmp_path / "work")

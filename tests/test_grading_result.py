@@ -1,0 +1,164 @@
+"""Whatever a grader leaves at its result path: it never raises, and only a finite number scores."""
+
+import json
+import math
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coral.grading.result import FEEDBACK, LARGEST, GradeResult, read_result
+
+
+def judge(folder: Path, text: str | bytes | None, code: int | None = 0, timed_out: bool = False) -> GradeResult:
+    path = folder / "result.json"
+    if text is not None:
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return read_result(path, code, folder / "stdout", folder / "stderr", timed_out)
+
+
+@pytest.mark.parametrize(
+    ("text", "score"),
+    [("1.5", 1.5), ('{"score": 2}', 2.0), ('{"score": -0.0}', 0.0), ('{"score": 1e-300, "more": []}', 1e-300)],
+)
+def test_a_finite_number_scores(tmp_path: Path, text: str, score: float) -> None:
+    result = judge(tmp_path, text)
+    assert (result.outcome, result.score, result.reason) == ("scored", score, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("NaN", "finite"),
+        ('{"score": NaN}', "finite"),
+        ('{"score": Infinity}', "finite"),
+        ('{"score": -Infinity}', "finite"),
+        ('{"score": 1e400}', "finite"),
+        ('{"score": 1' + "0" * 400 + "}", "too large"),
+        ('{"score": "3"}', "'3'"),
+        ('"3"', "'3'"),
+        ('{"score": true}', "True"),
+        ('{"score": null}', "no score"),
+        ("null", "no score"),
+        ('{"score": [1]}', "list"),
+        ("[1, 2]", "list"),
+        ('{"score": {"score": 1}}', "dict"),
+        ('{"failed": "circle 3 leaves the square"}', "circle 3 leaves the square"),
+        ('{"failed": "it lies", "score": 7}', "it lies"),
+        ('{"failed": true}', "without a reason"),
+    ],
+)
+def test_what_is_no_score_fails_with_the_reason(tmp_path: Path, text: str, reason: str) -> None:
+    result = judge(tmp_path, text)
+    assert (result.outcome, result.score) == ("failed", None)
+    assert reason in result.reason
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (None, "wrote no result"),
+        ("", "not JSON"),
+        ("score: 3", "not JSON"),
+        ('{"score": 3', "not JSON"),
+        ("1" * 5000, "not JSON that can be read"),
+        (b'{"score": "\xff"}', "not UTF-8"),
+        ("[" * 200_000, "nested"),
+        ('{"a":' * 100_000, "nested"),
+        ("{}", "no score"),
+        ('{"points": 3}', "no score"),
+        (" " * (LARGEST + 1), "bytes"),
+        ('{"crashed": "KeyError: 3"}', "KeyError: 3"),
+    ],
+)
+def test_what_is_no_result_is_a_crash(tmp_path: Path, text: str | None, reason: str) -> None:
+    result = judge(tmp_path, text)
+    assert (result.outcome, result.score) == ("crashed", None)
+    assert reason in result.reason
+
+
+def test_a_sparse_giant_is_not_read(tmp_path: Path) -> None:
+    with (tmp_path / "result.json").open("wb") as file:
+        file.truncate(100 << 20)
+    assert judge(tmp_path, None).outcome == "crashed"
+
+
+def test_a_fifo_is_not_waited_for_and_a_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "real").write_text("3")
+    path = tmp_path / "result.json"
+    for make in (lambda: os.mkfifo(path), lambda: path.symlink_to("real"), path.mkdir, lambda: path.symlink_to(path)):
+        make()
+        result = judge(tmp_path, None)
+        assert (result.outcome, result.score) == ("crashed", None)
+        path.rmdir() if path.is_dir() else path.unlink()
+
+
+def test_a_score_counts_only_when_the_grader_ended_well(tmp_path: Path) -> None:
+    assert judge(tmp_path, "3", code=1).reason == "the grader crashed: it ended with exit code 1"
+    assert judge(tmp_path, "3", code=-signal.SIGKILL).reason == "the grader crashed: it was ended by SIGKILL"
+    assert judge(tmp_path, "3", code=-200).reason == "the grader crashed: it was ended by signal 200"
+    assert judge(tmp_path, "3", code=None).outcome == "crashed"
+    assert "timeout" in judge(tmp_path, "3", code=0, timed_out=True).reason
+    assert "timeout" in judge(tmp_path, '{"failed": "x"}', code=None, timed_out=True).reason
+
+
+def test_a_grader_may_refuse_with_an_exit_code(tmp_path: Path) -> None:
+    assert judge(tmp_path, '{"failed": "does not compile"}', code=1).outcome == "failed"
+
+
+def test_a_crash_keeps_what_was_printed_for_the_operator(tmp_path: Path) -> None:
+    (tmp_path / "stdout").write_bytes(b"x" * 50_000)
+    (tmp_path / "stderr").write_bytes(b"no such file: \xff\x1b[31mdata.csv\n")
+    result = judge(tmp_path, None, code=2)
+    assert result.output.endswith("no such file: �[31mdata.csv\n")
+    assert len(result.output) < 21_000
+    assert "data.csv" not in result.reason + result.feedback
+
+
+def test_feedback_is_cut_and_safe_to_print(tmp_path: Path) -> None:
+    result = judge(tmp_path, json.dumps({"score": 1, "feedback": "\x1b[2J\ud800é" * 10_000}))
+    assert len(result.feedback.encode()) < FEEDBACK + 100
+    assert "\x1b" not in result.feedback
+    assert result.feedback.endswith("bytes]")
+    assert judge(tmp_path, '{"score": 1, "feedback": ["no text"]}').feedback == ""
+
+
+def test_metrics_are_a_hundred_plain_values(tmp_path: Path) -> None:
+    many = {f"m{i}": i for i in range(150)}
+    strange = {"list": [1], "x" * 101: 1, "": 1, "nan": math.nan, "huge": 10**30, "text": "t" * 5000, "none": None}
+    metrics = judge(tmp_path, json.dumps({"score": 1, "metrics": strange | many})).metrics
+    assert len(metrics) == 100
+    assert {"list", "x" * 101, ""}.isdisjoint(metrics)
+    assert metrics["nan"] == "nan"
+    assert metrics["huge"] == "a huge integer"
+    assert len(str(metrics["text"])) == 1000
+    assert json.dumps(metrics, allow_nan=False)
+    assert judge(tmp_path, '{"score": 1, "metrics": [1]}').metrics == {}
+
+
+keys = st.sampled_from(["score", "failed", "crashed", "metrics", "feedback", "output"]) | st.text()
+hostile = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=4),
+    max_leaves=8,
+)
+
+
+@given(value=hostile, code=st.sampled_from([0, 1, -9, None]), timed_out=st.booleans())
+def test_no_json_raises_and_only_finite_numbers_score(
+    tmp_path_factory: pytest.TempPathFactory, value: object, code: int | None, timed_out: bool
+) -> None:
+    folder = tmp_path_factory.getbasetemp()
+    result = judge(folder, json.dumps(value), code, timed_out)
+    assert (result.score is not None) == (result.outcome == "scored")
+    assert result.score is None or math.isfinite(result.score)
+    assert (result.reason == "") == (result.outcome == "scored")
+    f"{result.reason}{result.feedback}{result.output}{dict(result.metrics)}".encode()
+
+
+@given(raw=st.binary(max_size=200))
+def test_no_bytes_raise(tmp_path_factory: pytest.TempPathFactory, raw: bytes) -> None:
+    judge(tmp_path_factory.getbasetemp(), raw)

@@ -1,0 +1,207 @@
+"""A function grader, run as the supervisor runs it: a process of its own, a result at a path."""
+
+import json
+import os
+import subprocess
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from attempts.record import Kind
+from coral.config.model import GraderSection
+from coral.grading.launch import command_for
+from coral.grading.result import GradeResult, read_result
+
+
+def grade(
+    folder: Path, code: str, args: Mapping[str, object] | None = None, kind: Kind = Kind.REAL, timeout: float = 20
+) -> GradeResult:
+    private, workspace = folder / "private", folder / "checkout"
+    private.mkdir(exist_ok=True)
+    workspace.mkdir(exist_ok=True)
+    (private / "grade.py").write_text(textwrap.dedent(code))
+    section = GraderSection(entry="grade.py:grade", args=dict(args or {}))
+    command = command_for(section, private=private, workspace=workspace, folder=folder / "g", attempt=17, kind=kind)
+    with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
+        done = subprocess.run(
+            command.argv,
+            env={**os.environ, **command.env},
+            cwd=command.cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            timeout=timeout,
+            check=False,
+        )
+    return read_result(command.result, done.returncode, folder / "out", folder / "err", timed_out=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("returned", "score", "metrics", "feedback"),
+    [
+        ("3", 3.0, {}, ""),
+        ("0.25", 0.25, {}, ""),
+        ("Fraction(1, 4)", 0.25, {}, ""),
+        ("Tensor(2.5)", 2.5, {}, ""),
+        ("Result(2, {'n': Tensor(4), 'who': Path('a')}, 'good')", 2.0, {"n": 4, "who": "a"}, "good"),
+        ("{'score': 1, 'metrics': {'a': 10**6000, 'b': True}}", 1.0, {"a": "a huge integer", "b": True}, ""),
+    ],
+)
+def test_every_kind_of_score(tmp_path: Path, returned: str, score: float, metrics: object, feedback: str) -> None:
+    result = grade(tmp_path, CODE + f"def grade(workspace): return {returned}")
+    assert (result.outcome, result.score, dict(result.metrics), result.feedback) == ("scored", score, metrics, feedback)
+
+
+CODE = """
+from fractions import Fraction
+from pathlib import Path
+from coral.grader import Fail, Failed, Result
+
+class Tensor:
+    ndim = 0
+    def __init__(self, value): self.value = value
+    def item(self): return self.value
+
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("body", "reason", "feedback"),
+    [
+        ("return Failed('no file', 'look')", "no file", "look"),
+        ("raise Fail('no file', 'look')", "no file", "look"),
+        ("return {'failed': 'no file', 'feedback': 'look'}", "no file", "look"),
+        ("return float('nan')", "a score must be finite, got nan", ""),
+        ("return 10 ** 6000", "a score must fit a 64-bit float, got an integer that is too large", ""),
+        ("return None", "a score must be a number, got None", ""),
+        ("return '3'", "a score must be a number, got '3'", ""),
+        ("return True", "a score must be a number, got True", ""),
+        ("return Result([1], feedback='look')", "a score must be a number, got a list", "look"),
+    ],
+)
+def test_every_kind_of_failure_is_the_candidates(tmp_path: Path, body: str, reason: str, feedback: str) -> None:
+    result = grade(tmp_path, CODE + f"def grade(workspace): {body}")
+    assert (result.outcome, result.score, result.reason, result.feedback) == ("failed", None, reason, feedback)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("def grade(w): return {}['x']", "KeyError: 'x'"),
+        ("def grade(w): return {'points': 3}", "without a score; it has points"),
+        (
+            "def grade(w, size): return 1",
+            "asks for 'size'; after the workspace it can have args, private, kind,",
+        ),
+        ("def other(w): return 1", "has no function grade"),
+        ("import no_such_module", "No module named 'no_such_module'"),
+        ("def grade(w) return 1", "SyntaxError"),
+        ("import sys\ndef grade(w): sys.exit('bye')", "exit code 1, and it wrote no result"),
+        ("import sys\ndef grade(w): sys.exit(0)", "it ended, and it wrote no result"),
+        ("import os\ndef grade(w): os.kill(os.getpid(), 9)", "SIGKILL"),
+    ],
+)
+def test_what_breaks_the_grader_is_a_crash(tmp_path: Path, code: str, reason: str) -> None:
+    result = grade(tmp_path, code)
+    assert (result.outcome, result.score) == ("crashed", None)
+    assert reason in result.reason
+
+
+@pytest.mark.slow
+def test_a_crash_shows_the_operator_where(tmp_path: Path) -> None:
+    output = grade(tmp_path, "def grade(w):\n    secret = 3\n    return [][secret]").output
+    assert "grade.py" in output
+    assert "return [][secret]" in output
+
+
+@pytest.mark.slow
+def test_it_gets_what_its_signature_names(tmp_path: Path) -> None:
+    code = """
+        def grade(workspace, *, args, kind, attempt, level=3, private=None):
+            assert private.joinpath("grade.py").exists() and workspace.name == "checkout"
+            return {"score": level, "metrics": {"k": args["k"], "kind": kind, "attempt": attempt}}
+    """
+    result = grade(tmp_path, code, args={"k": 5}, kind=Kind.TUNE)
+    assert result.metrics == {"k": 5, "kind": "tune", "attempt": 17}
+    everything = grade(tmp_path, "def grade(w, **kw): return {'score': 1, 'metrics': {'names': ' '.join(sorted(kw))}}")
+    assert everything.metrics == {"names": "args attempt kind private"}
+
+
+@pytest.mark.slow
+def test_nothing_of_the_candidate_is_imported_but_siblings_are(tmp_path: Path) -> None:
+    (tmp_path / "checkout").mkdir()
+    (tmp_path / "checkout" / "helper.py").write_text("VALUE = 666")
+    (tmp_path / "checkout" / "coral.py").write_text("raise SystemExit")
+    (tmp_path / "private").mkdir()
+    (tmp_path / "private" / "helper.py").write_text("VALUE = 7")
+    code = """
+        import os, tempfile
+        from pathlib import Path
+        import helper
+        def grade(workspace):
+            assert not list(Path.cwd().iterdir()) and Path(tempfile.gettempdir()) == Path.cwd()
+            return helper.VALUE
+    """
+    assert grade(tmp_path, code).score == 7
+
+
+@pytest.mark.slow
+def test_what_it_prints_or_leaves_running_cannot_spoil_the_result(tmp_path: Path) -> None:
+    code = """
+        import sys, threading
+        def grade(workspace):
+            threading.Thread(target=threading.Event().wait).start()
+            print('{"score": 99}', end="")
+            sys.stdout.close()
+            return 1
+    """
+    assert grade(tmp_path, code).score == 1
+
+
+@pytest.mark.slow
+def test_progress_is_a_beat(tmp_path: Path) -> None:
+    code = """
+        from coral.grader import progress
+        def grade(workspace):
+            progress(0.4, "fold 3\\nof 7")
+            progress(float("nan"), "x" * 100_000)
+            progress(7)
+            return 1
+    """
+    assert grade(tmp_path, code).score == 1
+    lines = (tmp_path / "g" / "beats.jsonl").read_bytes().splitlines(keepends=True)
+    beats = [json.loads(line) for line in lines]
+    assert [beat["progress"] for beat in beats] == [0.4, None, 1.0]
+    assert (beats[0]["message"], beats[0]["agent"], beats[0]["phase"]) == ("fold 3 of 7", "#17", "grading")
+    assert max(map(len, lines)) < 4096
+
+
+def test_progress_outside_a_run_does_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from coral.grader import progress
+
+    monkeypatch.delenv("CORAL_BEATS", raising=False)
+    progress(0.5)
+    monkeypatch.setenv("CORAL_BEATS", str(tmp_path))
+    progress(0.5, "a folder cannot be written")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_an_earlier_try_leaves_no_result(tmp_path: Path) -> None:
+    assert grade(tmp_path, "def grade(w): return 5").score == 5
+    assert grade(tmp_path, "import os\ndef grade(w): os._exit(0)").outcome == "crashed"
+
+
+@pytest.mark.slow
+def test_it_loads_nothing_heavy(tmp_path: Path) -> None:
+    code = """
+        import sys
+        def grade(workspace):
+            return len({"pydantic", "rich", "jinja2", "git", "asyncio", "ruamel", "psutil"} & set(sys.modules))
+    """
+    assert grade(tmp_path, code).score == 0
