@@ -1,0 +1,108 @@
+"""What the supervisor puts into an agent's clone beside the code: the link to shared knowledge, the instructions.
+
+Rules: none of it is ever committed; nothing is written through a link that the agent may have planted, because files
+are put in place by rename and folders are looked up first.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+import secrets
+from collections.abc import Iterable
+from pathlib import Path
+
+from workspace.errors import GitError
+from workspace.git import Git
+from workspace.locks import clear_stale_lock
+from workspace.submit import OURS
+
+SHARED = ".shared"
+# Generated beside the code by running it: committed, it would make every tree a new one.
+_CACHES = ("__pycache__/", "*.pyc", ".pytest_cache/", ".mypy_cache/", ".ruff_cache/", ".ipynb_checkpoints/")
+LITTER = (*_CACHES, ".venv/", "node_modules/", ".DS_Store", ".coral-*")
+
+
+def exclude_from(repository: Path, patterns: Iterable[str], names: Iterable[str] = ()) -> None:
+    """Tell git (`info/exclude`) what is not part of the work; `names` are paths from the top of the clone.
+
+    A pattern for a link must not end in a slash, or it does not match.
+    """
+    wanted = [*patterns, *map(_exactly, names)]
+    kept = [line for line in _lines(repository / "info" / "exclude") if line not in wanted]
+    place(repository, "info/exclude", "".join(f"{line}\n" for line in (*kept, *wanted)))
+
+
+def _exactly(name: str) -> str:
+    """The pattern that matches this path alone."""
+    return "/" + re.sub(r"([\\*?\[\]!# ])", r"\\\1", name)
+
+
+def _keep_as_committed(repository: Path, name: str) -> None:
+    """Tell `coral eval` that a tracked file is ours. Git refuses a path that is both named to it and excluded."""
+    kept = [line for line in _lines(repository / "info" / "exclude") if line != _exactly(name)]
+    place(repository, "info/exclude", "".join(f"{line}\n" for line in kept))
+    place(repository, OURS, "".join(f"{line}\n" for line in sorted({*_lines(repository / OURS), name})))
+
+
+def link_shared(clone: Path, shared: Path) -> None:
+    """Make `.shared` in the clone lead to the knowledge folder, by a relative path: the run folder may be copied."""
+    exclude_from(clone / ".git", (), [SHARED])
+    link = clone / SHARED
+    target = os.path.relpath(shared.resolve(), clone.resolve())
+    if link.is_symlink() and str(link.readlink()) == target:
+        return
+    if link.is_dir() and not link.is_symlink():
+        raise GitError(f"cannot link {link} to the shared knowledge: a folder is in its place")
+    temporary = clone / f".coral-{secrets.token_hex(8)}"
+    temporary.symlink_to(target)
+    temporary.replace(link)
+
+
+def write_instructions(clone: Path, filename: str, text: str) -> None:
+    """Put `text` into the clone as its instruction file, never to be committed.
+
+    Where the seed has such a file, its own text follows ours, and git is told to look away (skip-worktree).
+    """
+    repository = clone / ".git"
+    clear_stale_lock(repository)
+    git = Git(repository, GIT_WORK_TREE=clone)
+    theirs = _tracked_text(git, filename)
+    if theirs is not None:
+        text = f"{text.rstrip()}\n\n---\n\n{theirs}"
+        git.run("update-index", "--skip-worktree", "--", filename)
+        _keep_as_committed(repository, filename)
+    else:
+        exclude_from(repository, (), [filename])
+    place(clone, filename, text)
+
+
+def _tracked_text(git: Git, filename: str, depth: int = 0) -> str | None:
+    """What git has under this name, through links (`AGENTS.md -> CLAUDE.md` is common); None if it has nothing."""
+    listed = git.text("ls-files", "-s", "--", f":(top,literal){filename}").split()
+    if not listed:
+        return None
+    text = git.run("cat-file", "blob", listed[1]).decode("utf-8", "replace")
+    if listed[0] != "120000":
+        return text
+    target = posixpath.normpath(posixpath.join(posixpath.dirname(filename), text))
+    return (_tracked_text(git, target, depth + 1) if depth < 5 and not target.startswith(("/", "..")) else None) or ""
+
+
+def place(folder: Path, name: str, text: str) -> None:
+    """Write `folder/name` whole or not at all; whatever is in its place is replaced, not followed."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.parent.resolve().is_relative_to(folder.resolve()):
+        raise GitError(f"cannot write {path}: its folder leads elsewhere")
+    temporary = path.with_name(f".coral-{secrets.token_hex(8)}")
+    temporary.write_text(text, encoding="utf-8", errors="replace")
+    temporary.replace(path)
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []

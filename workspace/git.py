@@ -1,0 +1,189 @@
+"""The supervisor's git: one command at a time, in a repository that is named and never searched for.
+
+Rules: a repository's directory is always given (`GIT_DIR`), so a damaged one never leads git to the one above it; every
+command has a deadline and a limit on its output, and at either its whole process group is killed.
+Only `git.cmd.Git.execute` of GitPython is used: its object API leaves helper processes behind and goes stale.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import tempfile
+import time
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+from subprocess import Popen, TimeoutExpired
+from typing import IO, TYPE_CHECKING, BinaryIO, cast
+
+from workspace.errors import GitError, ReaderError
+from workspace.gitenv import FLAGS, SETTINGS, identity
+
+__all__ = ["Git", "GitError", "ReaderError", "scrub_environment"]
+
+if TYPE_CHECKING:
+    from git.cmd import Git as Program
+
+MEGABYTE = 1_000_000
+TIMEOUT = 60.0
+LIMIT = 256 * MEGABYTE
+_STDERR = 64_000
+
+
+def scrub_environment() -> None:
+    """Drop every GIT_* of this process, for all that it will start. `Git` calls it too: GitPython hands them on."""
+    for name in [name for name in os.environ if name.startswith("GIT_")]:
+        os.environ.pop(name, None)
+
+
+class Git:
+    """Git on one repository. `variables` are GIT_* (`GIT_INDEX_FILE`, ...) that hold for every command."""
+
+    def __init__(self, directory: Path, **variables: str | Path) -> None:
+        self.directory = directory
+        self.variables = {
+            **SETTINGS,
+            **identity("Coral"),
+            "GIT_DIR": str(directory),
+            **{name: str(value) for name, value in variables.items()},
+        }
+
+    def with_(self, **variables: str | Path) -> Git:
+        """The same repository with other variables on top."""
+        return Git(self.directory, **{**self.variables, **{name: str(value) for name, value in variables.items()}})
+
+    def run(
+        self, *arguments: str, data: bytes = b"", timeout: float = TIMEOUT, limit: int = LIMIT, cut: bool = False
+    ) -> bytes:
+        """Standard output. Over `limit` bytes it is cut off there (`cut`), or the command fails."""
+        with tempfile.TemporaryFile() as source:
+            source.write(data)
+            source.seek(0)
+            process = self._start(arguments, source)
+        output, errors = _finish([process], [arguments], timeout, limit, cut)
+        if process.returncode and not (cut and len(output) == limit):
+            raise _failure(arguments, errors[0], process.returncode)
+        return output
+
+    def text(self, *arguments: str, data: bytes = b"", timeout: float = TIMEOUT) -> str:
+        """Standard output as text, without the line's end."""
+        return self.run(*arguments, data=data, timeout=timeout).decode("utf-8", "replace").strip()
+
+    def pipe(
+        self, arguments: tuple[str, ...], other: Git, into: tuple[str, ...], *, data: bytes, timeout: float = TIMEOUT
+    ) -> None:
+        """Run `arguments` here and feed its output to `into` in `other`; `ReaderError` when it is `into` that fails."""
+        with tempfile.TemporaryFile() as source:
+            source.write(data)
+            source.seek(0)
+            first = self._start(arguments, source)
+        stream = first.stdout
+        assert stream is not None
+        first.stdout = None
+        with stream:
+            try:
+                second = other._start(into, stream)
+            except GitError:
+                _kill([first])
+                raise
+        _, errors = _finish([first, second], [arguments, into], timeout, LIMIT, cut=False)
+        # When the reader stops first, the writer dies of the broken pipe: then the reader's message is the reason.
+        if first.returncode not in (0, -signal.SIGPIPE, 128 + signal.SIGPIPE):
+            raise _failure(arguments, errors[0], first.returncode)
+        if second.returncode:
+            raise ReaderError(*_failure(into, errors[1], second.returncode).args, detail=errors[1])
+
+    def _start(self, arguments: tuple[str, ...], source: IO[bytes]) -> Popen[bytes]:
+        if any(name.startswith("GIT_") for name in os.environ):
+            scrub_environment()
+        from git.exc import GitCommandNotFound
+
+        try:
+            started = _program(str(self.directory.parent)).execute(
+                ["git", *FLAGS, *arguments],
+                istream=cast(BinaryIO, source),
+                as_process=True,
+                env=self.variables,
+                start_new_session=True,
+            )
+        except GitCommandNotFound as error:
+            raise GitError("cannot find the program git", "install git, and see that it is on PATH") from error
+        process, started.proc = started.proc, None  # its destructor would terminate what we still read
+        assert process is not None
+        return process
+
+
+@lru_cache(maxsize=64)
+def _program(folder: str) -> Program:
+    """GitPython's command runner; imported late, since that takes 40 ms that reading a few files need not pay."""
+    os.environ["GIT_PYTHON_REFRESH"] = "quiet"  # or the import itself raises where there is no git
+    from git.cmd import Git as Program
+
+    scrub_environment()
+    return Program(folder)
+
+
+def _finish(
+    processes: list[Popen[bytes]], commands: list[tuple[str, ...]], timeout: float, limit: int, cut: bool
+) -> tuple[bytes, list[str]]:
+    """Read until all have ended: the last one's output, and what each said on standard error."""
+    deadline = time.monotonic() + timeout
+    output, errors = bytearray(), [bytearray() for _ in processes]
+    sinks = {process.stderr: sink for process, sink in zip(processes, errors, strict=True)}
+    try:
+        complete = _drain({processes[-1].stdout: output, **sinks}, deadline, limit)
+        if not complete:
+            _kill(processes)
+        for process in processes:
+            process.wait(max(0.0, deadline - time.monotonic()) if complete else None)
+        if not complete and not cut:
+            raise GitError(f"cannot run git {commands[-1][0]}: it printed more than {limit:,} bytes")
+    except (TimeoutExpired, TimeoutError) as error:
+        message = f"cannot run git {commands[0][0]}: it took more than {timeout:g} s"
+        raise GitError(message, timed_out=True) from error
+    finally:
+        _kill(processes)
+    return bytes(output), [bytes(sink).decode("utf-8", "replace").strip() for sink in errors]
+
+
+def _drain(sinks: dict[IO[bytes] | None, bytearray], deadline: float, limit: int) -> bool:
+    """Read every stream to its end into its sink; False as soon as the first sink holds `limit` and more comes."""
+    first = next(iter(sinks.values()))
+    with selectors.DefaultSelector() as ready:
+        for stream, sink in sinks.items():
+            assert stream is not None
+            ready.register(stream, selectors.EVENT_READ, sink)
+        while ready.get_map():
+            events = ready.select(max(0.0, deadline - time.monotonic()))
+            if not events:
+                raise TimeoutError
+            for key, _ in events:
+                chunk = os.read(key.fd, 65536)
+                if not chunk:
+                    ready.unregister(key.fileobj)
+                room = (limit if key.data is first else _STDERR) - len(key.data)
+                key.data.extend(chunk[:room])
+                if key.data is first and len(chunk) > room:
+                    return False
+    return True
+
+
+def _kill(processes: Iterable[Popen[bytes]]) -> None:
+    """End what still runs, with its children, and close our ends."""
+    for process in processes:
+        if process.poll() is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        for stream in (process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
+
+
+def _failure(arguments: tuple[str, ...], detail: str, code: int) -> GitError:
+    said = next((line for line in detail.splitlines() if line.startswith(("fatal:", "error:"))), detail.split("\n")[0])
+    said = said.removeprefix("fatal: ").removeprefix("error: ") or f"exit code {code}"
+    return GitError(f"cannot run git {arguments[0]}: {said[:500]}", detail=detail)

@@ -1,0 +1,184 @@
+"""The run's bare repository and what is made from it: agents' clones, checkouts to grade, differences to show.
+
+Rules: the hub has no history but the run's own, and deletes nothing (`preciousObjects`), since every clone borrows its
+objects; a clone finds the hub by a relative path, so a copied run folder uses its own; the seed is only ever read.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from workspace.errors import GitError, Unacceptable
+from workspace.furniture import LITTER, exclude_from
+from workspace.git import MEGABYTE, Git
+from workspace.gitenv import identity
+from workspace.intake import SEED, Taken, examine, full, pin, take_in
+from workspace.layout import plain
+
+__all__ = ["Taken", "Unacceptable", "checkout", "clone", "create", "diff", "patch", "pin", "show_file", "take_in"]
+
+_DIFF_LIMIT = 2 * MEGABYTE
+_DIFF = ("diff", "--no-ext-diff", "--no-textconv", "--no-color")
+_HUB_CONFIG = """\
+[core]
+\trepositoryformatversion = 1
+\thooksPath = /dev/null
+\tbigFileThreshold = 16m
+\tfsync = loose-object,reference
+\tfsyncMethod = batch
+[extensions]
+\tpreciousObjects = true
+[gc]
+\tauto = 0
+[maintenance]
+\tauto = false
+"""
+# What the user's own settings would add to an agent's `git commit` in the clone: hooks, a passphrase, a background gc.
+_CLONE_CONFIG = """\
+[user]
+\tname = "{name}"
+\temail = "{email}"
+[core]
+\thooksPath = .git/hooks
+[commit]
+\tgpgSign = false
+[tag]
+\tgpgSign = false
+[gc]
+\tauto = 0
+[maintenance]
+\tauto = false
+"""
+
+
+def create(hub: Path, seed: Path) -> str:
+    """Make the hub from a folder, or from the last commit of a repository; returns the id of its one commit.
+
+    The commit has no parent: what the seed's history may give away does not come along.
+    """
+    seed = seed.resolve()
+    if not seed.is_dir():
+        raise GitError(f"cannot use the seed {seed}: it is not a folder")
+    building = hub.with_name(f".{hub.name}.partial")
+    shutil.rmtree(building, ignore_errors=True)
+    building.parent.mkdir(parents=True, exist_ok=True)
+    repository = _repository_of(seed)
+    try:
+        commit = _fill(building, seed, repository)
+        examine(Git(building), commit)
+    except Unacceptable as error:
+        raise GitError(f"cannot use the seed {seed}: {error.reason}", error.hint) from error
+    # In one pack: a clone's first checkout reads every file. Before the hub is precious, or -d would be refused.
+    Git(building).run("repack", "-a", "-d", "-q")
+    with (building / "config").open("a") as file:
+        file.write(_HUB_CONFIG)
+    building.rename(hub)
+    return commit
+
+
+def _repository_of(seed: Path) -> Path | None:
+    """The git directory if the seed is itself a repository; one in a folder above is not the seed's."""
+    inside = seed / ".git"
+    if inside.is_file():  # a linked worktree
+        return (seed / inside.read_text().removeprefix("gitdir:").strip()).resolve()
+    if inside.is_dir():
+        return inside
+    bare = (seed / "HEAD").is_file() and (seed / "objects").is_dir() and (seed / "refs").is_dir()
+    return seed if bare else None
+
+
+def _fill(building: Path, seed: Path, repository: Path | None) -> str:
+    try:
+        tree = _tree_of_folder(building, seed) if repository is None else _tree_of_head(building, repository)
+    except GitError as error:
+        raise GitError(f"cannot read the seed {seed}: {error}", error.hint) from error
+    store = Git(building)
+    if not store.run("ls-tree", tree):
+        raise GitError(f"cannot use the seed {seed}: it has no files")
+    commit = store.text("commit-tree", tree, "-m", "Seed")
+    store.run("update-ref", SEED, commit)
+    return commit
+
+
+def _tree_of_head(building: Path, repository: Path) -> str:
+    theirs = Git(repository)
+    try:
+        tree = theirs.text("rev-parse", "--verify", "HEAD^{tree}")
+    except GitError as error:
+        raise GitError(str(error), "commit something in it first") from error
+    _init(building, theirs.text("rev-parse", "--show-object-format"))
+    objects = theirs.text("rev-parse", "--git-path", "objects")
+    source = Git(building, GIT_OBJECT_DIRECTORY=objects)
+    source.pipe(
+        ("pack-objects", "--revs", "--stdout", "-q"), Git(building), ("index-pack", "--stdin"), data=tree.encode()
+    )
+    return tree
+
+
+def _tree_of_folder(building: Path, seed: Path) -> str:
+    _init(building, "sha1")
+    exclude_from(building, LITTER)
+    with tempfile.TemporaryDirectory() as temporary:
+        adding = Git(building, GIT_INDEX_FILE=Path(temporary) / "index", GIT_WORK_TREE=seed)
+        adding.run("add", "-A")
+        return adding.text("write-tree")
+
+
+def _init(building: Path, object_format: str) -> None:
+    building.mkdir()
+    options = ("--bare", "--template=", "--initial-branch=main", f"--object-format={object_format}")
+    Git(building).run("init", "-q", *options)
+
+
+def clone(hub: Path, target: Path, agent: str, commit: str, exclude: Iterable[str]) -> None:
+    """Make the agent's own repository at `target`, on a branch of its name, at `commit`; `exclude` is never committed.
+
+    It holds only what the agent adds, and borrows the rest from the hub. A target that exists is left alone (GitError).
+    """
+    if target.exists():
+        raise GitError(f"cannot make a clone at {target}: it exists")
+    building = target.with_name(f".{target.name}.partial")
+    shutil.rmtree(building, ignore_errors=True)
+    building.mkdir(parents=True)
+    inside = building / ".git"
+    own = Git(inside).with_(**identity(plain(agent)))
+    object_format = Git(hub).text("rev-parse", "--show-object-format")
+    own.run("init", "-q", "--template=", f"--initial-branch={agent}", f"--object-format={object_format}")
+    borrowed = os.path.relpath((hub / "objects").resolve(), (inside / "objects").resolve())
+    (inside / "objects" / "info").mkdir(exist_ok=True)
+    (inside / "objects" / "info" / "alternates").write_text(borrowed + "\n")
+    with (inside / "config").open("a") as file:
+        file.write(_CLONE_CONFIG.format(name=agent, email=f"{agent}@coral.invalid"))
+    exclude_from(inside, LITTER, exclude)
+    own.run("update-ref", "-m", "start", f"refs/heads/{agent}", full(commit))
+    own.with_(GIT_WORK_TREE=building).run("read-tree", "-u", "--reset", commit)
+    building.rename(target)
+
+
+def checkout(hub: Path, commit: str, target: Path) -> None:
+    """Write the files of `commit` into the new folder `target`, which knows nothing of git."""
+    target.mkdir(parents=True)
+    with tempfile.TemporaryDirectory() as temporary:
+        store = Git(hub, GIT_INDEX_FILE=Path(temporary) / "index", GIT_WORK_TREE=target)
+        store.run("read-tree", "-u", "--reset", full(commit))
+
+
+def diff(hub: Path, old: str, new: str) -> str:
+    """What changed between two commits, for people: over 2 MB it is cut off."""
+    output = Git(hub).run(*_DIFF, full(old), full(new), "--", limit=_DIFF_LIMIT, cut=True)
+    text = output.decode("utf-8", "replace")
+    return text if len(output) < _DIFF_LIMIT else text + "\n[cut off here]\n"
+
+
+def patch(hub: Path, old: str, new: str) -> bytes:
+    """What changed between two commits, for `git apply`: complete, binary files too."""
+    return Git(hub).run(*_DIFF, "--binary", "--full-index", full(old), full(new), "--")
+
+
+def show_file(hub: Path, commit: str, path: str) -> bytes:
+    """The content of one file at a commit."""
+    return Git(hub).run("cat-file", "blob", f"{full(commit)}:{path}")

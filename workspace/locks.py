@@ -1,0 +1,87 @@
+"""Locks in an agent's clone: ours, which dies with its holder, and git's, which stays behind when git is killed.
+
+Rule: a lock file of git's is removed only after it has stood unchanged for a while with no living git in that clone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from workspace.errors import LockedError
+
+_UNCHANGED = 0.3  # seconds: longer than a git takes from its lock to being seen in the process table
+_PATIENCE = 60.0
+
+
+@contextlib.contextmanager
+def one_at_a_time(repository: Path, patience: float = _PATIENCE) -> Iterator[None]:
+    """Hold the clone for one command of ours; two would collide on git's index."""
+    deadline = time.monotonic() + patience
+    try:
+        file = (repository / "coral.lock").open("a")
+    except OSError as error:
+        raise LockedError(f"cannot use the repository {repository}: {error.strerror}", "is its .git gone?") from error
+    with file:
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise LockedError("another coral command is at work in this clone", "wait for it to end") from None
+                time.sleep(0.01)
+        yield
+
+
+def clear_stale_lock(repository: Path, name: str = "index.lock", patience: float = _PATIENCE) -> None:
+    """Return once `name` is free: wait for the git that holds it, or remove it if that git is dead."""
+    lock = repository / name
+    deadline = time.monotonic() + patience
+    seen, since = _mark(lock), time.monotonic()
+    while seen is not None:
+        living = _git_works_in(repository)
+        if living and time.monotonic() > deadline:
+            raise LockedError(f"cannot get {lock}: git is at work in this clone", "wait for it, or end it")
+        if not living and time.monotonic() - since > _UNCHANGED:
+            lock.unlink(missing_ok=True)
+            return
+        time.sleep(0.02)
+        now = _mark(lock)
+        if now != seen or living:
+            seen, since = now, time.monotonic()
+
+
+def _mark(path: Path) -> tuple[int, int, int] | None:
+    try:
+        status = path.lstat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns, status.st_size
+
+
+def _git_works_in(repository: Path) -> bool:
+    """Whether a git process has its working directory in the clone. A zombie has none, and so does not count."""
+    home = repository.resolve().parent
+    if not Path("/proc/self").is_dir():
+        return _any_git()
+    for entry in os.scandir("/proc"):
+        if entry.name.isdecimal():
+            with contextlib.suppress(OSError, ValueError):
+                if Path(entry.path, "comm").read_bytes().startswith(b"git"):
+                    where = Path(entry.path, "cwd").readlink()
+                    if where == home or home in where.parents:
+                        return True
+    return False
+
+
+def _any_git() -> bool:
+    """Where the system does not tell a process's folder, any git counts."""
+    listing = subprocess.run(["ps", "-axo", "stat=,comm="], capture_output=True, text=True, check=False).stdout
+    rows = [line.split(None, 1) for line in listing.splitlines()]
+    return any(not row[0].startswith("Z") and Path(row[-1]).name.startswith("git") for row in rows if row)

@@ -1,0 +1,211 @@
+"""The agent's git: from a working tree to a commit that has been announced. Standard library only, and few processes.
+
+Rule: the submission is written before the branch moves, so whatever interrupts us, no commit on the branch lacks one.
+In between, signals wait (they reach us and git a few milliseconds later); after kill -9 there the work is submitted,
+still in the working tree, and the next commit is made as if nothing had happened.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from workspace.errors import SubmitError
+from workspace.gitenv import FLAGS, environment, identity
+from workspace.locks import clear_stale_lock, one_at_a_time
+
+OURS = "info/coral"  # in .git: tracked files in whose place the supervisor put its own, one name per line
+_SAVED = "refs/coral/saved"
+_PATIENT = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A commit. `unchanged`: the tree is the last commit's, and `commit` is that one. `branch` is "" when detached."""
+
+    commit: str
+    tree: str
+    parent: str
+    branch: str
+    unchanged: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """Where the branch is now, and the commit that keeps what was not committed before ("" if there was nothing)."""
+
+    commit: str
+    saved: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    commit: str
+    tree: str
+    parents: tuple[str, ...]
+    branch: str
+
+
+def commit(clone: Path, agent: str, message: str, announce: Callable[[Made], None]) -> Made:
+    """Commit everything in the clone, calling `announce` before the branch moves.
+
+    `announce` is called once, for an unchanged tree too (an agent may commit by itself); what it raises calls the
+    commit off and leaves branch and files as they are.
+    """
+    title = message.replace("\0", "").strip()
+    if not title:
+        raise SubmitError("cannot submit without a message", 'say what you changed: coral eval -m "..."')
+    git = _Clone(clone, agent)
+    with one_at_a_time(git.directory):
+        head = git.head()
+        tree = git.add()
+        unchanged = tree == head.tree
+        if unchanged:
+            made = Made(head.commit, tree, next(iter(head.parents), ""), head.branch, unchanged=True)
+        else:
+            made = Made(git.commit_tree(tree, head.commit, title), tree, head.commit, head.branch, unchanged=False)
+        git.clear_reference_locks(head.branch)
+        with _signals_wait():
+            announce(made)
+            if not unchanged:
+                git.move(made.commit, head.commit, title)
+    return made
+
+
+def diff(clone: Path) -> str:
+    """What the next submission would change, new files included, against the last commit. The index stays as it is."""
+    git = _Clone(clone, "")
+    scratch = git.directory / "coral-diff-index"
+    with one_at_a_time(git.directory):
+        scratch.with_suffix(".lock").unlink(missing_ok=True)  # only we use it, and one at a time
+        with contextlib.suppress(FileNotFoundError):
+            scratch.write_bytes((git.directory / "index").read_bytes())
+        git.environment["GIT_INDEX_FILE"] = str(scratch)
+        try:
+            git.add()
+            return git.run("diff", "--cached", "--no-ext-diff", "--no-textconv", "--no-color", "HEAD", "--")
+        finally:
+            scratch.unlink(missing_ok=True)
+
+
+def revert(clone: Path, agent: str = "") -> Moved:
+    """One step back: to the last commit if anything is not committed, else to the commit before it."""
+    git = _Clone(clone, agent)
+    with one_at_a_time(git.directory):
+        head = git.head()
+        tree = git.add()
+        before = (head.commit,) if tree != head.tree else head.parents
+        if not before or not head.commit:
+            raise SubmitError("cannot revert: there is no commit before this one")
+        return git.travel(before[0], head, tree)
+
+
+def checkout(clone: Path, commit: str, agent: str = "") -> Moved:
+    """Put the branch and the files at `commit`, which may be any commit of the run: an agent's own or another's."""
+    git = _Clone(clone, agent)
+    with one_at_a_time(git.directory):
+        try:
+            target = git.run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{commit}}")
+        except SubmitError as error:
+            raise SubmitError(f"cannot check out {commit!r}: no such commit", "coral log lists the attempts") from error
+        return git.travel(target, git.head(), git.add())
+
+
+class _Clone:
+    """Git on one clone, named outright: with its .git gone, git would otherwise take the repository above it."""
+
+    def __init__(self, clone: Path, agent: str) -> None:
+        self.clone = clone.resolve()
+        self.directory = self.clone / ".git"
+        who = identity(agent or self.clone.name)
+        self.environment = environment(GIT_DIR=self.directory, GIT_WORK_TREE=self.clone, **who)
+
+    def run(self, *arguments: str, data: bytes = b"") -> str:
+        """Standard output, stripped. On an interrupt git is asked to end, so that it takes its lock with it."""
+        command = ["git", *FLAGS, *arguments]
+        pipe = subprocess.PIPE
+        try:
+            git = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=self.environment, cwd=self.clone)
+        except FileNotFoundError as error:
+            raise SubmitError(
+                "cannot find the program git, or the clone", "install git; see that it is on PATH"
+            ) from error
+        with git:
+            try:
+                output, errors = git.communicate(data)
+            except BaseException:
+                git.terminate()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    git.wait(2)
+                git.kill()
+                raise
+        if git.returncode:
+            said = errors.decode("utf-8", "replace").strip()
+            raise SubmitError(f"cannot run git {arguments[0]}: {said[-500:] or git.returncode}")
+        return output.decode("utf-8", "replace").strip()
+
+    def head(self) -> _Head:
+        """The commit, its tree and parents and the branch, from one process."""
+        try:
+            words = self.run("rev-parse", "HEAD", "HEAD^{tree}", "HEAD^@", "--symbolic-full-name", "HEAD").split()
+        except SubmitError:
+            return _Head("", "", (), self.run("symbolic-ref", "HEAD"))  # a branch without a commit yet
+        branch = words.pop() if words[-1].startswith("refs/") else ""
+        return _Head(words[0], words[1], tuple(word for word in words[2:] if word != "HEAD"), branch)
+
+    def add(self) -> str:
+        """Put everything but ours into the index; the tree it makes."""
+        clear_stale_lock(self.directory)
+        if not (self.directory / "index").exists() and self.head().commit:
+            self.run("read-tree", "HEAD")  # or what is ours, and tracked by the seed, would count as deleted
+        try:
+            ours = (self.directory / OURS).read_text(encoding="utf-8").splitlines()
+        except OSError:
+            ours = []
+        try:
+            self.run("add", "-A", "--", ":(top)", *(f":(top,exclude,literal){name}" for name in ours))
+        except SubmitError as error:
+            raise SubmitError(str(error), "remove what git cannot add, or name it in .gitignore") from error
+        return self.run("write-tree")
+
+    def move(self, new: str, old: str, why: str) -> None:
+        """Move the branch (or the detached head) from `old` to `new`, and nothing else."""
+        line = why.splitlines()[0][:200]
+        self.run("update-ref", "-m", f"coral: {line}", "HEAD", new, old or "0" * len(new))
+
+    def clear_reference_locks(self, branch: str) -> None:
+        """Locks that a killed git left on what `move` will write."""
+        for name in ("HEAD", branch):
+            if name:
+                clear_stale_lock(self.directory, f"{name}.lock")
+
+    def commit_tree(self, tree: str, parent: str, message: str) -> str:
+        parents = ("-p", parent) if parent else ()
+        return self.run("commit-tree", tree, *parents, "-F", "-", data=message.encode("utf-8", "replace") + b"\n")
+
+    def travel(self, target: str, head: _Head, tree: str) -> Moved:
+        """Keep `tree`, if it is not committed, by a reference; then put files and branch at `target`."""
+        saved = ""
+        if tree != head.tree:
+            saved = self.commit_tree(tree, head.commit, "Not committed")
+            self.run("update-ref", f"{_SAVED}/{saved[:12]}", saved)
+        self.clear_reference_locks(head.branch)
+        with _signals_wait():
+            self.run("read-tree", "-u", "--reset", target)
+            if target != head.commit:
+                self.move(target, head.commit, f"to {target[:12]}")
+        return Moved(target, saved)
+
+
+@contextlib.contextmanager
+def _signals_wait() -> Iterator[None]:
+    """Hold back the signals that ask us to end, for git too (the mask is inherited); they arrive at the end."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _PATIENT)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -1,0 +1,125 @@
+"""What a commit may contain, so that checking it out for a grade stays inside the folder made for it.
+
+Rule: a tree is refused with a reason its author can act on: a link that leaves it, a repository inside it, too much of
+it. Links are resolved as the file system would, link by link, since `a/..` is not `.` when `a` is a link.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from workspace.errors import Unacceptable
+
+MAX_FILES = 20_000
+MAX_BYTES = 200_000_000
+MAX_LINKS = 1_000
+_MAX_FOLLOWED = 40
+_MAX_PATH = 1024
+_MAX_NAME = 255
+_LINK, _REPOSITORY = "120000", "160000"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One file of a tree; `size` is None where there is no content to have one."""
+
+    mode: str
+    id: str
+    size: int | None
+    path: str
+
+
+def parse(listing: bytes) -> list[Entry]:
+    """Entries from `ls-tree -r -l -z --full-tree`. A path that is not UTF-8 keeps its bytes (surrogate escapes)."""
+    entries = []
+    for line in listing.split(b"\0"):
+        about, tab, path = line.partition(b"\t")
+        if tab:
+            mode, _, name, size = about.decode("ascii").split()
+            entries.append(Entry(mode, name, int(size) if size.isdecimal() else None, os.fsdecode(path)))
+    return entries
+
+
+def check(entries: list[Entry], read: Callable[[list[str]], Mapping[str, bytes]]) -> None:
+    """Raise Unacceptable, or return. `read` gives the contents of the blobs with these ids (the links' targets)."""
+    _check_size(entries)
+    for entry in entries:
+        if entry.mode == _REPOSITORY:
+            raise Unacceptable(
+                f"{_show(entry.path)} is a repository of its own", f"remove {_show(entry.path)}/.git and submit again"
+            )
+        if entry.size is None:
+            raise Unacceptable(f"the content of {_show(entry.path)} is missing")
+        if len(os.fsencode(entry.path)) > _MAX_PATH or any(
+            len(os.fsencode(p)) > _MAX_NAME for p in entry.path.split("/")
+        ):
+            raise Unacceptable(f"the name {_show(entry.path)} is too long")
+    _check_links([entry for entry in entries if entry.mode == _LINK], read)
+
+
+def too_many() -> Unacceptable:
+    """The reason for a tree that has more files than can be listed."""
+    return Unacceptable(f"it has more than {MAX_FILES:,} files", "ignore what is generated, by a .gitignore")
+
+
+def _check_size(entries: list[Entry]) -> None:
+    if len(entries) > MAX_FILES:
+        raise too_many()
+    total = sum(entry.size or 0 for entry in entries)
+    if total > MAX_BYTES:
+        largest = sorted(entries, key=lambda entry: entry.size or 0, reverse=True)[:3]
+        named = ", ".join(f"{_show(entry.path)} ({(entry.size or 0) / 1e6:.0f} MB)" for entry in largest)
+        raise Unacceptable(
+            f"it is larger than {MAX_BYTES // 1_000_000} MB: {named}", "ignore what is large and generated"
+        )
+
+
+def _check_links(links: list[Entry], read: Callable[[list[str]], Mapping[str, bytes]]) -> None:
+    if not links:
+        return
+    if len(links) > MAX_LINKS:
+        raise Unacceptable(f"it has more than {MAX_LINKS:,} links")
+    for link in links:
+        if (link.size or 0) > _MAX_PATH:
+            raise Unacceptable(f"the target of the link {_show(link.path)} is too long")
+    contents = read([link.id for link in links])
+    targets = {link.path: os.fsdecode(contents[link.id]) for link in links}
+    for path, target in targets.items():
+        if leaves(path, targets):
+            reason = f"the link {_show(path)} leads out of the repository, to {_show(target)}"
+            raise Unacceptable(reason, f"git rm --cached {_show(path)}, or replace the link by a file")
+
+
+def leaves(path: str, links: Mapping[str, str]) -> bool:
+    """Whether following `path` leads out of the tree; `links` maps every link of the tree to its target.
+
+    After 40 links the system gives up (ELOOP), so a loop leads nowhere, and a long chain is caught at a later link.
+    """
+    where: list[str] = []
+    ahead = path.split("/")[::-1]
+    followed = 0
+    while ahead and followed <= _MAX_FOLLOWED:
+        name = ahead.pop()
+        if name == "..":
+            if not where:
+                return True
+            where.pop()
+        elif name not in ("", "."):
+            target = links.get("/".join((*where, name)))
+            if target is None:
+                where.append(name)
+            elif target.startswith("/"):
+                return True
+            else:
+                ahead.extend(target.split("/")[::-1])
+                followed += 1
+    return False
+
+
+def _show(path: str) -> str:
+    """A path as one safe word of a message."""
+    text = os.fsencode(path).decode("utf-8", "replace")
+    shown = "".join(character if character.isprintable() else "?" for character in text)
+    return shown if len(shown) <= 200 else shown[:200] + "…"
