@@ -1,0 +1,74 @@
+"""A sign of life from an agent, or from a grade in progress. It says that something goes on, and how far it is.
+
+Beats may be written by anybody, so they are small by construction: a beat is shown on a screen and kept for ever.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from attempts.fields import Fields, one_line
+
+MESSAGE_LIMIT = 300
+WORD_LIMIT = 60
+
+
+class Status(StrEnum):
+    PENDING = "pending"
+    RUNNING = "running"
+    PAUSED = "paused"
+    SUCCESS = "success"
+    ERROR = "error"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """`progress` is from 0 to 1, or None where nobody knows. Silence for longer than `ttl` seconds is a finding."""
+
+    run: str
+    agent: str
+    launch: int
+    status: Status
+    phase: str
+    progress: float | None
+    message: str
+    timestamp: str
+    ttl: float
+
+
+def to_dict(beat: Beat) -> dict[str, object]:
+    data: dict[str, object] = {name: getattr(beat, name) for name in Beat.__slots__}
+    data["status"] = beat.status.value
+    data["phase"], data["message"] = one_line(beat.phase, WORD_LIMIT), clean(beat.message)
+    return data
+
+
+def from_dict(data: Mapping[str, object]) -> Beat:
+    """Read a beat. ValueError names the field that is wrong."""
+    fields = Fields(data, Beat.__slots__)
+    return Beat(
+        run=one_line(fields.text("run"), WORD_LIMIT),
+        agent=one_line(fields.text("agent"), WORD_LIMIT),
+        launch=fields.integer("launch"),
+        status=fields.choice("status", Status),
+        phase=one_line(fields.text("phase"), WORD_LIMIT),
+        progress=_share(fields),
+        message=clean(fields.text("message", "")),
+        timestamp=one_line(fields.text("timestamp"), WORD_LIMIT),
+        ttl=fields.number("ttl"),
+    )
+
+
+def clean(message: str) -> str:
+    """A message as it may stand in a beat: one short line."""
+    return one_line(message, MESSAGE_LIMIT)
+
+
+def _share(fields: Fields) -> float | None:
+    if fields.get("progress") is None:
+        return None
+    share = fields.number("progress")
+    if share > 1:
+        raise fields.wrong("progress", "a number from 0 to 1")
+    return share

@@ -1,0 +1,187 @@
+"""The restricted dialect that prompts of agents and tasks are written in.
+
+A template is parsed and every node is checked against a list of what is allowed, so that there is nothing to call,
+assign, import, repeat or multiply: bombs and escapes cannot be written. What is left, loops over the context, runs on
+a fixed amount of fuel.
+"""
+
+import math
+from collections.abc import Iterator
+from functools import lru_cache
+
+from jinja2 import StrictUndefined, Template, nodes
+from jinja2.runtime import Context
+
+from heartbeats.filters import FILTERS, loop
+from heartbeats.plain import PlainEnvironment, number, show
+
+DEEPEST = 40
+MOST_LOOPS = 2
+_LOOP = " loop"  # a filter that no template can spell
+
+_TESTS = frozenset(
+    {"boolean", "defined", "even", "false", "mapping", "none", "number", "odd", "sequence", "string", "true"}
+    | {"undefined"}
+)
+_OPERATORS = frozenset({"eq", "ne", "lt", "lteq", "gt", "gteq", "in", "notin"})
+_FORBIDDEN_NAMES = frozenset({"self", "super", "caller", "varargs", "kwargs"})
+_ALLOWED: tuple[type[nodes.Node], ...] = (
+    nodes.Template,
+    nodes.Output,
+    nodes.TemplateData,
+    nodes.Name,
+    nodes.Const,
+    nodes.If,
+    nodes.For,
+    nodes.Getattr,
+    nodes.Getitem,
+    nodes.Slice,
+    nodes.Compare,
+    nodes.Operand,
+    nodes.And,
+    nodes.Or,
+    nodes.Not,
+    nodes.Test,
+    nodes.Filter,
+    nodes.Add,
+    nodes.Sub,
+    nodes.Neg,
+    nodes.List,
+    nodes.Tuple,
+    nodes.Dict,
+    nodes.Pair,
+    nodes.Keyword,
+    nodes.CondExpr,
+)
+_WORDS: dict[type[nodes.Node], str] = {
+    nodes.Call: "calls",
+    nodes.Assign: "{% set %}",
+    nodes.AssignBlock: "{% set %}",
+    nodes.Macro: "{% macro %}",
+    nodes.CallBlock: "{% call %}",
+    nodes.FilterBlock: "{% filter %}",
+    nodes.Include: "{% include %}",
+    nodes.Import: "{% import %}",
+    nodes.FromImport: "{% import %}",
+    nodes.Extends: "{% extends %}",
+    nodes.Block: "{% block %}",
+    nodes.With: "{% with %}",
+    nodes.Concat: "~",
+    nodes.Mul: "*",
+    nodes.Pow: "**",
+    nodes.Div: "/",
+    nodes.FloorDiv: "//",
+    nodes.Mod: "%",
+}
+
+
+class NotAllowed(Exception):  # noqa: N818 - what a template may not do
+    """The template uses what prompts may not use. Each problem is a line number and what is wrong there."""
+
+    def __init__(self, problems: list[tuple[int, str]]) -> None:
+        line, message = problems[0]
+        super().__init__(f"line {line}: {message}")
+        self.problems = problems
+
+
+class _Dialect(PlainEnvironment):
+    """`+` and `-` are arithmetic alone: on texts and lists they would be a way to grow."""
+
+    intercepted_binops = frozenset({"+", "-"})
+    intercepted_unops = frozenset({"-"})
+
+    def call_binop(self, context: Context, operator: str, left: object, right: object) -> object:  # noqa: ARG002
+        a, b = number(left), number(right)
+        return number(a + b if operator == "+" else a - b)
+
+    def call_unop(self, context: Context, operator: str, arg: object) -> object:  # noqa: ARG002
+        return -number(arg)
+
+
+def check(template: nodes.Template) -> list[tuple[int, str]]:
+    """What the template uses although prompts may not: line numbers and reasons, in the order of the text."""
+    problems = []
+    for node, depth, loops in _walk(template):
+        reason = _objection(node, loops)
+        if depth > DEEPEST:
+            reason = "it is nested too deeply"
+        if reason:
+            problems.append((node.lineno or 1, reason))
+    return sorted(problems)
+
+
+@lru_cache(maxsize=64)
+def compiled(source: str) -> Template:
+    """The template ready to run. NotAllowed, TemplateSyntaxError, or what Python says of an absurd text."""
+    tree = ENVIRONMENT.parse(source)
+    problems = check(tree)
+    if problems:
+        raise NotAllowed(problems)
+    for each in list(tree.find_all(nodes.For)):
+        weight = nodes.Const(_weight(each))
+        each.iter = nodes.Filter(each.iter, _LOOP, [weight], [], None, None).set_environment(ENVIRONMENT)
+    return Template.from_code(ENVIRONMENT, ENVIRONMENT.compile(tree), {}, None)
+
+
+def _walk(root: nodes.Node) -> Iterator[tuple[nodes.Node, int, int]]:
+    """Every node with its depth and the number of loops around it; without recursion, as the depth is untrusted."""
+    waiting = [(root, 0, 0)]
+    while waiting:
+        node, depth, loops = waiting.pop()
+        loops += isinstance(node, nodes.For)
+        yield node, depth, loops
+        waiting.extend((child, depth + 1, loops) for child in node.iter_child_nodes())
+
+
+def _objection(node: nodes.Node, loops: int) -> str:
+    if type(node) not in _ALLOWED:
+        return f"{_WORDS.get(type(node), type(node).__name__.lower())} cannot be used in a prompt"
+    match node:
+        case nodes.For():
+            if node.recursive or loops > MOST_LOOPS:
+                return f"loops can be {MOST_LOOPS} deep and not recursive"
+        case nodes.Name():
+            if node.name in _FORBIDDEN_NAMES or node.name.startswith("_"):
+                return f"the name {node.name[:40]} cannot be used in a prompt"
+        case nodes.Const():
+            return _objection_to_constant(node.value)
+        case nodes.Test():
+            if node.name not in _TESTS or node.args or node.kwargs:
+                return f"the test {node.name[:40]} cannot be used in a prompt"
+        case nodes.Filter():
+            return _objection_to_filter(node)
+        case nodes.Operand():
+            if node.op not in _OPERATORS:
+                return f"{node.op} cannot be used in a prompt"
+    return ""
+
+
+def _objection_to_constant(value: object) -> str:
+    if isinstance(value, float) and not math.isfinite(value):
+        return "a number is too large"
+    if isinstance(value, int) and abs(value) >= 2**63:
+        return "a number is too large"
+    return ""
+
+
+def _objection_to_filter(node: nodes.Filter) -> str:
+    if node.name not in FILTERS:
+        return f"the filter {node.name[:40]} cannot be used in a prompt; there are: {', '.join(FILTERS)}"
+    if node.dyn_args or node.dyn_kwargs:
+        return "* and ** cannot be used in a prompt"
+    arguments = [*node.args, *(keyword.value for keyword in node.kwargs)]
+    if node.name != "default" and not all(isinstance(each, nodes.Const) for each in arguments):
+        return f"what the filter {node.name} is given must be written out"
+    return ""
+
+
+def _weight(node: nodes.Node) -> int:
+    """What one pass through a loop costs: comparing and filtering go through whole texts and lists."""
+    heavy = (nodes.Compare, nodes.Filter)
+    return sum(10 if isinstance(each, heavy) else 1 for each, _, _ in _walk(node))
+
+
+ENVIRONMENT = _Dialect(undefined=StrictUndefined, autoescape=False, trim_blocks=True, lstrip_blocks=True, finalize=show)
+ENVIRONMENT.globals.clear()
+ENVIRONMENT.filters.clear()
+ENVIRONMENT.filters.update({**FILTERS, _LOOP: loop})

@@ -1,0 +1,105 @@
+"""What every prompt is given, as an example: the one place that lists the names and what they look like."""
+
+
+def example_context() -> dict[str, object]:
+    """A full example, as in the middle of a run. Scores are floats; texts that may be empty are empty texts."""
+    first, second = _attempt(14, 2.5189, ""), _attempt(17, 2.5312, "+0.0123 against #14")
+    return {
+        "agent": {"name": "agent-1"},
+        "run": {"id": "20300101-120000-a1b2", "task": "rings", "elapsed": "1 h 12 min"},
+        "task": {
+            "name": "rings",
+            "description": "Pack 26 circles into the unit square so that the sum of their radii is largest.",
+            "tips": "The score counts only if no two circles overlap.",
+            "direction": "maximize",
+            "editable": ["pack.py"],
+            "check": "python check.py",
+        },
+        "attempt": second,
+        "results": [first, second],
+        "own": {
+            "attempts": 6,
+            "best": 2.5312,
+            "best_number": 17,
+            "stagnant": 0,
+            "recent": [second, first],
+        },
+        "fleet": {
+            "agents": 4,
+            "attempts": 23,
+            "best": 2.5412,
+            "best_number": 21,
+            "best_agent": "agent-2",
+            "best_title": "Alternate rows of five and six",
+            "leaderboard": [_row(21, "agent-2", 2.5412), _row(17, "agent-1", 2.5312), _row(19, "agent-3", 2.4990)],
+            "rank": 2,
+            "others": [_row(21, "agent-2", 2.5412), _row(19, "agent-3", 2.4990)],
+        },
+        "baseline": {"score": 1.9},
+        "budget": {"text": "40 of 60 attempts are left to the fleet", "lines": ["40 of 60 attempts are left"]},
+        "paths": {
+            "shared": "../../shared",
+            "notes": ".shared/notes",
+            "skills": ".shared/skills",
+            "checklist": ".shared/HEARTBEAT.md",
+        },
+        "heartbeats": [
+            {"name": "reflect", "when": "every attempt", "scope": "own", "protected": True},
+            {"name": "consolidate", "when": "every 10 attempts of the fleet", "scope": "fleet", "protected": True},
+            {"name": "checkpoint", "when": "every 30 minutes", "scope": "own", "protected": False},
+        ],
+        "notes": [{"name": "wider-ring", "title": "A wider second ring gains 0.012", "author": "agent-1"}],
+        "skills": [{"name": "polish-radii", "description": "Solve for the radii once the centres are fixed."}],
+        "message": "",
+        "reason": "a heartbeat is due",
+    }
+
+
+def empty_context() -> dict[str, object]:
+    """The same at the very start, before anything was tried."""
+    return {
+        **example_context(),
+        "attempt": None,
+        "results": [],
+        "own": {"attempts": 0, "best": None, "best_number": None, "stagnant": 0, "recent": []},
+        "fleet": {
+            "agents": 1,
+            "attempts": 0,
+            "best": None,
+            "best_number": None,
+            "best_agent": "",
+            "best_title": "",
+            "leaderboard": [],
+            "rank": None,
+            "others": [],
+        },
+        "baseline": {"score": None},
+        "budget": {"text": "", "lines": []},
+        "heartbeats": [],
+        "notes": [],
+        "skills": [],
+        "reason": "",
+    }
+
+
+def _attempt(number: int, score: float, delta: str) -> dict[str, object]:
+    return {
+        "number": number,
+        "agent": "agent-1",
+        "title": "A wider second ring" if number == 17 else "Two rings",
+        "score": score,
+        "verdict": "improved",
+        "reason": "",
+        "feedback": "Every circle is inside, no overlap.",
+        "metrics": {"circles": 26, "smallest_radius": 0.0712},
+        "delta": delta,
+        "commit": f"{number:040x}",
+    }
+
+
+def _row(number: int, agent: str, score: float) -> dict[str, object]:
+    title = {21: "Alternate rows of five and six", 17: "A wider second ring"}.get(number, "Corners first")
+    return {"number": number, "agent": agent, "score": score, "title": title}
+
+
+CONTEXT_NAMES: frozenset[str] = frozenset(example_context())

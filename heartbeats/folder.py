@@ -1,0 +1,65 @@
+"""The heartbeats folder of a run: for the fleet and for each agent, what is in force, in a file people can read.
+
+The files are a view, written by the supervisor alone; the truth is its journal. Changing one changes nothing.
+"""
+
+from collections.abc import Iterable, Mapping
+from io import StringIO
+from pathlib import Path
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+from ruamel.yaml.scalarstring import LiteralScalarString
+
+from attempts.fields import printable
+from attempts.files import read_bytes, write_bytes
+from heartbeats.entry import from_entry, to_dict
+from heartbeats.entry import heartbeat_from_dict as heartbeat_from_dict
+from heartbeats.heartbeat import Heartbeat
+
+FLEET = "fleet"
+LARGEST = 2_000_000
+_HEAD = "# Heartbeats in force for {owner}. Written by the supervisor; to change one: coral heartbeat set\n"
+
+
+class Folder:
+    """The folder `heartbeats/` of one run."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def write(self, owner: str, heartbeats: Iterable[tuple[Heartbeat, str]]) -> None:
+        """Show what is in force. With each heartbeat comes when it is next due, in words, or nothing."""
+        rows = [_row(heartbeat, due) for heartbeat, due in heartbeats]
+        out = StringIO(_HEAD.format(owner=owner if owner != FLEET else "the fleet"))
+        out.seek(0, 2)
+        yaml = YAML()
+        yaml.width = 10_000
+        yaml.dump(rows, out)
+        write_bytes(self._path(owner), out.getvalue().encode(), durable=False)
+
+    def read(self, owner: str) -> list[dict[str, object]]:
+        """The rows of an owner; none where there is no readable file."""
+        try:
+            text = read_bytes(self._path(owner), LARGEST).decode()
+            rows = YAML(typ="safe", pure=True).load(text)
+        except (FileNotFoundError, ValueError, YAMLError):
+            return []
+        return [dict(row) for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
+
+    def _path(self, owner: str) -> Path:
+        return self.root / f"{owner}.yaml"
+
+
+def load_entries(raw: Iterable[object]) -> tuple[Heartbeat, ...]:
+    """The `heartbeats` section of a task, over the built-in ones. Refused says which entry is wrong, and how."""
+    return tuple(from_entry(entry) for entry in raw)
+
+
+def _row(heartbeat: Heartbeat, due: str) -> dict[str, object]:
+    row = {**to_dict(heartbeat), "when": heartbeat.when}
+    prompt = printable(heartbeat.prompt)
+    row["prompt"] = LiteralScalarString(prompt) if "\n" in prompt else prompt
+    if due:
+        row["next"] = due
+    return row

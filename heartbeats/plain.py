@@ -1,0 +1,101 @@
+"""Templates meet plain data and nothing else: texts, numbers, lists and dicts of a bounded size.
+
+A dot in a template is a key of a dict, never a method of it, so that nothing of the interpreter is in reach.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+
+from jinja2.runtime import LoopContext
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from attempts.fields import printable
+
+OUTPUT_BYTES = 100_000
+LONGEST_TEXT = 20_000
+MOST_ITEMS = 1_000
+MOST_CHARACTERS = 400_000
+DEEPEST = 8
+
+_LOOP_WORDS = frozenset({"index", "index0", "revindex", "revindex0", "first", "last", "length", "depth"})
+
+
+class PlainEnvironment(ImmutableSandboxedEnvironment):
+    """Templates over plain data: a dot is a key of a dict, never a method of it."""
+
+    def getattr(self, obj: object, attribute: str) -> object:
+        if isinstance(obj, LoopContext) and attribute in _LOOP_WORDS:
+            return getattr(obj, attribute)
+        if isinstance(obj, Mapping) and attribute in obj:
+            return obj[attribute]
+        return self.undefined(obj=obj, name=attribute)
+
+    def getitem(self, obj: object, argument: object) -> object:
+        if isinstance(obj, Mapping) and isinstance(argument, str):
+            return self.getattr(obj, argument)
+        if isinstance(obj, list | tuple | str) and isinstance(argument, int | slice):
+            try:
+                return obj[argument]
+            except IndexError:
+                pass
+        return self.undefined(obj=obj, name=str(argument)[:40])
+
+
+class Copy:
+    """A copy of what a template is given, as plain data, cut where it is too much to put into a prompt."""
+
+    def __init__(self) -> None:
+        self._left = MOST_CHARACTERS
+
+    def of(self, value: object, depth: int = 0) -> object:
+        self._left -= 8
+        if value is None or isinstance(value, bool | float):
+            return value
+        if isinstance(value, int):
+            return value if abs(value) < 2**63 else "a huge integer"
+        if isinstance(value, Mapping) and depth < DEEPEST:
+            pairs = list(value.items())[:MOST_ITEMS]
+            return {self._text(str(key)): self.of(item, depth + 1) for key, item in pairs if self._left > 0}
+        if isinstance(value, list | tuple) and depth < DEEPEST:
+            return [self.of(item, depth + 1) for item in value[:MOST_ITEMS] if self._left > 0]
+        return self._text(str(value))
+
+    def _text(self, text: str) -> str:
+        room = max(0, min(LONGEST_TEXT, self._left))
+        cut = printable(text[:room]) + (" ... (cut)" if len(text) > room else "")
+        self._left -= len(cut)
+        return cut
+
+
+def show(value: object) -> str:
+    """How a value is printed: scores with ten digits, structures as JSON, nothing longer than a prompt may be."""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return "none"
+    if isinstance(value, float):
+        return f"{value:.10g}"
+    if isinstance(value, list | tuple | dict):
+        return joined(json.JSONEncoder(ensure_ascii=False, default=str).iterencode(value), "")
+    return str(value)
+
+
+def joined(parts: Iterator[str], separator: str) -> str:
+    """Parts put together until the result is as long as a whole prompt may be; then no further."""
+    pieces: list[str] = []
+    length = 0
+    for part in parts:
+        pieces.append(part)
+        length += len(part) + len(separator)
+        if length > OUTPUT_BYTES:
+            break
+    return separator.join(pieces)
+
+
+def number(value: object) -> float:
+    """A number that arithmetic may use. Anything else would be a way to grow texts and lists."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError("arithmetic is for numbers")
+    if not -1e300 < value < 1e300:
+        raise ValueError("a number is too large")
+    return value
