@@ -19,7 +19,7 @@ from workspace.gitenv import identity
 from workspace.intake import SEED, Taken, examine, full, pin, take_in
 from workspace.layout import plain
 
-__all__ = ["Taken", "Unacceptable", "checkout", "clone", "create", "diff", "patch", "pin", "show_file", "take_in"]
+__all__ = ["Taken", "Unacceptable", "checkout", "clone", "create", "diff", "patch", "pin", "show_file", "take_in", "tree_of"]
 
 _DIFF_LIMIT = 2 * MEGABYTE
 _DIFF = ("diff", "--no-ext-diff", "--no-textconv", "--no-color")
@@ -182,3 +182,8 @@ def patch(hub: Path, old: str, new: str) -> bytes:
 def show_file(hub: Path, commit: str, path: str) -> bytes:
     """The content of one file at a commit."""
     return Git(hub).run("cat-file", "blob", f"{full(commit)}:{path}")
+
+
+def tree_of(hub: Path, commit: str) -> str:
+    """The id of the tree of a commit."""
+    return Git(hub).text("rev-parse", "--verify", "--end-of-options", f"{full(commit)}^{{tree}}")
