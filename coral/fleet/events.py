@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from attempts.record import Attempt, Metric, Submission
-from heartbeats.heartbeat import Heartbeat
 
 
 class Ending(StrEnum):
@@ -46,8 +45,10 @@ class Moment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetHeartbeat:
+    """`entry`: the heartbeat as in task.yaml; what it leaves out stays as it is in force."""
+
     owner: str
-    heartbeat: Heartbeat
+    entry: Mapping[str, str | int | float | bool | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

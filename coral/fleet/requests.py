@@ -1,11 +1,14 @@
 """What agents and the operator ask for. Each request is answered once; an agent decides about its own heartbeats."""
 
+from collections.abc import Mapping
+
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.draft import Draft
 from coral.fleet.interventions import acknowledge, owe_message
 from coral.fleet.policy import REQUEST_WINDOW
 from coral.fleet.state import FLEET, Agent, Phase
+from heartbeats.entry import from_entry
 from heartbeats.heartbeat import (
     Heartbeat,
     Refused,
@@ -50,8 +53,9 @@ def _check_allowed(draft: Draft, event: on.Requested) -> None:
 
 def _carry_out(draft: Draft, sender: str, request: on.Request) -> str:
     match request:
-        case on.SetHeartbeat(owner=owner, heartbeat=wanted):
-            return _change(draft, sender, _owners(draft, owner, wanted.name, wanted.scope), wanted)
+        case on.SetHeartbeat(owner=owner, entry=entry):
+            scope = Scope.FLEET if entry.get("scope") == Scope.FLEET.value else Scope.OWN
+            return _change(draft, sender, _owners(draft, owner, str(entry.get("name")), scope), entry)
         case on.RemoveHeartbeat(owner=owner, name=name):
             return _remove(draft, sender, _owners(draft, owner, name, Scope.OWN), name)
         case on.ResetHeartbeats(owner=owner):
@@ -81,9 +85,13 @@ def _owners(draft: Draft, owner: str, name: str, scope: Scope) -> list[str]:
     return [owner]
 
 
-def _change(draft: Draft, sender: str, owners: list[str], wanted: Heartbeat) -> str:
+def _change(draft: Draft, sender: str, owners: list[str], entry: Mapping[str, object]) -> str:
     # All or none: the first refusal leaves everything as it was.
-    changed = {owner: set_heartbeat(draft.heartbeats[owner], wanted, sender) for owner in owners}
+    changed = {}
+    for owner in owners:
+        current = draft.heartbeats[owner]
+        wanted = from_entry(entry, current)
+        changed[owner] = set_heartbeat(current, wanted, sender)
     for owner, heartbeats in changed.items():
         put_in_force(draft, owner, heartbeats)
     settled = find(changed[owners[0]], wanted.name)

@@ -1,0 +1,209 @@
+"""The prompt of a launch: where the agent stands, what it is owed, what is left. Written by the templates of
+`heartbeats/prompts`; here is only the data they are given, as plain dictionaries so that no method is in reach."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from attempts.record import Attempt
+from coral.config.load import Config
+from coral.fleet.actions import Spawn
+from coral.fleet.interventions import MESSAGE
+from coral.fleet.policy import Rules
+from coral.fleet.state import FLEET, Fleet, Owed
+from coral.standings import Standings
+from heartbeats.render import render, render_file
+from workspace.knowledge import list_skills, recent_notes
+from workspace.layout import Layout
+
+NOTES_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Office:
+    """Everything prompts are written from."""
+
+    layout: Layout
+    config: Config
+    rules: Rules
+    standings: Standings
+
+
+def instructions(office: Office, agent: str) -> str:
+    """The instruction file of an agent's clone."""
+    return render_file("instructions", _task_context(office, agent))
+
+
+def prompt(office: Office, fleet: Fleet, spawn: Spawn, clock: float) -> tuple[str, list[str]]:
+    """The text a launch is started with, and the warnings about templates that could not be rendered."""
+    context = context_of(office, fleet, spawn, clock)
+    sections, warnings = [], []
+    for group in _grouped(spawn.owed):
+        text, warning = _section(group, context)
+        sections.append({"name": group[0].name, "id": ", ".join(each.id for each in group), "text": text})
+        warnings += [f"{group[0].name}: {warning}"] if warning else []
+    return render_file(_frame(spawn), {**context, "sections": sections}), warnings
+
+
+def context_of(office: Office, fleet: Fleet, spawn: Spawn, clock: float) -> dict[str, Any]:
+    standings, agent = office.standings, spawn.agent
+    results = [attempt_data(standings, each) for each in standings.results_since(agent, spawn.told)]
+    messages = [each.prompt for each in spawn.owed if each.name == MESSAGE]
+    return {
+        **_task_context(office, agent),
+        "run": {"id": office.layout.root.name, "task": office.config.task.name, "elapsed": duration(clock)},
+        "attempt": results[-1] if results else None,
+        "results": results,
+        "own": _own(standings, fleet, agent),
+        "fleet": _fleet(standings, fleet, agent),
+        "budget": budget(office.rules, fleet, clock),
+        "heartbeats": _heartbeats(fleet, agent),
+        "notes": _notes(office, agent),
+        "skills": _skills(office, agent),
+        "message": "\n\n".join(messages),
+        "reason": spawn.why,
+    }
+
+
+def attempt_data(standings: Standings, attempt: Attempt) -> dict[str, Any]:
+    return {
+        "number": attempt.number,
+        "agent": attempt.agent,
+        "title": attempt.title,
+        "score": attempt.score,
+        "verdict": attempt.verdict.value,
+        "reason": attempt.reason,
+        "feedback": attempt.feedback,
+        "metrics": dict(attempt.metrics),
+        "delta": standings.delta(attempt),
+        "commit": attempt.commit,
+    }
+
+
+def budget(rules: Rules, fleet: Fleet, clock: float) -> dict[str, Any]:
+    """What is left, in words."""
+    lines = []
+    if rules.budget_attempts is not None:
+        left = max(rules.budget_attempts - fleet.run.progress.graded, 0)
+        lines.append(f"{left} of {rules.budget_attempts} attempts are left to the fleet")
+    if rules.budget_seconds is not None:
+        left_seconds = max(rules.budget_seconds - clock, 0)
+        lines.append(f"{duration(left_seconds)} of {duration(rules.budget_seconds)} are left")
+    if rules.target is not None:
+        lines.append(f"the run ends when a score reaches {rules.target:.10g}")
+    return {"text": "; ".join(lines), "lines": lines}
+
+
+def duration(seconds: float) -> str:
+    """`42 s`, `7 min`, `3 h 05 min`."""
+    whole = round(seconds)
+    if whole < 120:
+        return f"{whole} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def _frame(spawn: Spawn) -> str:
+    if spawn.session is None:
+        return "start" if spawn.launch == 1 else "fresh"
+    if spawn.why == "stalled":
+        return "stalled"
+    return "resume" if spawn.owed else "keep_going"
+
+
+def _grouped(owed: tuple[Owed, ...]) -> list[list[Owed]]:
+    """Several crossings of one heartbeat are one section that names them all."""
+    groups: dict[tuple[str, str], list[Owed]] = {}
+    for each in owed:
+        groups.setdefault((each.name, each.prompt), []).append(each)
+    return list(groups.values())
+
+
+def _section(group: list[Owed], context: Mapping[str, Any]) -> tuple[str, str]:
+    first = group[0]
+    if first.name == MESSAGE:
+        return first.prompt, ""
+    if not first.prompt:
+        return render_file(first.name, context), ""
+    rendered = render(first.prompt, context)
+    return rendered.text, rendered.warning
+
+
+def _task_context(office: Office, agent: str) -> dict[str, Any]:
+    config, baseline = office.config, office.standings.baseline
+    shared = office.layout.shared_of(agent, config.workspace.share)
+    return {
+        "agent": {"name": agent},
+        "run": {"id": office.layout.root.name, "task": config.task.name, "elapsed": ""},
+        "task": {
+            "name": config.task.name,
+            "description": config.task.description,
+            "tips": config.task.tips,
+            "direction": config.grader.direction.value,
+            "editable": list(config.task.editable),
+            "check": config.task.check,
+        },
+        "baseline": {"score": baseline.score if baseline else None},
+        "paths": {
+            "shared": _from_clone(office, agent, shared),
+            "notes": ".shared/notes",
+            "skills": ".shared/skills",
+            "checklist": ".shared/HEARTBEAT.md",
+        },
+        "budget": {"text": "", "lines": []},
+    }
+
+
+def _from_clone(office: Office, agent: str, path: Any) -> str:
+    return os.path.relpath(path, office.layout.clone(agent))
+
+
+def _own(standings: Standings, fleet: Fleet, agent: str) -> dict[str, Any]:
+    progress = fleet.agents[agent].progress
+    recent = [attempt_data(standings, each) for each in reversed(standings.recent_of.get(agent, ()))]
+    return {
+        "attempts": progress.evals,
+        "best": progress.best,
+        "best_number": progress.best_attempt,
+        "stagnant": progress.stagnant,
+        "recent": recent,
+    }
+
+
+def _fleet(standings: Standings, fleet: Fleet, agent: str) -> dict[str, Any]:
+    best = standings.best
+    return {
+        "agents": len(fleet.agents),
+        "attempts": fleet.run.progress.evals,
+        "best": best.score if best else None,
+        "best_number": best.number if best else None,
+        "best_agent": best.agent if best else "",
+        "best_title": best.title if best else "",
+        "leaderboard": [_row(each) for each in standings.top],
+        "rank": standings.rank(agent),
+        "others": [_row(each) for name, each in sorted(standings.best_of.items()) if name != agent],
+    }
+
+
+def _row(attempt: Attempt) -> dict[str, Any]:
+    return {"number": attempt.number, "agent": attempt.agent, "score": attempt.score, "title": attempt.title}
+
+
+def _heartbeats(fleet: Fleet, agent: str) -> list[dict[str, Any]]:
+    return [
+        {"name": each.name, "when": each.when, "scope": each.scope.value, "protected": each.protected}
+        for owner in (agent, FLEET)
+        for each in fleet.heartbeats.get(owner, ())
+    ]
+
+
+def _notes(office: Office, agent: str) -> list[dict[str, Any]]:
+    shared = office.layout.shared_of(agent, office.config.workspace.share)
+    found = recent_notes(shared, NOTES_SHOWN)
+    return [{"name": each.name, "title": each.title, "author": each.author} for each in found]
+
+
+def _skills(office: Office, agent: str) -> list[dict[str, Any]]:
+    shared = office.layout.shared_of(agent, office.config.workspace.share)
+    return [{"name": each.name, "description": each.description} for each in list_skills(shared)[:NOTES_SHOWN]]

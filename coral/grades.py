@@ -1,0 +1,83 @@
+"""From a commit to a grading process, and from its end to what it came to.
+
+Checking out a commit may take long, so it is done by a few threads; the process itself is started by the loop.
+"""
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from attempts.record import Kind
+from coral.config.load import Config
+from coral.fleet import events as on
+from coral.fleet.actions import Grade
+from coral.grading.launch import RESULT, GradeCommand, command_for
+from coral.grading.result import read_result
+from coral.process import Program
+from workspace.hub import checkout
+from workspace.layout import Layout
+
+STDOUT, STDERR = "stdout", "stderr"
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A grade whose candidate is checked out."""
+
+    grade: Grade
+    command: GradeCommand
+
+
+def make_ready(layout: Layout, config: Config, grade: Grade, kind: Kind) -> Ready:
+    """Check the commit out and say how to grade it. Blocks; raises what `checkout` raises."""
+    folder = layout.grading(grade.number)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    workspace = folder / "candidate"
+    checkout(layout.hub, grade.commit, workspace)
+    command = command_for(
+        config.grader,
+        private=layout.grader,
+        workspace=workspace,
+        folder=folder,
+        attempt=grade.number,
+        kind=Kind.BASELINE if grade.probe else kind,
+    )
+    return Ready(grade, command)
+
+
+def program(layout: Layout, ready: Ready, environment: Mapping[str, str], tag: str) -> Program:
+    folder = layout.grading(ready.grade.number)
+    return Program(
+        argv=ready.command.argv,
+        env={**environment, **ready.command.env},
+        cwd=ready.command.cwd,
+        stdin=Path(os.devnull),
+        stdout=folder / STDOUT,
+        stderr=folder / STDERR,
+        tag=tag,
+    )
+
+
+def read_end(layout: Layout, number: int, launch: int, code: int | None, seconds: float) -> on.Graded:
+    """What an ended grading process came to; its checkout is removed, its output is kept.
+
+    `code` is None where nobody saw the end: then a result that is there speaks for it, and none means once more.
+    """
+    folder = layout.grading(number)
+    if code is None and not (folder / RESULT).exists():
+        return on.Graded(number=number, launch=launch, outcome=on.Outcome.LOST)
+    result = read_result(folder / RESULT, code or 0, folder / STDOUT, folder / STDERR, timed_out=False)
+    shutil.rmtree(folder / "candidate", ignore_errors=True)
+    return on.Graded(
+        number=number,
+        launch=launch,
+        outcome=result.outcome,
+        score=result.score,
+        reason=result.reason,
+        feedback=result.feedback,
+        metrics=result.metrics,
+        seconds=round(seconds, 3),
+    )

@@ -1,0 +1,29 @@
+"""The heartbeats in force, written down where agents and people look them up. A view: never read back."""
+
+from pathlib import Path
+
+from attempts.progress import Progress
+from coral.fleet.state import FLEET, Fleet
+from heartbeats.folder import Folder
+from heartbeats.heartbeat import Heartbeat
+from heartbeats.trigger import Elapsed, Every
+
+
+def show_heartbeats(root: Path, fleet: Fleet, owner: str, clock: float) -> None:
+    """Write the file of an owner: an agent, or the fleet."""
+    holder = fleet.run if owner == FLEET else fleet.agents[owner]
+    rows = [
+        (each, distance(each, holder.targets[each.name], holder.progress, clock)) for each in fleet.heartbeats[owner]
+    ]
+    Folder(root).write(owner, rows)
+
+
+def distance(heartbeat: Heartbeat, target: float, progress: Progress, clock: float) -> str:
+    """How far away it is, in the unit of its trigger: `3 attempts`, `2 more without improvement`, `12 min`."""
+    if isinstance(heartbeat.trigger, Elapsed):
+        left = max(target - clock, 0.0)
+        return f"{left:.0f} s" if left < 120 else f"{left / 60:.0f} min"
+    if isinstance(heartbeat.trigger, Every):
+        more = max(round(target) - progress.evals, 0)
+        return "next attempt" if more <= 1 else f"{more} attempts"
+    return f"{max(round(target) - progress.stagnant, 0)} without improvement"

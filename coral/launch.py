@@ -1,0 +1,162 @@
+"""From a task to a run that can be supervised: its folders, the hub, a clone per agent, the graded seed.
+
+A run that cannot be made leaves nothing behind.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from attempts.progress import Progress, judge
+from attempts.record import Attempt, Kind
+from attempts.store import Store
+from coral import environment
+from coral.briefing import Office, instructions
+from coral.clock import wall
+from coral.config.load import Config
+from coral.errors import CoralError
+from coral.fleet.actions import Grade
+from coral.grades import make_ready
+from coral.grading.once import run as run_grader
+from coral.grading.prepare import prepare as prepare_grader
+from coral.grading.result import GradeResult
+from coral.lock import holder as lock_holder
+from coral.manager import supervise
+from coral.rules import agent_names, rules_of
+from coral.runtimes import find_runtime
+from coral.standings import Standings
+from heartbeats.render import render_file
+from workspace import hub
+from workspace.furniture import link_shared, place, write_instructions
+from workspace.layout import Layout, create, new_run
+
+__all__ = ["detach", "holder", "prepare", "supervise"]
+
+DETACH_SECONDS = 20.0
+Say = Callable[[str], None]
+
+
+def prepare(config: Config, say: Say) -> Layout:
+    """Make a run of a task in the folder of runs; `say` is told each step. CoralError where that is not possible."""
+    runtime = find_runtime(config.agents.runtime)
+    if found := runtime.check(config.agents.options):
+        raise CoralError(f"cannot start {config.agents.runtime}: {found[0]}", "see agents.runtime and agents.options")
+    runs = Path.cwd() / config.workspace.runs
+    try:
+        layout = new_run(runs, config.slug)
+    except OSError as error:
+        raise CoralError(f"cannot make a run in {runs}: {error.strerror}", "see workspace.runs in task.yaml") from error
+    try:
+        _furnish(layout, config, runtime.instruction_file, say)
+    except BaseException as error:
+        shutil.rmtree(layout.root, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise CoralError(f"cannot make the run: {error}", "nothing was left behind") from error
+        raise
+    return layout
+
+
+def detach(layout: Layout, overrides: tuple[str, ...] = ()) -> int:
+    """Supervise the run in a process of its own that outlives this terminal; returns its pid."""
+    with layout.log.open("ab") as log:
+        child = subprocess.Popen(
+            [sys.executable, "-P", "-m", "coral.manager", str(layout.root), *overrides],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd=layout.root,
+            start_new_session=True,
+        )
+    return child.pid
+
+
+def holder(layout: Layout) -> int | None:
+    """The pid of the supervisor of this run; None if nobody supervises it."""
+    return lock_holder(layout.lock)
+
+
+def _furnish(layout: Layout, config: Config, instruction_file: str, say: Say) -> None:
+    agents = agent_names(config)
+    create(layout, agents)
+    layout.task_file.write_text(config.text, encoding="utf-8")
+    prepare_grader(config, layout.grader)
+    say("taking in the seed")
+    commit = hub.create(layout.hub, config.seed)
+    (layout.private / "seed").write_text(commit)
+    say("grading the seed")
+    baseline = _grade_seed(layout, config, commit)
+    Store(layout.attempts).publish(baseline)
+    rules = rules_of(config, commit)
+    office = Office(layout, config, rules, Standings(rules.direction, [baseline]))
+    for agent in agents:
+        say(f"preparing {agent}")
+        _settle_in(office, agent, commit, instruction_file)
+
+
+def _settle_in(office: Office, agent: str, commit: str, instruction_file: str) -> None:
+    layout, workspace = office.layout, office.config.workspace
+    shared = layout.shared_of(agent, workspace.share)
+    for folder in (layout.attempts / "inbox" / agent, layout.attempts / "replies" / agent):
+        folder.mkdir(parents=True)
+    for folder in (shared / "notes", shared / "skills"):
+        folder.mkdir(parents=True, exist_ok=True)
+    if not (shared / "HEARTBEAT.md").exists():
+        place(shared, "HEARTBEAT.md", render_file("checklist", {}))
+    clone = layout.clone(agent)
+    hub.clone(layout.hub, clone, agent, commit, exclude=[f"/{instruction_file}"])
+    link_shared(clone, shared)
+    write_instructions(clone, instruction_file, instructions(office, agent))
+    for command in workspace.setup:
+        _set_up(layout, agent, command)
+
+
+def _set_up(layout: Layout, agent: str, command: str) -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-c", command],
+        cwd=layout.clone(agent),
+        env=environment.of_agent(layout, agent),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    if done.returncode != 0:
+        shown = (done.stderr or done.stdout).strip()[-2000:]
+        raise CoralError(f"cannot set up {agent}: `{command}` ended with exit code {done.returncode}", shown)
+
+
+def _grade_seed(layout: Layout, config: Config, commit: str) -> Attempt:
+    """The baseline, attempt #0. A grader that cannot grade the seed will grade nothing."""
+    started = wall()
+    grade = Grade(number=0, launch=1, commit=commit, probe=False)
+    ready = make_ready(layout, config, grade, Kind.BASELINE)
+    result = run_grader(ready.command, layout.grading(0), config.grader.timeout)
+    if result.score is None:
+        raise CoralError(f"cannot grade the seed: {result.reason}", _shown(result))
+    shutil.rmtree(layout.grading(0) / "candidate", ignore_errors=True)
+    return Attempt(
+        number=0,
+        agent="",
+        kind=Kind.BASELINE,
+        commit=commit,
+        tree=hub.tree_of(layout.hub, commit),
+        parent="",
+        title="the seed",
+        submission="",
+        submitted_at=started,
+        published_at=wall(),
+        order=0,
+        verdict=judge(Progress(), result.score, config.grader.direction, config.grader.noise),
+        score=result.score,
+        feedback=result.feedback,
+        metrics=result.metrics,
+    )
+
+
+def _shown(result: GradeResult) -> str:
+    output = "\n".join(each for each in (result.feedback, result.output) if each.strip()).strip()
+    return f"the grader's own output:{os.linesep}{output}" if output else "the grader printed nothing"

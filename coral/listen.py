@@ -1,0 +1,119 @@
+"""What an agent's program prints, read as it grows: only what is new, and never a line longer than memory allows."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from coral.fleet.events import Heard
+from coral.runtimes import Runtime
+from coral.runtimes.model import Said, Sign
+
+PIECE = 1 << 20  # bytes read at a time
+LONGEST_LINE = 1 << 20
+REMIND_SECONDS = 15.0  # how often a sign of life that says nothing new is passed on
+STDERR_TAIL = 4000
+
+
+class Tail:
+    """The lines that were added to a file since the last look. Lines that are too long are passed over."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0
+        self._part = b""
+        self._skipping = False
+
+    def lines(self) -> Iterator[bytes]:
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._offset)
+                piece = file.read(PIECE)
+        except FileNotFoundError:
+            return
+        self._offset += len(piece)
+        *whole, self._part = (self._part + piece).split(b"\n")
+        for line in whole:
+            if self._skipping:
+                self._skipping = False
+            else:
+                yield line
+        if len(self._part) > LONGEST_LINE:
+            self._part, self._skipping = b"", True
+
+    @property
+    def is_behind(self) -> bool:
+        try:
+            return os.stat(self._path).st_size > self._offset  # noqa: PTH116 - once per agent and tick
+        except OSError:
+            return False
+
+
+@dataclass(slots=True)
+class Ear:
+    """One launch of an agent, as far as it has been heard."""
+
+    agent: str
+    launch: int
+    runtime: Runtime
+    tail: Tail
+    errors: Path
+    session: str | None
+    phase: str = ""
+    message: str = ""
+    progress: float | None = None
+    beat_at: float = 0.0
+    output: bool = False
+    last_error: str = ""
+    limit_until: float | None = None
+    ended: bool = False
+    _told: Heard | None = field(default=None)
+    _told_at: float = 0.0
+
+    def listen(self, now: float) -> Heard | None:
+        """Read what is new. Returns an event when it says more than the last one did, or as a reminder."""
+        reply, heard = "", False
+        for line in self.tail.lines():
+            self.output = heard = True
+            for sign in self.runtime.read(line):
+                self._take(sign)
+                reply = sign.reply or reply
+        if heard:
+            self.beat_at = now
+        if not self.output or (self.session is None and self.runtime.has_sessions):
+            return None
+        event = Heard(agent=self.agent, launch=self.launch, session=self.session, busy=self.phase, reply=reply)
+        reminds = heard and now - self._told_at >= REMIND_SECONDS
+        if event == self._told and not reminds:
+            return None
+        self._told, self._told_at = event, now
+        return event
+
+    def said(self) -> Said:
+        """Everything that judging the end of the launch needs."""
+        return Said(
+            output=self.output,
+            session=self.session,
+            error=self.last_error,
+            stderr=_tail(self.errors),
+            limit_until=self.limit_until,
+            ended=self.ended,
+        )
+
+    def _take(self, sign: Sign) -> None:
+        self.session = sign.session or self.session
+        self.phase = sign.phase or self.phase
+        self.message = sign.message or self.message
+        self.progress = sign.progress if sign.phase else self.progress
+        self.last_error = sign.error or self.last_error
+        self.limit_until = sign.limit_until if sign.limit_until is not None else self.limit_until
+        self.ended = self.ended or sign.ended
+
+
+def _tail(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            file.seek(max(path.stat().st_size - STDERR_TAIL, 0))
+            return file.read(STDERR_TAIL).decode("utf-8", "replace")
+    except OSError:
+        return ""

@@ -1,0 +1,58 @@
+"""One supervisor per run: an exclusive lock that the kernel lets go of when its holder dies, however it dies."""
+
+import contextlib
+import fcntl
+import json
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+from coral.clock import wall
+from coral.errors import CoralError
+
+
+@contextlib.contextmanager
+def hold_lock(path: Path) -> Iterator[None]:
+    """Hold the lock. CoralError names the one who has it already."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise CoralError(f"cannot supervise this run: {_holder(path)}", "`coral attach` watches it") from None
+        os.ftruncate(descriptor, 0)
+        who = {"pid": os.getpid(), "host": socket.gethostname(), "since": wall()}
+        os.pwrite(descriptor, json.dumps(who).encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def holder(path: Path) -> int | None:
+    """The pid of the supervisor that holds the lock; None if nobody does."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _read(path).get("pid", 0)
+    else:
+        return None
+    finally:
+        os.close(descriptor)
+
+
+def _holder(path: Path) -> str:
+    who = _read(path)
+    return f"process {who.get('pid', '?')} on {who.get('host', '?')} supervises it since {who.get('since', '?')}"
+
+
+def _read(path: Path) -> dict[str, int]:
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}

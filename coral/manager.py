@@ -1,0 +1,186 @@
+"""The supervisor's loop: gather, decide, write it down, do it, sleep. It chooses nothing.
+
+Started as `python -P -m coral.manager RUN` when detached; `coral start` and `coral resume` call `supervise` instead.
+"""
+
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+
+from attempts.store import Store
+from coral import process
+from coral.briefing import Office
+from coral.clock import Clock
+from coral.config.load import load_frozen
+from coral.doorbell import Doorbell
+from coral.fleet import actions as do
+from coral.fleet import events as on
+from coral.fleet.decide import decide, next_deadline
+from coral.fleet.state import Fleet
+from coral.journal import Journal, fold
+from coral.launches import Launches
+from coral.lock import hold_lock
+from coral.perform import Performer
+from coral.post import Post
+from coral.report import Report
+from coral.rules import agent_names, rules_of
+from coral.runtimes import find_runtime
+from coral.senses import Senses
+from coral.standings import Standings
+from coral.watch import Watch
+from workspace.layout import OPERATOR, Layout
+
+RETRY_SECONDS = 1.0  # how soon to try again when the journal cannot be written
+MOST_SLEEP = 60.0
+
+
+class Manager:
+    """One supervisor of one run. It must hold the run's lock."""
+
+    def __init__(self, layout: Layout, seed_commit: str, overrides: tuple[str, ...] = ()) -> None:
+        config = load_frozen(layout.task_file, overrides)
+        memory = fold(layout.journal) if layout.journal.exists() else None
+        self._layout = layout
+        self._fleet = memory.fleet if memory is not None else Fleet()
+        self._identities = memory.identities if memory is not None else {}
+        self._rules = rules_of(config, seed_commit)
+        self._clock = Clock(memory.clock if memory is not None else 0.0)
+        self._journal = Journal(layout.journal)
+        self._doorbell = Doorbell()
+        store = Store(layout.attempts)
+        office = Office(layout, config, self._rules, Standings(self._rules.direction, store.scan()))
+        runtime = find_runtime(config.agents.runtime)
+        self._launches = Launches(layout.root.name, self._doorbell)
+        post = Post(layout, agent_names(config))
+        self._report = Report(office, self._clock.now().wall)
+        self._performer = Performer(office, runtime, self._launches, self._journal, post, self._report, self._doorbell)
+        folders = (layout.attempts / "inbox", layout.requests)
+        self._watch = Watch(folders, self._doorbell.ring) if config.run.watch else None
+        self._senses = Senses(
+            layout,
+            runtime,
+            self._launches,
+            post,
+            self._performer,
+            self._report,
+            self._watch,
+            config.run.poll_seconds,
+            self._rules.stall,
+        )
+        self._agents = agent_names(config)
+        self._unwritten: list[on.Event] = []
+        self._signals = 0
+
+    def run(self) -> str:
+        """Supervise until the run ends; returns the reason."""
+        folder = self._layout.root.stat()
+        now = self._clock.now()
+        self._journal.open_supervision(self._rules, now, (folder.st_dev, folder.st_ino))
+        self._turn(self._first_events(now))
+        while not self._fleet.run.finished:
+            self._turn([])
+        self._report.show(self._fleet, self._performer.ears, self._clock.now(), force=True)
+        return self._fleet.run.finished
+
+    def stop(self, reason: str) -> None:
+        """Ask for the end of the run, from a signal handler too."""
+        self._signals += 1
+        request = on.Requested(
+            sender=OPERATOR, id=f"signal-{os.getpid()}-{self._signals}", request=on.Stop(reason=reason)
+        )
+        self._performer.happened.append(request)
+        self._doorbell.ring()
+
+    def close(self) -> None:
+        if self._watch is not None:
+            self._watch.close()
+        self._performer.close()
+        self._journal.close()
+        self._doorbell.close()
+
+    def _first_events(self, now: on.Moment) -> list[on.Event]:
+        if not self._fleet.run.opened:
+            baseline = Store(self._layout.attempts).read(0)
+            return [on.Opened(run=self._layout.root.name, agents=self._agents, baseline=baseline)]
+        return [on.Resumed(), *self._senses.reconcile(self._fleet, self._identities, now)]
+
+    def _turn(self, first: list[on.Event]) -> None:
+        now = self._clock.now()
+        events = [*self._unwritten, *first, *self._senses.gather(self._fleet, now)]
+        after, actions = decide(self._fleet, events, now, self._rules)
+        try:
+            if actions or _differs(self._fleet, after):
+                self._journal.record(now, events, actions, self._fleet, after)
+        except OSError as error:
+            self._hold_out(events, actions, now, error)
+            return
+        self._fleet, self._unwritten = after, []
+        self._performer.perform(actions, self._fleet, now)
+        self._report.show(self._fleet, self._performer.ears, now)
+        if not self._fleet.run.finished:
+            self._sleep(now)
+
+    def _hold_out(self, events: list[on.Event], actions: tuple[do.Action, ...], now: on.Moment, error: OSError) -> None:
+        """The journal cannot be written: nothing new is begun, but what must end still ends. Tried again soon."""
+        self._unwritten = events
+        ending = [each for each in actions if isinstance(each, do.Terminate | do.Kill)]
+        self._performer.perform(ending, self._fleet, now)
+        self._report.note(now, "warning", f"the journal cannot be written: {error}")
+        self._launches.suspect(self._doorbell.wait(RETRY_SECONDS))
+
+    def _sleep(self, now: on.Moment) -> None:
+        deadline = next_deadline(self._fleet, now.clock, self._rules)
+        seconds = MOST_SLEEP if deadline is None else deadline - now.clock
+        passed = self._clock.now().clock - now.clock
+        seconds = min(seconds, self._senses.next_look(self._fleet, now)) - passed
+        self._launches.suspect(self._doorbell.wait(seconds))
+
+
+def supervise(layout: Layout, overrides: tuple[str, ...] = (), *, outlives_terminal: bool = False) -> str:
+    """Hold the run's lock and supervise it in this process until it ends; returns the reason."""
+    with hold_lock(layout.lock):
+        process.rearm_interrupts()
+        manager = Manager(layout, (layout.private / "seed").read_text().strip(), overrides)
+        try:
+            with _signals_stop(manager, outlives_terminal):
+                return manager.run()
+        finally:
+            manager.close()
+
+
+def _differs(before: Fleet, after: Fleet) -> bool:
+    """Whether anything changed that is worth a line: records are replaced only when they are."""
+    if before.run is not after.run or before.pending != after.pending or before.heartbeats != after.heartbeats:
+        return True
+    return any(before.agents.get(name) is not each for name, each in after.agents.items())
+
+
+@contextlib.contextmanager
+def _signals_stop(manager: Manager, outlives_terminal: bool) -> Iterator[None]:
+    """The signals that ask for an end do so in order. All have handlers: an ignored one would be inherited."""
+
+    def handle(number: int, _: FrameType | None) -> None:
+        if number != signal.SIGHUP or not outlives_terminal:
+            manager.stop(f"stopped by {signal.Signals(number).name}")
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def main() -> int:
+    """A detached supervisor: its output goes to the run's own log."""
+    layout = Layout(Path(sys.argv[1]))
+    print(supervise(layout, tuple(sys.argv[2:]), outlives_terminal=True), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,286 @@
+"""Doing what was decided: one arm per action, nothing chosen here.
+
+An action that fails is an event of the next turn. What may block goes to a few threads, whose results are events too.
+"""
+
+from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import assert_never
+
+from attempts.record import Kind
+from attempts.store import Store
+from coral import environment, grades, process
+from coral.briefing import Office, prompt
+from coral.doorbell import Doorbell
+from coral.fleet import actions as do
+from coral.fleet import events as on
+from coral.fleet.state import OCCUPYING, Fleet
+from coral.grades import Ready
+from coral.heartbeat_view import show_heartbeats
+from coral.journal import Journal
+from coral.launches import Launches
+from coral.listen import Ear, Tail
+from coral.post import Post
+from coral.process import Held, Program
+from coral.report import Report
+from coral.runtimes import Runtime
+from coral.runtimes.model import Job
+from heartbeats.render import render
+from workspace.errors import Unacceptable
+from workspace.hub import take_in
+from workspace.intake import Taken
+from workspace.knowledge import snapshot
+
+THREADS = 4
+Work = do.TakeIn | do.Grade
+
+
+class Performer:
+    """The hands of the supervisor. `happened` holds events for the next turn."""
+
+    def __init__(
+        self,
+        office: Office,
+        runtime: Runtime,
+        launches: Launches,
+        journal: Journal,
+        post: Post,
+        report: Report,
+        doorbell: Doorbell,
+    ) -> None:
+        self.happened: list[on.Event] = []
+        self.ears: dict[str, Ear] = {}
+        self._office = office
+        self._layout = office.layout
+        self._runtime = runtime
+        self._launches = launches
+        self._journal = journal
+        self._post = post
+        self._report = report
+        self._doorbell = doorbell
+        self._store = Store(office.layout.attempts)
+        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="coral")
+        self._work: dict[Future[object], Work] = {}
+        self._snapshot: Future[object] | None = None
+        self._unpublished: dict[int, do.Publish] = {}
+        self._held: dict[str, tuple[int, Held]] = {}
+
+    def perform(self, actions: Iterable[do.Action], fleet: Fleet, now: on.Moment) -> None:
+        for action in actions:
+            try:
+                self._do(action, fleet, now)
+            except Exception as error:  # noqa: BLE001 - the quarantine of one item in the loop
+                self._failed(action, error)
+        self._let_go()
+
+    def collect(self, fleet: Fleet, now: on.Moment) -> None:
+        """What the threads have finished: results become events, and a candidate that is checked out is graded."""
+        for future in [each for each in self._work if each.done()]:
+            work = self._work.pop(future)
+            try:
+                self._take(work, future.result(), fleet, now)
+            except Exception as error:  # noqa: BLE001 - the quarantine of one item in the loop
+                self._failed(work, error)
+        self._let_go()
+
+    def publish_again(self, now: on.Moment) -> None:
+        """Records that could not be written: the disk may have space by now."""
+        for action in list(self._unpublished.values()):
+            try:
+                self._publish(action, now)
+            except OSError:
+                return
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _do(self, action: do.Action, fleet: Fleet, now: on.Moment) -> None:  # noqa: C901 - one arm per action
+        match action:
+            case do.TakeIn():
+                clone = self._layout.clone(action.agent)
+                self._submit(action, take_in, self._layout.hub, clone, action.commit, action.number)
+            case do.Accept(agent=agent, submission=submission, number=number):
+                self._store.reply(agent, submission, {"attempt": number})
+                self._store.clear(agent, submission)
+            case do.Refuse(agent=agent, submission=submission, reason=reason, hint=hint):
+                self._store.reply(agent, submission, {"refused": reason, "hint": hint})
+                self._store.clear(agent, submission)
+            case do.Discard(agent=agent, submission=submission):
+                self._store.clear(agent, submission)
+            case do.Grade():
+                kind = fleet.pending[action.number].submission.kind
+                self._submit(action, grades.make_ready, self._layout, self._office.config, action, kind)
+            case do.Publish():
+                self._publish(action, now)
+            case do.Spawn():
+                self._spawn(action, fleet, now)
+            case do.Interrupt() | do.Terminate() | do.Kill():
+                self._signal(action, now)
+            case do.ShowHeartbeats(owner=owner):
+                show_heartbeats(self._layout.heartbeats, fleet, owner, now.clock)
+            case do.Answer(sender=sender, id=id, ok=ok, message=message, hint=hint):
+                self._post.answer(sender, id, {"ok": ok, "message": message, "hint": hint})
+            case do.Notify():
+                self._report.alert(now, action)
+            case do.Note(type=type, text=text, agent=agent):
+                self._report.note(now, type, text, agent)
+            case do.Finish(reason=reason):
+                self._report.note(now, "stopped", reason)
+            case _:
+                assert_never(action)
+
+    def _failed(self, action: do.Action, error: Exception) -> None:
+        """Whose fault it was, and what the decisions should know of it."""
+        reason = f"{type(error).__name__}: {error}" if not isinstance(error, OSError) else str(error)
+        match action:
+            case do.TakeIn(number=number):
+                theirs = isinstance(error, Unacceptable)
+                self.happened.append(
+                    on.NotTaken(number=number, reason=str(error) if theirs else reason, ours=not theirs)
+                )
+            case do.Grade(number=number, launch=launch) if isinstance(error, Unacceptable):
+                failed = on.Outcome.FAILED
+                self.happened.append(on.Graded(number=number, launch=launch, outcome=failed, reason=str(error)))
+            case do.Grade(number=number, launch=launch):
+                self.happened.append(on.SpawnFailed(who=f"#{number}", launch=launch, reason=reason))
+            case do.Spawn(agent=agent, launch=launch):
+                self.happened.append(on.SpawnFailed(who=agent, launch=launch, reason=reason))
+            case do.Publish(attempt=attempt):
+                if attempt.number not in self._unpublished:
+                    self.happened.append(on.Broken(item=f"the record of #{attempt.number}", reason=reason))
+                self._unpublished[attempt.number] = action
+            case _:
+                self.happened.append(on.Broken(item=f"the action {type(action).__name__}", reason=reason))
+
+    def _submit(self, work: Work, function: object, *arguments: object) -> None:
+        future: Future[object] = self._pool.submit(function, *arguments)  # type: ignore[arg-type]
+        self._work[future] = work
+        future.add_done_callback(lambda _: self._doorbell.ring())
+
+    def _take(self, work: Work, result: object, fleet: Fleet, now: on.Moment) -> None:
+        if isinstance(work, do.TakeIn) and isinstance(result, Taken):
+            submission = fleet.pending[work.number].submission
+            twin = self._office.standings.twin(result.tree, submission.kind is Kind.TUNE)
+            number, score = twin if twin is not None else (None, None)
+            self.happened.append(
+                on.TakenIn(
+                    number=work.number,
+                    commit=result.commit,
+                    tree=result.tree,
+                    parent=result.parent,
+                    twin=number,
+                    twin_score=score,
+                )
+            )
+        elif isinstance(work, do.Grade) and isinstance(result, Ready):
+            self._start_grading(work, result, fleet, now)
+
+    def _start_grading(self, work: do.Grade, ready: Ready, fleet: Fleet, now: on.Moment) -> None:
+        who, pending = f"#{work.number}", fleet.pending.get(work.number)
+        if pending is None or pending.launch != work.launch or pending.step not in OCCUPYING:
+            return
+        if pending.stopped or pending.timed_out:
+            # It was ended before it began.
+            lost = on.Graded(number=work.number, launch=work.launch, outcome=on.Outcome.LOST)
+            self.happened.append(lost)
+            return
+        tag = self._launches.tag(who, work.launch)
+        program = grades.program(self._layout, ready, environment.base(), tag)
+        self._held[who] = (work.launch, self._launches.hold(who, work.launch, program, now.clock))
+
+    def _publish(self, action: do.Publish, now: on.Moment) -> None:
+        attempt = action.attempt
+        self._store.publish(attempt)
+        self._unpublished.pop(attempt.number, None)
+        self._office.standings.add(attempt)
+        self.happened.append(on.Published(number=attempt.number))
+        if attempt.submission:
+            inline = [self._inline(each.id, each.name, each.prompt) for each in action.inline]
+            reply = {"attempt": attempt.number, "published": True, "heartbeats": list(action.heartbeats)}
+            self._store.reply(attempt.agent, attempt.submission, {**reply, "inline": inline})
+        score = "" if attempt.score is None else f" {attempt.score:.10g}"
+        self._report.note(now, "published", f"{attempt.verdict}{score}: {attempt.title}", attempt.agent, attempt.number)
+        if self._snapshot is None or self._snapshot.done():
+            self._snapshot = self._pool.submit(snapshot, self._layout.shared, f"after attempt #{attempt.number}")
+
+    def _inline(self, id: str, name: str, text: str) -> dict[str, str]:
+        return {"id": id, "name": name, "text": render(text, {}).text}
+
+    def _spawn(self, action: do.Spawn, fleet: Fleet, now: on.Moment) -> None:
+        agent, launch, layout = action.agent, action.launch, self._layout
+        text, warnings = prompt(self._office, fleet, action, now.clock)
+        for warning in warnings:
+            self._report.note(now, "warning", warning, agent)
+        layout.prompt(agent, launch).write_text(text, encoding="utf-8")
+        command = self._runtime.command(self._job(action))
+        program = Program(
+            argv=command.argv,
+            env={**environment.of_agent(layout, agent), **command.env},
+            cwd=layout.clone(agent),
+            stdin=layout.prompt(agent, launch),
+            stdout=layout.output(agent, launch),
+            stderr=layout.errors(agent, launch),
+            tag=self._launches.tag(agent, launch),
+        )
+        self._held[agent] = (launch, self._launches.hold(agent, launch, program, now.clock))
+        self.listen_to(agent, launch, action.session, now.clock)
+        names = ", ".join(dict.fromkeys(each.name for each in action.owed))
+        self._report.note(now, "spawned", f"launch {launch} ({action.why}){': ' + names if names else ''}", agent)
+
+    def listen_to(self, agent: str, launch: int, session: str | None, clock: float) -> None:
+        """Start reading what a launch prints, from its beginning."""
+        output = Tail(self._layout.output(agent, launch))
+        errors = self._layout.errors(agent, launch)
+        self.ears[agent] = Ear(agent, launch, self._runtime, output, errors, session, beat_at=clock)
+
+    def _job(self, action: do.Spawn) -> Job:
+        config, layout, agent = self._office.config, self._layout, action.agent
+        return Job(
+            agent=agent,
+            launch=action.launch,
+            session=action.session,
+            clone=layout.clone(agent),
+            state=layout.state(agent),
+            options=config.agents.options,
+            model=config.agents.model,
+            editable=config.task.editable,
+            check=config.task.check,
+            direction=config.grader.direction.value,
+            run_root=layout.root,
+            seed=_seed(agent),
+        )
+
+    def _signal(self, action: do.Interrupt | do.Terminate | do.Kill, now: on.Moment) -> None:
+        launch = self._launches.find(action.who, action.launch)
+        if launch is None:
+            return
+        match action:
+            case do.Interrupt():
+                process.interrupt(launch.identity)
+                self._report.note(now, "interrupted", f"launch {action.launch}", action.who)
+            case do.Terminate():
+                process.terminate(launch.identity, launch.tag)
+            case do.Kill():
+                process.kill(launch.identity, launch.tag)
+
+    def _let_go(self) -> None:
+        """Open the gates of those who wait at them, after it is written down who they are."""
+        if not self._held:
+            return
+        held, self._held = self._held, {}
+        try:
+            self._journal.record_started({who: (launch, each.identity) for who, (launch, each) in held.items()})
+        except OSError as error:
+            for who, (launch, each) in held.items():
+                each.abandon()
+                self._launches.abandon(who)
+                self.happened.append(on.SpawnFailed(who=who, launch=launch, reason=str(error)))
+            return
+        for _, each in held.values():
+            each.release()
+
+
+def _seed(agent: str) -> int:
+    """A number of its own for every agent, the same in every launch."""
+    digits = "".join(each for each in agent if each.isdigit())
+    return int(digits or 0)

@@ -1,0 +1,136 @@
+"""What agents and the operator put down for the supervisor: submissions and requests, read as if an enemy wrote them.
+
+A file that is no submission or request is set aside and reported; it never stops the loop, and never stays to do so.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from attempts.fields import one_line
+from attempts.store import Malformed, Store
+from coral.fleet import events as on
+from coral.fleet.state import FLEET
+from workspace.layout import OPERATOR, Layout
+
+REQUEST_BYTES = 64 * 1024
+TEXT_LIMIT = 20_000
+IDS_LIMIT = 100
+
+
+class Post:
+    """The inboxes of a run. `agents` are the names whose folders are looked at."""
+
+    def __init__(self, layout: Layout, agents: tuple[str, ...]) -> None:
+        self._layout = layout
+        self._store = Store(layout.attempts)
+        self._senders = (*agents, OPERATOR)
+        self._agents = frozenset(agents)
+
+    def collect(self) -> Iterator[on.Event]:
+        """Everything that waits, submissions in the order of their ids."""
+        for agent, _, path in self._store.inbox():
+            yield self._submission(agent, path)
+        for sender in self._senders:
+            folder = self._layout.requests_of(sender)
+            for name in sorted(_request_names(folder)):
+                yield self._request(sender, folder / name)
+
+    def answer(self, sender: str, id: str, data: Mapping[str, object]) -> None:
+        """Answer a request, and take it away."""
+        replies = self._layout.replies_to(sender)
+        draft = replies / f".{id}"
+        draft.write_text(json.dumps(data))
+        draft.replace(replies / f"{id}.json")
+        (self._layout.requests_of(sender) / f"{id}.json").unlink(missing_ok=True)
+
+    def _submission(self, agent: str, path: Path) -> on.Event:
+        if agent not in self._agents:
+            self._store.discard(path)
+            return on.Broken(item=f"a submission of {one_line(agent, 60)}", reason="there is no such agent")
+        try:
+            return on.Submitted(submission=self._store.read_submission(agent, path))
+        except Malformed as error:
+            self._store.discard(path)
+            return on.Broken(item=f"submission {one_line(path.name, 60)} of {agent}", reason=str(error))
+
+    def _request(self, sender: str, path: Path) -> on.Event:
+        try:
+            return on.Requested(sender=sender, id=path.stem, request=_parse(_read(path)))
+        except (OSError, ValueError) as error:
+            reason = one_line(str(error), 300)
+            self.answer(sender, path.stem, {"ok": False, "message": f"cannot read the request: {reason}", "hint": ""})
+            return on.Broken(item=f"request {one_line(path.name, 60)} of {sender}", reason=reason)
+
+
+def _request_names(folder: Path) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            return [each.name for each in entries if _is_request(each)]
+    except OSError:
+        return []
+
+
+def _is_request(entry: "os.DirEntry[str]") -> bool:
+    return entry.name.endswith(".json") and not entry.name.startswith(".") and len(entry.name) <= 100
+
+
+def _read(path: Path) -> Mapping[str, object]:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(descriptor, "rb") as file:
+        raw = file.read(REQUEST_BYTES + 1)
+    if len(raw) > REQUEST_BYTES:
+        raise ValueError(f"it has more than {REQUEST_BYTES} bytes")
+    try:
+        data = json.loads(raw)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    if not isinstance(data, dict):
+        raise ValueError("it is not a JSON object")
+    return data
+
+
+def _parse(data: Mapping[str, object]) -> on.Request:
+    match data.get("type"):
+        case "set_heartbeat":
+            return on.SetHeartbeat(owner=_text(data, "owner", FLEET), entry=_entry(data.get("heartbeat")))
+        case "remove_heartbeat":
+            return on.RemoveHeartbeat(owner=_text(data, "owner", FLEET), name=_text(data, "name"))
+        case "reset_heartbeats":
+            return on.ResetHeartbeats(owner=_text(data, "owner", FLEET))
+        case "tell":
+            return on.Tell(to=_text(data, "to", "*"), text=_text(data, "text"))
+        case "stop":
+            return on.Stop(reason=_text(data, "reason", ""))
+        case "acknowledge":
+            ids = data.get("owed")
+            if not isinstance(ids, list) or not all(isinstance(each, str) for each in ids):
+                raise ValueError("owed: must be a list of ids")
+            return on.Acknowledge(owed=tuple(ids[:IDS_LIMIT]))
+        case "alert":
+            return on.Alert(text=_text(data, "text"))
+        case other:
+            raise ValueError(f"type: there is no request {one_line(str(other), 60)!r}")
+
+
+def _entry(value: object) -> dict[str, str | int | float | bool | None]:
+    if not isinstance(value, dict):
+        raise ValueError("heartbeat: must be an object")
+    entry: dict[str, str | int | float | bool | None] = {}
+    for key, held in value.items():
+        if isinstance(held, str):
+            entry[key] = _text(value, key)
+        elif held is None or isinstance(held, bool) or (isinstance(held, int | float) and abs(held) < 1e15):
+            entry[key] = held
+        else:
+            raise ValueError(f"heartbeat: {one_line(str(key), 40)}: must be a text or a finite number")
+    return entry
+
+
+def _text(data: Mapping[str, object], name: str, default: str | None = None) -> str:
+    value = data.get(name, default)
+    if not isinstance(value, str):
+        raise ValueError(f"{name}: must be a text")
+    # What cannot be written as UTF-8 cannot be journalled either.
+    return value[:TEXT_LIMIT].encode("utf-8", "replace").decode()

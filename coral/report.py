@@ -1,0 +1,159 @@
+"""What people and programs see of a run while it goes: `status.json`, the timeline, the archived beats.
+
+All of it is a view that may be deleted; nothing is ever read back from it by the supervisor.
+"""
+
+import contextlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from coral.briefing import Office, budget
+from coral.fleet.actions import Notify
+from coral.fleet.events import Moment
+from coral.fleet.state import FLEET, OCCUPYING, Agent, Fleet, Phase, Step
+from coral.heartbeat_view import distance
+from coral.listen import Ear
+from heartbeats.beat import Beat, Status, to_dict
+
+STATUS_SECONDS = 0.5
+BEAT_SECONDS = 10.0
+ALERTS_SHOWN = 20
+PROTECTION = "unprotected"
+
+
+class Report:
+    def __init__(self, office: Office, started_at: str) -> None:
+        self._office = office
+        self._started_at = started_at
+        self._alerts: list[dict[str, str]] = []
+        self._shown_at = -STATUS_SECONDS
+        self._beats: dict[str, tuple[str, str, float]] = {}
+
+    def note(self, now: Moment, type: str, text: str, agent: str = "", attempt: int | None = None) -> None:
+        """One line of the timeline."""
+        line: dict[str, Any] = {
+            "at": now.wall,
+            "clock": round(now.clock, 3),
+            "type": type,
+            "agent": agent,
+            "text": text,
+        }
+        if attempt is not None:
+            line["attempt"] = attempt
+        _append(self._office.layout.events, line)
+
+    def alert(self, now: Moment, notify: Notify) -> None:
+        if any(each["id"] == notify.id for each in self._alerts):
+            return
+        self._alerts.append({"id": notify.id, "level": "alert", "text": notify.text, "at": now.wall})
+        del self._alerts[:-ALERTS_SHOWN]
+        self.note(now, "alert", notify.text, notify.agent)
+
+    def beat(self, ear: Ear, now: Moment, stall: float) -> None:
+        """Archive a sign of life: when the phase changes, else now and then."""
+        phase, message, at = self._beats.get(ear.agent, ("", "", -BEAT_SECONDS))
+        if (ear.phase, ear.message) == (phase, message) and now.clock - at < BEAT_SECONDS:
+            return
+        if ear.phase == phase and now.clock - at < 1.0:
+            return
+        self._beats[ear.agent] = (ear.phase, ear.message, now.clock)
+        beat = Beat(
+            run=self._office.layout.root.name,
+            agent=ear.agent,
+            launch=ear.launch,
+            status=Status.RUNNING,
+            phase=ear.phase,
+            progress=ear.progress,
+            message=ear.message,
+            timestamp=now.wall,
+            ttl=stall,
+        )
+        _append(self._office.layout.beats(ear.agent), to_dict(beat))
+
+    def show(self, fleet: Fleet, ears: Mapping[str, Ear], now: Moment, force: bool = False) -> None:
+        """Write `status.json`, at most twice a second."""
+        if not force and now.clock - self._shown_at < STATUS_SECONDS:
+            return
+        self._shown_at = now.clock
+        path = self._office.layout.status
+        draft = path.with_name(f".{path.name}.{os.getpid()}")
+        with contextlib.suppress(OSError):
+            draft.write_text(json.dumps(self._status(fleet, ears, now), allow_nan=False))
+            draft.replace(path)
+
+    def _status(self, fleet: Fleet, ears: Mapping[str, Ear], now: Moment) -> dict[str, Any]:
+        office, run, best = self._office, fleet.run, self._office.standings.best
+        baseline = office.standings.baseline
+        return {
+            "format": 1,
+            "run": office.layout.root.name,
+            "task": office.config.task.name,
+            "direction": office.rules.direction.value,
+            "state": "stopped" if run.finished else "stopping" if run.stopping else "running",
+            "reason": run.finished or run.stopping,
+            "pid": os.getpid(),
+            "wall": now.wall,
+            "clock": round(now.clock, 3),
+            "started_at": self._started_at,
+            "baseline": baseline.score if baseline else None,
+            "best": None
+            if best is None
+            else {"number": best.number, "score": best.score, "agent": best.agent, "title": best.title},
+            "attempts": run.progress.evals,
+            "grading": self._grading(fleet, now),
+            "protection": PROTECTION,
+            "budget": budget(office.rules, fleet, now.clock),
+            "agents": [self._agent(fleet, each, ears.get(each.name), now) for each in fleet.agents.values()],
+            "alerts": list(self._alerts),
+        }
+
+    def _grading(self, fleet: Fleet, now: Moment) -> dict[str, Any]:
+        steps = {number: each.step for number, each in fleet.pending.items()}
+        return {
+            "slots": self._office.rules.slots,
+            "running": [number for number, step in steps.items() if step in OCCUPYING],
+            "queued": [number for number, step in steps.items() if step in (Step.TAKING, Step.QUEUED)],
+            "paused": now.clock < fleet.run.queue_held_until,
+        }
+
+    def _agent(self, fleet: Fleet, agent: Agent, ear: Ear | None, now: Moment) -> dict[str, Any]:
+        beat = None
+        if ear is not None and ear.output and agent.phase is not Phase.RETIRED:
+            beat = {"phase": ear.phase, "message": ear.message, "age": round(now.clock - ear.beat_at, 1)}
+        return {
+            "name": agent.name,
+            "runtime": self._office.config.agents.runtime,
+            "phase": agent.phase.value,
+            "why": agent.why,
+            "launch": agent.launch,
+            "session": agent.session,
+            "attempts": agent.progress.evals,
+            "best": agent.progress.best,
+            "stagnant": agent.progress.stagnant,
+            "beat": beat,
+            "next": [*_next_of(fleet, agent.name, agent, now), *_next_of(fleet, FLEET, agent, now)],
+            "owed": [each.name for each in agent.owed],
+            "until": None if agent.deadline is None else round(agent.deadline - now.clock, 1),
+        }
+
+
+def _next_of(fleet: Fleet, owner: str, agent: Agent, now: Moment) -> list[dict[str, str]]:
+    holder = fleet.run if owner == FLEET else agent
+    return [
+        {"name": each.name, "in": distance(each, holder.targets[each.name], holder.progress, now.clock)}
+        for each in fleet.heartbeats.get(owner, ())
+    ]
+
+
+def _append(path: Path, line: Mapping[str, Any]) -> None:
+    """One write of one line: whoever reads along never sees half of it, unless the disk is full."""
+    data = json.dumps(line).encode() + b"\n"
+    with contextlib.suppress(OSError):
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        try:
+            os.write(descriptor, data)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,33 @@
+"""The rules a run is decided by, out of its task."""
+
+from coral.config.load import Config
+from coral.fleet.policy import Rules
+
+
+def rules_of(config: Config, seed_commit: str) -> Rules:
+    grader, run, budget = config.grader, config.run, config.budget
+    return Rules(
+        direction=grader.direction,
+        noise=grader.noise,
+        slots=grader.slots,
+        grade_timeout=grader.timeout,
+        seed_commit=seed_commit,
+        heartbeats=config.heartbeats,
+        stall=config.agents.stall,
+        interrupt_grace=run.interrupt_grace,
+        terminate_grace=run.terminate_grace,
+        start_grace=run.start_grace,
+        max_defer=run.max_defer,
+        backoff=run.backoff,
+        backoff_max=run.backoff_max,
+        breaker_crashes=run.breaker_crashes,
+        breaker_window=run.breaker_window,
+        breaker_pause=run.breaker_pause,
+        budget_attempts=budget.attempts,
+        budget_seconds=None if budget.hours is None else budget.hours * 3600,
+        target=budget.target,
+    )
+
+
+def agent_names(config: Config) -> tuple[str, ...]:
+    return tuple(f"agent-{number}" for number in range(1, config.agents.count + 1))

@@ -1,0 +1,170 @@
+"""What happened since the last turn, as events: post, exits, output, and what the threads have finished.
+
+Nothing is decided here. An item that cannot be read becomes `Broken`, and the rest goes on.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from attempts.fields import one_line
+from coral import grades
+from coral.fleet import events as on
+from coral.fleet.state import LIVE, OCCUPYING, Fleet
+from coral.launches import Launch, Launches, State
+from coral.perform import Performer
+from coral.post import Post
+from coral.process import Identity
+from coral.report import Report
+from coral.runtimes import Runtime
+from coral.watch import Watch
+from workspace.layout import Layout
+
+LISTEN_SECONDS = 0.5  # how often output is read that nobody waits for
+EXPECT_SECONDS = 0.05  # how often it is read while a launch has yet to say its first word
+MOST_PIECES = 64  # what is read at most of the output that a launch left at its end
+
+Identities = Mapping[str, tuple[int, Identity]]
+
+
+class Senses:
+    def __init__(
+        self,
+        layout: Layout,
+        runtime: Runtime,
+        launches: Launches,
+        post: Post,
+        performer: Performer,
+        report: Report,
+        watch: Watch | None,
+        poll_seconds: float,
+        stall: float,
+    ) -> None:
+        self._layout = layout
+        self._runtime = runtime
+        self._launches = launches
+        self._post = post
+        self._performer = performer
+        self._report = report
+        self._watch = watch
+        self._poll_seconds = poll_seconds
+        self._stall = stall
+        self._polled_at = float("-inf")
+        self._listened_at = float("-inf")
+        self._trouble = ""
+
+    def gather(self, fleet: Fleet, now: on.Moment) -> list[on.Event]:
+        """Everything that happened, in an order that a person would tell it in."""
+        events: list[on.Event] = []
+        touched = bool(self._watch.take()) if self._watch is not None else False
+        polls = now.clock - self._polled_at >= self._poll_seconds
+        if polls:
+            self._polled_at = now.clock
+            self._keep_watching(now)
+            self._launches.suspect_all()
+            self._performer.publish_again(now)
+        self._performer.collect(fleet, now)
+        events += self._take_happened()
+        if polls or touched:
+            events += self._post.collect()
+        events += self._listen(fleet, now)
+        events += self._ends(now)
+        return events
+
+    def next_look(self, fleet: Fleet, now: on.Moment) -> float:
+        """Seconds until there is a reason of ours to look again."""
+        if self._performer.happened:
+            return 0.0
+        listening = EXPECT_SECONDS if self._expects_a_word(fleet) else LISTEN_SECONDS
+        looks = [self._polled_at + self._poll_seconds - now.clock]
+        if any(each.phase in LIVE for each in fleet.agents.values()):
+            looks.append(self._listened_at + listening - now.clock)
+        if self._launches.next_look is not None:
+            looks.append(self._launches.next_look)
+        return max(min(looks), 0.0)
+
+    def reconcile(self, fleet: Fleet, identities: Identities, now: on.Moment) -> list[on.Event]:
+        """A new supervisor: take over what still runs, and say of the rest that nobody saw it end."""
+        events: list[on.Event] = []
+        for agent in fleet.agents.values():
+            if agent.phase not in LIVE:
+                continue
+            adopted = self._adopt(agent.name, agent.launch, identities, now)
+            self._performer.listen_to(agent.name, agent.launch, agent.session, now.clock)
+            if not adopted:
+                events += self._last_words(agent.name)
+                events.append(on.Exited(agent=agent.name, launch=agent.launch, ending=on.Ending.LOST))
+        for number, pending in fleet.pending.items():
+            if pending.step in OCCUPYING and not self._adopt(pending.who, pending.launch, identities, now):
+                events.append(grades.read_end(self._layout, number, pending.launch, None, 0.0))
+        return events
+
+    def _adopt(self, who: str, launch: int, identities: Identities, now: on.Moment) -> bool:
+        number, identity = identities.get(who, (0, None))
+        # Without an identity on record the gate was never opened, so nothing ever ran.
+        return identity is not None and number == launch and self._launches.adopt(who, launch, identity, now.clock)
+
+    def _keep_watching(self, now: on.Moment) -> None:
+        if self._watch is None:
+            return
+        trouble = self._watch.keep_alive()
+        if trouble and trouble != self._trouble:
+            self._report.note(now, "warning", f"files cannot be watched ({trouble}); polling goes on")
+        self._trouble = trouble
+
+    def _take_happened(self) -> list[on.Event]:
+        happened, self._performer.happened = self._performer.happened, []
+        return happened
+
+    def _expects_a_word(self, fleet: Fleet) -> bool:
+        return any(each.phase in LIVE and not each.heard for each in fleet.agents.values())
+
+    def _listen(self, fleet: Fleet, now: on.Moment) -> Iterator[on.Event]:
+        pause = EXPECT_SECONDS if self._expects_a_word(fleet) else LISTEN_SECONDS
+        if now.clock - self._listened_at < pause:
+            return
+        self._listened_at = now.clock
+        for name, agent in fleet.agents.items():
+            ear = self._performer.ears.get(name)
+            if ear is None or agent.phase not in LIVE or ear.launch != agent.launch:
+                continue
+            heard = ear.listen(now.clock)
+            if heard is not None:
+                yield heard
+            self._report.beat(ear, now, self._stall)
+
+    def _ends(self, now: on.Moment) -> Iterator[on.Event]:
+        for launch, state in self._launches.over():
+            if state is State.LINGERS:
+                yield on.Lingered(who=launch.who, launch=launch.number)
+            elif launch.who.startswith("#"):
+                seconds = now.clock - launch.started
+                yield grades.read_end(self._layout, int(launch.who[1:]), launch.number, launch.code, seconds)
+            else:
+                yield from self._last_words(launch.who)
+                yield self._judge(launch)
+
+    def _last_words(self, agent: str) -> Iterator[on.Event]:
+        """Everything a launch printed before its end counts before its end does."""
+        ear = self._performer.ears.get(agent)
+        for _ in range(MOST_PIECES):
+            if ear is None or not ear.tail.is_behind:
+                return
+            heard = ear.listen(float("inf"))
+            if heard is not None:
+                yield heard
+
+    def _judge(self, launch: Launch) -> on.Exited:
+        ear = self._performer.ears[launch.who]
+        said = ear.said()
+        if launch.code is None:
+            ending = on.Ending.LOST
+        else:
+            ending = on.Ending(self._runtime.judge(launch.code, said).value)
+        lines = said.stderr.strip().splitlines()
+        detail = said.error or (lines[-1] if lines else f"exit code {launch.code}")
+        return on.Exited(
+            agent=launch.who,
+            launch=launch.number,
+            ending=ending,
+            detail=one_line(detail, 300),
+            until=said.limit_until,
+        )

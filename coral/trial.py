@@ -1,0 +1,105 @@
+"""What can be known of a task before money is spent on it: findings as data, each from looking at the real thing."""
+
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from coral import runtimes
+from coral.config.load import Config
+from coral.errors import CoralError
+from coral.fleet.events import Outcome
+from coral.grading.once import grade_once
+from coral.grading.result import GradeResult
+from heartbeats.render import problems
+
+OUTPUT_LINES = 20  # of a grader that failed
+MOST_FILES = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line: what was looked at, whether it is well, what was found, and what more there is to say."""
+
+    name: str
+    ok: bool
+    text: str
+    details: tuple[str, ...] = ()
+
+
+def looks(config: Config) -> list[Finding]:
+    """What is known at once: the seed, the heartbeats, the runtime."""
+    return [look(config) for look in (_seed, _heartbeats, _runtime)]
+
+
+def grades(config: Config, say: Callable[[str], None]) -> Iterator[Finding]:
+    """Two real grades of the seed: it must score, and score the same again. `say` names a step that may take long."""
+    say("grading the seed")
+    try:
+        first = _grade(config)
+    except CoralError as error:
+        yield Finding("grader", False, error.message, (error.hint,))
+        return
+    yield _graded(first)
+    if first.score is None:
+        return
+    if (target := config.budget.target) is not None and not config.grader.direction.better(target, first.score):
+        yield Finding(
+            "target", False, f"the seed reaches the target {target:g} already", ("set budget.target further",)
+        )
+    say("grading the seed once more")
+    yield _repeated(first.score, _grade(config), config.grader.noise)
+
+
+def _seed(config: Config) -> Finding:
+    seed = config.seed
+    below = (path for path in islice(seed.rglob("*"), MOST_FILES) if ".git" not in path.relative_to(seed).parts)
+    found = [path for path in below if path.is_file()]
+    kind = "a git repository" if (seed / ".git").exists() else "a folder"
+    text = f"{config.task.seed}: {kind} of {_plural(len(found), 'file')}"
+    if config.task.editable:
+        open_to_agents = {path for glob in config.task.editable for path in seed.glob(glob) if path.is_file()}
+        text += f", {len(open_to_agents)} of them editable"
+    return Finding("seed", True, text)
+
+
+def _heartbeats(config: Config) -> Finding:
+    wrong = [f"{beat.name}: {what}" for beat in config.heartbeats if beat.prompt for what in problems(beat.prompt)]
+    if wrong:
+        return Finding("heartbeats", False, "a prompt cannot be rendered", tuple(wrong))
+    return Finding("heartbeats", True, "; ".join(f"{beat.name} {beat.when}" for beat in config.heartbeats))
+
+
+def _runtime(config: Config) -> Finding:
+    name = config.agents.runtime
+    wrong = tuple(runtimes.check(name, config.agents.options))
+    if wrong:
+        return Finding("runtime", False, f"{name} cannot be used", wrong)
+    return Finding("runtime", True, f"{name}, {_plural(config.agents.count, 'agent')}")
+
+
+def _grade(config: Config) -> GradeResult:
+    with tempfile.TemporaryDirectory(prefix="coral-validate-", ignore_cleanup_errors=True) as folder:
+        return grade_once(config, Path(folder))
+
+
+def _graded(result: GradeResult) -> Finding:
+    if result.outcome is Outcome.SCORED and result.score is not None:
+        return Finding("grader", True, f"the seed scores {result.score:.10g}")
+    printed = tuple(result.output.splitlines()[-OUTPUT_LINES:])
+    return Finding("grader", False, "the seed cannot be graded", (result.reason, *printed))
+
+
+def _repeated(first: float, again: GradeResult, noise: float) -> Finding:
+    if again.score is None:
+        return Finding("again", False, "graded once more, it has no score", (again.reason,))
+    apart = abs(first - again.score)
+    if apart <= noise:
+        return Finding("again", True, "graded once more, it scores the same" if apart == 0 else f"{apart:g} apart")
+    text = f"graded once more, it scores {again.score:.10g}: {apart:g} apart, and grader.noise is {noise:g}"
+    return Finding("again", False, text, (f"make the grader deterministic, or set grader.noise above {apart:g}",))
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
