@@ -76,6 +76,7 @@ def test_a_task_is_not_a_frozen_one(folder: Path) -> None:
         load_frozen(folder / "task.yaml")
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(text, plain, min_size=1, max_size=4))
 def test_what_is_written_reads_back(data: dict[str, object]) -> None:

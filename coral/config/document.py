@@ -9,7 +9,7 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from coral.config.problem import Mark, Path, Problem
 
-MOST_VALUES = 100_000  # an alias may repeat a list that repeats a list: a small file must not become a huge one
+MOST_VALUES = 20_000  # an alias may repeat a list that repeats a list: a small file must not become a huge one
 _TAG = "tag:yaml.org,2002:"
 _CONSTANTS = {"true": True, "false": False}
 

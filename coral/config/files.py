@@ -29,7 +29,7 @@ def _task(task: TaskSection, folder: Path) -> list[Problem]:
     problems = [
         Problem(("task", "editable", index), f'must be a glob inside the seed; got "{glob}"')
         for index, glob in enumerate(task.editable)
-        if outside(glob)
+        if outside(glob) or not _is_glob(glob)
     ]
     seed = folder / Path(task.seed).expanduser()
     if not seed.is_dir():
@@ -38,6 +38,14 @@ def _task(task: TaskSection, folder: Path) -> list[Problem]:
     elif task.check:
         problems += _check(task.check, seed)
     return problems
+
+
+def _is_glob(text: str) -> bool:
+    try:
+        next(Path(__file__).parent.glob(text), None)
+    except (ValueError, NotImplementedError):
+        return False
+    return True
 
 
 def _check(check: str, seed: Path) -> list[Problem]:

@@ -1,0 +1,142 @@
+"""`coral validate` looks at everything, grades the seed for real, says what it found, and leaves nothing behind."""
+
+import json
+import os
+import tempfile
+from pathlib import Path
+
+import psutil
+import pytest
+
+from coral.cli import main
+from coral.config.freeze import write
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the command keeps what it needs for a moment."""
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+def task(folder: Path, body: str, **sections: object) -> Path:
+    """A task whose grader has that body, a line of Python; more sections as given."""
+    (folder / "seed").mkdir(parents=True)
+    (folder / "seed" / "main.txt").write_text("42")
+    (folder / "grade.py").write_text(f"def grade(workspace):\n    {body}\n")
+    made = {"task": {"name": "t", "description": "d"}, "grader": {"entry": "grade.py:grade"}, **sections}
+    (folder / "task.yaml").write_text(write(made))
+    return folder
+
+
+def validate(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, dict[str, object]]]:
+    """The exit code and the checks by name."""
+    code = main(["validate", *words, "--json"])
+    said = json.loads(capsys.readouterr().out)
+    assert said["ok"] == (code == 0)
+    return code, {check["name"]: check for check in said["checks"]}
+
+
+@pytest.mark.slow
+def test_a_scaffolded_task_is_well(tmp_path: Path, temporary: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["init", str(tmp_path / "fit")])
+    before = sorted(path.relative_to(tmp_path) for path in (tmp_path / "fit").rglob("*"))
+    children = psutil.Process().children(recursive=True)
+    capsys.readouterr()
+    assert main(["validate", str(tmp_path / "fit")]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert [line.split()[1] for line in said[:-1]] == ["task", "seed", "heartbeats", "runtime", "grader", "again"]
+    assert {line[0] for line in said[:-1]} <= {"✓", "+"}
+    assert "the seed scores 0.777" in said[4]
+    assert "1 of them editable" in said[1]
+    assert sorted(path.relative_to(tmp_path) for path in (tmp_path / "fit").rglob("*")) == before
+    assert list(temporary.iterdir()) == []
+    assert psutil.Process().children(recursive=True) == children
+
+
+@pytest.mark.slow
+def test_a_grader_that_crashes_shows_its_own_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = task(tmp_path / "t", "print('loading weights'); return 1 / 0")
+    assert main(["validate", str(folder)]) == 1
+    said = capsys.readouterr().out
+    assert "the seed cannot be graded" in said
+    assert "ZeroDivisionError" in said
+    assert said.endswith("Mend what is marked before `coral start`.\n")
+
+
+@pytest.mark.slow
+def test_a_grader_that_is_too_slow_is_killed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pids = tmp_path / "pids"
+    body = f"import os, time; open({str(pids)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
+    folder = task(tmp_path / "t", body, grader={"entry": "grade.py:grade", "timeout": 1.5})
+    code, checks = validate(capsys, str(folder))
+    assert code == 1
+    assert "did not finish within its timeout" in str(checks["grader"]["details"])
+    assert not psutil.pid_exists(int(pids.read_text()))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("noise", "code"), [(0, 1), (0.5, 1), (2, 0)])
+def test_noise_that_the_task_does_not_admit_is_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], noise: float, code: int
+) -> None:
+    count = tmp_path / "count"
+    count.write_text("0")
+    body = f"p = {str(count)!r}; n = int(open(p).read()) + 1; open(p, 'w').write(str(n)); return n"
+    folder = task(tmp_path / "t", body, grader={"entry": "grade.py:grade", "noise": noise})
+    found, checks = validate(capsys, str(folder))
+    assert found == code
+    assert checks["again"]["ok"] == (code == 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("target", "direction", "ok"), [(42, "maximize", 0), (41, "maximize", 0), (41, "minimize", 1)])
+def test_a_target_that_is_reached_already_is_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], target: float, direction: str, ok: int
+) -> None:
+    grader = {"entry": "grade.py:grade", "direction": direction}
+    body = "return float((workspace / 'main.txt').read_text())"
+    folder = task(tmp_path / "t", body, grader=grader, budget={"target": target})
+    code, checks = validate(capsys, str(folder))
+    assert code == 1 - ok
+    assert ("target" in checks) == (not ok)
+
+
+def test_a_prompt_that_cannot_render_is_named_and_nothing_is_graded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    beats = [{"name": "mine", "every": 3, "prompt": "Hello {{ nobody }}\n{% for %}"}]
+    code, checks = validate(capsys, str(task(tmp_path / "t", "raise SystemExit", heartbeats=beats)))
+    assert code == 1
+    assert "grader" not in checks
+    assert "mine: line 2: " in str(checks["heartbeats"]["details"])
+
+
+def test_a_runtime_that_nobody_knows_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, checks = validate(capsys, str(task(tmp_path / "t", "return 1")), "agents.runtime=nativ")
+    assert code == 1
+    assert "did you mean native?" in str(checks["runtime"]["details"])
+
+
+def test_a_task_that_cannot_be_read_is_one_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = task(tmp_path / "t", "return 1")
+    code, checks = validate(capsys, str(folder), "agents.count=0", "agents.cout=1")
+    assert code == 1
+    assert list(checks) == ["task"]
+    assert len(checks["task"]["details"]) == 3  # type: ignore[arg-type]
+    assert main(["validate", str(folder), "agents.count=0"]) == 1
+    assert "override agents.count=0: agents.count: must be at least 1; got 0" in capsys.readouterr().err
+
+
+def test_the_task_around_here_is_meant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = task(tmp_path / "t", "return 1")
+    monkeypatch.chdir(folder / "seed")
+    _, checks = validate(capsys, "agents.runtime=nothing")
+    assert str(checks["task"]["text"]).endswith(f"({os.path.realpath(folder)}/task.yaml)")
+    monkeypatch.chdir(tmp_path)
+    _, checks = validate(capsys)
+    assert "there is no task.yaml in or above" in str(checks["task"]["text"])
