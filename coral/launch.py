@@ -26,10 +26,10 @@ from coral.grading.result import GradeResult
 from coral.lock import holder as lock_holder
 from coral.manager import supervise
 from coral.rules import agent_names, rules_of
-from coral.runtimes import find_runtime
+from coral.runtimes import find
 from coral.standings import Standings
 from heartbeats.render import render_file
-from workspace import hub
+from workspace import hub, knowledge
 from workspace.furniture import link_shared, place, write_instructions
 from workspace.layout import Layout, create, new_run
 
@@ -41,8 +41,8 @@ Say = Callable[[str], None]
 
 def prepare(config: Config, say: Say) -> Layout:
     """Make a run of a task in the folder of runs; `say` is told each step. CoralError where that is not possible."""
-    runtime = find_runtime(config.agents.runtime)
-    if found := runtime.check(config.agents.options):
+    runtime = find(config.agents.runtime, config.agents.options)
+    if found := runtime.check():
         raise CoralError(f"cannot start {config.agents.runtime}: {found[0]}", "see agents.runtime and agents.options")
     runs = Path.cwd() / config.workspace.runs
     try:
@@ -101,8 +101,7 @@ def _settle_in(office: Office, agent: str, commit: str, instruction_file: str) -
     shared = layout.shared_of(agent, workspace.share)
     for folder in (layout.attempts / "inbox" / agent, layout.attempts / "replies" / agent):
         folder.mkdir(parents=True)
-    for folder in (shared / "notes", shared / "skills"):
-        folder.mkdir(parents=True, exist_ok=True)
+    knowledge.create(shared)
     if not (shared / "HEARTBEAT.md").exists():
         place(shared, "HEARTBEAT.md", render_file("checklist", {}))
     clone = layout.clone(agent)

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from coral.fleet.events import Heard
-from coral.runtimes import Runtime
-from coral.runtimes.model import Said, Sign
+from coral.runtimes.model import Runtime, Said, Sign
 
 PIECE = 1 << 20  # bytes read at a time
 LONGEST_LINE = 1 << 20
@@ -66,7 +65,6 @@ class Ear:
     output: bool = False
     last_error: str = ""
     limit_until: float | None = None
-    ended: bool = False
     _told: Heard | None = field(default=None)
     _told_at: float = 0.0
 
@@ -80,9 +78,10 @@ class Ear:
                 reply = sign.reply or reply
         if heard:
             self.beat_at = now
-        if not self.output or (self.session is None and self.runtime.has_sessions):
+        if not self.output or (self.session is None and self.runtime.resumes):
             return None
-        event = Heard(agent=self.agent, launch=self.launch, session=self.session, busy=self.phase, reply=reply)
+        session = self.session if self.runtime.resumes else None
+        event = Heard(agent=self.agent, launch=self.launch, session=session, busy=self.phase, reply=reply)
         reminds = heard and now - self._told_at >= REMIND_SECONDS
         if event == self._told and not reminds:
             return None
@@ -93,11 +92,10 @@ class Ear:
         """Everything that judging the end of the launch needs."""
         return Said(
             output=self.output,
-            session=self.session,
+            session=self.session or "",
             error=self.last_error,
             stderr=_tail(self.errors),
             limit_until=self.limit_until,
-            ended=self.ended,
         )
 
     def _take(self, sign: Sign) -> None:
@@ -107,7 +105,6 @@ class Ear:
         self.progress = sign.progress if sign.phase else self.progress
         self.last_error = sign.error or self.last_error
         self.limit_until = sign.limit_until if sign.limit_until is not None else self.limit_until
-        self.ended = self.ended or sign.ended
 
 
 def _tail(path: Path) -> str:

@@ -28,7 +28,7 @@ from coral.perform import Performer
 from coral.post import Post
 from coral.report import Report
 from coral.rules import agent_names, rules_of
-from coral.runtimes import find_runtime
+from coral.runtimes import find
 from coral.senses import Senses
 from coral.standings import Standings
 from coral.watch import Watch
@@ -53,7 +53,7 @@ class Manager:
         self._doorbell = Doorbell()
         store = Store(layout.attempts)
         office = Office(layout, config, self._rules, Standings(self._rules.direction, store.scan()))
-        runtime = find_runtime(config.agents.runtime)
+        runtime = find(config.agents.runtime, config.agents.options)
         self._launches = Launches(layout.root.name, self._doorbell)
         post = Post(layout, agent_names(config))
         self._report = Report(office, self._clock.now().wall)

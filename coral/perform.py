@@ -23,8 +23,7 @@ from coral.listen import Ear, Tail
 from coral.post import Post
 from coral.process import Held, Program
 from coral.report import Report
-from coral.runtimes import Runtime
-from coral.runtimes.model import Job
+from coral.runtimes.model import Job, Runtime
 from heartbeats.render import render
 from workspace.errors import Unacceptable
 from workspace.hub import take_in
@@ -223,7 +222,7 @@ class Performer:
             tag=self._launches.tag(agent, launch),
         )
         self._held[agent] = (launch, self._launches.hold(agent, launch, program, now.clock))
-        self.listen_to(agent, launch, action.session, now.clock)
+        self.listen_to(agent, launch, command.session or action.session, now.clock)
         names = ", ".join(dict.fromkeys(each.name for each in action.owed))
         self._report.note(now, "spawned", f"launch {launch} ({action.why}){': ' + names if names else ''}", agent)
 
@@ -241,7 +240,6 @@ class Performer:
             session=action.session,
             clone=layout.clone(agent),
             state=layout.state(agent),
-            options=config.agents.options,
             model=config.agents.model,
             editable=config.task.editable,
             check=config.task.check,

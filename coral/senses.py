@@ -3,6 +3,7 @@
 Nothing is decided here. An item that cannot be read becomes `Broken`, and the rest goes on.
 """
 
+import time
 from collections.abc import Iterator, Mapping
 
 from attempts.fields import one_line
@@ -14,7 +15,7 @@ from coral.perform import Performer
 from coral.post import Post
 from coral.process import Identity
 from coral.report import Report
-from coral.runtimes import Runtime
+from coral.runtimes.model import Runtime
 from coral.watch import Watch
 from workspace.layout import Layout
 
@@ -158,7 +159,7 @@ class Senses:
         if launch.code is None:
             ending = on.Ending.LOST
         else:
-            ending = on.Ending(self._runtime.judge(launch.code, said).value)
+            ending = self._runtime.judge(launch.code, said)
         lines = said.stderr.strip().splitlines()
         detail = said.error or (lines[-1] if lines else f"exit code {launch.code}")
         return on.Exited(
@@ -166,5 +167,5 @@ class Senses:
             launch=launch.number,
             ending=ending,
             detail=one_line(detail, 300),
-            until=said.limit_until,
+            until=None if said.limit_until is None else max(said.limit_until - time.time(), 0.0),
         )
