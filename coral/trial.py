@@ -12,9 +12,11 @@ from coral.errors import CoralError
 from coral.fleet.events import Outcome
 from coral.grading.once import grade_once
 from coral.grading.result import GradeResult
+from coral.native.check import Check, CheckBroken
 from heartbeats.render import problems
 
 OUTPUT_LINES = 20  # of a grader that failed
+CHECK_SECONDS = 60.0
 MOST_FILES = 100_000
 
 
@@ -29,8 +31,9 @@ class Finding:
 
 
 def looks(config: Config) -> list[Finding]:
-    """What is known at once: the seed, the heartbeats, the runtime."""
-    return [look(config) for look in (_seed, _heartbeats, _runtime)]
+    """What is known at once: the seed, its public check, the heartbeats, the runtime."""
+    parts = [_seed, *([_check] if config.task.check else []), _heartbeats, _runtime]
+    return [look(config) for look in parts]
 
 
 def grades(config: Config, say: Callable[[str], None]) -> Iterator[Finding]:
@@ -62,6 +65,21 @@ def _seed(config: Config) -> Finding:
         open_to_agents = {path for glob in config.task.editable for path in seed.glob(glob) if path.is_file()}
         text += f", {len(open_to_agents)} of them editable"
     return Finding("seed", True, text)
+
+
+def _check(config: Config) -> Finding:
+    """The public check is called as the native agent calls it."""
+    with tempfile.TemporaryDirectory(prefix="coral-validate-", ignore_cleanup_errors=True) as folder:
+        check = Check(config.seed, config.task.check, Path(folder) / "seed", CHECK_SECONDS)
+        try:
+            outcome = check.measure([{}])[0]
+        except CheckBroken as error:
+            return Finding("check", False, "the public check cannot be used", (str(error),))
+        finally:
+            check.close()
+    if outcome.error:
+        return Finding("check", False, "the public check cannot measure the seed", (outcome.error,))
+    return Finding("check", True, f"{config.task.check} gives the seed {outcome.score:.10g}")
 
 
 def _heartbeats(config: Config) -> Finding:

@@ -47,9 +47,9 @@ def test_a_scaffolded_task_is_well(tmp_path: Path, temporary: Path, capsys: pyte
     capsys.readouterr()
     assert main(["validate", str(tmp_path / "fit")]) == 0
     said = capsys.readouterr().out.splitlines()
-    assert [line.split()[1] for line in said[:-1]] == ["task", "seed", "heartbeats", "runtime", "grader", "again"]
+    assert [line.split()[1] for line in said[:-1]] == "task seed check heartbeats runtime grader again".split()
     assert {line[0] for line in said[:-1]} <= {"✓", "+"}
-    assert "the seed scores 0.777" in said[4]
+    assert "the seed scores 0.777" in said[5]
     assert "1 of them editable" in said[1]
     assert sorted(path.relative_to(tmp_path) for path in (tmp_path / "fit").rglob("*")) == before
     assert list(temporary.iterdir()) == []
@@ -102,6 +102,28 @@ def test_a_target_that_is_reached_already_is_found(
     code, checks = validate(capsys, str(folder))
     assert code == 1 - ok
     assert ("target" in checks) == (not ok)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("check", "told"),
+    [
+        ("def check(folder): return 3", ""),
+        ("def check(folder): raise OSError('no such wave')", "no such wave"),
+        ("def chek(folder): return 3", "check"),
+        ("import os; os._exit(3)", "check.py:check"),
+    ],
+)
+def test_the_public_check_is_tried(
+    tmp_path: Path, temporary: Path, capsys: pytest.CaptureFixture[str], check: str, told: str
+) -> None:
+    made = {"name": "t", "description": "d", "check": "check.py:check"}
+    folder = task(tmp_path / "t", "return 1", task=made)
+    (folder / "seed" / "check.py").write_text(check)
+    code, checks = validate(capsys, str(folder))
+    assert code == (1 if told else 0)
+    assert told in str(checks["check"]["details"])
+    assert list(temporary.iterdir()) == []
 
 
 def test_a_prompt_that_cannot_render_is_named_and_nothing_is_graded(
