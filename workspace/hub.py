@@ -19,7 +19,19 @@ from workspace.gitenv import identity
 from workspace.intake import SEED, Taken, examine, full, pin, take_in
 from workspace.layout import plain
 
-__all__ = ["Taken", "Unacceptable", "checkout", "clone", "create", "diff", "patch", "pin", "show_file", "take_in", "tree_of"]
+__all__ = [
+    "Taken",
+    "Unacceptable",
+    "checkout",
+    "clone",
+    "create",
+    "diff",
+    "patch",
+    "pin",
+    "show_file",
+    "take_in",
+    "tree_of",
+]
 
 _DIFF_LIMIT = 2 * MEGABYTE
 _DIFF = ("diff", "--no-ext-diff", "--no-textconv", "--no-color")

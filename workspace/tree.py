@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 from workspace.errors import Unacceptable
 
+__all__ = ["MAX_BYTES", "MAX_FILES", "Entry", "Unacceptable", "check", "leaves", "parse", "too_many"]
+
 MAX_FILES = 20_000
 MAX_BYTES = 200_000_000
 MAX_LINKS = 1_000

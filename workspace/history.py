@@ -1,0 +1,177 @@
+"""The history of shared knowledge: a git repository in the folder itself, that the supervisor alone commits to.
+
+Rules: agents can write there, so git never reads the files: it gets their contents from us, and no filter, hook or
+ignore list of theirs has a say. A folder in which nothing changed costs a look at its files and no process; a
+repository that was damaged is put aside and begun anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from workspace.errors import GitError
+from workspace.furniture import place
+from workspace.git import Git
+from workspace.locks import clear_stale_lock
+
+_BRANCH = "refs/heads/main"
+_STATE = "coral-state.json"
+_LARGE = 1_000_000
+_STATE_LARGE = 8_000_000
+_MANY = 5_000
+_DEEP = 6
+
+# path -> (what the file system says, digest of the content)
+_State = dict[str, tuple[list[int], str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One commit of the history; `at` is ISO-8601."""
+
+    commit: str
+    at: str
+    message: str
+    files: tuple[str, ...]
+
+
+def snapshot(shared: Path, message: str) -> str:
+    """Commit what changed in the folder since the last time; the new commit, or "" if nothing did."""
+    if not shared.is_dir():
+        return ""
+    repository = shared / ".git"
+    if repository.is_symlink() or repository.is_file():
+        _put_aside(repository)
+    try:
+        return _snapshot(shared, message)
+    except GitError:
+        if not _is_damaged(repository):
+            raise
+        _put_aside(repository)
+        return _snapshot(shared, message)
+
+
+def history(shared: Path, limit: int = 20) -> list[Change]:
+    """The last commits, newest first."""
+    if not (shared / ".git" / _STATE).is_file():
+        return []
+    layout = "--format=%x01%H%x02%cI%x02%s%x02"
+    plain = ("--no-show-signature", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames")
+    log = ("-c", "core.quotePath=false", "log", *plain, "--name-only", layout, "-n", str(int(limit)), _BRANCH, "--")
+    return [_change(part) for part in Git(shared / ".git").text(*log).split("\x01")[1:]]
+
+
+def _is_damaged(repository: Path) -> bool:
+    """Whether it is the repository's fault: a full disk, or a slow one, must not cost the history."""
+    try:
+        Git(repository).run("fsck", "--connectivity-only")
+    except GitError as error:
+        return not error.timed_out
+    return False
+
+
+def _put_aside(repository: Path) -> None:
+    """Make room for a new repository; nothing is deleted."""
+    repository.rename(repository.with_name(f".git.broken-{time.time_ns()}"))
+
+
+def _change(part: str) -> Change:
+    commit, at, message, files = part.split("\x02", 3)
+    return Change(commit, at, message, tuple(line for line in files.split("\n") if line))
+
+
+def _snapshot(shared: Path, message: str) -> str:
+    repository = shared / ".git"
+    before = _load(repository)
+    now = dict(_look(shared, before or {}))
+    if now == before:
+        return ""
+    git = Git(repository)
+    if not (repository / "objects").is_dir():
+        repository.mkdir(exist_ok=True)
+        git.run("init", "-q", "--template=", "--initial-branch=main")
+    contents = _changed(shared, before or {}, now)
+    made = ""
+    if contents or before is None or before.keys() - now.keys():
+        clear_stale_lock(repository, f"{_BRANCH}.lock")
+        gone = None if before is None else before.keys() - now.keys()
+        git.run("fast-import", "--quiet", "--force", "--date-format=now", data=_stream(git, message, contents, gone))
+        made = git.text("rev-parse", "--verify", _BRANCH)
+    place(repository, _STATE, json.dumps(now))
+    return made
+
+
+def _stream(git: Git, message: str, contents: dict[str, bytes], gone: set[str] | None) -> bytes:
+    """What fast-import reads: one commit; without a known state (`gone` is None) it holds all there is."""
+    title = " ".join(message.split()).encode("utf-8", "replace")
+    parts = [f"commit {_BRANCH}\ncommitter Coral <coral@coral.invalid> now\ndata {len(title)}\n".encode(), title, b"\n"]
+    if git.text("for-each-ref", _BRANCH):
+        parts.append(f"from {_BRANCH}^0\n".encode())
+    if gone is None:
+        parts.append(b"deleteall\n")
+    parts.extend(f"D {name}\n".encode() for name in sorted(gone or ()))
+    for name, content in sorted(contents.items()):
+        parts.extend((f"M 100644 inline {name}\ndata {len(content)}\n".encode(), content, b"\n"))
+    return b"".join(parts)
+
+
+def _look(shared: Path, before: _State) -> Iterator[tuple[str, tuple[list[int], str]]]:
+    """Every file with what it is; the digest is taken again only where the file system says that it changed."""
+    for name, mark in islice(_files(shared, "", 0), _MANY):
+        known = before.get(name)
+        if known is not None and known[0] == mark:
+            yield name, known
+        elif (content := _content(shared / name)) is not None:
+            yield name, (mark, hashlib.sha256(content).hexdigest())
+
+
+def _changed(shared: Path, before: _State, now: _State) -> dict[str, bytes]:
+    changed = [name for name, (_, digest) in now.items() if name not in before or before[name][1] != digest]
+    return {name: content for name in changed if (content := _content(shared / name)) is not None}
+
+
+def _files(shared: Path, below: str, depth: int) -> Iterator[tuple[str, list[int]]]:
+    """Regular files, by path, that are small and plainly named; links and dot names are not looked at."""
+    try:
+        with os.scandir(shared / below) as entries:
+            found = sorted(islice(entries, _MANY), key=lambda entry: entry.name)
+    except OSError:
+        return
+    for entry in found:
+        if entry.name.startswith((".", '"')) or not entry.name.isprintable():
+            continue
+        try:
+            about = entry.stat(follow_symlinks=False)
+        except OSError:
+            continue
+        name = f"{below}{entry.name}"
+        if stat.S_ISDIR(about.st_mode) and depth < _DEEP:
+            yield from _files(shared, f"{name}/", depth + 1)
+        elif stat.S_ISREG(about.st_mode) and about.st_size <= _LARGE:
+            yield name, [about.st_mtime_ns, about.st_size, about.st_ino]
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            return file.read(_LARGE)
+    except OSError:
+        return None
+
+
+def _load(repository: Path) -> _State | None:
+    """What the last commit held; None if that is not known."""
+    try:
+        with (repository / _STATE).open("rb") as file:
+            state = json.loads(file.read(_STATE_LARGE))
+        return {str(name): ([int(part) for part in mark], str(digest)) for name, (mark, digest) in state.items()}
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+        return None
