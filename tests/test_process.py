@@ -1,0 +1,182 @@
+"""Real processes: the gate, identity, and the end of everything a launch started."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from coral import process
+from coral.doorbell import Doorbell
+from coral.launches import Launches, State
+from coral.process import GATE_CLOSED, Program
+
+DEAF = "trap '' INT TERM; "
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.005)
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Callable[..., Program]:
+    def build(script: str, tag: str = "run/agent-1/1", env: dict[str, str] | None = None) -> Program:
+        stdin = tmp_path / "prompt.md"
+        stdin.write_text("the prompt\n")
+        return Program(
+            argv=["/bin/sh", "-c", script],
+            env=env if env is not None else dict(os.environ),
+            cwd=tmp_path,
+            stdin=stdin,
+            stdout=tmp_path / "out",
+            stderr=tmp_path / "err",
+            tag=tag,
+        )
+
+    return build
+
+
+@pytest.fixture
+def started(make: Callable[..., Program]):
+    """Start a program past its gate; whatever is left of it is killed at the end."""
+    running = []
+
+    def run(script: str, **kwargs: object) -> process.Held:
+        held = process.start(make(script, **kwargs))
+        running.append(held)
+        held.release()
+        return held
+
+    yield run
+    for held in running:
+        process.kill(held.identity, "run/agent-1/1")
+        held.child.wait(10)
+
+
+def test_nothing_runs_before_the_gate_opens(make, tmp_path):
+    held = process.start(make("cat; echo ran > ran"))
+    assert process.is_alive(held.identity)
+    assert not (tmp_path / "ran").exists()
+    held.release()
+    assert held.child.wait(10) == 0
+    assert (tmp_path / "ran").exists()
+    assert (tmp_path / "out").read_text() == "the prompt\n"
+
+
+def test_a_gate_whose_keeper_died_starts_nothing(make, tmp_path):
+    held = process.start(make("echo ran > ran"))
+    held.abandon()
+    assert held.child.returncode == GATE_CLOSED
+    assert not (tmp_path / "ran").exists()
+
+
+def test_the_program_has_the_pid_that_was_written_down(started, tmp_path):
+    held = started("echo $$ > pid; sleep 60")
+    wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip() != "")
+    assert int((tmp_path / "pid").read_text()) == held.identity.pid
+    assert os.getsid(held.identity.pid) == held.identity.pid
+
+
+def test_a_program_that_cannot_be_started_says_so(make, tmp_path):
+    with pytest.raises(OSError):
+        process.start(replace(make("true"), cwd=tmp_path / "absent"))
+
+
+def test_another_process_with_the_same_pid_is_another_identity(started):
+    held = started("sleep 60")
+    assert process.is_alive(held.identity)
+    older = replace(held.identity, started=held.identity.started - 1)
+    assert not process.is_alive(older)
+    process.interrupt(older)
+    assert process.members(replace(held.identity, boot="another boot"), "run/agent-1/1") == []
+    assert held.child.poll() is None
+
+
+def test_a_zombie_is_dead(started):
+    held = started("exit 0")
+    wait_until(lambda: process.identify(held.identity.pid) is None)
+    assert not process.is_alive(held.identity)
+    assert process.members(held.identity, "run/agent-1/1") == []
+
+
+@pytest.mark.slow
+def test_whatever_a_deaf_program_started_is_found_and_killed(started, tmp_path):
+    """A grandchild in a session of its own, a daemon forked twice, and one that gave up its environment's tag."""
+    held = started(
+        DEAF
+        + f"setsid sh -c '{DEAF} echo $$ > one; sleep 60' & "
+        + f"(setsid sh -c '{DEAF} echo $$ > two; sleep 60' &) ; "
+        + f"env -i sh -c '{DEAF} echo $$ > three; sleep 60' & "
+        + "wait; sleep 60"
+    )
+    names = ("one", "two", "three")
+    wait_until(lambda: all((tmp_path / name).exists() and (tmp_path / name).read_text().strip() for name in names))
+    pids = {int((tmp_path / name).read_text()) for name in names}
+    found = {each.pid for each in process.members(held.identity, "run/agent-1/1")}
+    assert pids | {held.identity.pid} <= found
+    process.interrupt(held.identity)
+    process.terminate(held.identity, "run/agent-1/1")
+    assert held.child.poll() is None
+    process.kill(held.identity, "run/agent-1/1")
+    held.child.wait(10)
+    wait_until(lambda: not process.members(held.identity, "run/agent-1/1"))
+    assert not any(process.identify(pid) for pid in pids)
+
+
+@pytest.mark.slow
+def test_a_launch_is_over_only_when_everything_it_started_is_gone(make, tmp_path):
+    bell = Doorbell()
+    launches = Launches("run", bell)
+    tag = launches.tag("agent-1", 1)
+    held = launches.hold("agent-1", 1, make("setsid sh -c 'echo $$ > left; sleep 60' & exit 7", tag=tag), 0.0)
+    held.release()
+    ended: set[str] = set()
+    wait_until(lambda: bool(ended.update(bell.wait(0.05)) or ended))
+    launches.suspect(ended)
+    wait_until(lambda: (tmp_path / "left").exists())
+    launch, state = next(launches.over())
+    assert (state, launch.code) == (State.LINGERS, 7)
+    assert launches.next_look is not None
+    process.kill(launch.identity, tag)
+    wait_until(lambda: [state for _, state in launches.over()] == [State.GONE])
+    assert launches.find("agent-1", 1) is None
+    assert launches.next_look is None
+    bell.close()
+
+
+@pytest.mark.slow
+def test_an_ignored_interrupt_is_not_inherited(make, tmp_path):
+    """As under `nohup`, or in the background of a script: there SIGINT is ignored, and stays so through every exec."""
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[2])\n"
+        "from pathlib import Path; import os\n"
+        "from coral import process\n"
+        "process.rearm_interrupts()\n"
+        "here = Path(sys.argv[1])\n"
+        "files = Path(os.devnull), here / 'o', here / 'e'\n"
+        "program = process.Program(['sleep', '60'], dict(os.environ), here, *files, 'nohup/a/1')\n"
+        "held = process.start(program); held.release()\n"
+        "import time\n"
+        "line = Path(f'/proc/{held.identity.pid}/cmdline')\n"
+        "while not line.read_bytes().startswith(b'sleep'): time.sleep(0.005)\n"
+        "process.interrupt(held.identity)\n"
+        "print(held.child.wait(10))\n"
+    )
+    root = str(Path(process.__file__).parent.parent)
+    shell = 'trap "" INT; exec "$@"'
+    ran = subprocess.run(
+        ["/bin/sh", "-c", shell, "sh", sys.executable, "-c", script, str(tmp_path), root],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert ran.stdout.strip() == str(-signal.SIGINT), ran.stderr
