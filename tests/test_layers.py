@@ -1,0 +1,279 @@
+"""The rooms of the house: who may import whom, what is pure, and which file alone touches a foreign thing.
+
+Read from the source, so that it also holds for code that no test runs.
+"""
+
+import ast
+import sys
+from collections.abc import Iterator
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+ROOMS = ("attempts", "heartbeats", "workspace", "coral")
+FILES = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))
+
+# module or package -> what of ours it may import. The most precise entry counts; `coral` may import everything else.
+MAY_IMPORT = {
+    "attempts": ("attempts",),
+    "heartbeats": ("heartbeats", "attempts"),
+    "workspace": ("workspace",),
+    "coral": ROOMS,
+    "coral.errors": (),
+    "coral.types": (),
+    "coral.grader": ("coral.types",),
+    "coral.grading.runner": ("coral.types", "attempts.record"),
+    "coral.fleet": ("coral.fleet", "attempts", "heartbeats"),
+    "coral.config": ("coral.config", "coral.errors", "attempts", "heartbeats"),
+    "coral.runtimes": ("coral.runtimes", "coral.errors", "coral.fleet.events", "attempts", "workspace.layout"),
+    "coral.native": ("coral.native", "coral.errors", "attempts", "heartbeats", "workspace"),
+    "coral.process": ("coral.errors",),
+}
+FOR_THE_TOP = ("coral.cli", "coral.__main__")  # imported by nobody else
+EMPTY_ROOMS = (
+    "attempts",
+    "heartbeats",
+    "workspace",
+    "coral",
+    "coral.config",
+    "coral.fleet",
+    "coral.grading",
+    "coral.native",
+)
+
+PURE = ("attempts.fields", "attempts.record", "attempts.progress", "attempts.board", "heartbeats.heartbeat")
+PURE += ("heartbeats.trigger", "heartbeats.reply", "heartbeats.beat", "heartbeats.entry", "coral.fleet", "coral.errors")
+PURE += ("coral.types", "coral.codec", "coral.standings")
+PURE_STDLIB = {"__future__", "abc", "bisect", "collections", "dataclasses", "enum", "functools", "graphlib", "hashlib"}
+PURE_STDLIB |= {
+    "itertools",
+    "json",
+    "math",
+    "numbers",
+    "operator",
+    "re",
+    "statistics",
+    "types",
+    "typing",
+    "unicodedata",
+}
+IMPURE_CALLS = {"open", "print", "input", "exec", "eval", "__import__", "breakpoint"}
+
+STDLIB_ONLY = (
+    "attempts.record",
+    "attempts.store",
+    "workspace.layout",
+    "workspace.submit",
+    "coral.types",
+    "coral.grader",
+)
+STDLIB_ONLY += ("coral.grading.runner", "coral.cli", "coral.cli.eval", "coral.cli.wait", "coral.cli.diff")
+STDLIB_ONLY += ("coral.cli.revert", "coral.cli.checkout")
+SLOW_STDLIB = {"asyncio", "sqlite3", "importlib.metadata", "concurrent"}
+
+# third-party package -> where it may be imported
+HOMES = {
+    "git": ("workspace.git",),
+    "watchdog": ("coral.watch",),
+    "psutil": ("coral.process",),
+    "jinja2": ("heartbeats",),
+    "ruamel": ("coral.config", "heartbeats.folder", "workspace.frontmatter", "coral.runtimes.script"),
+    "pydantic": ("coral.config",),
+    "pydantic_core": ("coral.config",),
+    "rich": ("coral.cli",),
+}
+# Who starts or signals processes; each but the first for children of its own: git, ps, the public check, ourselves.
+PROCESSES = ("coral.process", "workspace.git", "workspace.submit", "workspace.locks", "coral.native", "coral.launch")
+GIT = ("workspace.git", "workspace.submit")
+BROAD = ("coral.cli", "coral.perform", "coral.native.check_child")  # the last is a process that runs a task's check
+STARTERS = {
+    "subprocess": {"Popen", "run", "call", "check_call", "check_output", "getoutput"},
+    "os": {
+        "kill",
+        "killpg",
+        "fork",
+        "forkpty",
+        "posix_spawn",
+        "posix_spawnp",
+        "system",
+        "popen",
+        "execv",
+        "execve",
+        "execvp",
+    },
+    "signal": {"pidfd_send_signal", "pthread_kill"},
+}
+
+
+def name_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {name_of(path): path for path in FILES}
+
+
+@cache
+def tree(module: str) -> ast.Module:
+    return ast.parse(MODULES[module].read_text(encoding="utf-8"), filename=str(MODULES[module]))
+
+
+def within(module: str, places: tuple[str, ...]) -> bool:
+    return any(module == place or module.startswith(f"{place}.") for place in places)
+
+
+def imported(node: ast.AST) -> Iterator[str]:
+    """The modules that one statement imports; `from coral import process` is coral.process."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        assert node.level == 0, "imports are absolute"
+        for alias in node.names:
+            inner = f"{node.module}.{alias.name}"
+            yield inner if inner in MODULES else str(node.module)
+
+
+def imports(module: str) -> set[str]:
+    """Everything that a module may ever import."""
+    return {name for node in ast.walk(tree(module)) for name in imported(node)}
+
+
+def at_start(statements: list[ast.stmt]) -> Iterator[str]:
+    """What is imported while a module is imported: not in functions, not for the type checker only."""
+    for node in statements:
+        yield from imported(node)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" not in ast.dump(node.test):
+            yield from at_start([*node.body, *node.orelse])
+        elif isinstance(node, ast.Try):
+            yield from at_start([*node.body, *node.orelse, *node.finalbody])
+        elif isinstance(node, ast.ClassDef | ast.With):
+            yield from at_start(node.body)
+
+
+def with_parents(module: str) -> list[str]:
+    """Importing a.b.c runs a and a.b first."""
+    parts = module.split(".")
+    return [".".join(parts[: depth + 1]) for depth in range(len(parts))]
+
+
+def starts_with(module: str) -> set[str]:
+    """All modules, ours and others', that importing a module brings in by our own import statements."""
+    seen, todo = set[str](), with_parents(module)
+    while todo:
+        name = todo.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        if name in MODULES:
+            todo += [part for found in at_start(tree(name).body) for part in with_parents(found)]
+    return seen
+
+
+def calls(module: str) -> Iterator[str]:
+    """Dotted names that are called, imported names spelled out: `Popen(...)` is subprocess.Popen."""
+    origin = {
+        alias.asname or alias.name: f"{node.module}.{alias.name}"
+        for node in ast.walk(tree(module))
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    for node in ast.walk(tree(module)):
+        if isinstance(node, ast.Call):
+            said = ast.unparse(node.func)
+            yield origin.get(said, said)
+
+
+def test_the_rooms_are_found() -> None:
+    assert {name.split(".")[0] for name in MODULES} == set(ROOMS)
+    assert len(MODULES) > 40
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_nobody_reaches_into_a_room_that_is_not_open_to_him(module: str) -> None:
+    rule = max((place for place in MAY_IMPORT if within(module, (place,))), key=len)
+    ours = {name for name in imports(module) if name.split(".")[0] in ROOMS}
+    allowed = MAY_IMPORT[rule]
+    assert {name for name in ours if not within(name, allowed) and name != "coral"} == set()
+    if not within(module, FOR_THE_TOP):
+        assert {name for name in ours if within(name, FOR_THE_TOP)} == set()
+
+
+def test_no_two_modules_need_each_other_to_start() -> None:
+    graph = {module: {name for name in at_start(tree(module).body) if name in MODULES} for module in MODULES}
+    try:
+        list(TopologicalSorter(graph).static_order())
+    except CycleError as error:
+        pytest.fail(f"modules import each other in a circle: {' <- '.join(error.args[1])}")
+
+
+@pytest.mark.parametrize("module", EMPTY_ROOMS)
+def test_entering_a_room_costs_nothing(module: str) -> None:
+    assert imports(module) == set()
+
+
+@pytest.mark.parametrize("module", [module for module in MODULES if within(module, PURE)])
+def test_what_is_pure_knows_no_world(module: str) -> None:
+    foreign = {name for name in imports(module) if name.split(".")[0] not in ROOMS}
+    assert {name for name in foreign if name.split(".")[0] not in PURE_STDLIB} == set()
+    assert {name for name in imports(module) - foreign if not within(name, PURE)} == set()
+    assert set(calls(module)) & IMPURE_CALLS == set()
+
+
+@pytest.mark.parametrize("module", STDLIB_ONLY)
+def test_what_agents_start_a_thousand_times_imports_the_standard_library_alone(module: str) -> None:
+    others = {name for name in starts_with(module) if name not in MODULES}
+    assert {name for name in others if name.split(".")[0] not in sys.stdlib_module_names} == set()
+    assert {name for name in others if within(name, tuple(SLOW_STDLIB))} == set()
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_one_home_for_each_foreign_package(module: str) -> None:
+    foreign = {name.split(".")[0] for name in imports(module)} - set(ROOMS) - sys.stdlib_module_names
+    assert foreign <= HOMES.keys()
+    assert {name for name in foreign if not within(module, HOMES[name])} == set()
+
+
+@pytest.mark.parametrize("module", [module for module in MODULES if not within(module, PROCESSES)])
+def test_processes_are_started_and_signalled_in_one_place(module: str) -> None:
+    forbidden = {f"{room}.{what}" for room, names in STARTERS.items() for what in names}
+    assert set(calls(module)) & forbidden == set()
+
+
+def test_nobody_clones_the_address_space_on_the_way() -> None:
+    """preexec_fn is slow and unsafe with threads."""
+    assert [module for module in MODULES if "preexec_fn" in MODULES[module].read_text(encoding="utf-8")] == []
+
+
+def test_git_is_run_by_two_files() -> None:
+    words = {
+        module
+        for module in MODULES
+        for node in ast.walk(tree(module))
+        if isinstance(node, ast.List | ast.Tuple) and node.elts and ast.unparse(node.elts[0]) == "'git'"
+    }
+    assert words <= set(GIT)
+
+
+def test_errors_are_swallowed_wholesale_in_few_places() -> None:
+    broad = {
+        module
+        for module in MODULES
+        for node in ast.walk(tree(module))
+        if isinstance(node, ast.ExceptHandler)
+        and (node.type is None or ast.unparse(node.type) in ("Exception", "BaseException"))
+        and not any(isinstance(inner, ast.Raise) for inner in node.body)
+    }
+    assert {module for module in broad if not within(module, BROAD)} == set()
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_modules_and_functions_stay_short_and_say_their_rule(module: str) -> None:
+    source = MODULES[module].read_text(encoding="utf-8")
+    assert len(source.splitlines()) <= 300
+    assert ast.get_docstring(tree(module)) or not source.strip(), "a module opens with the rule it keeps"
+    functions = [node for node in ast.walk(tree(module)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    lines = {function.name: (function.end_lineno or 0) - function.lineno + 1 for function in functions}
+    assert {name: length for name, length in lines.items() if length > 50} == {}
