@@ -47,7 +47,15 @@ def test_a_scaffolded_task_is_well(tmp_path: Path, temporary: Path, capsys: pyte
     capsys.readouterr()
     assert main(["validate", str(tmp_path / "fit")]) == 0
     said = capsys.readouterr().out.splitlines()
-    assert [line.split()[1] for line in said[:-1]] == "task seed check heartbeats runtime grader again".split()
+    assert [line.split()[1] for line in said[:-1]] == [
+        "task",
+        "seed",
+        "check",
+        "heartbeats",
+        "runtime",
+        "grader",
+        "again",
+    ]
     assert {line[0] for line in said[:-1]} <= {"✓", "+"}
     assert "the seed scores 0.777" in said[5]
     assert "1 of them editable" in said[1]
