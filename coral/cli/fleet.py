@@ -24,7 +24,7 @@ def agents_table(status: Loose, late: float, most: int | None = None) -> Table:
     return made
 
 
-def _row(agent: Loose, late: float, leads: bool) -> Sequence[str | Text]:
+def _row(agent: Loose, late: float, leads: bool) -> Sequence[object]:
     stagnant = agent.integer("stagnant")
     return (
         Text(agent.text("name"), style="bold" if leads else ""),
@@ -54,8 +54,5 @@ def _activity(agent: Loose, late: float) -> Text:
 def _next(agent: Loose) -> Text:
     owed = agent.texts("owed")
     parts = [Text(f"{name} now", style="yellow") for name in owed]
-    for coming in agent.each("next"):
-        seconds = coming.number("in")
-        due = f"in {words.span(int(seconds))}" if seconds is not None else coming.text("in", 40)
-        parts.append(Text(f"{coming.text('name', 40)} {due}".strip()))
-    return Text(" · ").join(parts[:3])
+    parts += [Text(f"{each.text('name', 40)} {each.text('in', 40)}".strip()) for each in agent.each("next")]
+    return Text(" · ").join(parts)

@@ -24,6 +24,7 @@ from workspace.layout import Layout
 
 PERIOD = 0.5
 CURVE = 7  # lines
+SELF_EVIDENT = ("published", "exited", "spawned", "stalled")  # their text says it
 STYLES = {
     "published": "",
     "alert": "yellow",
@@ -72,8 +73,11 @@ def event_line(event: Loose) -> Text:
     """One event: when on the run's clock, who, what."""
     clock = event.number("clock")
     when = words.span(int(clock)) if clock is not None else ""
-    style = STYLES.get(event.text("type"), "")
-    return Text.assemble(dim(f"{when:>8}  "), f"{event.text('agent', 40):<9} ", (event.text("text", 1000), style))
+    number = event.integer("attempt")
+    text = event.text("text", 1000) if number is None else f"#{number} {event.text('text', 1000)}"
+    said = event.text("type", 40)
+    name = "" if said in SELF_EVIDENT or not said else f"{said} "
+    return Text.assemble(dim(f"{when:>8}  "), f"{event.text('agent', 40):<9} ", (name + text, STYLES.get(said, "")))
 
 
 def _curve(watch: Watch, width: int) -> list[str]:

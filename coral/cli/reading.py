@@ -5,6 +5,7 @@ Any file may be missing or damaged: then less is shown, and nothing breaks.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -50,10 +51,15 @@ class Reading:
 
     @cached_property
     def supervisor(self) -> int | None:
-        """The process that supervises the run now, or None."""
-        from coral.launch import holder
+        """The process that supervises the run now, or None: also for a sealed agent, which cannot see who does."""
+        from coral.lock import holder
 
-        return holder(self.layout)
+        return holder(self.layout.lock) if self.is_open else None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the supervisor's own folder can be seen from here."""
+        return os.access(self.layout.private, os.R_OK | os.X_OK)
 
     @property
     def task(self) -> str:
@@ -67,7 +73,7 @@ class Reading:
     def state(self) -> str:
         """running, stopping, stopped; `dead` when the last word was not `stopped` and nobody supervises it."""
         said = self.status.text("state")
-        if self.supervisor is not None:
+        if self.supervisor is not None or not self.is_open:
             return said if said == "stopping" else "running"
         return "stopped" if said == "stopped" else "dead"
 

@@ -11,6 +11,7 @@ from coral.errors import CoralError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="from here on: budget.hours=4")
     parser.add_argument("-i", "--instruction", metavar="TEXT", help="something to tell all agents as they go on")
     where.add_arguments(parser)
     add_watching(parser)
@@ -26,4 +27,4 @@ def run(args: argparse.Namespace) -> int:
     if args.instruction and args.instruction.strip():
         request.send(layout, sender, {"type": "tell", "to": "*", "text": args.instruction.strip()})
     print(f"resuming {layout.root.name}")
-    return watch(layout, detached=args.detach, plain=args.plain)
+    return watch(layout, tuple(args.overrides), detached=args.detach, plain=args.plain)

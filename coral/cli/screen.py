@@ -44,7 +44,7 @@ def dim(text: str) -> Text:
     return Text(text, style="dim")
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> Table:
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
     """Columns without lines. `>name` is aligned right, `name*` is the one that gives way when space is short."""
     made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", show_edge=False)
     for column in columns:
@@ -57,7 +57,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> Table
             ratio=1 if column.endswith("*") else None,
         )
     for row in rows:
-        made.add_row(*(cell if isinstance(cell, Text) else Text(cell or NONE) for cell in row))
+        made.add_row(*(cell if isinstance(cell, Text) else Text(str(cell or NONE)) for cell in row))
     return made
 
 

@@ -38,13 +38,13 @@ def run(args: argparse.Namespace) -> int:
     return watch(layout, detached=args.detach, plain=args.plain)
 
 
-def watch(layout: Layout, *, detached: bool, plain: bool) -> int:
+def watch(layout: Layout, overrides: tuple[str, ...] = (), *, detached: bool, plain: bool) -> int:
     """Supervise a prepared run: in the background, or here with the live view beside it and the summary at the end."""
     from coral.launch import detach, supervise
 
     name = layout.root.name
     if detached:
-        pid = detach(layout)
+        pid = detach(layout, overrides)
         print(f"supervised by process {pid}: `coral attach --run {name}` watches, `coral stop --run {name}` ends it")
         return 0
     over = threading.Event()
@@ -53,7 +53,7 @@ def watch(layout: Layout, *, detached: bool, plain: bool) -> int:
     )
     view.start()
     try:
-        code = supervise(layout)
+        code = supervise(layout, overrides)
     finally:
         over.set()
         view.join(5)

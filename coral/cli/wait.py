@@ -14,7 +14,7 @@ from attempts.store import Store
 from coral.cli import request, result, waiting, words
 from coral.cli.loose import Loose
 from coral.cli.waiting import Inline, Outcome
-from coral.cli.where import agent_here
+from coral.cli.where import agent_here, number
 from coral.errors import CoralError
 from workspace.layout import Layout
 
@@ -24,7 +24,7 @@ STAY = 120.0  # seconds to wait for the interrupt that a heartbeat brings; then 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "number", type=_number, nargs="?", metavar="N", help="the attempt; otherwise the last you handed in"
+        "number", type=number, nargs="?", metavar="N", help="the attempt; otherwise the last you handed in"
     )
     parser.add_argument(
         "--timeout", type=float, metavar="S", help="wait at most S seconds (default: as long as you may)"
@@ -128,10 +128,3 @@ def _stay(names: tuple[str, ...], as_json: bool) -> None:
     deadline = time.monotonic() + STAY
     while (left := deadline - time.monotonic()) > 0:
         time.sleep(left)
-
-
-def _number(text: str) -> int:
-    try:
-        return int(text.removeprefix("#"))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not the number of an attempt") from None

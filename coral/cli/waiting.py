@@ -125,9 +125,9 @@ def unsupervised(layout: Layout) -> bool:
     """Whether it is certain that nobody supervises the run. A sealed agent cannot tell: then it is not."""
     if not os.access(layout.private, os.R_OK | os.X_OK):
         return False
-    from coral.launch import holder
+    from coral.lock import holder
 
-    return holder(layout) is None
+    return holder(layout.lock) is None
 
 
 def _inline(data: Loose) -> Inline:

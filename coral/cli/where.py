@@ -65,7 +65,7 @@ def in_sight(task: str | None) -> list[Layout]:
     if task:
         return [run for run in runs if run.root.parent.name == task]
     at = _task_folder()
-    own = [run for run in runs if at and _origin(run) == at]
+    own = [run for run in runs if at and origin(run) == at]
     return own or runs
 
 
@@ -89,6 +89,13 @@ def named(name: str, task: str | None) -> Layout:
     raise CoralError(f"cannot tell which run {name!r} is: {len(fits)} fit", f"give more of its name: {names} ...")
 
 
+def number(text: str) -> int:
+    """An argument that is the number of an attempt, with or without its #."""
+    if not text.removeprefix("#").isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not the number of an attempt")
+    return int(text.removeprefix("#"))
+
+
 def _inside(path: Path) -> Layout | None:
     agent = find_agent(path)
     return agent[0] if agent else find_run(path)
@@ -99,7 +106,7 @@ def _task_folder() -> Path | None:
     return next((folder for folder in (start, *start.parents) if (folder / TASK_FILE).is_file()), None)
 
 
-def _origin(run: Layout) -> Path | None:
+def origin(run: Layout) -> Path | None:
     """The folder of the task that a run was started from: the `origin` of its frozen task."""
     try:
         with run.task_file.open(encoding="utf-8") as file:

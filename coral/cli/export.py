@@ -1,0 +1,78 @@
+"""`coral export`: an attempt as a branch of the user's repository, or as a patch; nothing else ever writes there."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from attempts.record import Attempt
+from coral.cli import where, words
+from coral.cli.graft import export, repository_around
+from coral.cli.reading import Reading
+from coral.errors import CoralError
+from workspace.git import Git
+from workspace.hub import patch
+from workspace.intake import SEED
+from workspace.layout import find_run
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("number", type=where.number, metavar="N", help="the attempt")
+    parser.add_argument("--branch", metavar="NAME", help="the new branch (default: coral/<task>-<N>)")
+    parser.add_argument("--patch", metavar="FILE", help="a patch against the seed instead; - is standard output")
+    parser.add_argument("--repo", metavar="PATH", help="your repository (default: the one around here)")
+    where.add_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.patch and (args.branch or args.repo):
+        raise CoralError("cannot export to a branch and a patch at once", "give --patch or --branch")
+    reading = Reading(where.run_of(args))
+    attempt = reading.attempt(args.number)
+    if args.patch:
+        return _patch(reading, attempt, args.patch)
+    repository = _repository(reading, args.repo)
+    branch = args.branch or f"coral/{reading.layout.root.parent.name}-{attempt.number}"
+    made = export(reading.layout.hub, attempt.commit, repository, branch, attempt.agent, _message(reading, attempt))
+    print(f"branch {branch} in {repository.parent if repository.name == '.git' else repository}: {made[:12]}")
+    print(f"  git switch {branch}")
+    return 0
+
+
+def _patch(reading: Reading, attempt: Attempt, target: str) -> int:
+    seed = Git(reading.layout.hub).text("rev-parse", SEED)
+    data = patch(reading.layout.hub, seed, attempt.commit)
+    if target == "-":
+        sys.stdout.buffer.write(data)
+        return 0
+    try:
+        with Path(target).expanduser().open("xb") as file:
+            file.write(data)
+    except FileExistsError:
+        raise CoralError(f"cannot write {target}: it exists", "name another file") from None
+    except OSError as error:
+        raise CoralError(f"cannot write {target}: {error.strerror}", "name another file") from None
+    print(f"{target}: #{attempt.number} against the seed, {words.plural(data.count(b'diff --git '), 'file')}")
+    print(f"  git apply {target}")
+    return 0
+
+
+def _repository(reading: Reading, given: str | None) -> Path:
+    """The user's repository; what lies inside a run is Coral's, so from there it is the one around the runs."""
+    start = Path(given).expanduser() if given else where.here()
+    inside = find_run(start)
+    found = repository_around(inside.root.parent if inside and not given else start)
+    if found is None and not given and (origin := where.origin(reading.layout)):
+        found = repository_around(origin)
+    if found is None:
+        raise CoralError(f"cannot export: {start} is in no git repository", "--repo PATH, or --patch FILE")
+    if find_run(found) is not None:
+        raise CoralError(f"cannot export: {start} belongs to a run", "--repo PATH of a repository of your own")
+    return found
+
+
+def _message(reading: Reading, attempt: Attempt) -> str:
+    who = f" by {attempt.agent}" if attempt.agent else ""
+    score = f", score {words.score(attempt.score)}" if attempt.score is not None else ""
+    return f"{attempt.title}\n\nAttempt #{attempt.number}{who}{score}, of the run {reading.task}/{reading.name}.\n"

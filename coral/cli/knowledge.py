@@ -1,0 +1,55 @@
+"""Notes and skills as the commands see them: the fleet's, or each agent's where they do not share."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from rich.text import Text
+
+from coral.cli import words
+from coral.cli.screen import dim
+from workspace.knowledge import Note, Skill, list_notes, list_skills
+from workspace.layout import Layout, find_agent
+
+SYNTHESES = ("synthesis", "consolidation", "conclusions")
+
+
+def folders(layout: Layout) -> list[Path]:
+    """Every folder of knowledge: the shared one, and those of agents that work alone. Such an agent has its own only."""
+    here = find_agent(Path.cwd())
+    if here is not None and here[0] == layout and (own := layout.shared_of(here[1], share=False)).is_dir():
+        return [own]
+    try:
+        alone = sorted(path for path in (layout.root / "workspace" / "alone").iterdir() if path.is_dir())
+    except OSError:
+        alone = []
+    return [layout.shared, *alone]
+
+
+def all_notes(layout: Layout) -> list[Note]:
+    """Oldest first, numbered from 1."""
+    notes = [note for folder in folders(layout) for note in list_notes(folder)]
+    notes.sort(key=lambda note: (note.created, note.name))
+    return [replace(note, number=number) for number, note in enumerate(notes, 1)]
+
+
+def all_skills(layout: Layout) -> list[Skill]:
+    return [skill for folder in folders(layout) for skill in list_skills(folder)]
+
+
+def is_synthesis(note: Note) -> bool:
+    """Whether a note draws conclusions from others: it says so by its kind, or else by its name."""
+    kind = note.kind.casefold()
+    return kind in SYNTHESES or (not kind and note.name.casefold().rpartition("/")[2].startswith(SYNTHESES))
+
+
+def title_line(note: Note) -> Text:
+    """A note in one line: number, title, author, age, the attempts it rests on."""
+    about = [part for part in (note.author, words.ago(note.created), _attempts(note)) if part]
+    return Text.assemble(dim(f"{note.number:>3}  "), (note.title, "bold"), dim("  " + " · ".join(about)))
+
+
+def _attempts(note: Note) -> str:
+    shown = " ".join(f"#{number}" for number in note.attempts[:8])
+    return shown + (" …" if len(note.attempts) > 8 else "")

@@ -1,0 +1,109 @@
+"""`coral show`: one attempt with everything that is known of it, and on request its change to what it was built on."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from rich.console import Console
+from rich.syntax import Syntax
+from rich.text import Text
+
+from attempts import board
+from attempts.record import Attempt, Kind, to_dict
+from coral.cli import where, words
+from coral.cli.reading import Reading
+from coral.cli.screen import console, dim, tone
+
+ANCESTORS = 12  # attempts of a lineage that are shown
+LINEAGE_FROM = 20_000  # beyond so many records a lineage would take seconds
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("number", type=where.number, metavar="N", help="the attempt")
+    parser.add_argument("--diff", action="store_true", help="also what it changed in the attempt it was built on")
+    parser.add_argument("--json", action="store_true", help="for programs: the record, and the change with --diff")
+    where.add_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    reading = Reading(where.run_of(args))
+    attempt = reading.attempt(args.number)
+    change = _change(reading, attempt) if args.diff else None
+    if args.json:
+        print(json.dumps({**to_dict(attempt), **({} if change is None else {"diff": change})}, indent=1))
+        return 0
+    out = console()
+    _head(out, reading, attempt)
+    _facts(out, reading, attempt)
+    if attempt.feedback.strip():
+        out.print()
+        out.print(Text(words.clean(attempt.feedback).strip()))
+    if change is not None:
+        out.print()
+        out.print(Syntax(words.clean(change), "diff", background_color="default") if change else dim("no change"))
+    return 0
+
+
+def _head(out: Console, reading: Reading, attempt: Attempt) -> None:
+    gain = words.delta(attempt.score, reading.baseline)
+    out.print(
+        Text.assemble(
+            (f"#{attempt.number} ", "bold"),
+            (words.score(attempt.score), "bold"),
+            "  ",
+            tone(attempt.verdict) if attempt.kind is not Kind.BASELINE else "the seed",
+            dim(f"  {gain} against the seed" if gain and attempt.kind is not Kind.BASELINE else ""),
+        )
+    )
+    out.print(Text(words.line(attempt.title)))
+    if attempt.reason:
+        out.print(Text(words.line(attempt.reason), style="red"))
+
+
+def _facts(out: Console, reading: Reading, attempt: Attempt) -> None:
+    of = f" of #{attempt.of}" if attempt.of is not None else ""
+    rows = [
+        ("by", attempt.agent),
+        ("kind", f"{attempt.kind}{of}" if attempt.kind is not Kind.BASELINE else ""),
+        ("graded", f"{words.ago(attempt.published_at)}, in {words.span(attempt.seconds)}"),
+        ("commit", attempt.commit[:12]),
+        ("from", _lineage(reading, attempt)),
+        ("channel", attempt.channel if attempt.channel != "open" else ""),
+        *((words.line(name, 40), _metric(value)) for name, value in attempt.metrics.items()),
+        ("files", _artifacts(reading, attempt)),
+    ]
+    width = max(len(name) for name, value in rows if value)
+    out.print()
+    for name, value in rows:
+        if value:
+            out.print(Text.assemble(dim(f"{name:<{width}}  "), value))
+
+
+def _lineage(reading: Reading, attempt: Attempt) -> str:
+    """The attempts it was built on, oldest first, with their scores."""
+    if attempt.kind is Kind.BASELINE or len(reading.store.numbers()) > LINEAGE_FROM:
+        return ""
+    line = board.lineage(reading.attempts, attempt.number)[:-1]
+    shown = [f"#{each.number} {words.score(each.score)}" for each in line[-ANCESTORS:]]
+    return ("… → " if len(line) > ANCESTORS else "") + " → ".join(shown)
+
+
+def _metric(value: object) -> str:
+    return words.score(value) if isinstance(value, float) else words.line(value)
+
+
+def _artifacts(reading: Reading, attempt: Attempt) -> str:
+    """What the grader left for people to look at."""
+    folder = reading.layout.grade(attempt.number)
+    try:
+        names = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
+    except OSError:
+        return ""
+    return f"{folder}: {', '.join(words.line(name, 60) for name in names)}" if names else ""
+
+
+def _change(reading: Reading, attempt: Attempt) -> str:
+    from workspace.hub import diff
+
+    return diff(reading.layout.hub, attempt.parent, attempt.commit) if attempt.parent else ""

@@ -1,0 +1,85 @@
+"""What `coral start` ends with: the leaderboard, the score curve, the agents' conclusions, and how to look further."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.rule import Rule
+from rich.text import Text
+
+from attempts import board
+from coral.cli.knowledge import all_notes, is_synthesis, title_line
+from coral.cli.log import Line, leaderboard
+from coral.cli.plot import curve
+from coral.cli.reading import Reading
+from coral.cli.screen import console, dim, markdown
+from coral.cli.status import heading, warnings
+from coral.cli.watch import curve_points
+from workspace.layout import Layout
+
+BEST = 5
+CURVE = 8
+FURTHER = (
+    ("log", "all attempts"),
+    ("notes", "everything the agents wrote down"),
+    ("show {best} --diff", "the best attempt and its change"),
+    ("export {best}", "bring it to a branch of your repository"),
+    ("resume", "go on from here"),
+)
+
+
+def summarize(layout: Layout) -> None:
+    """Print it; of a run in which little happened, what there is."""
+    reading = Reading(layout)
+    out = console()
+    out.print()
+    for line in (*heading(reading), *warnings(reading)):
+        out.print(line)
+    top = board.leaderboard(reading.attempts, reading.direction, BEST)
+    if top:
+        _title(out, "Leaderboard")
+        out.print(leaderboard([Line(each.attempt, each.score, each.measurements) for each in top], reading))
+    _curve(out, reading)
+    _conclusions(out, reading)
+    _further(out, reading, top[0].attempt.number if top else None)
+
+
+def _title(out: Console, text: str) -> None:
+    out.print()
+    out.print(Rule(Text(text, style="bold"), align="left", style="dim"))
+
+
+def _curve(out: Console, reading: Reading) -> None:
+    points = curve_points(reading, reading.attempts)
+    if len(points) < 2:
+        return
+    clock = reading.status.number("clock")
+    if clock is not None and clock > points[-1][0]:
+        points.append((clock, points[-1][1]))
+    _title(out, "Best score over time")
+    for line in curve(points, min(out.width - 2, 100), CURVE):
+        out.print(Text(line, style="green"))
+
+
+def _conclusions(out: Console, reading: Reading) -> None:
+    """The latest synthesis in full: what the run has learned."""
+    notes = all_notes(reading.layout)
+    latest = next((note for note in reversed(notes) if is_synthesis(note)), None)
+    if latest is not None:
+        _title(out, "What the agents concluded")
+        out.print(title_line(latest))
+        out.print(markdown(latest.body))
+    elif notes:
+        _title(out, "What the agents wrote down")
+        for note in reversed(notes[-BEST:]):
+            out.print(title_line(note))
+
+
+def _further(out: Console, reading: Reading, best: int | None) -> None:
+    _title(out, "To look further")
+    rows = [
+        (f"coral {text}".format(best=best), what) for text, what in FURTHER if best is not None or "best" not in text
+    ]
+    width = max(len(command) for command, _ in rows)
+    for command, what in rows:
+        out.print(Text.assemble(f"{command:<{width}}  ", dim(what)))
+    out.print(dim(str(reading.layout.root)))

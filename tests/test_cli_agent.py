@@ -1,0 +1,356 @@
+"""The agent's commands, on real clones and a real attempts folder; the test answers as a supervisor would."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from attempts.record import Attempt, Kind, Submission, Verdict
+from attempts.store import Store
+from coral.cli import main
+from workspace import hub
+from workspace.git import Git
+from workspace.layout import Layout, create, new_run
+
+AT = "2026-01-02T03:04:05.000+00:00"
+CORAL = (sys.executable, "-P", "-m", "coral")
+DEADLINE = 20.0
+
+
+@dataclass
+class Bench:
+    """One run with two agents, and what a supervisor does to it."""
+
+    layout: Layout
+    seed: str
+    taken: list[Submission] = field(default_factory=list)
+
+    @property
+    def store(self) -> Store:
+        return Store(self.layout.attempts)
+
+    def clone(self, agent: str = "agent-1") -> Path:
+        return self.layout.clone(agent)
+
+    def publish(self, number: int, submission: Submission, **fields: object) -> Attempt:
+        attempt = Attempt(
+            number=number,
+            agent=submission.agent,
+            kind=submission.kind,
+            commit=submission.commit,
+            tree=submission.tree,
+            parent=self.seed,
+            title=submission.title,
+            submission=submission.id,
+            submitted_at=AT,
+            published_at=AT,
+            order=number,
+            verdict=Verdict.IMPROVED,
+            score=2.5,
+            of=submission.of,
+        )
+        attempt = replace(attempt, **fields)  # type: ignore[arg-type]
+        self.store.publish(attempt)
+        return attempt
+
+    def waiting(self) -> Submission:
+        """The submission in the inbox, once there is one."""
+        deadline = time.monotonic() + DEADLINE
+        while time.monotonic() < deadline:
+            for agent, _, path in self.store.inbox():
+                return self.store.read_submission(agent, path)
+            time.sleep(0.005)
+        raise AssertionError("nothing was handed in")
+
+    def settle(self, number: int, reply: dict[str, object] | None = None, **fields: object) -> threading.Thread:
+        """In the background: take the next submission, publish it as `number` and reply."""
+
+        def work() -> None:
+            submission = self.waiting()
+            self.taken.append(submission)
+            self.store.reply(submission.agent, submission.id, {"attempt": number})
+            self.store.clear(submission.agent, submission.id)
+            self.publish(number, submission, **fields)
+            said = {"attempt": number, "published": True, "heartbeats": [], "inline": [], **(reply or {})}
+            self.store.reply(submission.agent, submission.id, said)
+
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        return thread
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    base = tmp_path_factory.mktemp("template")
+    (base / "seed").mkdir()
+    (base / "seed" / "a.txt").write_text("1\n")
+    layout = new_run(base / "runs", "toy")
+    create(layout, ["agent-1", "agent-2"])
+    seed = hub.create(layout.hub, base / "seed")
+    for agent in ("agent-1", "agent-2"):
+        hub.clone(layout.hub, layout.clone(agent), agent, seed, [])
+    Store(layout.attempts).publish(
+        Attempt(
+            number=0,
+            agent="",
+            kind=Kind.BASELINE,
+            commit=seed,
+            tree=Git(layout.hub).text("rev-parse", f"{seed}^{{tree}}"),
+            parent="",
+            title="Seed",
+            submission="",
+            submitted_at=AT,
+            published_at=AT,
+            order=0,
+            verdict=Verdict.IMPROVED,
+            score=1.5,
+        )
+    )
+    return layout.root
+
+
+@pytest.fixture
+def bench(template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    layout = Layout(tmp_path / "run")
+    shutil.copytree(template, layout.root, symlinks=True)
+    seed = Store(layout.attempts).read(0).commit
+    for name in ("CORAL_TOOL_SECONDS", "CORAL_AGENT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(layout.clone("agent-1"))
+    return Bench(layout, seed)
+
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def coral(capsys: pytest.CaptureFixture[str]) -> Run:
+    def run(*words: str) -> tuple[int, str, str]:
+        code = main(words)
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+def test_a_submission_is_handed_in_and_its_result_printed(bench: Bench, coral: Run) -> None:
+    (bench.clone() / "a.txt").write_text("2\n")
+    settling = bench.settle(1, feedback="two rows\x1b[31m", metrics={"rows": 2, "gap": 0.1 + 0.2})
+    code, out, err = coral("eval", "-m", "a second row\nand why")
+    settling.join(DEADLINE)
+    assert (code, err) == (0, "")
+    assert out.splitlines()[0] == "#1: 2.5, improved - your best so far (+1 against the seed, 1.5)"
+    assert "gap: 0.3" in out
+    assert "\x1b" not in out
+    assert bench.store.read(1).title == "a second row"
+    assert Git(bench.clone() / ".git").text("rev-parse", "HEAD") == bench.store.read(1).commit
+
+
+def test_the_difference_is_to_the_last_improvement(bench: Bench, coral: Run) -> None:
+    results = [(2.5, Verdict.IMPROVED), (2.25, Verdict.REGRESSED), (2.5, Verdict.TIED), (3.0, Verdict.IMPROVED)]
+    for number, (score, verdict) in enumerate(results, 1):
+        (bench.clone() / "a.txt").write_text(f"try {number}\n")
+        settling = bench.settle(number, score=score, verdict=verdict)
+        _, out, _ = coral("eval", "-m", f"try {number}")
+        settling.join(DEADLINE)
+    assert "(+0.5 against #1, 2.5)" in out
+
+
+def test_a_failed_attempt_is_a_result(bench: Bench, coral: Run) -> None:
+    (bench.clone() / "a.txt").write_text("2\n")
+    settling = bench.settle(1, score=None, verdict=Verdict.FAILED, reason="a score must be finite, got nan")
+    code, out, _ = coral("eval", "-m", "x")
+    settling.join(DEADLINE)
+    assert code == 0
+    assert out.splitlines() == [
+        "#1: no score, failed - the grader could not score it",
+        "reason: a score must be finite, got nan",
+    ]
+
+
+def test_json_holds_the_whole_record(bench: Bench, coral: Run) -> None:
+    (bench.clone() / "a.txt").write_text("2\n")
+    settling = bench.settle(1)
+    code, out, _ = coral("eval", "-m", "x", "--json")
+    settling.join(DEADLINE)
+    data = json.loads(out)
+    assert (code, data["state"], data["attempt"], data["record"]["score"]) == (0, "graded", 1, 2.5)
+    assert data["against"] == {"attempt": 0, "score": 1.5}
+
+
+def test_a_refused_submission_says_why(bench: Bench, coral: Run) -> None:
+    (bench.clone() / "a.txt").write_text("2\n")
+
+    def refuse() -> None:
+        submission = bench.waiting()
+        bench.store.reply("agent-1", submission.id, {"refused": "a link leaves the tree", "hint": "remove it"})
+
+    refusing = threading.Thread(target=refuse, daemon=True)
+    refusing.start()
+    code, out, err = coral("eval", "-m", "x")
+    refusing.join(DEADLINE)
+    assert (code, out) == (1, "")
+    assert err == "coral: cannot grade this submission: a link leaves the tree\n  remove it\n"
+
+
+def test_an_unchanged_workspace_names_the_attempt(bench: Bench, coral: Run) -> None:
+    code, _, err = coral("eval", "-m", "x")
+    assert code == 1
+    assert "nothing changed since #0, which scored 1.5" in err
+    assert "--again" in err
+    assert bench.store.inbox() == []
+
+
+def test_again_confirms_the_attempt(bench: Bench, coral: Run) -> None:
+    assert coral("eval", "-m", "x", "--again", "--no-wait")[0] == 0
+    submission = bench.waiting()
+    assert (submission.kind, submission.of, submission.commit) == (Kind.CONFIRM, 0, bench.seed)
+
+
+def test_a_trial_of_numbers_may_be_handed_in_for_good(bench: Bench, coral: Run) -> None:
+    (bench.clone() / "a.txt").write_text("2\n")
+    settling = bench.settle(1)
+    coral("eval", "-m", "x", "--tune")
+    settling.join(DEADLINE)
+    assert bench.store.read(1).kind is Kind.TUNE
+    assert coral("eval", "-m", "x", "--tune")[0] == 1
+    assert coral("eval", "-m", "x", "--no-wait")[0] == 0
+    assert bench.waiting().kind is Kind.REAL
+
+
+def test_what_is_under_way_is_not_handed_in_twice(bench: Bench, coral: Run) -> None:
+    (bench.clone() / "a.txt").write_text("2\n")
+    code, out, _ = coral("eval", "-m", "x", "--no-wait")
+    assert (code, out) == (0, "handed in; `coral wait` waits for its grade\n")
+    assert coral("eval", "-m", "x", "--no-wait")[2].startswith("coral: cannot submit: nothing changed since you handed")
+    submission = bench.waiting()
+    bench.store.reply("agent-1", submission.id, {"attempt": 7})
+    bench.store.clear("agent-1", submission.id)
+    hub.pin(bench.layout.hub, 7, hub.take_in(bench.layout.hub, bench.clone(), submission.commit, 7).commit)
+    assert "handed it in as #7\n  its grade: coral wait 7" in coral("eval", "-m", "x")[2]
+    assert len(list((bench.layout.attempts / "inbox" / "agent-1").iterdir())) == 0
+
+
+def test_the_wait_is_told_to_the_supervisor(bench: Bench, coral: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CORAL_TOOL_SECONDS", "120")
+    for number, (options, seconds) in enumerate([((), 120.0), (("--timeout", "7"), 7.0), (("--no-wait",), 0.0)], 1):
+        (bench.clone() / "a.txt").write_text(f"try {number}\n")
+        settling = bench.settle(number)
+        coral("eval", "-m", "x", *options)
+        settling.join(DEADLINE)
+        assert bench.taken[-1].wait == seconds
+
+
+def test_pending_says_how_to_go_on(bench: Bench, coral: Run) -> None:
+    (bench.clone() / "a.txt").write_text("2\n")
+    coral("eval", "-m", "x", "--no-wait")
+    bench.store.reply("agent-1", bench.waiting().id, {"attempt": 3})
+    assert coral("wait", "--timeout", "0") == (2, "#3 is not graded yet\n  coral wait 3\n", "")
+    assert coral("wait", "#3", "--timeout", "0")[0] == 2
+    assert json.loads(coral("wait", "3", "--timeout", "0", "--json")[1]) == {"attempt": 3, "state": "pending"}
+
+
+def test_wait_knows_what_can_be_waited_for(bench: Bench, coral: Run) -> None:
+    assert "handed in nothing yet" in coral("wait")[2]
+    assert "cannot wait for #9: it is no attempt of yours" in coral("wait", "9")[2]
+    assert coral("wait", "0")[1].startswith("#0: 1.5, improved")
+
+
+def test_inline_prompts_are_printed_and_acknowledged(bench: Bench, coral: Run) -> None:
+    (bench.clone() / "a.txt").write_text("2\n")
+    inline = {"inline": [{"id": "o-4", "name": "reflect", "text": "Look back.\x1b[2J"}]}
+    settling = bench.settle(1, inline)
+    code, out, _ = coral("eval", "-m", "x")
+    settling.join(DEADLINE)
+    assert code == 0
+    assert out.endswith("\n## Heartbeat: reflect (id o-4)\n\nLook back.[2J\n")
+    (request,) = bench.layout.requests_of("agent-1").glob("*.json")
+    assert json.loads(request.read_text()) == {"type": "acknowledge", "owed": ["o-4"]}
+
+
+def test_outside_a_workspace_every_agent_command_says_so(
+    tmp_path: Path, coral: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for words in (("eval", "-m", "x"), ("wait",), ("diff",), ("revert",), ("checkout", "1")):
+        code, out, err = coral(*words)
+        assert (code, out) == (1, "")
+        assert "is not an agent's workspace" in err
+        assert len(err.splitlines()) == 2
+
+
+def test_they_work_from_a_folder_inside(bench: Bench, coral: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    (bench.clone() / "deep" / "er").mkdir(parents=True)
+    (bench.clone() / "deep" / "x").write_text("new\n")
+    monkeypatch.chdir(bench.clone() / "deep" / "er")
+    assert "+new" in coral("diff")[1]
+    assert coral("eval", "-m", "x", "--no-wait")[0] == 0
+
+
+def test_checkout_and_revert_say_where_the_workspace_is(bench: Bench, coral: Run) -> None:
+    (bench.clone() / "a.txt").write_text("2\n")
+    settling = bench.settle(1)
+    coral("eval", "-m", "x")
+    settling.join(DEADLINE)
+    (bench.clone() / "a.txt").write_text("lost?\n")
+    code, out, _ = coral("checkout", "0")
+    assert (code, out.splitlines()[0]) == (0, "the workspace is at #0 (the seed): 1.5")
+    assert (bench.clone() / "a.txt").read_text() == "1\n"
+    coral("checkout", out.split()[-1])
+    assert (bench.clone() / "a.txt").read_text() == "lost?\n"
+    assert coral("checkout", "#1")[1] == "the workspace is at #1 by agent-1: 2.5\n"
+    (bench.clone() / "a.txt").write_text("3\n")
+    assert coral("revert")[1].startswith("the workspace is at #1")
+    assert coral("revert")[1].startswith("the workspace is at #0")
+    assert "the last one is #1" in coral("checkout", "5")[2]
+
+
+@pytest.mark.slow
+def test_interrupts_leave_the_submission(bench: Bench) -> None:
+    """SIGINT in the wait, and SIGINT in the wait for a heartbeat, as an agent's program sends it."""
+    (bench.clone() / "a.txt").write_text("2\n")
+    with subprocess.Popen([*CORAL, "eval", "-m", "x"], cwd=bench.clone(), stderr=subprocess.PIPE) as waiting:
+        submission = bench.waiting()
+        bench.store.reply("agent-1", submission.id, {"attempt": 1})
+        _until(lambda: Git(bench.clone() / ".git").text("rev-parse", "HEAD") == submission.commit)
+        waiting.send_signal(signal.SIGINT)
+        assert waiting.wait(DEADLINE) == 130
+        assert waiting.stderr is not None
+        assert b"the submission stays" in waiting.stderr.read()
+    bench.store.clear("agent-1", submission.id)
+    bench.publish(1, submission)
+    bench.store.reply("agent-1", submission.id, {"attempt": 1, "published": True, "heartbeats": ["reflect"]})
+    with subprocess.Popen([*CORAL, "wait"], cwd=bench.clone(), stdout=subprocess.PIPE, text=True) as staying:
+        assert staying.stdout is not None
+        lines = iter(staying.stdout.readline, "")
+        assert any(line.startswith("A heartbeat follows (reflect)") for line in lines)
+        assert staying.poll() is None
+        staying.send_signal(signal.SIGINT)
+        assert staying.wait(DEADLINE) == 130
+
+
+def _until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + DEADLINE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["eval", "wait", "diff", "revert", "checkout"])
+def test_agent_commands_import_the_standard_library_alone(command: str, tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": ""}
+    run = [sys.executable, "-P", "-X", "importtime", "-m", "coral", command, "--help"]
+    listed = subprocess.run(run, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True).stderr
+    imported = {line.rpartition("|")[2].strip().partition(".")[0] for line in listed.splitlines()}
+    assert "argparse" in imported
+    assert not imported & {"pydantic", "rich", "jinja2", "git", "asyncio", "watchdog", "ruamel", "sqlite3", "psutil"}
