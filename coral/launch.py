@@ -39,12 +39,11 @@ DETACH_SECONDS = 20.0
 Say = Callable[[str], None]
 
 
-def prepare(config: Config, say: Say) -> Layout:
-    """Make a run of a task in the folder of runs; `say` is told each step. CoralError where that is not possible."""
+def prepare(config: Config, runs: Path, say: Say) -> Layout:
+    """Make a run of a task in the folder `runs`; `say` is told each step. CoralError where that is not possible."""
     runtime = find(config.agents.runtime, config.agents.options)
     if found := runtime.check():
         raise CoralError(f"cannot start {config.agents.runtime}: {found[0]}", "see agents.runtime and agents.options")
-    runs = Path.cwd() / config.workspace.runs
     try:
         layout = new_run(runs, config.slug)
     except OSError as error:

@@ -69,7 +69,8 @@ class Ear:
     _told_at: float = 0.0
 
     def listen(self, now: float) -> Heard | None:
-        """Read what is new. Returns an event when it says more than the last one did, or as a reminder."""
+        """Read what is new. Returns an event when it says more than the last one did, or as a reminder. `now` is the
+        run's clock."""
         reply, heard = "", False
         for line in self.tail.lines():
             self.output = heard = True

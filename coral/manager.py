@@ -140,14 +140,15 @@ class Manager:
         self._launches.suspect(self._doorbell.wait(seconds))
 
 
-def supervise(layout: Layout, overrides: tuple[str, ...] = (), *, outlives_terminal: bool = False) -> str:
-    """Hold the run's lock and supervise it in this process until it ends; returns the reason."""
+def supervise(layout: Layout, overrides: tuple[str, ...] = (), *, outlives_terminal: bool = False) -> int:
+    """Hold the run's lock and supervise it in this process until it ends; returns the exit code."""
     with hold_lock(layout.lock):
         process.rearm_interrupts()
         manager = Manager(layout, (layout.private / "seed").read_text().strip(), overrides)
         try:
             with _signals_stop(manager, outlives_terminal):
-                return manager.run()
+                manager.run()
+                return 0
         finally:
             manager.close()
 
@@ -178,8 +179,7 @@ def _signals_stop(manager: Manager, outlives_terminal: bool) -> Iterator[None]:
 def main() -> int:
     """A detached supervisor: its output goes to the run's own log."""
     layout = Layout(Path(sys.argv[1]))
-    print(supervise(layout, tuple(sys.argv[2:]), outlives_terminal=True), flush=True)
-    return 0
+    return supervise(layout, tuple(sys.argv[2:]), outlives_terminal=True)
 
 
 if __name__ == "__main__":

@@ -91,7 +91,7 @@ class Senses:
             adopted = self._adopt(agent.name, agent.launch, identities, now)
             self._performer.listen_to(agent.name, agent.launch, agent.session, now.clock)
             if not adopted:
-                events += self._last_words(agent.name)
+                events += self._last_words(agent.name, now)
                 events.append(on.Exited(agent=agent.name, launch=agent.launch, ending=on.Ending.LOST))
         for number, pending in fleet.pending.items():
             if pending.step in OCCUPYING and not self._adopt(pending.who, pending.launch, identities, now):
@@ -140,16 +140,16 @@ class Senses:
                 seconds = now.clock - launch.started
                 yield grades.read_end(self._layout, int(launch.who[1:]), launch.number, launch.code, seconds)
             else:
-                yield from self._last_words(launch.who)
+                yield from self._last_words(launch.who, now)
                 yield self._judge(launch)
 
-    def _last_words(self, agent: str) -> Iterator[on.Event]:
+    def _last_words(self, agent: str, now: on.Moment) -> Iterator[on.Event]:
         """Everything a launch printed before its end counts before its end does."""
         ear = self._performer.ears.get(agent)
         for _ in range(MOST_PIECES):
             if ear is None or not ear.tail.is_behind:
                 return
-            heard = ear.listen(float("inf"))
+            heard = ear.listen(now.clock)
             if heard is not None:
                 yield heard
 

@@ -56,7 +56,7 @@ def on_taken_in(draft: Draft, event: on.TakenIn) -> None:
     pending = draft.set_pending(event.number, commit=event.commit, tree=event.tree, parent=event.parent)
     if event.twin is not None and draft.rules.noise == 0 and counts_same(pending.submission.kind):
         reason = f"the same tree as #{event.twin}"
-        _settle(draft, pending, Verdict.TIED, score=event.twin_score, reason=reason, of=event.twin)
+        _settle(draft, pending, Verdict.TIED, score=event.twin_score, reason=reason)
     else:
         draft.set_pending(event.number, step=Step.QUEUED)
 
@@ -189,12 +189,11 @@ def _settle(
     *,
     score: float | None = None,
     reason: str = "",
-    of: int | None = None,
     graded: on.Graded | None = None,
 ) -> None:
     """Count the attempt: progress, triggers, and what the agent hears of it."""
     order = draft.run.order + 1
-    attempt = _record(draft, pending, verdict, order, score=score, reason=reason, of=of, graded=graded)
+    attempt = _record(draft, pending, verdict, order, score=score, reason=reason, graded=graded)
     draft.set_run(order=order)
     _count(draft, attempt)
     _watch_voids(draft, attempt)
@@ -243,7 +242,6 @@ def _record(
     *,
     score: float | None,
     reason: str,
-    of: int | None,
     graded: on.Graded | None,
 ) -> Attempt:
     submission = pending.submission
@@ -262,7 +260,7 @@ def _record(
         verdict=verdict,
         score=score,
         reason=reason,
-        of=of if of is not None else submission.of if submission.kind is Kind.CONFIRM else None,
+        of=submission.of if submission.kind is Kind.CONFIRM else None,
     )
     if graded is None:
         return record
