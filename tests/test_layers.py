@@ -28,7 +28,14 @@ MAY_IMPORT = {
     "coral.grading.runner": ("coral.types", "attempts.record"),
     "coral.fleet": ("coral.fleet", "attempts", "heartbeats"),
     "coral.config": ("coral.config", "coral.errors", "attempts", "heartbeats"),
-    "coral.runtimes": ("coral.runtimes", "coral.errors", "coral.fleet.events", "attempts", "workspace.layout"),
+    "coral.runtimes": (
+        "coral.runtimes",
+        "coral.errors",
+        "coral.config.files",
+        "coral.fleet.events",
+        "attempts",
+        "workspace.layout",
+    ),
     "coral.native": ("coral.native", "coral.errors", "attempts", "heartbeats", "workspace"),
     "coral.process": ("coral.errors",),
 }
