@@ -1,0 +1,64 @@
+"""The programs that drive agents, by the name a task gives them. A runtime describes; it never starts a process."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from coral.runtimes.model import Runtime
+
+RUNTIMES = {
+    "native": "coral.runtimes.native:Native",
+    "command": "coral.runtimes.command:AnyProgram",
+    "scripted": "coral.runtimes.scripted:Scripted",
+}
+_PARTS = ("name", "instruction_file", "resumes", "check", "command", "read", "judge")
+
+
+def find(name: str, options: Mapping[str, object]) -> Runtime:
+    """The runtime of that name with its options: ours, or `module.path:object`, called with the options.
+
+    CoralError when there is none. The options are not checked: `check` of the runtime says what is wrong with them.
+    """
+    from importlib import import_module
+
+    from coral.errors import CoralError
+
+    place = RUNTIMES.get(name, name)
+    module, colon, attribute = place.partition(":")
+    if not colon:
+        raise CoralError(f"cannot use the runtime {name!r}: there is none of that name", _known(name))
+    try:
+        factory = getattr(import_module(module), attribute)
+    except (ImportError, SyntaxError, ValueError, AttributeError) as error:
+        hint = "a runtime of your own is module.path:object, installed or on PYTHONPATH"
+        raise CoralError(f"cannot use the runtime {name!r}: {error}", hint) from error
+    if not callable(factory):
+        raise CoralError(f"cannot use the runtime {name!r}: {attribute} cannot be called", "it takes the options")
+    try:
+        runtime: Runtime = factory(options)
+    except TypeError as error:
+        raise CoralError(f"cannot use the runtime {name!r}: {error}", "it takes the options, a mapping") from error
+    missing = [part for part in _PARTS if not hasattr(runtime, part)]
+    if missing:
+        hint = "coral.runtimes.model.Runtime says what a runtime has"
+        raise CoralError(f"cannot use the runtime {name!r}: it has no {', '.join(missing)}", hint)
+    return runtime
+
+
+def check(name: str, options: Mapping[str, object]) -> list[str]:
+    """Everything that would keep an agent of this runtime from starting here, in words."""
+    from coral.errors import CoralError
+
+    try:
+        return find(name, options).check()
+    except CoralError as error:
+        return [f"{error.message}: {error.hint}" if error.hint else error.message]
+
+
+def _known(name: str) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, RUNTIMES, n=1)
+    return f"did you mean {close[0]}?" if close else f"there are {', '.join(RUNTIMES)}; your own is module.path:object"

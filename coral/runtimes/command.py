@@ -1,0 +1,161 @@
+"""Any program as an agent: two command lines and three patterns from the task say how to start, resume and read it.
+
+The prompt comes on its standard input, and as a file. Without `resume` every launch is a new conversation.
+"""
+
+import math
+import re
+import shutil
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from functools import cached_property
+
+from attempts.fields import one_line, printable
+from coral.config.files import outside
+from coral.runtimes import lines, template
+from coral.runtimes.model import Command, Ending, Job, Said, Sign, new_session
+
+LONGEST = 20_000  # bytes of a line that the patterns see: a pattern can take much longer than a line is long
+LIMIT = 900.0  # seconds to wait where a limit does not say when it ends
+LONGEST_LIMIT = 30 * 86_400.0
+CANNOT_RUN = (126, 127)  # what a shell says of a program that it cannot start
+# No program agrees with another on how to say that a conversation is gone; all name it in a sentence with a "no".
+_LOST = re.compile(
+    r"(?i)(\b(no|not|unknown|invalid|missing|expired|cannot)\b.*\b(session|conversation|thread)\b"
+    r"|\b(session|conversation|thread)\b.*\b(not|unknown|invalid|missing|expired)\b)"
+)
+_GROUPS = {"session_pattern": ("session",), "reply_pattern": ("reply",), "limit_pattern": ("until", "seconds")}
+_OPTIONS = ("start", "resume", *_GROUPS, "instruction_file")
+
+
+class AnyProgram:
+    name = "command"
+
+    def __init__(self, options: Mapping[str, object]) -> None:
+        self._options = options
+
+    @property
+    def instruction_file(self) -> str:
+        return str(self._options.get("instruction_file", "AGENTS.md"))
+
+    @property
+    def resumes(self) -> bool:
+        return bool(self._options.get("resume"))
+
+    def check(self) -> list[str]:
+        problems = lines.unknown(self._options, _OPTIONS)
+        problems += self._template_problems("start")
+        problems += self._template_problems("resume") if self.resumes else []
+        for option, groups in _GROUPS.items():
+            problems += _pattern_problems(option, self._options.get(option, ""), groups)
+        path = self._options.get("instruction_file", "AGENTS.md")
+        if not isinstance(path, str) or not path or outside(path):
+            problems.append(f"instruction_file must be a path inside the workspace; got {path!r}")
+        return problems or self._session_problems()
+
+    def command(self, job: Job) -> Command:
+        """ValueError for options that `check` refuses."""
+        going_on = job.session is not None and self.resumes
+        session = job.session if going_on and job.session else new_session(job)
+        words = template.words(self._options.get("resume" if going_on else "start"))
+        known = going_on or self._session is None
+        return Command(argv=template.fill(words, template.values(job, session)), session=session if known else "")
+
+    def read(self, line: bytes) -> tuple[Sign, ...]:
+        text = printable(line[:LONGEST].decode("utf-8", "replace")).strip()
+        if not text:
+            return ()
+        sign = Sign(
+            session=one_line(_group(self._session, text, "session"), 200),
+            message=one_line(text, lines.MESSAGE),
+            reply=(_group(self._reply, text, "reply") if self._reply else text)[: lines.REPLY],
+            limit_until=self._limit_until(text),
+        )
+        return (sign,)
+
+    def judge(self, code: int, said: Said) -> Ending:
+        if said.limit_until is not None or (self._limit and self._limit.search(said.stderr)):
+            return Ending.LIMIT
+        if code in CANNOT_RUN:
+            return Ending.TERMINAL
+        ending = lines.by_code(code)
+        lost = ending is Ending.CRASHED and not said.output and _LOST.search(said.stderr)
+        return Ending.UNKNOWN_SESSION if lost and self.resumes else ending
+
+    @cached_property
+    def _session(self) -> re.Pattern[str] | None:
+        return self._pattern("session_pattern")
+
+    @cached_property
+    def _reply(self) -> re.Pattern[str] | None:
+        return self._pattern("reply_pattern")
+
+    @cached_property
+    def _limit(self) -> re.Pattern[str] | None:
+        return self._pattern("limit_pattern")
+
+    def _pattern(self, option: str) -> re.Pattern[str] | None:
+        text = self._options.get(option)
+        return re.compile(text) if isinstance(text, str) and text else None
+
+    def _limit_until(self, text: str) -> float | None:
+        found = self._limit.search(text) if self._limit else None
+        if found is None:
+            return None
+        now, said = time.time(), found.groupdict()
+        until = _moment(said.get("until") or "") or now + (_seconds(said.get("seconds") or "") or LIMIT)
+        return min(max(until, now), now + LONGEST_LIMIT)
+
+    def _template_problems(self, option: str) -> list[str]:
+        try:
+            words = template.words(self._options.get(option, ""))
+        except ValueError as error:
+            return [f"{option} {error}"]
+        if "{" not in words[0] and ("/" not in words[0] or words[0].startswith("/")) and not shutil.which(words[0]):
+            return [f"{option}: the program {words[0]!r} is not on PATH"]
+        return []
+
+    def _session_problems(self) -> list[str]:
+        """A program can be resumed only where its conversation has an id that somebody knows."""
+        if not self.resumes or not template.names(template.words(self._options["resume"]), "session"):
+            return []
+        if self._session is not None or template.names(template.words(self._options["start"]), "session"):
+            return []
+        return ["resume needs {session}: give it to the program in start, or say by session_pattern what it prints"]
+
+
+def _pattern_problems(option: str, text: object, groups: tuple[str, ...]) -> list[str]:
+    if not isinstance(text, str):
+        return [f"{option} must be a pattern; got {text!r}"]
+    try:
+        named = set(re.compile(text).groupindex)
+    except re.error as error:
+        return [f"{option} is no regular expression: {error}"]
+    if text and option != "limit_pattern" and not named & set(groups):
+        return [f"{option} needs a group named {groups[0]}: (?P<{groups[0]}>...)"]
+    return [f"{option} has a group {name!r}; it knows {', '.join(groups)}" for name in sorted(named - set(groups))]
+
+
+def _group(pattern: re.Pattern[str] | None, text: str, name: str) -> str:
+    found = pattern.search(text) if pattern else None
+    return (found[name] or "") if found else ""
+
+
+def _seconds(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _moment(text: str) -> float | None:
+    """Seconds since the epoch, from such seconds or milliseconds, or from ISO 8601 (local time without an offset)."""
+    number = _seconds(text)
+    if number is not None:
+        return number / 1000 if number > 1e11 else number
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return None

@@ -1,0 +1,39 @@
+"""The agent that is part of Coral: `python -P -m coral.native`, with a conversation whose id we choose."""
+
+import json
+import sys
+from collections.abc import Mapping
+
+from coral.runtimes import lines
+from coral.runtimes.model import Command, Ending, Job, Said, Sign, new_session
+
+
+class Native:
+    name = "native"
+    instruction_file = "AGENTS.md"
+    resumes = True
+
+    def __init__(self, options: Mapping[str, object]) -> None:
+        self._options = options
+
+    def check(self) -> list[str]:
+        return lines.unknown(self._options, ())
+
+    def command(self, job: Job) -> Command:
+        session = job.session or new_session(job)
+        argv = [sys.executable, "-P", "-m", "coral.native", "--session", session]
+        if job.session:
+            argv.append("--resume")
+        argv += ["--state", str(job.state), "--direction", job.direction, "--seed", str(job.seed)]
+        if job.editable:
+            argv += ["--editable", *job.editable]
+        if job.check:
+            argv += ["--check", job.check]
+        argv += ["--options", json.dumps(dict(self._options))]
+        return Command(argv=tuple(argv), session=session)
+
+    def read(self, line: bytes) -> tuple[Sign, ...]:
+        return lines.read(line)
+
+    def judge(self, code: int, said: Said) -> Ending:
+        return lines.judge(code, said)

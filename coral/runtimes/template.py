@@ -1,0 +1,48 @@
+"""Command lines with places for what a launch knows: {agent} {session} {model} {clone} {prompt_file} {state}.
+
+Only these are replaced, once; other braces stay as they are, and a value is never looked into.
+"""
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+
+from coral.runtimes.model import Job
+from workspace.layout import Layout
+
+PLACES = ("agent", "session", "model", "clone", "prompt_file", "state")
+_PLACE = re.compile(r"\{(" + "|".join(PLACES) + r")\}")
+
+
+def words(value: object) -> tuple[str, ...]:
+    """The arguments of a template: a list of texts, or a line with a shell's quotes. ValueError says what is wrong."""
+    if isinstance(value, str):
+        found = shlex.split(value)
+    elif isinstance(value, Sequence) and all(isinstance(word, str) for word in value):
+        found = list(value)
+    else:
+        raise ValueError("must be a list of texts, or a line")
+    if not found or not found[0].strip():
+        raise ValueError("is empty")
+    if any("\0" in word for word in found):
+        raise ValueError("has a character that no argument can have")
+    return tuple(found)
+
+
+def values(job: Job, session: str) -> dict[str, str]:
+    return {
+        "agent": job.agent,
+        "session": session,
+        "model": job.model,
+        "clone": str(job.clone),
+        "prompt_file": str(Layout(job.run_root).prompt(job.agent, job.launch)),
+        "state": str(job.state),
+    }
+
+
+def fill(template: Sequence[str], known: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(_PLACE.sub(lambda found: known[found[1]], word) for word in template)
+
+
+def names(template: Sequence[str], place: str) -> bool:
+    return any(f"{{{place}}}" in word for word in template)
