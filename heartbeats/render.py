@@ -160,8 +160,9 @@ def _clip(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[:limit] + " ... (cut)"
 
 
-def _line(text: str) -> str:
-    return one_line(text, 120)
+def _line(value: object) -> str:
+    """Anything that others named, on one line, so that it cannot pass for a line of ours."""
+    return one_line(show(value), 120)
 
 
 def _quote(text: str) -> str:

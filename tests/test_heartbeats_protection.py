@@ -1,0 +1,370 @@
+"""Who may change what. A protected heartbeat survives every way to remove, rename, empty or starve it."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attempts.progress import Progress
+from heartbeats.entry import from_entry
+from heartbeats.heartbeat import (
+    BUILT_IN,
+    Delivery,
+    Heartbeat,
+    Refused,
+    Scope,
+    find,
+    is_blank,
+    merge,
+    remove_heartbeat,
+    reset_heartbeats,
+    set_heartbeat,
+)
+from heartbeats.trigger import Elapsed, Every, Stagnant, Trigger, arm, retime, step
+
+OWN = tuple(each for each in BUILT_IN if each.scope is Scope.OWN)
+FLEET = tuple(each for each in BUILT_IN if each.scope is Scope.FLEET)
+REFLECT, CONSOLIDATE = BUILT_IN[0], BUILT_IN[1]
+EVERYBODY = pytest.mark.parametrize("by", ["agent-1", "operator", "task"])
+MINE = Heartbeat(name="plan", trigger=Every(3), prompt="Is the plan still right?")
+
+# To people all of these say nothing.
+EMPTY = [
+    " ",
+    "\n\t",
+    "{# say nothing #}",
+    "{#- a -#} {# b #}",
+    "\u200b\u200b",
+    "\ufeff",
+    "\u2060\u00ad\u180e",
+    "\u3164\u115f\uffa0\u1160",
+    "\u2800",
+    "\U000e0041\U000e0042",
+    "\u202e \u202c",
+    "...",
+    "\u0301",
+]
+
+
+def refused(
+    current: tuple[Heartbeat, ...], wanted: Heartbeat, by: str, match: str = "cannot", **change: object
+) -> Refused:
+    with pytest.raises(Refused, match=match) as caught:
+        set_heartbeat(current, replace(wanted, **change), by)  # type: ignore[arg-type]
+    assert caught.value.hint
+    return caught.value
+
+
+def test_the_built_in_set_is_what_is_promised() -> None:
+    assert [(each.name, each.trigger, each.scope, each.protected) for each in BUILT_IN] == [
+        ("reflect", Every(1), Scope.OWN, True),
+        ("consolidate", Every(10), Scope.FLEET, True),
+        ("redirect", Stagnant(5), Scope.OWN, False),
+        ("checkpoint", Elapsed(1800), Scope.OWN, False),
+    ]
+
+
+# To remove.
+
+
+@EVERYBODY
+def test_nobody_removes_a_protected_heartbeat(by: str) -> None:
+    for current, name in ((OWN, "reflect"), (FLEET, "consolidate"), (BUILT_IN, "reflect")):
+        with pytest.raises(Refused, match="protected"):
+            remove_heartbeat(current, name, by)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Reflect", "REFLECT", " reflect", "reflect\n", "reflect\u200b", "ｒeflect", "rеflect", "", "r*", "x" * 9999],
+)
+def test_a_name_that_only_looks_like_it_is_another_name(name: str) -> None:
+    with pytest.raises(Refused, match="no such heartbeat"):
+        remove_heartbeat(BUILT_IN, name, "agent-1")
+
+
+@EVERYBODY
+def test_reset_keeps_what_is_protected_whatever_the_defaults_say(by: str) -> None:
+    assert reset_heartbeats((), BUILT_IN) == (REFLECT, CONSOLIDATE)
+    assert reset_heartbeats(OWN, set_heartbeat(OWN, MINE, by)) == OWN
+    assert find(reset_heartbeats(OWN[1:], OWN), "reflect") == REFLECT
+
+
+def test_the_task_cannot_leave_one_out() -> None:
+    assert merge(BUILT_IN, []) == BUILT_IN
+    with pytest.raises(Refused, match="twice"):
+        merge(BUILT_IN, [MINE, MINE])
+
+
+@EVERYBODY
+def test_many_others_do_not_crowd_one_out(by: str) -> None:
+    current = OWN
+    for number in range(17):
+        current = set_heartbeat(current, replace(MINE, name=f"mine-{number}"), by)
+    assert len(current) == 20
+    refused(current, MINE, by, "20 already", name="one-more")
+    assert find(current, "reflect") == REFLECT
+    assert len(set_heartbeat(current, replace(MINE, name="mine-3", prompt="Other words"), by)) == 20
+
+
+# To rename, or to lay a namesake over it.
+
+
+@EVERYBODY
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "Reflect",
+            "reflect ",
+            " reflect",
+            "re flect",
+            "reflect\n",
+            "ｒeflect",
+            "rеflect",
+            "reflect\u200b",
+            "REFLECT",
+        ),
+        *("", "-a", "1a", "a_b", "../a", "a/b", "x" * 41, "é", "\x00", "x" * 100_000),
+    ],
+)
+def test_a_name_is_a_plain_slug(name: str, by: str) -> None:
+    message = refused(OWN, MINE, by, "cannot name", name=name)
+    assert len(str(message)) < 200
+
+
+def test_a_lookalike_is_told_what_was_meant() -> None:
+    assert "did you mean reflect?" in str(refused(OWN, MINE, "agent-1", name="Ｒeflect "))
+
+
+@EVERYBODY
+def test_a_namesake_is_not_laid_over_the_fleet_s(by: str) -> None:
+    namesake = replace(CONSOLIDATE, scope=Scope.OWN, trigger=Every(1_000_000), prompt="Do nothing.")
+    refused(OWN, namesake, by, "belongs to the fleet")
+    refused(OWN, CONSOLIDATE, by, "belongs to the fleet")
+    refused(FLEET, REFLECT, by, "belongs to each agent")
+
+
+@EVERYBODY
+def test_setting_keeps_the_protection_and_grants_none(by: str) -> None:
+    changed = set_heartbeat(OWN, replace(REFLECT, trigger=Every(2), protected=False), by)
+    assert changed[0] == replace(REFLECT, trigger=Every(2), by=by)
+    added = set_heartbeat(OWN, replace(MINE, protected=True), by)
+    assert not added[-1].protected
+    assert remove_heartbeat(added, "plan", by) == OWN
+
+
+# To empty.
+
+
+@EVERYBODY
+@pytest.mark.parametrize("prompt", EMPTY)
+def test_nobody_empties_one(prompt: str, by: str) -> None:
+    refused(OWN, REFLECT, by, prompt=prompt)
+    refused(FLEET, CONSOLIDATE, by, prompt=prompt)
+    refused(OWN, MINE, by, "says nothing", prompt=prompt)
+    redirect = find(OWN, "redirect")
+    assert redirect
+    refused(OWN, redirect, by, "says nothing", prompt=prompt)
+
+
+@pytest.mark.parametrize("prompt", ['{{ "" }}', "{% if false %}{% endif %}", "{{ message }}", "{% raw %}{% endraw %}"])
+def test_a_protected_one_says_something_outside_the_tags(prompt: str) -> None:
+    refused(OWN, REFLECT, "operator", "say", prompt=prompt)
+
+
+def test_an_agent_does_not_change_its_words() -> None:
+    refused(OWN, REFLECT, "agent-1", "prompt stays", prompt="Say OK.")
+    other_words = set_heartbeat(OWN, replace(REFLECT, prompt="Say why."), "operator")
+    # Not even back to the built-in ones, by leaving the prompt out.
+    refused(other_words, REFLECT, "agent-1", "prompt stays", prompt="")
+    retimed = set_heartbeat(other_words, from_entry({"name": "reflect", "every": 3}, other_words), "agent-1")
+    assert retimed[0].prompt == "Say why."
+
+
+@pytest.mark.parametrize("by", ["operator", "task"])
+def test_the_operator_and_the_task_may_give_it_other_words(by: str) -> None:
+    assert set_heartbeat(OWN, replace(REFLECT, prompt="Say why."), by)[0].prompt == "Say why."
+    assert set_heartbeat(OWN, replace(REFLECT, prompt=""), by)[0].prompt == ""
+
+
+@EVERYBODY
+def test_a_prompt_has_a_size(by: str) -> None:
+    refused(OWN, MINE, by, "over 20 kB", prompt="x" * 20_001)
+    refused(OWN, MINE, by, "over 20 kB", prompt="é" * 10_001)
+    set_heartbeat(OWN, replace(MINE, prompt="x" * 20_000), by)
+    if by != "agent-1":
+        refused(OWN, REFLECT, by, "over 20 kB", prompt="x" * 20_001)
+
+
+# To starve.
+
+
+@EVERYBODY
+@pytest.mark.parametrize(
+    ("current", "wanted", "trigger"),
+    [
+        (OWN, REFLECT, Every(11)),
+        (OWN, REFLECT, Every(10**400)),
+        (OWN, REFLECT, Stagnant(1)),
+        (OWN, REFLECT, Elapsed(60)),
+        (FLEET, CONSOLIDATE, Every(101)),
+        (FLEET, CONSOLIDATE, Stagnant(10)),
+        (FLEET, CONSOLIDATE, Elapsed(86_400)),
+    ],
+)
+def test_its_trigger_stays_near_and_of_its_kind(
+    current: tuple[Heartbeat, ...], wanted: Heartbeat, trigger: Trigger, by: str
+) -> None:
+    refused(current, wanted, by, "protected", trigger=trigger)
+
+
+@EVERYBODY
+def test_its_scope_and_delivery_stay(by: str) -> None:
+    refused(OWN, REFLECT, by, "scope and delivery", scope=Scope.FLEET)
+    refused(OWN, REFLECT, by, "scope and delivery", delivery=Delivery.INLINE)
+    refused(FLEET, CONSOLIDATE, by, "scope and delivery", scope=Scope.OWN)
+
+
+@EVERYBODY
+def test_the_bound_does_not_creep(by: str) -> None:
+    current = OWN
+    for _ in range(5):
+        current = set_heartbeat(current, replace(REFLECT, trigger=Every(10)), by)
+        refused(current, REFLECT, by, "between 1 and 10", trigger=Every(11))
+    fleet = set_heartbeat(merge(FLEET, [replace(CONSOLIDATE, trigger=Every(50))]), CONSOLIDATE, by)
+    refused(fleet, CONSOLIDATE, by, "between 1 and 100", trigger=Every(101))
+
+
+@pytest.mark.parametrize("figures", [[10, 9], [10, 1, 10], [2, 3, 4, 5, 6, 7, 8, 9, 10], [10] * 5, [1, 10]])
+def test_retiming_again_and_again_delays_nothing(figures: list[int]) -> None:
+    current, progress = OWN, Progress()
+    target, waited = arm(REFLECT.trigger, progress, 0), 0
+    for round_ in range(40):
+        for figure in figures:
+            before = current[0].trigger
+            current = set_heartbeat(current, replace(REFLECT, trigger=Every(figure)), "agent-1")
+            target = retime(before, current[0].trigger, target, progress, 0)
+        # A reset is a retiming like any other.
+        if round_ % 3 == 0:
+            before, current = current[0].trigger, reset_heartbeats(OWN, current)
+            target = retime(before, current[0].trigger, target, progress, 0)
+        progress, waited = Progress(evals=progress.evals + 1), waited + 1
+        now = step(current[0].trigger, target, progress, 0)
+        target = now.target
+        waited = 0 if now.fired else waited
+        assert waited < 10
+
+
+# What agents may and may not do otherwise.
+
+
+def test_an_agent_retimes_the_fleet_s_consolidation_and_nothing_else_of_the_fleet() -> None:
+    assert set_heartbeat(FLEET, replace(CONSOLIDATE, trigger=Every(20)), "agent-1")[0].trigger == Every(20)
+    fleet = set_heartbeat(FLEET, replace(MINE, scope=Scope.FLEET), "task")
+    refused(fleet, MINE, "agent-1", "fleet", scope=Scope.FLEET)
+    refused(fleet, MINE, "agent-1", "fleet")
+    refused(OWN, MINE, "agent-1", "fleet", scope=Scope.FLEET)
+    with pytest.raises(Refused, match="belongs to the fleet"):
+        remove_heartbeat(fleet, "plan", "agent-1")
+    assert remove_heartbeat(fleet, "plan", "operator") == FLEET
+
+
+def test_agents_change_what_is_not_protected() -> None:
+    current = set_heartbeat(OWN, MINE, "agent-1")
+    assert current[-1] == replace(MINE, by="agent-1")
+    assert set_heartbeat(current, replace(MINE, trigger=Stagnant(2)), "agent-1")[-1].trigger == Stagnant(2)
+    assert find(remove_heartbeat(current, "redirect", "agent-1"), "redirect") is None
+    without = remove_heartbeat(OWN, "redirect", "agent-1")
+    assert set_heartbeat(without, BUILT_IN[2], "agent-1")[-1].trigger == Stagnant(5)
+
+
+@pytest.mark.parametrize(
+    ("trigger", "by"),
+    [
+        (Every(1_000_001), "operator"),
+        (Stagnant(10**400), "agent-1"),
+        (Elapsed(59), "agent-1"),
+        (Elapsed(0.5), "operator"),
+        (Elapsed(30 * 86_400 + 1), "task"),
+    ],
+)
+def test_figures_have_limits(trigger: Trigger, by: str) -> None:
+    refused(OWN, MINE, by, trigger=trigger)
+
+
+@pytest.mark.parametrize(
+    ("trigger", "by"),
+    [(Every(1_000_000), "agent-1"), (Elapsed(60), "agent-1"), (Elapsed(1), "operator"), (Elapsed(30 * 86_400), "task")],
+)
+def test_up_to_the_limits(trigger: Trigger, by: str) -> None:
+    assert set_heartbeat(OWN, replace(MINE, trigger=trigger), by)[-1].trigger == trigger
+
+
+@pytest.mark.parametrize(
+    ("trigger", "scope", "words"),
+    [
+        (Every(1), Scope.OWN, "every attempt"),
+        (Every(10), Scope.FLEET, "every 10 attempts of the fleet"),
+        (Stagnant(5), Scope.OWN, "every 5 attempts in a row without improvement"),
+        (Elapsed(1800), Scope.OWN, "every 30 minutes"),
+        (Elapsed(3600), Scope.OWN, "every hour"),
+        (Elapsed(90), Scope.OWN, "every 90 seconds"),
+        (Elapsed(172_800), Scope.OWN, "every 2 days"),
+    ],
+)
+def test_a_trigger_in_words(trigger: Trigger, scope: Scope, words: str) -> None:
+    assert replace(MINE, trigger=trigger, scope=scope).when == words
+
+
+def test_what_is_blank() -> None:
+    assert not is_blank("a")
+    assert not is_blank("\u200b7")
+    assert not is_blank("読む")
+
+
+makers: list[Callable[[int], Trigger]] = [Every, Stagnant, lambda n: Elapsed(float(n))]
+wishes = st.builds(
+    Heartbeat,
+    name=st.sampled_from(["reflect", "consolidate", "redirect", "mine", "Reflect", ""]),
+    trigger=st.builds(lambda make, n: make(n), st.sampled_from(makers), st.integers(1, 10**7)),
+    scope=st.sampled_from(Scope),
+    delivery=st.sampled_from(Delivery),
+    prompt=st.sampled_from(["", " ", "words", "{# x #}"]),
+    protected=st.booleans(),
+)
+actions = st.tuples(
+    st.sampled_from(["set", "remove", "reset"]), wishes, st.sampled_from(["agent-1", "operator", "task"])
+)
+
+
+@given(st.lists(actions, max_size=30), st.sampled_from([BUILT_IN, OWN, FLEET]))
+def test_whatever_is_asked_the_protected_ones_stay(
+    asked: list[tuple[str, Heartbeat, str]], start: tuple[Heartbeat, ...]
+) -> None:
+    current = start
+    for verb, wish, by in asked:
+        try:
+            match verb:
+                case "set":
+                    current = set_heartbeat(current, wish, by)
+                case "remove":
+                    current = remove_heartbeat(current, wish.name, by)
+                case _:
+                    current = reset_heartbeats(start, current)
+        except Refused:
+            pass
+        for protected in (each for each in start if each.protected):
+            now = find(current, protected.name)
+            assert now is not None
+            assert now.protected
+            assert now.scope is protected.scope
+            assert now.delivery is protected.delivery
+            assert isinstance(now.trigger, Every)
+            assert isinstance(protected.trigger, Every)
+            assert now.trigger.n <= 10 * protected.trigger.n
+            assert now.prompt in ("", "words")
+        assert len({each.name for each in current}) == len(current) <= 20
+        assert sum(each.protected for each in current) == sum(each.protected for each in start)
