@@ -37,32 +37,48 @@ def instructions(office: Office, agent: str) -> str:
 
 def prompt(office: Office, fleet: Fleet, spawn: Spawn, clock: float) -> tuple[str, list[str]]:
     """The text a launch is started with, and the warnings about templates that could not be rendered."""
-    context = context_of(office, fleet, spawn, clock)
-    sections, warnings = [], []
-    for group in _grouped(spawn.owed):
-        text, warning = _section(group, context)
-        sections.append({"name": group[0].name, "id": ", ".join(each.id for each in group), "text": text})
-        warnings += [f"{group[0].name}: {warning}"] if warning else []
+    context = context_of(office, fleet, spawn.agent, spawn.told, clock)
+    messages = [each.prompt for each in spawn.owed if each.name == MESSAGE]
+    context |= {"message": "\n\n".join(messages), "reason": spawn.why}
+    sections, warnings = sections_of(spawn.owed, context)
     return render_file(_frame(spawn), {**context, "sections": sections}), warnings
 
 
-def context_of(office: Office, fleet: Fleet, spawn: Spawn, clock: float) -> dict[str, Any]:
-    standings, agent = office.standings, spawn.agent
-    results = [attempt_data(standings, each) for each in standings.results_since(agent, spawn.told)]
-    messages = [each.prompt for each in spawn.owed if each.name == MESSAGE]
+def inline(office: Office, fleet: Fleet, agent: str, owed: tuple[Owed, ...], clock: float) -> list[dict[str, str]]:
+    """What `coral eval` prints of heartbeats that are delivered there."""
+    context = context_of(office, fleet, agent, fleet.agents[agent].told, clock)
+    context |= {"message": "", "reason": "heartbeat"}
+    return [section for each in owed for section in sections_of((each,), context)[0]]
+
+
+def sections_of(owed: tuple[Owed, ...], context: Mapping[str, Any]) -> tuple[list[dict[str, str]], list[str]]:
+    """One section for each heartbeat; several crossings of one are one section that names them all."""
+    groups: dict[tuple[str, str], list[Owed]] = {}
+    for each in owed:
+        groups.setdefault((each.name, each.prompt), []).append(each)
+    sections, warnings = [], []
+    for (name, _), group in groups.items():
+        text, warning = _section(group[0], context)
+        sections.append({"name": name, "id": ", ".join(each.id for each in group), "text": text})
+        warnings += [f"{name}: {warning}"] if warning else []
+    return sections, warnings
+
+
+def context_of(office: Office, fleet: Fleet, agent: str, told: int, clock: float) -> dict[str, Any]:
+    """The data of every template; `told`: results published after this order are new to the agent."""
+    standings = office.standings
+    results = [attempt_data(standings, each) for each in standings.results_since(agent, told)]
     return {
         **_task_context(office, agent),
         "run": {"id": office.layout.root.name, "task": office.config.task.name, "elapsed": duration(clock)},
         "attempt": results[-1] if results else None,
         "results": results,
         "own": _own(standings, fleet, agent),
-        "fleet": _fleet(standings, fleet, agent),
+        "fleet": _fleet(office, fleet, agent),
         "budget": budget(office.rules, fleet, clock),
         "heartbeats": _heartbeats(fleet, agent),
         "notes": _notes(office, agent),
         "skills": _skills(office, agent),
-        "message": "\n\n".join(messages),
-        "reason": spawn.why,
     }
 
 
@@ -112,16 +128,7 @@ def _frame(spawn: Spawn) -> str:
     return "resume" if spawn.owed else "keep_going"
 
 
-def _grouped(owed: tuple[Owed, ...]) -> list[list[Owed]]:
-    """Several crossings of one heartbeat are one section that names them all."""
-    groups: dict[tuple[str, str], list[Owed]] = {}
-    for each in owed:
-        groups.setdefault((each.name, each.prompt), []).append(each)
-    return list(groups.values())
-
-
-def _section(group: list[Owed], context: Mapping[str, Any]) -> tuple[str, str]:
-    first = group[0]
+def _section(first: Owed, context: Mapping[str, Any]) -> tuple[str, str]:
     if first.name == MESSAGE:
         return first.prompt, ""
     if not first.prompt:
@@ -171,8 +178,15 @@ def _own(standings: Standings, fleet: Fleet, agent: str) -> dict[str, Any]:
     }
 
 
-def _fleet(standings: Standings, fleet: Fleet, agent: str) -> dict[str, Any]:
-    best = standings.best
+def _fleet(office: Office, fleet: Fleet, agent: str) -> dict[str, Any]:
+    """The others, as far as agents of this run see each other at all."""
+    standings = office.standings
+    if office.config.workspace.share:
+        top, best_of = standings.top, standings.best_of
+    else:
+        top = [each for each in standings.top if each.agent == agent]
+        best_of = {name: each for name, each in standings.best_of.items() if name == agent}
+    best = max(best_of.values(), key=standings.merit, default=None)
     return {
         "agents": len(fleet.agents),
         "attempts": fleet.run.progress.evals,
@@ -180,9 +194,9 @@ def _fleet(standings: Standings, fleet: Fleet, agent: str) -> dict[str, Any]:
         "best_number": best.number if best else None,
         "best_agent": best.agent if best else "",
         "best_title": best.title if best else "",
-        "leaderboard": [_row(each) for each in standings.top],
-        "rank": standings.rank(agent),
-        "others": [_row(each) for name, each in sorted(standings.best_of.items()) if name != agent],
+        "leaderboard": [_row(each) for each in top],
+        "rank": standings.rank(agent) if office.config.workspace.share else None,
+        "others": [_row(each) for name, each in sorted(best_of.items()) if name != agent],
     }
 
 

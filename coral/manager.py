@@ -69,7 +69,6 @@ class Manager:
             self._report,
             self._watch,
             config.run.poll_seconds,
-            self._rules.stall,
         )
         self._agents = agent_names(config)
         self._unwritten: list[on.Event] = []

@@ -10,7 +10,7 @@ from typing import assert_never
 from attempts.record import Kind
 from attempts.store import Store
 from coral import environment, grades, process
-from coral.briefing import Office, prompt
+from coral.briefing import Office, inline, prompt
 from coral.doorbell import Doorbell
 from coral.fleet import actions as do
 from coral.fleet import events as on
@@ -24,7 +24,7 @@ from coral.post import Post
 from coral.process import Held, Program
 from coral.report import Report
 from coral.runtimes.model import Job, Runtime
-from heartbeats.render import render
+from heartbeats.beat import Status
 from workspace.errors import Unacceptable
 from workspace.hub import take_in
 from workspace.intake import Taken
@@ -82,16 +82,18 @@ class Performer:
                 self._failed(work, error)
         self._let_go()
 
-    def publish_again(self, now: on.Moment) -> None:
+    def publish_again(self, fleet: Fleet, now: on.Moment) -> None:
         """Records that could not be written: the disk may have space by now."""
         for action in list(self._unpublished.values()):
             try:
-                self._publish(action, now)
+                self._publish(action, fleet, now)
             except OSError:
                 return
 
     def close(self) -> None:
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        """Let the threads finish, and keep the history of what was written since the last snapshot."""
+        self._pool.submit(snapshot, self._layout.shared, "at the end")
+        self._pool.shutdown(wait=True)
 
     def _do(self, action: do.Action, fleet: Fleet, now: on.Moment) -> None:  # noqa: C901 - one arm per action
         match action:
@@ -110,7 +112,7 @@ class Performer:
                 kind = fleet.pending[action.number].submission.kind
                 self._submit(action, grades.make_ready, self._layout, self._office.config, action, kind)
             case do.Publish():
-                self._publish(action, now)
+                self._publish(action, fleet, now)
             case do.Spawn():
                 self._spawn(action, fleet, now)
             case do.Interrupt() | do.Terminate() | do.Kill():
@@ -187,23 +189,20 @@ class Performer:
         program = grades.program(self._layout, ready, environment.base(), tag)
         self._held[who] = (work.launch, self._launches.hold(who, work.launch, program, now.clock))
 
-    def _publish(self, action: do.Publish, now: on.Moment) -> None:
+    def _publish(self, action: do.Publish, fleet: Fleet, now: on.Moment) -> None:
         attempt = action.attempt
         self._store.publish(attempt)
         self._unpublished.pop(attempt.number, None)
         self._office.standings.add(attempt)
         self.happened.append(on.Published(number=attempt.number))
         if attempt.submission:
-            inline = [self._inline(each.id, each.name, each.prompt) for each in action.inline]
+            printed = inline(self._office, fleet, attempt.agent, action.inline, now.clock) if action.inline else []
             reply = {"attempt": attempt.number, "published": True, "heartbeats": list(action.heartbeats)}
-            self._store.reply(attempt.agent, attempt.submission, {**reply, "inline": inline})
+            self._store.reply(attempt.agent, attempt.submission, {**reply, "inline": printed})
         score = "" if attempt.score is None else f" {attempt.score:.10g}"
         self._report.note(now, "published", f"{attempt.verdict}{score}: {attempt.title}", attempt.agent, attempt.number)
         if self._snapshot is None or self._snapshot.done():
             self._snapshot = self._pool.submit(snapshot, self._layout.shared, f"after attempt #{attempt.number}")
-
-    def _inline(self, id: str, name: str, text: str) -> dict[str, str]:
-        return {"id": id, "name": name, "text": render(text, {}).text}
 
     def _spawn(self, action: do.Spawn, fleet: Fleet, now: on.Moment) -> None:
         agent, launch, layout = action.agent, action.launch, self._layout
@@ -225,6 +224,7 @@ class Performer:
         self.listen_to(agent, launch, command.session or action.session, now.clock)
         names = ", ".join(dict.fromkeys(each.name for each in action.owed))
         self._report.note(now, "spawned", f"launch {launch} ({action.why}){': ' + names if names else ''}", agent)
+        self._report.beat(self.ears[agent], now, Status.PENDING)
 
     def listen_to(self, agent: str, launch: int, session: str | None, clock: float) -> None:
         """Start reading what a launch prints, from its beginning."""

@@ -30,7 +30,7 @@ class Report:
         self._started_at = started_at
         self._alerts: list[dict[str, str]] = []
         self._shown_at = -STATUS_SECONDS
-        self._beats: dict[str, tuple[str, str, float]] = {}
+        self._beats: dict[str, tuple[tuple[str, Status, int], float]] = {}
 
     def note(self, now: Moment, type: str, text: str, agent: str = "", attempt: int | None = None) -> None:
         """One line of the timeline."""
@@ -52,24 +52,23 @@ class Report:
         del self._alerts[:-ALERTS_SHOWN]
         self.note(now, "alert", notify.text, notify.agent)
 
-    def beat(self, ear: Ear, now: Moment, stall: float) -> None:
-        """Archive a sign of life: when the phase changes, else now and then."""
-        phase, message, at = self._beats.get(ear.agent, ("", "", -BEAT_SECONDS))
-        if (ear.phase, ear.message) == (phase, message) and now.clock - at < BEAT_SECONDS:
+    def beat(self, ear: Ear, now: Moment, status: Status = Status.RUNNING) -> None:
+        """Archive a sign of life: when the phase or the status changes, else now and then."""
+        phase = (ear.phase or "working") if ear.output else "starting"
+        before, at = self._beats.get(ear.agent, (("", Status.PENDING, 0), -BEAT_SECONDS))
+        if (phase, status, ear.launch) == before and now.clock - at < BEAT_SECONDS:
             return
-        if ear.phase == phase and now.clock - at < 1.0:
-            return
-        self._beats[ear.agent] = (ear.phase, ear.message, now.clock)
+        self._beats[ear.agent] = ((phase, status, ear.launch), now.clock)
         beat = Beat(
             run=self._office.layout.root.name,
             agent=ear.agent,
             launch=ear.launch,
-            status=Status.RUNNING,
-            phase=ear.phase,
+            status=status,
+            phase=phase,
             progress=ear.progress,
             message=ear.message,
             timestamp=now.wall,
-            ttl=stall,
+            ttl=self._office.rules.stall,
         )
         _append(self._office.layout.beats(ear.agent), to_dict(beat))
 

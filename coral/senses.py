@@ -17,11 +17,13 @@ from coral.process import Identity
 from coral.report import Report
 from coral.runtimes.model import Runtime
 from coral.watch import Watch
+from heartbeats.beat import Status
 from workspace.layout import Layout
 
 LISTEN_SECONDS = 0.5  # how often output is read that nobody waits for
 EXPECT_SECONDS = 0.05  # how often it is read while a launch has yet to say its first word
 MOST_PIECES = 64  # what is read at most of the output that a launch left at its end
+ENDED = {on.Ending.CLEAN: Status.SUCCESS, on.Ending.INTERRUPTED: Status.CANCELLED}
 
 Identities = Mapping[str, tuple[int, Identity]]
 
@@ -37,7 +39,6 @@ class Senses:
         report: Report,
         watch: Watch | None,
         poll_seconds: float,
-        stall: float,
     ) -> None:
         self._layout = layout
         self._runtime = runtime
@@ -47,7 +48,6 @@ class Senses:
         self._report = report
         self._watch = watch
         self._poll_seconds = poll_seconds
-        self._stall = stall
         self._polled_at = float("-inf")
         self._listened_at = float("-inf")
         self._trouble = ""
@@ -61,7 +61,7 @@ class Senses:
             self._polled_at = now.clock
             self._keep_watching(now)
             self._launches.suspect_all()
-            self._performer.publish_again(now)
+            self._performer.publish_again(fleet, now)
         self._performer.collect(fleet, now)
         events += self._take_happened()
         if polls or touched:
@@ -130,7 +130,7 @@ class Senses:
             heard = ear.listen(now.clock)
             if heard is not None:
                 yield heard
-            self._report.beat(ear, now, self._stall)
+            self._report.beat(ear, now)
 
     def _ends(self, now: on.Moment) -> Iterator[on.Event]:
         for launch, state in self._launches.over():
@@ -141,7 +141,7 @@ class Senses:
                 yield grades.read_end(self._layout, int(launch.who[1:]), launch.number, launch.code, seconds)
             else:
                 yield from self._last_words(launch.who, now)
-                yield self._judge(launch)
+                yield self._judge(launch, now)
 
     def _last_words(self, agent: str, now: on.Moment) -> Iterator[on.Event]:
         """Everything a launch printed before its end counts before its end does."""
@@ -153,7 +153,7 @@ class Senses:
             if heard is not None:
                 yield heard
 
-    def _judge(self, launch: Launch) -> on.Exited:
+    def _judge(self, launch: Launch, now: on.Moment) -> on.Exited:
         ear = self._performer.ears[launch.who]
         said = ear.said()
         if launch.code is None:
@@ -162,6 +162,8 @@ class Senses:
             ending = self._runtime.judge(launch.code, said)
         lines = said.stderr.strip().splitlines()
         detail = said.error or (lines[-1] if lines else f"exit code {launch.code}")
+        ear.message, ear.phase = detail if ending is on.Ending.CRASHED else "", "ended"
+        self._report.beat(ear, now, ENDED.get(ending, Status.ERROR))
         return on.Exited(
             agent=launch.who,
             launch=launch.number,

@@ -74,6 +74,11 @@ class Standings:
         insort(self.top, attempt, key=self._place)
         del self.top[TOP:]
 
+    def merit(self, attempt: Attempt) -> tuple[float, int]:
+        """A larger one is better; among equal scores the first."""
+        score, order = self._place(attempt)
+        return -score, -order
+
     def _place(self, attempt: Attempt) -> tuple[float, int]:
         score = attempt.score or 0.0
         return (-score if self.direction is Direction.MAXIMIZE else score, attempt.order)
