@@ -29,7 +29,7 @@ clean:
 # The stamp is newer than pyproject.toml when the environment has what it names.
 .venv/.ready: pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { echo "make: no $(PYTHON) found; make PYTHON=/path/to/python3.11 names one" >&2; exit 1; }
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: $$($(PYTHON) --version) is too old, Coral needs 3.11 or later; make PYTHON=python3.12 names another" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { echo "make: $(PYTHON) is not Python 3.11 or later; make PYTHON=python3.12 names another" >&2; exit 1; }
 	@command -v git >/dev/null || { echo "make: no git found; install it (apt-get install git)" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "make: $(PYTHON) cannot make environments; install its venv module (apt-get install python3-venv)" >&2; exit 1; }
 	$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv
