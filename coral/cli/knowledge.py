@@ -16,7 +16,7 @@ SYNTHESES = ("synthesis", "consolidation", "conclusions")
 
 
 def folders(layout: Layout) -> list[Path]:
-    """Every folder of knowledge: the shared one, and those of agents that work alone. Such an agent has its own only."""
+    """Every folder of knowledge: the shared one, and those of agents that work alone, who see only their own."""
     here = find_agent(Path.cwd())
     if here is not None and here[0] == layout and (own := layout.shared_of(here[1], share=False)).is_dir():
         return [own]

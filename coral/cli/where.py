@@ -16,10 +16,10 @@ NO_RUN = "start one with `coral start TASK`, or name one: --run PATH"
 LIST = "`coral runs` lists the runs in sight"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser, default: str | None = None) -> None:
     """The two options of every command that is about a run."""
-    parser.add_argument("--run", metavar="RUN", help="the run: its folder, its name, or the start or end of its name")
-    parser.add_argument("--task", metavar="NAME", help="the newest run of this task")
+    parser.add_argument("--run", metavar="RUN", default=default, help="its folder, its name, or either end of its name")
+    parser.add_argument("--task", metavar="NAME", default=default, help="the newest run of this task")
 
 
 def here() -> Path:
