@@ -100,7 +100,10 @@ def test_retiming_never_lengthens_the_interval_that_runs(
     retimed = retime(old, new, target, progress, now)
     if type(old) is type(new):
         assert retimed <= target
-    assert retimed <= arm(new, progress, now)
+        assert isinstance(new, Stagnant) or retimed <= arm(new, progress, now)
+        assert not isinstance(new, Stagnant) or retimed <= stagnant + new.n
+    else:
+        assert retimed == arm(new, progress, now)
 
 
 @given(counts, st.lists(counts, max_size=10), st.integers(0, 11))
