@@ -1,6 +1,7 @@
 """The JSON Schema that editors use is shipped, says what the models say, and takes what they take."""
 
 import json
+import re
 from pathlib import Path
 
 import jsonschema
@@ -59,3 +60,13 @@ def test_it_refuses_what_the_models_refuse() -> None:
     for wrong in ({"agents": {"cout": 4}}, {"agents": {"count": 0}}, {"agents": {"count": "4"}}, {"budgets": {}}):
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate({**task, **wrong}, shipped)
+
+
+def test_every_key_is_read_by_somebody() -> None:
+    """An option that nothing reads is a promise that nobody keeps."""
+    root = Path(__file__).parent.parent / "coral"
+    source = "\n".join(path.read_text(encoding="utf-8") for path in root.rglob("*.py") if path.name != "model.py")
+    for name, section in TaskFile.model_fields.items():
+        keys = getattr(section.annotation, "model_fields", {})
+        unread = [key for key in keys if not re.search(rf"\b{name}\.{key}\b|\b{key}=", source)]
+        assert unread == [], f"nobody reads {name}.{unread}"
