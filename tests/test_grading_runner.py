@@ -13,6 +13,7 @@ from attempts.record import Kind
 from coral.config.model import GraderSection
 from coral.grading.launch import command_for
 from coral.grading.result import GradeResult, read_result
+from heartbeats.beat import from_dict
 
 
 def grade(
@@ -179,6 +180,7 @@ def test_progress_is_a_beat(tmp_path: Path) -> None:
     assert [beat["progress"] for beat in beats] == [0.4, None, 1.0]
     assert (beats[0]["message"], beats[0]["agent"], beats[0]["phase"]) == ("fold 3 of 7", "#17", "grading")
     assert max(map(len, lines)) < 4096
+    assert [from_dict(beat).ttl for beat in beats] == [120.0] * 3
 
 
 def test_progress_outside_a_run_does_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from coral.types import Fail, Result
 
 Failed = Fail  # reads better where it is returned: `return Failed("circle 3 leaves the square")`
 TTL = 120.0  # seconds that a beat of a grader stands for
-_LONGEST = 500  # characters of a message: a beat is one write of less than 4 KiB
+_LONGEST = 300  # characters of a message: a beat is one write of less than 4 KiB
 
 __all__ = ["Fail", "Failed", "Result", "progress"]
 

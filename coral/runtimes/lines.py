@@ -63,7 +63,9 @@ def judge(code: int, said: Said) -> Ending:
         return Ending.UNKNOWN_SESSION
     if code == USAGE:
         return Ending.TERMINAL
-    return by_code(code)
+    # A signal in the first milliseconds meets Python before the program: it dies of it with exit code 1.
+    newborn = code == 1 and not said.output and said.stderr.rstrip().endswith("KeyboardInterrupt")
+    return Ending.INTERRUPTED if newborn else by_code(code)
 
 
 def by_code(code: int) -> Ending:
