@@ -202,6 +202,7 @@ def test_the_public_check_must_exist(folder: Path) -> None:
         ("task: *nobody\n", "1:7: is not YAML: found undefined alias"),
         ("task: &a [*a]\n", "is nested too deeply, or too large"),
         ("task: " + "[" * 700, "is nested too deeply"),
+        ("task: " + "[" * 60 + "]" * 60, "is nested too deeply"),
         ("task: \x01\n", "is not YAML: unacceptable character"),
     ],
 )

@@ -10,6 +10,7 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from coral.config.problem import Mark, Path, Problem
 
 MOST_VALUES = 20_000  # an alias may repeat a list that repeats a list: a small file must not become a huge one
+DEEPEST = 50  # sections in sections; what is read here must also be written and read again by the run
 _TAG = "tag:yaml.org,2002:"
 _CONSTANTS = {"true": True, "false": False}
 
@@ -52,7 +53,7 @@ def _syntax(error: MarkedYAMLError) -> Problem:
 
 def _value(document: Document, node: Node, path: Path) -> object:
     document.values += 1
-    if document.values > MOST_VALUES:
+    if document.values > MOST_VALUES or len(path) > DEEPEST:
         raise RecursionError
     if isinstance(node, MappingNode):
         return _mapping(document, node, path)
