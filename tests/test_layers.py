@@ -93,7 +93,9 @@ HOMES = {
     "rich": ("coral.cli",),
 }
 # Who starts or signals processes; each but the first for children of its own: git, ps, the public check, ourselves.
+# The last is itself an agent, which does what agents do.
 PROCESSES = ("coral.process", "workspace.git", "workspace.submit", "workspace.locks", "coral.native", "coral.launch")
+PROCESSES += ("coral.runtimes.script_steps",)
 GIT = ("workspace.git", "workspace.submit")
 BROAD = ("coral.cli", "coral.perform", "coral.native.check_child")  # the last is a process that runs a task's check
 STARTERS = {
