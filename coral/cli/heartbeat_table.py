@@ -7,15 +7,16 @@ import json
 from collections.abc import Mapping
 
 from coral.cli import words
+from coral.cli.columns import table
 from coral.cli.loose import Loose
 from coral.cli.reading import Reading
-from coral.cli.screen import console, table
+from coral.cli.screen import console
 from coral.cli.where import here
 from heartbeats.folder import FLEET, Folder
 from workspace.layout import find_agent
 
 EACH = 6  # agents that get rows of their own; more are grouped by what they have in common
-COLUMNS = ("whose", "heartbeat", "when*", "next", "delivery", "set by", "asks*")
+COLUMNS = ("whose", "heartbeat", "when*", "next*", "delivery?", "set by?", "asks*?")
 
 Rows = Mapping[str, list[Loose]]
 
@@ -33,7 +34,8 @@ def show(reading: Reading, args: argparse.Namespace) -> int:
         for place, beat in enumerate(rows[owner]):
             due = _due(reading, owner, beat) if name == owner else ""
             lines.append([name if place == 0 else " ", *_cells(beat, due)])
-    console().print(table(COLUMNS, lines))
+    out = console()
+    out.print(table(COLUMNS, lines, out.width))
     return 0
 
 

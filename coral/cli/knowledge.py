@@ -47,7 +47,7 @@ def is_synthesis(note: Note) -> bool:
 def title_line(note: Note) -> Text:
     """A note in one line: number, title, author, age, the attempts it rests on."""
     about = [part for part in (note.author, words.ago(note.created), _attempts(note)) if part]
-    return Text.assemble(dim(f"{note.number:>3}  "), (note.title, "bold"), dim("  " + " · ".join(about)))
+    return Text.assemble(dim(f"{note.number}  "), (note.title, "bold"), dim("  " + " · ".join(about)))
 
 
 def _attempts(note: Note) -> str:

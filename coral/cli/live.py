@@ -34,8 +34,8 @@ STYLES = {
 }
 
 
-def follow(layout: Layout, over: Callable[[], bool], *, plain: bool = False, from_now: bool = False) -> None:
-    """Show the run until `over()`; the last state is shown once more at the end."""
+def follow(layout: Layout, over: Callable[[], bool], *, hint: str, plain: bool = False, from_now: bool = False) -> None:
+    """Show the run until `over()`; the last state is shown once more at the end. `hint` stands below the picture."""
     if plain or not sys.stdout.isatty():
         _lines(layout, over, from_now=from_now)
         return
@@ -44,21 +44,24 @@ def follow(layout: Layout, over: Callable[[], bool], *, plain: bool = False, fro
         while True:
             last = over()
             watch.look()
-            live.update(frame(watch, out), refresh=True)
+            live.update(frame(watch, out, hint), refresh=True)
             if last:
                 return
             time.sleep(PERIOD)
 
 
-def frame(watch: Watch, out: Console) -> Group:
+def frame(watch: Watch, out: Console, hint: str) -> Group:
     """One picture: what does not fit is left out, the oldest events first, then the curve, then agents."""
     width, height = out.size
     reading = watch.reading
     top = [*heading(reading), *warnings(reading), Text("")]
-    room = height - len(top) - 1
+    room = height - len(top) - 2
     agents = len(reading.status.each("agents"))
     shown = min(agents, max(1, room - 4 if room < CURVE + 12 else room - CURVE - 8))
-    parts: list[object] = [*(_fit(line) for line in top), agents_table(reading.status, reading.age or 0.0, shown)]
+    parts: list[object] = [
+        *(_fit(line) for line in top),
+        agents_table(reading.status, reading.lateness, width, shown),
+    ]
     room -= shown + 1 + (agents > shown)
     if room >= CURVE + 4 and watch.points:
         parts += ["", *(Text(line, style="green", no_wrap=True) for line in _curve(watch, width))]
@@ -66,13 +69,13 @@ def frame(watch: Watch, out: Console) -> Group:
     if room > 2:
         parts.append("")
         parts += [_fit(event_line(event)) for event in list(watch.events)[-(room - 1) :]]
-    return Group(*parts)  # type: ignore[arg-type]  # a list of several kinds of renderables
+    return Group(*parts, dim(hint))  # type: ignore[arg-type]  # a list of several kinds of renderables
 
 
 def event_line(event: Loose) -> Text:
     """One event: when on the run's clock, who, what."""
     clock = event.number("clock")
-    when = words.span(int(clock)) if clock is not None else ""
+    when = words.clock(clock) if clock is not None else ""
     number = event.integer("attempt")
     text = event.text("text", 1000) if number is None else f"#{number} {event.text('text', 1000)}"
     said = event.text("type", 40)

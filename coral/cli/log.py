@@ -8,15 +8,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
+from rich.table import Table
 from rich.text import Text
 
 from attempts import board
 from attempts.record import Attempt, Kind, to_dict
 from coral.cli import where, words
+from coral.cli.columns import table
 from coral.cli.reading import Reading
-from coral.cli.screen import console, dim, table, tone
+from coral.cli.screen import console, dim, tone
 
-COLUMNS = (">#", ">score", ">±seed", "verdict", "agent", "when", "title*")
+COLUMNS = (">#", ".score", ".±seed?", "verdict", "agent", "when?", "title*")
 
 
 @dataclass(frozen=True)
@@ -49,15 +51,15 @@ def run(args: argparse.Namespace) -> int:
         print("no attempt yet" if not reading.store.numbers() else "no attempt is like that")
         return 0
     out = console()
-    out.print(leaderboard(lines, reading))
+    out.print(leaderboard(lines, reading, out.width))
     _remainder(reading, args, len(lines))
     return 0
 
 
-def leaderboard(lines: Iterable[Line], reading: Reading) -> object:
+def leaderboard(lines: Iterable[Line], reading: Reading, width: int) -> Table:
     """The lines as a table; the best attempt of the fleet stands out."""
     best = reading.status.inner("best").integer("number")
-    return table(COLUMNS, [_row(line, reading.baseline, best) for line in lines])
+    return table(COLUMNS, [_row(line, reading.baseline, best) for line in lines], width)
 
 
 def _row(line: Line, seed: float | None, best: int | None) -> list[str | Text]:

@@ -10,8 +10,9 @@ from rich.rule import Rule
 from rich.text import Text
 
 from coral.cli import where, words
+from coral.cli.columns import table
 from coral.cli.knowledge import all_notes, folders, is_synthesis, title_line
-from coral.cli.screen import console, dim, markdown, table
+from coral.cli.screen import console, dim, markdown
 from coral.errors import CoralError
 from workspace.knowledge import Note, history
 from workspace.layout import Layout
@@ -97,7 +98,7 @@ def _list(out: Console, notes: list[Note], most: int) -> None:
         ]
         for note in notes[:most]
     ]
-    out.print(table((">n", "title*", "author", "written", "attempts"), rows))
+    out.print(table((">n", "title*", "author", "written", "attempts*?"), rows, out.width))
     if len(notes) > most:
         out.print(dim(f"{len(notes) - most} more: coral notes --recent {len(notes)}"))
 
@@ -132,7 +133,8 @@ def _history(layout: Layout, as_json: bool) -> int:
         print("no history yet")
         return 0
     rows_shown = [[words.ago(each.at), words.line(each.message), words.line(", ".join(each.files))] for each in changes]
-    console().print(table(("when", "what", "files*"), rows_shown))
+    out = console()
+    out.print(table(("when", "what*", "files*"), rows_shown, out.width))
     return 0
 
 

@@ -87,9 +87,9 @@ class Reading:
         return found.score if found else None
 
     @property
-    def age(self) -> float | None:
-        """Seconds since the supervisor last wrote down how things stand."""
-        return words.age(self.status.data.get("wall"))
+    def lateness(self) -> float:
+        """How old the supervisor's view is, in seconds; of a run that stands still nothing gets older."""
+        return max(0.0, words.age(self.status.data.get("wall")) or 0.0) if self.supervisor is not None else 0.0
 
     @property
     def ungraded(self) -> list[int]:

@@ -22,7 +22,7 @@ def run(args: argparse.Namespace) -> int:
     layout = where.run_of(args)
     pid = Reading(layout).supervisor
     if pid is not None:
-        hint = f"`coral attach --run {layout.root.name}` watches it"
+        hint = f"`coral attach{where.flag(layout)}` watches it"
         raise CoralError(f"cannot resume {layout.root.name}: process {pid} supervises it already", hint)
     if args.instruction and args.instruction.strip():
         request.send(layout, sender, {"type": "tell", "to": "*", "text": args.instruction.strip()})

@@ -8,8 +8,9 @@ import json
 from rich.text import Text
 
 from coral.cli import where, words
+from coral.cli.columns import table
 from coral.cli.reading import Reading
-from coral.cli.screen import console, table, tone
+from coral.cli.screen import console, tone
 from coral.errors import CoralError
 from workspace.layout import Layout, runs_under
 
@@ -26,8 +27,9 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps([_data(reading) for reading in runs], indent=1))
         return 0
-    columns = ("run", "task", "state", ">agents", ">attempts", ">best", "last word")
-    console().print(table(columns, [_row(reading) for reading in runs]))
+    columns = ("run", "task*", "state", ">agents", ">attempts", ".best", "last word?")
+    out = console()
+    out.print(table(columns, [_row(reading) for reading in runs], out.width))
     return 0
 
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import Heading, Markdown
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
-from coral.cli.words import NONE, clean
+from coral.cli.words import clean
 
 PIPE_WIDTH = 160  # a pipe has no width; rich would fold everything at 80
 TONES = {
@@ -44,31 +42,12 @@ def dim(text: str) -> Text:
     return Text(text, style="dim")
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
-    """Columns without lines. `>name` is aligned right, `name*` is the one that gives way when space is short."""
-    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", show_edge=False)
-    for column in columns:
-        name = column.strip(">*")
-        made.add_column(
-            name,
-            justify="right" if column.startswith(">") else "left",
-            no_wrap=True,
-            overflow="ellipsis",
-            ratio=1 if column.endswith("*") else None,
-        )
-    for row in rows:
-        made.add_row(*(cell if isinstance(cell, Text) else Text(str(cell or NONE)) for cell in row))
-    return made
-
-
 class _Heading(Heading):
     """Headings to the left, in three weights: rich centres the first kind."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         self.text.justify = "left"
         self.text.stylize({"h1": "bold", "h2": "bold cyan"}.get(self.tag, "cyan"))
-        if self.tag in ("h1", "h2"):
-            yield Text("")
         yield self.text
 
 

@@ -7,6 +7,7 @@ import json
 
 from rich.console import Console
 from rich.syntax import Syntax
+from rich.table import Table
 from rich.text import Text
 
 from attempts import board
@@ -15,7 +16,7 @@ from coral.cli import where, words
 from coral.cli.reading import Reading
 from coral.cli.screen import console, dim, tone
 
-ANCESTORS = 12  # attempts of a lineage that are shown
+ANCESTORS = 6  # attempts of a lineage that are shown
 LINEAGE_FROM = 20_000  # beyond so many records a lineage would take seconds
 
 
@@ -73,11 +74,12 @@ def _facts(out: Console, reading: Reading, attempt: Attempt) -> None:
         *((words.line(name, 40), _metric(value)) for name, value in attempt.metrics.items()),
         ("files", _artifacts(reading, attempt)),
     ]
-    width = max(len(name) for name, value in rows if value)
-    out.print()
+    grid = Table.grid(padding=(0, 2, 0, 0))
     for name, value in rows:
         if value:
-            out.print(Text.assemble(dim(f"{name:<{width}}  "), value))
+            grid.add_row(dim(name), Text(value))
+    out.print()
+    out.print(grid)
 
 
 def _lineage(reading: Reading, attempt: Attempt) -> str:
@@ -85,8 +87,10 @@ def _lineage(reading: Reading, attempt: Attempt) -> str:
     if attempt.kind is Kind.BASELINE or len(reading.store.numbers()) > LINEAGE_FROM:
         return ""
     line = board.lineage(reading.attempts, attempt.number)[:-1]
-    shown = [f"#{each.number} {words.score(each.score)}" for each in line[-ANCESTORS:]]
-    return ("… → " if len(line) > ANCESTORS else "") + " → ".join(shown)
+    shown = [f"#{each.number} {words.score(each.score)}" for each in line]
+    if len(shown) > ANCESTORS:
+        shown = [shown[0], f"… {len(shown) - ANCESTORS} more …", *shown[1 - ANCESTORS :]]
+    return " → ".join(shown)
 
 
 def _metric(value: object) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 
+from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
 
 from coral.cli import where
+from coral.cli.columns import table
 from coral.cli.knowledge import all_skills
-from coral.cli.screen import console, dim, markdown, table
+from coral.cli.screen import console, dim, markdown
 from coral.errors import CoralError
 from workspace.knowledge import Skill
 
@@ -33,14 +35,15 @@ def run(args: argparse.Namespace) -> int:
         _read(skills[0])
     else:
         rows = [[Text(skill.name, style="bold"), skill.author, skill.description] for skill in skills]
-        console().print(table(("skill", "author", "description*"), rows))
+        out = console()
+        out.print(table(("skill", "author", "description*"), rows, out.width))
     return 0
 
 
 def _read(skill: Skill) -> None:
     out = console()
     out.print(Rule(Text.assemble((skill.name, "bold"), dim(f"  {skill.author}")), align="left", style="cyan"))
-    out.print(Text(f"  {skill.description}", style="italic"))
+    out.print(Padding(Text(skill.description, style="italic"), (0, 0, 1, 2)))
     out.print(markdown(skill.body))
     others = [name for name in _files(skill) if name != skill.path.name]
     if others:

@@ -42,14 +42,18 @@ def watch(layout: Layout, overrides: tuple[str, ...] = (), *, detached: bool, pl
     """Supervise a prepared run: in the background, or here with the live view beside it and the summary at the end."""
     from coral.launch import detach, supervise
 
-    name = layout.root.name
+    flag = where.flag(layout)
     if detached:
         pid = detach(layout, overrides)
-        print(f"supervised by process {pid}: `coral attach --run {name}` watches, `coral stop --run {name}` ends it")
+        print(f"supervised by process {pid}: `coral attach{flag}` watches, `coral stop{flag}` ends it")
         return 0
     over = threading.Event()
     view = threading.Thread(
-        target=follow, args=(layout, over.is_set), kwargs={"plain": plain, "from_now": True}, name="view", daemon=True
+        target=follow,
+        args=(layout, over.is_set),
+        kwargs={"plain": plain, "from_now": True, "hint": "Ctrl-C stops the run"},
+        name="view",
+        daemon=True,
     )
     view.start()
     try:

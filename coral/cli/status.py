@@ -10,6 +10,7 @@ from rich.text import Text
 
 from coral.cli import where, words
 from coral.cli.fleet import agents_table
+from coral.cli.loose import Loose
 from coral.cli.reading import Reading
 from coral.cli.screen import console, dim, tone
 
@@ -26,8 +27,10 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps({**reading.status.data, **own}, indent=1))
         return 0
     out = console()
-    for line in (*heading(reading), *warnings(reading)):
+    for line in heading(reading):
         out.print(line, overflow="ellipsis", no_wrap=True)
+    for line in warnings(reading):
+        out.print(line)
     _body(out, reading)
     return 0
 
@@ -39,7 +42,12 @@ def heading(reading: Reading) -> list[Text]:
     first = [Text(reading.task, style="bold"), Text(reading.name), tone(reading.state)]
     if clock is not None:
         first.append(Text(words.span(int(clock))))
-    return [Text(" · ").join(first), _best(reading), _work(reading), *map(Text, status.inner("budget").texts("lines"))]
+    return [Text(" · ").join(first), _best(reading), _work(reading), *_budget(status)]
+
+
+def _budget(status: Loose) -> list[Text]:
+    lines = status.inner("budget").texts("lines")
+    return [Text.assemble("budget ", " · ".join(lines))] if lines else []
 
 
 def _best(reading: Reading) -> Text:
@@ -74,7 +82,7 @@ def _work(reading: Reading) -> Text:
 
 def warnings(reading: Reading) -> list[Text]:
     """What somebody who runs this must know before all else."""
-    how = f"coral resume --run {reading.name}"
+    how = f"coral resume{where.flag(reading.layout)}"
     lines: list[Text] = []
     if not reading.status:
         lines.append(
@@ -92,7 +100,7 @@ def warnings(reading: Reading) -> list[Text]:
 def _body(out: Console, reading: Reading) -> None:
     if reading.status.each("agents"):
         out.print()
-        out.print(agents_table(reading.status, reading.age or 0.0))
+        out.print(agents_table(reading.status, reading.lateness, out.width))
     alerts = reading.status.each("alerts")
     if alerts:
         out.print()

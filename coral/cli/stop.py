@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
     for passed in request.pauses(args.timeout):
         if Reading(layout).supervisor is None:
             print(f"{name} has stopped ({words.span(passed)})")
-            print(f"  coral resume --run {name}")
+            print(f"  coral resume{where.flag(layout)}")
             return 0
     print(f"coral: {name} has not stopped within {words.span(args.timeout)}", file=sys.stderr)
     print("  `coral status` shows what still runs; it goes on stopping", file=sys.stderr)

@@ -37,7 +37,7 @@ def summarize(layout: Layout) -> None:
     top = board.leaderboard(reading.attempts, reading.direction, BEST)
     if top:
         _title(out, "Leaderboard")
-        out.print(leaderboard([Line(each.attempt, each.score, each.measurements) for each in top], reading))
+        out.print(leaderboard([Line(each.attempt, each.score, each.measurements) for each in top], reading, out.width))
     _curve(out, reading)
     _conclusions(out, reading)
     _further(out, reading, top[0].attempt.number if top else None)

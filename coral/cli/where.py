@@ -69,6 +69,13 @@ def in_sight(task: str | None) -> list[Layout]:
     return own or runs
 
 
+def flag(run: Layout) -> str:
+    """What a command needs to mean this run, typed from here: nothing if it is the one it would take anyway."""
+    inside = _inside(here())
+    plain = inside or next(iter(in_sight(None)), None)
+    return "" if plain is not None and plain.root == run.root else f" --run {run.root.name}"
+
+
 def named(name: str, task: str | None) -> Layout:
     """The run in that folder, or the one in sight whose name is, starts with or ends with `name`."""
     path = Path(name).expanduser()

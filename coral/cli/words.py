@@ -44,6 +44,12 @@ def span(seconds: object) -> str:
     return f"{whole // 86400}d" + (f" {whole % 86400 // 3600}h" if whole % 86400 >= 3600 else "")
 
 
+def clock(seconds: float) -> str:
+    """A time of the run's clock: 4:07, 1:04:07."""
+    minutes, rest = divmod(max(0, int(seconds)), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"
+
+
 def age(stamp: object, now: float | None = None) -> float | None:
     """Seconds since an ISO-8601 time; None when it is none."""
     try:
@@ -58,7 +64,12 @@ def ago(stamp: object, now: float | None = None) -> str:
     seconds = age(stamp, now)
     if seconds is None:
         return NONE
-    return "just now" if seconds < 1.5 else f"{span(int(seconds))} ago"
+    return "just now" if seconds < 1.5 else f"{coarse(seconds)} ago"
+
+
+def coarse(seconds: float) -> str:
+    """A length of time in its largest unit: 50s, 12m, 3h, 2d."""
+    return span(int(seconds) if seconds < 60 else seconds // 60 * 60).partition(" ")[0]
 
 
 def plural(count: int, noun: str) -> str:
