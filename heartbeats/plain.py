@@ -6,10 +6,10 @@ A dot in a template is a key of a dict, never a method of it, so that nothing of
 import json
 from collections.abc import Iterator, Mapping
 
-from jinja2.runtime import LoopContext
+from jinja2.runtime import LoopContext, Undefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from attempts.fields import printable
+from attempts.fields import one_line, printable
 
 OUTPUT_BYTES = 100_000
 LONGEST_TEXT = 20_000
@@ -28,7 +28,7 @@ class PlainEnvironment(ImmutableSandboxedEnvironment):
             return getattr(obj, attribute)
         if isinstance(obj, Mapping) and attribute in obj:
             return obj[attribute]
-        return self.undefined(obj=obj, name=attribute)
+        return self._nothing(obj, attribute)
 
     def getitem(self, obj: object, argument: object) -> object:
         if isinstance(obj, Mapping) and isinstance(argument, str):
@@ -38,7 +38,14 @@ class PlainEnvironment(ImmutableSandboxedEnvironment):
                 return obj[argument]
             except IndexError:
                 pass
-        return self.undefined(obj=obj, name=str(argument)[:40])
+        return self._nothing(obj, argument)
+
+    def _nothing(self, obj: object, name: object) -> object:
+        """An undefined value that says what there would have been, and nothing of the object itself."""
+        if isinstance(obj, Undefined):
+            return obj
+        keys = ", ".join(str(key) for key in list(obj)[:20]) if isinstance(obj, Mapping) else "nothing"
+        return self.undefined(f"there is no {one_line(str(name), 40)} in it; there is: {one_line(keys, 200)}")
 
 
 class Copy:
@@ -77,7 +84,9 @@ def show(value: object) -> str:
         return f"{value:.10g}"
     if isinstance(value, list | tuple | dict):
         return joined(json.JSONEncoder(ensure_ascii=False, default=str).iterencode(value), "")
-    return str(value)
+    if isinstance(value, int | Undefined):
+        return str(value)
+    raise TypeError("this cannot be printed")
 
 
 def joined(parts: Iterator[str], separator: str) -> str:
