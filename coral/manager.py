@@ -21,11 +21,12 @@ from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.decide import decide, next_deadline
 from coral.fleet.state import Fleet
-from coral.journal import Journal, fold
+from coral.journal import Journal, Memory, fold
 from coral.launches import Launches
 from coral.lock import hold_lock
 from coral.perform import Performer
 from coral.post import Post
+from coral.process import Identity
 from coral.report import Report
 from coral.rules import agent_names, rules_of
 from coral.runtimes import find
@@ -46,7 +47,7 @@ class Manager:
         memory = fold(layout.journal) if layout.journal.exists() else None
         self._layout = layout
         self._fleet = memory.fleet if memory is not None else Fleet()
-        self._identities = memory.identities if memory is not None else {}
+        self._identities = _own_identities(layout, memory)
         self._rules = rules_of(config, seed_commit)
         self._clock = Clock(memory.clock if memory is not None else 0.0)
         self._journal = Journal(layout.journal)
@@ -76,9 +77,8 @@ class Manager:
 
     def run(self) -> str:
         """Supervise until the run ends; returns the reason."""
-        folder = self._layout.root.stat()
         now = self._clock.now()
-        self._journal.open_supervision(self._rules, now, (folder.st_dev, folder.st_ino))
+        self._journal.open_supervision(self._rules, now, _folder(self._layout))
         self._turn(self._first_events(now))
         while not self._fleet.run.finished:
             self._turn([])
@@ -150,6 +150,19 @@ def supervise(layout: Layout, overrides: tuple[str, ...] = (), *, outlives_termi
                 return 0
         finally:
             manager.close()
+
+
+def _folder(layout: Layout) -> tuple[int, int]:
+    """What tells a run's folder from a copy of it."""
+    found = layout.root.stat()
+    return found.st_dev, found.st_ino
+
+
+def _own_identities(layout: Layout, memory: Memory | None) -> dict[str, tuple[int, Identity]]:
+    """The processes this run may take over. A copied folder has none: those in its journal belong to the original."""
+    if memory is None or memory.folder != _folder(layout):
+        return {}
+    return memory.identities
 
 
 def _differs(before: Fleet, after: Fleet) -> bool:

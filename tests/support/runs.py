@@ -1,0 +1,159 @@
+"""Real runs for tests: a task in a temporary folder, a supervisor in a process of its own, scripted agents."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from attempts.record import Attempt
+from attempts.store import Store
+from coral.config.load import load
+from coral.fleet.state import Fleet
+from coral.journal import fold
+from coral.launch import prepare
+from coral.process import TAG
+from workspace.layout import OPERATOR, Layout
+
+READ_NUMBER = "def grade(workspace):\n    return float((workspace / 'x.txt').read_text())\n"
+TRY = [{"edit": {"file": "x.txt", "content": "{n}"}}, {"submit": "try {n}"}]
+
+
+def tries(*values: object) -> list[object]:
+    """The steps of a script that submit these numbers, one after the other."""
+    pairs = ([{"edit": {"file": "x.txt", "content": str(each)}}, {"submit": f"value {each}"}] for each in values)
+    return [step for pair in pairs for step in pair]
+
+
+def wait_until(condition: Callable[[], Any], seconds: float = 30.0, what: str = "it") -> Any:
+    """Poll until the condition holds; returns what it gave."""
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"{what} did not happen within {seconds:g} seconds"
+        time.sleep(0.01)
+    return found
+
+
+def write_task(folder: Path, script: object, *, grade: str = READ_NUMBER, extra: str = "", command: str = "") -> Path:
+    """A task of one number, with agents that follow a script: a list of steps, or the text of a shell script."""
+    (folder / "seed").mkdir(parents=True)
+    (folder / "seed" / "x.txt").write_text("0")
+    agents = f"runtime: scripted\n  options: {{script: {json.dumps(script)}}}"
+    if isinstance(script, str):
+        (folder / "seed" / "agent.sh").write_text(script)
+        agents = 'runtime: command\n  options: {start: [/bin/sh, "{clone}/agent.sh"]}'
+    (folder / "grade.py").write_text(grade)
+    grader = f"command: {json.dumps(command)}\n  private: [grade.py]" if command else "entry: grade.py:grade"
+    (folder / "task.yaml").write_text(
+        "task:\n  name: number\n  description: Make the number large.\n"
+        f"grader:\n  {grader}\n"
+        f"agents:\n  {agents}\n"
+        "run:\n  interrupt_grace: 1\n  terminate_grace: 0.5\n  backoff: 0.1\n" + extra
+    )
+    return folder
+
+
+class Run:
+    """A run under supervision. Everything it started is gone when `end` returns."""
+
+    def __init__(self, task: Path, runs: Path, overrides: Sequence[str] = ()) -> None:
+        self.layout: Layout = prepare(load(task, overrides), runs, lambda _: None)
+        self.supervisor: subprocess.Popen[bytes] | None = None
+
+    def supervise(self, prefix: Sequence[str] = ()) -> "Run":
+        with self.layout.log.open("ab") as log:
+            self.supervisor = subprocess.Popen(
+                [*prefix, sys.executable, "-P", "-m", "coral.manager", str(self.layout.root)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self.layout.root,
+                start_new_session=True,
+            )
+        return self
+
+    def kill(self) -> None:
+        """kill -9 for the supervisor alone."""
+        assert self.supervisor is not None
+        self.supervisor.send_signal(signal.SIGKILL)
+        self.supervisor.wait(10)
+
+    def stop(self, seconds: float = 30.0) -> None:
+        """As `coral stop` does, and wait for the end."""
+        assert self.supervisor is not None
+        self.request({"type": "stop", "reason": "the test is over"})
+        self.wait_for_end(seconds)
+
+    def wait_for_end(self, seconds: float = 30.0) -> None:
+        assert self.supervisor is not None
+        assert self.supervisor.wait(seconds) == 0, self.layout.log.read_text()
+
+    def end(self) -> None:
+        """Clean up, whatever the test left."""
+        if self.supervisor is not None and self.supervisor.poll() is None:
+            self.kill()
+        for pid in self.left():
+            os.kill(pid, signal.SIGKILL)
+
+    def request(self, data: dict[str, Any], sender: str = OPERATOR) -> dict[str, Any] | None:
+        """Put a request down; returns a function's worth of nothing, the answer is read by `answer`."""
+        id = f"{time.time_ns():020d}"
+        folder = self.layout.requests_of(sender)
+        (folder / f".{id}").write_text(json.dumps(data))
+        (folder / f".{id}").rename(folder / f"{id}.json")
+        return None
+
+    def ask(self, data: dict[str, Any], sender: str = OPERATOR) -> dict[str, Any]:
+        """Put a request down and wait for its answer."""
+        before = set(self.layout.replies_to(sender).glob("*.json"))
+        self.request(data, sender)
+        answer = wait_until(lambda: set(self.layout.replies_to(sender).glob("*.json")) - before, what="an answer")
+        return dict(json.loads(answer.pop().read_text()))
+
+    def left(self) -> list[int]:
+        """The processes that carry the tag of a launch of this run, whoever is their parent."""
+        found = []
+        mark = f"{TAG}={self.layout.root.name}/".encode()
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                try:
+                    living = b") Z " not in (entry / "stat").read_bytes()
+                    if living and any(each.startswith(mark) for each in (entry / "environ").read_bytes().split(b"\0")):
+                        found.append(int(entry.name))
+                except OSError:
+                    continue
+        return found
+
+    def attempts(self) -> list[Attempt]:
+        """Published attempts, without the baseline."""
+        return [each for each in Store(self.layout.attempts).scan() if each.number > 0]
+
+    def events(self, type: str = "") -> list[dict[str, Any]]:
+        if not self.layout.events.exists():
+            return []
+        lines = self.layout.events.read_bytes().splitlines(keepends=True)
+        found = [json.loads(line) for line in lines if line.endswith(b"\n")]
+        return [each for each in found if not type or each["type"] == type]
+
+    def prompts(self, agent: str) -> list[dict[str, Any]]:
+        """What a scripted agent really received, in order: session, launch, text."""
+        path = self.layout.state(agent) / "prompts.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def received(self, agent: str, heartbeat: str) -> list[str]:
+        """The ids under which an agent was handed a heartbeat."""
+        head = f"## Heartbeat: {heartbeat} (id "
+        lines = [line for prompt in self.prompts(agent) for line in prompt["text"].splitlines()]
+        return [id for line in lines if line.startswith(head) for id in line[len(head) : -1].split(", ")]
+
+    def fleet(self) -> Fleet:
+        """The state as the journal has it."""
+        return fold(self.layout.journal).fleet
+
+    def wait_for_attempts(self, count: int, seconds: float = 60.0) -> list[Attempt]:
+        wait_until(lambda: len(self.attempts()) >= count, seconds, f"attempt {count}")
+        return self.attempts()

@@ -1,0 +1,141 @@
+"""Heartbeats of real runs: each arrives in its own agent's session, once, whatever happens at the same time."""
+
+import pytest
+from runs import TRY, tries, wait_until
+
+pytestmark = pytest.mark.slow
+
+# Holds every grade until four of them run, so that they settle in the same instant.
+BARRIER = """
+import os, pathlib, time
+
+def grade(workspace, private, attempt, kind):
+    if kind != "baseline":
+        here = private / "here"
+        here.mkdir(exist_ok=True)
+        (here / str(attempt)).touch()
+        deadline = time.monotonic() + 30
+        while len(list(here.iterdir())) < 4 and time.monotonic() < deadline:
+            time.sleep(0.002)
+        if len(list(here.iterdir())) >= 4:
+            (private / "go").touch()
+    return float((workspace / "x.txt").read_text())
+"""
+
+
+def test_four_attempts_that_settle_in_the_same_instant_are_four_heartbeats(start):
+    script = [{"edit": {"file": "x.txt", "content": "1"}}, {"submit": "try"}, "hang"]
+    run = start(script, grade=BARRIER, overrides=("agents.count=4", "grader.slots=4"))
+    agents = [f"agent-{number}" for number in range(1, 5)]
+    wait_until(lambda: all(len(run.prompts(agent)) == 2 for agent in agents), 60, "four resumes")
+    wait_until(lambda: not any(each.owed for each in run.fleet().agents.values()), 10, "acknowledgement")
+    fleet = run.fleet()
+    assert len(run.attempts()) == 4
+    assert fleet.run.progress.evals == 4
+    for agent in agents:
+        assert fleet.agents[agent].progress.evals == 1
+        assert len(run.received(agent, "reflect")) == 1
+        first, second = run.prompts(agent)
+        assert first["session"] == second["session"]
+    run.stop()
+    assert run.left() == []
+
+
+def test_stagnation_fires_at_each_multiple_and_is_armed_again_by_an_improvement(start):
+    values = [-1, -2, -3, -4, 5, 4, 3, 2, 1, -5, -6, -7, -8]
+    heartbeats = "heartbeats:\n  - {name: redirect, stagnant: 2}\n  - {name: consolidate, every: 3}\n"
+    run = start([*tries(*values), "hang"], extra=heartbeats)
+    run.wait_for_attempts(len(values))
+    wait_until(lambda: len(run.received("agent-1", "reflect")) == len(values), 30, "the last reflection")
+    owed = {each["text"].split(" (")[0] for each in run.events("heartbeat")}
+    assert owed
+    # Non-improving: attempts 1-4, then 6-13. So redirect at 2 and 4, and at 7, 9, 11 and 13.
+    assert len(run.received("agent-1", "redirect")) == 6
+    assert len(run.received("agent-1", "consolidate")) == len(values) // 3
+    ids = [id for name in ("reflect", "redirect", "consolidate") for id in run.received("agent-1", name)]
+    assert len(ids) == len(set(ids))
+    run.stop()
+
+
+def test_the_heartbeat_of_the_fleet_is_never_skipped_or_doubled(start):
+    script = [*TRY, {"repeat": {"steps": [{"edit": {"file": "x.txt", "content": "{n}{n}"}}, {"submit": "try {n}"}]}}]
+    extra = "heartbeats:\n  - {name: consolidate, every: 5}\n"
+    run = start(script, extra=extra, overrides=("agents.count=3", "grader.slots=3", "budget.attempts=21"))
+    run.wait_for_end(90)
+    carried = [id for number in (1, 2, 3) for id in run.received(f"agent-{number}", "consolidate")]
+    still_owed = [each for agent in run.fleet().agents.values() for each in agent.owed if each.name == "consolidate"]
+    assert len(set(carried) | {each.id for each in still_owed}) == 4
+    assert len(carried) == len(set(carried))
+    assert run.left() == []
+
+
+def test_prompts_that_cannot_be_rendered_arrive_as_they_are_written(start):
+    prompts = ['answer with {"json": 1}', "say {{ nothing.like.that }}", "{% for a in b %}{% for c in d %}bomb"]
+    bomb = "{{ 'x' * 10000000000 }} boom"
+    entries = "".join(
+        f"  - {{name: own-{place}, every: 1, prompt: {__import__('json').dumps(text)}}}\n"
+        for place, text in enumerate([*prompts, bomb])
+    )
+    run = start([*TRY, "hang"], extra="heartbeats:\n" + entries)
+    wait_until(lambda: len(run.prompts("agent-1")) == 2, 30, "the resume")
+    text = run.prompts("agent-1")[1]["text"]
+    for place, written in enumerate([*prompts, bomb]):
+        assert f"## Heartbeat: own-{place} (id " in text
+        assert written in text
+    assert run.supervisor is not None
+    assert run.supervisor.poll() is None
+    run.stop()
+
+
+def test_a_protected_heartbeat_survives_what_its_agent_asks_for(start):
+    run = start([*TRY, "hang"])
+    wait_until(lambda: run.received("agent-1", "reflect"), 30)
+    for request in (
+        {"type": "remove_heartbeat", "owner": "agent-1", "name": "reflect"},
+        {"type": "set_heartbeat", "owner": "agent-1", "heartbeat": {"name": "reflect", "every": 1000}},
+        {"type": "set_heartbeat", "owner": "agent-1", "heartbeat": {"name": "reflect", "every": 1, "prompt": "ok"}},
+        {"type": "set_heartbeat", "owner": "agent-1", "heartbeat": {"name": "reflect", "minutes": 43200}},
+        {"type": "set_heartbeat", "owner": "fleet", "heartbeat": {"name": "consolidate", "every": 1000}},
+        {"type": "remove_heartbeat", "owner": "fleet", "name": "consolidate"},
+        {"type": "stop", "reason": "no"},
+    ):
+        assert run.ask(request, sender="agent-1")["ok"] is False, request
+    assert run.ask({"type": "reset_heartbeats", "owner": "agent-1"}, sender="agent-1")["ok"] is True
+    # What lies in the folder is a view: writing there changes nothing.
+    (run.layout.heartbeats / "agent-1.yaml").write_text("[]\n")
+    names = {each.name for each in run.fleet().heartbeats["agent-1"]}
+    assert "reflect" in names
+    run.stop()
+
+
+def test_an_agent_sets_and_removes_a_heartbeat_of_its_own(start):
+    run = start([*tries(1, 2), "hang"])
+    entry = {"name": "mine", "every": 1, "prompt": "look at {{ attempt.number }} again"}
+    assert run.ask({"type": "set_heartbeat", "owner": "agent-1", "heartbeat": entry}, "agent-1")["ok"] is True
+    wait_until(lambda: "mine" in (run.layout.heartbeats / "agent-1.yaml").read_text(), 10)
+    wait_until(lambda: run.received("agent-1", "mine"), 30, "its own heartbeat")
+    assert (
+        "look at 2 again" in run.prompts("agent-1")[-1]["text"]
+        or "look at 1 again" in run.prompts("agent-1")[-1]["text"]
+    )
+    gone = {"type": "remove_heartbeat", "owner": "agent-1", "name": "mine"}
+    assert run.ask(gone, "agent-1")["ok"] is True
+    run.stop()
+
+
+def test_a_message_of_the_operator_arrives(start):
+    run = start([{"sleep": 0.2}], extra="", overrides=("run.max_defer=0.1",))
+    run.ask({"type": "tell", "to": "*", "text": "mind the border"})
+    wait_until(lambda: any("mind the border" in each["text"] for each in run.prompts("agent-1")), 30, "the message")
+    run.stop()
+
+
+def test_an_inline_heartbeat_is_printed_by_eval_and_not_repeated(start):
+    extra = "heartbeats:\n  - {name: hint, every: 1, delivery: inline, prompt: 'think of the border'}\n"
+    extra += "  - {name: reflect, every: 10}\n"
+    run = start([*TRY, {"sleep": 3}, "hang"], extra=extra)
+    output = run.layout.output("agent-1", 1)
+    wait_until(lambda: output.exists() and "think of the border" in output.read_text(), 30, "the printed hint")
+    wait_until(lambda: not run.fleet().agents["agent-1"].owed, 10, "its acknowledgement")
+    assert len(run.prompts("agent-1")) == 1
+    run.stop()
