@@ -10,6 +10,8 @@ from coral.cli.reading import Reading
 from coral.cli.summary import summarize
 from coral.errors import CoralError
 
+HINT = "Ctrl-C leaves; the run goes on"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plain", action="store_true", help="one line per event instead of a picture")

@@ -53,3 +53,9 @@ def title_line(note: Note) -> Text:
 def _attempts(note: Note) -> str:
     shown = " ".join(f"#{number}" for number in note.attempts[:8])
     return shown + (" …" if len(note.attempts) > 8 else "")
+
+
+def body_of(note: Note) -> str:
+    """The body without a first heading that only repeats the title, which stands above it already."""
+    first, _, rest = note.body.lstrip().partition("\n")
+    return rest if first.startswith("#") and first.lstrip("# ").strip() == note.title else note.body

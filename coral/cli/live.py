@@ -79,7 +79,7 @@ def event_line(event: Loose) -> Text:
     number = event.integer("attempt")
     text = event.text("text", 1000) if number is None else f"#{number} {event.text('text', 1000)}"
     said = event.text("type", 40)
-    name = "" if said in SELF_EVIDENT or not said else f"{said} "
+    name = "" if said in SELF_EVIDENT or text.startswith(said) else f"{said} "
     return Text.assemble(dim(f"{when:>8}  "), f"{event.text('agent', 40):<9} ", (name + text, STYLES.get(said, "")))
 
 

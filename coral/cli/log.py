@@ -29,6 +29,11 @@ class Line:
     score: float | None
     measurements: int = 1
 
+    @staticmethod
+    def of(standing: board.Standing) -> Line:
+        """Twins of a deterministic grade are no measurements to speak of; confirmations are."""
+        return Line(standing.attempt, standing.score, standing.measurements if standing.confirmed else 1)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-n", type=int, default=20, metavar="N", help="at most this many (default 20); 0 is all")
@@ -70,7 +75,7 @@ def _row(line: Line, seed: float | None, best: int | None) -> list[str | Text]:
     return [
         str(attempt.number),
         Text(score, style="bold green" if attempt.number == best else ""),
-        words.delta(line.score, seed),
+        words.delta(line.score, seed) if attempt.kind is not Kind.BASELINE else "",
         Text.assemble(tone(attempt.verdict), dim(kind)) if attempt.kind is not Kind.BASELINE else dim("the seed"),
         attempt.agent,
         words.ago(attempt.published_at),
@@ -87,7 +92,7 @@ def _best(reading: Reading, args: argparse.Namespace) -> Iterator[Line]:
         yield from (Line(each, each.score) for each in sorted(scored, key=lambda each: sign * (each.score or 0.0)))
         return
     for standing in board.leaderboard(chosen, reading.direction, len(chosen)):
-        yield Line(standing.attempt, standing.score, standing.measurements)
+        yield Line.of(standing)
 
 
 def _recent(reading: Reading, args: argparse.Namespace) -> Iterator[Line]:
@@ -112,11 +117,12 @@ def _remainder(reading: Reading, args: argparse.Namespace, shown: int) -> None:
     if args.recent or args.agent or args.kind or args.search:
         return
     total = len(reading.attempts)
-    rest = total - shown - 1
     failed = sum(attempt.score is None for attempt in reading.attempts)
     notes = []
-    if rest > 0:
-        notes.append(f"{words.plural(rest, 'more attempt')}, {failed} without a score: `coral log --recent`")
+    if total - 1 > shown:
+        notes.append(
+            f"{words.plural(total - 1, 'attempt')} in all, {failed} without a score: `coral log --recent -n 0`"
+        )
     unreadable = len(reading.store.numbers()) - total
     if unreadable:
         notes.append(f"{words.plural(unreadable, 'record')} cannot be read")

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from coral.cli import where, words
 from coral.cli.columns import table
-from coral.cli.knowledge import all_notes, folders, is_synthesis, title_line
+from coral.cli.knowledge import all_notes, body_of, folders, is_synthesis, title_line
 from coral.cli.screen import console, dim, markdown
 from coral.errors import CoralError
 from workspace.knowledge import Note, history
@@ -84,7 +84,7 @@ def _in_full(out: Console, notes: list[Note]) -> None:
         if place:
             out.print()
         out.print(Rule(title_line(note), align="left", style="cyan" if is_synthesis(note) else "dim"))
-        out.print(markdown(_without_title(note)))
+        out.print(markdown(body_of(note)))
 
 
 def _list(out: Console, notes: list[Note], most: int) -> None:
@@ -115,12 +115,6 @@ def _named(notes: list[Note], name: str) -> Note:
 def _holds(note: Note, query: str) -> bool:
     text = "\n".join((note.name, note.title, note.author, note.kind, note.body)).casefold()
     return all(word in text for word in query.casefold().split())
-
-
-def _without_title(note: Note) -> str:
-    """The body without a first heading that only repeats the title, which stands above it already."""
-    first, _, rest = note.body.lstrip().partition("\n")
-    return rest if first.startswith("#") and first.lstrip("# ").strip() == note.title else note.body
 
 
 def _history(layout: Layout, as_json: bool) -> int:

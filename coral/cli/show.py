@@ -66,7 +66,7 @@ def _facts(out: Console, reading: Reading, attempt: Attempt) -> None:
     of = f" of #{attempt.of}" if attempt.of is not None else ""
     rows = [
         ("by", attempt.agent),
-        ("kind", f"{attempt.kind}{of}" if attempt.kind is not Kind.BASELINE else ""),
+        ("kind", f"{attempt.kind}{of}" if attempt.kind in (Kind.TUNE, Kind.CONFIRM) else ""),
         ("graded", f"{words.ago(attempt.published_at)}, in {words.span(attempt.seconds)}"),
         ("commit", attempt.commit[:12]),
         ("from", _lineage(reading, attempt)),

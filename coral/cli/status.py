@@ -69,6 +69,8 @@ def _best(reading: Reading) -> Text:
 def _work(reading: Reading) -> Text:
     status, grading = reading.status, reading.status.inner("grading")
     parts = [words.plural(status.integer("attempts") or 0, "attempt")]
+    if reading.state not in ("running", "stopping"):
+        return Text(parts[0])
     if running := grading.integers("running"):
         parts.append("grading " + " ".join(f"#{number}" for number in running[:8]))
     if queued := grading.integers("queued"):
@@ -93,7 +95,10 @@ def warnings(reading: Reading) -> list[Text]:
         lines.append(Text(f"nobody supervises this run{last}: go on with `{how}`", style="red"))
     elif reading.state == "stopped":
         reason = reading.status.text("reason")
-        lines.append(Text(f"stopped{': ' + reason if reason else ''}; go on with `{how}`"))
+        if reason.startswith("the budget"):
+            how += " budget.attempts=… or budget.hours=…"
+        why = reason if reason.startswith("stopped") or not reason else f"stopped: {reason}"
+        lines.append(Text(f"{why or 'stopped'}; go on with `{how}`"))
     return lines
 
 

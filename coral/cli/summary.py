@@ -7,13 +7,13 @@ from rich.rule import Rule
 from rich.text import Text
 
 from attempts import board
-from coral.cli.knowledge import all_notes, is_synthesis, title_line
+from coral.cli.knowledge import all_notes, body_of, is_synthesis, title_line
 from coral.cli.log import Line, leaderboard
 from coral.cli.plot import curve
 from coral.cli.reading import Reading
 from coral.cli.screen import console, dim, markdown
 from coral.cli.status import heading, warnings
-from coral.cli.watch import curve_points
+from coral.cli.watch import Clocks, Timeline
 from workspace.layout import Layout
 
 BEST = 5
@@ -32,12 +32,14 @@ def summarize(layout: Layout) -> None:
     reading = Reading(layout)
     out = console()
     out.print()
-    for line in (*heading(reading), *warnings(reading)):
+    for line in heading(reading):
+        out.print(line, overflow="ellipsis", no_wrap=True)
+    for line in warnings(reading):
         out.print(line)
     top = board.leaderboard(reading.attempts, reading.direction, BEST)
     if top:
         _title(out, "Leaderboard")
-        out.print(leaderboard([Line(each.attempt, each.score, each.measurements) for each in top], reading, out.width))
+        out.print(leaderboard([Line.of(each) for each in top], reading, out.width))
     _curve(out, reading)
     _conclusions(out, reading)
     _further(out, reading, top[0].attempt.number if top else None)
@@ -49,7 +51,9 @@ def _title(out: Console, text: str) -> None:
 
 
 def _curve(out: Console, reading: Reading) -> None:
-    points = curve_points(reading, reading.attempts)
+    clocks = Clocks()
+    clocks.take(Timeline(reading.layout).new())
+    points = clocks.points(reading, reading.attempts)
     if len(points) < 2:
         return
     clock = reading.status.number("clock")
@@ -67,7 +71,7 @@ def _conclusions(out: Console, reading: Reading) -> None:
     if latest is not None:
         _title(out, "What the agents concluded")
         out.print(title_line(latest))
-        out.print(markdown(latest.body))
+        out.print(markdown(body_of(latest)))
     elif notes:
         _title(out, "What the agents wrote down")
         for note in reversed(notes[-BEST:]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
+from collections.abc import Iterable
 
 from attempts import board
 from attempts.record import Attempt
@@ -43,6 +44,33 @@ class Timeline:
             return 0
 
 
+class Clocks:
+    """When each attempt was published on the run's clock, which stands still while nobody supervises."""
+
+    def __init__(self) -> None:
+        self._of: dict[int, float] = {}
+
+    def take(self, events: Iterable[Loose]) -> None:
+        for event in events:
+            number, clock = event.integer("attempt"), event.number("clock")
+            if number is not None and clock is not None and event.text("type") == "published":
+                self._of[number] = clock
+
+    def points(self, reading: Reading, attempts: list[Attempt]) -> list[tuple[float, float]]:
+        """The best score so far over seconds; of an attempt that the timeline lacks, by the wall clock."""
+        start = words.age(reading.status.data.get("started_at"), now=0.0)
+        numbers = {attempt.order: attempt.number for attempt in attempts}
+        points: list[tuple[float, float]] = []
+        for at, order, best in board.curve(attempts, reading.direction):
+            number = numbers[order]
+            seconds = 0.0 if number == 0 else self._of.get(number)
+            if seconds is None and start is not None:
+                seconds = start - (words.age(at, now=0.0) or start)
+            latest = points[-1][0] if points else 0.0
+            points.append((max(latest, seconds or 0.0), best))
+        return points
+
+
 class Watch:
     """What a live view shows: the latest status, the latest events, and the score curve so far."""
 
@@ -53,6 +81,7 @@ class Watch:
         self.points: list[tuple[float, float]] = []
         self._store = Store(layout.attempts)
         self._timeline = Timeline(layout)
+        self._clocks = Clocks()
         self._attempts: dict[int, Attempt] = {}
 
     def look(self) -> None:
@@ -61,7 +90,9 @@ class Watch:
         self.reading = Reading(self.layout)
         if not self.reading.status and before.status:
             self.reading = before  # a moment of trouble on the disk must not blank the screen
-        self.events.extend(self._timeline.new())
+        events = self._timeline.new()
+        self.events.extend(events)
+        self._clocks.take(events)
         fresh = [number for number in self._store.numbers() if number not in self._attempts]
         for number in fresh:
             try:
@@ -69,20 +100,7 @@ class Watch:
             except (StoreError, OSError):
                 continue
         if fresh:
-            self.points = curve_points(self.reading, list(self._attempts.values()))
-
-
-def curve_points(reading: Reading, attempts: list[Attempt]) -> list[tuple[float, float]]:
-    """The best score so far over the seconds since the first record."""
-    points: list[tuple[float, float]] = []
-    first: float | None = None
-    for at, _, best in board.curve(attempts, reading.direction):
-        seconds = words.age(at, now=0.0)
-        if seconds is None:
-            continue
-        first = -seconds if first is None else first
-        points.append((-seconds - first, best))
-    return points
+            self.points = self._clocks.points(self.reading, list(self._attempts.values()))
 
 
 def _event(line: bytes) -> Loose:
