@@ -39,7 +39,8 @@ def advance(progress: Progress, attempt: Attempt, direction: Direction, noise: f
     """Progress after one more attempt.
 
     The score is compared with `progress.best`, not read from the record's verdict, so that the same fold serves an
-    agent's own progress and the fleet's.
+    agent's own progress and the fleet's. But what is tied improves nothing: a copy of another agent's work has its
+    score, and may be better than all the copier had, without being a step forward.
     """
     if attempt.verdict is Verdict.VOID:
         return progress
@@ -52,6 +53,7 @@ def advance(progress: Progress, attempt: Attempt, direction: Direction, noise: f
             return replace(_with_best(progress, attempt, direction), graded=progress.graded + 1)
         case Kind.REAL:
             improved = judge(progress, attempt.score, direction, noise) is Verdict.IMPROVED
+            improved = improved and attempt.verdict is not Verdict.TIED
             return replace(
                 _with_best(progress, attempt, direction),
                 evals=progress.evals + 1,

@@ -59,7 +59,13 @@ def load_entries(raw: Iterable[object]) -> tuple[Heartbeat, ...]:
 def _row(heartbeat: Heartbeat, due: str) -> dict[str, object]:
     row = {**to_dict(heartbeat), "when": heartbeat.when}
     prompt = printable(heartbeat.prompt)
-    row["prompt"] = LiteralScalarString(prompt) if "\n" in prompt else prompt
+    row["prompt"] = LiteralScalarString(prompt) if _reads_well(prompt) else prompt
     if due:
         row["next"] = due
     return row
+
+
+def _reads_well(prompt: str) -> bool:
+    """Whether a text can stand as a block of lines in YAML and be read again unchanged; else it is quoted."""
+    lines = prompt.split("\n")
+    return len(lines) > 1 and lines[0][:1].isalnum() and all(line.isprintable() for line in lines)

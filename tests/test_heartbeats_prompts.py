@@ -172,6 +172,26 @@ def test_redirect_names_the_others_and_where_to_start() -> None:
     assert "coral checkout 21" in text
 
 
+@pytest.mark.parametrize(("direction", "first"), [("maximize", 8), ("minimize", 1)])
+def test_the_best_of_the_others_come_first(direction: str, first: int) -> None:
+    others = [{"number": n, "agent": f"agent-{n}", "score": float(n), "title": ""} for n in (4, 8, 1, 6)]
+    context = {
+        **full(),
+        "task": {**full()["task"], "direction": direction},
+        "fleet": {**full()["fleet"], "others": others},
+    }
+    assert re.findall(r"coral show (\d+)", render_file("redirect", context))[0] == str(first)
+    assert f"what #{first} (" in frame("keep_going", context)
+
+
+def test_there_is_nothing_to_learn_from_what_is_void() -> None:
+    void = {**_result(18), "verdict": "void", "score": None}
+    context = {**full(), "results": [_result(17), void]}
+    assert "Learn from #17 before" in render_file("reflect", context)
+    assert "Not your fault" in frame("resume", context)
+    assert "Take stock" in render_file("reflect", {**context, "results": [void]})
+
+
 def test_redirect_starts_from_the_seed_where_nobody_has_beaten_it() -> None:
     for direction, seed in (("maximize", 9.0), ("minimize", 0.1)):
         context = {**full(), "task": {**full()["task"], "direction": direction}, "baseline": {"score": seed}}
