@@ -27,7 +27,7 @@ def attempt(
         submitted_at="",
         published_at="",
         order=number,
-        verdict=verdict or (Verdict.FAILED if score is None else Verdict.TIED),
+        verdict=verdict or (Verdict.FAILED if score is None else Verdict.IMPROVED),
         score=score,
         of=1 if kind is Kind.CONFIRM else None,
     )
@@ -93,6 +93,11 @@ def test_what_is_void_changes_nothing(kind: Kind) -> None:
 
 def test_a_gain_within_the_noise_is_kept_but_is_no_improvement() -> None:
     assert fold([attempt(1, 1.0), attempt(2, 1.2)], noise=0.5) == Progress(2, 1.2, 2, 1, 2)
+
+
+def test_a_copy_of_better_work_is_the_best_so_far_and_still_no_improvement() -> None:
+    # The same tree as another agent's attempt: tied at once with that attempt's score.
+    assert fold([attempt(1, 1.0), attempt(2, 2.0, verdict=Verdict.TIED)]) == Progress(2, 2.0, 2, 1, 2)
 
 
 def test_the_fleet_s_progress_compares_with_the_fleet_s_best() -> None:
