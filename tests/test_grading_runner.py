@@ -141,10 +141,11 @@ def test_nothing_of_the_candidate_is_imported_but_siblings_are(tmp_path: Path) -
     (tmp_path / "private").mkdir()
     (tmp_path / "private" / "helper.py").write_text("VALUE = 7")
     code = """
-        import os, tempfile
+        import os, sys, tempfile
         from pathlib import Path
         import helper
         def grade(workspace):
+            assert sys.flags.safe_path
             assert not list(Path.cwd().iterdir()) and Path(tempfile.gettempdir()) == Path.cwd()
             return helper.VALUE
     """

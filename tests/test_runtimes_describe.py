@@ -269,6 +269,8 @@ def test_a_line_is_cut() -> None:
         assert len(sign.message) <= MESSAGE
         assert len(sign.reply) <= REPLY
     assert Native({}).read(b"[" * 60_000)[0].message
+    late = AnyProgram({"start": "x", "session_pattern": "id (?P<session>.+)"}).read(b"x" * 30_000 + b"id 7")
+    assert late[0].session == "", "a pattern never sees more than it can take in a moment"
     assert len(Native({}).read(json.dumps({"reply": "r" * 30_000}).encode())[0].reply) == REPLY
 
 

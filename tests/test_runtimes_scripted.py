@@ -16,6 +16,7 @@ import pytest
 from coral.lock import hold_lock
 from coral.runtimes.model import Command, Job, Said
 from coral.runtimes.scripted import Scripted
+from coral.runtimes.signals import Interrupted, Interrupts
 from workspace import hub
 from workspace.layout import Layout, create
 
@@ -33,6 +34,7 @@ class Fleet:
         assert self.runtime.check() == []
         self.launch = 0
         self.session: str | None = None
+        self.path = str(Path(sys.executable).parent)
         self.clone = self.layout.clone("agent-1")
         self.clone.mkdir(parents=True, exist_ok=True)
         self.running: list[subprocess.Popen[bytes]] = []
@@ -61,7 +63,7 @@ class Fleet:
         path.write_text(prompt)
         environment = {
             **os.environ,
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "PATH": f"{self.path}{os.pathsep}{os.environ['PATH']}",
             "CORAL_RUN": str(self.layout.root),
             "CORAL_AGENT": "agent-1",
         }
@@ -162,17 +164,31 @@ def test_an_interrupt_saves_the_place_and_the_session_goes_on_behind_it(fleet: M
     ]
 
 
-def test_an_interrupt_at_any_moment_ends_it_at_once(fleet: Make) -> None:
-    agent = fleet([{"repeat": [{"edit": {"file": "n", "content": "{n}"}}, {"sleep": 0.001}]}])
-    for delay in [0.0, 0.01, 0.02, 0.03, 0.04, 0.06]:
+BUSY = [{"repeat": [{"edit": {"file": "n", "content": "{n}"}}, {"sleep": 0.001}]}]
+
+
+def test_one_interrupt_at_any_moment_of_its_work_is_enough(fleet: Make) -> None:
+    agent = fleet(BUSY)
+    for delay in [0.0, 0.0, 0.001, 0.002, 0.003, 0.005, 0.008]:
         child = agent.start()
+        agent.until("starting")
         time.sleep(delay)  # not to wait for anything, but to hit another moment
         os.killpg(child.pid, signal.SIGINT)
-        code = child.wait(WITHIN)
+        assert child.wait(WITHIN) == 130
+
+
+def test_an_interrupt_at_its_birth_is_no_crash(fleet: Make) -> None:
+    agent = fleet(BUSY)
+    for delay in [0.0, 0.004, 0.008, 0.012, 0.016, 0.02, 0.03]:
+        agent.session = None
+        child = agent.start()
+        time.sleep(delay)  # as above
+        while child.poll() is None:  # Python itself may lose one that comes before the program is loaded
+            os.killpg(child.pid, signal.SIGINT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(1)
         said = Said(output=bool(agent.said()), stderr=agent.errors.read_text())
-        assert agent.runtime.judge(code, said) == "interrupted"
-        if not (agent.state / "sessions" / f"{agent.session}.json").exists():
-            agent.session = None
+        assert agent.runtime.judge(child.returncode, said) == "interrupted", said
 
 
 def test_a_session_that_is_not_there_is_unknown(fleet: Make) -> None:
@@ -244,6 +260,36 @@ def test_a_submission_that_was_made_is_not_made_again(fleet: Make) -> None:
             os.killpg(child.pid, signal.SIGINT)
             assert child.wait(WITHIN) == 130
     assert [each["title"] for each in agent.submissions()] == ["number 1", "number 2"]
+    assert agent.phases() == ["starting", "edit", "submit", "interrupted"], "the second launch began behind the first"
+
+
+def test_a_submission_that_was_not_made_is_tried_again(fleet: Make, tmp_path: Path) -> None:
+    slow = tmp_path / "bin" / "coral"
+    slow.parent.mkdir()
+    slow.write_text("#!/bin/sh\nexec sleep 60\n")  # as slow as an addition of many files, before anything is handed in
+    slow.chmod(0o755)
+    agent = fleet([{"submit": "one"}])
+    agent.path = str(slow.parent)
+    for _ in range(2):
+        child = agent.start()
+        agent.until("submit")
+        os.killpg(child.pid, signal.SIGINT)
+        assert child.wait(WITHIN) == 130
+    assert agent.said()[0]["message"] == "launch 2, step 1"
+
+
+def test_an_interrupt_waits_for_the_next_place_where_it_does_no_harm() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        interrupts = Interrupts()
+        with interrupts.waiting():
+            pass
+        signal.raise_signal(signal.SIGINT)
+        assert interrupts.pending
+        with pytest.raises(Interrupted), interrupts.waiting():
+            pytest.fail("it was not answered")
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_a_submission_that_cannot_be_made_is_said_and_passed(fleet: Make) -> None:

@@ -64,7 +64,7 @@ def judge(code: int, said: Said) -> Ending:
     if code == USAGE:
         return Ending.TERMINAL
     # A signal in the first milliseconds meets Python before the program: it dies of it with exit code 1.
-    newborn = code == 1 and not said.output and said.stderr.rstrip().endswith("KeyboardInterrupt")
+    newborn = code == 1 and not said.output and "KeyboardInterrupt" in said.stderr
     return Ending.INTERRUPTED if newborn else by_code(code)
 
 

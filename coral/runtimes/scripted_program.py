@@ -4,15 +4,16 @@ SIGINT ends it at once where it waits, and after the step where it does not; eit
 next launch of the session goes on behind it. Every prompt that it was given is kept in `prompts.jsonl` of its state.
 """
 
+import os
 import signal
 import sys
 
-if __name__ == "__main__":  # before anything else is loaded: an interrupt at birth is an interrupt too
-    signal.signal(signal.SIGINT, lambda *_: sys.exit(130))
+# Before anything else is loaded: an interrupt at birth is an interrupt too. No exception, for an import may lose it.
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, lambda *_: os._exit(130))
 
 import argparse
 import json
-import os
 import time
 from collections.abc import Mapping
 from itertools import islice
