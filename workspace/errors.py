@@ -12,12 +12,18 @@ class WorkspaceError(Exception):
 
 
 class GitError(WorkspaceError):
-    """The supervisor's git could not do it. `detail` is all that git said; `timed_out`: killed at its deadline."""
+    """The supervisor's git could not do it.
 
-    def __init__(self, message: str, hint: str = "", *, detail: str = "", timed_out: bool = False) -> None:
+    `detail` is all that git said; `timed_out`: we killed it at its deadline; `killed`: somebody else did.
+    """
+
+    def __init__(
+        self, message: str, hint: str = "", *, detail: str = "", timed_out: bool = False, killed: bool = False
+    ) -> None:
         super().__init__(message, hint)
         self.detail = detail
         self.timed_out = timed_out
+        self.killed = killed
 
 
 class ReaderError(GitError):

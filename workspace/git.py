@@ -94,7 +94,7 @@ class Git:
         if first.returncode not in (0, -signal.SIGPIPE, 128 + signal.SIGPIPE):
             raise _failure(arguments, errors[0], first.returncode)
         if second.returncode:
-            raise ReaderError(*_failure(into, errors[1], second.returncode).args, detail=errors[1])
+            raise _failure(into, errors[1], second.returncode, ReaderError)
 
     def _start(self, arguments: tuple[str, ...], source: IO[bytes]) -> Popen[bytes]:
         if any(name.startswith("GIT_") for name in os.environ):
@@ -183,7 +183,7 @@ def _kill(processes: Iterable[Popen[bytes]]) -> None:
                 stream.close()
 
 
-def _failure(arguments: tuple[str, ...], detail: str, code: int) -> GitError:
+def _failure(arguments: tuple[str, ...], detail: str, code: int, kind: type[GitError] = GitError) -> GitError:
     said = next((line for line in detail.splitlines() if line.startswith(("fatal:", "error:"))), detail.split("\n")[0])
     said = said.removeprefix("fatal: ").removeprefix("error: ") or f"exit code {code}"
-    return GitError(f"cannot run git {arguments[0]}: {said[:500]}", detail=detail)
+    return kind(f"cannot run git {arguments[0]}: {said[:500]}", detail=detail, killed=code < 0)

@@ -28,7 +28,7 @@ SETTINGS: Mapping[str, str] = {
     "GIT_OPTIONAL_LOCKS": "0",  # reading must not fight the agent for its index
     # What refs/replace, grafts and a shallow file pretend is not what was committed.
     "GIT_NO_REPLACE_OBJECTS": "1",
-    "GIT_GRAFT_FILE": "/dev/null",
+    "GIT_GRAFT_FILE": "/dev/null/none",
     # A missing object of a "partial clone" would be fetched by a command that the repository's configuration names.
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_ALLOW_PROTOCOL": "none",

@@ -61,20 +61,21 @@ def snapshot(shared: Path, message: str) -> str:
 
 def history(shared: Path, limit: int = 20) -> list[Change]:
     """The last commits, newest first."""
-    if not (shared / ".git" / _STATE).is_file():
+    git = Git(shared / ".git")
+    if not (git.directory / "objects").is_dir() or not git.text("for-each-ref", _BRANCH):
         return []
     layout = "--format=%x01%H%x02%cI%x02%s%x02"
     plain = ("--no-show-signature", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames")
     log = ("-c", "core.quotePath=false", "log", *plain, "--name-only", layout, "-n", str(int(limit)), _BRANCH, "--")
-    return [_change(part) for part in Git(shared / ".git").text(*log).split("\x01")[1:]]
+    return [_change(part) for part in git.text(*log).split("\x01")[1:]]
 
 
 def _is_damaged(repository: Path) -> bool:
-    """Whether it is the repository's fault: a full disk, or a slow one, must not cost the history."""
+    """Whether git finds fault with it: a disk that is full or slow, or no git at all, must not cost the history."""
     try:
         Git(repository).run("fsck", "--connectivity-only")
     except GitError as error:
-        return not error.timed_out
+        return bool(error.detail) and not (error.timed_out or error.killed)
     return False
 
 

@@ -23,10 +23,13 @@ from workspace.tree import MAX_BYTES, MAX_FILES, check, parse, too_many
 
 SEED = "refs/heads/main"
 _ID = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
+TIMEOUT = 60.0  # seconds
 _WINDOW = 64  # commits looked at; more than these between two submissions only cost a longer walk
 # What the disk or the system says when it is not the candidate's doing.
-_OURS = ("No space left", "Permission denied", "Read-only file system", "Input/output error", "quota exceeded")
-_OURS_TOO = ("Too many open files", "Cannot allocate memory", "Out of memory")
+_OURS = (
+    *("No space left", "Permission denied", "Read-only file system", "Input/output error", "quota exceeded"),
+    *("Too many open files", "Cannot allocate memory", "Out of memory", "File too large"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +133,12 @@ def _transfer(hub: Path, clone: Path, commit: str, incoming: Path) -> None:
     try:
         known = (f"^{name}" for name in _boundary(commit, theirs, hub / "objects"))
         wanted = "\n".join((commit, f"^{SEED}", *known, ""))
-        source.pipe((*pack, *plain), into, unpack, data=wanted.encode())
-    except ReaderError as error:
-        if any(sign in error.detail for sign in (*_OURS, *_OURS_TOO)):
-            raise
-        raise Unacceptable(f"the commit cannot be taken in: {_said(error)}", "see `git fsck`") from error
+        source.pipe((*pack, *plain), into, unpack, data=wanted.encode(), timeout=TIMEOUT)
     except GitError as error:
+        full_disk = isinstance(error, ReaderError) and any(sign in error.detail for sign in _OURS)
+        if full_disk or error.killed:
+            raise
+        Git(hub).run("rev-parse", "--verify", "--quiet", SEED)  # raises if it is the hub that cannot be used
         raise Unacceptable(f"the commit cannot be read: {_said(error)}", "see `git fsck`") from error
 
 
@@ -156,10 +159,8 @@ def _describe(inside: Git, incoming: Path, ours: Path, commit: str) -> Taken:
     """Read the commit where every name has been recomputed, and find the nearest ancestor that is not in quarantine."""
     header = read_header(_object(incoming, commit)) or read_header(_object(ours, commit))
     if header is None:  # in a pack, then, as the seed is
-        try:
-            header = parse_header(inside.run("cat-file", "commit", commit))
-        except GitError as error:
-            raise Unacceptable(f"the commit cannot be read: {_said(error)}", "see `git fsck`") from error
+        about, _, body = inside.run("cat-file", "--batch", data=f"{commit}\n".encode()).partition(b"\n")
+        header = parse_header(body) if about.split()[1:2] == [b"commit"] else None
     if header is None:
         raise Unacceptable("it is not a commit")
     ancestor = next(iter(header.parents), "")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import os
 import subprocess
 import time
 from collections.abc import Iterator
@@ -70,11 +69,11 @@ def _git_works_in(repository: Path) -> bool:
     home = repository.resolve().parent
     if not Path("/proc/self").is_dir():
         return _any_git()
-    for entry in os.scandir("/proc"):
-        if entry.name.isdecimal():
-            with contextlib.suppress(OSError, ValueError):
-                if Path(entry.path, "comm").read_bytes().startswith(b"git"):
-                    where = Path(entry.path, "cwd").readlink()
+    for process in Path("/proc").iterdir():
+        if process.name.isdecimal():
+            with contextlib.suppress(OSError):
+                if (process / "comm").read_bytes().startswith(b"git"):
+                    where = (process / "cwd").readlink()
                     if where == home or home in where.parents:
                         return True
     return False

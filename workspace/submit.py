@@ -20,6 +20,7 @@ from workspace.locks import clear_stale_lock, one_at_a_time
 
 OURS = "info/coral"  # in .git: tracked files in whose place the supervisor put its own, one name per line
 _SAVED = "refs/coral/saved"
+_EMBEDDED = "warning: adding embedded git repository: "
 _PATIENT = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -120,6 +121,7 @@ class _Clone:
 
     def __init__(self, clone: Path, agent: str) -> None:
         self.clone = clone.resolve()
+        self.said: list[str] = []  # by the last command, on standard error
         self.directory = self.clone / ".git"
         who = identity(agent or self.clone.name)
         self.environment = environment(GIT_DIR=self.directory, GIT_WORK_TREE=self.clone, **who)
@@ -143,8 +145,9 @@ class _Clone:
                     git.wait(2)
                 git.kill()
                 raise
+        self.said = errors.decode("utf-8", "replace").splitlines()
         if git.returncode:
-            said = errors.decode("utf-8", "replace").strip()
+            said = " ".join(line for line in self.said if line and not line.startswith(("hint:", "warning:")))
             raise SubmitError(f"cannot run git {arguments[0]}: {said[-500:] or git.returncode}")
         return output.decode("utf-8", "replace").strip()
 
@@ -170,6 +173,11 @@ class _Clone:
             self.run("add", "-A", "--", ":(top)", *(f":(top,exclude,literal){name}" for name in ours))
         except SubmitError as error:
             raise SubmitError(str(error), "remove what git cannot add, or name it in .gitignore") from error
+        inside = [line.removeprefix(_EMBEDDED) for line in self.said if line.startswith(_EMBEDDED)]
+        if inside:
+            self.run("update-index", "--force-remove", "--", *inside)  # or it would stay, even without its .git
+            hint = f"remove {inside[0]}/.git, or name {inside[0]} in .gitignore"
+            raise SubmitError(f"cannot submit {inside[0]}: it is a repository of its own", hint)
         return self.run("write-tree")
 
     def move(self, new: str, old: str, why: str) -> None:

@@ -50,7 +50,8 @@ def check(entries: list[Entry], read: Callable[[list[str]], Mapping[str, bytes]]
     for entry in entries:
         if entry.mode == _REPOSITORY:
             raise Unacceptable(
-                f"{_show(entry.path)} is a repository of its own", f"remove {_show(entry.path)}/.git and submit again"
+                f"{_show(entry.path)} is a repository of its own",
+                f"git rm --cached {_show(entry.path)}, remove its .git, and submit again",
             )
         if entry.size is None:
             raise Unacceptable(f"the content of {_show(entry.path)} is missing")

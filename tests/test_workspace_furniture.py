@@ -1,0 +1,112 @@
+"""What the supervisor puts into a clone: never through a link the agent planted, never lost, never committed."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from workspace import hub
+from workspace.errors import GitError
+from workspace.furniture import link_shared, place, write_instructions
+from workspace.gitenv import environment
+from workspace.layout import Layout, create, new_run
+
+
+def git(folder: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        ["git", *arguments], cwd=folder, env=environment(), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    seed = tmp_path / "seed"
+    (seed / "docs").mkdir(parents=True)
+    (seed / "AGENTS.md").symlink_to("docs/guide.md")
+    (seed / "docs" / "guide.md").write_text("The guide.\n")
+    found = new_run(tmp_path / "runs", "task")
+    create(found, ["agent-1"])
+    hub.clone(found.hub, found.clone("agent-1"), "agent-1", hub.create(found.hub, seed), ["CLAUDE.md", "we*rd [x]"])
+    return found
+
+
+@pytest.fixture
+def clone(layout: Layout) -> Path:
+    return layout.clone("agent-1")
+
+
+def test_the_link_to_shared_knowledge_is_relative_and_made_anew(layout: Layout, clone: Path) -> None:
+    link_shared(clone, layout.shared)
+    assert (clone / ".shared").readlink() == Path("../../shared")
+    (layout.shared / "x").write_text("x")
+    assert (clone / ".shared" / "x").read_text() == "x"
+    (clone / ".shared").unlink()
+    (clone / ".shared").symlink_to("/etc")
+    (clone / ".git" / "info" / "exclude").write_text("")
+    link_shared(clone, layout.shared)
+    assert (clone / ".shared").readlink() == Path("../../shared")
+    assert git(clone, "status", "--short") == ""
+    (clone / ".shared").unlink()
+    (clone / ".shared").mkdir()
+    with pytest.raises(GitError, match="a folder is in its place"):
+        link_shared(clone, layout.shared)
+
+
+def test_excluded_names_mean_themselves(clone: Path) -> None:
+    for name in ("CLAUDE.md", "we*rd [x]", "weird x", "sub/CLAUDE.md"):
+        (clone / name).parent.mkdir(exist_ok=True)
+        (clone / name).write_text("x")
+    assert git(clone, "ls-files", "-o", "--exclude-standard").split("\n") == ["sub/CLAUDE.md", "weird x"]
+
+
+def test_an_instruction_file_of_our_own(clone: Path) -> None:
+    write_instructions(clone, "CLAUDE.md", "Do well.\n")
+    write_instructions(clone, "CLAUDE.md", "Do better.\n")
+    assert (clone / "CLAUDE.md").read_text() == "Do better.\n"
+    assert git(clone, "status", "--short") == ""
+    exclude = (clone / ".git" / "info" / "exclude").read_text().splitlines()
+    assert len(exclude) == len(set(exclude))
+
+
+def test_the_seeds_words_follow_ours_through_its_link(clone: Path) -> None:
+    for text in ("Do well.\n", "Do better.\n"):
+        write_instructions(clone, "AGENTS.md", text)
+    assert (clone / "AGENTS.md").read_text() == "Do better.\n\n---\n\nThe guide.\n"
+    assert (clone / "docs" / "guide.md").read_text() == "The guide.\n"
+    assert git(clone, "status", "--short") == ""
+
+
+def test_an_instruction_file_in_a_folder(clone: Path) -> None:
+    write_instructions(clone, ".tool/rules.md", "Do well.\n")
+    assert (clone / ".tool" / "rules.md").read_text() == "Do well.\n"
+    assert git(clone, "status", "--short") == ""
+
+
+def test_planted_links_are_not_written_through(clone: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "precious").write_text("precious")
+    (clone / "CLAUDE.md").symlink_to(outside / "precious")
+    write_instructions(clone, "CLAUDE.md", "Do well.\n")
+    assert (outside / "precious").read_text() == "precious"
+    assert not (clone / "CLAUDE.md").is_symlink()
+    (clone / "folder").symlink_to(outside)
+    with pytest.raises(GitError, match="leads elsewhere"):
+        place(clone, "folder/precious", "x")
+    assert (outside / "precious").read_text() == "precious"
+
+
+@pytest.mark.slow
+def test_a_lock_that_a_killed_agent_left_is_no_obstacle(clone: Path) -> None:
+    (clone / ".git" / "index.lock").write_text("")
+    write_instructions(clone, "AGENTS.md", "Do well.\n")
+    assert git(clone, "status", "--short") == ""
+
+
+def test_a_half_written_file_is_never_committed(clone: Path) -> None:
+    (clone / ".coral-0123").write_text("half")
+    assert git(clone, "status", "--short") == ""

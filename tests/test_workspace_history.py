@@ -1,0 +1,191 @@
+"""The history of shared knowledge: what changed is kept, nothing of the agents' is run, damage is survived."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from workspace.errors import GitError
+from workspace.git import Git
+from workspace.gitenv import environment
+from workspace.knowledge import create, history, snapshot, write_note
+
+
+def git(folder: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        ["git", *arguments], cwd=folder, env=environment(), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Path:
+    folder = tmp_path / "shared"
+    create(folder)
+    write_note(folder, "one", {"created": "2026-01-01"}, "one")
+    return folder
+
+
+def tracked(shared: Path) -> list[str]:
+    return git(shared, "-c", "core.quotePath=false", "ls-tree", "-r", "--name-only", "main").split("\n")
+
+
+def test_each_snapshot_holds_what_is_there(shared: Path) -> None:
+    first = snapshot(shared, "first\nand more")
+    assert tracked(shared) == ["notes/one.md"]
+    write_note(shared, "ünder/two words", {}, "two")
+    (shared / "notes" / "one.md").write_text("changed")
+    second = snapshot(shared, "second")
+    (shared / "notes" / "one.md").unlink()
+    (shared / "roles").rmdir()
+    (shared / "roles").write_text("a file in the place of a folder")
+    third = snapshot(shared, "third")
+    assert tracked(shared) == ["notes/ünder/two words.md", "roles"]
+    assert git(shared, "show", f"{second}:notes/one.md") == "changed"
+    assert git(shared, "fsck") == ""
+    changes = history(shared)
+    assert [(each.commit, each.message) for each in changes] == [
+        (third, "third"), (second, "second"), (first, "first and more"),
+    ]  # fmt: skip
+    assert changes[1].files == ("notes/one.md", "notes/ünder/two words.md")
+    assert changes[0].at.startswith("20")
+    assert [each.message for each in history(shared, 1)] == ["third"]
+
+
+def test_nothing_changed_costs_no_process(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert snapshot(shared, "first")
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert snapshot(shared, "again") == ""
+    os.utime(shared / "notes" / "one.md", (1, 1))
+    assert snapshot(shared, "touched") == ""
+    (shared / "notes" / "one.md").write_text("changed")
+    with pytest.raises(GitError, match="cannot find the program git"):
+        snapshot(shared, "changed")
+    assert not list(shared.glob(".git.broken*"))
+
+
+def test_an_empty_folder_and_one_that_is_absent(tmp_path: Path) -> None:
+    assert history(tmp_path) == []
+    assert snapshot(tmp_path / "nowhere", "x") == ""
+    create(tmp_path / "new")
+    snapshot(tmp_path / "new", "empty")
+    assert snapshot(tmp_path / "new", "still empty") == ""
+
+
+def test_links_hidden_and_large_files_stay_out(shared: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("hidden")
+    (shared / "notes" / "link.md").symlink_to(tmp_path / "secret")
+    (shared / "notes" / "folder").symlink_to(tmp_path)
+    (shared / "notes" / ".hidden").write_text("x")
+    (shared / "notes" / "large").write_bytes(b"x" * 1_000_001)
+    (shared / "notes" / "new\nline.md").write_text("x")
+    (shared / "notes" / '"quoted".md').write_text("x")
+    os.mkfifo(shared / "notes" / "pipe")
+    git(shared / "notes", "init", "-q", "inner")
+    (shared / "notes" / "inner" / "x").write_text("x")
+    snapshot(shared, "first")
+    assert tracked(shared) == ["notes/inner/x", "notes/one.md"]
+
+
+def test_nothing_that_agents_plant_is_run(shared: Path, tmp_path: Path) -> None:
+    snapshot(shared, "first")
+    touched = tmp_path / "touched"
+    program = tmp_path / "evil"
+    program.write_text(f"#!/bin/sh\ntouch {touched}\n")
+    program.chmod(0o755)
+    for setting in (
+        "filter.x.clean",
+        "core.fsmonitor",
+        "gpg.program",
+        "core.pager",
+        "diff.external",
+        "diff.x.textconv",
+    ):
+        git(shared, "config", setting, str(program))
+    git(shared, "config", "log.showSignature", "true")
+    hooks = shared / ".git" / "hooks"
+    hooks.mkdir(exist_ok=True)
+    for name in ("reference-transaction", "post-commit", "post-index-change"):
+        (hooks / name).symlink_to(program)
+    (shared / ".gitattributes").write_text("* filter=x diff=x\n")
+    (shared / "notes" / ".gitignore").write_text("*\n")
+    write_note(shared, "two", {}, "two")
+    assert snapshot(shared, "second")
+    assert history(shared)[0].files == ("notes/two.md",)
+    assert not touched.exists()
+
+
+def _no_objects(repository: Path) -> None:
+    shutil.rmtree(repository / "objects")
+    (repository / "objects").mkdir()
+
+
+def _bad_config(repository: Path) -> None:
+    (repository / "config").write_text("[core\n")
+
+
+def _a_file(repository: Path) -> None:
+    shutil.rmtree(repository)
+    repository.write_text("gitdir: /nowhere\n")
+
+
+def _a_link(repository: Path) -> None:
+    elsewhere = repository.parent.parent / "elsewhere"
+    repository.rename(elsewhere)
+    (elsewhere / "coral-state.json").unlink()
+    repository.symlink_to(elsewhere)
+
+
+def _gone(repository: Path) -> None:
+    shutil.rmtree(repository)
+
+
+@pytest.mark.parametrize("spoil", [_no_objects, _bad_config, _a_file, _a_link, _gone])
+def test_a_damaged_repository_is_begun_anew(shared: Path, spoil) -> None:
+    snapshot(shared, "first")
+    spoil(shared / ".git")
+    write_note(shared, "two", {}, "two")
+    assert snapshot(shared, "second")
+    assert tracked(shared) == ["notes/one.md", "notes/two.md"]
+    assert history(shared)[0].message == "second"
+
+
+@pytest.mark.parametrize("state", [None, "", "[1]", "[" * 100_000, '{"notes/one.md": 3}', '{"x": [[1, 2, 3], "y"]}'])
+def test_a_lost_or_wrong_state_costs_only_work(shared: Path, state: str | None) -> None:
+    first = snapshot(shared, "first")
+    path = shared / ".git" / "coral-state.json"
+    path.unlink()
+    if state is not None:
+        path.write_text(state)
+    write_note(shared, "two", {}, "two")
+    second = snapshot(shared, "second")
+    assert tracked(shared) == ["notes/one.md", "notes/two.md"]
+    assert git(shared, "rev-parse", "main~") == first
+    assert git(shared, "rev-parse", "main") == second
+
+
+@pytest.mark.slow
+def test_a_lock_left_by_a_killed_git_is_removed(shared: Path) -> None:
+    snapshot(shared, "first")
+    (shared / ".git" / "refs" / "heads" / "main.lock").write_text("")
+    write_note(shared, "two", {}, "two")
+    assert snapshot(shared, "second")
+    assert len(history(shared)) == 2
+
+
+@pytest.mark.slow
+def test_a_failure_that_is_not_the_repositorys_keeps_it(shared: Path) -> None:
+    snapshot(shared, "first")
+    # A folder in the place of the branch's lock: git cannot write, and the repository is sound.
+    (shared / ".git" / "refs" / "heads" / "main.lock").mkdir()
+    (shared / ".git" / "refs" / "heads" / "main.lock" / "x").write_text("")
+    write_note(shared, "two", {}, "two")
+    with pytest.raises((GitError, OSError)):
+        snapshot(shared, "second")
+    assert not list(shared.glob(".git.broken*"))
+    assert Git(shared / ".git").text("rev-parse", "main")

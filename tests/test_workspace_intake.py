@@ -1,0 +1,430 @@
+"""Taking in a commit: complete, pinned and checked, whatever the clone it comes from has been turned into."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from workspace import hub, intake, tree
+from workspace.errors import GitError, Unacceptable
+from workspace.git import Git
+from workspace.gitenv import environment, identity
+from workspace.layout import Layout, create, new_run
+
+
+def git(folder: Path, *arguments: str, data: str = "") -> str:
+    """Git as the agent runs it, its own configuration and hooks included."""
+    done = subprocess.run(
+        ["git", *arguments], cwd=folder, env=environment(**identity("a")), input=data, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    seed = tmp_path / "seed"
+    seed.mkdir()
+    (seed / "a.txt").write_text("seed\n")
+    found = new_run(tmp_path / "runs", "task")
+    create(found, ["agent-1"])
+    commit = hub.create(found.hub, seed)
+    hub.clone(found.hub, found.clone("agent-1"), "agent-1", commit, [".shared"])
+    return found
+
+
+@pytest.fixture
+def clone(layout: Layout) -> Path:
+    return layout.clone("agent-1")
+
+
+def commit(clone: Path, content: str) -> str:
+    (clone / "a.txt").write_text(content)
+    git(clone, "add", "-A")
+    git(clone, "commit", "-q", "-m", content)
+    return git(clone, "rev-parse", "HEAD")
+
+
+def objects(layout: Layout) -> set[str]:
+    return {str(path.relative_to(layout.hub)) for path in layout.hub.rglob("*") if path.is_file()}
+
+
+def test_a_commit_arrives_with_all_it_needs_and_is_pinned(layout: Layout, clone: Path) -> None:
+    seed = git(clone, "rev-parse", "HEAD")
+    mine = commit(clone, "one")
+    taken = hub.take_in(layout.hub, clone, mine, 1)
+    assert taken == hub.Taken(mine, git(clone, "rev-parse", "HEAD^{tree}"), seed)
+    assert git(layout.hub, "rev-parse", "refs/attempts/1") == mine
+    assert git(layout.hub, "fsck", "--strict") == ""
+    assert not list((layout.hub / "incoming").iterdir())
+
+
+def test_the_parent_is_the_nearest_ancestor_that_was_taken_in(layout: Layout, clone: Path) -> None:
+    first = commit(clone, "one")
+    hub.take_in(layout.hub, clone, first, 1)
+    commit(clone, "two")
+    commit(clone, "three")
+    fourth = commit(clone, "four")
+    assert hub.take_in(layout.hub, clone, fourth, 2).parent == first
+
+
+def test_a_commit_without_a_common_past(layout: Layout, clone: Path) -> None:
+    git(clone, "checkout", "-q", "--orphan", "fresh")
+    mine = commit(clone, "anew")
+    assert hub.take_in(layout.hub, clone, mine, 1).parent == ""
+    assert git(layout.hub, "fsck") == ""
+
+
+def test_a_rewritten_history_is_taken_in_like_any_other(layout: Layout, clone: Path) -> None:
+    seed = git(clone, "rev-parse", "HEAD")
+    first = commit(clone, "one")
+    hub.take_in(layout.hub, clone, first, 1)
+    git(clone, "commit", "-q", "--amend", "-m", "one, said better")
+    amended = git(clone, "rev-parse", "HEAD")
+    git(clone, "reflog", "expire", "--expire=now", "--all")
+    git(clone, "gc", "-q", "--prune=now")
+    assert hub.take_in(layout.hub, clone, amended, 2) == hub.Taken(
+        amended, git(clone, "rev-parse", "HEAD^{tree}"), seed
+    )
+    assert git(layout.hub, "cat-file", "-t", first) == "commit"
+
+
+@pytest.mark.slow
+def test_a_merge_and_many_commits_at_once(layout: Layout, clone: Path) -> None:
+    git(clone, "checkout", "-q", "-b", "side")
+    lines = ["commit refs/heads/side\ncommitter a <a@x> 1 +0000\ndata 1\nx\nfrom refs/heads/agent-1^0\n"]
+    for number in range(150):
+        lines.append(
+            f"commit refs/heads/side\ncommitter a <a@x> 1 +0000\ndata 1\nx\nM 644 inline b\ndata <<E\n{number}\nE\n"
+        )
+    git(clone, "fast-import", "--quiet", "--force", data="".join(lines))
+    git(clone, "checkout", "-q", "-f", "agent-1")
+    commit(clone, "mine")
+    git(clone, "merge", "-q", "side", "-m", "both")
+    merged = git(clone, "rev-parse", "HEAD")
+    hub.take_in(layout.hub, clone, merged, 1)
+    assert git(layout.hub, "fsck", "--strict") == ""
+    assert int(git(layout.hub, "rev-list", "--count", merged)) == 154
+
+
+def test_taking_in_again_changes_nothing_and_a_number_is_given_once(layout: Layout, clone: Path) -> None:
+    mine = commit(clone, "one")
+    taken = hub.take_in(layout.hub, clone, mine, 1)
+    before = objects(layout)
+    left = layout.hub / "incoming" / "1" / "ab"  # by a supervisor that was killed
+    left.mkdir(parents=True)
+    (left / "cd").write_text("half an object")
+    assert hub.take_in(layout.hub, clone, mine, 1) == taken
+    assert hub.take_in(layout.hub, clone, mine, 2) == taken
+    assert objects(layout) - before == {"refs/attempts/2"}
+    other = commit(clone, "two")
+    with pytest.raises(GitError, match="cannot pin attempt 1"):
+        hub.take_in(layout.hub, clone, other, 1)
+    assert git(layout.hub, "rev-parse", "refs/attempts/1") == mine
+
+
+def test_the_seed_itself_can_be_taken_in(layout: Layout, clone: Path) -> None:
+    seed = git(clone, "rev-parse", "HEAD")
+    assert hub.take_in(layout.hub, clone, seed, 1) == hub.Taken(seed, git(clone, "rev-parse", "HEAD^{tree}"), "")
+
+
+@pytest.mark.slow
+def test_after_a_kill_between_any_two_moves_the_next_try_completes(layout: Layout, clone: Path, monkeypatch) -> None:
+    class Killed(BaseException):
+        pass
+
+    commit(clone, "one")
+    mine = commit(clone, "two")
+    real = Path.replace
+    for moves in range(20):
+        left = moves
+
+        def replace(self: Path, target: Path) -> Path:
+            nonlocal left
+            if left == 0:
+                raise Killed
+            left -= 1
+            return real(self, target)
+
+        monkeypatch.setattr(Path, "replace", replace)
+        try:
+            hub.take_in(layout.hub, clone, mine, 1)
+        except Killed:
+            # Whatever commit is there already has all it refers to.
+            for path in (layout.hub / "objects").glob("??/*"):
+                name = path.parent.name + path.name
+                if git(layout.hub, "cat-file", "-t", name) == "commit":
+                    git(layout.hub, "rev-list", "--objects", name)
+        else:
+            break
+    assert moves >= 3
+    assert git(layout.hub, "rev-parse", "refs/attempts/1") == mine
+    assert git(layout.hub, "fsck", "--strict") == ""
+
+
+# What an agent can do to its clone. Each must neither run anything nor change what is taken in.
+
+
+def _plant(clone: Path, touched: Path) -> None:
+    """Every setting of a repository that names a program, and a hook for every occasion."""
+    program = clone / ".git" / "evil"
+    program.write_text(f"#!/bin/sh\necho $0 $@ >> {touched}\nexit 1\n")
+    program.chmod(0o755)
+    hooks = clone / ".git" / "hooks"
+    hooks.mkdir(exist_ok=True)
+    for name in ("post-index-change", "reference-transaction", "post-commit", "pre-receive", "post-checkout", "update"):
+        (hooks / name).symlink_to(program)
+    settings = (
+        "core.fsmonitor core.sshCommand core.gitProxy core.alternateRefsCommand core.pager core.editor gpg.program "
+        "diff.external uploadpack.packObjectsHook filter.x.clean filter.x.smudge filter.x.process "
+        "remote.evil.uploadpack credential.helper alias.pack-objects alias.rev-list"
+    )
+    for setting in settings.split():
+        git(clone, "config", setting, str(program))
+    git(clone, "config", "core.hooksPath", str(hooks))
+    git(clone, "config", "log.showSignature", "true")
+    git(clone, "config", "remote.evil.url", str(clone))
+    git(clone, "config", "remote.evil.promisor", "true")
+    git(clone, "config", "extensions.partialClone", "evil")
+    git(clone, "config", "core.repositoryFormatVersion", "1")
+
+
+def test_nothing_of_the_clone_is_run(layout: Layout, clone: Path, tmp_path: Path) -> None:
+    touched = tmp_path / "touched"
+    mine = commit(clone, "one")
+    missing = git(clone, "mktree", "--missing", data=f"100644 blob {'1' * 40}\tgone\n")
+    incomplete = git(clone, "commit-tree", missing, "-m", "incomplete")
+    _plant(clone, touched)
+    hub.take_in(layout.hub, clone, mine, 1)
+    with pytest.raises(Unacceptable):
+        hub.take_in(layout.hub, clone, incomplete, 2)
+    with pytest.raises(Unacceptable):
+        hub.take_in(layout.hub, clone, "2" * 40, 3)
+    assert not touched.exists(), touched.read_text()
+
+
+def _shallow(clone: Path, mine: str) -> None:
+    (clone / ".git" / "shallow").write_text(mine + "\n")
+
+
+def _graft(clone: Path, mine: str) -> None:
+    (clone / ".git" / "info" / "grafts").write_text(mine + "\n")
+
+
+def _replace(clone: Path, mine: str) -> None:
+    other = git(clone, "commit-tree", "HEAD~^{tree}", "-m", "other")
+    (clone / ".git" / "refs" / "replace").mkdir()
+    (clone / ".git" / "refs" / "replace" / mine).write_text(other + "\n")
+
+
+def _gone(clone: Path, mine: str) -> None:
+    for name in ("config", "HEAD", "index"):
+        (clone / ".git" / name).unlink()
+
+
+def _graph(clone: Path, mine: str) -> None:
+    git(clone, "commit-graph", "write", "--reachable")
+    (clone / ".git" / "objects" / "info" / "commit-graph").chmod(0o644)
+    (clone / ".git" / "objects" / "info" / "commit-graph").write_bytes(b"CGPH rubbish")
+
+
+def _alternates(clone: Path, mine: str) -> None:
+    (clone / ".git" / "objects" / "info" / "alternates").write_text("/nowhere\n")
+
+
+@pytest.mark.parametrize("twist", [_shallow, _graft, _replace, _gone, _graph, _alternates])
+def test_what_the_clone_pretends_changes_nothing(
+    layout: Layout, clone: Path, twist: Callable[[Path, str], None]
+) -> None:
+    seed = git(clone, "rev-parse", "HEAD")
+    mine = commit(clone, "one")
+    expected = git(clone, "rev-parse", "HEAD^{tree}")
+    twist(clone, mine)
+    assert hub.take_in(layout.hub, clone, mine, 1) == hub.Taken(mine, expected, seed)
+    assert git(layout.hub, "fsck", "--strict") == ""
+
+
+def _object(clone: Path, name: str) -> Path:
+    path = clone / ".git" / "objects" / name[:2] / name[2:]
+    path.chmod(0o644)
+    return path
+
+
+def _lie(clone: Path, mine: str) -> None:
+    """The commit's file holds another commit."""
+    other = git(clone, "commit-tree", "HEAD^{tree}", "-m", "other")
+    _object(clone, mine).write_bytes(_object(clone, other).read_bytes())
+
+
+def _lie_about_content(clone: Path, mine: str) -> None:
+    blob = git(clone, "rev-parse", f"{mine}:a.txt")
+    _object(clone, blob).write_bytes(zlib.compress(b"blob 5\0wrong"))
+
+
+def _pipe(clone: Path, mine: str) -> None:
+    path = _object(clone, git(clone, "rev-parse", f"{mine}:a.txt"))
+    path.unlink()
+    os.mkfifo(path)
+
+
+def _garbage(clone: Path, mine: str) -> None:
+    _object(clone, mine).write_bytes(b"garbage")
+
+
+def _deleted(clone: Path, mine: str) -> None:
+    _object(clone, git(clone, "rev-parse", f"{mine}^{{tree}}")).unlink()
+
+
+def _repository_gone(clone: Path, mine: str) -> None:
+    (clone / ".git").rename(clone / "gone")
+
+
+@pytest.mark.parametrize("spoil", [_lie, _lie_about_content, _pipe, _garbage, _deleted, _repository_gone])
+def test_what_cannot_be_read_is_refused_and_leaves_nothing(layout: Layout, clone: Path, spoil, monkeypatch) -> None:
+    monkeypatch.setattr(intake, "TIMEOUT", 1.0)
+    mine = commit(clone, "one")
+    spoil(clone, mine)
+    before = objects(layout)
+    with pytest.raises(Unacceptable) as caught:
+        hub.take_in(layout.hub, clone, mine, 1)
+    assert caught.value.reason
+    assert objects(layout) == before
+
+
+@pytest.mark.parametrize("name", ["HEAD", "", "--all", "0" * 40, "f" * 39, "../../x", "g" * 40])
+def test_what_is_not_a_commit_is_refused(layout: Layout, clone: Path, name: str) -> None:
+    with pytest.raises(Unacceptable):
+        hub.take_in(layout.hub, clone, name, 1)
+
+
+def test_a_tree_a_blob_and_a_tag_are_not_commits(layout: Layout, clone: Path) -> None:
+    mine = commit(clone, "one")
+    git(clone, "tag", "-a", "-m", "tag", "v1")
+    for name in (f"{mine}^{{tree}}", f"{mine}:a.txt", "v1"):
+        with pytest.raises(Unacceptable):
+            hub.take_in(layout.hub, clone, git(clone, "rev-parse", name), 1)
+    assert git(layout.hub, "for-each-ref", "refs/attempts") == ""
+
+
+def crafted(clone: Path, *rows: str) -> str:
+    """A commit of a tree as given, as `ls-tree` would print it."""
+    made = git(clone, "mktree", "--missing", data="".join(f"{row}\n" for row in rows))
+    return git(clone, "commit-tree", made, "-m", "crafted")
+
+
+def blob(clone: Path, content: str) -> str:
+    return git(clone, "hash-object", "-w", "--stdin", data=content)
+
+
+def test_a_link_out_of_the_tree_is_refused_by_name(layout: Layout, clone: Path) -> None:
+    (clone / ".shared").symlink_to("../../shared")
+    git(clone, "add", "-f", ".shared")
+    git(clone, "commit", "-q", "-m", "with the shared folder")
+    before = objects(layout)
+    with pytest.raises(Unacceptable, match=r"the link \.shared leads out of the repository") as caught:
+        hub.take_in(layout.hub, clone, git(clone, "rev-parse", "HEAD"), 1)
+    assert "git rm --cached .shared" in caught.value.hint
+    assert objects(layout) == before
+
+
+def test_a_submodule_is_refused_by_name(layout: Layout, clone: Path) -> None:
+    made = crafted(clone, f"160000 commit {'1' * 40}\tlibrary")
+    with pytest.raises(Unacceptable, match="library is a repository of its own"):
+        hub.take_in(layout.hub, clone, made, 1)
+
+
+@pytest.mark.slow
+def test_too_many_files_are_refused(layout: Layout, clone: Path) -> None:
+    content = blob(clone, "x")
+    limit = tree.MAX_FILES
+    enough = crafted(clone, *(f"100644 blob {content}\t{number:06d}" for number in range(limit)))
+    hub.take_in(layout.hub, clone, enough, 1)
+    too_many = crafted(clone, *(f"100644 blob {content}\t{number:06d}" for number in range(limit + 1)))
+    with pytest.raises(Unacceptable, match="more than 20,000 files"):
+        hub.take_in(layout.hub, clone, too_many, 2)
+
+
+@pytest.mark.slow
+def test_a_tree_that_unfolds_without_end_is_refused(layout: Layout, clone: Path) -> None:
+    inner = git(clone, "mktree", data=f"100644 blob {blob(clone, 'x')}\tx\n")
+    for _ in range(9):
+        inner = git(clone, "mktree", data="".join(f"040000 tree {inner}\t{number}\n" for number in range(10)))
+    bomb = git(clone, "commit-tree", inner, "-m", "bomb")
+    with pytest.raises(Unacceptable, match="more than 20,000 files"):
+        hub.take_in(layout.hub, clone, bomb, 1)
+
+
+@pytest.mark.slow
+def test_too_many_bytes_are_refused_with_the_largest_files(layout: Layout, clone: Path) -> None:
+    (clone / "part").write_bytes(b"\0" * 21_000_000)
+    content = git(clone, "hash-object", "-w", "part")
+    made = crafted(clone, *(f"100644 blob {content}\t{number}" for number in range(10)))
+    with pytest.raises(Unacceptable, match=r"larger than 200 MB: 0 \(21 MB\)"):
+        hub.take_in(layout.hub, clone, made, 1)
+
+
+def test_what_unpacks_to_too_much_is_refused_even_in_the_past(layout: Layout, clone: Path, monkeypatch) -> None:
+    monkeypatch.setattr(intake, "MAX_BYTES", 1_000_000)
+    (clone / "huge").write_bytes(b"\0" * 2_000_000)
+    commit(clone, "with a huge file that packs well")
+    (clone / "huge").unlink()
+    mine = commit(clone, "without")
+    before = objects(layout)
+    with pytest.raises(Unacceptable, match="maximum allowed size"):
+        hub.take_in(layout.hub, clone, mine, 1)
+    assert objects(layout) == before
+
+
+def test_names_that_no_folder_takes_are_refused(layout: Layout, clone: Path) -> None:
+    made = crafted(clone, f"100644 blob {blob(clone, 'x')}\t{'n' * 256}")
+    with pytest.raises(Unacceptable, match="too long"):
+        hub.take_in(layout.hub, clone, made, 1)
+
+
+def test_strange_names_are_kept(layout: Layout, clone: Path, tmp_path: Path) -> None:
+    for name in ("new\nline", "tab\there", '"quoted"', "-dash", "ünï", os.fsdecode(b"\xff\xfe")):
+        (clone / name).write_text("x")
+    mine = commit(clone, "strange")
+    hub.take_in(layout.hub, clone, mine, 1)
+    hub.checkout(layout.hub, mine, tmp_path / "out")
+    assert {path.name for path in clone.iterdir()} - {".git"} == {path.name for path in (tmp_path / "out").iterdir()}
+
+
+def test_what_the_system_refuses_is_our_fault(layout: Layout, clone: Path) -> None:
+    (clone / "big").write_bytes(os.urandom(300_000))
+    mine = commit(clone, "one")
+    # A limit on the size of files stands in for a full disk; it reaches git by inheritance.
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
+    try:
+        with pytest.raises(GitError, match="unpack-objects"):
+            hub.take_in(layout.hub, clone, mine, 1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, before)
+    assert hub.take_in(layout.hub, clone, mine, 1).commit == mine
+
+
+def test_a_damaged_hub_is_our_fault(layout: Layout, clone: Path) -> None:
+    mine = commit(clone, "one")
+    (layout.hub / "config").write_text("[core\n")
+    with pytest.raises(GitError):
+        hub.take_in(layout.hub, clone, mine, 1)
+
+
+def test_pinning_is_checked(layout: Layout, clone: Path) -> None:
+    seed = git(clone, "rev-parse", "HEAD")
+    hub.pin(layout.hub, 0, seed)
+    hub.pin(layout.hub, 0, seed)
+    with pytest.raises(GitError, match="not a whole commit id"):
+        hub.pin(layout.hub, 1, "HEAD")
+    assert Git(layout.hub).text("rev-parse", "refs/attempts/0") == seed
