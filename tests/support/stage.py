@@ -1,0 +1,234 @@
+"""A stage for transcripts of decisions: events go in at a time, what was decided comes out as lines of text.
+
+Nothing is performed, so nothing happens but what the test says. A line names everything that an action holds; time
+between two calls may pass only if nothing falls due in it, so that no transcript hides what was said meanwhile.
+"""
+
+from collections.abc import Iterable
+from typing import assert_never
+
+from attempts.record import Attempt, Kind, Submission, Verdict
+from coral.fleet import actions as do
+from coral.fleet import events as on
+from coral.fleet.decide import decide, next_deadline
+from coral.fleet.policy import Rules
+from coral.fleet.state import Agent, Fleet, Owed, Pending
+
+NAMES = ("ann", "ben", "cid", "dot")
+SEED = "5eed" * 10
+QUIET_RULES = Rules(seed_commit=SEED, slots=4, heartbeats=())
+
+
+class Stage:
+    """A fleet of up to four. Its agents have started and printed their first words, unless `started` is False."""
+
+    def __init__(self, agents: int = 1, rules: Rules = QUIET_RULES, *, started: bool = True, baseline: float = 0.0):
+        self.rules = rules
+        self.names = NAMES[:agents]
+        self.fleet = Fleet()
+        self.clock = 0.0
+        self.actions: tuple[do.Action, ...] = ()
+        self._ids = 0
+        self._answers = 0
+        self.opening = self.at(0, on.Opened(run="run", agents=self.names, baseline=attempt_zero(baseline)))
+        if started:
+            self.until(1)
+            for name in self.names:
+                self.at(1, self.heard(name))
+
+    # Time.
+
+    def at(self, clock: float, *events: on.Event) -> list[str]:
+        """Let the time come, quietly, and the events happen in it, all at once; what is said to them."""
+        missed = self.until(clock, including=False)
+        assert not missed, f"before {clock:g} there was more to say: {missed}"
+        return self._decide(clock, events)
+
+    def until(self, clock: float, *, including: bool = True) -> list[str]:
+        """Let the time pass up to a time; what is said by then, each line with its time in front."""
+        said = []
+        while (due := next_deadline(self.fleet, self.clock, self.rules)) is not None and due <= clock:
+            if due == clock and not including:
+                break
+            said += [f"{due:g} {line}" for line in self._decide(due, ())]
+        self.clock = clock
+        return said
+
+    def _decide(self, clock: float, events: Iterable[on.Event]) -> list[str]:
+        self.clock = clock
+        now = on.Moment(clock=clock, wall=f"wall {clock:g}")
+        self.fleet, self.actions = decide(self.fleet, events, now, self.rules)
+        return [line_of(each) for each in self.actions]
+
+    # What an agent does.
+
+    def submission(self, agent: str, wait: float = 0.0, kind: Kind = Kind.REAL, of: int | None = None) -> on.Submitted:
+        self._ids += 1
+        return submitted(agent, self._ids, wait=wait, kind=kind, of=of)
+
+    def heard(self, agent: str, session: str | None = "", busy: str = "", reply: str = "") -> on.Heard:
+        session = f"session of {agent}" if session == "" else session
+        return on.Heard(agent=agent, launch=self[agent].launch, session=session, busy=busy, reply=reply)
+
+    def exited(
+        self, agent: str, ending: on.Ending = on.Ending.CLEAN, detail: str = "", until: float | None = None
+    ) -> on.Exited:
+        return on.Exited(agent=agent, launch=self[agent].launch, ending=ending, detail=detail, until=until)
+
+    def lingered(self, who: str) -> on.Lingered:
+        launch = self.pending(int(who[1:])).launch if who.startswith("#") else self[who].launch
+        return on.Lingered(who=who, launch=launch)
+
+    def not_started(self, who: str, reason: str = "no such program") -> on.SpawnFailed:
+        launch = self.pending(int(who[1:])).launch if who.startswith("#") else self[who].launch
+        return on.SpawnFailed(who=who, launch=launch, reason=reason)
+
+    def asks(self, sender: str, request: on.Request) -> on.Requested:
+        self._answers += 1
+        return on.Requested(sender=sender, id=str(self._answers), request=request)
+
+    # What becomes of an attempt.
+
+    def taken(self, number: int, twin: int | None = None, twin_score: float | None = None) -> on.TakenIn:
+        commit = self.pending(number).submission.commit
+        return on.TakenIn(
+            number=number, commit=commit, tree=tree(number), parent="", twin=twin, twin_score=twin_score
+        )
+
+    def graded(
+        self, number: int, score: float | None = None, outcome: on.Outcome | None = None, reason: str = ""
+    ) -> on.Graded:
+        outcome = outcome or (on.Outcome.SCORED if score is not None else on.Outcome.FAILED)
+        launch = self.pending(number).launch
+        return on.Graded(number=number, launch=launch, outcome=outcome, score=score, reason=reason, seconds=2.0)
+
+    def in_grading(self, clock: float, *agents: str, wait: float = 0.0, kind: Kind = Kind.REAL) -> list[int]:
+        """Submissions of these agents, taken in and on their way to being graded; their numbers."""
+        first = self.fleet.run.next_number
+        numbers = list(range(first, first + len(agents)))
+        self.at(clock, *[self.submission(agent, wait, kind) for agent in agents])
+        self.at(clock, *[self.taken(number) for number in numbers])
+        return numbers
+
+    def tried(self, clock: float, agent: str, score: float | None, *, wait: float = 0.0) -> list[str]:
+        """A whole attempt within one instant; what is said when it is graded."""
+        (number,) = self.in_grading(clock, agent, wait=wait)
+        said = self.at(clock, self.graded(number, score, reason="" if score is not None else "wrong"))
+        self.at(clock, on.Published(number=number))
+        return said
+
+    def resumed(self, agent: str, clock: float) -> list[str]:
+        """The agent ends after a signal, starts again and prints: what is said to its end, and to its first words."""
+        said = self.at(clock, self.exited(agent, on.Ending.INTERRUPTED))
+        return said + self.at(clock, self.heard(agent))
+
+    # How things stand.
+
+    def __getitem__(self, agent: str) -> Agent:
+        return self.fleet.agents[agent]
+
+    def pending(self, number: int) -> Pending:
+        return self.fleet.pending[number]
+
+    def owed(self, agent: str) -> list[str]:
+        return [f"{each.name} {each.id}" for each in self[agent].owed]
+
+
+def attempt_zero(score: float | None = 0.0) -> Attempt:
+    return Attempt(
+        number=0,
+        agent="",
+        kind=Kind.BASELINE,
+        commit=SEED,
+        tree=tree(0),
+        parent="",
+        title="the seed",
+        submission="",
+        submitted_at="",
+        published_at="",
+        order=0,
+        verdict=Verdict.IMPROVED,
+        score=score,
+    )
+
+
+def submitted(
+    agent: str, number: int, *, wait: float = 0.0, kind: Kind = Kind.REAL, of: int | None = None
+) -> on.Submitted:
+    """The submission with this number as its id and its commit."""
+    return on.Submitted(
+        submission=Submission(
+            id=f"{number:020d}",
+            agent=agent,
+            commit=f"{number:040x}",
+            tree="",
+            title=f"try {number}",
+            kind=kind,
+            of=of,
+            wait=wait,
+            submitted_at=f"wall of {number}",
+        )
+    )
+
+
+def tree(number: int) -> str:
+    return f"{number:040x}"[::-1]
+
+
+def line_of(action: do.Action) -> str:  # noqa: C901 - one arm per action
+    """Everything an action says, in a line."""
+    match action:
+        case do.TakeIn(number=number, agent=agent, commit=commit, repeat=repeat):
+            return f"take in #{number}: commit {_commit(commit)} of {agent}{' again' if repeat else ''}"
+        case do.Accept(agent=agent, submission=submission, number=number):
+            return f"accept {int(submission)} of {agent} as #{number}"
+        case do.Refuse(agent=agent, submission=submission, reason=reason, hint=hint):
+            return f"refuse {int(submission)} of {agent}: {reason} ({hint})"
+        case do.Discard(agent=agent, submission=submission):
+            return f"discard {int(submission)} of {agent}"
+        case do.Grade(number=number, launch=launch, commit=commit, probe=probe):
+            return f"grade #{number}/{launch}: commit {_commit(commit)}{' as a probe' if probe else ''}"
+        case do.Publish(attempt=attempt, heartbeats=heartbeats, inline=inline):
+            names = f", then {' '.join(heartbeats)}" if heartbeats else ""
+            printed = f", printing {_owed(inline)}" if inline else ""
+            return f"publish {_attempt(attempt)}{names}{printed}"
+        case do.Spawn():
+            return _spawn(action)
+        case do.Interrupt(who=who, launch=launch):
+            return f"interrupt {who}/{launch}"
+        case do.Terminate(who=who, launch=launch):
+            return f"terminate {who}/{launch}"
+        case do.Kill(who=who, launch=launch):
+            return f"kill {who}/{launch}"
+        case do.ShowHeartbeats(owner=owner):
+            return f"show {owner}"
+        case do.Answer(sender=sender, id=id, ok=ok, message=message, hint=hint):
+            return f"answer {sender}/{id}: {'yes' if ok else 'no'}, {message}{f' ({hint})' if hint else ''}"
+        case do.Notify(id=id, text=text, agent=agent):
+            return f"alert {id}{f' of {agent}' if agent else ''}: {text}"
+        case do.Note(type=type, text=text, agent=agent):
+            return f"{type}{f' {agent}' if agent else ''}: {text}"
+        case do.Finish(reason=reason):
+            return f"finish: {reason}"
+        case _:
+            assert_never(action)
+
+
+def _spawn(action: do.Spawn) -> str:
+    session = f", {action.session}" if action.session is not None else ""
+    owed = f", owed {_owed(action.owed)}" if action.owed else ""
+    return f"spawn {action.agent}/{action.launch}: {action.why}{session}, told {action.told}{owed}"
+
+
+def _attempt(attempt: Attempt) -> str:
+    score = "" if attempt.score is None else f" {attempt.score:g}"
+    reason = f" ({attempt.reason})" if attempt.reason else ""
+    return f"#{attempt.number} {attempt.verdict}{score}{reason}"
+
+
+def _owed(owed: tuple[Owed, ...]) -> str:
+    return " ".join(f"{each.name}:{each.id}" for each in owed)
+
+
+def _commit(commit: str) -> str:
+    return "seed" if commit == SEED else str(int(commit, 16))
