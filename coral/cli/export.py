@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
     if args.patch and (args.branch or args.repo):
         raise CoralError("cannot export to a branch and a patch at once", "give --patch or --branch")
     reading = Reading(where.run_of(args))
-    attempt = reading.attempt(args.number)
+    attempt = reading.attempt(args.number, "export")
     if args.patch:
         return _patch(reading, attempt, args.patch)
     repository = _repository(reading, args.repo)

@@ -104,7 +104,8 @@ class Reading:
         except OSError:
             return []
 
-    def attempt(self, number: int) -> Attempt:
+    def attempt(self, number: int, to: str = "show") -> Attempt:
+        """The record, for a command that wants `to` do something with it; CoralError when there is none."""
         try:
             return self.store.read(number)
         except Missing:
@@ -112,7 +113,7 @@ class Reading:
             what, hint = "there is no such attempt", f"the last one is #{last}"
             if number in self.ungraded:
                 what, hint = "it is not graded yet", f"`coral wait {number}` waits for it"
-            raise CoralError(f"cannot show #{number}: {what}", hint) from None
+            raise CoralError(f"cannot {to} #{number}: {what}", hint) from None
 
     def attempt_or_none(self, number: int) -> Attempt | None:
         try:

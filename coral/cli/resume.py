@@ -7,6 +7,7 @@ import argparse
 from coral.cli import request, where
 from coral.cli.reading import Reading
 from coral.cli.start import add_watching, watch
+from coral.config.load import load_frozen
 from coral.errors import CoralError
 
 
@@ -24,6 +25,7 @@ def run(args: argparse.Namespace) -> int:
     if pid is not None:
         hint = f"`coral attach{where.flag(layout)}` watches it"
         raise CoralError(f"cannot resume {layout.root.name}: process {pid} supervises it already", hint)
+    load_frozen(layout.task_file, args.overrides)  # a mistake in them is told here, not in the log of a supervisor
     if args.instruction and args.instruction.strip():
         request.send(layout, sender, {"type": "tell", "to": "*", "text": args.instruction.strip()})
     print(f"resuming {layout.root.name}")

@@ -1,0 +1,132 @@
+"""A run folder with a history, written by the real functions, for the commands that only look."""
+
+import json
+import random
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from attempts.progress import Progress, advance, judge
+from attempts.record import Attempt, Direction, Kind, Verdict
+from attempts.store import Store
+from heartbeats.folder import Folder
+from heartbeats.heartbeat import BUILT_IN, Scope
+from workspace import knowledge
+from workspace.layout import Layout, create, new_run
+
+AGENTS = ("agent-1", "agent-2")
+
+
+def stamp(seconds_ago: float) -> str:
+    return (datetime.now(UTC) - timedelta(seconds=seconds_ago)).isoformat(timespec="milliseconds")
+
+
+def attempt(number: int, score: float | None, **fields: object) -> Attempt:
+    """A record; whatever is not given is plain."""
+    data: dict[str, object] = {
+        "number": number,
+        "agent": AGENTS[number % 2] if number else "",
+        "kind": Kind.REAL if number else Kind.BASELINE,
+        "commit": f"{number:040x}",
+        "tree": f"{number:040x}",
+        "parent": f"{number - 1:040x}" if number else "",
+        "title": f"try {number}" if number else "the seed",
+        "submission": f"{number:020d}" if number else "",
+        "submitted_at": stamp(601 - number),
+        "published_at": stamp(600 - number),
+        "order": number,
+        "verdict": Verdict.FAILED if score is None else Verdict.IMPROVED,
+        "score": score,
+        "reason": "two circles overlap" if score is None else "",
+        **fields,
+    }
+    return Attempt(**data)  # type: ignore[arg-type]  # the fields are named above
+
+
+def make_run(runs: Path, scores: Sequence[float | None] = (1.0, 1.5, None, 1.25, 2.0), task: str = "toy") -> Layout:
+    """A run whose baseline is the first score, with the verdicts that each agent's own progress gives."""
+    layout = new_run(runs, task)
+    create(layout, AGENTS)
+    for agent in AGENTS:
+        layout.clone(agent).mkdir()
+    knowledge.create(layout.shared)
+    progress = {agent: Progress() for agent in AGENTS}
+    for number, score in enumerate(scores):
+        plain = attempt(number, score)
+        if plain.agent:
+            own = progress[plain.agent]
+            plain = attempt(number, score, verdict=judge(own, score, Direction.MAXIMIZE, 0.0))
+            progress[plain.agent] = advance(own, plain, Direction.MAXIMIZE, 0.0)
+        Store(layout.attempts).publish(plain)
+    return layout
+
+
+def write_status(layout: Layout, state: str = "running", **fields: object) -> None:
+    """What a supervisor shows of a run."""
+    best = max(
+        (each for each in Store(layout.attempts).scan() if each.score is not None), key=lambda each: each.score or 0
+    )
+    agents = [agent_status(agent) for agent in AGENTS]
+    status = {
+        "format": 1,
+        "run": layout.root.name,
+        "task": "toy",
+        "direction": "maximize",
+        "state": state,
+        "reason": "",
+        "pid": 1,
+        "wall": stamp(0.2),
+        "clock": 600.0,
+        "started_at": stamp(600),
+        "baseline": 1.0,
+        "best": {"number": best.number, "score": best.score, "agent": best.agent, "title": best.title},
+        "attempts": len(Store(layout.attempts).numbers()) - 1,
+        "grading": {"slots": 2, "running": [], "queued": [], "paused": False},
+        "protection": "unprotected",
+        "budget": {"lines": ["6 of 10 attempts are left"]},
+        "agents": agents,
+        "alerts": [],
+        **fields,
+    }
+    layout.status.write_text(json.dumps(status))
+
+
+def agent_status(name: str, **fields: object) -> Mapping[str, object]:
+    return {
+        "name": name,
+        "runtime": "native",
+        "phase": "running",
+        "why": "start",
+        "launch": 3,
+        "session": "s",
+        "attempts": 2,
+        "best": 2.0,
+        "stagnant": 1,
+        "beat": {"phase": "thinking", "message": "about rows", "age": 2.0},
+        "next": [{"name": "reflect", "in": "next attempt"}, {"name": "redirect", "in": "4 without improvement"}],
+        "owed": [],
+        "until": None,
+        **fields,
+    }
+
+
+def write_events(layout: Layout, *events: Mapping[str, object]) -> None:
+    layout.events.parent.mkdir(parents=True, exist_ok=True)
+    with layout.events.open("a") as file:
+        file.writelines(json.dumps(event) + "\n" for event in events)
+
+
+def write_heartbeats(layout: Layout) -> None:
+    folder = Folder(layout.heartbeats)
+    folder.write("fleet", [(each, "8 attempts") for each in BUILT_IN if each.scope is Scope.FLEET])
+    for agent in AGENTS:
+        folder.write(agent, [(each, "") for each in BUILT_IN if each.scope is Scope.OWN])
+
+
+def many_attempts(layout: Layout, count: int, seed: int = 1) -> None:
+    """More history, as a long run has it."""
+    draw = random.Random(seed)
+    store = Store(layout.attempts)
+    first = store.numbers()[-1] + 1
+    for number in range(first, first + count):
+        store.publish(attempt(number, 2.0 + draw.random()))

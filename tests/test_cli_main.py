@@ -1,0 +1,138 @@
+"""The frame of the command line: one handler, two-line errors, exit codes, our own packages and nobody else's."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from coral import __version__
+from coral.cli import COMMANDS, GROUPS, main
+from coral.errors import CoralError
+
+Said = pytest.CaptureFixture[str]
+PYTHON = (sys.executable, "-m", "coral")
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CORAL_DEBUG", raising=False)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+
+
+def test_the_overview_names_every_command(capsys: Said) -> None:
+    assert main([]) == 0
+    said = capsys.readouterr().out
+    assert all(f"\n  {name} " in said for name in COMMANDS)
+    assert {group for group, _ in COMMANDS.values()} == set(GROUPS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself(name: str, capsys: Said) -> None:
+    with pytest.raises(SystemExit) as end:
+        main([name, "--help"])
+    assert end.value.code == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"usage: coral {name}")
+    assert max(map(len, said.splitlines())) <= 120
+
+
+def test_the_version(capsys: Said) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"coral {__version__}\n"
+
+
+def test_a_misspelt_command_is_understood(capsys: Said) -> None:
+    assert main(["evla"]) == 1
+    assert capsys.readouterr().err == "coral: cannot run 'evla': no such command\n  did you mean `coral eval`?\n"
+    assert main(["xyzzy"]) == 1
+    assert capsys.readouterr().err.endswith("`coral --help` lists the commands\n")
+
+
+@pytest.mark.parametrize(
+    "words", [["eval"], ["eval", "-m", "x", "--wat"], ["show", "seven"], ["wait", "--timeout", "x"]]
+)
+def test_wrong_arguments_are_exit_1_because_2_means_pending(words: list[str], capsys: Said) -> None:
+    assert main(words) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith(f"coral: cannot run coral {words[0]}: ")
+    assert len(said.err.splitlines()) == 2
+
+
+def test_options_may_stand_between_positional_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    from coral.cli import start
+
+    seen = []
+    monkeypatch.setattr(start, "run", lambda args: seen.append(args) or 0)
+    assert main(["start", "task", "--detach", "agents.count=4", "grader.slots=2"]) == 0
+    assert (seen[0].task, seen[0].overrides, seen[0].detach) == ("task", ["agents.count=4", "grader.slots=2"], True)
+
+
+def test_a_users_mistake_is_two_lines(capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    from coral.cli import runs
+
+    def fail(args: object) -> int:
+        raise CoralError("cannot do it: it is Monday", "try tomorrow")
+
+    monkeypatch.setattr(runs, "run", fail)
+    assert main(["runs"]) == 1
+    assert capsys.readouterr().err == "coral: cannot do it: it is Monday\n  try tomorrow\n"
+
+
+def test_our_own_error_is_one_line_and_a_file(tmp_path: Path, capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    from coral.cli import runs
+
+    monkeypatch.setattr(runs, "run", lambda args: {}["missing"])
+    assert main(["runs"]) == 3
+    said = capsys.readouterr().err
+    assert said.startswith("coral: internal error: KeyError: 'missing'\n  the traceback is in ")
+    (kept,) = tmp_path.glob("coral-traceback-*.txt")
+    assert "Traceback (most recent call last)" in kept.read_text()
+    monkeypatch.setenv("CORAL_DEBUG", "1")
+    assert main(["runs"]) == 3
+    assert "Traceback (most recent call last)" in capsys.readouterr().err
+
+
+def test_an_interrupt_is_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    from coral.cli import runs
+
+    def interrupted(args: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runs, "run", interrupted)
+    assert main(["runs"]) == 130
+
+
+def test_git_variables_of_the_caller_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_DIR", "/nowhere")
+    monkeypatch.setenv("GIT_WORK_TREE", "/nowhere")
+    main(["--version"])
+    assert not [name for name in os.environ if name.startswith("GIT_")]
+
+
+@pytest.mark.parametrize("room", ["attempts", "heartbeats", "workspace"])
+def test_an_intruder_is_named_and_never_run(room: str, tmp_path: Path) -> None:
+    (tmp_path / room).mkdir()
+    (tmp_path / room / "__init__.py").write_text("open('ran', 'w')")
+    done = subprocess.run([*PYTHON, "--version"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert f"the package {room!r} is not Coral's own, but {tmp_path / room / '__init__.py'}" in done.stderr
+    assert not (tmp_path / "ran").exists()
+
+
+def test_folders_without_code_are_no_intruders(tmp_path: Path) -> None:
+    for room in ("attempts", "heartbeats", "workspace", "coral"):
+        (tmp_path / room).mkdir()
+    done = subprocess.run([*PYTHON, "--version"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, f"coral {__version__}\n")
+
+
+def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
+    script = f"{sys.executable} -P -m coral --help | true; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    assert done.stdout == "0\n"
