@@ -91,6 +91,12 @@ def test_the_native_agent_gets_its_session_and_its_task() -> None:
     assert resumed.argv[4:7] == ("--session", "abc", "--resume")
 
 
+def test_the_native_agent_has_the_brains_that_it_has() -> None:
+    assert Native({"brain": "search"}).check() == []
+    assert Native({"brain": "big"}).check() == ["brain must be search; got 'big'"]
+    assert Native({"brian": "search"}).check() == ["there is no option 'brian'; did you mean brain?"]
+
+
 def test_a_new_session_is_always_new_and_always_the_same() -> None:
     for runtime in OURS:
         assert runtime.command(job()).session == runtime.command(job()).session

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from coral.runtimes import lines
 from coral.runtimes.model import Command, Ending, Job, Said, Sign, new_session
 
+BRAINS = ("search",)
+
 
 class Native:
     name = "native"
@@ -17,7 +19,9 @@ class Native:
         self._options = options
 
     def check(self) -> list[str]:
-        return lines.unknown(self._options, ())
+        problems = lines.unknown(self._options, ("brain",))
+        brain = self._options.get("brain", BRAINS[0])
+        return problems if brain in BRAINS else [*problems, f"brain must be {' or '.join(BRAINS)}; got {brain!r}"]
 
     def command(self, job: Job) -> Command:
         session = job.session or new_session(job)
