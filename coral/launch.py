@@ -23,6 +23,7 @@ from coral.grades import make_ready
 from coral.grading.once import run as run_grader
 from coral.grading.prepare import prepare as prepare_grader
 from coral.grading.result import GradeResult
+from coral.journal import fold
 from coral.lock import holder as lock_holder
 from coral.manager import supervise
 from coral.rules import agent_names, rules_of
@@ -33,7 +34,7 @@ from workspace import hub, knowledge
 from workspace.furniture import link_shared, place, write_instructions
 from workspace.layout import Layout, create, new_run
 
-__all__ = ["detach", "holder", "prepare", "supervise"]
+__all__ = ["detach", "has_ended", "holder", "prepare", "supervise"]
 
 DETACH_SECONDS = 20.0
 Say = Callable[[str], None]
@@ -70,6 +71,11 @@ def detach(layout: Layout, overrides: tuple[str, ...] = ()) -> int:
             start_new_session=True,
         )
     return child.pid
+
+
+def has_ended(layout: Layout) -> bool:
+    """Whether the run was ended in order, so that nothing of it can be running."""
+    return not layout.journal.exists() or bool(fold(layout.journal).fleet.run.finished)
 
 
 def holder(layout: Layout) -> int | None:

@@ -33,6 +33,7 @@ from coral.runtimes import find
 from coral.senses import Senses
 from coral.standings import Standings
 from coral.watch import Watch
+from workspace.furniture import place
 from workspace.layout import OPERATOR, Layout
 
 RETRY_SECONDS = 1.0  # how soon to try again when the journal cannot be written
@@ -42,8 +43,8 @@ MOST_SLEEP = 60.0
 class Manager:
     """One supervisor of one run. It must hold the run's lock."""
 
-    def __init__(self, layout: Layout, seed_commit: str, overrides: tuple[str, ...] = ()) -> None:
-        config = load_frozen(layout.task_file, overrides)
+    def __init__(self, layout: Layout, seed_commit: str) -> None:
+        config = load_frozen(layout.task_file)
         memory = fold(layout.journal) if layout.journal.exists() else None
         self._layout = layout
         self._fleet = memory.fleet if memory is not None else Fleet()
@@ -140,10 +141,16 @@ class Manager:
 
 
 def supervise(layout: Layout, overrides: tuple[str, ...] = (), *, outlives_terminal: bool = False) -> int:
-    """Hold the run's lock and supervise it in this process until it ends; returns the exit code."""
+    """Hold the run's lock and supervise it in this process until it ends; returns the exit code.
+
+    `overrides` (`budget.hours=4`) change the run's task from here on.
+    """
     with hold_lock(layout.lock):
         process.rearm_interrupts()
-        manager = Manager(layout, (layout.private / "seed").read_text().strip(), overrides)
+        if overrides:
+            # They hold from here on, for later supervisors too.
+            place(layout.private, layout.task_file.name, load_frozen(layout.task_file, overrides).text)
+        manager = Manager(layout, (layout.private / "seed").read_text().strip())
         try:
             with _signals_stop(manager, outlives_terminal):
                 manager.run()

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 import time
 
 import pytest
@@ -226,6 +228,31 @@ def test_stop_leaves_nothing_and_resume_goes_on_where_it_was(start):
         assert agent.session == before.agents[name].session
         assert agent.launch > before.agents[name].launch
     assert run.left() == []
+
+
+def test_a_run_whose_supervisor_was_killed_can_still_be_stopped(start):
+    run = start(["hang"])
+    wait_until(lambda: run.prompts("agent-1"), 20)
+    run.kill()
+    assert run.left()
+    stopped = subprocess.run(
+        [sys.executable, "-P", "-m", "coral", "stop", "--run", str(run.layout.root)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert stopped.returncode == 0, stopped.stderr
+    assert run.left() == []
+    assert len(run.prompts("agent-1")) == 1
+    assert run.fleet().run.finished
+
+
+def test_the_result_is_printed_even_where_the_heartbeat_interrupts(start):
+    run = start([*TRY, "hang"])
+    wait_until(lambda: len(run.prompts("agent-1")) == 2, 20)
+    assert "#1: 1, improved" in run.layout.output("agent-1", 1).read_text()
+    run.stop()
 
 
 def test_a_second_supervisor_is_refused_by_name(start):

@@ -19,12 +19,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     sender = request.as_operator("stop the run")
+    from coral.launch import has_ended, supervise
+
     layout = where.run_of(args)
     name = layout.root.name
-    if Reading(layout).supervisor is None:
+    if Reading(layout).supervisor is None and has_ended(layout):
         print(f"{name} is not running")
         return 0
     request.send(layout, sender, {"type": "stop", "reason": args.reason})
+    if Reading(layout).supervisor is None:
+        # Its supervisor was killed, its agents may live on: take the run over just to end it.
+        supervise(layout)
     print(f"stopping {name} ...", file=sys.stderr)
     for passed in request.pauses(args.timeout):
         if Reading(layout).supervisor is None:

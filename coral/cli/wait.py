@@ -53,7 +53,12 @@ def finish(layout: Layout, agent: str, submission: str, seconds: float, *, as_js
     try:
         outcome = waiting.wait(layout, agent, submission, seconds)
     except KeyboardInterrupt:
-        return interrupted()
+        # A heartbeat interrupts in the moment in which the record is out: what it says is still worth printing.
+        outcome = waiting.look(store, agent, submission)
+        if outcome.attempt is None:
+            return interrupted()
+        _show(store, outcome, as_json)
+        return STOPPED
     _show(store, outcome, as_json)
     if outcome.refused:
         return 1
