@@ -160,8 +160,6 @@ def _check_protected(present: Heartbeat, shipped: Heartbeat, wanted: Heartbeat, 
 def _check_free(present: Heartbeat | None, wanted: Heartbeat, by: str) -> None:
     if _is_agent(by) and Scope.FLEET in (wanted.scope, present.scope if present else Scope.OWN):
         raise Refused(f"cannot set {wanted.name}: it would be the fleet's", "set one with the scope own")
-    if wanted.prompt == "" and find(BUILT_IN, wanted.name) is not None:
-        return
     _check_prompt(wanted)
 
 

@@ -109,14 +109,15 @@ def test_agents_are_rows_the_best_first() -> None:
         attempt(1, 0.5),
         attempt(2, 2.0, "agent-2"),
         attempt(3, None),
+        attempt(6, None),
         attempt(4, 1.5, "agent-3"),
         attempt(5, None, "agent-4", verdict=Verdict.VOID),
     ]
     rows = agent_rows(attempts, UP, 0.0)
     assert [row.agent for row in rows] == ["agent-2", "agent-3", "agent-1", "agent-4"]
     worst = rows[2]
-    assert worst.progress == Progress(evals=2, best=1.0, best_attempt=0, stagnant=2, graded=2)
-    assert (worst.last.number, worst.failed, worst.seconds) == (3, 1, 4.0)
+    assert worst.progress == Progress(evals=3, best=1.0, best_attempt=0, stagnant=3, graded=3)
+    assert (worst.last.number, worst.failed, worst.seconds) == (6, 2, 6.0)
     assert [row.agent for row in agent_rows(attempts[1:], DOWN, 0.0)] == ["agent-1", "agent-3", "agent-2", "agent-4"]
 
 

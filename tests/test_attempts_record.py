@@ -222,3 +222,12 @@ def test_reading_either_refuses_or_gives_a_sound_record(field: str, value: objec
 def test_a_failed_attempt_has_no_score() -> None:
     with pytest.raises(ValueError, match=r"^score: 2.5 does not go with the verdict failed"):
         attempt_from_dict({**to_dict(ATTEMPT), "verdict": "failed"})
+
+
+def test_the_edges_of_what_is_sound() -> None:
+    first = attempt_from_dict({**to_dict(ATTEMPT), "number": 0, "order": 0, "title": "x" * 500, "seconds": 0})
+    assert (first.number, first.order, first.title) == (0, 0, "x" * 500)
+    with pytest.raises(ValueError, match=r"^title: expected text, got a huge integer"):
+        attempt_from_dict({**to_dict(ATTEMPT), "title": 10**5000})
+    with pytest.raises(ValueError, match=r"^title: expected text, got 7$"):
+        attempt_from_dict({**to_dict(ATTEMPT), "title": 7})

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from attempts.files import read_bytes
 from attempts.record import Attempt, Kind, Submission, Verdict, to_dict
 from attempts.store import Conflict, Malformed, Missing, Store
 
@@ -172,13 +173,46 @@ def test_trouble_of_this_machine_is_not_blamed_on_the_file(store: Store, monkeyp
         store.read_submission("agent-1", path)
 
 
+def test_a_file_is_read_up_to_its_size(store: Store) -> None:
+    path = inbox_file(store, b"12345")
+    assert read_bytes(path, 5) == b"12345"
+    with pytest.raises(ValueError, match="longer than 4 bytes"):
+        read_bytes(path, 4)
+    path = inbox_file(store, json.dumps({**GOOD, "title": "x" * 60_000}).encode())
+    assert len(store.read_submission("agent-1", path).title) == 500
+
+
+def test_an_inbox_that_was_replaced_by_a_file_holds_nothing(store: Store) -> None:
+    store.root.mkdir()
+    (store.root / "inbox").write_text("")
+    assert store.inbox() == []
+
+
+def test_what_must_last_is_on_disk_with_its_name(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    really = os.fsync
+
+    def counted(descriptor: int) -> None:
+        synced.append(descriptor)
+        really(descriptor)
+
+    monkeypatch.setattr(os, "fsync", counted)
+    store.submit(submission())
+    assert len(synced) == 2
+    store.publish(attempt())
+    assert len(synced) == 4
+    store.reply("agent-1", ID, {})
+    assert len(synced) == 4
+
+
 def test_a_reply_is_read_by_the_one_who_waits(store: Store) -> None:
     assert store.read_reply("agent-1", ID) is None
     store.reply("agent-1", ID, {"attempt": 17})
     store.reply("agent-1", ID, {"attempt": 17, "published": True})
     assert store.read_reply("agent-1", ID) == {"attempt": 17, "published": True}
-    (store.root / "replies" / "agent-1" / f"{ID}.json").write_text("{")
-    assert store.read_reply("agent-1", ID) is None
+    for garbled in ("{", "[]", "null"):
+        (store.root / "replies" / "agent-1" / f"{ID}.json").write_text(garbled)
+        assert store.read_reply("agent-1", ID) is None
 
 
 @pytest.mark.parametrize("name", ["../../../x", "", "1", "a" * 20])

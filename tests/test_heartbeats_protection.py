@@ -187,7 +187,8 @@ def test_an_agent_does_not_change_its_words() -> None:
 @pytest.mark.parametrize("by", ["operator", "task"])
 def test_the_operator_and_the_task_may_give_it_other_words(by: str) -> None:
     assert set_heartbeat(OWN, replace(REFLECT, prompt="Say why."), by)[0].prompt == "Say why."
-    assert set_heartbeat(OWN, replace(REFLECT, prompt=""), by)[0].prompt == ""
+    other_words = set_heartbeat(OWN, replace(REFLECT, prompt="Say why."), by)
+    assert set_heartbeat(other_words, replace(REFLECT, prompt=""), by)[0].prompt == ""
 
 
 @EVERYBODY
@@ -285,7 +286,7 @@ def test_agents_change_what_is_not_protected() -> None:
     ("trigger", "by"),
     [
         (Every(1_000_001), "operator"),
-        (Stagnant(10**400), "agent-1"),
+        (Stagnant(10**5000), "agent-1"),
         (Elapsed(59), "agent-1"),
         (Elapsed(0.5), "operator"),
         (Elapsed(30 * 86_400 + 1), "task"),

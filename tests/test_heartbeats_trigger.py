@@ -82,6 +82,7 @@ def test_stagnant_armed_in_the_middle_waits_for_the_next_multiple() -> None:
 def test_a_period_counts_on_from_when_it_fired_and_repeats_nothing() -> None:
     target = arm(Elapsed(10), Progress(), 100)
     assert not step(Elapsed(10), target, Progress(), 109.9).fired
+    assert step(Elapsed(10), target, Progress(), 110).fired
     late = step(Elapsed(10), target, Progress(), 157)
     assert late.fired
     assert late.target == 167
@@ -133,6 +134,11 @@ def test_whoever_retimes_before_each_attempt_delays_nothing(figures: list[int]) 
             assert now.fired or since < smallest_promise
             if now.fired:
                 since, smallest_promise = 0, figure
+
+
+def test_a_period_shortened_is_the_new_one_from_where_the_old_began() -> None:
+    assert retime(Elapsed(100), Elapsed(30), 150, Progress(), 60) == 80
+    assert retime(Elapsed(100), Elapsed(300), 150, Progress(), 60) == 150
 
 
 def test_another_kind_of_trigger_starts_anew() -> None:
