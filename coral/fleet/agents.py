@@ -4,10 +4,12 @@ Heartbeat, stall, crash, back-off, pause, budget and stop are these phases with 
 of its own.
 """
 
+from dataclasses import replace
+
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.draft import Draft
-from coral.fleet.interventions import acknowledge, beat_by_clock, hear_reply
+from coral.fleet.interventions import acknowledge, hear_reply
 from coral.fleet.policy import (
     KILL_AGAIN_SECONDS,
     MOST_KILLS,
@@ -15,9 +17,10 @@ from coral.fleet.policy import (
     back_off,
     is_due,
     may_interrupt,
-    waits_for_grade,
+    waits_until,
 )
 from coral.fleet.state import LIVE, Agent, Phase
+from heartbeats.heartbeat import Scope
 
 
 def on_heard(draft: Draft, event: on.Heard) -> None:
@@ -50,21 +53,18 @@ def on_exited(draft: Draft, event: on.Exited) -> None:
     if agent is None or agent.launch != event.launch or not _may_end(agent):
         return
     draft.note("exited", f"launch {agent.launch} ended: {event.ending}", agent.name)
-    # Whatever this launch did not acknowledge stays owed; a checkpoint that was not answered by now never will be.
-    session = None if event.ending is on.Ending.UNKNOWN_SESSION else agent.session
     asked_by_us = agent.phase is not Phase.RUNNING and agent.why != "leftovers"
-    agent = draft.set_agent(
-        agent.name, carried=(), carried_told=agent.told, asked=(), busy="", session=session, kills=0
-    )
+    agent = _let_go(draft, agent)
     match event.ending:
         case on.Ending.TERMINAL:
             _retire(draft, agent, event.detail or "its program says that going on is pointless")
         case on.Ending.LIMIT:
-            until = event.until if event.until is not None else draft.rules.backoff_max
-            draft.set_agent(agent.name, phase=Phase.PARKED, deadline=draft.clock + until, why="usage limit")
-            draft.alert(f"{agent.name} has reached a usage limit and is parked", agent.name)
+            _park(draft, agent, event.until)
         case on.Ending.LOST:
             _wait(draft, agent, 0.0, "resumed")
+        case on.Ending.UNKNOWN_SESSION:
+            agent = draft.set_agent(agent.name, session=None)
+            _wait_after_crash(draft, agent, event.detail or "its program does not know the session")
         case _ if asked_by_us:
             _wait_after_our_signal(draft, agent)
         case on.Ending.CLEAN:
@@ -75,14 +75,14 @@ def on_exited(draft: Draft, event: on.Exited) -> None:
 
 def on_not_started(draft: Draft, name: str, launch: int, reason: str) -> None:
     agent = draft.agents.get(name)
-    if agent is not None and agent.launch == launch and agent.phase in LIVE:
-        agent = draft.set_agent(name, carried=(), carried_told=agent.told)
-        _wait_after_crash(draft, agent, f"its program could not be started: {reason}")
+    if agent is not None and agent.launch == launch and _may_end(agent):
+        _wait_after_crash(draft, _let_go(draft, agent), f"its program could not be started: {reason}")
 
 
 def resume_all(draft: Draft) -> None:
     """A new supervisor: who waited for a resume starts now; who still runs is left alone."""
     for name, agent in list(draft.agents.items()):
+        why = "resumed" if agent.why == "stop" else agent.why
         if agent.phase is Phase.WAITING and agent.deadline is None:
             _wait(draft, agent, 0.0, "resumed" if agent.launch else "start")
         elif agent.phase is Phase.RETIRED and agent.kills < MOST_KILLS:
@@ -90,24 +90,23 @@ def resume_all(draft: Draft) -> None:
             _wait(draft, agent, 0.0, "resumed")
         elif agent.phase is Phase.INTERRUPTED:
             # Whether the signal went out before the last supervisor died is not known; twice does no harm.
-            _interrupt(draft, agent, agent.why)
+            _interrupt(draft, agent, why)
         elif agent.phase is Phase.RUNNING:
             draft.set_agent(name, deadline=draft.clock + draft.rules.stall)
+        elif agent.phase in LIVE:
+            draft.set_agent(name, why=why)
 
 
 def stop_all(draft: Draft) -> None:
     for name, agent in list(draft.agents.items()):
         if agent.phase is Phase.RUNNING:
             _interrupt(draft, agent, "stop")
-        elif agent.phase is Phase.WAITING:
+        elif agent.phase is Phase.WAITING and agent.deadline is not None:
             draft.set_agent(name, deadline=None, why="stopped")
 
 
 def advance_timers(draft: Draft) -> None:
-    for name in draft.agents:
-        if not draft.run.stopping and draft.agents[name].phase is not Phase.RETIRED:
-            beat_by_clock(draft, name)
-        agent = draft.agents[name]
+    for agent in list(draft.agents.values()):
         if agent.phase is Phase.RUNNING and _has_something_due(draft, agent):
             _interrupt(draft, agent, "heartbeat")
         elif agent.deadline is not None and draft.clock >= agent.deadline:
@@ -125,8 +124,10 @@ def _on_deadline(draft: Draft, agent: Agent) -> None:
             if not draft.run.stopping and draft.clock >= draft.run.held_until:
                 _spawn(draft, agent)
         case Phase.RUNNING:
-            if waits_for_grade(draft.fleet(), agent.name, draft.clock):
-                draft.set_agent(agent.name, deadline=draft.clock + draft.rules.stall)
+            # Whoever waits for a grade is not silent; that begins when the waiting ends.
+            allowed = waits_until(draft.pending.values(), agent.name) + draft.rules.stall
+            if draft.clock < allowed:
+                draft.set_agent(agent.name, deadline=allowed)
             else:
                 draft.note("stalled", f"silent for {draft.clock - agent.heard_at:.0f} seconds", agent.name)
                 _interrupt(draft, agent, "stalled")
@@ -136,6 +137,16 @@ def _on_deadline(draft: Draft, agent: Agent) -> None:
             _kill(draft, agent)
         case Phase.RETIRED:
             pass
+
+
+def _let_go(draft: Draft, agent: Agent) -> Agent:
+    """The launch is gone. What it did not acknowledge stays owed; a checkpoint that it did not answer never will be;
+    and if it sat in `coral eval`, nobody does now."""
+    for number, pending in draft.pending.items():
+        if pending.submission.agent == agent.name:
+            draft.set_pending(number, waited_until=0.0)
+    why = "killed" if agent.phase is Phase.RETIRED else agent.why
+    return draft.set_agent(agent.name, carried=(), carried_told=agent.told, asked=(), busy="", kills=0, why=why)
 
 
 def _has_something_due(draft: Draft, agent: Agent) -> bool:
@@ -191,6 +202,14 @@ def _kill(draft: Draft, agent: Agent) -> None:
     draft.act(do.Kill(who=agent.name, launch=agent.launch))
 
 
+def _park(draft: Draft, agent: Agent, until: float | None) -> None:
+    """No usage is left. A provider that names no time, or one that has come already, is not asked again at once."""
+    rules = draft.rules
+    seconds = rules.backoff_max if until is None else max(until, back_off(draft.run.id, agent, 1, rules))
+    draft.set_agent(agent.name, phase=Phase.PARKED, deadline=draft.clock + seconds, why="usage limit")
+    draft.alert(f"{agent.name} has reached a usage limit and is parked", agent.name)
+
+
 def _wait(draft: Draft, agent: Agent, seconds: float, why: str) -> None:
     if draft.run.stopping:
         draft.set_agent(agent.name, phase=Phase.WAITING, deadline=None, why="stopped")
@@ -242,5 +261,9 @@ def _trip_breaker(draft: Draft, reason: str) -> None:
 
 
 def _retire(draft: Draft, agent: Agent, reason: str) -> None:
-    draft.set_agent(agent.name, phase=Phase.RETIRED, deadline=None, why=reason, busy="")
+    """It starts no more. What it owes of the fleet's falls to the next who submits."""
+    owed = [each for each in agent.owed if each.scope is Scope.FLEET]
+    draft.set_run(orphans=(*draft.run.orphans, *(replace(each, printed=False) for each in owed)))
+    stays = tuple(each for each in agent.owed if each.scope is not Scope.FLEET)
+    draft.set_agent(agent.name, phase=Phase.RETIRED, deadline=None, why=reason, busy="", owed=stays)
     draft.alert(f"{agent.name} has retired: {reason}", agent.name)

@@ -8,8 +8,9 @@ from coral.fleet import actions as do
 from coral.fleet import agents, grading, requests
 from coral.fleet import events as on
 from coral.fleet.draft import Draft
+from coral.fleet.interventions import beat_by_clock
 from coral.fleet.policy import BUSY_SECONDS, STAGGER_SECONDS, Rules, budget_spent
-from coral.fleet.state import FLEET, LIVE, OCCUPYING, Agent, Fleet, Phase, Step
+from coral.fleet.state import FLEET, LIVE, Agent, Fleet, Phase, Step
 from heartbeats.heartbeat import Scope
 from heartbeats.trigger import Elapsed
 
@@ -21,19 +22,20 @@ def decide(
     draft = Draft(fleet, now, rules)
     for event in events:
         _on(draft, event)
-    _let_time_pass(draft)
+    if draft.run.opened:
+        _let_time_pass(draft)
     return draft.fleet(), tuple(draft.actions)
 
 
 def next_deadline(fleet: Fleet, now: float, rules: Rules) -> float | None:
     """When the clock alone may next make something due, on the run's clock: sometimes in vain, never too late."""
     times = [fleet.run.held_until, fleet.run.queue_held_until]
+    for owner, heartbeats in fleet.heartbeats.items():
+        targets = fleet.run.targets if owner == FLEET else fleet.agents[owner].targets
+        times += [targets[each.name] for each in heartbeats if isinstance(each.trigger, Elapsed)]
     for agent in fleet.agents.values():
         times += [agent.spawned_at + rules.start_grace, agent.heard_at + BUSY_SECONDS] if agent.owed else []
         times += [each.due for each in agent.owed]
-        times += [
-            agent.targets[each.name] for each in fleet.heartbeats[agent.name] if isinstance(each.trigger, Elapsed)
-        ]
         times += [] if agent.deadline is None else [agent.deadline]
     times += [each.deadline for each in fleet.pending.values() if each.deadline is not None]
     times += [] if rules.budget_seconds is None else [rules.budget_seconds]
@@ -79,34 +81,39 @@ def _on(draft: Draft, event: on.Event) -> None:  # noqa: C901 - one arm per even
 
 
 def _let_time_pass(draft: Draft) -> None:
-    if not draft.run.opened or draft.run.finished:
-        return
-    if not draft.run.stopping:
-        draft.set_run(stopping=_reason_to_stop(draft))
-    if draft.run.stopping:
-        agents.stop_all(draft)
-        grading.stop_grading(draft)
-    agents.advance_timers(draft)
-    grading.advance_timers(draft)
-    grading.fill_slots(draft)
-    if draft.run.stopping and _everything_is_gone(draft):
-        draft.set_run(finished=draft.run.stopping)
-        draft.act(do.Finish(reason=draft.run.stopping))
+    """Whatever the clock makes due, until nothing more follows from it: a grade that is given up may be what a
+    heartbeat waited for, and the last agent to retire is the end of the run."""
+    said = -1
+    while said != len(draft.actions) and not draft.run.finished:
+        said = len(draft.actions)
+        grading.advance_timers(draft)
+        if not draft.run.stopping and (reason := _reason_to_stop(draft)):
+            draft.set_run(stopping=reason)
+        if draft.run.stopping:
+            agents.stop_all(draft)
+            grading.stop_grading(draft)
+        else:
+            beat_by_clock(draft)
+        agents.advance_timers(draft)
+        grading.fill_slots(draft)
+        if draft.run.stopping and _everything_is_gone(draft):
+            draft.set_run(finished=draft.run.stopping)
+            draft.act(do.Finish(reason=draft.run.stopping))
 
 
 def _reason_to_stop(draft: Draft) -> str:
     if spent := budget_spent(draft.fleet(), draft.clock, draft.rules):
         return spent
-    idle = not any(each.step is not Step.SETTLED for each in draft.pending.values())
+    idle = all(each.step is Step.SETTLED for each in draft.pending.values())
     if idle and all(each.phase is Phase.RETIRED for each in draft.agents.values()):
         return "every agent has retired"
     return ""
 
 
 def _everything_is_gone(draft: Draft) -> bool:
-    busy = OCCUPYING | {Step.TAKING}
-    return not any(each.phase in LIVE for each in draft.agents.values()) and not any(
-        each.step in busy for each in draft.pending.values()
+    waiting = (Step.QUEUED, Step.SETTLED)
+    return all(each.phase not in LIVE for each in draft.agents.values()) and all(
+        each.step in waiting for each in draft.pending.values()
     )
 
 

@@ -72,7 +72,7 @@ def on_graded(draft: Draft, event: on.Graded) -> None:
     if pending is None or pending.launch != event.launch or pending.step not in OCCUPYING:
         return
     if event.outcome is on.Outcome.LOST or pending.stopped:
-        draft.set_pending(event.number, step=Step.QUEUED, deadline=None, stopped=False, timed_out=False, kills=0)
+        _queue_again(draft, pending)
     elif pending.suspicion:
         _end_probe(draft, pending, event)
     elif pending.timed_out:
@@ -86,12 +86,16 @@ def on_graded(draft: Draft, event: on.Graded) -> None:
         _settle(draft, pending, Verdict.FAILED, reason=event.reason, graded=event)
     else:
         suspicion = event.reason or "the grader crashed"
-        draft.set_pending(event.number, step=Step.QUEUED, deadline=None, kills=0, suspicion=suspicion)
+        draft.set_pending(event.number, step=Step.QUEUED, deadline=None, suspicion=suspicion)
 
 
 def on_grade_not_started(draft: Draft, number: int, launch: int, reason: str) -> None:
     pending = draft.pending.get(number)
-    if pending is not None and pending.launch == launch and pending.step in OCCUPYING:
+    if pending is None or pending.launch != launch or pending.step not in OCCUPYING:
+        return
+    if pending.stopped:
+        _queue_again(draft, pending)
+    else:
         _settle(draft, pending, Verdict.VOID, reason=f"the grader could not be started: {reason}")
 
 
@@ -124,7 +128,7 @@ def stop_grading(draft: Draft) -> None:
     for number, pending in list(draft.pending.items()):
         if pending.step is Step.GRADING:
             _terminate(draft, number, stopped=True)
-        elif pending.step in OCCUPYING:
+        elif pending.step in OCCUPYING and not pending.stopped:
             draft.set_pending(number, stopped=True)
 
 
@@ -147,8 +151,15 @@ def fill_slots(draft: Draft) -> None:
     queue.sort(key=lambda each: (not each.suspicion, each.number))
     for pending in queue[: max(draft.rules.slots - taken, 0)]:
         launch = pending.launch + 1
-        deadline = draft.clock + draft.rules.grade_timeout
-        draft.set_pending(pending.number, step=Step.GRADING, launch=launch, deadline=deadline, kills=0)
+        draft.set_pending(
+            pending.number,
+            step=Step.GRADING,
+            launch=launch,
+            deadline=draft.clock + draft.rules.grade_timeout,
+            stopped=False,
+            timed_out=False,
+            kills=0,
+        )
         probe = bool(pending.suspicion)
         commit = draft.rules.seed_commit if probe else pending.commit
         draft.act(do.Grade(number=pending.number, launch=launch, commit=commit, probe=probe))
@@ -164,13 +175,18 @@ def _kill(draft: Draft, pending: Pending) -> None:
     if pending.kills >= MOST_KILLS:
         draft.alert(f"the grader of {pending.who} cannot be killed; its slot is given up")
         if pending.stopped:
-            draft.set_pending(pending.number, step=Step.QUEUED, deadline=None, stopped=False, timed_out=False, kills=0)
+            _queue_again(draft, pending)
         else:
             _settle(draft, pending, Verdict.VOID, reason="the grader could not be killed")
         return
     deadline = draft.clock + KILL_AGAIN_SECONDS
     draft.set_pending(pending.number, step=Step.KILLED, deadline=deadline, kills=pending.kills + 1)
     draft.act(do.Kill(who=pending.who, launch=pending.launch))
+
+
+def _queue_again(draft: Draft, pending: Pending) -> None:
+    """This try of grading it tells nothing about it."""
+    draft.set_pending(pending.number, step=Step.QUEUED, deadline=None)
 
 
 def _end_probe(draft: Draft, pending: Pending, event: on.Graded) -> None:

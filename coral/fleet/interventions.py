@@ -10,13 +10,14 @@ from dataclasses import replace
 from attempts.progress import Progress
 from coral.fleet.draft import Draft
 from coral.fleet.policy import INLINE_SECONDS, MOST_OWED
-from coral.fleet.state import FLEET, STOPPING, Agent, Owed, Phase
+from coral.fleet.state import FLEET, Agent, Owed, Phase
 from heartbeats.heartbeat import Delivery, Heartbeat, Scope
 from heartbeats.reply import Alert as SaidAlert
 from heartbeats.reply import Ok, parse_reply
 from heartbeats.trigger import Elapsed, Stagnant, step
 
 MESSAGE = "message"
+UNDELIVERED = "the one before has not been delivered yet"
 
 
 def cross_after_attempt(draft: Draft, author: str, number: int) -> None:
@@ -39,6 +40,10 @@ def cross_after_attempt(draft: Draft, author: str, number: int) -> None:
 
 def withdraw_overtaken(draft: Draft, author: str, improved: bool, best_improved: bool) -> None:
     """A stagnation that an improvement has overtaken says nothing any more, unless it is on its way already."""
+    if best_improved:
+        for owed in (each for each in draft.run.orphans if each.stagnant):
+            draft.note("withdrawn", f"{owed.name} ({owed.id}) is overtaken by an improvement")
+        draft.set_run(orphans=tuple(each for each in draft.run.orphans if not each.stagnant))
     for name, agent in list(draft.agents.items()):
         stays = []
         for owed in agent.owed:
@@ -59,10 +64,12 @@ def place_at_eval(draft: Draft, author: str, waiting: bool) -> tuple[tuple[str, 
     agent = draft.agents[author]
     if not waiting or agent.phase is not Phase.RUNNING:
         return (), ()
-    fresh = tuple(each for each in agent.owed if each.id not in agent.carried)
+    draft.set_agent(author, deadline=draft.clock + draft.rules.stall)
+    fresh = tuple(each for each in agent.owed if each.id not in agent.carried and not _is_read_now(each, draft.clock))
     if fresh and all(each.inline for each in fresh):
         # Printed once; should nobody acknowledge it in time, it becomes an interrupt like any other.
-        printed = {each.id: replace(each, due=draft.clock + INLINE_SECONDS, inline=False) for each in fresh}
+        due = draft.clock + INLINE_SECONDS
+        printed = {each.id: replace(each, due=due, inline=False, printed=True) for each in fresh}
         draft.set_agent(author, owed=tuple(printed.get(each.id, each) for each in agent.owed))
         return (), fresh
     due_now = {each.id: replace(each, due=draft.clock, defers=False) for each in fresh}
@@ -70,22 +77,22 @@ def place_at_eval(draft: Draft, author: str, waiting: bool) -> tuple[tuple[str, 
     return tuple(dict.fromkeys(each.name for each in fresh)), ()
 
 
-def beat_by_clock(draft: Draft, name: str) -> None:
+def beat_by_clock(draft: Draft) -> None:
     """Heartbeats that the clock sets off. One that is still unanswered, or an agent that is already owed a lot, is
     a stated reason to leave this period out."""
-    agent = draft.agents[name]
-    for heartbeat in draft.heartbeats.get(name, ()):
-        if not isinstance(heartbeat.trigger, Elapsed):
-            continue
-        moved = step(heartbeat.trigger, agent.targets[heartbeat.name], agent.progress, draft.clock)
-        if not moved.fired:
-            continue
-        agent = draft.set_agent(name, targets={**agent.targets, heartbeat.name: moved.target})
-        if reason := _reason_to_skip(agent, heartbeat):
-            draft.note("skipped", f"{heartbeat.name}: {reason}", name)
+    for name, agent in draft.agents.items():
+        if agent.phase is not Phase.RETIRED:
+            for heartbeat in _set_off(draft, name):
+                if reason := _reason_to_skip(draft.agents[name], heartbeat):
+                    draft.note("skipped", f"{heartbeat.name}: {reason}", name)
+                else:
+                    draft.owe(name, _crossing(draft, heartbeat, None))
+    # Of the fleet's clock nobody is the author: it falls to the next who submits.
+    for heartbeat in _set_off(draft, FLEET):
+        if _waits_for_delivery(draft, heartbeat):
+            draft.note("skipped", f"{heartbeat.name}: {UNDELIVERED}")
         else:
-            draft.owe(name, _crossing(draft, heartbeat, None))
-            agent = draft.agents[name]
+            draft.set_run(orphans=(*draft.run.orphans, _crossing(draft, heartbeat, None)))
 
 
 def owe_message(draft: Draft, name: str, text: str) -> None:
@@ -102,12 +109,13 @@ def acknowledge(draft: Draft, name: str, ids: tuple[str, ...]) -> None:
     if not got:
         return
     names = tuple(dict.fromkeys(each.name for each in got))
-    expects = tuple(each for each in names if each not in agent.asked and _expects_reply(draft, name, each))
+    # What the clock set off, and nobody said, asks for an answer.
+    asks = tuple(each.name for each in got if each.attempt is None and each.name != MESSAGE)
     draft.set_agent(
         name,
         owed=tuple(each for each in agent.owed if each.id not in ids),
         carried=tuple(each for each in agent.carried if each not in ids),
-        asked=agent.asked + expects,
+        asked=tuple(dict.fromkeys(agent.asked + asks)),
     )
     draft.note("heartbeat", f"{', '.join(names)} ({', '.join(each.id for each in got)}) received", name)
 
@@ -154,17 +162,39 @@ def _crossing(draft: Draft, heartbeat: Heartbeat, number: int | None) -> Owed:
     )
 
 
+def _set_off(draft: Draft, owner: str) -> list[Heartbeat]:
+    """The heartbeats of an owner that the clock has come to; their next period begins."""
+    holder = draft.run if owner == FLEET else draft.agents[owner]
+    targets, fired = holder.targets, []
+    for heartbeat in draft.heartbeats.get(owner, ()):
+        if not isinstance(heartbeat.trigger, Elapsed):
+            continue
+        now = step(heartbeat.trigger, targets[heartbeat.name], holder.progress, draft.clock)
+        if now.fired:
+            targets = {**targets, heartbeat.name: now.target}
+            fired.append(heartbeat)
+    if fired and owner == FLEET:
+        draft.set_run(targets=targets)
+    elif fired:
+        draft.set_agent(owner, targets=targets)
+    return fired
+
+
 def _reason_to_skip(agent: Agent, heartbeat: Heartbeat) -> str:
-    if any(each.name == heartbeat.name for each in agent.owed):
-        return "the one before has not been delivered yet"
+    if any(each.name == heartbeat.name and each.scope is heartbeat.scope for each in agent.owed):
+        return UNDELIVERED
     if heartbeat.name in agent.asked:
         return "the one before has not been answered yet"
     if len(agent.owed) >= MOST_OWED:
         return f"{len(agent.owed)} other heartbeats are still owed"
-    if agent.phase in STOPPING:
-        return "the agent is being stopped"
     return ""
 
 
-def _expects_reply(draft: Draft, name: str, heartbeat: str) -> bool:
-    return any(each.name == heartbeat and isinstance(each.trigger, Elapsed) for each in draft.heartbeats.get(name, ()))
+def _waits_for_delivery(draft: Draft, heartbeat: Heartbeat) -> bool:
+    owed = (*draft.run.orphans, *(each for agent in draft.agents.values() for each in agent.owed))
+    return any(each.name == heartbeat.name and each.scope is Scope.FLEET for each in owed)
+
+
+def _is_read_now(owed: Owed, now: float) -> bool:
+    """Whether `coral eval` has printed it, and there is time yet to acknowledge it."""
+    return owed.printed and now < owed.due

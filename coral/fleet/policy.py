@@ -1,10 +1,11 @@
 """The figures the decisions go by, and the small pure questions that are asked of them."""
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from attempts.record import Direction, Kind
-from coral.fleet.state import Agent, Fleet, Owed, Phase
+from coral.fleet.state import Agent, Fleet, Owed, Pending, Step
 from heartbeats.heartbeat import BUILT_IN, Heartbeat, Scope
 
 TOLD_BUSY = "tool"  # the phase in which a runtime reports that a tool is at work
@@ -14,7 +15,7 @@ KILL_AGAIN_SECONDS = 2.0
 MOST_KILLS = 5  # after that many, a process is named as unkillable and given up
 MOST_OWED = 5  # an agent that owes this many answers gets no further checkpoint
 REPLAY_WINDOW = 64  # how many ids of submissions are remembered per agent, whatever their order
-REQUEST_WINDOW = 512
+REQUEST_WINDOW = 128  # how many requests that were carried out are remembered
 MOST_VOIDS = 3
 QUEUE_PAUSE = 300.0
 STAGGER_SECONDS = 0.05
@@ -61,7 +62,7 @@ def is_due(owed: Owed, agent: Agent, now: float) -> bool:
     """Whether this alone justifies an interrupt now."""
     if now < owed.due:
         return False
-    at_a_tool = agent.busy == TOLD_BUSY and now - agent.heard_at < BUSY_SECONDS
+    at_a_tool = agent.busy == TOLD_BUSY and now < agent.heard_at + BUSY_SECONDS
     return not (owed.defers and at_a_tool)
 
 
@@ -70,9 +71,9 @@ def may_interrupt(agent: Agent, now: float, rules: Rules) -> bool:
     return agent.heard or now >= agent.spawned_at + rules.start_grace
 
 
-def waits_for_grade(fleet: Fleet, agent: str, now: float) -> bool:
-    """Whether the agent sits in `coral eval`, a known place, and neither works nor stalls."""
-    return any(each.submission.agent == agent and now < each.waited_until for each in fleet.pending.values())
+def waits_until(pending: Iterable[Pending], agent: str) -> float:
+    """Until when the agent sits in `coral eval`, a known place, where it neither works nor stalls."""
+    return max((each.waited_until for each in pending if each.submission.agent == agent), default=0.0)
 
 
 def budget_spent(fleet: Fleet, now: float, rules: Rules) -> str:
@@ -91,7 +92,8 @@ def attempts_left(fleet: Fleet, rules: Rules) -> int | None:
     """How many more submissions the budget pays for, those on their way counted; None is without limit."""
     if rules.budget_attempts is None:
         return None
-    return rules.budget_attempts - fleet.run.progress.graded - len(fleet.pending)
+    coming = sum(each.step is not Step.SETTLED for each in fleet.pending.values())
+    return rules.budget_attempts - fleet.run.progress.graded - coming
 
 
 def is_repeat(recent: tuple[str, ...], id: str) -> bool:
@@ -108,10 +110,6 @@ def remember(recent: tuple[str, ...], id: str) -> tuple[str, ...]:
 def counts_same(kind: Kind) -> bool:
     """Whether an equal tree makes grading again pointless; a confirmation is asked for to be measured again."""
     return kind is not Kind.CONFIRM
-
-
-def is_retired(fleet: Fleet, agent: str) -> bool:
-    return fleet.agents[agent].phase is Phase.RETIRED
 
 
 def _reaches(best: float, rules: Rules) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.draft import Draft
-from coral.fleet.interventions import acknowledge, owe_message
+from coral.fleet.interventions import MESSAGE, acknowledge, owe_message
 from coral.fleet.policy import REQUEST_WINDOW
 from coral.fleet.state import FLEET, Agent, Phase
 from heartbeats.entry import from_entry
@@ -25,13 +25,19 @@ EVERYBODY = "*"
 
 
 def on_requested(draft: Draft, event: on.Requested) -> None:
+    if any(
+        isinstance(each, do.Answer) and (each.sender, each.id) == (event.sender, event.id) for each in draft.actions
+    ):
+        return
     key = f"{event.sender}/{event.id}"
     if key in draft.run.requests:
+        # It is still there, so its answer was lost with the supervisor before.
+        draft.act(do.Answer(sender=event.sender, id=event.id, ok=True, message="this was done before"))
         return
-    draft.set_run(requests=(*draft.run.requests, key)[-REQUEST_WINDOW:])
     try:
         _check_allowed(draft, event)
         message, ok, hint = _carry_out(draft, event.sender, event.request), True, ""
+        draft.set_run(requests=(*draft.run.requests, key)[-REQUEST_WINDOW:])
     except Refused as refused:
         message, ok, hint = str(refused), False, refused.hint
     draft.act(do.Answer(sender=event.sender, id=event.id, ok=ok, message=message, hint=hint))
@@ -39,6 +45,8 @@ def on_requested(draft: Draft, event: on.Requested) -> None:
 
 def _check_allowed(draft: Draft, event: on.Requested) -> None:
     if event.sender == OPERATOR:
+        if isinstance(event.request, on.Acknowledge):
+            raise Refused("cannot acknowledge a heartbeat for an agent", "an agent does so when it has read it")
         return
     if event.sender not in draft.agents:
         raise Refused(f"cannot answer {event.sender}: there is no such agent", "")
@@ -67,7 +75,9 @@ def _carry_out(draft: Draft, sender: str, request: on.Request) -> str:
                 draft.set_run(stopping=reason or "stopped by the operator")
             return "stopping"
         case on.Acknowledge(owed=ids):
-            acknowledge(draft, sender, ids)
+            # Only what was printed: an agent could wave away by its id what is about to interrupt it.
+            printed = {each.id for each in draft.agents[sender].owed if each.printed}
+            acknowledge(draft, sender, tuple(each for each in ids if each in printed))
             return "acknowledged"
         case on.Alert(text=text):
             draft.alert(text, "" if sender == OPERATOR else sender)
@@ -90,13 +100,25 @@ def _change(draft: Draft, sender: str, owners: list[str], entry: Mapping[str, ob
     changed = {}
     for owner in owners:
         current = draft.heartbeats[owner]
-        wanted = from_entry(entry, current)
+        wanted = _wanted(entry, owner, current)
         changed[owner] = set_heartbeat(current, wanted, sender)
     for owner, heartbeats in changed.items():
         put_in_force(draft, owner, heartbeats)
     settled = find(changed[owners[0]], wanted.name)
     assert settled is not None
     return f"{settled.name}: {settled.when}"
+
+
+def _wanted(entry: Mapping[str, object], owner: str, current: tuple[Heartbeat, ...]) -> Heartbeat:
+    """What an owner's entry asks for. Among the fleet's heartbeats one with another scope would reach everybody
+    under rules that were made for one."""
+    scope = Scope.FLEET if owner == FLEET else Scope.OWN
+    wanted = from_entry({**entry, "scope": scope.value} if entry.get("scope") is None else entry, current)
+    if wanted.scope is not scope:
+        raise Refused(f"cannot set {wanted.name} for {owner}: its scope is {wanted.scope}", "leave out the scope")
+    if wanted.name == MESSAGE:
+        raise Refused(f"cannot name a heartbeat {MESSAGE}: that is what the operator sends", "choose another name")
+    return wanted
 
 
 def _remove(draft: Draft, sender: str, owners: list[str], name: str) -> str:
@@ -120,9 +142,11 @@ def _tell(draft: Draft, to: str, text: str) -> str:
         raise Refused("cannot send an empty message", "say something")
     if any(name not in draft.agents for name in names):
         raise Refused(f"cannot tell {to!r}: there is no such agent", f"there are: {', '.join(draft.agents)}")
-    for name in names:
-        if draft.agents[name].phase is not Phase.RETIRED:
-            owe_message(draft, name, text)
+    there = [name for name in names if draft.agents[name].phase is not Phase.RETIRED]
+    if not there:
+        raise Refused(f"cannot tell {to!r}: it has retired", "coral status shows who is at work")
+    for name in there:
+        owe_message(draft, name, text)
     return "it goes along at the next good moment"
 
 

@@ -39,7 +39,6 @@ class Step(StrEnum):
 
 
 LIVE = frozenset({Phase.RUNNING, Phase.INTERRUPTED, Phase.TERMINATED, Phase.KILLED})
-STOPPING = frozenset({Phase.INTERRUPTED, Phase.TERMINATED, Phase.KILLED})
 OCCUPYING = frozenset({Step.GRADING, Step.TERMINATED, Step.KILLED})
 
 
@@ -48,7 +47,8 @@ class Owed:
     """A heartbeat, or a message from the operator, that an agent has yet to receive.
 
     From `due` on it justifies an interrupt; before that it only goes along with a launch that happens anyway.
-    `stagnant` marks what an improvement makes pointless; `defers` marks what waits for a tool to end.
+    `stagnant` marks what an improvement makes pointless; `defers` marks what waits for a tool to end; `printed` what
+    `coral eval` was given to print, and may acknowledge. `attempt` is the one that crossed; the clock has none.
     """
 
     id: str
@@ -61,6 +61,7 @@ class Owed:
     stagnant: bool = False
     defers: bool = False
     inline: bool = False
+    printed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
