@@ -120,9 +120,7 @@ def _remainder(reading: Reading, args: argparse.Namespace, shown: int) -> None:
     failed = sum(attempt.score is None for attempt in reading.attempts)
     notes = []
     if total - 1 > shown:
-        notes.append(
-            f"{words.plural(total - 1, 'attempt')} in all, {failed} without a score: `coral log --recent -n 0`"
-        )
+        notes.append(f"{words.plural(total - 1, 'attempt')} in all, {failed} without a score: `coral log --recent`")
     unreadable = len(reading.store.numbers()) - total
     if unreadable:
         notes.append(f"{words.plural(unreadable, 'record')} cannot be read")

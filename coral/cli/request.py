@@ -26,7 +26,7 @@ def send(layout: Layout, sender: str, request: Mapping[str, object]) -> str:
     return name
 
 
-def answer(layout: Layout, sender: str, name: str, seconds: float = PATIENCE) -> Loose | None:
+def answer(layout: Layout, sender: str, name: str, seconds: float) -> Loose | None:
     """The answer to a request, or None when there is none in that time."""
     path = layout.replies_to(sender) / f"{name}.json"
     for _ in pauses(seconds):
@@ -38,9 +38,12 @@ def answer(layout: Layout, sender: str, name: str, seconds: float = PATIENCE) ->
 def ask(layout: Layout, sender: str, requests: Sequence[Mapping[str, object]]) -> int:
     """Send requests, wait for the answers and say them, each once; 0 when all were granted or none was answered."""
     names = [send(layout, sender, request) for request in requests]
-    answers = [answer(layout, sender, name) for name in names]
-    if None in answers:
-        print("asked; there is no answer yet: it takes effect when the supervisor reads it, or when the run is resumed")
+    asleep = unsupervised(layout)
+    answers = [answer(layout, sender, name, 0.0 if asleep else PATIENCE) for name in names]
+    if None in answers and asleep:
+        print("asked; nobody supervises this run: it takes effect when the run is resumed")
+    elif None in answers:
+        print("asked; there is no answer yet: it takes effect when the supervisor reads it")
     refused = False
     said = [(bool(each.data.get("ok")), each.text("message"), each.text("hint")) for each in answers if each]
     for ok, message, hint in dict.fromkeys(said):
@@ -49,6 +52,15 @@ def ask(layout: Layout, sender: str, requests: Sequence[Mapping[str, object]]) -
         if hint:
             print(f"  {hint}", file=sys.stdout if ok else sys.stderr)
     return 1 if refused else 0
+
+
+def unsupervised(layout: Layout) -> bool:
+    """Whether it is certain that nobody supervises the run. A sealed agent cannot tell: then it is not."""
+    if not os.access(layout.private, os.R_OK | os.X_OK):
+        return False
+    from coral.lock import holder
+
+    return holder(layout.lock) is None
 
 
 def as_operator(what: str) -> str:

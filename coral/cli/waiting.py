@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from attempts.record import Attempt
 from attempts.store import Store, StoreError
 from coral.cli.loose import Loose, read
-from coral.cli.request import pauses
+from coral.cli.request import pauses, unsupervised
 from workspace.layout import Layout
 
 TOOL_SECONDS = 540.0  # agent programs cut a tool off after ten minutes; where it is less, CORAL_TOOL_SECONDS says so
@@ -119,15 +119,6 @@ def own_submissions(store: Store, agent: str) -> list[str]:
         except OSError:
             continue
     return sorted(name for name in names if len(name) == 20 and name.isdecimal() and name.isascii())
-
-
-def unsupervised(layout: Layout) -> bool:
-    """Whether it is certain that nobody supervises the run. A sealed agent cannot tell: then it is not."""
-    if not os.access(layout.private, os.R_OK | os.X_OK):
-        return False
-    from coral.lock import holder
-
-    return holder(layout.lock) is None
 
 
 def _inline(data: Loose) -> Inline:

@@ -1,0 +1,179 @@
+"""The commands that ask for something: what they write down, for whom, and how they take the answer."""
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from sample import make_run, write_heartbeats, write_status
+
+from attempts.files import write_json
+from coral.cli import main, request
+from coral.lock import hold_lock
+from workspace.layout import Layout
+
+Run = Callable[..., tuple[int, str, str]]
+DEADLINE = 20.0
+
+
+@pytest.fixture
+def layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Layout:
+    monkeypatch.delenv("CORAL_AGENT", raising=False)
+    monkeypatch.chdir(tmp_path)
+    made = make_run(tmp_path / "runs")
+    write_status(made)
+    write_heartbeats(made)
+    return made
+
+
+@pytest.fixture
+def coral(capsys: pytest.CaptureFixture[str]) -> Run:
+    def run(*command: str) -> tuple[int, str, str]:
+        code = main(command)
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+def requests(layout: Layout, sender: str = "operator") -> list[dict[str, object]]:
+    return [json.loads(path.read_text()) for path in sorted(layout.requests_of(sender).glob("*.json"))]
+
+
+def test_tell_is_for_all_or_for_one(layout: Layout, coral: Run) -> None:
+    code, out, _ = coral("tell", "try fewer restarts")
+    assert (code, out.startswith("asked; nobody supervises this run")) == (0, True)
+    coral("tell", "you", "--agent", "agent-2")
+    assert requests(layout) == [
+        {"type": "tell", "to": "*", "text": "try fewer restarts"},
+        {"type": "tell", "to": "agent-2", "text": "you"},
+    ]
+    assert coral("tell", "x", "--agent", "agent-7")[2].endswith("its agents: agent-1, agent-2\n")
+    assert coral("tell", "  ")[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "asked"),
+    [
+        (
+            ("set", "redirect", "--stagnant", "3"),
+            {"type": "set_heartbeat", "heartbeat": {"name": "redirect", "stagnant": 3}, "owner": "*"},
+        ),
+        (
+            ("set", "consolidate", "--every", "7", "--fleet"),
+            {"type": "set_heartbeat", "heartbeat": {"name": "consolidate", "every": 7}, "owner": "fleet"},
+        ),
+        (
+            ("set", "mine", "--minutes", "2.5", "--delivery", "inline", "--prompt", "hi", "--agent", "agent-1"),
+            {
+                "type": "set_heartbeat",
+                "heartbeat": {"name": "mine", "minutes": 2.5, "delivery": "inline", "prompt": "hi"},
+                "owner": "agent-1",
+            },
+        ),
+        (("remove", "redirect"), {"type": "remove_heartbeat", "name": "redirect", "owner": "*"}),
+        (("reset",), {"type": "reset_heartbeats", "owner": "*"}),
+        (("--agent", "agent-2", "reset"), {"type": "reset_heartbeats", "owner": "agent-2"}),
+    ],
+)
+def test_the_operator_changes_heartbeats(
+    words: tuple[str, ...], asked: dict[str, object], layout: Layout, coral: Run
+) -> None:
+    assert coral("heartbeat", *words)[0] == 0
+    assert requests(layout) == [asked]
+
+
+def test_an_agent_changes_its_own(layout: Layout, coral: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CORAL_AGENT", "agent-1")
+    monkeypatch.chdir(layout.clone("agent-1"))
+    coral("heartbeat", "set", "redirect", "--stagnant", "3")
+    coral("heartbeat", "set", "consolidate", "--every", "7")
+    assert [each["owner"] for each in requests(layout, "agent-1")] == ["agent-1", "fleet"]
+    assert (
+        "cannot change the heartbeats of agent-2: you are agent-1"
+        in coral("heartbeat", "reset", "--agent", "agent-2")[2]
+    )
+    monkeypatch.chdir(layout.root)
+    for words in (("tell", "x"), ("stop",), ("resume",), ("heartbeat", "reset")):
+        code, _, err = coral(*words)
+        assert (code, "is for the operator, and you are agent-1" in err) == (1, True)
+    assert requests(layout) == []
+
+
+def test_a_prompt_comes_from_a_file(layout: Layout, coral: Run, tmp_path: Path) -> None:
+    (tmp_path / "prompt.md").write_text("Look at {{ own.best }}.\n")
+    coral("heartbeat", "set", "mine", "--every", "2", "--prompt", f"@{tmp_path / 'prompt.md'}")
+    (asked,) = requests(layout)
+    assert asked["heartbeat"] == {"name": "mine", "every": 2, "prompt": "Look at {{ own.best }}.\n"}
+    assert "cannot read the prompt" in coral("heartbeat", "set", "mine", "--prompt", "@/nowhere")[2]
+    assert "nothing to change was named" in coral("heartbeat", "set", "mine")[2]
+
+
+def _answering(layout: Layout, data: dict[str, object]) -> threading.Thread:
+    def work() -> None:
+        deadline = time.monotonic() + DEADLINE
+        while time.monotonic() < deadline:
+            for path in layout.requests_of("operator").glob("*.json"):
+                write_json(layout.replies_to("operator") / path.name, data, durable=False)
+                return
+            time.sleep(0.005)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    return thread
+
+
+def test_the_answer_is_shown(layout: Layout, coral: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request, "PATIENCE", DEADLINE)
+    answering = _answering(layout, {"ok": False, "message": "cannot remove it: it is protected", "hint": "retime it"})
+    with hold_lock(layout.lock):
+        said = coral("heartbeat", "remove", "reflect")
+    assert said == (1, "", "coral: cannot remove it: it is protected\n  retime it\n")
+    answering.join(DEADLINE)
+
+
+def test_a_good_answer_is_shown_too(layout: Layout, coral: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request, "PATIENCE", DEADLINE)
+    answering = _answering(layout, {"ok": True, "message": "redirect: every 3", "hint": ""})
+    with hold_lock(layout.lock):
+        said = coral("heartbeat", "set", "redirect", "--stagnant", "3")
+    assert said == (0, "redirect: every 3\n", "")
+    answering.join(DEADLINE)
+
+
+def test_without_an_answer_the_request_stays(layout: Layout, coral: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request, "PATIENCE", 0.02)
+    with hold_lock(layout.lock):
+        assert coral("tell", "x")[1].startswith("asked; there is no answer yet")
+    assert len(requests(layout)) == 1
+
+
+def test_stop_waits_until_nobody_supervises(layout: Layout, coral: Run) -> None:
+    assert coral("stop") == (0, f"{layout.root.name} is not running\n", "")
+    with hold_lock(layout.lock):
+        code, _, err = coral("stop", "--timeout", "0.02", "--reason", "enough")
+        assert (code, "has not stopped within" in err) == (2, True)
+        assert requests(layout) == [{"type": "stop", "reason": "enough"}]
+
+
+def test_resume_and_attach_know_who_supervises(layout: Layout, coral: Run) -> None:
+    assert "nobody supervises it" in coral("attach")[2]
+    with hold_lock(layout.lock):
+        code, _, err = coral("resume", "-i", "go on")
+    assert (code, "supervises it already\n  `coral attach` watches it" in err) == (1, True)
+    assert requests(layout) == []
+
+
+def test_the_hint_names_the_run_only_where_it_must(layout: Layout, coral: Run, tmp_path: Path) -> None:
+    make_run(tmp_path / "runs", task="newer")
+    assert f"`coral status --run {layout.root.name}` shows" in coral("attach", "--task", "toy")[2]
+
+
+def test_looking_again_backs_off() -> None:
+    assert list(request.pauses(0.0))[-1] >= 0.0
+    looks = list(request.pauses(0.2))
+    assert looks == sorted(looks)
+    assert 5 <= len(looks) <= 15
+    assert looks[-1] >= 0.2

@@ -1,0 +1,149 @@
+"""An attempt in the user's own repository: one branch, nothing else there touched."""
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from sample import attempt
+
+from attempts.record import Attempt
+from attempts.store import Store
+from coral.cli import main
+from workspace import hub
+from workspace.git import Git
+from workspace.layout import Layout, create, new_run
+from workspace.submit import commit
+
+pytestmark = pytest.mark.slow
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A user's repository with a task in it, and a run of that task with one attempt."""
+    base = tmp_path_factory.mktemp("template")
+    seed = base / "repo" / "tasks" / "toy" / "seed"
+    (seed / "deep").mkdir(parents=True)
+    (seed / "a.txt").write_text("1\n")
+    (seed / "deep" / "b.bin").write_bytes(b"\0\1")
+    (base / "repo" / "README").write_text("mine\n")
+    git(base / "repo", "init", "-q", "-b", "main")
+    git(base / "repo", "add", "-A")
+    git(base / "repo", "commit", "-qm", "first")
+    layout = new_run(base / "repo" / "runs", "toy")
+    create(layout, ["agent-1"])
+    root = hub.create(layout.hub, seed)
+    hub.clone(layout.hub, layout.clone("agent-1"), "agent-1", root, [])
+    (layout.clone("agent-1") / "a.txt").write_text("2\n")
+    (layout.clone("agent-1") / "new.bin").write_bytes(b"\0new")
+    made = commit(layout.clone("agent-1"), "agent-1", "two", lambda _: None)
+    hub.pin(layout.hub, 1, hub.take_in(layout.hub, layout.clone("agent-1"), made.commit, 1).commit)
+    store = Store(layout.attempts)
+    store.publish(_record(layout, 0, root, ""))
+    store.publish(_record(layout, 1, made.commit, root))
+    return base
+
+
+def _record(layout: Layout, number: int, name: str, parent: str) -> Attempt:
+    tree = Git(layout.hub).text("rev-parse", f"{name}^{{tree}}")
+    return attempt(number, 1.0 + number, commit=name, tree=tree, parent=parent, agent="agent-1" if number else "")
+
+
+def git(repository: Path, *words: str) -> str:
+    who = ("-c", "user.name=u", "-c", "user.email=u@x.invalid")
+    done = subprocess.run(["git", *who, *words], cwd=repository, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def repo(template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    shutil.copytree(template / "repo", tmp_path / "repo", symlinks=True)
+    monkeypatch.chdir(tmp_path / "repo")
+    return tmp_path / "repo"
+
+
+@pytest.fixture
+def coral(capsys: pytest.CaptureFixture[str]) -> Run:
+    def run(*command: str) -> tuple[int, str, str]:
+        code = main(command)
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+def test_a_branch_on_the_commit_that_holds_the_seed(repo: Path, coral: Run) -> None:
+    (repo / "README").write_text("being edited\n")
+    hook = repo / ".git" / "hooks" / "reference-transaction"
+    hook.write_text("#!/bin/sh\ntouch ../ran\n")
+    hook.chmod(0o755)
+    before = (git(repo, "rev-parse", "HEAD"), git(repo, "status", "--short"), (repo / ".git" / "index").read_bytes())
+    hook.with_name("reference-transaction").touch()
+    code, out, err = coral("export", "1")
+    assert (code, err) == (0, "")
+    assert "git switch coral/toy-1" in out
+    hook.unlink()
+    after = (git(repo, "rev-parse", "HEAD"), git(repo, "status", "--short"), (repo / ".git" / "index").read_bytes())
+    assert after == before
+    assert not (repo.parent / "ran").exists()
+    assert git(repo, "rev-parse", "coral/toy-1^") == before[0]
+    changed = git(repo, "diff", "--stat", "--summary", "main", "coral/toy-1")
+    assert "tasks/toy/seed/a.txt" in changed
+    assert "create mode 100644 tasks/toy/seed/new.bin" in changed
+    assert "2 files changed" in changed
+    assert git(repo, "show", "coral/toy-1:README") == "mine"
+    assert git(repo, "log", "-1", "--format=%an: %s", "coral/toy-1") == "agent-1: try 1"
+    assert "Attempt #1 by agent-1, score 2" in git(repo, "log", "-1", "--format=%b", "coral/toy-1")
+
+
+def test_a_branch_is_never_overwritten(repo: Path, coral: Run) -> None:
+    assert coral("export", "1", "--branch", "best")[0] == 0
+    assert "cannot make the branch best: it exists" in coral("export", "1", "--branch", "best")[2]
+    assert "git allows no such name" in coral("export", "1", "--branch", "a..b")[2]
+
+
+def test_the_seed_may_be_a_whole_repository(template: Path, tmp_path: Path, coral: Run, repo: Path) -> None:
+    own = tmp_path / "own"
+    shutil.copytree(repo / "tasks" / "toy" / "seed", own)
+    git(own, "init", "-q", "-b", "main")
+    git(own, "add", "-A")
+    git(own, "commit", "-qm", "the seed")
+    (own / "later").write_text("later\n")
+    git(own, "add", "-A")
+    git(own, "commit", "-qm", "later")
+    assert coral("export", "1", "--repo", str(own))[0] == 0
+    assert git(own, "log", "--format=%s", "coral/toy-1").split("\n") == ["try 1", "the seed"]
+    assert git(own, "show", "coral/toy-1:a.txt") == "2"
+
+
+def test_a_repository_without_the_seed_is_refused(tmp_path: Path, coral: Run, repo: Path) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    assert "is in no git repository" in coral("export", "1", "--repo", str(own))[2]
+    git(own, "init", "-q", "-b", "main")
+    assert "it has no commit yet" in coral("export", "1", "--repo", str(own))[2]
+    git(own, "commit", "-q", "--allow-empty", "-m", "x")
+    assert "the run's seed is in none of its commits" in coral("export", "1", "--repo", str(own))[2]
+    clone = next((repo / "runs" / "toy").iterdir()) / "workspace" / "agents" / "agent-1"
+    assert "belongs to a run" in coral("export", "1", "--repo", str(clone))[2]
+
+
+def test_from_inside_a_run_it_is_the_repository_around_the_runs(
+    repo: Path, coral: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(next((repo / "runs" / "toy").iterdir()) / "workspace" / "agents" / "agent-1")
+    assert coral("export", "1", "--branch", "b")[0] == 0
+    assert git(repo, "branch", "--list", "b").strip() == "b"
+
+
+def test_a_patch_applies_to_the_seed(repo: Path, coral: Run, tmp_path: Path) -> None:
+    target = tmp_path / "one.patch"
+    assert coral("export", "1", "--patch", str(target))[0] == 0
+    git(repo, "apply", "--directory=tasks/toy/seed", str(target))
+    assert (repo / "tasks" / "toy" / "seed" / "a.txt").read_text() == "2\n"
+    assert (repo / "tasks" / "toy" / "seed" / "new.bin").read_bytes() == b"\0new"
+    assert "it exists" in coral("export", "1", "--patch", str(target))[2]
+    assert "cannot export #9: there is no such attempt" in coral("export", "9")[2]
+    assert "a branch and a patch at once" in coral("export", "1", "--patch", "-", "--branch", "b")[2]

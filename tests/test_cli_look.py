@@ -1,0 +1,360 @@
+"""The commands that look: on run folders with a history, from anywhere in them, also when files are damaged or gone."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from sample import agent_status, attempt, make_run, stamp, write_events, write_heartbeats, write_status
+
+from attempts.record import Kind, Verdict
+from attempts.store import Store
+from coral.cli import main
+from coral.lock import hold_lock
+from workspace import knowledge
+from workspace.layout import Layout
+
+Run = Callable[..., str]
+LOOKING = (
+    ("status",),
+    ("runs",),
+    ("log",),
+    ("log", "--recent"),
+    ("show", "1"),
+    ("notes",),
+    ("notes", "--history"),
+    ("notes", "--recent"),
+    ("skills",),
+    ("heartbeat",),
+)
+
+
+@pytest.fixture
+def layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Layout:
+    monkeypatch.setenv("COLUMNS", "150")
+    monkeypatch.delenv("CORAL_AGENT", raising=False)
+    monkeypatch.chdir(tmp_path)
+    made = make_run(tmp_path / "runs")
+    write_status(made)
+    write_heartbeats(made)
+    return made
+
+
+@pytest.fixture
+def coral(capsys: pytest.CaptureFixture[str]) -> Run:
+    def run(*command: str, code: int = 0) -> str:
+        assert main(command) == code
+        said = capsys.readouterr()
+        text = said.err if code else said.out
+        return "\n".join(line.rstrip() for line in text.splitlines())
+
+    return run
+
+
+# status and runs
+
+
+def test_status_shows_the_fleet(layout: Layout, coral: Run) -> None:
+    write_status(layout, grading={"slots": 2, "running": [5], "queued": [6], "paused": False})
+    with hold_lock(layout.lock):
+        lines = coral("status").splitlines()
+    assert lines[0] == f"toy · {layout.root.name} · running · 10m"
+    assert lines[1] == "best 2 #4 by agent-1  seed 1 (+1)  try 4"
+    assert lines[2] == "4 attempts · grading #5 · 1 queued · unprotected"
+    assert lines[3] == "budget 6 of 10 attempts are left"
+    assert lines[5].split() == [
+        "agent",
+        "phase",
+        "launch",
+        "tries",
+        "best",
+        "stagnant",
+        "last",
+        "beat",
+        "next",
+        "heartbeat",
+    ]
+    assert lines[6].endswith("2s thinking about rows  redirect 4")
+    assert "supervises" not in "\n".join(lines)
+
+
+def test_status_says_what_is_owed_and_why_somebody_waits(layout: Layout, coral: Run) -> None:
+    agents = [
+        agent_status("agent-1", owed=["reflect", "redirect"]),
+        agent_status("agent-2", phase="parked", why="usage limit", until=1800.0),
+    ]
+    alerts = [{"id": "a", "level": "alert", "text": "three voids", "at": stamp(120)}]
+    write_status(layout, agents=agents, alerts=alerts)
+    with hold_lock(layout.lock):
+        said = coral("status")
+    assert "reflect now · redirect now" in said
+    assert "usage limit 30m" in said
+    assert "alert three voids  2m ago" in said
+
+
+def test_status_of_a_run_that_nobody_supervises_says_so_first_of_all(layout: Layout, coral: Run) -> None:
+    write_status(layout, wall=stamp(7200))
+    said = coral("status")
+    assert "· dead ·" in said
+    assert "nobody supervises this run; last word 2h ago: go on with `coral resume`" in said
+    write_status(layout, "stopped", reason="the budget of 4 attempts is used up")
+    said = coral("status")
+    assert "stopped: the budget of 4 attempts is used up; go on with `coral resume budget.attempts=…" in said
+    assert json.loads(coral("status", "--json"))["supervisor"] is None
+
+
+def test_runs_lists_the_newest_first(layout: Layout, coral: Run, tmp_path: Path) -> None:
+    other = make_run(tmp_path / "runs", task="other")
+    lines = coral("runs").splitlines()
+    assert [line.split()[0] for line in lines[1:]] == [other.root.name, layout.root.name]
+    assert [row["task"] for row in json.loads(coral("runs", "--json", "--task", "toy"))] == ["toy"]
+    assert [row["state"] for row in json.loads(coral("runs", "--json"))] == ["dead", "dead"]
+
+
+# log and show
+
+
+def test_log_is_the_leaderboard(layout: Layout, coral: Run) -> None:
+    lines = coral("log").splitlines()
+    assert [line.split()[:4] for line in lines[1:4]] == [
+        ["4", "2", "+1", "improved"],
+        ["1", "1.5", "+0.5", "improved"],
+        ["3", "1.25", "+0.25", "regressed"],
+    ]
+    assert lines[4] == "4 attempts in all, 1 without a score: `coral log --recent`"
+
+
+def test_log_recent_shows_failures_with_their_reason(layout: Layout, coral: Run) -> None:
+    lines = coral("log", "--recent").splitlines()
+    assert [line.split()[0] for line in lines[1:]] == ["4", "3", "2", "1", "0"]
+    assert lines[3].endswith("try 2 two circles overlap")
+    assert [row["number"] for row in json.loads(coral("log", "--recent", "-n", "2", "--json"))] == [4, 3]
+
+
+def test_log_is_narrowed_down(layout: Layout, coral: Run) -> None:
+    store = Store(layout.attempts)
+    store.publish(attempt(5, 9.0, kind=Kind.TUNE, feedback="Gap found"))
+    store.publish(attempt(6, None, verdict=Verdict.VOID, reason="ours"))
+
+    def numbers(*options: str) -> list[int]:
+        return [row["number"] for row in json.loads(coral("log", "--json", *options))]
+
+    assert numbers() == [4, 1, 3]
+    assert numbers("--agent", "agent-2") == [1, 3]
+    assert numbers("--kind", "tune") == [5]
+    assert numbers("--kind", "baseline") == [0]
+    assert numbers("--recent", "--search", "gap FOUND") == [5]
+    assert numbers("--search", "TRY 4") == [4]
+    assert coral("log", "--search", "nowhere") == "no attempt is like that"
+
+
+def test_a_minimizing_task_is_ranked_the_other_way(layout: Layout, coral: Run) -> None:
+    write_status(layout, direction="minimize")
+    assert [row["number"] for row in json.loads(coral("log", "--json"))] == [3, 1, 4]
+
+
+def test_confirmations_are_one_line_with_their_count(layout: Layout, coral: Run) -> None:
+    store = Store(layout.attempts)
+    tree = store.read(4).tree
+    store.publish(attempt(5, 1.9, kind=Kind.CONFIRM, of=4, tree=tree))
+    assert coral("log").splitlines()[1].split()[:3] == ["4", "1.95", "×2"]
+
+
+def test_show_tells_everything_of_one_attempt(layout: Layout, coral: Run) -> None:
+    Store(layout.attempts).publish(
+        attempt(5, 1.75, metrics={"gap": 1 / 3, "\x1b[31mrows": 5}, feedback="two rows\x1b[2J\ntouch", seconds=2.5)
+    )
+    layout.grade(5).mkdir(parents=True)
+    (layout.grade(5) / "plot.svg").write_text("")
+    said = coral("show", "#5")
+    assert said.splitlines()[0] == "#5 1.75  improved  +0.75 against the seed"
+    assert "in 2.5s" in said
+    assert "#0 1 → #1 1.5 → #2 – → #3 1.25 → #4 2" in said
+    assert "0.3333333333" in said
+    assert "plot.svg" in said
+    assert said.endswith("two rows[2J\ntouch")
+    assert "\x1b" not in said
+
+
+def test_show_knows_what_is_not_there_yet(layout: Layout, coral: Run) -> None:
+    write_status(layout, grading={"running": [5], "queued": []})
+    assert "it is not graded yet\n  `coral wait 5`" in coral("show", "5", code=1)
+    assert "there is no such attempt\n  the last one is #4" in coral("show", "77", code=1)
+
+
+# notes and skills
+
+
+def _write_notes(layout: Layout) -> None:
+    for number, (kind, title) in enumerate(
+        [("note", "Rows gain 0.1"), ("synthesis", "Old synthesis"), ("note", "Edges lose"), ("synthesis", "After 40")]
+    ):
+        front = {"title": title, "author": "agent-1", "kind": kind, "attempts": [3, 4], "created": stamp(400 - number)}
+        knowledge.write_note(
+            layout.shared, f"note-{number}", front, f"# {title}\n\n- point of **{number}** in #3\x1b[2J"
+        )
+
+
+def test_notes_begin_with_the_latest_synthesis(layout: Layout, coral: Run) -> None:
+    assert coral("notes") == "no notes yet: agents write them as they reflect"
+    _write_notes(layout)
+    said = coral("notes")
+    assert said.startswith("4  After 40  agent-1")
+    assert said.count("After 40") == 1
+    assert "point of 3 in #3" in said
+    assert "point of 0" not in said
+    assert (
+        said.index("Earlier conclusions") < said.index("Old synthesis") < said.index("Edges lose") < said.index("Rows")
+    )
+    assert "\x1b" not in said
+
+
+def test_notes_are_read_searched_and_listed(layout: Layout, coral: Run) -> None:
+    _write_notes(layout)
+    assert "point of 0 in #3" in coral("notes", "--read", "1")
+    assert "point of 2 in #3" in coral("notes", "--read", "note-2")
+    assert "there is none of that number or name" in coral("notes", "--read", "9", code=1)
+    found = coral("notes", "--search", "gain ROWS")
+    assert "Rows gain 0.1" in found
+    assert "Edges" not in found
+    assert coral("notes", "--search", "zebra") == "no note holds that"
+    assert [note["title"] for note in json.loads(coral("notes", "--recent", "2", "--json"))] == [
+        "After 40",
+        "Edges lose",
+    ]
+    assert [note["synthesis"] for note in json.loads(coral("notes", "--json"))] == [True, False, True, False]
+
+
+@pytest.mark.slow
+def test_the_history_of_notes(layout: Layout, coral: Run) -> None:
+    assert coral("notes", "--history") == "no history yet"
+    _write_notes(layout)
+    knowledge.snapshot(layout.shared, "after #4")
+    assert "after #4" in coral("notes", "--history")
+    assert "notes/note-0.md" in json.loads(coral("notes", "--history", "--json"))[0]["files"]
+
+
+def test_agents_that_work_alone_see_their_own_notes(
+    layout: Layout, coral: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for agent in ("agent-1", "agent-2"):
+        own = layout.shared_of(agent, share=False)
+        knowledge.create(own)
+        knowledge.write_note(own, "mine", {"title": f"of {agent}", "author": agent}, "text")
+    assert len(json.loads(coral("notes", "--json"))) == 2
+    monkeypatch.chdir(layout.clone("agent-2"))
+    assert [note["title"] for note in json.loads(coral("notes", "--json"))] == ["of agent-2"]
+
+
+def test_skills_are_listed_and_read(layout: Layout, coral: Run) -> None:
+    assert coral("skills").startswith("no skills yet")
+    knowledge.write_skill(layout.shared, "polish", {"description": "solve the pairs", "author": "agent-2"}, "1. find\n")
+    (layout.shared / "skills" / "polish" / "solve.py").write_text("")
+    assert coral("skills").splitlines()[1] == "polish  agent-2  solve the pairs"
+    said = coral("skills", "--read", "polish")
+    assert "1 find" in said
+    assert "solve.py" in said
+    assert "there is none of that name\n  polish" in coral("skills", "--read", "x", code=1)
+
+
+# heartbeats
+
+
+def test_heartbeats_of_every_owner_in_one_table(layout: Layout, coral: Run) -> None:
+    lines = coral("heartbeat").splitlines()
+    assert lines[1].split()[:2] == ["fleet", "consolidate"]
+    assert "8 attempts" in lines[1]
+    assert "built-in (protected)" in lines[1]
+    assert [line.split()[0] for line in lines[2:]] == [
+        "agent-1",
+        "redirect",
+        "checkpoint",
+        "agent-2",
+        *("redirect", "checkpoint"),
+    ]
+    assert "every 5 attempts in a row without improvement" in lines[3]
+    assert "4 without improvement" in lines[3]
+    assert list(json.loads(coral("heartbeat", "--agent", "agent-2", "--json"))) == ["fleet", "agent-2"]
+
+
+# from where
+
+
+def test_a_run_is_found_from_anywhere(
+    layout: Layout, coral: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "deep" / "er").mkdir(parents=True)
+    for place in (tmp_path / "deep" / "er", layout.root, layout.clone("agent-1"), layout.shared / "notes"):
+        monkeypatch.chdir(place)
+        assert json.loads(coral("status", "--json"))["folder"] == str(layout.root)
+
+
+def test_a_run_is_named(layout: Layout, coral: Run, tmp_path: Path) -> None:
+    newer = make_run(tmp_path / "runs", task="other")
+    write_status(newer)
+
+    def chosen(*options: str) -> str:
+        return str(json.loads(coral("status", "--json", *options))["folder"])
+
+    assert chosen() == str(newer.root)
+    assert chosen("--task", "toy") == str(layout.root)
+    for name in (str(layout.root), layout.root.name, f"toy/{layout.root.name}", layout.root.name[-6:]):
+        assert chosen("--run", name) == str(layout.root)
+    assert "2 fit\n  give more of its name" in coral("status", "--run", layout.root.name[:4], code=1)
+    assert "none in sight is named 'zz'" in coral("status", "--run", "zz", code=1)
+    assert "no run of the task 'zz'" in coral("status", "--task", "zz", code=1)
+    assert "is not the folder of one" in coral("status", "--run", str(tmp_path), code=1)
+
+
+def test_in_a_tasks_folder_its_own_runs_come_first(
+    layout: Layout, coral: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = tmp_path / "tasks" / "toy"
+    task.mkdir(parents=True)
+    (task / "task.yaml").write_text("")
+    layout.task_file.write_text(f"# comment\norigin: {task / 'task.yaml'}\n")
+    write_status(make_run(tmp_path / "runs", task="other"))
+    monkeypatch.chdir(task)
+    assert json.loads(coral("status", "--json"))["folder"] == str(layout.root)
+
+
+@pytest.mark.parametrize("command", LOOKING)
+def test_without_a_run_there_is_a_hint(
+    command: tuple[str, ...], coral: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = coral(*command, code=1)
+    assert said.startswith("coral: cannot find ")
+    assert said.endswith("start one with `coral start TASK`, or name one: --run PATH")
+
+
+# damage
+
+
+@pytest.mark.parametrize("command", LOOKING)
+@pytest.mark.parametrize("harm", ["garbage", "gone", "shapes", "records"])
+def test_damaged_files_take_nothing_else_along(command: tuple[str, ...], harm: str, layout: Layout, coral: Run) -> None:
+    write_events(layout, {"type": "published"})
+    match harm:
+        case "garbage":
+            for path in (layout.status, layout.events, layout.heartbeats / "fleet.yaml", layout.task_file):
+                path.write_bytes(b"\x00\xff{[\x1b")
+            (layout.shared / "notes" / "bad.md").write_bytes(b"\x00\xff")
+        case "gone":
+            layout.status.unlink()
+            for folder in (layout.heartbeats, layout.shared, layout.events.parent):
+                shutil.rmtree(folder)
+            layout.heartbeats.mkdir()
+        case "shapes":
+            wrong = {"agents": [1, {"beat": 3, "next": "x"}], "best": [], "budget": 7, "grading": None, "alerts": "no"}
+            write_status(layout, clock="soon", **wrong)
+        case "records":
+            (layout.attempts / "000003.json").write_text('{"number": 3')
+    coral(*command)
+
+
+def test_a_record_that_cannot_be_read_is_counted(layout: Layout, coral: Run) -> None:
+    (layout.attempts / "000003.json").write_text("{")
+    assert coral("log").endswith("1 record cannot be read")
+    assert "cannot read attempt #3" in coral("show", "3", code=1)
