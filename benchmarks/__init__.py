@@ -1,0 +1,1 @@
+"""How fast Coral is, measured on real runs; `python -m benchmarks` writes docs/benchmarks.md."""

@@ -1,0 +1,82 @@
+"""`python -m benchmarks [NAME ...]`: measure, keep the results, write docs/benchmarks.md from them.
+
+A quick try is shown and not kept: a figure is what was measured in full.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from pathlib import Path
+
+from benchmarks import command_help, evals, interrupt, packing, page, startup
+from benchmarks.arena import BenchmarkError
+from benchmarks.benchmark import Ask, Benchmark
+from benchmarks.figure import Result, as_json, read_all, summarize, write
+
+ALL: tuple[Benchmark, ...] = (command_help, interrupt, evals, startup, packing)
+RESULTS = Path(__file__).parent / "results"
+PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+
+
+def main() -> int:
+    args = _arguments()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ended from outside, a benchmark cleans up as for Ctrl-C
+    try:
+        for benchmark in ALL:
+            if benchmark.NAME in (args.names or [each.NAME for each in ALL]):
+                _measure(benchmark, args)
+    except BenchmarkError as error:
+        print(f"benchmarks: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("benchmarks: interrupted; nothing was left running", file=sys.stderr)
+        return 130
+    if not args.quick and args.results == RESULTS:
+        PAGE.parent.mkdir(exist_ok=True)
+        PAGE.write_text(page.text(ALL, read_all(RESULTS)), encoding="utf-8")
+        _say(f"wrote docs/{PAGE.name}")
+    return 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(each.NAME for each in ALL))
+    parser.add_argument("--quick", action="store_true", help="a few values only, and none is kept")
+    parser.add_argument("--json", action="store_true", help="print results as JSON, raw values and all")
+    parser.add_argument(
+        "--only", default="", metavar="PART", help="of packing: a setting (shared), or one run (shared-2)"
+    )
+    parser.add_argument("--resume", action="store_true", help="keep the runs of packing that are there")
+    parser.add_argument("--results", type=Path, default=RESULTS, metavar="DIR", help="where results are kept")
+    args = parser.parse_args()
+    for name in args.names:
+        if name not in [each.NAME for each in ALL]:
+            parser.error(f"there is no benchmark {name!r}")
+    return args
+
+
+def _measure(benchmark: Benchmark, args: argparse.Namespace) -> None:
+    kept = frozenset(read_all(args.results)) if args.resume else frozenset()
+    for result in benchmark.measure(Ask(quick=args.quick, only=args.only, kept=kept, say=_say)):
+        if not args.quick or args.results != RESULTS:
+            write(result, args.results)
+        print(as_json(result) if args.json else _brief(result), flush=True)
+
+
+def _brief(result: Result) -> str:
+    lines = [result.name]
+    for key, values in result.series.items():
+        found = summarize(values)
+        spread = f"p10 {found.p10:.4g}, p90 {found.p90:.4g}, p99 {found.p99:.4g}"
+        lines.append(f"  {key}: median {found.median:.4g}, {spread} ({found.count})")
+    return "\n".join(lines)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,185 @@
+"""Real runs in a temporary folder, started as a user starts them. When an arena is closed nothing of them is left.
+
+Everything that is started inherits BENCH_NOTES, the folder where agents and graders note their times: it is also what
+tells their processes from all others.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from attempts.record import Attempt
+from attempts.store import Store
+from coral.launch import holder
+from workspace.layout import Layout, runs_under
+
+MARK = "BENCH_NOTES"
+HERE = Path(__file__).parent
+AGENTS = HERE / "agents"
+CORAL = (sys.executable, "-P", "-m", "coral")
+FILES, LINES = 30, 40  # of the small repository
+STOP_SECONDS = 30.0
+
+
+class BenchmarkError(Exception):
+    """A benchmark could not be finished; what it measured until then is not a figure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A run in the background. `lines`: what `coral start` printed, each with its time in nanoseconds."""
+
+    layout: Layout
+    began: int
+    lines: tuple[tuple[int, str], ...]
+
+    def attempts(self) -> list[Attempt]:
+        """What was published, without the baseline."""
+        return [each for each in Store(self.layout.attempts).scan() if each.number > 0]
+
+    def record(self, number: int) -> Path:
+        return self.layout.attempts / f"{number:06d}.json"
+
+
+class Arena:
+    def __init__(self) -> None:
+        self.root = Path(tempfile.mkdtemp(prefix="coral-bench-")).resolve()
+        self.notes = self.root / "notes"
+        self.notes.mkdir()
+        self._environment = {**os.environ, MARK: str(self.notes)}
+
+    def small_task(self) -> Path:
+        """The task of instant grades, in a repository of thirty files, with one to change."""
+        task = self.root / "task"
+        shutil.copytree(HERE / "task", task)
+        for number in range(FILES):
+            path = task / "seed" / f"part{number % 5}" / f"file{number}.txt"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("".join(f"line {line} of file {number}\n" for line in range(LINES)))
+        (task / "seed" / "trial.txt").write_text("seed")
+        return task
+
+    def start(self, task: Path, *overrides: str) -> Started:
+        """`coral start --detach`; its lines are read as they come."""
+        command = [*CORAL, "start", "--detach", str(task), *overrides]
+        began = time.time_ns()
+        with subprocess.Popen(
+            command,
+            cwd=self.root,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as child:
+            assert child.stdout is not None
+            lines = tuple((time.time_ns(), line.strip()) for line in child.stdout)
+        if child.returncode:
+            raise BenchmarkError("coral start failed:\n" + "\n".join(line for _, line in lines))
+        return Started(runs_under(self.root / "runs")[0], began, lines)
+
+    def stop(self, run: Started) -> None:
+        self._stop(run.layout)
+
+    def wait_for_end(self, run: Started, seconds: float, tell: Callable[[], None] = lambda: None) -> None:
+        """Until the run has ended by itself, as its budget says."""
+
+        def ended() -> bool:
+            tell()
+            return holder(run.layout) is None
+
+        wait_until(ended, seconds, "the end of the run")
+
+    def close(self) -> None:
+        """Stop the runs, kill what is left of them, remove the folder; a second Ctrl-C does not cut this short."""
+        with _undisturbed():
+            try:
+                for layout in runs_under(self.root / "runs"):
+                    if holder(layout) is not None:
+                        self._stop(layout)
+            finally:
+                self._kill_all()
+                shutil.rmtree(self.root, ignore_errors=True)
+
+    def _stop(self, layout: Layout) -> None:
+        subprocess.run(
+            [*CORAL, "stop", "--run", str(layout.root), "--timeout", str(STOP_SECONDS)],
+            cwd=self.root,
+            env=self._environment,
+            capture_output=True,
+            check=False,
+        )
+
+    def _kill_all(self) -> None:
+        deadline = time.monotonic() + 10
+        while (left := self._left()) and time.monotonic() < deadline:
+            for process in left:
+                try:
+                    process.kill()
+                except psutil.Error:
+                    continue
+            psutil.wait_procs(left, timeout=1)
+
+    def _left(self) -> list[psutil.Process]:
+        """The processes that carry our mark, whoever is their parent."""
+        return [
+            process
+            for process in psutil.process_iter(["environ", "status"])
+            if (process.info["environ"] or {}).get(MARK) == str(self.notes)
+            and process.info["status"] != psutil.STATUS_ZOMBIE
+        ]
+
+
+@contextmanager
+def arena() -> Iterator[Arena]:
+    made = Arena()
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def agents_run(program: str, *arguments: str) -> str:
+    """The override that makes every agent run one of the programs in `agents/`."""
+    interpreter = ["/bin/sh"] if program.endswith(".sh") else [sys.executable, "-P"]
+    return f"agents.options={{start: {_quoted([*interpreter, str(AGENTS / program), *arguments])}}}"
+
+
+def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise BenchmarkError(f"{what} did not come within {seconds:g} seconds")
+        time.sleep(0.05)
+
+
+def ms(nanoseconds: float) -> float:
+    return round(nanoseconds / 1e6, 3)
+
+
+def _quoted(words: Sequence[str]) -> str:
+    return "[" + ", ".join('"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"' for word in words) + "]"
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Hold off Ctrl-C here. Handlers, not SIG_IGN: what is started meanwhile must not inherit an ignored signal."""
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, lambda *_: None) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)

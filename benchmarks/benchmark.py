@@ -1,0 +1,33 @@
+"""What a benchmark is: it measures when asked, and says what its results mean. It knows where no result is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from benchmarks.figure import Result
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What is wanted. `quick`: a try, not a figure. `kept`: results that need not be measured again."""
+
+    quick: bool = False
+    only: str = ""
+    kept: frozenset[str] = frozenset()
+    say: Callable[[str], None] = field(default=lambda _: None)
+
+
+class Benchmark(Protocol):
+    """A module of this package."""
+
+    NAME: str
+
+    def measure(self, ask: Ask) -> Iterable[Result]:
+        """One result at a time, each complete when it comes."""
+        ...
+
+    def section(self, results: Mapping[str, Result]) -> list[str]:
+        """What the page says, as lines of Markdown, from the results that there are."""
+        ...

@@ -1,0 +1,86 @@
+"""How soon an agent is interrupted after the grader of its attempt has ended.
+
+The grader's last act is to note the time and end; the agent notes when its SIGINT arrives. They are paired by attempt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from benchmarks import machine, table
+from benchmarks.arena import Arena, BenchmarkError, Started, agents_run, arena, ms
+from benchmarks.benchmark import Ask
+from benchmarks.figure import Result, Target
+
+NAME = "interrupt"
+TARGET = Target(median=20, p99=100)
+AGENTS = 4
+# A pause as long as a short thought, and none: four agents without one keep two cores busy with starting programs.
+PAUSES = {"calm": 1.0, "busy": 0.0}
+WHOLE, WRITTEN, SENT = "grader ended to SIGINT", "grader ended to record written", "record written to SIGINT"
+
+
+def measure(ask: Ask) -> Iterable[Result]:
+    here, series = machine.here(), dict[str, list[float]]()
+    count = 12 if ask.quick else 300
+    for name, pause in PAUSES.items():
+        with arena() as place:
+            series |= {f"{name}: {part}": values for part, values in _run(place, count, pause, ask).items()}
+    settings = {"agents": AGENTS, "attempts": count, "pause": PAUSES["calm"]}
+    yield Result(NAME, machine.today(), here, settings, series)
+
+
+def section(results: Mapping[str, Result]) -> list[str]:
+    result = results[NAME]
+    rows = {
+        f"{AGENTS} agents that think for {PAUSES['calm']:g} s before each attempt": "calm",
+        f"{AGENTS} agents that never think: more programs start than {result.machine.cores} cores can run": "busy",
+    }
+    lines = ["## From a grade to the interrupt", "", _ABOUT, ""]
+    lines += table.head("ms")
+    for label, name in rows.items():
+        lines.append(table.row(f"**{label}**", result.series[f"{name}: {WHOLE}"]))
+        lines.append(table.row("... until the record is written", result.series[f"{name}: {WRITTEN}"]))
+        lines.append(table.row("... from there to the signal", result.series[f"{name}: {SENT}"]))
+    lines += ["", table.target(result.series[f"calm: {WHOLE}"], TARGET, "ms", rows_label="agents that think")]
+    lines += [table.target(result.series[f"busy: {WHOLE}"], TARGET, "ms", rows_label="agents that never think")]
+    return [*lines, "", table.origin(result)]
+
+
+_ABOUT = """The grader is a shell script whose last act is `exec date`, so that the time it notes is the time of
+its end. The agent notes the time in its handler of SIGINT. In between the supervisor sees the exit, reads the
+result, decides, writes the journal and the record to disk, renders the reply, and sends the signal."""
+
+
+def _run(place: Arena, count: int, pause: float, ask: Ask) -> dict[str, list[float]]:
+    run = place.start(
+        place.small_task(),
+        "agents.runtime=command",
+        agents_run("interrupted.py", f"{pause:g}"),
+        f"agents.count={AGENTS}",
+        f"grader.slots={AGENTS}",
+        f"budget.attempts={count}",
+    )
+    ask.say(f"interrupting {AGENTS} agents that pause for {pause:g} s, {count} times")
+    place.wait_for_end(run, 60 + count * (1 + pause))
+    return _paired(run, place.notes, count)
+
+
+def _paired(run: Started, notes: Path, count: int) -> dict[str, list[float]]:
+    """The last attempts may have ended when the run did: they have no interrupt of a heartbeat."""
+    found: dict[str, list[float]] = {WHOLE: [], WRITTEN: [], SENT: []}
+    for attempt in run.attempts():
+        ended, interrupted = notes / f"ended-{attempt.number}", notes / f"interrupted-{attempt.title}"
+        if not ended.exists() or not interrupted.exists():
+            continue
+        end, signal = int(ended.read_text()), int(interrupted.read_text())
+        if signal < end:
+            continue
+        written = run.record(attempt.number).stat().st_mtime_ns
+        found[WHOLE].append(ms(signal - end))
+        found[WRITTEN].append(ms(written - end))
+        found[SENT].append(ms(signal - written))
+    if len(found[WHOLE]) < count - AGENTS:
+        raise BenchmarkError(f"only {len(found[WHOLE])} of {count} attempts were interrupted")
+    return found

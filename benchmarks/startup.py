@@ -1,0 +1,85 @@
+"""From `coral start --detach` to the first line of the last agent.
+
+`coral start` says each of its steps as it begins; the supervisor and the agents note when they began.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from itertools import pairwise
+from pathlib import Path
+
+from benchmarks import machine, table
+from benchmarks.arena import Arena, BenchmarkError, Started, agents_run, arena, ms, wait_until
+from benchmarks.benchmark import Ask
+from benchmarks.figure import Result
+
+NAME = "startup"
+REPEATS = {1: 10, 4: 10, 16: 5}
+WHOLE = "whole"
+PARTS = {
+    "load": "interpreter, task read and checked",
+    "seed": "hub made from the seed",
+    "grade": "seed graded",
+    "clones": "workspaces of the agents made",
+    "supervise": "supervisor started",
+    "agents": "agents started, until the last one's first line",
+}
+
+
+def measure(ask: Ask) -> Iterable[Result]:
+    here, series = machine.here(), dict[str, list[float]]()
+    for agents, repeats in REPEATS.items():
+        ask.say(f"starting {agents} agents, {1 if ask.quick else repeats} times")
+        for _ in range(1 if ask.quick else repeats):
+            with arena() as place:
+                for part, value in _run(place, agents).items():
+                    series.setdefault(f"{agents}: {part}", []).append(value)
+    yield Result(NAME, machine.today(), here, {}, series)
+
+
+def section(results: Mapping[str, Result]) -> list[str]:
+    result = results[NAME]
+    lines = ["## Starting a run", "", _ABOUT, "", *table.head("ms")]
+    for agents in REPEATS:
+        label = "1 agent" if agents == 1 else f"{agents} agents"
+        lines.append(table.row(f"**{label}**", result.series[f"{agents}: {WHOLE}"]))
+        lines += [table.row(f"... {text}", result.series[f"{agents}: {part}"]) for part, text in PARTS.items()]
+    return [*lines, "", "- No target is set.", "", table.origin(result)]
+
+
+_ABOUT = """From the start of the command `coral start --detach` until every agent has printed its first line.
+The agents are shell scripts that print it at once; the repository has thirty small files and the grader is
+instant."""
+
+
+def _run(place: Arena, agents: int) -> dict[str, float]:
+    run = place.start(place.small_task(), "agents.runtime=command", agents_run("up.sh"), f"agents.count={agents}")
+    wait_until(lambda: len(list(place.notes.glob("up-*"))) == agents, 60, f"the first line of {agents} agents")
+    moments = _moments(run, place.notes)
+    parts = [ms(after - before) for before, after in pairwise(moments)]
+    return {WHOLE: ms(moments[-1] - moments[0]), **dict(zip(PARTS, parts, strict=True))}
+
+
+def _moments(run: Started, notes: Path) -> list[int]:
+    """When each part began, and when the last one ended, in nanoseconds."""
+    opened = json.loads(run.layout.journal.read_bytes().partition(b"\n")[0])["wall"]
+    return [
+        run.began,
+        _said(run, "taking in the seed"),
+        _said(run, "grading the seed"),
+        _said(run, "preparing agent-1"),
+        # The last thing that is made for an agent; standard output says the rest too late, being buffered.
+        max((clone / "AGENTS.md").stat().st_mtime_ns for clone in run.layout.agents.iterdir()),
+        int(datetime.fromisoformat(opened).timestamp() * 1e9),
+        max(int(path.read_text()) for path in notes.glob("up-*")),
+    ]
+
+
+def _said(run: Started, start: str) -> int:
+    for moment, line in run.lines:
+        if line.startswith(start):
+            return moment
+    raise BenchmarkError(f"coral start did not say {start!r}")

@@ -1,0 +1,39 @@
+"""How figures look on the page: one row per series, always the same columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from benchmarks.figure import Result, Target, summarize, verdict
+
+
+def head(unit: str, what: str = "") -> list[str]:
+    return [
+        f"| {what} ({unit}) | median | p10 to p90 | p99 | range | count |",
+        "|---|---:|---:|---:|---:|---:|",
+    ]
+
+
+def row(label: str, values: Sequence[float]) -> str:
+    found = summarize(values)
+    spread = f"{number(found.p10)} to {number(found.p90)}"
+    whole = f"{number(found.least)} to {number(found.most)}"
+    return f"| {label} | {number(found.median)} | {spread} | {number(found.p99)} | {whole} | {found.count} |"
+
+
+def target(values: Sequence[float], aim: Target, unit: str, rows_label: str = "") -> str:
+    name = f"Target ({rows_label})" if rows_label else "Target"
+    return f"- {name}: {verdict(summarize(values), aim, unit)}."
+
+
+def number(value: float) -> str:
+    """Three significant digits, but all digits before the point."""
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def origin(result: Result, command: str = "") -> str:
+    """The command that gives these figures, and what they were measured on."""
+    found = result.machine
+    programs = f"{found.system}, Python {found.python}, git {found.git}"
+    measured = f"{result.day}, {found.cores} cores, load average {found.load:g} before, {programs}"
+    return f"`python -m benchmarks {command or result.name}`: {measured}."
