@@ -15,7 +15,8 @@ import pytest
 
 from attempts.record import Attempt, Kind, Submission, Verdict
 from attempts.store import Store
-from coral.cli import main
+from coral.cli import main, waiting
+from coral.lock import hold_lock
 from workspace import hub
 from workspace.git import Git
 from workspace.layout import Layout, create, new_run
@@ -374,3 +375,28 @@ def test_the_help_of_eval_loads_next_to_nothing(bench: Bench) -> None:
     ours = {name for name in imported if name.startswith(("coral", "attempts", "workspace", "heartbeats"))}
     assert ours <= {"coral", "coral.__main__", "coral.cli", "coral.cli.eval", "coral.cli.parser", "coral.errors"}
     assert not imported & {"dataclasses", "subprocess", "json"}
+
+
+def test_without_a_supervisor_the_submission_is_kept(bench: Bench, coral: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "DOUBT", 0.0)
+    (bench.clone() / "a.txt").write_text("2\n")
+    code, out, _ = coral("eval", "-m", "x")
+    assert code == 2
+    assert (
+        out == "nobody supervises this run: the submission is kept, and graded when the run is resumed\n  coral wait\n"
+    )
+    assert bench.waiting().title == "x"
+    with hold_lock(bench.layout.lock):
+        assert coral("wait", "--timeout", "0.02")[1] == "handed in, not taken up yet\n  coral wait\n"
+
+
+def test_a_record_without_its_reply_is_a_result_too(bench: Bench, coral: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The supervisor died between the two: the record is the truth."""
+    monkeypatch.setattr(waiting, "SETTLE", 0.0)
+    (bench.clone() / "a.txt").write_text("2\n")
+    coral("eval", "-m", "x", "--no-wait")
+    submission = bench.waiting()
+    bench.store.reply("agent-1", submission.id, {"attempt": 1})
+    bench.publish(1, submission)
+    code, out, _ = coral("wait")
+    assert (code, out.splitlines()[0]) == (0, "#1: 2.5, improved - your best so far (+1 against the seed, 1.5)")

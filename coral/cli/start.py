@@ -35,10 +35,10 @@ def run(args: argparse.Namespace) -> int:
     from coral.config.load import load
     from coral.launch import prepare
 
-    task, overrides = _task(args.task, args.overrides)
+    task, overrides, base = _task(args.task, args.overrides)
     config = load(task, overrides)
     with Steps() as steps:
-        layout = prepare(config, where.here() / config.workspace.runs, steps.say)
+        layout = prepare(config, base / config.workspace.runs, steps.say)
     print(f"run {layout.root.name} in {shown(layout.root)}")
     return watch(layout, detached=args.detach, plain=args.plain)
 
@@ -93,16 +93,19 @@ def shown(path: Path) -> str:
         return str(path)
 
 
-def _task(given: str | None, overrides: list[str]) -> tuple[Path, list[str]]:
-    """The task and the overrides; `coral start agents.count=4` means the task around here."""
+def _task(given: str | None, overrides: list[str]) -> tuple[Path, list[str], Path]:
+    """The task, the overrides, and where the folder of runs belongs.
+
+    `coral start agents.count=4` means the task around here; then its runs stay beside it, and never land in its seed.
+    """
     from coral.config.load import find_task
 
     if given is not None and ("=" not in given or Path(given).exists()):
-        return Path(given).expanduser(), overrides
+        return Path(given).expanduser(), overrides, where.here()
     found = find_task(where.here())
     if found is None:
         raise CoralError(
             f"cannot start: there is no task.yaml in or above {where.here()}",
             "coral start PATH-OF-A-TASK, or `coral init` makes a task that works",
         )
-    return found, ([given] if given else []) + overrides
+    return found, ([given] if given else []) + overrides, found.parent

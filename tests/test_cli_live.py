@@ -1,0 +1,184 @@
+"""The live view: what it reads as a run goes, and that it fits any screen."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+from sample import AGENTS, agent_status, attempt, make_run, stamp, write_events, write_status
+
+from attempts.record import Kind
+from attempts.store import Store
+from coral.cli import live, words
+from coral.cli.live import event_line, follow, frame
+from coral.cli.loose import Loose
+from coral.cli.summary import summarize
+from coral.cli.watch import Timeline, Watch
+from workspace import knowledge
+from workspace.layout import Layout
+
+
+@pytest.fixture
+def layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Layout:
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.chdir(tmp_path)
+    made = make_run(tmp_path / "runs")
+    write_status(made)
+    return made
+
+
+def published(number: int, clock: float) -> dict[str, object]:
+    text = f"improved: try {number}"
+    return {"at": stamp(1), "clock": clock, "type": "published", "agent": "agent-1", "text": text, "attempt": number}
+
+
+def test_a_line_that_is_being_written_waits(layout: Layout) -> None:
+    write_events(layout, published(1, 5))
+    timeline = Timeline(layout)
+    assert [event.integer("attempt") for event in timeline.new()] == [1]
+    with layout.events.open("a") as file:
+        file.write('{"type": "published", ')
+    assert timeline.new() == []
+    with layout.events.open("a") as file:
+        file.write('"attempt": 2}\nnot json\n[1]\n{"attempt": 3}\n')
+    assert [event.integer("attempt") for event in timeline.new()] == [2, 3]
+    assert timeline.new() == []
+    layout.events.write_text(json.dumps(published(9, 1)) + "\n")
+    assert [event.integer("attempt") for event in timeline.new()] == [9]
+    layout.events.unlink()
+    assert timeline.new() == []
+
+
+def test_from_now_on_leaves_out_what_was(layout: Layout) -> None:
+    write_events(layout, published(1, 5))
+    timeline = Timeline(layout, from_now=True)
+    write_events(layout, published(2, 6))
+    assert [event.integer("attempt") for event in timeline.new()] == [2]
+
+
+def test_the_curve_runs_on_the_runs_own_clock(layout: Layout) -> None:
+    """Between the two improvements the run stood still for nine minutes; the curve knows nothing of that."""
+    write_events(layout, published(1, 5), published(4, 60))
+    watch = Watch(layout)
+    watch.look()
+    assert watch.points == [(0.0, 1.0), (5.0, 1.5), (60.0, 2.0)]
+    Store(layout.attempts).publish(attempt(5, 2.5))
+    Store(layout.attempts).publish(attempt(6, 9.0, kind=Kind.TUNE))
+    write_events(layout, published(5, 61))
+    watch.look()
+    assert watch.points[3:] == [(61.0, 2.5)]
+
+
+def test_a_curve_without_a_timeline_follows_the_wall_clock(layout: Layout) -> None:
+    watch = Watch(layout)
+    watch.look()
+    assert [round(best, 2) for _, best in watch.points] == [1.0, 1.5, 2.0]
+    assert [at for at, _ in watch.points] == sorted(at for at, _ in watch.points)
+
+
+def test_a_moment_without_a_status_does_not_blank_the_screen(layout: Layout) -> None:
+    watch = Watch(layout)
+    watch.look()
+    layout.status.write_text("{")
+    watch.look()
+    assert watch.reading.status.text("task") == "toy"
+
+
+def _drawn(watch: Watch, width: int, height: int) -> list[str]:
+    out = Console(width=width, height=height, file=io.StringIO(), color_system=None, force_terminal=True)
+    with out.capture() as capture:
+        out.print(frame(watch, out, "Ctrl-C leaves"))
+    return capture.get().splitlines()
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    width=st.integers(min_value=60, max_value=200),
+    height=st.integers(min_value=16, max_value=70),
+    agents=st.integers(min_value=0, max_value=120),
+    events=st.integers(min_value=0, max_value=60),
+)
+def test_a_picture_fits_the_screen(layout: Layout, width: int, height: int, agents: int, events: int) -> None:
+    alerts = [{"id": "a", "level": "alert", "text": "x" * 300, "at": stamp(1)}]
+    write_status(layout, agents=[agent_status(f"agent-{number}") for number in range(agents)], alerts=alerts)
+    layout.events.unlink(missing_ok=True)
+    write_events(layout, *(published(number, number) for number in range(events)))
+    watch = Watch(layout)
+    watch.look()
+    lines = _drawn(watch, width, height)
+    assert len(lines) <= height
+    assert max(len(line) for line in lines) <= width
+    assert lines[-1].strip() == "Ctrl-C leaves"
+    assert not agents or any("agent-0" in line for line in lines)
+
+
+def test_a_picture_has_everything_where_there_is_room(layout: Layout) -> None:
+    write_events(layout, published(1, 5), published(4, 60))
+    watch = Watch(layout)
+    watch.look()
+    said = "\n".join(_drawn(watch, 120, 40))
+    for text in (
+        "toy · ",
+        "best 2 #4",
+        *AGENTS,
+        "thinking about rows",
+        "redirect 4",
+        "┤",
+        "0:05  agent-1",
+        "#4 improved",
+    ):
+        assert text in said
+
+
+def test_an_event_is_one_safe_line() -> None:
+    said = event_line(Loose({"clock": 3.2, "type": "alert", "agent": "a\x1b", "text": "b\x1b[2J\nc"})).plain
+    assert said == "    0:03  a         alert b[2J c"
+    assert event_line(Loose({"type": "stopped", "text": "stopped by the operator"})).plain.endswith(
+        "stopped by the operator"
+    )
+    assert event_line(Loose({})).plain.strip() == ""
+
+
+def test_without_a_terminal_every_event_is_a_line(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:
+    write_events(layout, published(1, 5))
+    looks = iter([False, True])
+
+    def over() -> bool:
+        last = next(looks)
+        if last:
+            write_events(layout, published(2, 6))
+        return last
+
+    period, live.PERIOD = live.PERIOD, 0.0
+    try:
+        follow(layout, over, hint="")
+    finally:
+        live.PERIOD = period
+    assert capsys.readouterr().out == (
+        "    0:05  agent-1   #1 improved: try 1\n    0:06  agent-1   #2 improved: try 2\n"
+    )
+
+
+def test_the_summary_says_what_came_of_it(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:
+    write_events(layout, published(1, 5), published(4, 60))
+    write_status(layout, "stopped", reason="the target is reached")
+    knowledge.write_note(layout.shared, "s", {"title": "After 4", "kind": "synthesis"}, "# After 4\n\n- rows **win**")
+    summarize(layout)
+    said = capsys.readouterr().out
+    parts = ["stopped: the target is reached", "Leaderboard", "Best score over time", "What the agents concluded"]
+    places = [said.index(part) for part in (*parts, "• rows win", "To look further", "coral show 4 --diff")]
+    assert places == sorted(places)
+    assert said.count("After 4") == 1
+    assert str(layout.root) in said
+
+
+def test_the_summary_of_a_run_in_which_nothing_happened(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    summarize(make_run(tmp_path / "runs", scores=(1.0,)))
+    said = capsys.readouterr().out
+    assert "no score yet; the seed has 1" in said
+    assert "Leaderboard" not in said
+    assert "coral show" not in said
+    assert words.NONE not in said

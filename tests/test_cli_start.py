@@ -1,0 +1,148 @@
+"""`start`, `attach`, `stop` and `resume` on real runs, in a pipe and on a terminal."""
+
+import json
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Callable, Iterator
+from fcntl import ioctl
+from pathlib import Path
+
+import pytest
+from runs import TRY, wait_until, write_task
+
+from attempts.store import Store
+from coral.launch import holder
+from workspace.layout import Layout, runs_under
+
+pytestmark = pytest.mark.slow
+
+CORAL = (sys.executable, "-P", "-m", "coral")
+DEADLINE = 60.0
+FOREVER = [{"repeat": {"steps": TRY, "times": 100_000}}]
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> Iterator[Path]:
+    """A task whose agents try one number after the other; its runs are stopped at the end."""
+    yield write_task(tmp_path / "task", FOREVER)
+    for layout in runs_under(tmp_path / "runs"):
+        if holder(layout) is not None:
+            run(tmp_path, "stop", "--run", str(layout.root))
+
+
+def run(cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if name != "CORAL_AGENT"}
+    return subprocess.run([*CORAL, *words], cwd=cwd, env=environment, capture_output=True, text=True, timeout=DEADLINE)
+
+
+def the_run(base: Path) -> Layout:
+    return wait_until(lambda: runs_under(base / "runs"), DEADLINE, "a run")[0]  # type: ignore[no-any-return]
+
+
+def attempts(base: Path) -> int:
+    found = runs_under(base / "runs")
+    return len(Store(found[0].attempts).numbers()) if found else 0
+
+
+def test_in_a_pipe_it_is_lines_and_a_summary(task: Path, tmp_path: Path) -> None:
+    done = run(tmp_path, "start", str(task), "budget.attempts=3")
+    assert done.returncode == 0, done.stderr
+    assert "grading the seed" in done.stderr
+    assert re.search(r"^ +0:\d\d  agent-1   #1 improved 1: try 1$", done.stdout, re.MULTILINE)
+    for text in ("Leaderboard", "Best score over time", "To look further", "the budget of 3 attempts is used up"):
+        assert text in done.stdout
+    assert "\x1b" not in done.stdout
+    assert holder(the_run(tmp_path)) is None
+
+
+def test_detach_attach_stop_resume(task: Path, tmp_path: Path) -> None:
+    started = run(tmp_path, "start", str(task), "--detach")
+    assert started.returncode == 0, started.stderr
+    assert "`coral attach` watches, `coral stop` ends it" in started.stdout
+    layout = the_run(tmp_path)
+    again = run(tmp_path, "resume")
+    assert (again.returncode, "supervises it already" in again.stderr) == (1, True)
+    wait_until(lambda: attempts(tmp_path) > 3, DEADLINE, "attempts")
+    status = json.loads(run(tmp_path, "status", "--json").stdout)
+    assert (status["state"], status["supervisor"]) == ("running", holder(layout))
+    with subprocess.Popen([*CORAL, "attach"], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as attached:
+        told = run(tmp_path, "tell", "be bold")
+        assert (told.returncode, told.stderr) == (0, "")
+        stopped = run(tmp_path, "stop")
+        assert (stopped.returncode, "has stopped" in stopped.stdout) == (0, True)
+        said = attached.communicate(timeout=DEADLINE)[0]
+    assert attached.returncode == 0
+    assert "#1 improved 1: try 1" in said
+    assert "stopped by the operator" in said
+    before = attempts(tmp_path)
+    wrong = run(tmp_path, "resume", "--detach", "budget.atempts=9")
+    assert (wrong.returncode, 'did you mean "attempts"?' in wrong.stderr) == (1, True)
+    resumed = run(tmp_path, "resume", "--detach", "-i", "look at the edges")
+    assert resumed.returncode == 0, resumed.stderr
+    wait_until(lambda: attempts(tmp_path) > before, DEADLINE, "another attempt")
+    wait_until(lambda: any("look at the edges" in text for text in prompts(layout)), DEADLINE, "the instruction")
+    assert run(tmp_path, "stop").returncode == 0
+    assert holder(layout) is None
+
+
+def prompts(layout: Layout) -> list[str]:
+    return [path.read_text() for path in layout.logs("agent-1").glob("*.prompt.md")]
+
+
+def test_on_a_terminal_ctrl_c_stops_the_run(task: Path, tmp_path: Path) -> None:
+    master, slave = pty.openpty()
+    ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+    command = [*CORAL, "start", str(task)]
+    environment = {**os.environ, "TERM": "xterm-256color"}
+    child = subprocess.Popen(
+        command, cwd=tmp_path, stdin=slave, stdout=slave, stderr=slave, env=environment, start_new_session=True
+    )
+    os.close(slave)
+    screen = b""
+    try:
+        screen += until(master, lambda text: b"Ctrl-C stops the run" in text and b"stagnant" in text)
+        wait_until(lambda: attempts(tmp_path) > 2, DEADLINE, "attempts")
+        child.send_signal(signal.SIGINT)
+        screen += until(master, lambda text: b"To look further" in text)
+        assert child.wait(DEADLINE) == 0
+    finally:
+        child.kill()
+        child.wait()
+        os.close(master)
+    assert b"agent-1" in screen
+    assert screen.count(b"\x1b[?1049h") == screen.count(b"\x1b[?1049l") == 1
+    assert b"stopped by SIGINT" in screen
+    assert holder(the_run(tmp_path)) is None
+
+
+def until(terminal: int, seen: Callable[[bytes], bool]) -> bytes:
+    """What the terminal shows, up to what was waited for."""
+    text, deadline = b"", time.monotonic() + DEADLINE
+    while not seen(text):
+        assert time.monotonic() < deadline, text[-2000:]
+        try:
+            text += os.read(terminal, 65536)
+        except OSError:
+            break
+    return text
+
+
+def test_without_a_task_there_is_a_hint(tmp_path: Path) -> None:
+    done = run(tmp_path, "start")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("coral: cannot start: there is no task.yaml in or above")
+    assert len(done.stderr.splitlines()) == 2
+
+
+def test_the_task_around_here_is_meant(task: Path) -> None:
+    done = run(task / "seed", "start", "budget.attempts=1", "--plain")
+    assert done.returncode == 0, done.stderr
+    assert len(runs_under(task / "runs")) == 1
+    assert not (task / "seed" / "runs").exists()
