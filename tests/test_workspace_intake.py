@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import zlib
@@ -29,16 +30,25 @@ def git(folder: Path, *arguments: str, data: str = "") -> str:
     return done.stdout.strip()
 
 
-@pytest.fixture
-def layout(tmp_path: Path) -> Layout:
-    seed = tmp_path / "seed"
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Layout:
+    """A run to copy: making one takes a dozen processes."""
+    folder = tmp_path_factory.mktemp("template")
+    seed = folder / "seed"
     seed.mkdir()
     (seed / "a.txt").write_text("seed\n")
-    found = new_run(tmp_path / "runs", "task")
+    found = new_run(folder / "runs", "task")
     create(found, ["agent-1"])
     commit = hub.create(found.hub, seed)
     hub.clone(found.hub, found.clone("agent-1"), "agent-1", commit, [".shared"])
     return found
+
+
+@pytest.fixture
+def layout(template: Layout, tmp_path: Path) -> Layout:
+    root = tmp_path / "runs" / "task" / template.root.name
+    shutil.copytree(template.root, root, symlinks=True)
+    return Layout(root)
 
 
 @pytest.fixture
@@ -287,7 +297,10 @@ def _repository_gone(clone: Path, mine: str) -> None:
     (clone / ".git").rename(clone / "gone")
 
 
-@pytest.mark.parametrize("spoil", [_lie, _lie_about_content, _pipe, _garbage, _deleted, _repository_gone])
+@pytest.mark.parametrize(
+    "spoil",
+    [_lie, _lie_about_content, pytest.param(_pipe, marks=pytest.mark.slow), _garbage, _deleted, _repository_gone],
+)
 def test_what_cannot_be_read_is_refused_and_leaves_nothing(layout: Layout, clone: Path, spoil, monkeypatch) -> None:
     monkeypatch.setattr(intake, "TIMEOUT", 1.0)
     mine = commit(clone, "one")

@@ -33,18 +33,27 @@ def git(folder: Path, *arguments: str) -> str:
     return done.stdout.strip()
 
 
-@pytest.fixture
-def layout(tmp_path: Path) -> Layout:
-    seed = tmp_path / "seed"
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Layout:
+    """A run to copy: making one takes a dozen processes."""
+    folder = tmp_path_factory.mktemp("template")
+    seed = folder / "seed"
     seed.mkdir()
     (seed / "a.txt").write_text("seed\n")
     (seed / "CLAUDE.md").write_text("Words of the seed.\n")
-    found = new_run(tmp_path / "runs", "task")
+    found = new_run(folder / "runs", "task")
     create(found, ["agent-1"])
     commit = hub.create(found.hub, seed)
     hub.clone(found.hub, found.clone("agent-1"), "agent-1", commit, ["AGENTS.md"])
     link_shared(found.clone("agent-1"), found.shared)
     return found
+
+
+@pytest.fixture
+def layout(template: Layout, tmp_path: Path) -> Layout:
+    root = tmp_path / "runs" / "task" / template.root.name
+    shutil.copytree(template.root, root, symlinks=True)
+    return Layout(root)
 
 
 @pytest.fixture
