@@ -12,7 +12,8 @@ from rich.text import Text
 from coral.cli import where, words
 from coral.cli.columns import table
 from coral.cli.knowledge import all_notes, body_of, folders, is_synthesis, title_line
-from coral.cli.screen import console, dim, markdown
+from coral.cli.markdown import markdown
+from coral.cli.screen import console, dim
 from coral.errors import CoralError
 from workspace.knowledge import Note, history
 from workspace.layout import Layout

@@ -17,7 +17,7 @@ from coral.cli.reading import Reading
 from coral.cli.screen import console, dim, tone
 
 ANCESTORS = 6  # attempts of a lineage that are shown
-LINEAGE_FROM = 20_000  # beyond so many records a lineage would take seconds
+LOOKED_AT = 1000  # records before it that are searched for its ancestors: most build on what is recent
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -84,13 +84,14 @@ def _facts(out: Console, reading: Reading, attempt: Attempt) -> None:
 
 def _lineage(reading: Reading, attempt: Attempt) -> str:
     """The attempts it was built on, oldest first, with their scores."""
-    if attempt.kind is Kind.BASELINE or len(reading.store.numbers()) > LINEAGE_FROM:
+    if attempt.kind is Kind.BASELINE:
         return ""
-    line = board.lineage(reading.attempts, attempt.number)[:-1]
-    shown = [f"#{each.number} {words.score(each.score)}" for each in line]
-    if len(shown) > ANCESTORS:
-        shown = [shown[0], f"… {len(shown) - ANCESTORS} more …", *shown[1 - ANCESTORS :]]
-    return " → ".join(shown)
+    earlier = [number for number in reading.store.numbers() if number <= attempt.number]
+    found = (reading.attempt_or_none(number) for number in {0, *earlier[-LOOKED_AT:]})
+    line = board.lineage((each for each in found if each), attempt.number)[:-1]
+    shown = [f"#{each.number} {words.score(each.score)}" for each in line[-ANCESTORS:]]
+    whole = len(line) <= ANCESTORS and (not line or line[0].kind is Kind.BASELINE)
+    return ("" if whole else "… → ") + " → ".join(shown)
 
 
 def _metric(value: object) -> str:

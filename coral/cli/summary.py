@@ -9,9 +9,10 @@ from rich.text import Text
 from attempts import board
 from coral.cli.knowledge import all_notes, body_of, is_synthesis, title_line
 from coral.cli.log import Line, leaderboard
+from coral.cli.markdown import markdown
 from coral.cli.plot import curve
 from coral.cli.reading import Reading
-from coral.cli.screen import console, dim, markdown
+from coral.cli.screen import console, dim
 from coral.cli.status import heading, warnings
 from coral.cli.watch import Clocks, Timeline
 from workspace.layout import Layout
