@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from stage import QUIET_RULES, SEED, Stage, attempt_zero, submitted, tree
+from stage import QUIET_RULES, SEED, Stage, attempt_zero, submitted
 
 from attempts.progress import Progress
 from attempts.record import Attempt, Direction, Kind, Verdict, attempt_from_dict, to_dict

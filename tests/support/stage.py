@@ -4,6 +4,7 @@ Nothing is performed, so nothing happens but what the test says. A line names ev
 between two calls may pass only if nothing falls due in it, so that no transcript hides what was said meanwhile.
 """
 
+import math
 from collections.abc import Iterable
 from typing import assert_never
 
@@ -58,6 +59,7 @@ class Stage:
         self.clock = clock
         now = on.Moment(clock=clock, wall=f"wall {clock:g}")
         self.fleet, self.actions = decide(self.fleet, events, now, self.rules)
+        assert_quiet_until_its_deadline(self.fleet, clock, self.rules)
         return [line_of(each) for each in self.actions]
 
     # What an agent does.
@@ -91,9 +93,7 @@ class Stage:
 
     def taken(self, number: int, twin: int | None = None, twin_score: float | None = None) -> on.TakenIn:
         commit = self.pending(number).submission.commit
-        return on.TakenIn(
-            number=number, commit=commit, tree=tree(number), parent="", twin=twin, twin_score=twin_score
-        )
+        return on.TakenIn(number=number, commit=commit, tree=tree(number), parent="", twin=twin, twin_score=twin_score)
 
     def graded(
         self, number: int, score: float | None = None, outcome: on.Outcome | None = None, reason: str = ""
@@ -132,6 +132,25 @@ class Stage:
 
     def owed(self, agent: str) -> list[str]:
         return [f"{each.name} {each.id}" for each in self[agent].owed]
+
+
+def assert_quiet_until_its_deadline(fleet: Fleet, clock: float, rules: Rules) -> None:
+    """Nothing is due before the next deadline: there is nothing to say, and nothing to write down."""
+    due = next_deadline(fleet, clock, rules)
+    assert due is None or due > clock
+    last = clock + 1e6 if due is None else math.nextafter(due, -math.inf)
+    for time in (clock, (clock + last) / 2, last):
+        after, actions = decide(fleet, (), on.Moment(clock=time, wall=""), rules)
+        assert actions == (), f"at {time!r}, before {due!r}: {actions}"
+        assert after == fleet
+        assert is_untouched(fleet, after), f"at {time!r}, before {due!r}: a record was made anew"
+
+
+def is_untouched(before: Fleet, after: Fleet) -> bool:
+    """Whether not one record was replaced, so that the journal has nothing to hold."""
+    parts = ((before.agents, after.agents), (before.pending, after.pending), (before.heartbeats, after.heartbeats))
+    same = all(old.keys() == new.keys() and all(old[key] is new[key] for key in old) for old, new in parts)
+    return same and before.run is after.run
 
 
 def attempt_zero(score: float | None = 0.0) -> Attempt:

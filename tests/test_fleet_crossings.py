@@ -1,0 +1,414 @@
+"""When a heartbeat is owed, as transcripts: each crossing once, attempt by attempt, to whom it falls."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from stage import QUIET_RULES, Stage
+
+from attempts.progress import Progress
+from attempts.record import Kind
+from coral.fleet import events as on
+from coral.fleet.events import Ending, Outcome
+from coral.fleet.policy import Rules
+from heartbeats.heartbeat import BUILT_IN, Delivery, Heartbeat, Scope
+from heartbeats.trigger import Elapsed, Every, Stagnant
+
+REFLECT = Heartbeat(name="reflect", trigger=Every(1), protected=True)
+CONSOLIDATE = Heartbeat(name="consolidate", trigger=Every(10), scope=Scope.FLEET, protected=True)
+REDIRECT = Heartbeat(name="redirect", trigger=Stagnant(5))
+HOURLY = Heartbeat(name="hourly", trigger=Elapsed(3600), scope=Scope.FLEET, prompt="look at the clock")
+
+
+def rules(*heartbeats: Heartbeat) -> Rules:
+    return replace(QUIET_RULES, heartbeats=heartbeats, slots=20)
+
+
+def crossings(heartbeats: Sequence[Heartbeat], scores: Sequence[float | None]) -> list[str]:
+    """Which heartbeats one agent is owed after each of these scores, as `number name`. Nobody takes them up."""
+    stage, seen = Stage(rules=rules(*heartbeats)), []
+    for score in scores:
+        known = {each.id for each in stage["ann"].owed}
+        stage.tried(2, "ann", score)
+        number = stage.fleet.run.order
+        seen += [f"{number} {each.name}" for each in stage["ann"].owed if each.id not in known]
+    return seen
+
+
+# --- how often ----------------------------------------------------------------------------------------------------
+
+
+def test_four_agents_settle_in_the_same_instant() -> None:
+    stage = Stage(4, rules(*BUILT_IN))
+    stage.in_grading(2, *stage.names, wait=60)
+    assert stage.at(3, *[stage.graded(number, float(number)) for number in (1, 2, 3, 4)]) == [
+        "publish #1 improved 1, then reflect",
+        "publish #2 improved 2, then reflect",
+        "publish #3 improved 3, then reflect",
+        "publish #4 improved 4, then reflect",
+        "interrupt ann/1",
+        "interrupt ben/1",
+        "interrupt cid/1",
+        "interrupt dot/1",
+    ]
+    assert stage.at(4, *[stage.exited(name, Ending.INTERRUPTED) for name in stage.names])[4:] == [
+        "spawn ann/2: heartbeat, session of ann, told 0, owed reflect:h1",
+        "spawn ben/2: heartbeat, session of ben, told 0, owed reflect:h2",
+        "spawn cid/2: heartbeat, session of cid, told 0, owed reflect:h3",
+        "spawn dot/2: heartbeat, session of dot, told 0, owed reflect:h4",
+    ]
+    assert stage.at(5, *[stage.heard(name) for name in stage.names]) == [
+        "heartbeat ann: reflect (h1) received",
+        "heartbeat ben: reflect (h2) received",
+        "heartbeat cid: reflect (h3) received",
+        "heartbeat dot: reflect (h4) received",
+    ]
+    assert [stage[name].progress for name in stage.names] == [
+        Progress(1, float(number), number, 0, 1) for number in (1, 2, 3, 4)
+    ]
+    assert [stage[name].owed for name in stage.names] == [()] * 4
+    assert stage.fleet.run.progress == Progress(4, 4.0, 4, 0, 4)
+
+
+def test_stagnant_5_fires_at_5_10_and_15_and_is_armed_anew_by_an_improvement() -> None:
+    assert crossings([REDIRECT], [-1.0] * 17) == ["5 redirect", "10 redirect", "15 redirect"]
+    assert crossings([REDIRECT], [-1.0] * 7 + [1.0] + [0.5] * 11) == ["5 redirect", "13 redirect", "18 redirect"]
+    assert crossings([REDIRECT], [None] * 5) == ["5 redirect"]
+    assert crossings([REDIRECT], [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]) == []
+    assert crossings([REDIRECT], [-1.0] * 4 + [1.0] + [0.0] * 4) == []
+
+
+def test_every_n_fires_at_n_whatever_the_score() -> None:
+    heartbeats = [replace(REFLECT, trigger=Every(3))]
+    assert crossings(heartbeats, [1.0, None, 0.0, -1.0, 5.0, 6.0, 7.0]) == ["3 reflect", "6 reflect"]
+
+
+def test_two_triggers_crossed_by_one_attempt_are_both_owed() -> None:
+    assert crossings([replace(REDIRECT, trigger=Stagnant(2)), REFLECT], [-1.0] * 2) == [
+        "1 reflect",
+        "2 redirect",
+        "2 reflect",
+    ]
+
+
+def test_every_10_of_the_fleet_is_neither_skipped_nor_doubled_in_one_batch() -> None:
+    stage = Stage(3, rules(CONSOLIDATE))
+    authors = ["ann", "ben", "cid", "ben"] * 6
+    numbers = stage.in_grading(2, *authors[:20]) + stage.in_grading(2, *authors[20:])
+    said = stage.at(3, *[stage.graded(number, float(number)) for number in numbers[:19]])
+    # The tenth attempt is ben's; of the first nineteen there is no other tenth.
+    assert [line for line in said if "publish" not in line and "grade" not in line] == ["interrupt ben/1"]
+    assert stage.owed("ben") == ["consolidate h1"]
+    assert stage["ben"].owed[0].attempt == 10
+    # The twentieth is ben's again; whoever comes after it crosses nothing.
+    stage.at(3, *[stage.graded(number, float(number)) for number in numbers[19:]])
+    assert [stage.owed(name) for name in stage.names] == [[], ["consolidate h1", "consolidate h2"], []]
+    assert stage.fleet.run.targets == {"consolidate": 30}
+
+
+def test_what_is_void_or_tried_out_or_confirmed_crosses_nothing() -> None:
+    stage = Stage(rules=rules(REFLECT, replace(CONSOLIDATE, trigger=Every(1))))
+    stage.in_grading(2, "ann")
+    stage.at(2, stage.not_started("#1"))
+    for kind in (Kind.TUNE, Kind.CONFIRM):
+        (number,) = stage.in_grading(2, "ann", kind=kind)
+        assert stage.at(2, stage.graded(number, 9.0))[1:] == []
+    assert stage.owed("ann") == []
+    stage.tried(3, "ann", None)
+    assert stage.owed("ann") == ["reflect h1", "consolidate h2"]
+
+
+def test_the_fleet_stagnates_by_its_own_best() -> None:
+    stage = Stage(2, rules(Heartbeat(name="stuck", trigger=Stagnant(2), scope=Scope.FLEET, prompt="look up")))
+    stage.tried(2, "ann", 5.0)
+    stage.tried(2, "ben", 1.0)
+    assert stage.fleet.run.targets == {"stuck": 2}
+    stage.tried(2, "ben", 2.0)
+    # Both of ben's attempts improved on ben's best, and neither on the fleet's.
+    assert stage.owed("ben") == ["stuck h1"]
+    assert stage["ben"].progress.stagnant == 0
+    owed = stage["ben"].owed[0]
+    assert (owed.scope, owed.stagnant, owed.prompt, owed.since, owed.due) == (Scope.FLEET, True, "look up", 2, 2)
+
+
+def test_what_is_owed_says_what_it_is() -> None:
+    stage = Stage(rules=rules(replace(REFLECT, delivery=Delivery.INLINE), REDIRECT))
+    stage.tried(7, "ann", 1.0)
+    (owed,) = stage["ann"].owed
+    assert (owed.id, owed.name, owed.since, owed.due, owed.prompt) == ("h1", "reflect", 7, 7, "")
+    assert (owed.attempt, owed.scope, owed.stagnant, owed.defers) == (1, Scope.OWN, False, False)
+    assert (owed.inline, owed.printed) == (True, False)
+
+
+# --- to whom ------------------------------------------------------------------------------------------------------
+
+
+def retire(stage: Stage, clock: float, agent: str) -> None:
+    stage.at(clock, stage.exited(agent, Ending.TERMINAL, "no more ideas"))
+
+
+def test_what_the_fleet_crossed_falls_to_the_next_submitter_if_the_author_has_retired() -> None:
+    stage = Stage(2, rules(replace(CONSOLIDATE, trigger=Every(2))))
+    stage.in_grading(2, "ann", "ann")
+    retire(stage, 3, "ann")
+    assert stage.at(4, stage.graded(1, 1.0), stage.graded(2, 2.0)) == ["publish #1 improved 1", "publish #2 improved 2"]
+    assert [each.id for each in stage.fleet.run.orphans] == ["h1"]
+    assert stage.owed("ann") == []
+    # A void attempt counts for nothing and hands nothing on.
+    stage.in_grading(5, "ben")
+    stage.at(5, stage.not_started("#3"))
+    assert stage.owed("ben") == []
+    assert stage.tried(5, "ben", 1.5) == ["publish #4 improved 1.5", "interrupt ben/1"]
+    assert stage.owed("ben") == ["consolidate h1"]
+    assert stage.fleet.run.orphans == ()
+    # The fourth attempt crosses again, once.
+    stage.tried(5, "ben", 1.0)
+    assert stage.owed("ben") == ["consolidate h1", "consolidate h2"]
+
+
+def test_an_author_who_retired_still_owes_its_own() -> None:
+    stage = Stage(2, rules(REFLECT, CONSOLIDATE))
+    stage.in_grading(2, "ann")
+    retire(stage, 3, "ann")
+    assert stage.at(4, stage.graded(1, 1.0)) == ["publish #1 improved 1"]
+    assert stage.owed("ann") == ["reflect h1"]
+    assert stage.fleet.run.targets == {"consolidate": 10}
+
+
+def test_several_crossings_of_those_who_retired_fall_to_one() -> None:
+    stage = Stage(3, rules(replace(CONSOLIDATE, trigger=Every(1))))
+    stage.in_grading(2, "ann", "ben", "cid")
+    retire(stage, 3, "ann")
+    retire(stage, 3, "ben")
+    stage.at(4, stage.graded(1, 1.0), stage.graded(2, 1.0), stage.graded(3, 1.0))
+    assert stage.owed("cid") == ["consolidate h1", "consolidate h2", "consolidate h3"]
+
+
+def test_what_an_agent_owes_of_the_fleet_s_is_handed_on_when_it_retires() -> None:
+    # It was lost with the agent: nobody consolidated until ten attempts later.
+    stage = Stage(2, rules(REFLECT, replace(CONSOLIDATE, trigger=Every(1))))
+    stage.tried(2, "ann", 1.0)
+    assert stage.owed("ann") == ["reflect h1", "consolidate h2"]
+    retire(stage, 3, "ann")
+    assert stage.owed("ann") == ["reflect h1"]
+    assert [each.id for each in stage.fleet.run.orphans] == ["h2"]
+    stage.tried(4, "ben", 1.0)
+    assert stage.owed("ben") == ["reflect h3", "consolidate h2", "consolidate h4"]
+
+
+def test_what_was_printed_to_one_who_retires_has_to_be_said_again_to_another() -> None:
+    inline = Heartbeat(name="pooled", trigger=Every(1), scope=Scope.FLEET, delivery=Delivery.INLINE, prompt="pool")
+    stage = Stage(2, rules(inline))
+    assert stage.tried(2, "ann", 1.0, wait=9) == ["publish #1 improved 1, printing pooled:h1"]
+    retire(stage, 3, "ann")
+    assert not stage.fleet.run.orphans[0].printed
+
+
+# --- overtaken ----------------------------------------------------------------------------------------------------
+
+
+def test_a_stagnation_that_an_improvement_overtakes_is_withdrawn() -> None:
+    stage = Stage(2, rules(replace(REDIRECT, trigger=Stagnant(1)), REFLECT))
+    stage.in_grading(2, "ann", "ann", "ben")
+    assert stage.at(3, stage.graded(1, -1.0), stage.graded(3, -1.0))[2:] == ["interrupt ann/1", "interrupt ben/1"]
+    assert stage.at(4, stage.graded(2, 1.0)) == [
+        "withdrawn ann: redirect (h1) is overtaken by an improvement",
+        "publish #2 improved 1",
+    ]
+    # Only the stagnation, and only the author's.
+    assert stage.owed("ann") == ["reflect h2", "reflect h5"]
+    assert stage.owed("ben") == ["redirect h3", "reflect h4"]
+
+
+def test_a_stagnation_that_is_on_its_way_is_not_withdrawn() -> None:
+    stage = Stage(rules=rules(replace(REDIRECT, trigger=Stagnant(1))))
+    stage.in_grading(2, "ann", "ann", "ann")
+    stage.at(3, stage.graded(1, -1.0))
+    stage.at(3, stage.graded(2, -1.0), stage.exited("ann", Ending.INTERRUPTED))
+    assert stage["ann"].carried == ("h1", "h2")
+    assert stage.at(4, stage.graded(3, 1.0)) == ["publish #3 improved 1"]
+    assert stage.at(4, stage.heard("ann")) == ["heartbeat ann: redirect (h1, h2) received"]
+
+
+def test_a_stagnation_of_the_fleet_is_overtaken_by_anybody_s_improvement_of_the_fleet_s_best() -> None:
+    stuck = Heartbeat(name="stuck", trigger=Stagnant(3), scope=Scope.FLEET, prompt="look up")
+    stage = Stage(2, rules(stuck, replace(REDIRECT, trigger=Stagnant(2))))
+    stage.tried(2, "ann", 5.0)
+    numbers = stage.in_grading(2, "ann", "ann", "ann", "ben", "ben")
+    stage.at(3, *[stage.graded(number, 0.5) for number in numbers[:3]])
+    assert stage.owed("ann") == ["redirect h1", "stuck h2"]
+    # ben's own improvement is none of the fleet's, nor of ann's.
+    assert stage.at(4, stage.graded(numbers[3], 1.0)) == ["publish #5 improved 1"]
+    assert stage.at(4, stage.graded(numbers[4], 9.0)) == [
+        "withdrawn ann: stuck (h2) is overtaken by an improvement",
+        "publish #6 improved 9",
+    ]
+    assert stage.owed("ann") == ["redirect h1"]
+
+
+def test_a_stagnation_that_waits_for_the_next_submitter_is_overtaken_too() -> None:
+    # It reached the very agent whose improvement had made it pointless.
+    stuck = Heartbeat(name="stuck", trigger=Stagnant(1), scope=Scope.FLEET, prompt="look up")
+    stage = Stage(2, rules(stuck, replace(CONSOLIDATE, trigger=Every(1))))
+    stage.in_grading(2, "ann")
+    retire(stage, 3, "ann")
+    stage.at(4, stage.graded(1, -1.0))
+    assert [each.name for each in stage.fleet.run.orphans] == ["stuck", "consolidate"]
+    assert stage.tried(5, "ben", 1.0)[0] == "withdrawn: stuck (h1) is overtaken by an improvement"
+    assert stage.owed("ben") == ["consolidate h2", "consolidate h3"]
+
+
+def test_a_tie_within_the_noise_overtakes_nothing() -> None:
+    noisy = replace(rules(replace(REDIRECT, trigger=Stagnant(1))), noise=0.5)
+    stage = Stage(rules=noisy)
+    stage.tried(2, "ann", 0.2)
+    stage.tried(2, "ann", 0.4)
+    assert stage.owed("ann") == ["redirect h1", "redirect h2"]
+
+
+# --- by the clock -------------------------------------------------------------------------------------------------
+
+CHECKPOINT = Heartbeat(name="checkpoint", trigger=Elapsed(1800))
+
+
+def test_a_checkpoint_is_owed_every_half_hour_and_never_twice_before_it_is_delivered() -> None:
+    stage = Stage(rules=replace(rules(CHECKPOINT), stall=9e9, max_defer=2000.0))
+    assert stage.until(1800) == []
+    (owed,) = stage["ann"].owed
+    assert (owed.id, owed.name, owed.since, owed.due, owed.attempt, owed.defers) == (
+        "h1",
+        "checkpoint",
+        1800,
+        3800,
+        None,
+        True,
+    )
+    assert stage.until(3700) == ["3600 skipped ann: checkpoint: the one before has not been delivered yet"]
+    assert stage.owed("ann") == ["checkpoint h1"]
+    assert stage.until(3800) == ["3800 interrupt ann/1"]
+    assert stage.fleet.agents["ann"].targets == {"checkpoint": 5400}
+
+
+def test_periods_that_were_missed_are_not_made_up_for() -> None:
+    stage = Stage(rules=replace(rules(CHECKPOINT), stall=9e9, max_defer=9e9))
+    stage._decide(7000, ())
+    assert stage.owed("ann") == ["checkpoint h1"]
+    assert stage["ann"].targets == {"checkpoint": 8800}
+
+
+@pytest.mark.parametrize("reply", ["still looking", ""])
+def test_a_checkpoint_that_was_not_answered_leaves_the_next_one_out(reply: str) -> None:
+    stage = Stage(rules=replace(rules(CHECKPOINT), stall=9e9))
+    stage.until(2400)
+    assert stage.resumed("ann", 2401)[1:] == [
+        "spawn ann/2: heartbeat, session of ann, told 0, owed checkpoint:h1",
+        "heartbeat ann: checkpoint (h1) received",
+    ]
+    assert stage["ann"].asked == ("checkpoint",)
+    assert stage.at(2500, stage.heard("ann", reply=reply)) == []
+    assert stage.until(3600) == ["3600 skipped ann: checkpoint: the one before has not been answered yet"]
+    # A launch that is over will not answer any more.
+    stage.at(3700, stage.exited("ann"))
+    assert stage["ann"].asked == ()
+    assert stage.until(5400) == []
+    assert stage.owed("ann") == ["checkpoint h2"]
+
+
+def test_an_answer_makes_room_for_the_next_checkpoint() -> None:
+    stage = Stage(rules=replace(rules(CHECKPOINT), stall=9e9))
+    stage.until(2400)
+    stage.resumed("ann", 2401)
+    assert stage.at(2500, stage.heard("ann", reply="All is well.\nHEARTBEAT_OK")) == []
+    assert stage["ann"].asked == ()
+    assert stage.until(3600) == []
+    assert stage.owed("ann") == ["checkpoint h2"]
+    stage.until(4200)
+    stage.resumed("ann", 4201)
+    assert stage.at(4300, stage.heard("ann", reply="ALERT: the disk is nearly full")) == [
+        "alert run-alert-1 of ann: the disk is nearly full"
+    ]
+    assert stage["ann"].asked == ()
+    # Nobody asked: what sounds like an answer is talk.
+    assert stage.at(4301, stage.heard("ann", reply="ALERT: again")) == []
+
+
+def test_an_agent_that_owes_a_lot_is_not_asked_for_more() -> None:
+    hearts = [Heartbeat(name=f"h-{each}", trigger=Every(1), prompt="?") for each in range(5)]
+    stage = Stage(rules=replace(rules(CHECKPOINT, *hearts[:4]), stall=9e9, interrupt_grace=9e9))
+    stage.tried(2, "ann", 1.0)
+    assert stage.until(1800) == []
+    assert stage.owed("ann")[4:] == ["checkpoint h5"]
+    stage = Stage(rules=replace(rules(CHECKPOINT, *hearts), stall=9e9, interrupt_grace=9e9))
+    stage.tried(2, "ann", 1.0)
+    assert stage.until(1800) == ["1800 skipped ann: checkpoint: 5 other heartbeats are still owed"]
+
+
+def test_the_clock_goes_on_for_who_waits_and_stops_for_who_retired() -> None:
+    stage = Stage(2, replace(rules(CHECKPOINT), stall=9e9))
+    stage.at(2, stage.exited("ann", Ending.LIMIT, until=4000.0), stage.exited("ben", Ending.TERMINAL))
+    assert stage.until(1900) == []
+    assert (stage.owed("ann"), stage.owed("ben")) == (["checkpoint h1"], [])
+    # It goes along when the limit is over, and not before.
+    assert stage.until(4002) == [
+        "3600 skipped ann: checkpoint: the one before has not been delivered yet",
+        "4002 spawn ann/2: usage limit, session of ann, told 0, owed checkpoint:h1",
+    ]
+
+
+def test_who_is_being_interrupted_takes_a_checkpoint_along() -> None:
+    stage = Stage(rules=replace(rules(CHECKPOINT, REFLECT), stall=9e9))
+    stage.tried(1799, "ann", 1.0)
+    assert stage.until(1800) == []
+    assert stage.at(1801, stage.exited("ann", Ending.INTERRUPTED))[1:] == [
+        "spawn ann/2: heartbeat, session of ann, told 0, owed reflect:h1 checkpoint:h2"
+    ]
+
+
+def test_what_the_fleet_s_clock_sets_off_falls_to_the_next_who_submits() -> None:
+    # Nothing looked at the clock for the fleet: a task could ask for it, and it never came.
+    stage = Stage(2, replace(rules(HOURLY), stall=9e9))
+    assert stage.until(3600) == []
+    assert [each.name for each in stage.fleet.run.orphans] == ["hourly"]
+    assert stage.until(7200) == ["7200 skipped: hourly: the one before has not been delivered yet"]
+    assert stage.tried(7201, "ben", 1.0) == ["publish #1 improved 1", "interrupt ben/1"]
+    assert stage.owed("ben") == ["hourly h1"]
+    assert stage.until(7203) == []
+    # It is still owed, though no longer an orphan.
+    stage.at(7204, stage.exited("ben", Ending.LIMIT, until=9000.0))
+    assert stage.until(10800) == ["10800 skipped: hourly: the one before has not been delivered yet"]
+    assert stage.fleet.run.targets == {"hourly": 14400}
+
+
+def test_own_and_fleet_s_heartbeats_of_one_name_do_not_stand_in_each_other_s_way() -> None:
+    of_fleet = Heartbeat(name="tick", trigger=Every(1), scope=Scope.FLEET, prompt="all")
+    own = Heartbeat(name="tick", trigger=Elapsed(60), prompt="one")
+    stage = Stage(rules=replace(rules(of_fleet), stall=9e9, interrupt_grace=9e9))
+    entry = {"name": "tick", "seconds": 60, "prompt": "one"}
+    assert stage.at(2, stage.asks("ann", on.SetHeartbeat(owner="ann", entry=entry))) == [
+        "show ann",
+        "answer ann/1: yes, tick: every minute",
+    ]
+    assert stage.fleet.heartbeats["ann"] == (replace(own, by="ann"),)
+    stage.tried(3, "ann", 1.0)
+    assert stage.until(62) == []
+    assert stage.owed("ann") == ["tick h1", "tick h2"]
+    # Only the clock's asks for an answer.
+    stage.at(63, stage.exited("ann", Ending.INTERRUPTED))
+    stage.at(64, stage.heard("ann"))
+    assert stage["ann"].asked == ("tick",)
+
+
+def test_only_the_clock_s_heartbeats_ask_for_an_answer() -> None:
+    stage = Stage(rules=rules(Heartbeat(name="tick", trigger=Every(1), prompt="all")))
+    stage.at(1, stage.asks("operator", on.Tell(to="ann", text="hello")))
+    stage.tried(3, "ann", 1.0)
+    stage.resumed("ann", 4)
+    assert stage["ann"].owed == ()
+    assert stage["ann"].asked == ()
+
+
+def test_a_lost_grade_is_no_attempt() -> None:
+    stage = Stage(rules=rules(REFLECT))
+    stage.in_grading(2, "ann")
+    stage.at(3, stage.graded(1, outcome=Outcome.LOST))
+    assert stage.owed("ann") == []

@@ -1,0 +1,415 @@
+"""What agents and the operator ask for, as transcripts: done once, answered, and never at a protected one's cost."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from stage import QUIET_RULES, Stage
+
+from coral.fleet import events as on
+from coral.fleet.events import Ending
+from coral.fleet.state import FLEET
+from heartbeats.heartbeat import BUILT_IN, Heartbeat, Scope
+from heartbeats.trigger import Elapsed, Every, Stagnant
+
+RULES = replace(QUIET_RULES, heartbeats=BUILT_IN, stall=9e9)
+
+
+def ask(stage: Stage, sender: str, request: on.Request, clock: float = 2) -> list[str]:
+    """What is said to a request, without the request's number."""
+    said = stage.at(clock, stage.asks(sender, request))
+    return [line.replace(f"/{stage._answers}:", ":") for line in said]
+
+
+def set_(owner: str, **entry: str | int | float | None) -> on.SetHeartbeat:
+    return on.SetHeartbeat(owner=owner, entry=entry)
+
+
+def in_force(stage: Stage, owner: str) -> dict[str, str]:
+    return {each.name: each.when for each in stage.fleet.heartbeats[owner]}
+
+
+DEFAULT = {
+    "reflect": "every attempt",
+    "redirect": "every 5 attempts in a row without improvement",
+    "checkpoint": "every 30 minutes",
+}
+OF_FLEET = {"consolidate": "every 10 attempts of the fleet"}
+
+
+# --- an agent and its own -----------------------------------------------------------------------------------------
+
+
+def test_an_agent_sets_changes_and_removes_heartbeats_of_its_own() -> None:
+    stage = Stage(2, RULES)
+    assert ask(stage, "ann", set_("ann", name="breathe", every=3, prompt="in and out")) == [
+        "show ann",
+        "answer ann: yes, breathe: every 3 attempts",
+    ]
+    assert stage.fleet.heartbeats["ann"][-1] == Heartbeat(
+        name="breathe", trigger=Every(3), prompt="in and out", by="ann"
+    )
+    assert ask(stage, "ann", set_("ann", name="breathe", stagnant=2)) == [
+        "show ann",
+        "answer ann: yes, breathe: every 2 attempts in a row without improvement",
+    ]
+    assert in_force(stage, "ann") == {**DEFAULT, "breathe": "every 2 attempts in a row without improvement"}
+    assert stage["ann"].targets["breathe"] == 2
+    assert ask(stage, "ann", on.RemoveHeartbeat(owner="ann", name="redirect")) == [
+        "show ann",
+        "answer ann: yes, redirect is removed",
+    ]
+    assert "redirect" not in stage["ann"].targets
+    assert ask(stage, "ann", on.ResetHeartbeats(owner="ann")) == [
+        "show ann",
+        "answer ann: yes, heartbeats are as the run started with",
+    ]
+    assert in_force(stage, "ann") == in_force(stage, "ben") == DEFAULT
+    assert set(stage["ann"].targets) == set(DEFAULT)
+
+
+def test_a_refused_request_changes_nothing() -> None:
+    stage = Stage(rules=RULES)
+    before = stage.fleet
+    assert ask(stage, "ann", on.RemoveHeartbeat(owner="ann", name="breathe")) == [
+        "answer ann: no, cannot remove 'breathe': there is no such heartbeat (there are: reflect, redirect, checkpoint)"
+    ]
+    assert stage.fleet == before
+    # And it may be asked again.
+    assert len(ask(stage, "ann", on.RemoveHeartbeat(owner="ann", name="breathe"))) == 1
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        set_("ben", name="breathe", every=3, prompt="in and out"),
+        set_("*", name="breathe", every=3, prompt="in and out"),
+        on.RemoveHeartbeat(owner="ben", name="redirect"),
+        on.RemoveHeartbeat(owner="*", name="redirect"),
+        on.RemoveHeartbeat(owner=FLEET, name="consolidate"),
+        on.ResetHeartbeats(owner="ben"),
+        on.ResetHeartbeats(owner=FLEET),
+        on.ResetHeartbeats(owner="*"),
+    ],
+)
+def test_an_agent_changes_nobody_else_s(request_: on.Request) -> None:
+    stage = Stage(2, RULES)
+    before = stage.fleet
+    assert ask(stage, "ann", request_) == [
+        "answer ann: no, cannot change the heartbeats of somebody else (leave out the owner)"
+    ]
+    assert stage.fleet == before
+
+
+@pytest.mark.parametrize("request_", [on.Stop(reason="enough"), on.Tell(to="ben", text="hello")])
+def test_an_agent_neither_stops_the_run_nor_speaks_as_the_operator(request_: on.Request) -> None:
+    stage = Stage(2, RULES)
+    assert ask(stage, "ann", request_) == ["answer ann: no, cannot do this for an agent (only the operator can)"]
+    assert stage.fleet.run.stopping == ""
+
+
+def test_nobody_is_not_answered_as_somebody() -> None:
+    stage = Stage(rules=RULES)
+    assert ask(stage, "eve", on.Alert(text="hello")) == ["answer eve: no, cannot answer eve: there is no such agent"]
+
+
+def test_an_agent_alerts_the_operator() -> None:
+    stage = Stage(rules=RULES)
+    assert ask(stage, "ann", on.Alert(text="no disk left")) == [
+        "alert run-alert-1 of ann: no disk left",
+        "answer ann: yes, the operator is told",
+    ]
+    assert ask(stage, "operator", on.Alert(text="test")) == [
+        "alert run-alert-2: test",
+        "answer operator: yes, the operator is told",
+    ]
+
+
+# --- protected ----------------------------------------------------------------------------------------------------
+
+PROTECTED: list[tuple[str, Mapping[str, str | int | float | None]]] = [
+    ("ann", {"name": "reflect", "every": 11}),
+    ("ann", {"name": "reflect", "stagnant": 1}),
+    ("ann", {"name": "reflect", "seconds": 60}),
+    ("ann", {"name": "reflect", "prompt": "say OK"}),
+    ("ann", {"name": "reflect", "prompt": " \n"}),
+    ("ann", {"name": "reflect", "delivery": "inline"}),
+    ("ann", {"name": "reflect", "scope": "fleet"}),
+    ("ann", {"name": "Reflect", "every": 1, "prompt": "namesake"}),
+    ("ann", {"name": "consolidate", "every": 1000, "prompt": "a harmless namesake"}),
+    (FLEET, {"name": "consolidate", "every": 101}),
+    (FLEET, {"name": "consolidate", "prompt": "say OK"}),
+    (FLEET, {"name": "consolidate", "scope": "own"}),
+    (FLEET, {"name": "consolidate", "delivery": "inline"}),
+    (FLEET, {"name": "reflect", "every": 1000, "prompt": "a harmless namesake"}),
+]
+
+
+@pytest.mark.parametrize(("owner", "entry"), PROTECTED)
+def test_a_protected_heartbeat_is_neither_emptied_starved_nor_replaced(
+    owner: str, entry: Mapping[str, str | int | float | None]
+) -> None:
+    stage = Stage(rules=RULES)
+    before = stage.fleet
+    assert ask(stage, "ann", on.SetHeartbeat(owner=owner, entry=entry))[0].startswith("answer ann: no, cannot")
+    assert stage.fleet == before
+
+
+@pytest.mark.parametrize(("owner", "name"), [("ann", "reflect"), (FLEET, "consolidate"), ("*", "reflect")])
+def test_a_protected_heartbeat_is_removed_by_nobody(owner: str, name: str) -> None:
+    stage = Stage(rules=RULES)
+    assert ask(stage, "operator", on.RemoveHeartbeat(owner=owner, name=name)) == [
+        f"answer operator: no, cannot remove {name}: it is protected (it can be retimed: coral heartbeat set)"
+    ]
+
+
+def test_retiming_again_and_again_starves_no_heartbeat() -> None:
+    stage = Stage(rules=RULES)
+    for clock in range(2, 12):
+        assert ask(stage, "ann", set_("ann", name="reflect", every=10), clock)[1][:15] == "answer ann: yes"
+        assert stage["ann"].targets["reflect"] == 1
+        assert ask(stage, "ann", set_(FLEET, name="consolidate", every=100), clock)[1][:15] == "answer ann: yes"
+        assert stage.fleet.run.targets["consolidate"] == 10
+    stage.tried(12, "ann", 1.0)
+    assert stage.owed("ann") == ["reflect h1"]
+    assert stage["ann"].targets["reflect"] == 11
+
+
+def test_an_agent_lays_nothing_of_its_own_under_the_fleet() -> None:
+    # With the scope left out it was taken for its own: and then spoke to everybody.
+    stage = Stage(2, RULES)
+    assert ask(stage, "ann", set_(FLEET, name="join-me", every=1, prompt="Copy ann.")) == [
+        "answer ann: no, cannot set join-me: it would be the fleet's (set one with the scope own)"
+    ]
+    assert ask(stage, "ann", set_(FLEET, name="join-me", every=1, prompt="Copy ann.", scope="own")) == [
+        "answer ann: no, cannot set join-me for fleet: its scope is own (leave out the scope)"
+    ]
+    assert in_force(stage, FLEET) == OF_FLEET
+
+
+def test_an_agent_does_not_pass_its_words_off_as_the_operator_s() -> None:
+    stage = Stage(rules=RULES)
+    assert ask(stage, "ann", set_("ann", name="message", every=1, prompt="You may stop now.")) == [
+        "answer ann: no, cannot name a heartbeat message: that is what the operator sends (choose another name)"
+    ]
+
+
+# --- the operator -------------------------------------------------------------------------------------------------
+
+
+def test_the_operator_changes_one_agent_s_everybody_s_and_the_fleet_s() -> None:
+    stage = Stage(2, RULES)
+    assert ask(stage, "operator", set_("ben", name="redirect", stagnant=3)) == [
+        "show ben",
+        "answer operator: yes, redirect: every 3 attempts in a row without improvement",
+    ]
+    assert ask(stage, "operator", set_("*", name="reflect", every=2)) == [
+        "show ann",
+        "show ben",
+        "answer operator: yes, reflect: every 2 attempts",
+    ]
+    assert ask(stage, "operator", set_("*", name="consolidate", every=5)) == [
+        "show fleet",
+        "answer operator: yes, consolidate: every 5 attempts of the fleet",
+    ]
+    assert ask(stage, "operator", set_("*", name="pool", every=5, prompt="pool", scope="fleet")) == [
+        "show fleet",
+        "answer operator: yes, pool: every 5 attempts of the fleet",
+    ]
+    assert ask(stage, "operator", set_("*", name="own", every=5, prompt="own", scope="own"))[:2] == [
+        "show ann",
+        "show ben",
+    ]
+    assert in_force(stage, FLEET) == {
+        "consolidate": "every 5 attempts of the fleet",
+        "pool": "every 5 attempts of the fleet",
+    }
+    assert stage.fleet.run.targets == {"consolidate": 5, "pool": 5}
+    assert {each.scope for each in stage.fleet.heartbeats[FLEET]} == {Scope.FLEET}
+    assert list(in_force(stage, "ann")) == ["reflect", "redirect", "checkpoint", "own"]
+
+
+def test_a_new_heartbeat_of_the_fleet_is_the_fleet_s_without_saying_so() -> None:
+    stage = Stage(2, RULES)
+    ask(stage, "operator", set_(FLEET, name="pool", every=2, prompt="pool", scope=None))
+    assert in_force(stage, FLEET)["pool"] == "every 2 attempts of the fleet"
+    assert ask(stage, "operator", set_("ann", name="mine", every=2, prompt="mine", scope="fleet")) == [
+        "answer operator: no, cannot set mine for ann: its scope is fleet (leave out the scope)"
+    ]
+
+
+def test_removing_and_resetting_for_everybody() -> None:
+    stage = Stage(2, RULES)
+    ask(stage, "operator", on.RemoveHeartbeat(owner="ann", name="redirect"))
+    # Who has it loses it; that ann has it no more is no reason to refuse.
+    assert ask(stage, "operator", on.RemoveHeartbeat(owner="*", name="redirect")) == [
+        "show ben",
+        "answer operator: yes, redirect is removed",
+    ]
+    assert ask(stage, "operator", on.RemoveHeartbeat(owner="*", name="redirect"))[0].startswith(
+        "answer operator: no, cannot remove 'redirect': there is no such heartbeat"
+    )
+    ask(stage, "operator", set_("*", name="consolidate", every=5))
+    assert ask(stage, "operator", on.ResetHeartbeats(owner="*")) == [
+        "show fleet",
+        "show ann",
+        "show ben",
+        "answer operator: yes, heartbeats are as the run started with",
+    ]
+    assert in_force(stage, FLEET) == OF_FLEET
+    assert in_force(stage, "ann") == in_force(stage, "ben") == DEFAULT
+
+
+def test_resetting_one_owner_leaves_the_others() -> None:
+    stage = Stage(2, RULES)
+    for owner in ("ann", FLEET):
+        ask(stage, "operator", set_("*", name="consolidate", every=5))
+        ask(stage, "operator", set_("*", name="redirect", stagnant=3))
+        assert ask(stage, "operator", on.ResetHeartbeats(owner=owner))[0] == f"show {owner}"
+    assert in_force(stage, FLEET) == OF_FLEET
+    assert in_force(stage, "ann")["redirect"] == "every 3 attempts in a row without improvement"
+
+
+def test_a_change_for_everybody_is_made_for_all_or_for_none() -> None:
+    stage = Stage(2, RULES)
+    for place in range(17):
+        ask(stage, "operator", set_("ben", name=f"own-{place}", every=1, prompt="more"))
+    before = stage.fleet
+    assert "there are 20 already" in ask(stage, "operator", set_("*", name="one-more", every=1, prompt="more"))[0]
+    assert stage.fleet == before
+
+
+def test_an_owner_that_is_none_is_named_with_those_there_are() -> None:
+    stage = Stage(2, RULES)
+    assert ask(stage, "operator", on.ResetHeartbeats(owner="eve")) == [
+        "answer operator: no, cannot find the owner 'eve' (there are: ann, ben, and fleet)"
+    ]
+
+
+def test_a_nonsensical_entry_is_refused_with_a_hint() -> None:
+    stage = Stage(rules=RULES)
+    assert ask(stage, "operator", set_("ann", name="reflect", every=1, stagnant=2)) == [
+        "answer operator: no, cannot set the heartbeat 'reflect': it has every and stagnant "
+        "(a heartbeat has one trigger)"
+    ]
+
+
+def test_the_operator_does_not_acknowledge_for_an_agent() -> None:
+    # This ended the loop: there is no agent named operator.
+    stage = Stage(rules=RULES)
+    assert ask(stage, "operator", on.Acknowledge(owed=("h1",))) == [
+        "answer operator: no, cannot acknowledge a heartbeat for an agent (an agent does so when it has read it)"
+    ]
+
+
+# --- messages -----------------------------------------------------------------------------------------------------
+
+
+def test_a_message_reaches_one_or_everybody_who_is_there() -> None:
+    stage = Stage(3, RULES)
+    assert ask(stage, "operator", on.Tell(to="ann", text="one")) == [
+        "answer operator: yes, it goes along at the next good moment"
+    ]
+    stage.at(2, stage.exited("ben", Ending.TERMINAL))
+    ask(stage, "operator", on.Tell(to="*", text="two"))
+    assert [[each.prompt for each in stage[name].owed] for name in stage.names] == [["one", "two"], [], ["two"]]
+    assert stage.owed("cid") == ["message h3"]
+    assert ask(stage, "operator", on.Tell(to="ben", text="three")) == [
+        "answer operator: no, cannot tell 'ben': it has retired (coral status shows who is at work)"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("to", "text", "answer"),
+    [
+        ("eve", "hello", "cannot tell 'eve': there is no such agent (there are: ann, ben)"),
+        ("ann", " \n", "cannot send an empty message (say something)"),
+    ],
+)
+def test_a_message_to_nobody_or_without_words_is_refused(to: str, text: str, answer: str) -> None:
+    stage = Stage(2, RULES)
+    assert ask(stage, "operator", on.Tell(to=to, text=text)) == [f"answer operator: no, {answer}"]
+    assert stage["ann"].owed == ()
+
+
+# --- once ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_request_that_is_seen_twice_at_once_is_answered_once() -> None:
+    stage = Stage(rules=RULES)
+    request = stage.asks("operator", on.Tell(to="ann", text="hello"))
+    other = replace(request, sender="ann")
+    assert stage.at(2, request, request, other, replace(request, id="2")) == [
+        "answer operator/1: yes, it goes along at the next good moment",
+        "answer ann/1: no, cannot do this for an agent (only the operator can)",
+        "answer operator/2: yes, it goes along at the next good moment",
+    ]
+    assert stage.owed("ann") == ["message h1", "message h2"]
+
+
+def test_a_request_whose_answer_was_lost_is_answered_again_and_not_done_again() -> None:
+    # It stayed where it was and was read at every poll; whoever had asked waited in vain.
+    stage = Stage(rules=RULES)
+    request = stage.asks("operator", on.Tell(to="ann", text="hello"))
+    stage.at(2, request)
+    assert stage.at(3, on.Resumed(), request)[-1] == "answer operator/1: yes, this was done before"
+    assert stage.at(4, request) == ["answer operator/1: yes, this was done before"]
+    assert stage.owed("ann") == ["message h1"]
+
+
+def test_a_limited_number_of_requests_is_remembered() -> None:
+    stage = Stage(rules=RULES)
+    requests = [stage.asks("operator", on.Alert(text="x")) for _ in range(129)]
+    stage.at(2, *requests)
+    assert len(stage.fleet.run.requests) == 128
+    assert stage.at(3, requests[1]) == ["answer operator/2: yes, this was done before"]
+    assert stage.at(3, requests[0])[1] == "answer operator/1: yes, the operator is told"
+
+
+# --- intervals ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "target"),
+    [
+        (Every(10), {"every": 5}, 5),
+        (Every(10), {"every": 20}, 10),
+        (Stagnant(10), {"stagnant": 4}, 4),
+        (Elapsed(600), {"seconds": 300}, 300),
+        (Elapsed(600), {"seconds": 900}, 600),
+        (Every(10), {"stagnant": 3}, 3),
+        (Every(10), {"seconds": 60}, 62),
+        (Elapsed(600), {"every": 3}, 4),
+    ],
+)
+def test_retiming_never_lengthens_the_interval_that_runs(
+    old: Every | Stagnant | Elapsed, new: Mapping[str, int], target: float
+) -> None:
+    rules = replace(RULES, heartbeats=(Heartbeat(name="breathe", trigger=old, prompt="in"),))
+    stage = Stage(rules=rules)
+    stage.tried(1, "ann", 1.0)
+    ask(stage, "operator", set_("ann", name="breathe", **new))
+    assert stage["ann"].targets == {"breathe": target}
+
+
+@pytest.mark.parametrize("first", ["retimed", "graded"])
+def test_a_crossing_and_a_retiming_in_one_batch_are_taken_in_their_order(first: str) -> None:
+    stage = Stage(rules=replace(RULES, heartbeats=(Heartbeat(name="breathe", trigger=Every(2), prompt="in"),)))
+    stage.tried(2, "ann", 1.0)
+    (number,) = stage.in_grading(2, "ann")
+    graded = stage.graded(number, 2.0)
+    retimed = stage.asks("ann", set_("ann", name="breathe", every=1))
+    stage.at(3, *([retimed, graded] if first == "retimed" else [graded, retimed]))
+    # Once in either order; from here on after every attempt.
+    assert stage.owed("ann") == ["breathe h1"]
+    assert stage["ann"].targets == {"breathe": 3}
+
+
+def test_the_fleet_s_interval_is_the_fleet_s() -> None:
+    stage = Stage(2, RULES)
+    stage.tried(2, "ann", 1.0)
+    stage.tried(2, "ben", 1.0)
+    ask(stage, "ann", set_(FLEET, name="consolidate", every=20))
+    assert stage.fleet.run.targets == {"consolidate": 10}
+    ask(stage, "operator", set_(FLEET, name="pool", every=3, prompt="pool"))
+    assert stage.fleet.run.targets == {"consolidate": 10, "pool": 5}
