@@ -1,0 +1,138 @@
+"""The child that runs a task's public check, again and again, on candidates that arrive on its standard input.
+
+It is started by path and imports nothing of ours, so that the check sees the interpreter a plain script would see.
+A request is a 4-byte length and a JSON list of candidates, each a dict from file to text; an answer is, for each
+candidate in turn, `ok, score, count` and then `count` doubles of slack, or `count` bytes that say what went wrong.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+import os
+import signal
+import sys
+import time
+from array import array
+from collections.abc import Callable
+from struct import Struct
+
+ANSWER = Struct("<BdI")
+LENGTH = Struct("<I")
+LONGEST_ERROR = 2000
+FLUSH_AFTER = 0.002  # seconds that an answer may wait for company
+
+
+def load(spec: str, folder: str) -> Callable[[str], object]:
+    """The function that `file.py:function` names, with the folder's own modules importable."""
+    file, _, name = spec.partition(":")
+    sys.path.insert(0, folder)
+    found = importlib.util.spec_from_file_location("public_check", f"{folder}/{file}")
+    if found is None or found.loader is None:
+        raise ImportError(f"{file} is no Python file")
+    module = importlib.util.module_from_spec(found)
+    sys.modules["public_check"] = module
+    found.loader.exec_module(module)
+    check = getattr(module, name or "check")
+    if not callable(check):
+        raise TypeError(f"{spec} is not a function")
+    return check  # type: ignore[no-any-return]
+
+
+class Files:
+    """The candidate's files, kept open: rewriting an open file costs a fraction of creating it."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.open: dict[str, int] = {}
+        self.held: dict[str, str] = {}
+
+    def write(self, texts: dict[str, str]) -> None:
+        for name, text in texts.items():
+            if self.held.get(name) != text:
+                if name not in self.open:
+                    self.open[name] = os.open(f"{self.folder}/{name}", os.O_RDWR | os.O_CREAT, 0o644)
+                data = text.encode()
+                os.pwrite(self.open[name], data, 0)
+                os.ftruncate(self.open[name], len(data))
+                self.held[name] = text
+
+
+def judge(result: object) -> tuple[float, list[float]]:
+    """A check returns a number, or a score and the slack of its constraints. Anything else is an error."""
+    slack: list[float] = []
+    if isinstance(result, dict):
+        slack = [float(gap) for gap in result.get("slack", ())]
+        result = result["score"]
+    if isinstance(result, bool) or not isinstance(result, (int, float)):
+        raise TypeError(f"the check returned {type(result).__name__}, not a number")
+    score = float(result)
+    if not math.isfinite(score) or any(map(math.isnan, slack)):
+        raise ValueError("the check returned a score or a slack that is not a number")
+    return score, slack
+
+
+def answer(check: Callable[[str], object], folder: str) -> bytes:
+    try:
+        score, slack = judge(check(folder))
+    except Exception as problem:  # noqa: BLE001  whatever a check raises is its verdict on the candidate
+        text = f"{type(problem).__name__}: {problem}".encode(errors="replace")[:LONGEST_ERROR]
+        return ANSWER.pack(0, 0.0, len(text)) + text
+    return ANSWER.pack(1, score, len(slack)) + array("d", slack).tobytes()
+
+
+def forget_modules(folder: str, known: set[str]) -> None:
+    """Modules that the check imported from the candidate's folder are read afresh for the next candidate."""
+    if len(sys.modules) > len(known):
+        for name in set(sys.modules) - known:
+            place = getattr(sys.modules[name], "__file__", None) or ""
+            if place.startswith(folder + os.sep):
+                del sys.modules[name]
+            else:
+                known.add(name)
+
+
+def serve(check: Callable[[str], object], folder: str, source: int, sink: int) -> None:
+    files = Files(folder)
+    known = set(sys.modules)
+    with os.fdopen(source, "rb") as requests:
+        while len(head := requests.read(LENGTH.size)) == LENGTH.size:
+            waiting = bytearray()
+            flushed = time.monotonic()
+            for texts in json.loads(requests.read(LENGTH.unpack(head)[0])):
+                files.write(texts)
+                waiting += answer(check, folder)
+                forget_modules(folder, known)
+                if time.monotonic() - flushed > FLUSH_AFTER:
+                    send(sink, waiting)
+                    waiting.clear()
+                    flushed = time.monotonic()
+            send(sink, waiting)
+
+
+def send(sink: int, data: bytes | bytearray) -> None:
+    view = memoryview(bytes(data))
+    while view:
+        view = view[os.write(sink, view) :]
+
+
+def main() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    spec, folder = sys.argv[1:3]
+    source, sink = os.dup(0), os.dup(1)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # what the check reads or prints is not ours
+    os.dup2(2, 1)
+    os.chdir(folder)
+    try:
+        check = load(spec, folder)
+    except Exception as problem:  # noqa: BLE001  reported to the parent, who decides
+        text = f"cannot load the check {spec}: {type(problem).__name__}: {problem}".encode()[:LONGEST_ERROR]
+        send(sink, ANSWER.pack(0, 0.0, len(text)) + text)
+        return
+    send(sink, ANSWER.pack(1, 0.0, 0))
+    serve(check, folder, source, sink)
+
+
+if __name__ == "__main__":
+    main()
