@@ -23,7 +23,6 @@ _TESTS = frozenset(
     {"boolean", "defined", "even", "false", "mapping", "none", "number", "odd", "sequence", "string", "true"}
     | {"undefined"}
 )
-_OPERATORS = frozenset({"eq", "ne", "lt", "lteq", "gt", "gteq", "in", "notin"})
 _FORBIDDEN_NAMES = frozenset({"self", "super", "caller", "varargs", "kwargs"})
 _ALLOWED: tuple[type[nodes.Node], ...] = (
     nodes.Template,
@@ -150,9 +149,6 @@ def _objection(node: nodes.Node, loops: int) -> str:
                 return f"the test {node.name[:40]} cannot be used in a prompt"
         case nodes.Filter():
             return _objection_to_filter(node)
-        case nodes.Operand():
-            if node.op not in _OPERATORS:
-                return f"{node.op} cannot be used in a prompt"
     return ""
 
 

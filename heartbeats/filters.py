@@ -44,10 +44,7 @@ def _sized(context: Context, value: object) -> list[object] | str:
 
 
 def _worded(context: Context, value: object) -> str:
-    if isinstance(value, Undefined):
-        str(value)
-    text = value if isinstance(value, str) else show(value)
-    return str(_sized(context, text))
+    return str(_sized(context, show(value)))
 
 
 def _part(item: object, attribute: str) -> object:

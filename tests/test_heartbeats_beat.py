@@ -19,7 +19,9 @@ BEAT = Beat(
 )
 
 
-@pytest.mark.parametrize("beat", [BEAT, replace(BEAT, progress=None, message=""), replace(BEAT, status=Status.ERROR)])
+@pytest.mark.parametrize(
+    "beat", [BEAT, replace(BEAT, progress=None, message=""), replace(BEAT, status=Status.ERROR, progress=1.0)]
+)
 def test_a_beat_survives_plain_data(beat: Beat) -> None:
     assert from_dict(to_dict(beat)) == beat
 
