@@ -65,7 +65,7 @@ class Journal:
         plain_events, plain_actions = encode(tuple(events)), encode(tuple(actions))
         line = {"at": now.clock, "wall": now.wall, "events": plain_events, "actions": plain_actions}
         # A mere sign of life may be lost with the machine; everything that leads to an action may not.
-        self._append({**line, "set": _difference(before, after)}, durable=bool(plain_actions))
+        self._append({**line, "set": difference(before, after)}, durable=bool(plain_actions))
 
     def record_started(self, started: Mapping[str, tuple[int, Identity]]) -> None:
         """Who was started, before any of them is let go."""
@@ -90,12 +90,16 @@ class Journal:
 
 def fold(path: Path) -> Memory:
     """Everything the journal says, in its last state."""
+    return fold_lines(read_lines(path))
+
+
+def fold_lines(lines: Iterable[Mapping[str, Any]]) -> Memory:
     memory = Memory()
     agents: dict[str, Agent] = {}
     pending: dict[int, Pending] = {}
     heartbeats: dict[str, tuple[Heartbeat, ...]] = {}
     run = Run()
-    for line in read_lines(path):
+    for line in lines:
         memory.clock = max(memory.clock, line.get("at", 0.0))
         if "rules" in line:
             memory.rules = decode(Rules, line["rules"])
@@ -141,7 +145,8 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
             yield line
 
 
-def _difference(before: Fleet, after: Fleet) -> dict[str, Any]:
+def difference(before: Fleet, after: Fleet) -> dict[str, Any]:
+    """The records that were replaced, made or dropped between two fleets, as plain data."""
     changes: dict[str, Any] = {}
     if before.run is not after.run:
         changes["run"] = encode(after.run)
