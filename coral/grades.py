@@ -19,7 +19,7 @@ from coral.process import Program
 from workspace.hub import checkout
 from workspace.layout import Layout
 
-STDOUT, STDERR = "stdout", "stderr"
+STDOUT, STDERR, CANDIDATE = "stdout", "stderr", "candidate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ def make_ready(layout: Layout, config: Config, grade: Grade, kind: Kind) -> Read
     folder = layout.grading(grade.number)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    workspace = folder / "candidate"
+    workspace = folder / CANDIDATE
     checkout(layout.hub, grade.commit, workspace)
     command = command_for(
         config.grader,
@@ -61,8 +61,13 @@ def program(layout: Layout, ready: Ready, environment: Mapping[str, str], tag: s
     )
 
 
+def tidy(layout: Layout, number: int) -> None:
+    """Remove the checkout of an attempt that is published; what its grader printed is kept. Blocks."""
+    shutil.rmtree(layout.grading(number) / CANDIDATE, ignore_errors=True)
+
+
 def read_end(layout: Layout, number: int, launch: int, code: int | None, seconds: float) -> on.Graded:
-    """What an ended grading process came to; its checkout is removed, its output is kept.
+    """What an ended grading process came to. Its checkout stays: removing it takes too long for the loop.
 
     `code` is None where nobody saw the end: then a result that is there speaks for it, and none means once more.
     """
@@ -70,7 +75,6 @@ def read_end(layout: Layout, number: int, launch: int, code: int | None, seconds
     if code is None and not (folder / RESULT).exists():
         return on.Graded(number=number, launch=launch, outcome=on.Outcome.LOST)
     result = read_result(folder / RESULT, code or 0, folder / STDOUT, folder / STDERR, timed_out=False)
-    shutil.rmtree(folder / "candidate", ignore_errors=True)
     return on.Graded(
         number=number,
         launch=launch,

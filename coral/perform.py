@@ -201,6 +201,7 @@ class Performer:
             self._store.reply(attempt.agent, attempt.submission, {**reply, "inline": printed})
         score = "" if attempt.score is None else f" {attempt.score:.10g}"
         self._report.note(now, "published", f"{attempt.verdict}{score}: {attempt.title}", attempt.agent, attempt.number)
+        self._pool.submit(grades.tidy, self._layout, attempt.number)
         if self._snapshot is None or self._snapshot.done():
             self._snapshot = self._pool.submit(snapshot, self._layout.shared, f"after attempt #{attempt.number}")
 

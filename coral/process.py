@@ -200,10 +200,17 @@ def _table() -> dict[int, _Stat]:
 
 def _stat(pid: int) -> _Stat | None:
     """A process as the kernel tells it; None if it is gone or a zombie."""
+    # Without pathlib: every process of the machine is read at every exit, and a path costs more than the reading.
     try:
-        raw = (_PROC / str(pid) / "stat").read_bytes()
+        file = os.open(f"{_PROC}/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return None
+    try:
+        raw = os.read(file, 4096)
+    except OSError:
+        return None
+    finally:
+        os.close(file)
     # The name in parentheses may hold anything, parentheses and spaces too: split after the last one.
     part = raw[raw.rfind(b")") + 2 :].split()
     if part[0] in (b"Z", b"X", b"x"):
