@@ -27,6 +27,7 @@ def test_the_overview_names_every_command(capsys: Said) -> None:
     assert main([]) == 0
     said = capsys.readouterr().out
     assert all(f"\n  {name} " in said for name in COMMANDS)
+    assert max(map(len, said.splitlines())) < 80
     assert {group for group, _ in COMMANDS.values()} == set(GROUPS)
 
 

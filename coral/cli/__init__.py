@@ -24,7 +24,7 @@ COMMANDS = {
     "stop": ("run", "stop a run and everything it started"),
     "resume": ("run", "go on with a run that was stopped or killed"),
     "tell": ("run", "say something to the agents, at the next good moment"),
-    "heartbeat": ("run", "show and change when agents are interrupted, and what they are asked"),
+    "heartbeat": ("run", "when agents are interrupted and what they are asked: see, change"),
     "status": ("look", "where a run stands: its agents, its best attempt, its budget"),
     "runs": ("look", "list the runs"),
     "log": ("look", "list attempts, best first or newest first"),
