@@ -19,6 +19,7 @@ from runs import TRY, wait_until, write_task
 
 from attempts.store import Store
 from coral.launch import holder
+from coral.process import TAG
 from workspace.layout import Layout, runs_under
 
 pytestmark = pytest.mark.slow
@@ -146,3 +147,30 @@ def test_the_task_around_here_is_meant(task: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert len(runs_under(task / "runs")) == 1
     assert not (task / "seed" / "runs").exists()
+
+
+def test_stop_ends_what_a_killed_supervisor_left(task: Path, tmp_path: Path) -> None:
+    assert run(tmp_path, "start", str(task), "--detach").returncode == 0
+    layout = the_run(tmp_path)
+    wait_until(lambda: attempts(tmp_path) > 2, DEADLINE, "attempts")
+    supervisor = holder(layout)
+    assert supervisor is not None
+    os.kill(supervisor, signal.SIGKILL)
+    wait_until(lambda: holder(layout) is None, DEADLINE, "its end")
+    assert "nobody supervises this run" in run(tmp_path, "status").stdout
+    stopped = run(tmp_path, "stop")
+    assert (stopped.returncode, "has stopped" in stopped.stdout) == (0, True)
+    assert launches_of(layout) == []
+    assert run(tmp_path, "stop").stdout == f"{layout.root.name} is not running\n"
+
+
+def launches_of(layout: Layout) -> list[int]:
+    """The processes that carry the tag of a launch of this run."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdecimal() and f"{TAG}={layout.root.name}/".encode() in (entry / "environ").read_bytes():
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found

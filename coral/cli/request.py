@@ -74,13 +74,14 @@ def as_operator(what: str) -> str:
 def pauses(seconds: float) -> Iterator[float]:
     """Times to look again, as the seconds that have passed: at once, and at the latest after `seconds`.
 
-    5 ms backing off to 50 ms: an instant grade is seen at once. After 10 s once a second: a long one costs nothing.
+    The longer it took already, the later it may be seen: by a twentieth of that, between 5 and 50 ms. After 10 s once
+    a second: a long wait costs nothing.
     """
-    start, pause = time.monotonic(), 0.005
+    start = time.monotonic()
     while True:
         passed = time.monotonic() - start
         yield passed
         if passed >= seconds:
             return
-        time.sleep(min(pause if passed < 10 else 1.0, max(0.0, seconds - passed)))
-        pause = min(pause * 1.5, 0.05)
+        pause = min(max(0.005, passed / 20), 0.05) if passed < 10 else 1.0
+        time.sleep(min(pause, max(0.0, seconds - passed)))

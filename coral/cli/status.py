@@ -72,7 +72,8 @@ def _work(reading: Reading) -> Text:
     if reading.state not in ("running", "stopping"):
         return Text(parts[0])
     if running := grading.integers("running"):
-        parts.append("grading " + " ".join(f"#{number}" for number in running[:8]))
+        beats = {each.integer("number"): each for each in grading.each("beats")}
+        parts.append("grading " + " ".join(f"#{number}{_progress(beats.get(number))}" for number in running[:8]))
     if queued := grading.integers("queued"):
         parts.append(f"{len(queued)} queued")
     if grading.data.get("paused") is True:
@@ -80,6 +81,16 @@ def _work(reading: Reading) -> Text:
     if status.text("protection"):
         parts.append(status.text("protection"))
     return Text(" · ".join(parts))
+
+
+def _progress(beat: Loose | None) -> str:
+    """How far a grade says it is: ` (40 %, fold 3 of 7)`."""
+    if beat is None:
+        return ""
+    share = beat.number("progress")
+    known = "" if share is None else f"{share:.0%}"
+    said = ", ".join(each for each in (known, beat.text("message", 60)) if each)
+    return f" ({said})" if said else ""
 
 
 def warnings(reading: Reading) -> list[Text]:

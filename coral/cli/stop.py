@@ -27,10 +27,10 @@ def run(args: argparse.Namespace) -> int:
         print(f"{name} is not running")
         return 0
     request.send(layout, sender, {"type": "stop", "reason": args.reason})
+    print(f"stopping {name} ...", file=sys.stderr)
     if Reading(layout).supervisor is None:
         # Its supervisor was killed, its agents may live on: take the run over just to end it.
         supervise(layout)
-    print(f"stopping {name} ...", file=sys.stderr)
     for passed in request.pauses(args.timeout):
         if Reading(layout).supervisor is None:
             print(f"{name} has stopped ({words.span(passed)})")
