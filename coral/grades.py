@@ -3,6 +3,7 @@
 Checking out a commit may take long, so it is done by a few threads; the process itself is started by the loop.
 """
 
+import json
 import os
 import shutil
 from collections.abc import Mapping
@@ -13,13 +14,16 @@ from attempts.record import Kind
 from coral.config.load import Config
 from coral.fleet import events as on
 from coral.fleet.actions import Grade
-from coral.grading.launch import RESULT, GradeCommand, command_for
+from coral.grading.launch import BEATS, RESULT, GradeCommand, command_for
 from coral.grading.result import read_result
 from coral.process import Program
+from heartbeats.beat import Beat
+from heartbeats.beat import from_dict as beat_from_dict
 from workspace.hub import checkout
 from workspace.layout import Layout
 
 STDOUT, STDERR, CANDIDATE = "stdout", "stderr", "candidate"
+LONGEST_BEAT = 4096  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,3 +89,14 @@ def read_end(layout: Layout, number: int, launch: int, code: int | None, seconds
         metrics=result.metrics,
         seconds=round(seconds, 3),
     )
+
+
+def progress_of(layout: Layout, number: int) -> Beat | None:
+    """The last beat of a grade that runs, as its grader reported it; None while it has said nothing readable."""
+    try:
+        with (layout.grading(number) / BEATS).open("rb") as file:
+            file.seek(max(os.fstat(file.fileno()).st_size - LONGEST_BEAT, 0))
+            lines = file.read(LONGEST_BEAT).splitlines()
+        return beat_from_dict(json.loads(lines[-1])) if lines else None
+    except (OSError, ValueError):
+        return None

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from attempts.fields import one_line
+from attempts.files import write_json
 from attempts.store import Malformed, Store
 from coral.fleet import events as on
 from coral.fleet.state import FLEET
@@ -39,10 +40,7 @@ class Post:
 
     def answer(self, sender: str, id: str, data: Mapping[str, object]) -> None:
         """Answer a request, and take it away."""
-        replies = self._layout.replies_to(sender)
-        draft = replies / f".{id}"
-        draft.write_text(json.dumps(data))
-        draft.replace(replies / f"{id}.json")
+        write_json(self._layout.replies_to(sender) / f"{id}.json", data, durable=False)
         (self._layout.requests_of(sender) / f"{id}.json").unlink(missing_ok=True)
 
     def _submission(self, agent: str, path: Path) -> on.Event:

@@ -10,10 +10,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from attempts.files import write_json
 from coral.briefing import Office, budget
 from coral.fleet.actions import Notify
 from coral.fleet.events import Moment
 from coral.fleet.state import FLEET, OCCUPYING, Agent, Fleet, Phase, Step
+from coral.grades import progress_of
 from coral.heartbeat_view import distance
 from coral.listen import Ear
 from heartbeats.beat import Beat, Status, to_dict
@@ -77,11 +79,8 @@ class Report:
         if not force and now.clock - self._shown_at < STATUS_SECONDS:
             return
         self._shown_at = now.clock
-        path = self._office.layout.status
-        draft = path.with_name(f".{path.name}.{os.getpid()}")
         with contextlib.suppress(OSError):
-            draft.write_text(json.dumps(self._status(fleet, ears, now), allow_nan=False))
-            draft.replace(path)
+            write_json(self._office.layout.status, self._status(fleet, ears, now), durable=False)
 
     def _status(self, fleet: Fleet, ears: Mapping[str, Ear], now: Moment) -> dict[str, Any]:
         office, run, best = self._office, fleet.run, self._office.standings.best
@@ -111,9 +110,16 @@ class Report:
 
     def _grading(self, fleet: Fleet, now: Moment) -> dict[str, Any]:
         steps = {number: each.step for number, each in fleet.pending.items()}
+        running = [number for number, step in steps.items() if step in OCCUPYING]
+        beats = {number: progress_of(self._office.layout, number) for number in running}
         return {
             "slots": self._office.rules.slots,
-            "running": [number for number, step in steps.items() if step in OCCUPYING],
+            "running": running,
+            "beats": [
+                {"number": number, "progress": beat.progress, "message": beat.message}
+                for number, beat in beats.items()
+                if beat is not None
+            ],
             "queued": [number for number, step in steps.items() if step in (Step.TAKING, Step.QUEUED)],
             "paused": now.clock < fleet.run.queue_held_until,
         }

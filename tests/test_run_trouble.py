@@ -104,6 +104,25 @@ def test_three_voids_in_a_row_hold_the_queue_and_raise_an_alert(start):
     run.stop()
 
 
+def test_a_grade_says_how_far_it_is(start):
+    slow = "import time\nfrom coral.grader import progress\n\ndef grade(workspace, kind):\n"
+    slow += "    if kind != 'baseline':\n        progress(0.4, 'fold 3 of 7')\n        time.sleep(60)\n    return 0.0\n"
+    run = start([*TRY, "hang"], grade=slow)
+    told = wait_until(
+        lambda: run.layout.status.exists() and json.loads(run.layout.status.read_text())["grading"]["beats"]
+    )
+    assert told == [{"number": 1, "progress": 0.4, "message": "fold 3 of 7"}]
+    shown = subprocess.run(
+        [sys.executable, "-P", "-m", "coral", "status", "--run", str(run.layout.root)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "grading #1 (40%, fold 3 of 7)" in shown.stdout
+    run.stop()
+    assert run.fleet().pending[1].step.value == "queued"
+
+
 def test_a_grade_that_takes_too_long_is_killed_with_everything_it_started(start):
     hangs = "import subprocess, time\n\ndef grade(workspace, kind):\n    if kind != 'baseline':\n"
     hangs += "        subprocess.Popen(['setsid', 'sleep', '300'])\n        time.sleep(300)\n    return 0.0\n"
