@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -60,7 +61,10 @@ def prepare(config: Config, runs: Path, say: Say) -> Layout:
 
 
 def detach(layout: Layout, overrides: tuple[str, ...] = ()) -> int:
-    """Supervise the run in a process of its own that outlives this terminal; returns its pid."""
+    """Supervise the run in a process of its own that outlives this terminal; returns its pid once it holds the run.
+
+    CoralError with its last word when it could not.
+    """
     with layout.log.open("ab") as log:
         child = subprocess.Popen(
             [sys.executable, "-P", "-m", "coral.manager", str(layout.root), *overrides],
@@ -70,6 +74,12 @@ def detach(layout: Layout, overrides: tuple[str, ...] = ()) -> int:
             cwd=layout.root,
             start_new_session=True,
         )
+    deadline = time.monotonic() + DETACH_SECONDS
+    while holder(layout) != child.pid and child.poll() != 0:
+        if child.returncode is not None or time.monotonic() > deadline:
+            last = layout.log.read_text(errors="replace").strip().rpartition("\n")[2]
+            raise CoralError(f"cannot supervise in the background: {last or 'no word from it'}", f"see {layout.log}")
+        time.sleep(0.01)
     return child.pid
 
 

@@ -17,6 +17,7 @@ from coral.briefing import Office
 from coral.clock import Clock
 from coral.config.load import load_frozen
 from coral.doorbell import Doorbell
+from coral.errors import CoralError
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.decide import decide, next_deadline
@@ -198,7 +199,11 @@ def _signals_stop(manager: Manager, outlives_terminal: bool) -> Iterator[None]:
 def main() -> int:
     """A detached supervisor: its output goes to the run's own log."""
     layout = Layout(Path(sys.argv[1]))
-    return supervise(layout, tuple(sys.argv[2:]), outlives_terminal=True)
+    try:
+        return supervise(layout, tuple(sys.argv[2:]), outlives_terminal=True)
+    except CoralError as error:
+        print(error.message, file=sys.stderr)
+        return 1
 
 
 if __name__ == "__main__":

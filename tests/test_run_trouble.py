@@ -10,9 +10,11 @@ import pytest
 from runs import TRY, Run, tries, wait_until
 
 from attempts.record import Verdict
+from coral.errors import CoralError
 from coral.fleet.decide import decide
 from coral.fleet.state import Fleet
 from coral.journal import decisions, fold
+from coral.launch import detach
 
 pytestmark = pytest.mark.slow
 
@@ -284,6 +286,13 @@ def test_a_second_supervisor_is_refused_by_name(start):
     assert second.supervisor.wait(20) != 0
     assert str(run.supervisor.pid) in run.layout.log.read_text()
     run.stop()
+
+
+def test_a_supervisor_in_the_background_that_cannot_start_says_why(start):
+    run = start(["hang"], supervise=False)
+    run.layout.journal.write_text("this is no journal\n{}\n")
+    with pytest.raises(CoralError, match="line 1 is damaged"):
+        detach(run.layout)
 
 
 def test_what_is_no_submission_or_request_is_set_aside(start):

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import os
 import threading
 from pathlib import Path
 
-from coral.cli import where, words
+from coral.cli import where
 from coral.cli.live import follow
 from coral.cli.progress import Steps
-from coral.cli.reading import Reading
-from coral.cli.request import pauses
 from coral.cli.summary import summarize
 from coral.errors import CoralError
 from workspace.layout import Layout
-
-SETTLE = 20.0  # seconds that a supervisor in the background has to take the run over
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,7 +44,7 @@ def watch(layout: Layout, overrides: tuple[str, ...] = (), *, detached: bool, pl
 
     flag = where.flag(layout)
     if detached:
-        pid = _settled(layout, detach(layout, overrides))
+        pid = detach(layout, overrides)
         print(f"supervised by process {pid}: `coral attach{flag}` watches, `coral stop{flag}` ends it")
         return 0
     over = threading.Event()
@@ -68,21 +63,6 @@ def watch(layout: Layout, overrides: tuple[str, ...] = (), *, detached: bool, pl
         view.join(5)
     summarize(layout)
     return code
-
-
-def _settled(layout: Layout, pid: int) -> int:
-    """Once the supervisor in the background holds the run; CoralError with its last word when it could not."""
-    for _ in pauses(SETTLE):
-        if Reading(layout).supervisor == pid:
-            return pid
-        try:
-            ended = os.waitpid(pid, os.WNOHANG)[0] != 0
-        except ChildProcessError:
-            ended = True
-        if ended:
-            break
-    said = words.line(layout.log.read_text(errors="replace").strip().rpartition("\n")[2])
-    raise CoralError(f"cannot supervise in the background: {said or 'no word from it'}", f"see {layout.log}")
 
 
 def shown(path: Path) -> str:
