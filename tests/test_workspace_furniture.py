@@ -100,6 +100,22 @@ def test_planted_links_are_not_written_through(clone: Path, tmp_path: Path) -> N
     assert (outside / "precious").read_text() == "precious"
 
 
+def test_nothing_that_the_agent_planted_is_run(layout: Layout, clone: Path, tmp_path: Path) -> None:
+    touched = tmp_path / "touched"
+    program = tmp_path / "evil"
+    program.write_text(f"#!/bin/sh\ntouch {touched}\nexit 1\n")
+    program.chmod(0o755)
+    (clone / ".git" / "hooks").mkdir(exist_ok=True)
+    (clone / ".git" / "hooks" / "post-index-change").symlink_to(program)
+    git(clone, "config", "core.fsmonitor", str(program))
+    (clone / ".gitattributes").write_text("* filter=x\n")
+    git(clone, "config", "filter.x.clean", str(program))
+    touched.unlink(missing_ok=True)
+    write_instructions(clone, "AGENTS.md", "Do well.\n")
+    link_shared(clone, layout.shared)
+    assert not touched.exists()
+
+
 @pytest.mark.slow
 def test_a_lock_that_a_killed_agent_left_is_no_obstacle(clone: Path) -> None:
     (clone / ".git" / "index.lock").write_text("")

@@ -169,6 +169,15 @@ def test_a_lost_or_wrong_state_costs_only_work(shared: Path, state: str | None) 
     assert git(shared, "rev-parse", "main") == second
 
 
+def test_a_file_that_went_while_the_state_was_lost_is_gone(shared: Path) -> None:
+    snapshot(shared, "first")
+    (shared / ".git" / "coral-state.json").unlink()
+    (shared / "notes" / "one.md").unlink()
+    write_note(shared, "two", {}, "two")
+    snapshot(shared, "second")
+    assert tracked(shared) == ["notes/two.md"]
+
+
 @pytest.mark.slow
 def test_a_lock_left_by_a_killed_git_is_removed(shared: Path) -> None:
     snapshot(shared, "first")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from workspace import hub
+from workspace import hub, submit
 from workspace.errors import GitError
 from workspace.git import Git
 from workspace.gitenv import environment
@@ -261,6 +261,26 @@ def test_a_run_below_a_link_works(seed: Path, tmp_path: Path) -> None:
     commit = hub.create(layout.hub, seed)
     hub.clone(layout.hub, layout.clone("agent-1"), "agent-1", commit, [])
     assert git(layout.clone("agent-1"), "fsck") == ""
+
+
+def test_agents_on_another_disk(layout: Layout, seed: Path, tmp_path: Path) -> None:
+    (tmp_path / "disk" / "deeper").mkdir(parents=True)
+    layout.agents.rmdir()
+    layout.agents.symlink_to(tmp_path / "disk" / "deeper")
+    hub.clone(layout.hub, layout.clone("agent-1"), "agent-1", hub.create(layout.hub, seed), [])
+    assert git(layout.clone("agent-1"), "fsck") == ""
+
+
+def test_paths_may_be_relative(layout: Layout, seed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    here = Layout(layout.root.relative_to(tmp_path))
+    commit = hub.create(here.hub, Path("seed"))
+    hub.clone(here.hub, here.clone("agent-1"), "agent-1", commit, [])
+    (here.clone("agent-1") / "run.sh").write_text("changed")
+    mine = submit.commit(here.clone("agent-1"), "agent-1", "changed", lambda made: None).commit
+    hub.take_in(here.hub, here.clone("agent-1"), mine, 1)
+    hub.checkout(here.hub, mine, Path("out"))
+    assert (tmp_path / "out" / "run.sh").read_text() == "changed"
 
 
 def test_a_checkout_is_files_and_nothing_else(layout: Layout, seed: Path, tmp_path: Path) -> None:

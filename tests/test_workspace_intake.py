@@ -147,37 +147,41 @@ def test_the_seed_itself_can_be_taken_in(layout: Layout, clone: Path) -> None:
 
 
 @pytest.mark.slow
-def test_after_a_kill_between_any_two_moves_the_next_try_completes(layout: Layout, clone: Path, monkeypatch) -> None:
+def test_after_a_kill_between_any_two_moves_the_next_try_completes(layout: Layout, tmp_path: Path, monkeypatch) -> None:
     class Killed(BaseException):
         pass
 
-    commit(clone, "one")
-    mine = commit(clone, "two")
+    commit(layout.clone("agent-1"), "one")
+    mine = commit(layout.clone("agent-1"), "two")
     real = Path.replace
-    for moves in range(20):
+    for moves in range(7):
+        copied = Layout(tmp_path / str(moves))
+        shutil.copytree(layout.root, copied.root, symlinks=True)
         left = moves
 
         def replace(self: Path, target: Path) -> Path:
             nonlocal left
-            if left == 0:
-                raise Killed
             left -= 1
+            if left < 0:
+                raise Killed
             return real(self, target)
 
-        monkeypatch.setattr(Path, "replace", replace)
-        try:
-            hub.take_in(layout.hub, clone, mine, 1)
-        except Killed:
-            # Whatever commit is there already has all it refers to.
-            for path in (layout.hub / "objects").glob("??/*"):
-                name = path.parent.name + path.name
-                if git(layout.hub, "cat-file", "-t", name) == "commit":
-                    git(layout.hub, "rev-list", "--objects", name)
-        else:
-            break
-    assert moves >= 3
-    assert git(layout.hub, "rev-parse", "refs/attempts/1") == mine
-    assert git(layout.hub, "fsck", "--strict") == ""
+        with monkeypatch.context() as patched:
+            patched.setattr(Path, "replace", replace)
+            try:
+                hub.take_in(copied.hub, copied.clone("agent-1"), mine, 1)
+            except Killed:
+                assert moves < 6
+            else:
+                assert moves == 6
+        # Whatever commit is there already has all that it refers to.
+        for path in (copied.hub / "objects").glob("??/*"):
+            name = path.parent.name + path.name
+            if git(copied.hub, "cat-file", "-t", name) == "commit":
+                git(copied.hub, "rev-list", "--objects", name)
+        hub.take_in(copied.hub, copied.clone("agent-1"), mine, 1)
+        assert git(copied.hub, "rev-parse", "refs/attempts/1") == mine
+        assert git(copied.hub, "fsck", "--strict") == ""
 
 
 # What an agent can do to its clone. Each must neither run anything nor change what is taken in.
@@ -279,10 +283,25 @@ def _lie_about_content(clone: Path, mine: str) -> None:
     _object(clone, blob).write_bytes(zlib.compress(b"blob 5\0wrong"))
 
 
+def _lie_about_the_past(clone: Path, mine: str) -> None:
+    """What the parent of the submitted commit holds, and that commit does not."""
+    blob = git(clone, "rev-parse", f"{mine}~:a.txt")
+    _object(clone, blob).write_bytes(zlib.compress(b"blob 5\0wrong"))
+
+
 def _pipe(clone: Path, mine: str) -> None:
     path = _object(clone, git(clone, "rev-parse", f"{mine}:a.txt"))
     path.unlink()
     os.mkfifo(path)
+
+
+def _pipe_for_a_commit(clone: Path, mine: str) -> None:
+    path = _object(clone, mine)
+    path.unlink()
+    os.mkfifo(path)
+
+
+WAITING = [pytest.param(each, marks=pytest.mark.slow) for each in (_pipe, _pipe_for_a_commit)]
 
 
 def _garbage(clone: Path, mine: str) -> None:
@@ -299,11 +318,12 @@ def _repository_gone(clone: Path, mine: str) -> None:
 
 @pytest.mark.parametrize(
     "spoil",
-    [_lie, _lie_about_content, pytest.param(_pipe, marks=pytest.mark.slow), _garbage, _deleted, _repository_gone],
+    [_lie, _lie_about_content, _lie_about_the_past, *WAITING, _garbage, _deleted, _repository_gone],
 )
 def test_what_cannot_be_read_is_refused_and_leaves_nothing(layout: Layout, clone: Path, spoil, monkeypatch) -> None:
     monkeypatch.setattr(intake, "TIMEOUT", 1.0)
-    mine = commit(clone, "one")
+    commit(clone, "one")
+    mine = commit(clone, "two")
     spoil(clone, mine)
     before = objects(layout)
     with pytest.raises(Unacceptable) as caught:
@@ -321,7 +341,8 @@ def test_what_is_not_a_commit_is_refused(layout: Layout, clone: Path, name: str)
 def test_a_tree_a_blob_and_a_tag_are_not_commits(layout: Layout, clone: Path) -> None:
     mine = commit(clone, "one")
     git(clone, "tag", "-a", "-m", "tag", "v1")
-    for name in (f"{mine}^{{tree}}", f"{mine}:a.txt", "v1"):
+    like_a_commit = blob(clone, git(clone, "cat-file", "commit", mine))
+    for name in (f"{mine}^{{tree}}", f"{mine}:a.txt", "v1", like_a_commit):
         with pytest.raises(Unacceptable):
             hub.take_in(layout.hub, clone, git(clone, "rev-parse", name), 1)
     assert git(layout.hub, "for-each-ref", "refs/attempts") == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from datetime import datetime, tzinfo
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,17 @@ def run(tmp_path: Path) -> Layout:
 def test_starts_in_the_same_instant_are_different_runs(tmp_path: Path) -> None:
     runs = [new_run(tmp_path / "runs", "packing") for _ in range(50)]
     assert len({run.root for run in runs}) == 50
+
+
+def test_a_name_that_is_taken_is_not_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Stopped(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> datetime:
+            return datetime(2026, 1, 2, 3, 4, 59, 999_999, tz)
+
+    monkeypatch.setattr("workspace.layout.datetime", Stopped)
+    names = [new_run(tmp_path / "runs", "packing").root.name for _ in range(3)]
+    assert names == ["20260102-030459-lflr", "20260102-030500-0000", "20260102-030500-0001"]
 
 
 def test_names_of_runs_sort_by_time_and_the_newest_comes_first(tmp_path: Path) -> None:

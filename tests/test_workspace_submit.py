@@ -171,6 +171,23 @@ def test_a_rewritten_history_and_an_unfinished_merge(clone: Path) -> None:
     assert git(clone, "show", f"{commit(clone).commit}:a.txt") == "both"
 
 
+def test_what_replaces_and_grafts_pretend_is_not_believed(clone: Path) -> None:
+    seed = git(clone, "rev-parse", "HEAD")
+    (clone / "a.txt").write_text("one\n")
+    tree = commit(clone).tree
+    (clone / "a.txt").write_text("two\n")
+    head = commit(clone).commit
+    (clone / ".git" / "refs" / "replace").mkdir()
+    other = git(clone, "commit-tree", tree, "-m", "other")
+    (clone / ".git" / "refs" / "replace" / head).write_text(f"{other}\n")
+    (clone / ".git" / "info" / "grafts").write_text(f"{head} {seed}\n")
+    made = commit(clone)
+    assert made.unchanged
+    assert made.parent not in (seed, "")
+    (clone / "a.txt").write_text("one\n")
+    assert not commit(clone).unchanged
+
+
 def test_everything_deleted_is_a_tree_like_any_other(clone: Path) -> None:
     for name in ("a.txt", "CLAUDE.md"):
         (clone / name).unlink()
@@ -409,6 +426,22 @@ def test_interrupted_at_any_step(wrapped: Wrapped, clone: Path, step: int, when:
     assert moved == (step == 5)
     assert not (clone / ".git" / "index.lock").exists()
     assert commit(clone, "again").unchanged == moved
+
+
+@pytest.mark.slow
+def test_interrupted_while_git_holds_its_lock_the_lock_goes_too(wrapped: Wrapped, clone: Path, tmp_path: Path) -> None:
+    """A filter of the agent's that takes long; the signal reaches us alone, and git by us."""
+    git(clone, "config", "filter.slow.clean", f"touch {tmp_path}/started; sleep 60")
+    (clone / ".gitattributes").write_text("*.txt filter=slow\n")
+    command = [sys.executable, "-P", "-c", CHILD, str(clone), str(wrapped.inbox)]
+    with subprocess.Popen(command, start_new_session=True) as child:
+        _until((tmp_path / "started").exists)
+        assert (clone / ".git" / "index.lock").exists()
+        child.send_signal(signal.SIGINT)
+        assert child.wait(10) == 130
+        os.killpg(child.pid, signal.SIGKILL)  # the filter itself
+    assert not (clone / ".git" / "index.lock").exists()
+    assert list(wrapped.inbox.iterdir()) == []
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ import os
 import posixpath
 import re
 import secrets
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -67,15 +68,24 @@ def write_instructions(clone: Path, filename: str, text: str) -> None:
     """
     repository = clone / ".git"
     clear_stale_lock(repository)
-    git = Git(repository, GIT_WORK_TREE=clone)
+    git = Git(repository, GIT_WORK_TREE=clone)  # for what reads names and blobs, and runs nothing
     theirs = _tracked_text(git, filename)
     if theirs is not None:
         text = f"{text.rstrip()}\n\n---\n\n{theirs}"
-        git.run("update-index", "--skip-worktree", "--", filename)
+        _look_away(clone, filename, git.text("rev-parse", "--show-object-format"))
         _keep_as_committed(repository, filename)
     else:
         exclude_from(repository, (), [filename])
     place(clone, filename, text)
+
+
+def _look_away(clone: Path, filename: str, object_format: str) -> None:
+    """Set skip-worktree, with no configuration but an empty one: `update-index` would run the agent's filters."""
+    with tempfile.TemporaryDirectory() as temporary:
+        empty = Git(Path(temporary))
+        empty.run("init", "-q", "--bare", "--template=", f"--object-format={object_format}")
+        own = empty.with_(GIT_INDEX_FILE=clone.resolve() / ".git" / "index", GIT_WORK_TREE=clone.resolve())
+        own.run("update-index", "--skip-worktree", "--", filename)
 
 
 def _tracked_text(git: Git, filename: str, depth: int = 0) -> str | None:

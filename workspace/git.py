@@ -13,7 +13,7 @@ import selectors
 import signal
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from subprocess import Popen, TimeoutExpired
@@ -43,17 +43,12 @@ class Git:
     """Git on one repository. `variables` are GIT_* (`GIT_INDEX_FILE`, ...) that hold for every command."""
 
     def __init__(self, directory: Path, **variables: str | Path) -> None:
-        self.directory = directory
-        self.variables = {
-            **SETTINGS,
-            **identity("Coral"),
-            "GIT_DIR": str(directory),
-            **{name: str(value) for name, value in variables.items()},
-        }
+        self.directory = directory.absolute()  # git runs in another folder than we do
+        self.variables = {**SETTINGS, **identity("Coral"), "GIT_DIR": str(self.directory), **_texts(variables)}
 
     def with_(self, **variables: str | Path) -> Git:
         """The same repository with other variables on top."""
-        return Git(self.directory, **{**self.variables, **{name: str(value) for name, value in variables.items()}})
+        return Git(self.directory, **{**self.variables, **_texts(variables)})
 
     def run(
         self, *arguments: str, data: bytes = b"", timeout: float = TIMEOUT, limit: int = LIMIT, cut: bool = False
@@ -124,6 +119,10 @@ def _program(folder: str) -> Program:
 
     scrub_environment()
     return Program(folder)
+
+
+def _texts(variables: Mapping[str, str | Path]) -> dict[str, str]:
+    return {name: str(value.absolute() if isinstance(value, Path) else value) for name, value in variables.items()}
 
 
 def _finish(

@@ -115,7 +115,7 @@ def _quarantine(hub: Path, number: int) -> Iterator[Path]:
 
 def _reading(hub: Path, objects: Path, *more: Path) -> Git:
     """The hub's git, with its own configuration, on other objects."""
-    others = ":".join('"' + str(path).replace("\\", "\\\\").replace('"', '\\"') + '"' for path in more)
+    others = ":".join('"' + str(path.absolute()).replace("\\", "\\\\").replace('"', '\\"') + '"' for path in more)
     return Git(hub, GIT_OBJECT_DIRECTORY=objects, GIT_ALTERNATE_OBJECT_DIRECTORIES=others)
 
 

@@ -44,15 +44,15 @@ def clear_stale_lock(repository: Path, name: str = "index.lock", patience: float
     deadline = time.monotonic() + patience
     seen, since = _mark(lock), time.monotonic()
     while seen is not None:
-        living = _git_works_in(repository)
-        if living and time.monotonic() > deadline:
-            raise LockedError(f"cannot get {lock}: git is at work in this clone", "wait for it, or end it")
-        if not living and time.monotonic() - since > _UNCHANGED:
+        if _git_works_in(repository):
+            since = time.monotonic()
+            if since > deadline:
+                raise LockedError(f"cannot get {lock}: git is at work in this clone", "wait for it, or end it")
+        if time.monotonic() - since > _UNCHANGED:
             lock.unlink(missing_ok=True)
             return
         time.sleep(0.02)
-        now = _mark(lock)
-        if now != seen or living:
+        if (now := _mark(lock)) != seen:
             seen, since = now, time.monotonic()
 
 
