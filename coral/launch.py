@@ -3,6 +3,7 @@
 A run that cannot be made leaves nothing behind.
 """
 
+import json
 import os
 import shutil
 import subprocess
@@ -61,7 +62,7 @@ def prepare(config: Config, runs: Path, say: Say) -> Layout:
 
 
 def detach(layout: Layout, overrides: tuple[str, ...] = ()) -> int:
-    """Supervise the run in a process of its own that outlives this terminal; returns its pid once it holds the run.
+    """Supervise the run in a process of its own that outlives this terminal; returns its pid once it has begun.
 
     CoralError with its last word when it could not.
     """
@@ -75,12 +76,22 @@ def detach(layout: Layout, overrides: tuple[str, ...] = ()) -> int:
             start_new_session=True,
         )
     deadline = time.monotonic() + DETACH_SECONDS
-    while holder(layout) != child.pid and child.poll() != 0:
+    while _shown_by(layout) != child.pid and child.poll() != 0:
         if child.returncode is not None or time.monotonic() > deadline:
             last = layout.log.read_text(errors="replace").strip().rpartition("\n")[2]
             raise CoralError(f"cannot supervise in the background: {last or 'no word from it'}", f"see {layout.log}")
         time.sleep(0.01)
+    child.returncode = 0  # nobody will wait for it: it is meant to outlive us
     return child.pid
+
+
+def _shown_by(layout: Layout) -> int | None:
+    """The pid of the supervisor that wrote the run's status: it does so when it has begun."""
+    try:
+        found = json.loads(layout.status.read_bytes()).get("pid")
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, int) else None
 
 
 def has_ended(layout: Layout) -> bool:
