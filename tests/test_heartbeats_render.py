@@ -92,6 +92,7 @@ def test_what_is_harmless_is_rendered(template: str, text: str) -> None:
         ("{{ words", "line 1: unexpected end"),
         ("words {{", "line 1: unexpected 'end of template'"),
         ("{{ skills[5] }}", "line 1: there is no 5 in it"),
+        ("{{ missing.of.course }}", "line 1: 'missing' is undefined"),
         ("{{ agent[1] }}", "there is no 1 in it; there is: name"),
         ("{{ task.name['upper'] }}", "there is no upper in it"),
         ("{{ agent.first }}", "there is no first in it"),
@@ -306,9 +307,7 @@ def test_loops_run_on_fuel(template: str) -> None:
     raw(template, "it loops too long", {**LONG, "task": {"description": "long " * 2_000}})
 
 
-@pytest.mark.parametrize(
-    "template", ["{{ results }}" * 1_500, "{{ [" + "message," * 300 + "] }}", "{{ results }}" * 9]
-)
+@pytest.mark.parametrize("template", ["{{ results }}" * 1_500, "{{ [" + "message," * 300 + "] }}", "{{ results }}" * 9])
 def test_what_is_printed_is_not_kept_beyond_the_limit(template: str) -> None:
     render(template, CROWDED)  # compiled once, so that only the rendering is measured
     tracemalloc.start()
