@@ -24,17 +24,7 @@ def example_context() -> dict[str, object]:
             "stagnant": 0,
             "recent": [second, first],
         },
-        "fleet": {
-            "agents": 4,
-            "attempts": 23,
-            "best": 2.5412,
-            "best_number": 21,
-            "best_agent": "agent-2",
-            "best_title": "Alternate rows of five and six",
-            "leaderboard": [_row(21, "agent-2", 2.5412), _row(17, "agent-1", 2.5312), _row(19, "agent-3", 2.4990)],
-            "rank": 2,
-            "others": [_row(21, "agent-2", 2.5412), _row(19, "agent-3", 2.4990)],
-        },
+        "fleet": _fleet(),
         "baseline": {"score": 1.9},
         "budget": {"text": "40 of 60 attempts are left to the fleet", "lines": ["40 of 60 attempts are left"]},
         "paths": {
@@ -79,6 +69,20 @@ def empty_context() -> dict[str, object]:
         "notes": [],
         "skills": [],
         "reason": "",
+    }
+
+
+def _fleet() -> dict[str, object]:
+    return {
+        "agents": 4,
+        "attempts": 23,
+        "best": 2.5412,
+        "best_number": 21,
+        "best_agent": "agent-2",
+        "best_title": "Alternate rows of five and six",
+        "leaderboard": [_row(21, "agent-2", 2.5412), _row(17, "agent-1", 2.5312), _row(19, "agent-3", 2.4990)],
+        "rank": 2,
+        "others": [_row(21, "agent-2", 2.5412), _row(19, "agent-3", 2.4990)],
     }
 
 
