@@ -13,7 +13,8 @@ from pathlib import Path
 from benchmarks import command_help, evals, interrupt, packing, page, startup
 from benchmarks.arena import BenchmarkError
 from benchmarks.benchmark import Ask, Benchmark
-from benchmarks.figure import Result, as_json, read_all, summarize, write
+from benchmarks.figure import summarize
+from benchmarks.results import Result, as_json, read_all, write
 
 ALL: tuple[Benchmark, ...] = (command_help, interrupt, evals, startup, packing)
 RESULTS = Path(__file__).parent / "results"

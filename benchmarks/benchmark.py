@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from benchmarks.figure import Result
+from benchmarks.figure import Check
+from benchmarks.results import Result
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,10 @@ class Benchmark(Protocol):
 
     def measure(self, ask: Ask) -> Iterable[Result]:
         """One result at a time, each complete when it comes."""
+        ...
+
+    def checks(self, results: Mapping[str, Result]) -> list[Check]:
+        """Its figures against their targets."""
         ...
 
     def section(self, results: Mapping[str, Result]) -> list[str]:

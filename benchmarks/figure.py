@@ -1,40 +1,10 @@
-"""What a benchmark found: series of raw values, with where, when and how they were measured.
-
-Everything that is said about them (medians, spreads, verdicts) is worked out from the raw values when it is shown.
-"""
+"""What is said about raw values: medians, spreads, and whether a target is met. Nothing here measures or is kept."""
 
 from __future__ import annotations
 
-import json
 import math
-import os
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
-
-FORMAT = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """What a figure depends on, and nothing that names a machine. `load`: its load average just before."""
-
-    cores: int
-    system: str
-    python: str
-    git: str
-    load: float
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """One benchmark. `series` maps a key to its raw values, in the order they were measured."""
-
-    name: str
-    day: str
-    machine: Machine
-    settings: Mapping[str, float] = field(default_factory=dict)
-    series: Mapping[str, Sequence[float]] = field(default_factory=dict)
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,50 +54,32 @@ def summarize(values: Sequence[float]) -> Summary:
     )
 
 
-def verdict(found: Summary, target: Target, unit: str) -> str:
-    """Whether a target is met, or by how much it is missed."""
-    checks = [("median", found.median, target.median)]
-    if target.p99 is not None:
-        checks.append(("p99", found.p99, target.p99))
-    return "; ".join(_verdict(*each, unit) for each in checks)
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A figure held against its target. `why` is what there is to say if it is missed."""
+
+    what: str
+    measured: str
+    targets: tuple[str, ...]
+    met: bool
+    why: str = ""
+
+
+def check(what: str, values: Sequence[float], aim: Target, unit: str, why: str = "") -> Check:
+    found = summarize(values)
+    pairs = [("median", found.median, aim.median)]
+    pairs += [("p99", found.p99, aim.p99)] if aim.p99 is not None else []
+    measured = ", ".join(f"{name} {number(value)} {unit}" for name, value, _ in pairs)
+    targets = tuple(_verdict(name, value, most, unit) for name, value, most in pairs)
+    return Check(what, measured, targets, all(value <= most for _, value, most in pairs), why)
 
 
 def _verdict(name: str, value: float, most: float, unit: str) -> str:
     if value <= most:
         return f"{name} {most:g} {unit}: met"
-    return f"{name} {most:g} {unit}: **missed by {value - most:.3g} {unit}** ({value / most:.2g} times the target)"
+    return f"{name} {most:g} {unit}: **missed by {number(value - most)} {unit}** ({value / most:.2g} times the target)"
 
 
-def write(result: Result, folder: Path) -> Path:
-    """Keep a result; the file appears whole or not at all."""
-    path = folder / f"{result.name}.json"
-    folder.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.write_text(as_json(result) + "\n", encoding="utf-8")
-    draft.replace(path)
-    return path
-
-
-def as_json(result: Result) -> str:
-    """One line per series, so that a change of one is a change of one line."""
-    plain = asdict(result)
-    series = plain.pop("series")
-    lines = [f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in {"format": FORMAT, **plain}.items()]
-    inner = [
-        f"    {json.dumps(key)}: {json.dumps([round(each, 6) for each in each_of])}" for key, each_of in series.items()
-    ]
-    lines.append('  "series": {\n' + ",\n".join(inner) + "\n  }")
-    return "{\n" + ",\n".join(lines) + "\n}"
-
-
-def read(path: Path) -> Result:
-    """A result that was kept; ValueError for another format."""
-    plain = json.loads(path.read_text(encoding="utf-8"))
-    if plain.pop("format", None) != FORMAT:
-        raise ValueError(f"{path.name} is of another format; measure it again")
-    return Result(**{**plain, "machine": Machine(**plain["machine"])})
-
-
-def read_all(folder: Path) -> dict[str, Result]:
-    """Every result that is kept, by name."""
-    return {path.stem: read(path) for path in sorted(folder.glob("[!.]*.json"))}
+def number(value: float) -> str:
+    """Three significant digits, but all digits before the point."""
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"

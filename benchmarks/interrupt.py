@@ -11,13 +11,24 @@ from pathlib import Path
 from benchmarks import machine, table
 from benchmarks.arena import Arena, BenchmarkError, Started, agents_run, arena, ms
 from benchmarks.benchmark import Ask
-from benchmarks.figure import Result, Target
+from benchmarks.figure import Check, Target, check
+from benchmarks.results import Result
 
 NAME = "interrupt"
 TARGET = Target(median=20, p99=100)
 AGENTS = 4
 # A pause as long as a short thought, and none: four agents without one keep two cores busy with starting programs.
 PAUSES = {"calm": 1.0, "busy": 0.0}
+ROWS = {
+    "calm": f"{AGENTS} agents that think for {PAUSES['calm']:g} s before each attempt",
+    "busy": f"{AGENTS} agents that never think",
+}
+WHY = {
+    "calm": "Three times something is made durable before the signal (the journal, the record, its folder): a slow "
+    "disk shows here.",
+    "busy": "Agents that never think start programs without a pause, more than the machine can run at once: the "
+    "supervisor waits for its turn like everybody else.",
+}
 WHOLE, WRITTEN, SENT = "grader ended to SIGINT", "grader ended to record written", "record written to SIGINT"
 
 
@@ -31,20 +42,21 @@ def measure(ask: Ask) -> Iterable[Result]:
     yield Result(NAME, machine.today(), here, settings, series)
 
 
+def checks(results: Mapping[str, Result]) -> list[Check]:
+    series = results[NAME].series
+    return [
+        check(f"grade to interrupt, {label}", series[f"{name}: {WHOLE}"], TARGET, "ms", WHY[name])
+        for name, label in ROWS.items()
+    ]
+
+
 def section(results: Mapping[str, Result]) -> list[str]:
     result = results[NAME]
-    rows = {
-        f"{AGENTS} agents that think for {PAUSES['calm']:g} s before each attempt": "calm",
-        f"{AGENTS} agents that never think: more programs start than {result.machine.cores} cores can run": "busy",
-    }
-    lines = ["## From a grade to the interrupt", "", _ABOUT, ""]
-    lines += table.head("ms")
-    for label, name in rows.items():
+    lines = ["## From a grade to the interrupt", "", _ABOUT, "", *table.head("ms")]
+    for name, label in ROWS.items():
         lines.append(table.row(f"**{label}**", result.series[f"{name}: {WHOLE}"]))
         lines.append(table.row("... until the record is written", result.series[f"{name}: {WRITTEN}"]))
         lines.append(table.row("... from there to the signal", result.series[f"{name}: {SENT}"]))
-    lines += ["", table.target(result.series[f"calm: {WHOLE}"], TARGET, "ms", rows_label="agents that think")]
-    lines += [table.target(result.series[f"busy: {WHOLE}"], TARGET, "ms", rows_label="agents that never think")]
     return [*lines, "", table.origin(result)]
 
 
@@ -82,5 +94,6 @@ def _paired(run: Started, notes: Path, count: int) -> dict[str, list[float]]:
         found[WRITTEN].append(ms(written - end))
         found[SENT].append(ms(signal - written))
     if len(found[WHOLE]) < count - AGENTS:
-        raise BenchmarkError(f"only {len(found[WHOLE])} of {count} attempts were interrupted")
+        said = "; ".join(sorted({each.reason for each in run.attempts() if each.reason})) or "no reason is known"
+        raise BenchmarkError(f"only {len(found[WHOLE])} of {count} attempts were interrupted ({said})")
     return found

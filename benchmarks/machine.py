@@ -5,7 +5,7 @@ import platform
 import subprocess
 from datetime import UTC, datetime
 
-from benchmarks.figure import Machine
+from benchmarks.results import Machine
 
 
 def here() -> Machine:

@@ -17,7 +17,8 @@ from attempts.record import Direction, Kind
 from benchmarks import machine, packing_page
 from benchmarks.arena import HERE, Arena, Started, arena
 from benchmarks.benchmark import Ask
-from benchmarks.figure import Result
+from benchmarks.figure import Check
+from benchmarks.results import Result
 from workspace.knowledge import list_notes, list_skills
 
 NAME = "packing"
@@ -51,11 +52,20 @@ def measure(ask: Ask) -> Iterable[Result]:
             yield Result(full, machine.today(), here, settings, series)
 
 
+def checks(results: Mapping[str, Result]) -> list[Check]:
+    return packing_page.checks(_by_setting(results))
+
+
 def section(results: Mapping[str, Result]) -> list[str]:
+    return packing_page.section(_by_setting(results))
+
+
+def _by_setting(results: Mapping[str, Result]) -> dict[str, list[Result]]:
+    """The runs that there are; settings without one are left out."""
     runs = {
         name: [results[full] for seed in SEEDS if (full := f"{NAME}-{name}-{seed}") in results] for name in SETTINGS
     }
-    return packing_page.section(runs)
+    return {name: found for name, found in runs.items() if found}
 
 
 def _run(place: Arena, setting: Setting, seed: int, seconds: float) -> tuple[dict[str, float], dict[str, list[float]]]:

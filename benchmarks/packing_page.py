@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 
 from benchmarks import table
-from benchmarks.figure import Result, median
+from benchmarks.figure import Check, median
+from benchmarks.results import Result
 
 MOMENTS = (15, 30, 60, 120)
 LABELS = {
@@ -23,15 +24,20 @@ STEPS = 4  # lines for a factor of ten
 Runs = Mapping[str, Sequence[Result]]
 
 
+def checks(runs: Runs) -> list[Check]:
+    if "shared" not in runs:
+        return []
+    last = _moments(runs)[-1]
+    reached = median([at(run, last) for run in runs["shared"]])
+    targets = (_reached(reached, LEAST), _reached(reached, AIM))
+    return [
+        Check(f"circle packing, {LABELS['shared']}", f"{reached:.5f} after {last} s", targets, reached >= AIM, _WHY)
+    ]
+
+
 def section(runs: Runs) -> list[str]:
-    lines = ["## Packing circles", "", _ABOUT, ""]
-    there = {name: list(results) for name, results in runs.items() if results}
-    if not there:
-        return [*lines, "Not measured yet: `python -m benchmarks packing`."]
-    lines += _table(there)
-    lines += ["", *_verdicts(there), "", *_picture(there), ""]
-    lines += _what_was_done(there)
-    return [*lines, "", _origin(next(iter(there.values()))[0])]
+    lines = ["## Packing circles", "", _ABOUT, "", *_table(runs), "", *_picture(runs), "", *_what_was_done(runs)]
+    return [*lines, "", table.origin(next(iter(runs.values()))[0], "packing")]
 
 
 def at(run: Result, moment: float) -> float:
@@ -47,6 +53,8 @@ example](../examples/circle_packing/README.md)): native agents with brain `searc
 known has {BEST_KNOWN}; a five by five grid with one more circle in a gap has 2.54. Each run starts from the
 example's seed (1.82) with its circles moved a little, the same three ways in all settings, and is timed by its
 own clock from the moment the supervisor has taken over."""
+
+_WHY = "This is a search without a model; the table shows how far apart its runs lie."
 
 
 def _moments(runs: Runs) -> list[int]:
@@ -66,14 +74,6 @@ def _table(runs: Runs) -> list[str]:
 
 def _cell(scores: Sequence[float]) -> str:
     return f"{median(scores):.5f} ({min(scores):.5f} to {max(scores):.5f})"
-
-
-def _verdicts(runs: Runs) -> list[str]:
-    if "shared" not in runs:
-        return []
-    last = _moments(runs)[-1]
-    reached = median([at(run, last) for run in runs["shared"]])
-    return [f"- Target (4 agents that share, after {last} s): {_reached(reached, LEAST)}; {_reached(reached, AIM)}."]
 
 
 def _reached(score: float, wanted: float) -> str:
@@ -110,7 +110,3 @@ def _what_was_done(runs: Runs) -> list[str]:
         counts = [median([float(run.settings[what]) for run in results]) for what in ("attempts", "notes", "skills")]
         lines.append(f"| {LABELS[name]} | " + " | ".join(f"{count:g}" for count in counts) + " |")
     return lines
-
-
-def _origin(run: Result) -> str:
-    return table.origin(run, "packing")

@@ -5,20 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from benchmarks.benchmark import Benchmark
-from benchmarks.figure import Result
+from benchmarks.figure import Check
+from benchmarks.results import Result
 
 
 def text(benchmarks: Sequence[Benchmark], results: Mapping[str, Result]) -> str:
-    lines = [_HEAD]
-    for benchmark in benchmarks:
-        lines += ["", *_section(benchmark, results)]
-    return "\n".join([*lines, "", _NOT_MEASURED]) + "\n"
+    there = [each for each in benchmarks if _is_there(each, results)]
+    checks = [check for each in there for check in each.checks(results)]
+    lines = [_HEAD, "", "## Targets", "", *_glance(checks)]
+    for benchmark in there:
+        lines += ["", *benchmark.section(results)]
+    missing = [f"- `python -m benchmarks {each.NAME}`" for each in benchmarks if each not in there]
+    return "\n".join([*lines, "", _NOT_MEASURED, *missing]) + "\n"
 
 
-def _section(benchmark: Benchmark, results: Mapping[str, Result]) -> list[str]:
-    if any(name == benchmark.NAME or name.startswith(f"{benchmark.NAME}-") for name in results):
-        return benchmark.section(results)
-    return [f"## {benchmark.NAME}", "", f"Not measured yet: `python -m benchmarks {benchmark.NAME}`."]
+def _is_there(benchmark: Benchmark, results: Mapping[str, Result]) -> bool:
+    return any(name == benchmark.NAME or name.startswith(f"{benchmark.NAME}-") for name in results)
+
+
+def _glance(checks: Sequence[Check]) -> list[str]:
+    lines = ["| figure | measured | target |", "|---|---|---|"]
+    lines += [f"| {each.what} | {each.measured} | {'; '.join(each.targets)} |" for each in checks]
+    missed = [f"- Why {each.what} misses it: {each.why}" for each in checks if not each.met]
+    return [*lines, "", *missed] if missed else lines
 
 
 _HEAD = """# How fast Coral is

@@ -14,7 +14,8 @@ from pathlib import Path
 from benchmarks import machine, table
 from benchmarks.arena import Arena, BenchmarkError, Started, agents_run, arena, ms, wait_until
 from benchmarks.benchmark import Ask
-from benchmarks.figure import Result
+from benchmarks.figure import Check
+from benchmarks.results import Result
 
 NAME = "startup"
 REPEATS = {1: 10, 4: 10, 16: 5}
@@ -40,6 +41,10 @@ def measure(ask: Ask) -> Iterable[Result]:
     yield Result(NAME, machine.today(), here, {}, series)
 
 
+def checks(_: Mapping[str, Result]) -> list[Check]:
+    return []  # no target is set
+
+
 def section(results: Mapping[str, Result]) -> list[str]:
     result = results[NAME]
     lines = ["## Starting a run", "", _ABOUT, "", *table.head("ms")]
@@ -47,7 +52,7 @@ def section(results: Mapping[str, Result]) -> list[str]:
         label = "1 agent" if agents == 1 else f"{agents} agents"
         lines.append(table.row(f"**{label}**", result.series[f"{agents}: {WHOLE}"]))
         lines += [table.row(f"... {text}", result.series[f"{agents}: {part}"]) for part, text in PARTS.items()]
-    return [*lines, "", "- No target is set.", "", table.origin(result)]
+    return [*lines, "", table.origin(result)]
 
 
 _ABOUT = """From the start of the command `coral start --detach` until every agent has printed its first line.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks.figure import Result, Target, summarize, verdict
+from benchmarks.figure import number, summarize
+from benchmarks.results import Result
 
 
 def head(unit: str, what: str = "") -> list[str]:
@@ -19,16 +20,6 @@ def row(label: str, values: Sequence[float]) -> str:
     spread = f"{number(found.p10)} to {number(found.p90)}"
     whole = f"{number(found.least)} to {number(found.most)}"
     return f"| {label} | {number(found.median)} | {spread} | {number(found.p99)} | {whole} | {found.count} |"
-
-
-def target(values: Sequence[float], aim: Target, unit: str, rows_label: str = "") -> str:
-    name = f"Target ({rows_label})" if rows_label else "Target"
-    return f"- {name}: {verdict(summarize(values), aim, unit)}."
-
-
-def number(value: float) -> str:
-    """Three significant digits, but all digits before the point."""
-    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def origin(result: Result, command: str = "") -> str:

@@ -1,0 +1,71 @@
+"""What a benchmark found, as it is kept: raw values, with where, when and how they were measured.
+
+Whatever is said about them is worked out when it is shown.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What a figure depends on, and nothing that names a machine. `load`: its load average just before."""
+
+    cores: int
+    system: str
+    python: str
+    git: str
+    load: float
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One benchmark. `series` maps a key to its raw values, in the order they were measured."""
+
+    name: str
+    day: str
+    machine: Machine
+    settings: Mapping[str, float] = field(default_factory=dict)
+    series: Mapping[str, Sequence[float]] = field(default_factory=dict)
+
+
+def write(result: Result, folder: Path) -> Path:
+    """Keep a result; the file appears whole or not at all."""
+    path = folder / f"{result.name}.json"
+    folder.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft.write_text(as_json(result) + "\n", encoding="utf-8")
+    draft.replace(path)
+    return path
+
+
+def as_json(result: Result) -> str:
+    """One line per series, so that a change of one is a change of one line."""
+    plain = asdict(result)
+    series = plain.pop("series")
+    lines = [f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in {"format": FORMAT, **plain}.items()]
+    inner = [
+        f"    {json.dumps(key)}: {json.dumps([round(each, 6) for each in each_of])}" for key, each_of in series.items()
+    ]
+    lines.append('  "series": {\n' + ",\n".join(inner) + "\n  }")
+    return "{\n" + ",\n".join(lines) + "\n}"
+
+
+def read(path: Path) -> Result:
+    """A result that was kept; ValueError for another format."""
+    plain = json.loads(path.read_text(encoding="utf-8"))
+    if plain.pop("format", None) != FORMAT:
+        raise ValueError(f"{path.name} is of another format; measure it again")
+    return Result(**{**plain, "machine": Machine(**plain["machine"])})
+
+
+def read_all(folder: Path) -> dict[str, Result]:
+    """Every result that is kept, by name."""
+    return {path.stem: read(path) for path in sorted(folder.glob("[!.]*.json"))}
