@@ -28,11 +28,18 @@ class Post:
         self._store = Store(layout.attempts)
         self._senders = (*agents, OPERATOR)
         self._agents = frozenset(agents)
+        self._troubled: set[Path] = set()
 
     def collect(self) -> Iterator[on.Event]:
         """Everything that waits, submissions in the order of their ids."""
         for agent, _, path in self._store.inbox():
-            yield self._submission(agent, path)
+            try:
+                yield self._submission(agent, path)
+            except OSError as error:
+                # This machine's trouble, not the file's: it stays, and is read again at the next poll.
+                if path not in self._troubled:
+                    self._troubled.add(path)
+                    yield on.Broken(item=f"reading submission {one_line(path.name, 60)} of {agent}", reason=str(error))
         for sender in self._senders:
             folder = self._layout.requests_of(sender)
             for name in sorted(_request_names(folder)):

@@ -127,7 +127,12 @@ class Senses:
             ear = self._performer.ears.get(name)
             if ear is None or agent.phase not in LIVE or ear.launch != agent.launch:
                 continue
-            heard = ear.listen(now.clock)
+            try:
+                heard = ear.listen(now.clock)
+            except Exception as error:  # noqa: BLE001 - the quarantine of one item in the loop
+                del self._performer.ears[name]
+                yield _broken(f"the output of {name}", error)
+                continue
             if heard is not None:
                 yield heard
             self._report.beat(ear, now)
@@ -136,12 +141,20 @@ class Senses:
         for launch, state in self._launches.over():
             if state is State.LINGERS:
                 yield on.Lingered(who=launch.who, launch=launch.number)
-            elif launch.who.startswith("#"):
-                seconds = now.clock - launch.started
-                yield grades.read_end(self._layout, int(launch.who[1:]), launch.number, launch.code, seconds)
-            else:
-                yield from self._last_words(launch.who, now)
-                yield self._judge(launch, now)
+                continue
+            try:
+                events = self._end(launch, now)
+            except Exception as error:  # noqa: BLE001 - the quarantine of one item in the loop
+                events = [_unseen_end(launch), _broken(f"the end of {launch.who}", error)]
+            yield from events
+
+    def _end(self, launch: Launch, now: on.Moment) -> list[on.Event]:
+        if launch.who.startswith("#"):
+            seconds = now.clock - launch.started
+            return [grades.read_end(self._layout, int(launch.who[1:]), launch.number, launch.code, seconds)]
+        if launch.who not in self._performer.ears:
+            return [_unseen_end(launch)]
+        return [*self._last_words(launch.who, now), self._judge(launch, now)]
 
     def _last_words(self, agent: str, now: on.Moment) -> Iterator[on.Event]:
         """Everything a launch printed before its end counts before its end does."""
@@ -171,3 +184,16 @@ class Senses:
             detail=one_line(detail, 300),
             until=None if said.limit_until is None else max(said.limit_until - time.time(), 0.0),
         )
+
+
+def _broken(item: str, error: Exception) -> on.Broken:
+    return on.Broken(item=item, reason=f"{type(error).__name__}: {one_line(str(error), 300)}")
+
+
+def _unseen_end(launch: Launch) -> on.Event:
+    """A launch is over, and nothing more can be said of it."""
+    if launch.who.startswith("#"):
+        return on.Graded(number=int(launch.who[1:]), launch=launch.number, outcome=on.Outcome.LOST)
+    return on.Exited(
+        agent=launch.who, launch=launch.number, ending=on.Ending.CRASHED, detail="its output is unreadable"
+    )

@@ -26,6 +26,7 @@ class Watch:
         self._inodes: dict[Path, int] = {}
         self._lock = threading.Lock()
         self._touched: set[Path] = set()
+        self._lost = threading.Event()
 
     def take(self) -> set[Path]:
         """The folders in which something came since the last call."""
@@ -40,9 +41,10 @@ class Watch:
         self.close()
         try:
             observer = Observer()
+            self._lost.clear()
             for folder in self._folders:
                 self._inodes[folder] = folder.stat().st_ino
-                observer.schedule(_Handler(self._touch), str(folder), recursive=True)
+                observer.schedule(_Handler(folder, self._touch, self._lost.set), str(folder), recursive=True)
             observer.start()
         except OSError as error:
             return str(error)
@@ -62,7 +64,12 @@ class Watch:
             same = all(folder.stat().st_ino == self._inodes[folder] for folder in self._folders)
         except OSError:
             return False
-        return same and observer.is_alive() and all(each.is_alive() for each in observer.emitters)
+        return (
+            same
+            and not self._lost.is_set()
+            and observer.is_alive()
+            and all(each.is_alive() for each in observer.emitters)
+        )
 
     def _touch(self, folder: Path) -> None:
         with self._lock:
@@ -71,10 +78,15 @@ class Watch:
 
 
 class _Handler(FileSystemEventHandler):
-    def __init__(self, touch: Callable[[Path], None]) -> None:
+    def __init__(self, root: Path, touch: Callable[[Path], None], lose: Callable[[], None]) -> None:
+        self._root = str(root)
         self._touch = touch
+        self._lose = lose
 
     def dispatch(self, event: FileSystemEvent) -> None:
+        if event.event_type == "deleted" and str(event.src_path) == self._root:
+            # The last word of this watch; a folder made anew may even have the old one's inode.
+            self._lose()
         if event.event_type not in _RELEVANT:
             return
         path = Path(str(event.dest_path or event.src_path))

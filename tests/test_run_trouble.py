@@ -288,6 +288,23 @@ def test_a_second_supervisor_is_refused_by_name(start):
     run.stop()
 
 
+def test_a_runtime_that_breaks_is_set_aside_and_the_loop_goes_on(start, tmp_path, monkeypatch):
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "breaking.py").write_text(
+        "from coral.runtimes.scripted import Scripted\n\n\nclass Breaking(Scripted):\n"
+        "    def read(self, line):\n        raise KeyError('a line it did not expect')\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "lib"))
+    monkeypatch.syspath_prepend(str(tmp_path / "lib"))
+    run = start([*TRY, "hang"], overrides=("agents.runtime=breaking:Breaking", "run.start_grace=0.5"))
+    alerts = wait_until(lambda: run.events("alert"), 20, "an alert")
+    assert "a line it did not expect" in alerts[0]["text"]
+    run.wait_for_attempts(1, 20)
+    wait_until(lambda: len(run.prompts("agent-1")) >= 2, 20, "the heartbeat all the same")
+    run.stop()
+    assert run.left() == []
+
+
 def test_a_supervisor_in_the_background_that_cannot_start_says_why(start):
     run = start(["hang"], supervise=False)
     run.layout.journal.write_text("this is no journal\n{}\n")

@@ -1,0 +1,82 @@
+"""Standings kept one record at a time say what a look at all records would say."""
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attempts.record import Attempt, Direction, Kind, Verdict
+from coral.standings import RECENT, TOP, Standings
+
+
+def record(number: int, agent: str, score: float | None, kind: Kind = Kind.REAL) -> Attempt:
+    return Attempt(
+        number=number,
+        agent=agent,
+        kind=kind,
+        commit=f"{number:040x}",
+        tree=f"{number % 7:040x}",
+        parent="",
+        title=f"try {number}",
+        submission=f"{number:020d}",
+        submitted_at="",
+        published_at="",
+        order=number,
+        verdict=Verdict.FAILED if score is None else Verdict.TIED,
+        score=score,
+    )
+
+
+SCORES = st.lists(
+    st.tuples(
+        st.sampled_from(["agent-1", "agent-2", "agent-3"]),
+        st.none() | st.integers(-5, 5).map(float),
+        st.sampled_from([Kind.REAL, Kind.TUNE, Kind.CONFIRM]),
+    ),
+    max_size=40,
+)
+
+
+@given(SCORES, st.sampled_from(list(Direction)))
+def test_they_agree_with_a_look_at_everything(rows, direction):
+    attempts = [record(place, *row) for place, row in enumerate(rows, 1)]
+    standings = Standings(direction)
+    for attempt in attempts:
+        standings.add(attempt)
+        standings.add(attempt)
+    sign = -1 if direction is Direction.MAXIMIZE else 1
+    ranked = sorted(
+        (each for each in attempts if each.score is not None and each.kind is not Kind.TUNE),
+        key=lambda each: (sign * (each.score or 0.0), each.order),
+    )
+    assert standings.top == ranked[:TOP]
+    assert standings.best == (ranked[0] if ranked else None)
+    for agent in {each.agent for each in attempts}:
+        mine = [each for each in attempts if each.agent == agent]
+        assert list(standings.recent_of[agent]) == mine[-RECENT:]
+        best = [each for each in ranked if each.agent == agent]
+        assert standings.best_of.get(agent) == (best[0] if best else None)
+        assert standings.results_since(agent, 0) == mine[-RECENT:]
+    first_bests = {each.agent: each.score for each in reversed(ranked)}
+    for agent, score in first_bests.items():
+        better = sum(direction.better(other, score) for other in first_bests.values())
+        assert standings.rank(agent) == 1 + better
+
+
+def test_a_twin_is_the_first_attempt_with_the_tree_and_a_score():
+    standings = Standings(Direction.MAXIMIZE)
+    first, second = record(1, "agent-1", None), replace(record(8, "agent-2", 3.0), tree=f"{1:040x}")
+    for attempt in (first, second, replace(second, number=15, order=15, score=4.0)):
+        standings.add(attempt)
+    assert standings.twin(f"{1:040x}", tune=False) == (8, 3.0)
+    assert standings.twin(f"{1:040x}", tune=True) is None
+    assert standings.twin("f" * 40, tune=False) is None
+
+
+def test_a_result_says_how_far_it_is_from_the_best_before():
+    seed = replace(record(0, "", 1.0, Kind.BASELINE), agent="")
+    standings = Standings(Direction.MAXIMIZE, [seed])
+    for attempt in (record(1, "agent-1", 3.0), record(2, "agent-1", 2.5), record(3, "agent-1", None)):
+        standings.add(attempt)
+    recent = list(standings.recent_of["agent-1"])
+    assert [standings.delta(each) for each in recent] == ["+2 against #0", "-0.5 against #1", ""]
