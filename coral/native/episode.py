@@ -18,8 +18,8 @@ from coral.native.numeric.moves import shake
 from coral.native.numeric.problem import Place, Problem, TimeUp
 from coral.native.numeric.space import Vector
 
-SAME = 1e-9  # relative: costs closer than this are one result
-FINISH = 0.25  # of the episode's time, at most, for the last digits
+SAME, ALIKE = 1e-9, 3e-6  # relative: costs closer than this are one result; with the last digits, and without
+FINISH = 0.2  # of the episode's time, or this many seconds, for the last digits
 TOLERANCE = 0.4  # of the usual loss: how much worse the next point of departure may be
 FRESH = 12  # hops without a new best after which the chain returns to it
 PULSE = 0.5  # seconds between two reports
@@ -85,7 +85,7 @@ class Episode:
         except TimeUp:
             pass
         return Found(
-            candidate=self._finished(self._candidate(start)),
+            candidate=self._candidate(start),
             chain=self.here,
             start=start,
             moves=self.moves,
@@ -108,7 +108,7 @@ class Episode:
         self.losses.append(max(0.0, ground.merit(settled) - ground.merit(self.best)))
         self.quiet += 1
         if self.problem.rank(settled) < self.problem.rank(self.best):
-            self.quiet = self.quiet if self._same(settled, self.best) else 0
+            self.quiet = self.quiet if self._gain(self.best, settled) < ALIKE else 0
             self.best = self.here = settled
         elif ground.merit(settled) < ground.merit(self.here) + allowance:
             self.here = settled
@@ -131,27 +131,30 @@ class Episode:
         return TOLERANCE * median(self.losses[-30:]) * self.random.random() if self.losses else 0.0
 
     def _candidate(self, start: Place) -> Place:
-        """The best found if it is better than the start, else the best of the results that are not the start again."""
+        """The best found if it is better than the start, else the best of what is not the start again."""
         best = self.problem.best
-        if best is not None and self.problem.rank(best) < self.problem.rank(start) and not self._same(best, start):
-            return best
-        different = [place for place in self.finals if not self._same(place, start)] or self.finals
-        pool = different or ([best] if best is not None else [])
-        return min(pool, key=self.problem.rank, default=start)
+        if best is not None and self.problem.rank(best) < self.problem.rank(start):
+            finished = self._finished(best)
+            if self._gain(start, finished) > SAME or not start.outcome.feasible:
+                return finished
+        different = [place for place in self.finals if self._gain(start, place) < -ALIKE]
+        known = [best] if best is not None else []
+        return self._finished(min(different or self.finals or known, key=self.problem.rank, default=start))
 
     def _finished(self, place: Place) -> Place:
         """The same candidate to the last digits, strictly within its constraints."""
         self.problem.best = place
-        self.problem.deadline = self.began + self.plan.seconds
+        self.problem.deadline = max(self.began + self.plan.seconds, time.monotonic() + FINISH)
         try:
             done = self.ground.finish(place)
         except TimeUp:
             done = self.problem.best
         return done if self.problem.rank(done) <= self.problem.rank(place) else place
 
-    def _same(self, one: Place, two: Place) -> bool:
-        a, b = self.problem.rank(one), self.problem.rank(two)
-        return abs(a[1] - b[1]) <= SAME * max(1.0, abs(b[1])) and (a[0] > 0) == (b[0] > 0)
+    def _gain(self, before: Place, after: Place) -> float:
+        """How much lower the cost is, relative to its size."""
+        one, two = (self.problem.cost(place.outcome) for place in (before, after))
+        return (one - two) / max(1.0, abs(one))
 
     def _pulse(self) -> None:
         now = time.monotonic()

@@ -83,15 +83,22 @@ def _placed(path: tuple[str | int, ...], spot: Spot, lengths: Counter[tuple[str 
     at = next((k for k, part in enumerate(path) if isinstance(part, int)), None)
     if at is None:
         name = _join(path)
-        return replace(spot, column=name, row=name)
+        return replace(spot, column=name, row=name, name=_pretty(path))
     column = _join((*path[:at], "*", *path[at + 1 :]))
     if at == len(path) - 1:
-        return replace(spot, column=column, row=_join((*path[: at - 1], f"#{lengths[path[:-1]]}", path[at])))
-    return replace(spot, column=column, row=_join(path[: at + 1]))
+        row = _join((*path[: at - 1], f"#{lengths[path[:-1]]}", path[at]))
+        return replace(spot, column=column, row=row, name=_pretty(path))
+    return replace(spot, column=column, row=_join(path[: at + 1]), name=_pretty(path))
 
 
 def _join(path: tuple[str | int, ...]) -> str:
     return "/".join(map(str, path))
+
+
+def _pretty(path: tuple[str | int, ...]) -> str:
+    """`circles[7].x`."""
+    parts = [f"[{part}]" if isinstance(part, int) else f".{part.strip(chr(34))}" for part in path]
+    return "".join(parts).lstrip(".")
 
 
 def _python(text: str) -> list[Spot]:
@@ -158,7 +165,8 @@ def _lines_as_tables(text: str, spots: list[Spot]) -> list[Spot]:
             for k, spot in enumerate(here):
                 column = f"line {table[0][0]}" if alone else f"line {table[0][0]}/{k}"
                 row = f"line {index}/{k}" if alone else f"line {index}"
-                out.append(replace(spot, column=column, row=row))
+                name = f"line {index + 1}" + (f", number {k + 1}" if len(here) > 1 else "")
+                out.append(replace(spot, column=column, row=row, name=name))
     return out
 
 

@@ -78,7 +78,7 @@ class Space:
     def __init__(self, texts: Mapping[str, str]) -> None:
         self.pages = [page for name, text in sorted(texts.items()) if (page := Page(name, text)).spots]
         self.spots: list[Spot] = []
-        self.places: list[str] = []  # one name per variable, for people
+        self.names: list[str] = []  # one per variable, for people
         columns: dict[tuple[int, str], list[int]] = {}
         rows: dict[tuple[int, str], list[int]] = {}
         for index, page in enumerate(self.pages):
@@ -86,6 +86,7 @@ class Space:
                 columns.setdefault((index, spot.column), []).append(len(self.spots))
                 rows.setdefault((index, spot.row), []).append(len(self.spots))
                 self.spots.append(spot)
+                self.names.append(spot.name if len(self.pages) == 1 else f"{page.name}: {spot.name}")
         self.columns = [self._column(members) for members in columns.values()]
         self.column_of = {k: number for number, column in enumerate(self.columns) for k in column.members}
         self.tables = self._tables(list(rows.values()))

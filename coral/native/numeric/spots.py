@@ -32,6 +32,7 @@ class Spot:
     words: tuple[str, ...] = ()
     column: str = ""
     row: str = ""  # spots of one row describe one thing
+    name: str = ""  # where it stands, for people
     low: float = -inf
     high: float = inf
 

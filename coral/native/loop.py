@@ -1,0 +1,96 @@
+"""The agent's loop: perceive, reason, act, one signal at a time.
+
+A call that requests a heartbeat chains its result into the next step; a tool that fails always does, so that the brain
+reads the error. What goes wrong is met in three tiers: an error that may pass is tried again one level deeper; a memory
+that contradicts the world is rolled back to the snapshot before; a chain that runs away meets the limits.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from coral.native.brain import Brain
+from coral.native.calls import Call
+from coral.native.keeper import Keeper
+from coral.native.output import Output
+from coral.native.prompt import sections
+from coral.native.situation import Event, Idle, Prompted, Signal, Trouble, perceive
+from coral.native.tool_error import MemoryFault, ToolError
+from coral.native.toolbox import Toolbox
+
+DEEPEST = 10  # signals deeper than this are dropped
+STEPS = 400  # signals that one prompt may lead to
+TROUBLES = 6  # failures in a row that end the turn
+
+
+def act(signal: Signal, call: Call, event: Event) -> list[Signal]:
+    """The third stage: what follows from a call's outcome. Pure. Trouble is always heard of."""
+    return [signal.then(event)] if call.request_heartbeat or isinstance(event, Trouble) else []
+
+
+@dataclass(slots=True)
+class Loop:
+    keeper: Keeper
+    output: Output
+    brain: Brain
+    toolbox: Toolbox
+    steps: int = STEPS
+    queue: deque[Signal] = field(default_factory=deque)
+    troubles: int = 0
+
+    def run(self, prompt: str) -> str:
+        """Answer the prompt, then go on attempt by attempt; returns why it ended."""
+        self._ask(prompt)
+        for _ in range(self.steps):
+            signal = self.queue.popleft() if self.queue else Signal(Idle())
+            if signal.depth > DEEPEST:
+                self.output.error(f"a chain of more than {DEEPEST} steps was dropped")
+                continue
+            if self._nothing_to_do(signal):
+                return "there is nothing to vary"
+            if self.troubles >= TROUBLES:
+                return "too many failures in a row"
+            self._step(signal)
+            self.keeper.save()
+        return f"the limit of {self.steps} steps for one prompt"
+
+    def _ask(self, prompt: str) -> None:
+        """Each heartbeat section is a signal of its own, in order."""
+        self.queue.extend(Signal(Prompted((section,))) for section in sections(prompt))
+
+    def _step(self, signal: Signal) -> None:
+        situation = perceive(self.keeper.memory, self.toolbox.gather(signal.event))
+        follow: list[Signal] = []
+        for call in self.brain.reason(situation, signal.event):
+            follow += self._perform(signal, call)
+        if isinstance(signal.event, Prompted):
+            self._answered(signal.event)
+        self.queue.extendleft(reversed(follow))
+        self.queue.extend(Signal(Prompted((section,))) for section in self.toolbox.inline)
+        self.toolbox.inline.clear()
+
+    def _perform(self, signal: Signal, call: Call) -> Iterable[Signal]:
+        try:
+            event = self.toolbox.perform(call)
+            self.troubles = 0 if call.request_heartbeat else self.troubles
+        except ToolError as problem:
+            self.troubles += 1
+            self.output.error(str(problem))
+            event = Trouble(call, str(problem), problem.again)
+        except MemoryFault as problem:
+            self.troubles += 1
+            back = self.keeper.roll_back()
+            self.output.error(
+                f"{problem}; memory is rolled back" if back else f"{problem}; there is no snapshot before"
+            )
+            event = Trouble(call, str(problem), again=False)
+        return act(signal, call, event)
+
+    def _answered(self, asked: Prompted) -> None:
+        for section in asked.sections:
+            self.keeper.memory = self.keeper.memory.answer(section.id)
+
+    def _nothing_to_do(self, signal: Signal) -> bool:
+        return isinstance(signal.event, Idle) and not self.toolbox.explorer.families()

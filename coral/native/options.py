@@ -1,0 +1,41 @@
+"""The options of the native agent, as they stand in `agents.options` of a task. Unknown or wrong ones are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """`seconds`: an episode of search. `check_seconds`: one call of the public check, before it counts as hung.
+
+    `steps`: signals that one prompt may lead to.
+    """
+
+    brain: str = "search"
+    seconds: float = 5.0
+    check_seconds: float = 10.0
+    steps: int = 400
+
+    @classmethod
+    def read(cls, data: object) -> Options:
+        """ValueError says what is wrong."""
+        if not isinstance(data, Mapping):
+            raise ValueError("the options must be an object")
+        known = {f.name for f in fields(cls)}
+        unknown = sorted(str(name) for name in data if name not in known)
+        if unknown:
+            raise ValueError(f"there is no option {unknown[0]!r}; there are {', '.join(sorted(known))}")
+        options = cls(**data)
+        for name, low, high in (
+            ("seconds", 0.05, 86_400.0),
+            ("check_seconds", 0.05, 86_400.0),
+            ("steps", 1, 1_000_000),
+        ):
+            value = getattr(options, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+                raise ValueError(f"{name} must be a number from {low:g} to {high:g}; got {value!r}")
+        if not isinstance(options.brain, str):
+            raise ValueError(f"brain must be a name; got {options.brain!r}")
+        return options
