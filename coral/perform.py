@@ -10,7 +10,7 @@ from typing import assert_never
 from attempts.record import Kind
 from attempts.store import Store
 from coral import environment, grades, process
-from coral.briefing import Office, inline, prompt
+from coral.briefing import Office, inline, instructions, prompt
 from coral.doorbell import Doorbell
 from coral.fleet import actions as do
 from coral.fleet import events as on
@@ -26,6 +26,7 @@ from coral.report import Report
 from coral.runtimes.model import Job, Runtime
 from heartbeats.beat import Status
 from workspace.errors import Unacceptable
+from workspace.furniture import link_shared, write_instructions
 from workspace.hub import take_in
 from workspace.intake import Taken
 from workspace.knowledge import snapshot
@@ -207,6 +208,7 @@ class Performer:
 
     def _spawn(self, action: do.Spawn, fleet: Fleet, now: on.Moment) -> None:
         agent, launch, layout = action.agent, action.launch, self._layout
+        self._furnish(agent)
         text, warnings = prompt(self._office, fleet, action, now.clock)
         for warning in warnings:
             self._report.note(now, "warning", warning, agent)
@@ -226,6 +228,13 @@ class Performer:
         names = ", ".join(dict.fromkeys(each.name for each in action.owed))
         self._report.note(now, "spawned", f"launch {launch} ({action.why}){': ' + names if names else ''}", agent)
         self._report.beat(self.ears[agent], now, Status.PENDING)
+
+    def _furnish(self, agent: str) -> None:
+        """What the agent may have removed since: the way to the shared knowledge, and its instructions."""
+        clone, config = self._layout.clone(agent), self._office.config
+        link_shared(clone, self._layout.shared_of(agent, config.workspace.share))
+        if not (clone / self._runtime.instruction_file).exists():
+            write_instructions(clone, self._runtime.instruction_file, instructions(self._office, agent))
 
     def listen_to(self, agent: str, launch: int, session: str | None, clock: float) -> None:
         """Start reading what a launch prints, from its beginning."""

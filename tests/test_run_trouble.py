@@ -288,6 +288,14 @@ def test_a_second_supervisor_is_refused_by_name(start):
     run.stop()
 
 
+def test_what_an_agent_removes_from_its_clone_is_there_again_at_its_next_launch(start):
+    again = "if [ -e again ]; then ls .shared/notes && cat AGENTS.md; sleep 60; fi; touch again; "
+    run = start(again + "rm -rf .shared AGENTS.md; echo 1 > x.txt; coral eval -m one; sleep 60\n")
+    wait_until(lambda: run.layout.output("agent-1", 2).exists(), 20)
+    wait_until(lambda: "coral eval" in run.layout.output("agent-1", 2).read_text(), 20, "the instructions")
+    run.stop()
+
+
 def test_a_runtime_that_breaks_is_set_aside_and_the_loop_goes_on(start, tmp_path, monkeypatch):
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "breaking.py").write_text(
