@@ -76,10 +76,10 @@ def _conclusions(evidence: dict[str, Evidence], direction: Direction) -> str:
             best = item.best
             largest = f", the largest by {best[1]:.3g} (#{best[0].number})" if best and best[1] else ""
             sure = "well supported" if len(item.wins) >= FAIR else "one case only"
-            won = numbers([entry.number for entry, _ in item.wins][-6:])
+            won = numbers(sorted(entry.number for entry, _ in item.wins)[-6:])
             lines.append(f"- `{name}` pays: {len(item.wins)} of {len(item.tries)} improved ({won}){largest}; {sure}.")
         elif len(item.tries) >= FAIR:
-            tried = numbers([entry.number for entry in item.tries][-6:])
+            tried = numbers(sorted(entry.number for entry in item.tries)[-6:])
             lines.append(f"- `{name}` has not paid in {len(item.tries)} attempts ({tried}).")
     plateau = _plateau(evidence, direction)
     if plateau:
@@ -167,7 +167,7 @@ def _skill(situation: Situation, evidence: dict[str, Evidence], lead: Entry | No
         f"Where numeric search has paid on this task after {situation.board.count} attempts: start from "
         f"#{start if start is not None else 0}, prefer `{best}`. Load it before choosing the next family or start."
     )
-    proof = numbers([entry.number for item in evidence.values() for entry, _ in item.wins][:10])
+    proof = numbers(sorted(entry.number for item in evidence.values() for entry, _ in item.wins)[-10:])
     body = "\n\n".join(
         (
             "# Where the search pays",

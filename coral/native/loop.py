@@ -42,6 +42,7 @@ class Loop:
 
     def run(self, prompt: str) -> str:
         """Answer the prompt, then go on attempt by attempt; returns why it ended."""
+        self.toolbox.catch_up()
         self._ask(prompt)
         for _ in range(self.steps):
             signal = self.queue.popleft() if self.queue else Signal(Idle())
@@ -61,7 +62,8 @@ class Loop:
         self.queue.extend(Signal(Prompted((section,))) for section in sections(prompt))
 
     def _step(self, signal: Signal) -> None:
-        situation = perceive(self.keeper.memory, self.toolbox.gather(signal.event))
+        world = self.toolbox.gather(signal.event)  # first: it brings the board in memory up to date
+        situation = perceive(self.keeper.memory, world)
         follow: list[Signal] = []
         for call in self.brain.reason(situation, signal.event):
             follow += self._perform(signal, call)

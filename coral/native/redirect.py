@@ -10,7 +10,7 @@ from coral.native.credit import Credit
 from coral.native.families import FAMILIES
 from coral.native.memory import Steer, Trial
 from coral.native.situation import Situation
-from coral.native.words import both, numbers, score
+from coral.native.words import difference, numbers, score
 
 EPISODES = 3  # a new family gets so many attempts before it is judged
 LOOKED_BACK = 6
@@ -85,6 +85,7 @@ def _others(situation: Situation) -> str:
     own = situation.own
     lines = []
     for entry in situation.others[:6]:
-        gap = f", {both(own.score, entry.score)} from mine" if own is not None and own.score is not None else ""
-        lines.append(f"- #{entry.number} {entry.agent} {score(entry.score)}: {entry.title}{gap}")
+        ahead = difference(own.score, entry.score) if own is not None else ""
+        against = f" ({ahead} against my #{own.number})" if own is not None and ahead else ""
+        lines.append(f"- #{entry.number} {entry.agent} {score(entry.score)}{against}: {entry.title}")
     return "**What others do.**\n\n" + "\n".join(lines) if lines else "**What others do.** Nobody else has a score yet."

@@ -11,7 +11,7 @@ from coral.native.answers import answer
 from coral.native.calls import Await, Call, Say, Search, Submit
 from coral.native.credit import draw, merge
 from coral.native.situation import Event, Explored, Graded, Idle, Prompted, Situation, Trouble, Written
-from coral.native.words import both, difference
+from coral.native.words import difference
 
 BORROW = 0.5  # how often an agent that is behind starts from the best attempt that a skill names
 PATIENCE = 2  # attempts in a row with one family that gained nothing, before it rests for one
@@ -32,8 +32,8 @@ class SearchBrain:
             case Graded(trial=trial):
                 if trial.number is None:
                     return ()
-                came = f"{both(trial.before, trial.score)} {difference(trial.before, trial.score)}".strip()
-                return (Say(text=f"#{trial.number} {trial.verdict}: {trial.title} ({came})"),)
+                came = difference(trial.before, trial.score) or trial.reason or "no start to compare with"
+                return (Say(text=f"#{trial.number} {trial.verdict}, {came}: {trial.title}"),)
             case Trouble():
                 return self._correct(situation, event)
             case Written():

@@ -43,6 +43,12 @@ class Toolbox:
     inline: list[Section] = field(default_factory=list)  # heartbeats that `coral eval` printed
     running: Command | None = None
 
+    def catch_up(self) -> None:
+        """Take in what was published while this agent was away: its own result, before anything is asked about it."""
+        self.keeper.memory = replace(self.keeper.memory, board=self.surroundings.update(self.keeper.memory.board))
+        if self.keeper.memory.pending is not None:
+            self._published(self.keeper.memory.pending)
+
     def gather(self, event: Event) -> World:
         """What the brain is shown for this event: only what it can need, because reading everything takes time."""
         asked = {section.name for section in event.sections} if isinstance(event, Prompted) else set[str]()
@@ -134,14 +140,21 @@ class Toolbox:
 
     def _await(self, trial: Trial) -> Event:
         """The result of what was handed in before an interrupt; handed in again if it never was."""
+        if (event := self._published(trial)) is not None:
+            return event
         seen = {known.number for known in self.keeper.memory.trials}
-        for entry in reversed(self.keeper.memory.board.recent):
-            if entry.agent == self.surroundings.agent and entry.title == trial.title and entry.number not in seen:
-                return self._settle(trial, entry.number, entry.score, entry.verdict, entry.reason)
         result = self._run(["wait", "--json", "--timeout", f"{STAY:g}"])
         if result is not None and result.title == trial.title and result.number not in seen:
             return self._taken_in(trial, result)
         return self._hand_in(trial, ["eval", "-m", trial.title, "--json"])
+
+    def _published(self, trial: Trial) -> Event | None:
+        """What the records say of a trial that is pending."""
+        seen = {known.number for known in self.keeper.memory.trials}
+        for entry in reversed(self.keeper.memory.board.recent):
+            if entry.agent == self.surroundings.agent and entry.title == trial.title and entry.number not in seen:
+                return self._settle(trial, entry.number, entry.score, entry.verdict, entry.reason)
+        return None
 
     def _hand_in(self, trial: Trial, arguments: list[str]) -> Event:
         self.output.beat("submit", trial.title)
