@@ -111,6 +111,9 @@ class Explorer:
             seconds=round(found.seconds, 3),
             change=change(space, space.start, found.candidate.point),
         )
+        if found.candidate.point == space.start:
+            self.keeper.memory = self.keeper.memory.give_up(trial)
+            raise ToolError(f"{trial.family} found nothing that differs from its start")
         texts = space.texts(found.candidate.point)
         chain = space.texts(found.chain.point)
         self.keeper.memory = replace(
