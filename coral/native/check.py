@@ -70,7 +70,7 @@ class Check:
             lonely = max(0, lonely - len(got))
             if failure:
                 self.close()
-                if len(batch) == 1 or failure.startswith("no answer"):
+                if len(batch) == 1:
                     out.append(Outcome(error=failure))
                     restarts += 1
                     if restarts > RESTARTS and not self.evaluations:
