@@ -30,6 +30,7 @@ MAY_IMPORT = {
     "coral.config": ("coral.config", "coral.errors", "attempts", "heartbeats"),
     "coral.runtimes": (
         "coral.runtimes",
+        "coral.native",  # what options and brains the built-in agent has
         "coral.errors",
         "coral.config.files",
         "coral.fleet.events",
@@ -97,7 +98,12 @@ HOMES = {
 PROCESSES = ("coral.process", "workspace.git", "workspace.submit", "workspace.locks", "coral.native", "coral.launch")
 PROCESSES += ("coral.runtimes.script_steps",)
 GIT = ("workspace.git", "workspace.submit")
-BROAD = ("coral.cli", "coral.perform", "coral.native.check_child")  # the last is a process that runs a task's check
+BROAD = (
+    "coral.cli",
+    "coral.perform",
+    "coral.senses",
+    "coral.native.check_child",
+)  # the last is a process that runs a task's check
 STARTERS = {
     "subprocess": {"Popen", "run", "call", "check_call", "check_output", "getoutput"},
     "os": {

@@ -3,11 +3,12 @@
 import json
 import sys
 from collections.abc import Mapping
+from dataclasses import fields
 
+from coral.native.brain import BRAINS
+from coral.native.options import Options
 from coral.runtimes import lines
 from coral.runtimes.model import Command, Ending, Job, Said, Sign, new_session
-
-BRAINS = ("search",)
 
 
 class Native:
@@ -19,9 +20,13 @@ class Native:
         self._options = options
 
     def check(self) -> list[str]:
-        problems = lines.unknown(self._options, ("brain",))
-        brain = self._options.get("brain", BRAINS[0])
-        return problems if brain in BRAINS else [*problems, f"brain must be {' or '.join(BRAINS)}; got {brain!r}"]
+        if problems := lines.unknown(self._options, [each.name for each in fields(Options)]):
+            return problems
+        try:
+            brain = Options.read(self._options).brain
+        except ValueError as error:
+            return [str(error)]
+        return [] if brain in BRAINS else [f"brain must be {' or '.join(BRAINS)}; got {brain!r}"]
 
     def command(self, job: Job) -> Command:
         session = job.session or new_session(job)
