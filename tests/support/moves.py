@@ -1,0 +1,231 @@
+"""Histories: moves that Hypothesis draws and a test can keep, what they do to a world, and the calm after them."""
+
+from dataclasses import replace
+
+from hypothesis import strategies as st
+from stage import SEED
+from world import NAMES, OBEDIENT, Process, World
+
+from attempts.record import Direction, Kind, Submission
+from coral.fleet import events as on
+from coral.fleet.events import Ending
+from coral.fleet.policy import Rules
+from heartbeats.heartbeat import Delivery, Heartbeat, Scope
+from heartbeats.trigger import Elapsed, Every, Stagnant
+
+Move = tuple[str, int, int]
+History = tuple[Rules, tuple[Move, ...]]
+
+ENDINGS = (Ending.CLEAN, Ending.CRASHED, Ending.LIMIT, Ending.UNKNOWN_SESSION, Ending.TERMINAL, Ending.INTERRUPTED)
+SECONDS = (0.125, 0.125, 1.0, 1.0, 5.0, 5.0, 30.0, 61.0, 200.0, 700.0)
+TREES = 10
+REQUESTS: tuple[on.Request, ...] = (
+    on.Tell(to="*", text="to all"),
+    on.Tell(to="ann", text="to ann"),
+    on.SetHeartbeat(owner="ben", entry={"name": "mine", "every": 1, "prompt": "mine", "delivery": "inline"}),
+    on.Alert(text="alert"),
+)
+CHANGES: tuple[on.Request, ...] = (
+    on.SetHeartbeat(owner="*", entry={"name": "reflect", "every": 2}),
+    on.SetHeartbeat(owner="*", entry={"name": "reflect", "every": 1}),
+    on.SetHeartbeat(owner="fleet", entry={"name": "consolidate", "every": 5}),
+    on.SetHeartbeat(owner="fleet", entry={"name": "consolidate", "every": 2}),
+    on.SetHeartbeat(owner="*", entry={"name": "checkpoint", "seconds": 30}),
+    on.RemoveHeartbeat(owner="*", name="redirect"),
+    on.ResetHeartbeats(owner="*"),
+)
+
+HEARTBEATS = (
+    Heartbeat(name="reflect", trigger=Every(1), protected=True),
+    Heartbeat(name="consolidate", trigger=Every(3), scope=Scope.FLEET, protected=True),
+    Heartbeat(name="redirect", trigger=Stagnant(2)),
+    Heartbeat(name="stuck", trigger=Stagnant(3), scope=Scope.FLEET, prompt="look up"),
+    Heartbeat(name="checkpoint", trigger=Elapsed(100)),
+    Heartbeat(name="pulse", trigger=Elapsed(250), scope=Scope.FLEET, prompt="tick"),
+    Heartbeat(name="tip", trigger=Every(2), delivery=Delivery.INLINE, prompt="mind the gap"),
+)
+
+RULES = st.builds(
+    Rules,
+    direction=st.sampled_from(Direction),
+    noise=st.sampled_from([0.0, 0.0, 0.5]),
+    slots=st.integers(1, 3),
+    grade_timeout=st.sampled_from([20.0, 300.0]),
+    seed_commit=st.just(SEED),
+    heartbeats=st.sets(st.sampled_from(HEARTBEATS)).map(lambda chosen: tuple(h for h in HEARTBEATS if h in chosen)),
+    stall=st.sampled_from([150.0, 1200.0]),
+    interrupt_grace=st.sampled_from([0.0, 10.0]),
+    terminate_grace=st.sampled_from([0.0, 5.0]),
+    start_grace=st.sampled_from([0.0, 60.0]),
+    max_defer=st.sampled_from([0.0, 40.0, 600.0]),
+    backoff=st.sampled_from([0.1, 5.0]),
+    backoff_max=st.sampled_from([30.0, 600.0]),
+    breaker_crashes=st.sampled_from([2, 6]),
+    breaker_pause=st.sampled_from([20.0, 300.0]),
+)
+BUDGETS = st.fixed_dictionaries(
+    {},
+    optional={
+        "budget_attempts": st.integers(1, 6),
+        "budget_seconds": st.sampled_from([50.0, 400.0]),
+        "target": st.sampled_from([0.0, 2.25, 4.0]),
+    },
+)
+
+
+# Kinds of moves, as often as each is to be drawn.
+WORK = ["try"] * 8 + ["submit"] * 4 + ["print"] * 4 + ["grade"] * 4 + ["ack", "look", "look", "look", "look"]
+TIME = ["wait"] * 6
+TROUBLE = ["end", "end", "mute", "deaf", "clean", "deafgrade", "broken", "spoil", "ask", "blind", "echo", "wall"]
+DEATH = ["die", "resume", "again"]
+
+
+def histories(*kinds: list[str], budgets: bool = False) -> st.SearchStrategy[History]:
+    """Rules, and what happens under them."""
+    figures = st.integers(0, 99)
+    move = st.tuples(st.sampled_from([each for kind in kinds for each in kind]), figures, figures)
+    # Shorter lists would be what is drawn most, and show nothing.
+    moves = st.lists(move, min_size=25, max_size=60).map(tuple)
+    rules = st.builds(lambda rules, budget: replace(rules, **budget), RULES, BUDGETS) if budgets else RULES
+    return st.tuples(rules, moves)
+
+
+def play(history: History, tick: float = 0.0) -> World:
+    """A world after these moves. What is done to it is seen when the supervisor next looks: at a wait, a look, an
+    echo, a death - so that what happens in between comes as one batch."""
+    rules, moves = history
+    if rules.target is not None and not rules.direction.better(rules.target, 1.0):
+        rules = replace(rules, target=None)  # the seed has reached it
+    world = World(rules, tick=tick)
+    for move in moves:
+        make(world, move)
+    return world
+
+
+def make(world: World, move: Move) -> None:  # noqa: C901 - one arm per kind of move
+    kind, x, y = move
+    match kind:
+        case "look":
+            world.look()
+        case "wait":
+            world.resume()  # where nobody supervises, no time passes
+            world.wait(SECONDS[x % len(SECONDS)])
+        case "try":
+            try_at_once(world, NAMES[x % len(NAMES)], y)
+        case "die":
+            world.die(x % 8 - 1)
+        case "resume":
+            world.resume()
+        case "again":
+            world.look(on.Resumed())
+        case "echo":
+            world.look(*[each for each in world.heard_of[x : x + y % 6] if not isinstance(each, on.Opened)])
+        case "wall":
+            world.wall = (0, 7, 1_000_000, 10**12)[x % 4]
+        case "blind":
+            world.blind = x % 4 == 0
+        case "mute":
+            world.mute ^= {NAMES[x % len(NAMES)]}
+        case "broken":
+            world.broken = x % 4 == 0
+        case "spoil":
+            world.spoilt = x % 3
+        case "ask":
+            ask(world, ("operator", *NAMES)[y % 4], REQUESTS[x % len(REQUESTS)])
+        case "change":
+            ask(world, "operator", CHANGES[x % len(CHANGES)])
+        case "stop":
+            ask(world, "operator", on.Stop(reason="enough"))
+        case "grade" | "deafgrade":
+            graders = [each for each in world.processes.values() if each.who.startswith("#") and each.ending is None]
+            if graders:
+                _do_to_grader(graders[x % len(graders)], kind, y)
+        case _:
+            process = world.processes.get(NAMES[x % len(NAMES)])
+            if process is not None:
+                _do_to_agent(world, process, kind, y)
+
+
+def ask(world: World, sender: str, request: on.Request) -> None:
+    world.given += 1
+    id = f"request-{world.given}"
+    if isinstance(request, on.Tell):
+        request = replace(request, text=id)  # so that each message is told from the others
+    world.requests[id] = on.Requested(sender=sender, id=id, request=request)
+
+
+def try_at_once(world: World, agent: str, code: int) -> None:
+    """A whole attempt, while everybody looks."""
+    process = world.processes.get(agent)
+    if process is None:
+        return
+    _do_to_agent(world, process, "submit", code)
+    world.look()
+    grader = world.processes.get(f"#{world.fleet.run.next_number - 1}")
+    if grader is not None:
+        _do_to_grader(grader, "grade", 0)
+    world.look()
+
+
+def _do_to_grader(grader: Process, kind: str, code: int) -> None:
+    if kind == "deafgrade":
+        grader.deaf = code % 4
+    else:
+        grader.ending, grader.leftovers = Ending.CLEAN, code % 6 == 1
+
+
+def _do_to_agent(world: World, process: Process, kind: str, code: int) -> None:
+    if kind == "clean":
+        process.leftovers = False
+    elif kind == "deaf":
+        process.deaf = code % 4
+    elif process.ending is not None:
+        return
+    elif kind == "submit":
+        world.given += 1
+        submission = submission_of(world.given, process.who, code)
+        world.inbox[submission.id] = submission
+    elif kind == "print":
+        process.printed = process.unread = True
+        process.busy = ("", "tool", "thinking")[code % 3]
+        process.reply = ("", "HEARTBEAT_OK", "ALERT: look here")[code // 3 % 3]
+    elif kind == "ack" and process.printed_inline:
+        ask(world, process.who, on.Acknowledge(owed=tuple(process.printed_inline)))
+        process.printed_inline = []
+    elif kind == "end":
+        process.ending, process.leftovers = ENDINGS[code % 6], code // 6 % 4 == 1
+
+
+def submission_of(number: int, agent: str, code: int) -> Submission:
+    """A submission made of small figures: its tree, how long its `coral eval` waits, and its kind."""
+    kind = (Kind.REAL, Kind.REAL, Kind.REAL, Kind.TUNE, Kind.CONFIRM)[number % 5]
+    return Submission(
+        id=f"{number:020d}",
+        agent=agent,
+        commit=SEED[:32] + f"{number:08x}",
+        tree=f"{code % TREES:040x}",
+        title=f"try {number}",
+        kind=kind,
+        of=0 if kind is Kind.CONFIRM else None,
+        wait=(0.0, 5.0, 60.0, 1000.0)[code // TREES % 4],
+        submitted_at="",
+    )
+
+
+def calm(world: World, seconds: float = 2000.0) -> None:
+    """From here on everybody does what is asked of it, nothing new is tried, and the run goes on that long."""
+    world.rules = replace(world.rules, budget_attempts=None, budget_seconds=None, target=None)
+    world.blind = world.broken = False
+    world.mute = set()
+    world.spoilt, world.dying = 0, None
+    world.requests = {id: each for id, each in world.requests.items() if not isinstance(each.request, on.Stop)}
+    for _ in range(int(seconds / 40.0)):
+        world.resume()
+        for process in list(world.processes.values()):
+            process.deaf, process.leftovers = OBEDIENT, False
+            if process.who.startswith("#"):
+                process.ending = Ending.CLEAN
+            else:
+                _do_to_agent(world, process, "ack", 0)
+        world.look()
+        world.wait(40.0)

@@ -1,0 +1,305 @@
+"""A world for the decisions to act in: agents and graders that obey or do not, files, a supervisor that may die.
+
+A history is a list of moves, small tuples that Hypothesis can shrink and a test can keep. The world does what is
+decided, as the loop would, and writes each decision down as the journal's bytes. Nothing here is random.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from stage import assert_quiet_until_its_deadline, attempt_zero, is_untouched
+
+from attempts.record import Attempt, Kind, Submission
+from coral.codec import encode
+from coral.fleet import actions as do
+from coral.fleet import events as on
+from coral.fleet.decide import decide, next_deadline
+from coral.fleet.events import Ending, Outcome
+from coral.fleet.policy import Rules
+from coral.fleet.state import LIVE, OCCUPYING, Fleet
+from coral.journal import difference, fold_lines
+
+NAMES = ("ann", "ben", "cid")
+OBEDIENT, NEEDS_TERM, NEEDS_KILL, UNKILLABLE = range(4)  # which signal a process obeys at last
+# What the grader says of a tree: a score, or that it fails, makes the grader crash, or hang until it is ended.
+SCORES = (1.0, 2.0, 3.0, 2.25, 1.0, 0.0, 4.0)
+FAILS, CRASHES, HANGS = 7, 8, 9
+
+
+@dataclass(slots=True)
+class Process:
+    """A launch. `deaf`: which signals it does not obey; `unread`: whether it printed more than was heard."""
+
+    who: str
+    launch: int
+    deaf: int = OBEDIENT
+    printed: bool = False
+    unread: bool = False
+    busy: str = ""
+    reply: str = ""
+    ending: Ending | None = None
+    leftovers: bool = False
+    lingered_at: float = -1.0
+    printed_inline: list[str] = field(default_factory=list)
+
+    @property
+    def is_gone(self) -> bool:
+        return self.ending is not None and not self.leftovers
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One decision that was written down."""
+
+    clock: float
+    events: tuple[on.Event, ...]
+    before: Fleet
+    after: Fleet
+    actions: tuple[do.Action, ...]
+
+
+class World:
+    def __init__(self, rules: Rules, agents: int = 3, tick: float = 0.0) -> None:
+        """`tick`: how often the supervisor decides, without any news, between its deadlines; 0 is never."""
+        self.rules = rules
+        self.names = NAMES[:agents]
+        self.tick = tick
+        self.fleet = Fleet()
+        self.clock = 0.0
+        self.wall = 1_000_000
+        self.log: list[Turn] = []
+        self.lines: list[bytes] = []
+        self.alive = True
+        self.dying: int | None = None
+        self.processes: dict[str, Process] = {}
+        self.inbox: dict[str, Submission] = {}
+        self.records: dict[int, Attempt] = {}
+        self.requests: dict[str, on.Requested] = {}
+        self.answers: list[do.Answer] = []
+        self.happened: list[on.Event] = []
+        self.heard_of: list[on.Event] = []
+        self.blind = False
+        self.mute: set[str] = set()
+        self.broken = False
+        self.spoilt = 0
+        self.given = 0
+        self.finished = ""
+        self.look(self._opening())
+
+    # The supervisor.
+
+    def look(self, *first: on.Event) -> None:
+        """What the loop does when it wakes up, again and again while there is news."""
+        if not self.alive or self.finished:
+            return
+        self._decide([*first, *self._gather()])
+        while self.alive and not self.finished and (news := self._news()):
+            self._decide(news)
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass, waking up whenever a deadline says so."""
+        end = self.clock + seconds
+        while self.alive and not self.finished:
+            due = next_deadline(self.fleet, self.clock, self.rules)
+            self._tick_until(min(end, due) if due is not None else end)
+            if due is None or due > end:
+                break
+            self.clock = due
+            self.look()
+        if self.alive and not self.finished:
+            self.clock = end
+
+    def _tick_until(self, end: float) -> None:
+        while self.tick and self.clock + self.tick < end:
+            self.clock += self.tick
+            self._decide([])
+
+    def die(self, performed: int) -> None:
+        """The supervisor dies in its next decision: before that is written down (-1), or after so many actions."""
+        self.dying = performed
+        self.look()
+        self.dying, self.alive, self.happened = None, False, []
+
+    def resume(self) -> None:
+        """Another supervisor takes the run over, from what is written down."""
+        if self.alive and not self.finished:
+            return
+        memory = fold_lines(self._readable())
+        assert memory.fleet == (self.log[-1].after if self.log else Fleet())
+        self.fleet, self.clock, self.alive, self.finished = memory.fleet, memory.clock, True, ""
+        for process in self.processes.values():
+            process.unread = process.printed  # output is read again from its beginning
+        if not self.fleet.run.opened:
+            self.look(self._opening())
+        else:
+            self.look(on.Resumed(), *self._reconcile())
+
+    def _opening(self) -> on.Opened:
+        return on.Opened(run="run", agents=self.names, baseline=attempt_zero(1.0))
+
+    def _decide(self, events: list[on.Event]) -> None:
+        now = on.Moment(clock=self.clock, wall=f"wall {self.wall}")
+        before, (after, actions) = self.fleet, decide(self.fleet, events, now, self.rules)
+        assert_quiet_until_its_deadline(after, self.clock, self.rules)
+        if not actions and is_untouched(before, after):
+            return
+        plain = {"at": now.clock, "wall": now.wall, "events": encode(tuple(events)), "actions": encode(actions)}
+        line = json.dumps({**plain, "set": difference(before, after)}, allow_nan=False).encode() + b"\n"
+        if self.dying == -1:
+            self.lines.append(line[: len(line) // 2])
+            self.alive = False
+            return
+        self.lines.append(line)
+        self.log.append(Turn(self.clock, tuple(events), before, after, actions))
+        self.fleet = after
+        self.heard_of += events
+        for action in actions if self.dying is None else actions[: self.dying]:
+            self._perform(action)
+        if self.dying is None:
+            self._open_gates(actions)
+        else:
+            self.alive = False
+        self.finished = self.fleet.run.finished if self.alive else ""
+
+    def _readable(self) -> Iterator[dict[str, Any]]:
+        self.lines = [each for each in self.lines if each.endswith(b"\n")]
+        return map(json.loads, self.lines)
+
+    def _reconcile(self) -> Iterator[on.Event]:
+        for agent in self.fleet.agents.values():
+            process = self.processes.get(agent.name)
+            if agent.phase in LIVE and (process is None or process.is_gone or process.launch != agent.launch):
+                yield on.Exited(agent=agent.name, launch=agent.launch, ending=Ending.LOST)
+        for number, pending in self.fleet.pending.items():
+            process = self.processes.get(pending.who)
+            if pending.step in OCCUPYING and (process is None or process.is_gone or process.launch != pending.launch):
+                yield on.Graded(number=number, launch=pending.launch, outcome=Outcome.LOST)
+
+    # What it finds.
+
+    def _news(self) -> list[on.Event]:
+        """What rings the bell: results of threads, ends of processes; not what only a poll finds."""
+        happened, self.happened = self.happened, []
+        return happened + list(self._ends())
+
+    def _gather(self) -> list[on.Event]:
+        happened, self.happened = self.happened, []
+        posted: list[on.Event] = []
+        if not self.blind:
+            posted += [on.Submitted(submission=self.inbox[id]) for id in sorted(self.inbox)]
+            posted += list(self.requests.values())
+        return happened + posted + list(self._words()) + list(self._ends())
+
+    def _words(self) -> Iterator[on.Event]:
+        for process in self.processes.values():
+            if process.who.startswith("#"):
+                continue
+            if not process.printed and process.who not in self.mute:
+                process.printed = process.unread = True
+            if process.unread:
+                yield self._heard(process)
+
+    def _heard(self, process: Process) -> on.Heard:
+        process.unread = False
+        session, reply = f"session of {process.who}", process.reply
+        return on.Heard(agent=process.who, launch=process.launch, session=session, busy=process.busy, reply=reply)
+
+    def _ends(self) -> Iterator[on.Event]:
+        for who, process in list(self.processes.items()):
+            if process.ending is None:
+                continue
+            if process.leftovers:
+                if process.lingered_at != self.clock:
+                    process.lingered_at = self.clock
+                    yield on.Lingered(who=who, launch=process.launch)
+                continue
+            del self.processes[who]
+            if who.startswith("#"):
+                yield self._graded(process)
+            else:
+                if process.unread:
+                    yield self._heard(process)
+                until = 40.0 if process.ending is Ending.LIMIT else None
+                yield on.Exited(agent=who, launch=process.launch, ending=process.ending, until=until)
+
+    def _graded(self, process: Process) -> on.Graded:
+        pending = self.fleet.pending.get(int(process.who[1:]))
+        tree = 0 if pending is None or pending.suspicion else int(pending.tree, 16)
+        number, launch = int(process.who[1:]), process.launch
+        if process.ending is not Ending.CLEAN or self.broken or tree == CRASHES:
+            return on.Graded(number=number, launch=launch, outcome=Outcome.CRASHED, reason="crashed")
+        if tree >= FAILS:
+            return on.Graded(number=number, launch=launch, outcome=Outcome.FAILED, reason="wrong")
+        return on.Graded(number=number, launch=launch, outcome=Outcome.SCORED, score=SCORES[tree])
+
+    # What it does.
+
+    def _perform(self, action: do.Action) -> None:
+        match action:
+            case do.TakeIn(number=number):
+                self.happened.append(self._taken(number))
+            case do.Accept(submission=id) | do.Refuse(submission=id) | do.Discard(submission=id):
+                self.inbox.pop(id, None)
+            case do.Publish(attempt=attempt, inline=inline):
+                assert self.records.setdefault(attempt.number, attempt) == attempt
+                self.happened.append(on.Published(number=attempt.number))
+                if attempt.agent in self.processes:
+                    self.processes[attempt.agent].printed_inline += [each.id for each in inline]
+            case do.Interrupt(who=who, launch=launch):
+                self._signal(who, launch, OBEDIENT)
+            case do.Terminate(who=who, launch=launch):
+                self._signal(who, launch, NEEDS_TERM)
+            case do.Kill(who=who, launch=launch):
+                self._signal(who, launch, NEEDS_KILL)
+            case do.Answer():
+                self.answers.append(action)
+                self.requests.pop(action.id, None)
+            case _:
+                pass
+
+    def _open_gates(self, actions: Iterable[do.Action]) -> None:
+        """Whoever was started runs only once it is written down who that was."""
+        for action in actions:
+            match action:
+                case do.Spawn(agent=who, launch=launch):
+                    spoilt, self.spoilt = self.spoilt, 0
+                case do.Grade(number=number, launch=launch):
+                    who, spoilt = f"#{number}", 0
+                case _:
+                    continue
+            if who.startswith("#") and who in self.processes and self.processes[who].deaf == UNKILLABLE:
+                del self.processes[who]  # given up, by name, when the run before this one stopped
+            assert who not in self.processes, f"{who} runs already"
+            if spoilt:
+                self.happened.append(on.SpawnFailed(who=who, launch=launch, reason="no such program"))
+            else:
+                self.processes[who] = Process(who, launch)
+
+    def _taken(self, number: int) -> on.Event:
+        spoilt, self.spoilt = self.spoilt, 0
+        if spoilt:
+            return on.NotTaken(number=number, reason="cannot be taken in", ours=spoilt == 2)
+        submission = self.fleet.pending[number].submission
+        tune = submission.kind is Kind.TUNE
+        equal = (each for each in self.records.values() if each.tree == submission.tree and each.score is not None)
+        twin = next((each for each in equal if (each.kind is Kind.TUNE) == tune), None)
+        return on.TakenIn(
+            number=number,
+            commit=submission.commit,
+            tree=submission.tree,
+            parent="",
+            twin=None if twin is None else twin.number,
+            twin_score=None if twin is None else twin.score,
+        )
+
+    def _signal(self, who: str, launch: int, strength: int) -> None:
+        process = self.processes.get(who)
+        if process is None:
+            return
+        assert process.launch == launch, f"a signal for {who}/{launch} meets {process.launch}"
+        if strength > OBEDIENT and process.deaf <= strength:
+            process.leftovers = False
+        if process.deaf <= strength and process.ending is None:
+            process.ending = Ending.INTERRUPTED

@@ -1,0 +1,454 @@
+"""What must hold whatever happens: random histories in a simulated world, each property by a test of its own.
+
+To look longer: `TIMES=50 pytest -o timeout=0 tests/test_fleet_properties.py`.
+"""
+
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import reduce
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from moves import DEATH, RULES, TIME, TROUBLE, WORK, History, ask, calm, histories, play
+from stage import QUIET_RULES, Stage
+from world import Turn, World
+
+from attempts.progress import Progress, advance
+from attempts.record import Attempt, Kind, Verdict
+from coral.codec import decode
+from coral.fleet import actions as do
+from coral.fleet import events as on
+from coral.fleet.decide import decide
+from coral.fleet.events import Event, Moment
+from coral.fleet.policy import KILL_AGAIN_SECONDS, MOST_KILLS, is_due, may_interrupt
+from coral.fleet.state import FLEET, Agent, Fleet, Owed, Phase, Step
+from coral.journal import difference, fold_lines
+from heartbeats.heartbeat import Scope, find
+from heartbeats.trigger import Elapsed, Every
+
+pytestmark = pytest.mark.slow
+
+QUICK = {"deadline": None, "database": None, "suppress_health_check": list(HealthCheck)}
+TIMES = int(os.environ.get("TIMES", "1"))
+STOP = ["stop"]
+CHANGE = ["change"] * 3
+
+
+def over(*kinds: list[str], budgets: bool = False, examples: int = 40) -> Callable[[Any], Any]:
+    """A property over histories that are made of these kinds of moves."""
+
+    def decorate(test: Any) -> Any:
+        return settings(max_examples=examples * TIMES, **QUICK)(given(histories(*kinds, budgets=budgets))(test))
+
+    return decorate
+
+
+# --- what a log says ----------------------------------------------------------------------------------------------
+
+
+def owed_by_id(fleet: Fleet) -> dict[str, tuple[str, Owed]]:
+    """Everything owed, with the agent that owes it; nobody is the empty name."""
+    held = {each.id: ("", each) for each in fleet.run.orphans}
+    return held | {each.id: (agent.name, each) for agent in fleet.agents.values() for each in agent.owed}
+
+
+def notes(world: World, type: str) -> Iterator[tuple[Turn, do.Note]]:
+    for turn in world.log:
+        yield from ((turn, each) for each in turn.actions if isinstance(each, do.Note) and each.type == type)
+
+
+def withdrawn(world: World) -> list[tuple[str, str, str]]:
+    """Agent, name and id of each heartbeat that was withdrawn."""
+    found = [
+        (note.agent, re.match(r"(\S+) \((h\d+)\) is overtaken", note.text)) for _, note in notes(world, "withdrawn")
+    ]
+    return [(agent, match[1], match[2]) for agent, match in found if match]
+
+
+def received(world: World) -> list[str]:
+    """The ids of what was received."""
+    texts = [note.text for _, note in notes(world, "heartbeat")]
+    return [id for text in texts for id in re.findall(r"h\d+", text[text.rindex("(") :])]
+
+
+def created(world: World) -> dict[str, tuple[str, Owed]]:
+    """Everything that was owed at the end of any turn, with who owed it first."""
+    seen: dict[str, tuple[str, Owed]] = {}
+    for turn in world.log:
+        seen = owed_by_id(turn.after) | seen
+    return seen
+
+
+def published(world: World) -> list[Attempt]:
+    return sorted(world.records.values(), key=lambda each: each.order)
+
+
+def counts(attempt: Attempt) -> bool:
+    return attempt.kind is Kind.REAL and attempt.verdict is not Verdict.VOID
+
+
+def resumes(turn: Turn) -> bool:
+    return any(isinstance(each, on.Resumed | on.Opened) for each in turn.events)
+
+
+def spawns(world: World) -> Iterator[tuple[Turn, do.Spawn]]:
+    for turn in world.log:
+        yield from ((turn, each) for each in turn.actions if isinstance(each, do.Spawn))
+
+
+# --- attempts -----------------------------------------------------------------------------------------------------
+
+
+@over(WORK, TIME, TROUBLE, DEATH, STOP)
+def test_each_attempt_counts_exactly_once_in_the_order_of_publication(history: History) -> None:
+    world = play(history)
+    calm(world)
+    records, rules = published(world), world.rules
+    # Everything that was handed in became one record, and one place in the order.
+    assert world.inbox == {}
+    assert world.fleet.pending == {}
+    assert [each.order for each in records] == list(range(len(records)))
+    assert len({each.submission for each in records}) == len(records)
+
+    def fold(attempts: list[Attempt]) -> Progress:
+        return reduce(lambda so_far, each: advance(so_far, each, rules.direction, rules.noise), attempts, Progress())
+
+    assert world.fleet.run.progress == fold(records)
+    for name, agent in world.fleet.agents.items():
+        assert agent.progress == fold([each for each in records if each.agent in ("", name)])
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.none() | st.integers(0, 4)), min_size=1, max_size=12), st.data())
+@settings(max_examples=60 * TIMES, **QUICK)
+def test_it_makes_no_difference_how_grades_are_batched(
+    tries: list[tuple[int, int | None]], data: st.DataObject
+) -> None:
+    heartbeats = data.draw(RULES).heartbeats
+    rules = replace(QUIET_RULES, heartbeats=heartbeats, slots=99)
+    at_once, one_by_one = (Stage(3, rules, started=False) for _ in range(2))
+    for stage in (at_once, one_by_one):
+        stage.until(1)
+        numbers = stage.in_grading(2, *[stage.names[who] for who, _ in tries])
+        grades = [stage.graded(number, score) for number, (_, score) in zip(numbers, tries, strict=True)]
+        for batch in [grades] if stage is at_once else [[each] for each in grades]:
+            stage.at(3, *batch)
+            stage.at(3, *batch)  # an echo
+    assert at_once.fleet == one_by_one.fleet
+
+
+# --- crossings ----------------------------------------------------------------------------------------------------
+
+
+def crossings(world: World, owner: str) -> Counter[tuple[str, int]]:
+    """By counting on one's fingers: which heartbeats were crossed at which attempts."""
+    rules, mine = world.rules, Counter[tuple[str, int]]()
+    evals = stagnant = 0
+    best = 1.0  # the seed's
+    for attempt in published(world)[1:]:
+        if owner != FLEET and attempt.agent != owner:
+            continue
+        score, better = attempt.score, rules.direction.better
+        if counts(attempt):
+            improved = score is not None and better(score, best) and abs(score - best) > rules.noise
+            evals, stagnant = evals + 1, 0 if improved and attempt.verdict is not Verdict.TIED else stagnant + 1
+            for each in rules.defaults(Scope.FLEET if owner == FLEET else Scope.OWN):
+                if not isinstance(each.trigger, Elapsed):
+                    count = evals if isinstance(each.trigger, Every) else stagnant
+                    mine[each.name, attempt.number] += count > 0 and count % each.trigger.n == 0
+        if score is not None and attempt.verdict is not Verdict.VOID and attempt.kind is not Kind.TUNE:
+            best = score if better(score, best) else best
+    return +mine
+
+
+@over(WORK, WORK, TIME, TROUBLE, DEATH, STOP, examples=60)
+def test_each_crossing_is_owed_once_as_counted_one_by_one(history: History) -> None:
+    world = play(history)
+    calm(world)
+    seen, gone = created(world), withdrawn(world)
+    for owner in (FLEET, *world.names):
+        scope = Scope.FLEET if owner == FLEET else Scope.OWN
+        expected = crossings(world, owner)
+        names = {name for name, _ in expected}
+        mine = [each for who, each in seen.values() if each.scope is scope and owner in (FLEET, who)]
+        assert {each.name for each in mine if each.attempt is not None} - {"mine"} <= names
+        there = Counter((each.name, each.attempt) for each in mine if each.attempt is not None and each.name in names)
+        assert there <= expected
+        # What an improvement in the same batch overtook was never seen to be owed.
+        unseen = Counter(name for who, name, id in gone if id not in seen and (who == owner or name == "stuck"))
+        for name in names:
+            visible = sum(count for (each, _), count in there.items() if each == name)
+            assert visible + (unseen[name] if name in ("redirect", "stuck") else 0) == sum(
+                count for (each, _), count in expected.items() if each == name
+            )
+
+
+@over(WORK, WORK, TIME, TROUBLE, DEATH)
+def test_what_the_fleet_crossed_falls_to_the_author_or_to_the_next_who_submits(history: History) -> None:
+    world = play(history)
+    records = world.records
+    for turn in world.log:
+        before, after = owed_by_id(turn.before), owed_by_id(turn.after)
+        authors = [each.attempt.agent for each in turn.actions if isinstance(each, do.Publish) and counts(each.attempt)]
+        for id, (agent, owed) in after.items():
+            was = before.get(id, (None, owed))[0]
+            if owed.scope is not Scope.FLEET or agent == was:
+                continue
+            if agent == "":
+                # Nobody owes it: the clock set it off, or whom it fell to has retired.
+                author = was or (records[owed.attempt].agent if owed.attempt is not None else None)
+                assert author is None or turn.after.agents[author].phase is Phase.RETIRED
+            else:
+                assert agent in authors
+                assert was in (None, "")
+                if was is None and owed.attempt is not None and records[owed.attempt].agent != agent:
+                    assert turn.after.agents[records[owed.attempt].agent].phase is Phase.RETIRED
+
+
+# --- what is owed -------------------------------------------------------------------------------------------------
+
+
+@over(WORK, TIME, TROUBLE, DEATH, STOP, CHANGE, examples=60)
+def test_what_is_owed_is_received_once_or_withdrawn_and_never_lost(history: History) -> None:
+    world = play(history)
+    calm(world)
+    ends = Counter(received(world)) + Counter(id for *_, id in withdrawn(world))
+    assert set(ends.values()) <= {1}
+    left = owed_by_id(world.fleet)
+    for id, (_, owed) in created(world).items():
+        if ends[id]:
+            assert id not in left
+            continue
+        agent, _ = left[id]
+        late = owed.attempt is None and owed.since > world.clock - 1500
+        assert agent == "" or world.fleet.agents[agent].phase is Phase.RETIRED or late, f"{agent} never got {owed}"
+
+
+@over(WORK, TIME, TROUBLE, DEATH, STOP, CHANGE, examples=60)
+def test_every_launch_carries_what_is_owed_and_repeats_only_what_died_unheard(history: History) -> None:
+    world = play(history)
+    calm(world)
+    heard = {
+        (event.agent, event.launch)
+        for turn in world.log
+        for event in turn.events
+        if isinstance(event, on.Heard) and turn.before.agents[event.agent].phase is not Phase.RETIRED
+    }
+    handed: dict[str, do.Spawn] = {}
+    for turn, spawn in spawns(world):
+        assert spawn.owed == turn.after.agents[spawn.agent].owed
+        for each in spawn.owed:
+            if each.id in handed:
+                before = handed[each.id]
+                assert (before.agent, before.launch) not in heard
+            handed[each.id] = spawn
+
+
+@over(WORK, TIME, TROUBLE, DEATH, STOP)
+def test_nothing_shortens_a_pause(history: History) -> None:
+    world = play(history)
+    calm(world)
+    for turn, spawn in spawns(world):
+        agent = turn.before.agents.get(spawn.agent)
+        assert turn.clock >= turn.after.run.held_until
+        if agent is not None and agent.phase in (Phase.WAITING, Phase.PARKED) and not resumes(turn):
+            assert agent.deadline is not None
+            assert turn.clock >= agent.deadline
+    for turn in world.log:
+        for name, agent in turn.before.agents.items():
+            after = turn.after.agents[name]
+            if agent.phase is after.phase is Phase.PARKED:
+                assert agent.deadline == after.deadline
+
+
+@over(WORK, TIME, TROUBLE, DEATH, STOP, CHANGE)
+def test_nobody_is_interrupted_without_a_reason_before_its_first_words_or_at_a_tool(history: History) -> None:
+    world = play(history)
+    for turn in world.log:
+        for action in turn.actions:
+            if not isinstance(action, do.Interrupt) or resumes(turn):
+                continue
+            agent = turn.after.agents[action.who]
+            if agent.why == "heartbeat":
+                assert may_interrupt(agent, turn.clock, world.rules)
+                assert any(is_due(each, agent, turn.clock) for each in agent.owed if each.id not in agent.carried)
+            elif agent.why == "stalled":
+                assert turn.clock >= max(agent.heard_at, agent.spawned_at) + world.rules.stall
+                assert not any(
+                    turn.clock < each.waited_until
+                    for each in turn.before.pending.values()
+                    if each.submission.agent == agent.name and each.step is not Step.SETTLED
+                )
+            else:
+                assert agent.why == "stop"
+                assert turn.after.run.stopping
+
+
+@over(WORK, TIME, TROUBLE, DEATH)
+def test_an_interrupt_waits_for_nobody_else(history: History) -> None:
+    # Whoever else is deaf, parked or broken: who can be interrupted for what is due, is - in that very turn.
+    for turn in play(history).log:
+        for agent in turn.after.agents.values():
+            if agent.phase is Phase.RUNNING and agent.heard and not turn.after.run.stopping:
+                assert not [
+                    each
+                    for each in agent.owed
+                    if each.id not in agent.carried and each.due <= turn.clock and not each.defers
+                ]
+
+
+@over(WORK, TIME, DEATH, CHANGE, CHANGE)
+def test_retiming_never_lengthens_the_interval_that_runs(history: History) -> None:
+    for turn in play(history).log:
+        requests = [each.request for each in turn.events if isinstance(each, on.Requested)]
+        if any(isinstance(each, on.Graded | on.TakenIn) for each in turn.events) or len(requests) > 1:
+            continue  # it may have fired, or been removed and added again
+        told = {each.name for _, each in owed_by_id(turn.after).values() if each.since == turn.clock}
+        told |= {each.text.split(":")[0] for each in turn.actions if isinstance(each, do.Note)}
+        for owner, heartbeats in turn.before.heartbeats.items():
+            for each in heartbeats:
+                now = find(turn.after.heartbeats[owner], each.name)
+                if now is None or type(now.trigger) is not type(each.trigger) or each.name in told:
+                    continue
+                assert _target(turn.after, owner, each.name) <= _target(turn.before, owner, each.name)
+
+
+def _target(fleet: Fleet, owner: str, name: str) -> float:
+    return (fleet.run if owner == FLEET else fleet.agents[owner]).targets[name]
+
+
+# --- launches -----------------------------------------------------------------------------------------------------
+
+
+@over(WORK, TIME, TROUBLE, TROUBLE, DEATH, STOP)
+def test_there_are_never_two_launches_of_one_agent_nor_a_signal_to_another(history: History) -> None:
+    world = play(history)  # which refuses to start a second, and to pass a signal on to another
+    calm(world)
+    launches: Counter[str] = Counter()
+    for turn in world.log:
+        for action in turn.actions:
+            if isinstance(action, do.Spawn):
+                launches[action.agent] += 1
+                assert action.launch == launches[action.agent]
+            elif isinstance(action, do.Interrupt | do.Terminate | do.Kill) and not action.who.startswith("#"):
+                assert action.launch == launches[action.who]
+
+
+@over(WORK, TIME, TROUBLE, DEATH, STOP, STOP, budgets=True)
+def test_nothing_starts_after_stop(history: History) -> None:
+    for turn in play(history).log:
+        if turn.after.run.stopping:
+            assert not [each for each in turn.actions if isinstance(each, do.Spawn | do.Grade)]
+        stopped = any(isinstance(each, do.Finish) for each in turn.actions)
+        assert stopped == bool(turn.after.run.finished and not (turn.before.run.finished and not resumes(turn)))
+        if stopped:
+            assert turn.after.run.finished == turn.after.run.stopping != ""
+            assert not any(each.phase not in (Phase.WAITING, Phase.PARKED, Phase.RETIRED) for each in _agents(turn))
+
+
+def _agents(turn: Turn) -> list[Agent]:
+    return list(turn.after.agents.values())
+
+
+@over(WORK, TIME, TROUBLE, TROUBLE, DEATH, examples=60)
+def test_left_alone_after_stop_everything_is_gone_in_time_or_named(history: History) -> None:
+    world = play(history)
+    world.resume()
+    world.blind, begun = False, world.clock
+    ask(world, "operator", on.Stop(reason="enough"))
+    world.look()
+    rules = world.rules
+    graces = rules.interrupt_grace + rules.terminate_grace + MOST_KILLS * KILL_AGAIN_SECONDS
+    world.wait(graces)
+    assert world.finished == "enough" or world.finished.startswith("every agent")
+    assert world.clock <= begun + graces
+    alerts = [each.text for turn in world.log for each in turn.actions if isinstance(each, do.Notify)]
+    for process in world.processes.values():
+        named = f"grader of {process.who} cannot be killed" if process.who[0] == "#" else f"{process.who} has retired"
+        assert any(named in text for text in alerts), f"{process} is still there"
+
+
+@over(WORK, TIME, TROUBLE, DEATH, budgets=True)
+def test_budgets_end_the_run_and_are_never_overdrawn(history: History) -> None:
+    world = play(history)
+    rules = world.rules
+    for turn in world.log:
+        run = turn.after.run
+        spent = [
+            rules.budget_attempts is not None and run.progress.graded >= rules.budget_attempts,
+            rules.budget_seconds is not None and turn.clock >= rules.budget_seconds,
+            rules.target is not None
+            and run.progress.best is not None
+            and not rules.direction.better(rules.target, run.progress.best),
+        ]
+        assert not any(spent) or run.stopping
+        if rules.budget_attempts is not None:
+            coming = sum(each.step is not Step.SETTLED for each in turn.after.pending.values())
+            assert run.progress.graded + coming <= rules.budget_attempts
+
+
+# --- time ---------------------------------------------------------------------------------------------------------
+
+
+@over(WORK, TIME, TROUBLE, DEATH, STOP, examples=20)
+def test_deciding_at_every_deadline_is_deciding_all_the_time(history: History) -> None:
+    rules, moves = history
+    # Every figure is a multiple of the tick, but for the jitter of a back-off.
+    short = tuple((kind, x % 7 if kind == "wait" else x, y) for kind, x, y in moves)
+    sparse, dense = play((rules, short)), play((rules, short), tick=0.5)
+    assert [(each.clock, each.actions) for each in dense.log] == [(each.clock, each.actions) for each in sparse.log]
+    assert dense.fleet == sparse.fleet
+
+
+@over(WORK, TIME, TROUBLE, DEATH, STOP, budgets=True)
+def test_a_wall_clock_that_is_set_changes_nothing_but_what_people_read(history: History) -> None:
+    rules, moves = history
+    steady = play((rules, tuple(each for each in moves if each[0] != "wall")))
+    other = play((rules, tuple(("wall", x, y) if kind == "wall" else (kind, x, y) for kind, x, y in moves)))
+    assert [_without_wall(each) for each in other.log] == [_without_wall(each) for each in steady.log]
+
+
+def _without_wall(turn: Turn) -> tuple[float, tuple[do.Action, ...]]:
+    return turn.clock, tuple(
+        replace(each, attempt=replace(each.attempt, published_at="")) if isinstance(each, do.Publish) else each
+        for each in turn.actions
+    )
+
+
+# --- memory -------------------------------------------------------------------------------------------------------
+
+
+@over(WORK, TIME, TROUBLE, DEATH, STOP, CHANGE, budgets=True)
+def test_deciding_the_journal_again_gives_what_was_recorded(history: History) -> None:
+    world = play(history)
+    lines = [json.loads(each) for each in world.lines if each.endswith(b"\n")]
+    fleet = Fleet()
+    for line in lines:
+        events = decode(tuple[Event, ...], line["events"])
+        after, actions = decide(fleet, events, Moment(clock=line["at"], wall=line["wall"]), world.rules)
+        assert actions == decode(tuple[do.Action, ...], line["actions"])
+        assert json.loads(json.dumps(difference(fleet, after))) == line["set"]
+        fleet = after
+    assert fold_lines(lines).fleet == fleet == world.log[-1].after
+    for part in ("agents", "pending", "heartbeats"):
+        assert list(getattr(fold_lines(lines).fleet, part)) == list(getattr(fleet, part))
+
+
+@over(WORK, TIME, TROUBLE, DEATH, CHANGE, ["ask"] * 4)
+def test_each_request_is_done_once_and_answered(history: History) -> None:
+    world = play(history)
+    calm(world)
+    assert world.requests == {}
+    messages = Counter((who, each.prompt) for who, each in created(world).values() if each.name == "message")
+    assert set(messages.values()) <= {1}
+    answered = {each.id: each.ok for each in world.answers}
+    asked = {each.id: each for turn in world.log for each in turn.events if isinstance(each, on.Requested)}
+    assert set(asked) == set(answered)
+    for id, each in asked.items():
+        if isinstance(each.request, on.Tell):
+            assert answered[id] == any(prompt == id for _, prompt in messages)
