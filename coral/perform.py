@@ -194,12 +194,16 @@ class Performer:
         attempt = action.attempt
         self._store.publish(attempt)
         self._unpublished.pop(attempt.number, None)
+        against = self._office.standings.last_improvement(attempt.agent)
         self._office.standings.add(attempt)
         self.happened.append(on.Published(number=attempt.number))
         if attempt.submission:
             printed = inline(self._office, fleet, attempt.agent, action.inline, now.clock) if action.inline else []
-            reply = {"attempt": attempt.number, "published": True, "heartbeats": list(action.heartbeats)}
-            self._store.reply(attempt.agent, attempt.submission, {**reply, "inline": printed})
+            # Published once more after a restart, it may be the last improvement itself.
+            other = None if against == attempt.number else against
+            reply: dict[str, object] = {"attempt": attempt.number, "published": True, "against": other}
+            reply |= {"heartbeats": list(action.heartbeats), "inline": printed}
+            self._store.reply(attempt.agent, attempt.submission, reply)
         score = "" if attempt.score is None else f" {attempt.score:.10g}"
         self._report.note(now, "published", f"{attempt.verdict}{score}: {attempt.title}", attempt.agent, attempt.number)
         self._pool.submit(grades.tidy, self._layout, attempt.number)

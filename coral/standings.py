@@ -4,7 +4,7 @@ from bisect import insort
 from collections import deque
 from collections.abc import Iterable
 
-from attempts.record import Attempt, Direction, Kind
+from attempts.record import Attempt, Direction, Kind, Verdict
 
 TOP = 10
 RECENT = 10
@@ -22,6 +22,7 @@ class Standings:
         self.count = 0
         self._trees: dict[tuple[str, bool], tuple[int, float]] = {}
         self._deltas: dict[int, str] = {}
+        self._improved_by: dict[str, int] = {}
         for attempt in sorted(attempts, key=lambda each: each.order):
             self.add(attempt)
 
@@ -36,6 +37,8 @@ class Standings:
             self._remember_delta(attempt, recent)
             recent.append(attempt)
             self.count += 1
+            if attempt.verdict is Verdict.IMPROVED and attempt.kind is not Kind.TUNE:
+                self._improved_by[attempt.agent] = attempt.number
         if attempt.score is None:
             return
         self._trees.setdefault((attempt.tree, attempt.kind is Kind.TUNE), (attempt.number, attempt.score))
@@ -50,6 +53,10 @@ class Standings:
     def twin(self, tree: str, tune: bool) -> tuple[int, float] | None:
         """The first attempt with this tree that has a score: its number and score."""
         return self._trees.get((tree, tune))
+
+    def last_improvement(self, agent: str) -> int | None:
+        """What the agent's next attempt is held against: the number of its last improvement, or of the baseline."""
+        return self._improved_by.get(agent, None if self.baseline is None else self.baseline.number)
 
     def results_since(self, agent: str, order: int) -> list[Attempt]:
         """What was published for this agent after that order of publication, oldest first."""

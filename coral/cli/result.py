@@ -57,8 +57,12 @@ def state(outcome: Outcome) -> str:
 def before(store: Store, attempt: Attempt) -> Attempt | None:
     """What an attempt is measured against: the agent's last improvement before it, or else the seed.
 
-    It is found by walking back from the attempt, so that its cost does not grow with the history.
+    The supervisor names it in its reply. Where it did not, it is looked for by walking back, but not for ever.
     """
+    reply = store.read_reply(attempt.agent, attempt.submission) if attempt.submission else None
+    named = Loose(reply).integer("against")
+    if named is not None:
+        return published(store, named)
     earlier = [name for name in own_submissions(store, attempt.agent) if name < attempt.submission]
     for name in reversed(earlier[-FAR_BACK:]):
         found = published(store, Loose(store.read_reply(attempt.agent, name)).integer("attempt"))
