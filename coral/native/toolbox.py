@@ -136,17 +136,22 @@ class Toolbox:
         self.keeper.memory = replace(self.keeper.memory, work=None, pending=call.trial)
         self._write(call.texts)
         self.keeper.save()
-        return self._hand_in(call.trial, ["eval", "-m", call.trial.title, "--json"])
+        return self._hand_in(call.trial)
 
     def _await(self, trial: Trial) -> Event:
         """The result of what was handed in before an interrupt; handed in again if it never was."""
         if (event := self._published(trial)) is not None:
             return event
         seen = {known.number for known in self.keeper.memory.trials}
-        result = self._run(["wait", "--json", "--timeout", f"{STAY:g}"])
-        if result is not None and result.title == trial.title and result.number not in seen:
+        try:
+            result = self._stay()
+        except ToolError as problem:
+            if not problem.again:
+                raise
+            return self._hand_in(trial)  # nothing was ever handed in
+        if result.title == trial.title and result.number not in seen:
             return self._taken_in(trial, result)
-        return self._hand_in(trial, ["eval", "-m", trial.title, "--json"])
+        return self._hand_in(trial)  # the last that was handed in is an earlier one
 
     def _published(self, trial: Trial) -> Event | None:
         """What the records say of a trial that is pending."""
@@ -156,19 +161,27 @@ class Toolbox:
                 return self._settle(trial, entry.number, entry.score, entry.verdict, entry.reason)
         return None
 
-    def _hand_in(self, trial: Trial, arguments: list[str]) -> Event:
+    def _hand_in(self, trial: Trial) -> Event:
         self.output.beat("submit", trial.title)
         try:
-            result = self._run(arguments)
+            result = self._run(["eval", "-m", trial.title, "--json"])
         except ToolError:
             self.keeper.memory = self.keeper.memory.give_up(trial)
             raise
-        while result is None:
+        return self._taken_in(trial, result or self._stay())
+
+    def _stay(self) -> Result:
+        """Wait for what was handed in last, as long as somebody grades. `again`: nothing was handed in."""
+        while True:
             began = time.monotonic()
-            result = self._run(["wait", "--json", "--timeout", f"{STAY:g}"])
-            if result is None and time.monotonic() - began < SOON:
+            try:
+                result = self._run(["wait", "--json", "--timeout", f"{STAY:g}"])
+            except ToolError as problem:
+                raise ToolError(str(problem), again=True) from problem
+            if result is not None:
+                return result
+            if time.monotonic() - began < SOON:
                 raise ToolError("what I handed in is not graded, and nobody seems to grade; it stays handed in")
-        return self._taken_in(trial, result)
 
     def _run(self, arguments: list[str]) -> Result | None:
         """Run `coral`; take in the result as soon as it is there, then stay as long as the command does."""
