@@ -21,9 +21,9 @@ from coral.native.numeric.space import MOST_VARIABLES, Space, Vector, editable_t
 from coral.native.output import Output
 from coral.native.situation import Explored
 from coral.native.surroundings import Surroundings
-from coral.native.tool_error import MemoryFault, ToolError
+from coral.native.tool_error import ToolError
 from coral.native.words import both, change, score
-from workspace.errors import SubmitError
+from workspace.errors import LockedError, SubmitError
 from workspace.submit import checkout
 
 OTHERS = 4  # agents whose best is at hand for a move
@@ -144,12 +144,7 @@ class Explorer:
         return self._point(space, entry) if entry is not None else None
 
     def _chain(self, memory: Memory, space: Space) -> Vector | None:
-        if not memory.chain:
-            return None
-        point = space.vector(memory.chain)
-        if point is not None and any(value != value for value in point):
-            raise MemoryFault("the remembered point holds values that are no numbers")
-        return point
+        return space.vector(memory.chain) if memory.chain else None
 
     def _space(self, texts: Mapping[str, str]) -> Space:
         space = Space(texts)
@@ -177,7 +172,8 @@ class Explorer:
         try:
             checkout(self.surroundings.clone, entry.commit, self.surroundings.agent)
         except SubmitError as problem:
-            raise ToolError(f"cannot start from #{entry.number}: {problem}") from problem
+            busy = isinstance(problem, LockedError)
+            raise ToolError(f"cannot start from #{entry.number}: {problem}", again=busy) from problem
 
 
 @dataclass(slots=True)

@@ -25,7 +25,8 @@ class Keeper:
     """Holds the present memory and saves it. `memory` is replaced, never changed, so a save at any moment is whole."""
 
     def __init__(self, folder: Path, memory: Memory, last: int) -> None:
-        self.folder, self.memory, self._last = folder, memory, last
+        self.folder, self.memory = folder, memory
+        self._last = self._at = last  # the newest number that was used, and that of the present memory
 
     @classmethod
     def create(cls, state: Path, session: str) -> Keeper:
@@ -53,7 +54,7 @@ class Keeper:
 
     def save(self) -> None:
         """Write a snapshot and forget the oldest. May be entered again by a signal while it runs."""
-        self._last = number = self._last + 1
+        self._last = self._at = number = self._last + 1
         body = json.dumps(encode(self.memory), ensure_ascii=False).encode("utf-8", "surrogatepass")
         temporary = self.folder / f".memory-{number:08d}.tmp"
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -68,11 +69,11 @@ class Keeper:
             (self.folder / f"memory-{old:08d}.json").unlink(missing_ok=True)
 
     def roll_back(self) -> bool:
-        """Take the memory before the last saved one; False where there is none."""
+        """Take the memory before the one that was last saved or taken; False where there is none."""
         for number in reversed(_numbers(self.folder)):
-            memory = _read(self.folder, number, self.memory.session) if number < self._last else None
+            memory = _read(self.folder, number, self.memory.session) if number < self._at else None
             if memory is not None:
-                self.memory = memory
+                self.memory, self._at = memory, number
                 return True
         return False
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from coral.native.board import Board
 from coral.native.brain import Brain
 from coral.native.calls import Call
-from coral.native.keeper import Keeper
+from coral.native.keeper import RING, Keeper
 from coral.native.output import Output
 from coral.native.prompt import sections
 from coral.native.situation import Event, Idle, Prompted, Signal, Trouble, perceive
@@ -42,7 +43,7 @@ class Loop:
 
     def run(self, prompt: str) -> str:
         """Answer the prompt, then go on attempt by attempt; returns why it ended."""
-        self.toolbox.catch_up()
+        self._wake()
         self._ask(prompt)
         for _ in range(self.steps):
             signal = self.queue.popleft() if self.queue else Signal(Idle())
@@ -56,6 +57,19 @@ class Loop:
             self._step(signal)
             self.keeper.save()
         return f"the limit of {self.steps} steps for one prompt"
+
+    def _wake(self) -> None:
+        """Bring memory up to date. If it contradicts the world: the snapshots before it, then a board read afresh."""
+        for _ in range(RING):
+            try:
+                return self.toolbox.catch_up()
+            except MemoryFault as problem:
+                back = self.keeper.roll_back()
+                self.output.error(f"{problem}; I go back to {'the memory before' if back else 'the records'}")
+                if not back:
+                    break
+        self.keeper.memory = replace(self.keeper.memory, board=Board(), pending=None, work=None)
+        return self.toolbox.catch_up()
 
     def _ask(self, prompt: str) -> None:
         """Each heartbeat section is a signal of its own, in order."""
@@ -81,13 +95,6 @@ class Loop:
             self.troubles += 1
             self.output.error(str(problem))
             event = Trouble(call, str(problem), problem.again)
-        except MemoryFault as problem:
-            self.troubles += 1
-            back = self.keeper.roll_back()
-            self.output.error(
-                f"{problem}; memory is rolled back" if back else f"{problem}; there is no snapshot before"
-            )
-            event = Trouble(call, str(problem), again=False)
         return act(signal, call, event)
 
     def _answered(self, asked: Prompted) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from attempts.record import Attempt, Direction
-from attempts.store import Store, StoreError
+from attempts.store import Missing, Store, StoreError
 from coral.native.board import Board, Entry
 from coral.native.skill import Lesson, lesson_of
 from workspace.errors import GitError
@@ -35,6 +35,18 @@ class Surroundings:
     def update(self, board: Board) -> Board:
         """The board with all records published since."""
         return board.take(self._records(board.wanted(self.store.numbers())), self.direction)
+
+    def contradiction(self, board: Board) -> str:
+        """Where the board disagrees with the records, as after a run was restored from an older copy; or nothing."""
+        for entry in board.best.values():
+            try:
+                if self.store.read(entry.number).commit != entry.commit:
+                    return f"#{entry.number} is not the attempt that I remember"
+            except Missing:
+                return f"#{entry.number}, which I remember, is not there"
+            except (StoreError, OSError):
+                continue
+        return ""
 
     def _records(self, numbers: Iterable[int]) -> Iterable[Attempt]:
         for number in numbers:

@@ -10,4 +10,4 @@ class ToolError(Exception):
 
 
 class MemoryFault(Exception):  # noqa: N818
-    """Memory contradicts the world: it is rolled back to the snapshot before."""
+    """Memory contradicts the world: it is rolled back to a snapshot before."""

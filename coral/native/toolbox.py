@@ -24,7 +24,7 @@ from coral.native.output import Output
 from coral.native.prompt import Section
 from coral.native.situation import Event, Graded, Idle, Prompted, World, Written
 from coral.native.surroundings import Surroundings
-from coral.native.tool_error import ToolError
+from coral.native.tool_error import MemoryFault, ToolError
 from coral.native.words import gain
 from workspace.errors import WorkspaceError
 from workspace.frontmatter import Value
@@ -44,7 +44,12 @@ class Toolbox:
     running: Command | None = None
 
     def catch_up(self) -> None:
-        """Take in what was published while this agent was away: its own result, before anything is asked about it."""
+        """Take in what was published while this agent was away: its own result, before anything is asked about it.
+
+        Raises `MemoryFault` where memory speaks of attempts that are not there.
+        """
+        if problem := self.surroundings.contradiction(self.keeper.memory.board):
+            raise MemoryFault(problem)
         self.keeper.memory = replace(self.keeper.memory, board=self.surroundings.update(self.keeper.memory.board))
         if self.keeper.memory.pending is not None:
             self._published(self.keeper.memory.pending)
