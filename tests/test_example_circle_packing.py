@@ -3,6 +3,9 @@
 import json
 import math
 import os
+import re
+import shlex
+import shutil
 import subprocess
 import sys
 from fractions import Fraction
@@ -165,3 +168,17 @@ def test_nothing_of_the_candidates_is_executed(tmp_path):
     (tmp_path / "json.py").write_text("raise SystemExit('executed')")
     (tmp_path / "check.py").write_text("raise SystemExit('executed')")
     assert GRADE.grade(workspace(tmp_path, grid())).score == pytest.approx(1.82)
+
+
+@pytest.mark.slow
+def test_the_commands_of_its_page_work_as_written(tmp_path):
+    """In a copy, and with one attempt for each run; without a name a run lies beside its task."""
+    shutil.copytree(EXAMPLE, tmp_path / "examples" / "circle_packing", ignore=shutil.ignore_patterns("runs"))
+    shell = re.findall(r"```sh\n(.*?)```", (EXAMPLE / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    commands = [shlex.split(line) for block in shell for line in block.splitlines()]
+    assert [words[:2] for words in commands] == [["coral", "validate"], ["coral", "start"]]
+    for words in commands:
+        few = ["agents.count=1", "budget.attempts=1", "agents.options={seconds: 0.3}"]
+        command = [sys.executable, "-P", "-m", *words, *(few if words[1] == "start" else [])]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
