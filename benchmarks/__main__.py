@@ -26,7 +26,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ended from outside, a benchmark cleans up as for Ctrl-C
     try:
         for benchmark in ALL:
-            if benchmark.NAME in (args.names or [each.NAME for each in ALL]):
+            if not args.page and benchmark.NAME in (args.names or [each.NAME for each in ALL]):
                 _measure(benchmark, args)
     except BenchmarkError as error:
         print(f"benchmarks: {error}", file=sys.stderr)
@@ -50,6 +50,7 @@ def _arguments() -> argparse.Namespace:
         "--only", default="", metavar="PART", help="of packing: a setting (shared), or one run (shared-2)"
     )
     parser.add_argument("--resume", action="store_true", help="keep the runs of packing that are there")
+    parser.add_argument("--page", action="store_true", help="measure nothing: write the page from what is kept")
     parser.add_argument("--results", type=Path, default=RESULTS, metavar="DIR", help="where results are kept")
     args = parser.parse_args()
     for name in args.names:
