@@ -123,6 +123,13 @@ class Store:
         if present != settled:
             raise Conflict(f"cannot publish #{attempt.number}: another record has that number", f"see {path}")
 
+    def set_aside(self, number: int) -> Path:
+        """Take a file out of the place of a record; it stays in the folder under a hidden name."""
+        path = self._record(number)
+        aside = path.with_name(f".{path.name}.foreign-{time.time_ns()}")
+        path.rename(aside)
+        return aside
+
     def read(self, number: int) -> Attempt:
         path = self._record(number)
         try:

@@ -6,10 +6,14 @@ from pathlib import Path
 
 from workspace.layout import Layout
 
+KEPT = ("CORAL_TOOL_SECONDS",)  # how long `coral eval` may wait: the user knows the agent program
+
 
 def base() -> dict[str, str]:
     """The user's environment without GIT_* (which redirects every git) and CORAL_* (of an outer run)."""
-    return {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "CORAL_"))}
+    return {
+        name: value for name, value in os.environ.items() if name in KEPT or not name.startswith(("GIT_", "CORAL_"))
+    }
 
 
 def of_agent(layout: Layout, agent: str) -> dict[str, str]:

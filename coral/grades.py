@@ -3,18 +3,19 @@
 Checking out a commit may take long, so it is done by a few threads; the process itself is started by the loop.
 """
 
-import json
 import os
 import shutil
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from attempts.files import parse_object
 from attempts.record import Kind
 from coral.config.load import Config
 from coral.fleet import events as on
 from coral.fleet.actions import Grade
-from coral.grading.launch import BEATS, RESULT, GradeCommand, command_for
+from coral.grading.launch import BEATS, RESULT, SCRATCH, GradeCommand, command_for
 from coral.grading.result import read_result
 from coral.process import Program
 from heartbeats.beat import Beat
@@ -66,8 +67,9 @@ def program(layout: Layout, ready: Ready, environment: Mapping[str, str], tag: s
 
 
 def tidy(layout: Layout, number: int) -> None:
-    """Remove the checkout of an attempt that is published; what its grader printed is kept. Blocks."""
-    shutil.rmtree(layout.grading(number) / CANDIDATE, ignore_errors=True)
+    """Remove the checkout and the scratch of an attempt that is published; what its grader printed stays. Blocks."""
+    for name in (CANDIDATE, SCRATCH):
+        shutil.rmtree(layout.grading(number) / name, ignore_errors=True)
 
 
 def read_end(layout: Layout, number: int, launch: int, code: int | None, seconds: float) -> on.Graded:
@@ -79,6 +81,8 @@ def read_end(layout: Layout, number: int, launch: int, code: int | None, seconds
     if code is None and not (folder / RESULT).exists():
         return on.Graded(number=number, launch=launch, outcome=on.Outcome.LOST)
     result = read_result(folder / RESULT, code or 0, folder / STDOUT, folder / STDERR, timed_out=False)
+    if code is None and result.outcome is on.Outcome.CRASHED:
+        return on.Graded(number=number, launch=launch, outcome=on.Outcome.LOST)
     return on.Graded(
         number=number,
         launch=launch,
@@ -94,9 +98,14 @@ def read_end(layout: Layout, number: int, launch: int, code: int | None, seconds
 def progress_of(layout: Layout, number: int) -> Beat | None:
     """The last beat of a grade that runs, as its grader reported it; None while it has said nothing readable."""
     try:
-        with (layout.grading(number) / BEATS).open("rb") as file:
-            file.seek(max(os.fstat(file.fileno()).st_size - LONGEST_BEAT, 0))
+        # A candidate may reach the file too: a pipe there must not hold the loop, nor a link lead elsewhere.
+        handle = os.open(layout.grading(number) / BEATS, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(handle, "rb") as file:
+            found = os.fstat(handle)
+            if not stat.S_ISREG(found.st_mode):
+                return None
+            file.seek(max(found.st_size - LONGEST_BEAT, 0))
             lines = file.read(LONGEST_BEAT).splitlines()
-        return beat_from_dict(json.loads(lines[-1])) if lines else None
+        return beat_from_dict(parse_object(lines[-1])) if lines else None
     except (OSError, ValueError):
         return None

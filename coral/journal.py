@@ -103,7 +103,11 @@ def fold_lines(lines: Iterable[Mapping[str, Any]]) -> Memory:
         memory.clock = max(memory.clock, line.get("at", 0.0))
         if "rules" in line:
             memory.rules = decode(Rules, line["rules"])
-            memory.folder = (line["folder"][0], line["folder"][1])
+            folder = (line["folder"][0], line["folder"][1])
+            if memory.folder not in (None, folder):
+                # A copy: the processes named so far belong to the original.
+                memory.identities.clear()
+            memory.folder = folder
         for who, (launch, identity) in line.get("started", {}).items():
             memory.identities[who] = (launch, decode(Identity, identity))
         changes = line.get("set", {})

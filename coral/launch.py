@@ -3,13 +3,16 @@
 A run that cannot be made leaves nothing behind.
 """
 
+import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from attempts.progress import Progress, judge
@@ -21,7 +24,7 @@ from coral.clock import wall
 from coral.config.load import Config
 from coral.errors import CoralError
 from coral.fleet.actions import Grade
-from coral.grades import make_ready
+from coral.grades import make_ready, tidy
 from coral.grading.once import run as run_grader
 from coral.grading.prepare import prepare as prepare_grader
 from coral.grading.result import GradeResult
@@ -52,13 +55,30 @@ def prepare(config: Config, runs: Path, say: Say) -> Layout:
     except OSError as error:
         raise CoralError(f"cannot make a run in {runs}: {error.strerror}", "see workspace.runs in task.yaml") from error
     try:
-        _furnish(layout, config, runtime.instruction_file, say)
+        with _signals_interrupt():
+            _furnish(layout, config, runtime.instruction_file, say)
     except BaseException as error:
         shutil.rmtree(layout.root, ignore_errors=True)
         if isinstance(error, OSError):
             raise CoralError(f"cannot make the run: {error}", "nothing was left behind") from error
         raise
     return layout
+
+
+@contextlib.contextmanager
+def _signals_interrupt() -> Iterator[None]:
+    """A closed terminal and SIGTERM end the preparation as Ctrl-C does: with everything cleaned up behind it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) is signal.SIG_DFL]
+    for number in numbers:
+        signal.signal(number, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def detach(layout: Layout, overrides: tuple[str, ...] = ()) -> int:
@@ -77,7 +97,12 @@ def detach(layout: Layout, overrides: tuple[str, ...] = ()) -> int:
         )
     deadline = time.monotonic() + DETACH_SECONDS
     while _shown_by(layout) != child.pid and child.poll() != 0:
-        if child.returncode is not None or time.monotonic() > deadline:
+        late = time.monotonic() > deadline
+        if late and holder(layout) == child.pid:
+            break  # it has the run, and reads a long journal
+        if child.returncode is not None or late:
+            child.terminate()
+            child.wait()
             last = layout.log.read_text(errors="replace").strip().rpartition("\n")[2]
             raise CoralError(f"cannot supervise in the background: {last or 'no word from it'}", f"see {layout.log}")
         time.sleep(0.01)
@@ -162,7 +187,7 @@ def _grade_seed(layout: Layout, config: Config, commit: str) -> Attempt:
     result = run_grader(ready.command, layout.grading(0), config.grader.timeout)
     if result.score is None:
         raise CoralError(f"cannot grade the seed: {result.reason}", _shown(result))
-    shutil.rmtree(layout.grading(0) / "candidate", ignore_errors=True)
+    tidy(layout, 0)
     return Attempt(
         number=0,
         agent="",

@@ -4,6 +4,7 @@ A launch is over when its process and everything it started are gone; only then 
 """
 
 import subprocess
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,7 +13,8 @@ from coral import process
 from coral.doorbell import Doorbell
 from coral.process import Held, Identity, Program
 
-LINGERING_SECONDS = 0.05  # how often to look whether leftovers are gone
+LINGERING_SECONDS = 0.05  # when to look whether leftovers are gone; then twice as long, and so on
+LONGEST_PAUSE = 5.0
 
 
 class State(StrEnum):
@@ -32,6 +34,8 @@ class Launch:
     child: "subprocess.Popen[bytes] | None" = None
     code: int | None = None
     ended: bool = False
+    pause: float = LINGERING_SECONDS
+    look_at: float = 0.0
 
 
 class Launches:
@@ -82,17 +86,21 @@ class Launches:
     @property
     def next_look(self) -> float | None:
         """Seconds until leftovers should be looked at again; None while there are none."""
-        return LINGERING_SECONDS if any(each.ended for each in self._live.values()) else None
+        looks = [each.look_at for each in self._live.values() if each.ended]
+        return max(min(looks) - time.monotonic(), 0.0) if looks else None
 
     def over(self) -> Iterator[tuple[Launch, State]]:
         """The launches whose own process has ended, and whether anything it started is left."""
-        looking = self._suspects | {each.who for each in self._live.values() if each.ended}
+        now = time.monotonic()
+        looking = self._suspects | {each.who for each in self._live.values() if each.ended and now >= each.look_at}
         self._suspects = set()
         for who in looking:
             launch = self._live.get(who)
             if launch is None or not self._has_ended(launch):
                 continue
             if process.members(launch.identity, launch.tag):
+                # A look costs a walk through all processes: an unkillable one must not make the loop spin.
+                launch.look_at, launch.pause = now + launch.pause, min(2 * launch.pause, LONGEST_PAUSE)
                 yield launch, State.LINGERS
             else:
                 self.abandon(who)

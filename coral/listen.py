@@ -40,6 +40,12 @@ class Tail:
         if len(self._part) > LONGEST_LINE:
             self._part, self._skipping = b"", True
 
+    def rest(self) -> Iterator[bytes]:
+        """A last line without its end: whoever wrote it is gone."""
+        part, self._part = self._part, b""
+        if part and not self._skipping:
+            yield part
+
     @property
     def is_behind(self) -> bool:
         try:
@@ -68,11 +74,11 @@ class Ear:
     _told: Heard | None = field(default=None)
     _told_at: float = 0.0
 
-    def listen(self, now: float) -> Heard | None:
+    def listen(self, now: float, *, ended: bool = False) -> Heard | None:
         """Read what is new. Returns an event when it says more than the last one did, or as a reminder. `now` is the
-        run's clock."""
+        run's clock; `ended` takes an unfinished last line for whole."""
         reply, heard = "", False
-        for line in self.tail.lines():
+        for line in self.tail.rest() if ended else self.tail.lines():
             self.output = heard = True
             for sign in self.runtime.read(line):
                 self._take(sign)

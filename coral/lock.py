@@ -5,11 +5,14 @@ import fcntl
 import json
 import os
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from coral.clock import wall
 from coral.errors import CoralError
+
+LOOKERS = 25
 
 
 @contextlib.contextmanager
@@ -17,16 +20,26 @@ def hold_lock(path: Path) -> Iterator[None]:
     """Hold the lock. CoralError names the one who has it already."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise CoralError(f"cannot supervise this run: {_holder(path)}", "`coral attach` watches it") from None
+        if not _take(descriptor):
+            raise CoralError(f"cannot supervise this run: {_holder(path)}", "`coral attach` watches it")
         os.ftruncate(descriptor, 0)
         who = {"pid": os.getpid(), "host": socket.gethostname(), "since": wall()}
         os.pwrite(descriptor, json.dumps(who).encode(), 0)
         yield
     finally:
         os.close(descriptor)
+
+
+def _take(descriptor: int) -> bool:
+    """Whoever only looks who holds it (below) has it for a moment: that is waited for, a holder is not."""
+    for _ in range(LOOKERS):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.02)
+        else:
+            return True
+    return False
 
 
 def holder(path: Path) -> int | None:

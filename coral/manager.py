@@ -4,9 +4,9 @@ Started as `python -P -m coral.manager RUN` when detached; `coral start` and `co
 """
 
 import contextlib
-import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
@@ -35,10 +35,12 @@ from coral.senses import Senses
 from coral.standings import Standings
 from coral.watch import Watch
 from workspace.furniture import place
+from workspace.git import load
 from workspace.layout import OPERATOR, Layout
 
 RETRY_SECONDS = 1.0  # how soon to try again when the journal cannot be written
 MOST_SLEEP = 60.0
+SIGNAL = "signal-"  # what the ids of requests begin with that came as a signal, not as a file
 
 
 class Manager:
@@ -57,8 +59,10 @@ class Manager:
         store = Store(layout.attempts)
         office = Office(layout, config, self._rules, Standings(self._rules.direction, store.scan()))
         runtime = find(config.agents.runtime, config.agents.options)
-        self._launches = Launches(layout.root.name, self._doorbell)
-        post = Post(layout, agent_names(config))
+        # With its inode: a copy of the run's folder has another tag, and never meets the original's processes.
+        self._launches = Launches(f"{layout.root.name}.{layout.root.stat().st_ino}", self._doorbell)
+        self._agents = tuple(self._fleet.agents) or agent_names(config)
+        post = Post(layout, self._agents)
         self._report = Report(office, self._clock.now().wall)
         self._performer = Performer(office, runtime, self._launches, self._journal, post, self._report, self._doorbell)
         folders = (layout.attempts / "inbox", layout.requests)
@@ -73,26 +77,24 @@ class Manager:
             self._watch,
             config.run.poll_seconds,
         )
-        self._agents = agent_names(config)
         self._unwritten: list[on.Event] = []
-        self._signals = 0
+        self._shadow: Fleet | None = None
 
     def run(self) -> str:
         """Supervise until the run ends; returns the reason."""
         now = self._clock.now()
         self._journal.open_supervision(self._rules, now, _folder(self._layout))
         self._turn(self._first_events(now))
-        while not self._fleet.run.finished:
+        while not (self._shadow or self._fleet).run.finished:
             self._turn([])
-        self._report.show(self._fleet, self._performer.ears, self._clock.now(), force=True)
-        return self._fleet.run.finished
+        ended = self._shadow or self._fleet
+        self._report.show(ended, self._performer.ears, self._clock.now(), force=True)
+        return ended.run.finished
 
     def stop(self, reason: str) -> None:
         """Ask for the end of the run, from a signal handler too."""
-        self._signals += 1
-        request = on.Requested(
-            sender=OPERATOR, id=f"signal-{os.getpid()}-{self._signals}", request=on.Stop(reason=reason)
-        )
+        id = f"{SIGNAL}{time.time_ns()}"
+        request = on.Requested(sender=OPERATOR, id=id, request=on.Stop(reason=reason))
         self._performer.happened.append(request)
         self._doorbell.ring()
 
@@ -111,24 +113,30 @@ class Manager:
 
     def _turn(self, first: list[on.Event]) -> None:
         now = self._clock.now()
-        events = [*self._unwritten, *first, *self._senses.gather(self._fleet, now)]
+        fresh = [*first, *self._senses.gather(self._fleet, now)]
+        events = [*self._unwritten, *fresh]
         after, actions = decide(self._fleet, events, now, self._rules)
         try:
             if actions or _differs(self._fleet, after):
                 self._journal.record(now, events, actions, self._fleet, after)
         except OSError as error:
-            self._hold_out(events, actions, now, error)
+            self._hold_out(fresh, now, error)
             return
-        self._fleet, self._unwritten = after, []
+        self._fleet, self._unwritten, self._shadow = after, [], None
         self._performer.perform(actions, self._fleet, now)
         self._report.show(self._fleet, self._performer.ears, now)
         if not self._fleet.run.finished:
             self._sleep(now)
 
-    def _hold_out(self, events: list[on.Event], actions: tuple[do.Action, ...], now: on.Moment, error: OSError) -> None:
-        """The journal cannot be written: nothing new is begun, but what must end still ends. Tried again soon."""
-        self._unwritten = events
-        ending = [each for each in actions if isinstance(each, do.Terminate | do.Kill)]
+    def _hold_out(self, fresh: list[on.Event], now: on.Moment, error: OSError) -> None:
+        """The journal cannot be written: nothing new is begun, but what must end still ends. Tried again soon.
+
+        Meanwhile a shadow of the fleet, written nowhere, leads from SIGINT to SIGKILL and to the end of a stop. What
+        happened is kept for the journal; what lies in a folder is read from there again.
+        """
+        self._unwritten += [each for each in fresh if not _lies_in_a_folder(each)]
+        self._shadow, actions = decide(self._shadow or self._fleet, fresh, now, self._rules)
+        ending = [each for each in actions if isinstance(each, do.Interrupt | do.Terminate | do.Kill)]
         self._performer.perform(ending, self._fleet, now)
         self._report.note(now, "warning", f"the journal cannot be written: {error}")
         self._launches.suspect(self._doorbell.wait(RETRY_SECONDS))
@@ -148,9 +156,9 @@ def supervise(layout: Layout, overrides: tuple[str, ...] = (), *, outlives_termi
     """
     with hold_lock(layout.lock):
         process.rearm_interrupts()
+        load()
         if overrides:
-            # They hold from here on, for later supervisors too.
-            place(layout.private, layout.task_file.name, load_frozen(layout.task_file, overrides).text)
+            _change_task(layout, overrides)
         manager = Manager(layout, (layout.private / "seed").read_text().strip())
         try:
             with _signals_stop(manager, outlives_terminal):
@@ -158,6 +166,21 @@ def supervise(layout: Layout, overrides: tuple[str, ...] = (), *, outlives_termi
                 return 0
         finally:
             manager.close()
+
+
+def _change_task(layout: Layout, overrides: tuple[str, ...]) -> None:
+    """Overrides hold from here on, for later supervisors too. The agents of a run are there, or are not."""
+    before, after = load_frozen(layout.task_file), load_frozen(layout.task_file, overrides)
+    if agent_names(before) != agent_names(after):
+        raise CoralError(
+            "cannot change agents.count of a run", "`coral start` makes a run with another number of agents"
+        )
+    place(layout.private, layout.task_file.name, after.text)
+
+
+def _lies_in_a_folder(event: on.Event) -> bool:
+    posted = isinstance(event, on.Requested) and not event.id.startswith(SIGNAL)
+    return posted or isinstance(event, on.Submitted)
 
 
 def _folder(layout: Layout) -> tuple[int, int]:

@@ -8,10 +8,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import assert_never
 
 from attempts.record import Kind
-from attempts.store import Store
+from attempts.store import Conflict, Store
 from coral import environment, grades, process
-from coral.briefing import Office, inline, instructions, prompt
+from coral.briefing import Office, inline, prompt
 from coral.doorbell import Doorbell
+from coral.enlist import furnish, program_of
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.state import OCCUPYING, Fleet
@@ -21,12 +22,11 @@ from coral.journal import Journal
 from coral.launches import Launches
 from coral.listen import Ear, Tail
 from coral.post import Post
-from coral.process import Held, Program
+from coral.process import Held
 from coral.report import Report
-from coral.runtimes.model import Job, Runtime
+from coral.runtimes.model import Runtime
 from heartbeats.beat import Status
 from workspace.errors import Unacceptable
-from workspace.furniture import link_shared, write_instructions
 from workspace.hub import take_in
 from workspace.intake import Taken
 from workspace.knowledge import snapshot
@@ -64,6 +64,7 @@ class Performer:
         self._snapshot: Future[object] | None = None
         self._unpublished: dict[int, do.Publish] = {}
         self._held: dict[str, tuple[int, Held]] = {}
+        self._told: set[tuple[str, str]] = set()
 
     def perform(self, actions: Iterable[do.Action], fleet: Fleet, now: on.Moment) -> None:
         for action in actions:
@@ -85,11 +86,7 @@ class Performer:
 
     def publish_again(self, fleet: Fleet, now: on.Moment) -> None:
         """Records that could not be written: the disk may have space by now."""
-        for action in list(self._unpublished.values()):
-            try:
-                self._publish(action, fleet, now)
-            except OSError:
-                return
+        self.perform(list(self._unpublished.values()), fleet, now)
 
     def close(self) -> None:
         """Let the threads finish, and keep the history of what was written since the last snapshot."""
@@ -134,6 +131,8 @@ class Performer:
     def _failed(self, action: do.Action, error: Exception) -> None:
         """Whose fault it was, and what the decisions should know of it."""
         reason = f"{type(error).__name__}: {error}" if not isinstance(error, OSError) else str(error)
+        if isinstance(action, do.Grade | do.Spawn):
+            self._call_off(f"#{action.number}" if isinstance(action, do.Grade) else action.agent)
         match action:
             case do.TakeIn(number=number):
                 theirs = isinstance(error, Unacceptable)
@@ -148,11 +147,22 @@ class Performer:
             case do.Spawn(agent=agent, launch=launch):
                 self.happened.append(on.SpawnFailed(who=agent, launch=launch, reason=reason))
             case do.Publish(attempt=attempt):
-                if attempt.number not in self._unpublished:
-                    self.happened.append(on.Broken(item=f"the record of #{attempt.number}", reason=reason))
                 self._unpublished[attempt.number] = action
+                self._tell_once(f"the record of #{attempt.number}", reason)
             case _:
-                self.happened.append(on.Broken(item=f"the action {type(action).__name__}", reason=reason))
+                self._tell_once(f"the action {type(action).__name__}", reason)
+
+    def _tell_once(self, item: str, reason: str) -> None:
+        """What goes wrong at every poll is one alert."""
+        if (item, reason) not in self._told:
+            self._told.add((item, reason))
+            self.happened.append(on.Broken(item=item, reason=reason))
+
+    def _call_off(self, who: str) -> None:
+        """What failed on its way must not start after all."""
+        if held := self._held.pop(who, None):
+            held[1].abandon()
+            self._launches.abandon(who)
 
     def _submit(self, work: Work, function: object, *arguments: object) -> None:
         future: Future[object] = self._pool.submit(function, *arguments)  # type: ignore[arg-type]
@@ -192,7 +202,13 @@ class Performer:
 
     def _publish(self, action: do.Publish, fleet: Fleet, now: on.Moment) -> None:
         attempt = action.attempt
-        self._store.publish(attempt)
+        try:
+            self._store.publish(attempt)
+        except Conflict:
+            # Records are ours: whoever put another one there, it makes way, and is kept to be looked at.
+            aside = self._store.set_aside(attempt.number)
+            self._tell_once(f"a record of #{attempt.number} that is not ours", f"it is kept as {aside.name}")
+            self._store.publish(attempt)
         self._unpublished.pop(attempt.number, None)
         against = self._office.standings.last_improvement(attempt.agent)
         self._office.standings.add(attempt)
@@ -212,55 +228,23 @@ class Performer:
 
     def _spawn(self, action: do.Spawn, fleet: Fleet, now: on.Moment) -> None:
         agent, launch, layout = action.agent, action.launch, self._layout
-        self._furnish(agent)
+        furnish(self._office, self._runtime, agent)
         text, warnings = prompt(self._office, fleet, action, now.clock)
         for warning in warnings:
             self._report.note(now, "warning", warning, agent)
         layout.prompt(agent, launch).write_text(text, encoding="utf-8")
-        command = self._runtime.command(self._job(action))
-        program = Program(
-            argv=command.argv,
-            env={**environment.of_agent(layout, agent), **command.env},
-            cwd=layout.clone(agent),
-            stdin=layout.prompt(agent, launch),
-            stdout=layout.output(agent, launch),
-            stderr=layout.errors(agent, launch),
-            tag=self._launches.tag(agent, launch),
-        )
+        program, session = program_of(self._office, self._runtime, action, self._launches.tag(agent, launch))
         self._held[agent] = (launch, self._launches.hold(agent, launch, program, now.clock))
-        self.listen_to(agent, launch, command.session or action.session, now.clock)
+        self.listen_to(agent, launch, session, now.clock)
         names = ", ".join(dict.fromkeys(each.name for each in action.owed))
         self._report.note(now, "spawned", f"launch {launch} ({action.why}){': ' + names if names else ''}", agent)
         self._report.beat(self.ears[agent], now, Status.PENDING)
-
-    def _furnish(self, agent: str) -> None:
-        """What the agent may have removed since: the way to the shared knowledge, and its instructions."""
-        clone, config = self._layout.clone(agent), self._office.config
-        link_shared(clone, self._layout.shared_of(agent, config.workspace.share))
-        if not (clone / self._runtime.instruction_file).exists():
-            write_instructions(clone, self._runtime.instruction_file, instructions(self._office, agent))
 
     def listen_to(self, agent: str, launch: int, session: str | None, clock: float) -> None:
         """Start reading what a launch prints, from its beginning."""
         output = Tail(self._layout.output(agent, launch))
         errors = self._layout.errors(agent, launch)
         self.ears[agent] = Ear(agent, launch, self._runtime, output, errors, session, beat_at=clock)
-
-    def _job(self, action: do.Spawn) -> Job:
-        config, layout, agent = self._office.config, self._layout, action.agent
-        return Job(
-            agent=agent,
-            launch=action.launch,
-            session=action.session,
-            clone=layout.clone(agent),
-            state=layout.state(agent),
-            model=config.agents.model,
-            editable=config.task.editable,
-            check=config.task.check,
-            direction=config.grader.direction.value,
-            run_root=layout.root,
-            seed=_seed(agent),
-        )
 
     def _signal(self, action: do.Interrupt | do.Terminate | do.Kill, now: on.Moment) -> None:
         launch = self._launches.find(action.who, action.launch)
@@ -290,9 +274,3 @@ class Performer:
             return
         for _, each in held.values():
             each.release()
-
-
-def _seed(agent: str) -> int:
-    """A number of its own for every agent, the same in every launch."""
-    digits = "".join(each for each in agent if each.isdigit())
-    return int(digits or 0)

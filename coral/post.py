@@ -3,13 +3,12 @@
 A file that is no submission or request is set aside and reported; it never stops the loop, and never stays to do so.
 """
 
-import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from attempts.fields import one_line
-from attempts.files import write_json
+from attempts.files import entries, is_plain_file, parse_object, read_bytes, write_json
 from attempts.store import Malformed, Store
 from coral.fleet import events as on
 from coral.fleet.state import FLEET
@@ -18,6 +17,7 @@ from workspace.layout import OPERATOR, Layout
 REQUEST_BYTES = 64 * 1024
 TEXT_LIMIT = 20_000
 IDS_LIMIT = 100
+NAME_BYTES = 100  # of a request; its answer has the same name and a little more
 
 
 class Post:
@@ -36,19 +36,24 @@ class Post:
             try:
                 yield self._submission(agent, path)
             except OSError as error:
-                # This machine's trouble, not the file's: it stays, and is read again at the next poll.
-                if path not in self._troubled:
-                    self._troubled.add(path)
-                    yield on.Broken(item=f"reading submission {one_line(path.name, 60)} of {agent}", reason=str(error))
+                yield from self._trouble(path, f"submission {one_line(path.name, 60)} of {agent}", error)
         for sender in self._senders:
-            folder = self._layout.requests_of(sender)
-            for name in sorted(_request_names(folder)):
-                yield self._request(sender, folder / name)
+            for path in sorted(entries(self._layout.requests_of(sender), _is_request)):
+                try:
+                    yield self._request(sender, path)
+                except OSError as error:
+                    yield from self._trouble(path, f"request {one_line(path.name, 60)} of {sender}", error)
 
     def answer(self, sender: str, id: str, data: Mapping[str, object]) -> None:
         """Answer a request, and take it away."""
         write_json(self._layout.replies_to(sender) / f"{id}.json", data, durable=False)
         (self._layout.requests_of(sender) / f"{id}.json").unlink(missing_ok=True)
+
+    def _trouble(self, path: Path, item: str, error: OSError) -> Iterator[on.Event]:
+        """This machine's trouble, not the file's: it stays, and is read again at the next poll. Told once."""
+        if path not in self._troubled:
+            self._troubled.add(path)
+            yield on.Broken(item=item, reason=str(error))
 
     def _submission(self, agent: str, path: Path) -> on.Event:
         if agent not in self._agents:
@@ -62,38 +67,17 @@ class Post:
 
     def _request(self, sender: str, path: Path) -> on.Event:
         try:
-            return on.Requested(sender=sender, id=path.stem, request=_parse(_read(path)))
-        except (OSError, ValueError) as error:
+            return on.Requested(
+                sender=sender, id=path.stem, request=_parse(parse_object(read_bytes(path, REQUEST_BYTES)))
+            )
+        except ValueError as error:
             reason = one_line(str(error), 300)
             self.answer(sender, path.stem, {"ok": False, "message": f"cannot read the request: {reason}", "hint": ""})
             return on.Broken(item=f"request {one_line(path.name, 60)} of {sender}", reason=reason)
 
 
-def _request_names(folder: Path) -> list[str]:
-    try:
-        with os.scandir(folder) as entries:
-            return [each.name for each in entries if _is_request(each)]
-    except OSError:
-        return []
-
-
 def _is_request(entry: "os.DirEntry[str]") -> bool:
-    return entry.name.endswith(".json") and not entry.name.startswith(".") and len(entry.name) <= 100
-
-
-def _read(path: Path) -> Mapping[str, object]:
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with open(descriptor, "rb") as file:
-        raw = file.read(REQUEST_BYTES + 1)
-    if len(raw) > REQUEST_BYTES:
-        raise ValueError(f"it has more than {REQUEST_BYTES} bytes")
-    try:
-        data = json.loads(raw)
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
-    if not isinstance(data, dict):
-        raise ValueError("it is not a JSON object")
-    return data
+    return entry.name.endswith(".json") and is_plain_file(entry) and len(os.fsencode(entry.name)) <= NAME_BYTES
 
 
 def _parse(data: Mapping[str, object]) -> on.Request:

@@ -79,7 +79,7 @@ def start(program: Program) -> Held:
                 env={**program.env, TAG: program.tag, "PWD": str(program.cwd)},
                 start_new_session=True,
             )
-    except OSError:
+    except BaseException:  # also a text that cannot be an argument: whatever it is, the gate must not stay open
         os.close(gate)
         raise
     finally:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from attempts.fields import one_line
 from coral import grades
 from coral.fleet import events as on
-from coral.fleet.state import LIVE, OCCUPYING, Fleet
+from coral.fleet.state import LIVE, OCCUPYING, Agent, Fleet
 from coral.launches import Launch, Launches, State
 from coral.perform import Performer
 from coral.post import Post
@@ -21,7 +21,8 @@ from heartbeats.beat import Status
 from workspace.layout import Layout
 
 LISTEN_SECONDS = 0.5  # how often output is read that nobody waits for
-EXPECT_SECONDS = 0.05  # how often it is read while a launch has yet to say its first word
+EXPECT_SECONDS = 0.05  # how often it is read while a new launch has yet to say its first word
+EXPECTED_FOR = 30.0  # how long a launch is new
 MOST_PIECES = 64  # what is read at most of the output that a launch left at its end
 ENDED = {on.Ending.CLEAN: Status.SUCCESS, on.Ending.INTERRUPTED: Status.CANCELLED}
 
@@ -50,12 +51,14 @@ class Senses:
         self._poll_seconds = poll_seconds
         self._polled_at = float("-inf")
         self._listened_at = float("-inf")
+        self._looked_at = float("-inf")
         self._trouble = ""
+        self._broken: set[str] = set()
 
     def gather(self, fleet: Fleet, now: on.Moment) -> list[on.Event]:
         """Everything that happened, in an order that a person would tell it in."""
         events: list[on.Event] = []
-        touched = bool(self._watch.take()) if self._watch is not None else False
+        touched = self._watch is not None and self._watch.take()
         polls = now.clock - self._polled_at >= self._poll_seconds
         if polls:
             self._polled_at = now.clock
@@ -65,19 +68,29 @@ class Senses:
         self._performer.collect(fleet, now)
         events += self._take_happened()
         if polls or touched:
-            events += self._post.collect()
+            events += self._guarded("the inboxes", self._post.collect())
         events += self._listen(fleet, now)
-        events += self._ends(now)
+        events += self._guarded("the launches that are over", self._ends(now))
         return events
+
+    def _guarded(self, item: str, events: Iterator[on.Event]) -> Iterator[on.Event]:
+        """The quarantine of a whole sense: it ends early, is told once, and is tried again at the next turn."""
+        try:
+            yield from events
+            self._broken.discard(item)
+        except Exception as error:  # noqa: BLE001 - the quarantine of one item in the loop
+            if item not in self._broken:
+                self._broken.add(item)
+                yield _broken(item, error)
 
     def next_look(self, fleet: Fleet, now: on.Moment) -> float:
         """Seconds until there is a reason of ours to look again."""
         if self._performer.happened:
             return 0.0
-        listening = EXPECT_SECONDS if self._expects_a_word(fleet) else LISTEN_SECONDS
+        listening = EXPECT_SECONDS if any(_is_new(each, now) for each in fleet.agents.values()) else LISTEN_SECONDS
         looks = [self._polled_at + self._poll_seconds - now.clock]
         if any(each.phase in LIVE for each in fleet.agents.values()):
-            looks.append(self._listened_at + listening - now.clock)
+            looks.append(self._looked_at + listening - now.clock)
         if self._launches.next_look is not None:
             looks.append(self._launches.next_look)
         return max(min(looks), 0.0)
@@ -88,19 +101,20 @@ class Senses:
         for agent in fleet.agents.values():
             if agent.phase not in LIVE:
                 continue
-            adopted = self._adopt(agent.name, agent.launch, identities, now)
             self._performer.listen_to(agent.name, agent.launch, agent.session, now.clock)
-            if not adopted:
-                events += self._last_words(agent.name, now)
+            if not self._adopt(agent.name, agent.launch, identities, now):
+                events += self._guarded(f"the output of {agent.name}", self._last_words(agent.name, now))
                 events.append(on.Exited(agent=agent.name, launch=agent.launch, ending=on.Ending.LOST))
         for number, pending in fleet.pending.items():
             if pending.step in OCCUPYING and not self._adopt(pending.who, pending.launch, identities, now):
-                events.append(grades.read_end(self._layout, number, pending.launch, None, 0.0))
+                # Without an identity on record the gate was never opened: a result that lies there is an older one.
+                ran = identities.get(pending.who, (0, None))[0] == pending.launch
+                lost = on.Graded(number=number, launch=pending.launch, outcome=on.Outcome.LOST)
+                events.append(grades.read_end(self._layout, number, pending.launch, None, 0.0) if ran else lost)
         return events
 
     def _adopt(self, who: str, launch: int, identities: Identities, now: on.Moment) -> bool:
         number, identity = identities.get(who, (0, None))
-        # Without an identity on record the gate was never opened, so nothing ever ran.
         return identity is not None and number == launch and self._launches.adopt(who, launch, identity, now.clock)
 
     def _keep_watching(self, now: on.Moment) -> None:
@@ -115,17 +129,18 @@ class Senses:
         happened, self._performer.happened = self._performer.happened, []
         return happened
 
-    def _expects_a_word(self, fleet: Fleet) -> bool:
-        return any(each.phase in LIVE and not each.heard for each in fleet.agents.values())
-
     def _listen(self, fleet: Fleet, now: on.Moment) -> Iterator[on.Event]:
-        pause = EXPECT_SECONDS if self._expects_a_word(fleet) else LISTEN_SECONDS
-        if now.clock - self._listened_at < pause:
+        """Everybody now and then; whoever has yet to say a first word, and may be owed to, as soon as can be."""
+        if now.clock - self._looked_at < EXPECT_SECONDS:
             return
-        self._listened_at = now.clock
+        self._looked_at = now.clock
+        everybody = now.clock - self._listened_at >= LISTEN_SECONDS
+        self._listened_at = now.clock if everybody else self._listened_at
         for name, agent in fleet.agents.items():
             ear = self._performer.ears.get(name)
             if ear is None or agent.phase not in LIVE or ear.launch != agent.launch:
+                continue
+            if not everybody and not _is_new(agent, now):
                 continue
             try:
                 heard = ear.listen(now.clock)
@@ -150,7 +165,7 @@ class Senses:
 
     def _end(self, launch: Launch, now: on.Moment) -> list[on.Event]:
         if launch.who.startswith("#"):
-            seconds = now.clock - launch.started
+            seconds = now.clock - launch.started if launch.child is not None else 0.0
             return [grades.read_end(self._layout, int(launch.who[1:]), launch.number, launch.code, seconds)]
         if launch.who not in self._performer.ears:
             return [_unseen_end(launch)]
@@ -161,10 +176,12 @@ class Senses:
         ear = self._performer.ears.get(agent)
         for _ in range(MOST_PIECES):
             if ear is None or not ear.tail.is_behind:
-                return
+                break
             heard = ear.listen(now.clock)
             if heard is not None:
                 yield heard
+        if ear is not None and (heard := ear.listen(now.clock, ended=True)) is not None:
+            yield heard
 
     def _judge(self, launch: Launch, now: on.Moment) -> on.Exited:
         ear = self._performer.ears[launch.who]
@@ -184,6 +201,10 @@ class Senses:
             detail=one_line(detail, 300),
             until=None if said.limit_until is None else max(said.limit_until - time.time(), 0.0),
         )
+
+
+def _is_new(agent: Agent, now: on.Moment) -> bool:
+    return agent.phase in LIVE and not agent.heard and now.clock - agent.spawned_at < EXPECTED_FOR
 
 
 def _broken(item: str, error: Exception) -> on.Broken:

@@ -19,7 +19,6 @@ class Standings:
         self.top: list[Attempt] = []
         self.best_of: dict[str, Attempt] = {}
         self.recent_of: dict[str, deque[Attempt]] = {}
-        self.count = 0
         self._trees: dict[tuple[str, bool], tuple[int, float]] = {}
         self._deltas: dict[int, str] = {}
         self._improved_by: dict[str, int] = {}
@@ -36,7 +35,6 @@ class Standings:
                 return
             self._remember_delta(attempt, recent)
             recent.append(attempt)
-            self.count += 1
             if attempt.verdict is Verdict.IMPROVED and attempt.kind is not Kind.TUNE:
                 self._improved_by[attempt.agent] = attempt.number
         if attempt.score is None:

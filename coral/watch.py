@@ -24,14 +24,13 @@ class Watch:
         self._ring = ring
         self._observer: BaseObserver | None = None
         self._inodes: dict[Path, int] = {}
-        self._lock = threading.Lock()
-        self._touched: set[Path] = set()
+        self._touched = threading.Event()
         self._lost = threading.Event()
 
-    def take(self) -> set[Path]:
-        """The folders in which something came since the last call."""
-        with self._lock:
-            touched, self._touched = self._touched, set()
+    def take(self) -> bool:
+        """Whether something came since the last call."""
+        touched = self._touched.is_set()
+        self._touched.clear()
         return touched
 
     def keep_alive(self) -> str:
@@ -71,14 +70,13 @@ class Watch:
             and all(each.is_alive() for each in observer.emitters)
         )
 
-    def _touch(self, folder: Path) -> None:
-        with self._lock:
-            self._touched.add(folder)
+    def _touch(self) -> None:
+        self._touched.set()
         self._ring()
 
 
 class _Handler(FileSystemEventHandler):
-    def __init__(self, root: Path, touch: Callable[[Path], None], lose: Callable[[], None]) -> None:
+    def __init__(self, root: Path, touch: Callable[[], None], lose: Callable[[], None]) -> None:
         self._root = str(root)
         self._touch = touch
         self._lose = lose
@@ -90,7 +88,7 @@ class _Handler(FileSystemEventHandler):
         if event.event_type not in _RELEVANT:
             return
         path = Path(str(event.dest_path or event.src_path))
-        if path.suffix == ".json" and not path.name.startswith(".") and "replies" not in path.parts[-3:]:
-            self._touch(path.parent)
-        elif event.is_directory:
-            self._touch(path)
+        if (
+            path.suffix == ".json" and not path.name.startswith(".") and "replies" not in path.parts[-3:]
+        ) or event.is_directory:
+            self._touch()

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from runs import Run, write_task
+from real_runs import Run, write_task
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from runs import wait_until
+from real_runs import wait_until
 
 from benchmarks import packing, packing_page, page
 from benchmarks.__main__ import ALL, PAGE, RESULTS

@@ -15,7 +15,7 @@ from fcntl import ioctl
 from pathlib import Path
 
 import pytest
-from runs import TRY, wait_until, write_task
+from real_runs import TRY, wait_until, write_task
 
 from attempts.store import Store
 from coral.launch import holder

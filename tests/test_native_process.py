@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from runs import Run, wait_until
+from real_runs import Run, wait_until
 
 from attempts.record import Attempt, Kind, Verdict
 from attempts.store import Store

@@ -1,7 +1,7 @@
 """Heartbeats of real runs: each arrives in its own agent's session, once, whatever happens at the same time."""
 
 import pytest
-from runs import TRY, tries, wait_until
+from real_runs import TRY, tries, wait_until
 
 pytestmark = pytest.mark.slow
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from runs import Run, wait_until
+from real_runs import Run, wait_until
 
 from workspace.knowledge import list_notes, list_skills
 

@@ -7,7 +7,7 @@ import sys
 import time
 
 import pytest
-from runs import TRY, Run, tries, wait_until
+from real_runs import TRY, Run, tries, wait_until
 
 from attempts.record import Verdict
 from coral.errors import CoralError

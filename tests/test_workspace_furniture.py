@@ -52,8 +52,10 @@ def test_the_link_to_shared_knowledge_is_relative_and_made_anew(layout: Layout, 
     assert git(clone, "status", "--short") == ""
     (clone / ".shared").unlink()
     (clone / ".shared").mkdir()
-    with pytest.raises(GitError, match="a folder is in its place"):
-        link_shared(clone, layout.shared)
+    (clone / ".shared" / "mine").write_text("kept")
+    link_shared(clone, layout.shared)
+    assert (clone / ".shared").readlink() == Path("../../shared")
+    assert [each.read_text() for each in clone.glob(".coral-shared-*/mine")] == ["kept"]
 
 
 def test_excluded_names_mean_themselves(clone: Path) -> None:

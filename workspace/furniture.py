@@ -55,7 +55,8 @@ def link_shared(clone: Path, shared: Path) -> None:
     if link.is_symlink() and str(link.readlink()) == target:
         return
     if link.is_dir() and not link.is_symlink():
-        raise GitError(f"cannot link {link} to the shared knowledge: a folder is in its place")
+        # Made by the agent, perhaps with notes in it: kept, but not where the next launch looks for the fleet's.
+        link.rename(clone / f".coral-shared-{secrets.token_hex(8)}")
     temporary = clone / f".coral-{secrets.token_hex(8)}"
     temporary.symlink_to(target)
     temporary.replace(link)

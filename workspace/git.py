@@ -8,9 +8,11 @@ Only `git.cmd.Git.execute` of GitPython is used: its object API leaves helper pr
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import selectors
 import signal
+import sys
 import tempfile
 import time
 from collections.abc import Iterable, Mapping
@@ -114,11 +116,18 @@ class Git:
 @lru_cache(maxsize=64)
 def _program(folder: str) -> Program:
     """GitPython's command runner; imported late, since that takes 40 ms that reading a few files need not pay."""
-    os.environ["GIT_PYTHON_REFRESH"] = "quiet"  # or the import itself raises where there is no git
+    load()
     from git.cmd import Git as Program
 
-    scrub_environment()
     return Program(folder)
+
+
+def load() -> None:
+    """Import GitPython. A process with threads does so before it has any: the environment is changed for a moment."""
+    if "git.cmd" not in sys.modules:
+        os.environ["GIT_PYTHON_REFRESH"] = "quiet"  # or the import itself raises where there is no git
+        importlib.import_module("git.cmd")
+        scrub_environment()
 
 
 def _texts(variables: Mapping[str, str | Path]) -> dict[str, str]:

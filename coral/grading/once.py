@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 from attempts.record import Kind
-from coral import process
+from coral import environment, process
 from coral.config.load import Config
 from coral.errors import CoralError
 from coral.grading.launch import GradeCommand, command_for
@@ -17,7 +17,6 @@ from coral.grading.prepare import prepare
 from coral.grading.result import GradeResult, read_result
 from workspace import hub
 from workspace.git import GitError
-from workspace.gitenv import without_git
 
 SETTLE = 5.0  # seconds to wait for a killed process; one in the kernel's hands may take longer
 
@@ -50,7 +49,7 @@ def run(command: GradeCommand, folder: Path, timeout: float) -> GradeResult:
     tag = f"grade-{os.getpid()}-{folder.name}"
     program = process.Program(
         argv=command.argv,
-        env={**without_git(os.environ), **command.env},
+        env={**environment.base(), **command.env},
         cwd=command.cwd,
         stdin=Path(os.devnull),
         stdout=stdout,

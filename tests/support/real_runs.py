@@ -117,7 +117,7 @@ class Run:
     def left(self) -> list[int]:
         """The processes that carry the tag of a launch of this run, whoever is their parent."""
         found = []
-        mark = f"{TAG}={self.layout.root.name}/".encode()
+        mark = f"{TAG}={self.layout.root.name}.{self.layout.root.stat().st_ino}/".encode()
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit():
                 try:

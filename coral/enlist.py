@@ -1,0 +1,55 @@
+"""How an agent's program is started: what its runtime says, in the environment, folder and files that a launch has."""
+
+from coral import environment
+from coral.briefing import Office, instructions
+from coral.fleet.actions import Spawn
+from coral.process import Program
+from coral.runtimes.model import Job, Runtime
+from workspace.furniture import link_shared, write_instructions
+
+
+def furnish(office: Office, runtime: Runtime, agent: str) -> None:
+    """Put back what the agent may have removed: the way to the shared knowledge, and its instructions."""
+    clone = office.layout.clone(agent)
+    link_shared(clone, office.layout.shared_of(agent, office.config.workspace.share))
+    if not (clone / runtime.instruction_file).exists():
+        write_instructions(clone, runtime.instruction_file, instructions(office, agent))
+
+
+def program_of(office: Office, runtime: Runtime, spawn: Spawn, tag: str) -> tuple[Program, str | None]:
+    """The program of a launch whose prompt is written, and its session, where that is known before it starts."""
+    layout, agent, launch = office.layout, spawn.agent, spawn.launch
+    command = runtime.command(_job(office, spawn))
+    program = Program(
+        argv=command.argv,
+        env={**environment.of_agent(layout, agent), **command.env},
+        cwd=layout.clone(agent),
+        stdin=layout.prompt(agent, launch),
+        stdout=layout.output(agent, launch),
+        stderr=layout.errors(agent, launch),
+        tag=tag,
+    )
+    return program, command.session or spawn.session
+
+
+def _job(office: Office, spawn: Spawn) -> Job:
+    config, layout, agent = office.config, office.layout, spawn.agent
+    return Job(
+        agent=agent,
+        launch=spawn.launch,
+        session=spawn.session,
+        clone=layout.clone(agent),
+        state=layout.state(agent),
+        model=config.agents.model,
+        editable=config.task.editable,
+        check=config.task.check,
+        direction=config.grader.direction.value,
+        run_root=layout.root,
+        seed=_seed(agent),
+    )
+
+
+def _seed(agent: str) -> int:
+    """A number of its own for every agent, the same in every launch."""
+    digits = "".join(each for each in agent if each.isdigit())
+    return int(digits or 0)
