@@ -68,6 +68,8 @@ def _measure(benchmark: Benchmark, args: argparse.Namespace) -> None:
 
 
 def _brief(result: Result) -> str:
+    if "best" in result.series:
+        return f"{result.name}: {result.series['best'][-1]:.10g} after {result.settings['seconds']:g} s"
     lines = [result.name]
     for key, values in result.series.items():
         found = summarize(values)

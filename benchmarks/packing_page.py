@@ -18,8 +18,8 @@ LABELS = {
 LETTERS = {"shared": "s", "apart": "a", "alone": "1"}
 BEST_KNOWN = 2.6359830855
 LEAST, AIM = 2.54, 2.60
-WIDTH, GAPS = 72, (0.8, 1e-4)  # columns; the widest and the narrowest gap that the picture shows
-STEPS = 4  # lines for a factor of ten
+WIDTH, GAPS = 72, (1.0, 1e-6)  # columns; the widest and the narrowest gap that the picture shows
+STEPS = 3  # lines for a factor of ten
 
 Runs = Mapping[str, Sequence[Result]]
 
@@ -37,7 +37,8 @@ def checks(runs: Runs) -> list[Check]:
 
 def section(runs: Runs) -> list[str]:
     lines = ["## Packing circles", "", _ABOUT, "", *_table(runs), "", *_picture(runs), "", *_what_was_done(runs)]
-    return [*lines, "", table.origin(next(iter(runs.values()))[0], "packing")]
+    busiest = max((run for results in runs.values() for run in results), key=lambda run: run.machine.load)
+    return [*lines, "", table.origin(busiest, "packing")]
 
 
 def at(run: Result, moment: float) -> float:
@@ -81,7 +82,7 @@ def _reached(score: float, wanted: float) -> str:
 
 
 def _picture(runs: Runs) -> list[str]:
-    """Median gaps to the best known over time. The scale is logarithmic: the last thousandth is most of the work."""
+    """Median gaps to the best known over time. The scale is logarithmic: the last thousandths are most of the work."""
     longest = min(float(run.settings["seconds"]) for results in runs.values() for run in results)
     rows = math.ceil(math.log10(GAPS[0] / GAPS[1]) * STEPS) + 1
     grid = [[" "] * WIDTH for _ in range(rows)]
@@ -92,7 +93,7 @@ def _picture(runs: Runs) -> list[str]:
             grid[row][column] = LETTERS[name] if grid[row][column] == " " else "*"
     lines = ["```text", "sum of radii (the scale is logarithmic in the gap to the best known)"]
     for row, cells in enumerate(grid):
-        label = f"{BEST_KNOWN - GAPS[0] / 10 ** (row / STEPS):8.5f}" if row % STEPS == 0 else " " * 8
+        label = f"{BEST_KNOWN - GAPS[0] / 10 ** (row / STEPS):8.6f}" if row % STEPS == 0 else " " * 8
         lines.append(f"{label} |{''.join(cells)}".rstrip())
     lines.append(" " * 9 + "+" + "-" * (WIDTH - len(f"{longest:g} s") - 1) + f" {longest:g} s")
     said = ", ".join(f"{LETTERS[name]} = {LABELS[name]}" for name in runs)

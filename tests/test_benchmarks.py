@@ -62,10 +62,10 @@ def test_a_missed_target_says_by_how_much() -> None:
 
 
 def test_results_are_read_as_they_were_written(tmp_path: Path) -> None:
-    kept = result("help", **{"python -c pass": [9.123456789, 10.0]})
+    kept = result("help", **{"python -c pass": [9.123456789012, 10.0]})
     found = read(write(kept, tmp_path / "results"))
     assert found.machine == MACHINE
-    assert found.series == {"python -c pass": [9.123457, 10.0]}
+    assert found.series == {"python -c pass": [9.123456789, 10.0]}
     assert read_all(tmp_path / "results") == {"help": found}
     path = tmp_path / "results" / "help.json"
     path.write_text(path.read_text().replace('"format": 1', '"format": 2'))
