@@ -74,21 +74,18 @@ def test_the_sum_is_exact(tmp_path):
 
 @pytest.mark.parametrize("change", ["overlap", "edge", "touch"])
 def test_the_last_bit_decides(tmp_path, change):
-    """Two circles that touch exactly are allowed; one unit in the last place more is not."""
-    circles = grid(0.01)
-    circles[0] = {"x": 0.25, "y": 0.25, "r": 0.25}
-    circles[1] = {"x": 0.75, "y": 0.25, "r": 0.25}
-    for k, circle in enumerate(circles[2:]):
-        circle |= {"x": 0.04 + 0.03 * (k % 12), "y": 0.7 + 0.03 * (k // 12)}
+    """Circles that touch exactly are allowed; one unit in the last place more, here below 1e-18, is not."""
+    tiny = 2.0**-10
+    circles = grid(tiny)
+    circles[0] = {"x": tiny, "y": tiny, "r": tiny}
+    circles[1] = {"x": 3 * tiny, "y": tiny, "r": tiny}
     if change == "touch":
-        assert GRADE.grade(workspace(tmp_path, circles)).score == pytest.approx(0.5 + 24 * 0.01)
-        return
-    if change == "overlap":
-        circles[1]["x"] = math.nextafter(0.75, 0)
-        circles[1]["r"] = 0.25
+        assert GRADE.grade(workspace(tmp_path, circles)).score == 26 * tiny
+    elif change == "overlap":
+        circles[1]["x"] = math.nextafter(3 * tiny, 0)
         assert "circles 0 and 1 overlap" in refused(tmp_path, circles)
     else:
-        circles[0]["x"] = math.nextafter(0.25, 0)
+        circles[0]["x"] = math.nextafter(tiny, 0)
         assert "circle 0 reaches" in refused(tmp_path, circles)
 
 

@@ -210,6 +210,13 @@ def test_redirect_leaves_the_family_and_starts_from_the_best():
     assert notes(answer(situation(), Section("redirect", "h2", ""))) == []
 
 
+def test_redirect_never_goes_back_to_what_it_leaves():
+    """Not even where that is what was tried least."""
+    tried = [trial(n, family, 1.4, 1.3) for n, family in ((2, "shake"), (4, "shake"), (6, "shake"), (8, "rows"))]
+    calls = answer(situation(*tried, world=replace(WORLD, families=("rows", "shake"))), Section("redirect", "h1", ""))
+    assert [call.steer.family for call in calls if isinstance(call, Steering)] == ["shake"]
+
+
 @pytest.mark.parametrize(
     ("trials", "room", "kind"),
     [
@@ -281,7 +288,7 @@ def test_a_skill_is_loaded_and_used():
 
 def test_skills_of_other_forms_are_left_alone(tmp_path):
     for name, front in {
-        "other": {"description": "x"},
+        "other": {"description": "x", "credit": "{}"},
         "torn": {"form": "coral-search/1", "credit": "{"},
         "list": {"form": "coral-search/1", "credit": "[1]"},
         "nested": {"form": "coral-search/1", "credit": "[" * 9999},

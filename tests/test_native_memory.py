@@ -79,7 +79,7 @@ def test_a_spoiled_snapshot_falls_back_to_the_one_before(tmp_path, spoil):
                 "truncate": data[: len(data) // 2],
                 "empty": b"",
                 "garbage": b"\xff\x00" * 100,
-                "flip": data[:-5] + b"9" + data[-4:],
+                "flip": data.replace(b'"episodes": 2', b'"episodes": 9'),
                 "other session": data.replace(b"s-1", b"s-2"),
             }[spoil]
         )

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from statistics import median
 
 from coral.native.families import FAMILIES, Family
 from coral.native.ground import Ground
@@ -21,6 +20,7 @@ from coral.native.numeric.space import Vector
 SAME, ALIKE = 1e-9, 3e-6  # relative: costs closer than this are one result; with the last digits, and without
 FINISH = 0.2  # of the episode's time, or this many seconds, for the last digits
 TOLERANCE = 0.4  # of the usual loss: how much worse the next point of departure may be
+RECENT = 30  # losses that tell what is usual
 FRESH = 12  # hops without a new best after which the chain returns to it
 PULSE = 0.5  # seconds between two reports
 
@@ -128,7 +128,8 @@ class Episode:
 
     def _allowance(self) -> float:
         """How much worse than the present point the next one may be; drawn anew, from what losses are usual."""
-        return TOLERANCE * median(self.losses[-30:]) * self.random.random() if self.losses else 0.0
+        recent = sorted(self.losses[-RECENT:])
+        return TOLERANCE * recent[len(recent) // 2] * self.random.random() if recent else 0.0
 
     def _candidate(self, start: Place) -> Place:
         """The best found if it is better than the start, else the best of what is not the start again."""
