@@ -1,5 +1,6 @@
 """Heartbeats are answered by doing what they ask: notes that people can read, a skill that programs can load."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -317,6 +318,21 @@ def test_evidence_is_read_from_titles():
     assert list(evidence) == ["rows", "cross", "shake"]
     assert "| rows | 5 | 3 |" in table(evidence)
     assert by_family([], Direction.MAXIMIZE) == {}
+
+
+def test_ending_where_another_agent_had_begun_is_no_evidence():
+    """It improves the agent's own best, and says nothing for the family."""
+    records = [attempt(0, 1.0), attempt(1, 2.0, title="descent from #0: 1 -> 2", verdict=Verdict.IMPROVED)]
+    records.append(attempt(2, 2.0 + 6e-15, title="jump from #1: 2 -> 2", verdict=Verdict.IMPROVED))
+    evidence = by_family(Board().take(records, Direction.MAXIMIZE).recent, Direction.MAXIMIZE)
+    assert {name: len(each.wins) for name, each in evidence.items()} == {"descent": 1, "jump": 0}
+
+
+def test_the_agent_knows_nothing_of_the_example():
+    words = ("circle", "radii", "packing", "overlap", "2.63")
+    for path in (Path(__file__).parent.parent / "coral" / "native").rglob("*.py"):
+        text = path.read_text().lower()
+        assert [word for word in words if re.search(rf"\b{word}s?\b", text)] == [], path
 
 
 def test_a_course_ends_after_its_episodes():

@@ -13,7 +13,7 @@ from attempts.record import Direction, Verdict
 from coral.native.board import Entry
 from coral.native.credit import Credit
 from coral.native.families import FAMILIES
-from coral.native.words import gain
+from coral.native.words import gain, is_worth
 
 TITLE = re.compile(r"(?P<family>[a-z]+) from #(?P<start>\d{1,9})\b")
 
@@ -45,8 +45,11 @@ def by_family(entries: Iterable[Entry], direction: Direction) -> dict[str, Evide
         evidence = out.setdefault(found["family"], Evidence(found["family"]))
         evidence.tries.append(entry)
         start = known.get(int(found["start"]))
-        if entry.verdict == Verdict.IMPROVED:
-            evidence.wins.append((entry, max(0.0, gain(start.score if start else None, entry.score, direction))))
+        before = start.score if start else None
+        gained = max(0.0, gain(before, entry.score, direction))
+        # An agent's best also improves when it starts from another's better attempt and ends where it began.
+        if entry.verdict == Verdict.IMPROVED and (before is None or is_worth(gained, before)):
+            evidence.wins.append((entry, gained))
     return dict(sorted(out.items(), key=lambda item: (-len(item[1].wins), -len(item[1].tries), item[0])))
 
 

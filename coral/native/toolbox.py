@@ -25,13 +25,12 @@ from coral.native.prompt import Section
 from coral.native.situation import Event, Graded, Idle, Prompted, World, Written
 from coral.native.surroundings import Surroundings
 from coral.native.tool_error import MemoryFault, ToolError
-from coral.native.words import gain
+from coral.native.words import gain, is_worth
 from workspace.errors import WorkspaceError
 from workspace.frontmatter import Value
 
 SOON = 5.0  # seconds; a wait that gives up earlier knows that nobody supervises
 STAY = 600.0  # seconds that an earlier submission is waited for at a time
-WORTH = 1e-9  # relative: smaller gains are rounding and earn no credit
 
 
 @dataclass(slots=True)
@@ -221,7 +220,7 @@ class Toolbox:
     def _credited(self, memory: Memory, trial: Trial) -> Memory:
         """What the family earned, what its step becomes, and one episode less of the course that was set."""
         gained = gain(trial.before, trial.score, self.surroundings.direction)
-        gained = gained if gained > WORTH * max(1.0, abs(trial.before or 0.0)) else 0.0
+        gained = gained if is_worth(gained, trial.before) else 0.0
         credit = {**memory.credit, trial.family: memory.credit.get(trial.family, Credit()).after(gained)}
         steps = dict(memory.steps)
         if trial.expected is None:

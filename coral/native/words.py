@@ -11,6 +11,7 @@ from coral.native.numeric.space import Space
 
 SHOWN = 4  # changed values that a note names
 LEAST, MOST = 4, 10  # decimals
+WORTH = 1e-9  # relative: smaller gains are rounding, earn no credit and prove nothing
 
 
 def decimals(*values: float | None) -> int:
@@ -44,6 +45,11 @@ def gain(before: float | None, after: float | None, direction: Direction) -> flo
     if before is None or after is None:
         return 0.0
     return after - before if direction is Direction.MAXIMIZE else before - after
+
+
+def is_worth(gained: float, before: float | None) -> bool:
+    """Whether a gain is more than the rounding of the last digits."""
+    return gained > WORTH * max(1.0, abs(before or 0.0))
 
 
 def numbers(found: Sequence[int]) -> str:

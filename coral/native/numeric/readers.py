@@ -96,7 +96,7 @@ def _join(path: tuple[str | int, ...]) -> str:
 
 
 def _pretty(path: tuple[str | int, ...]) -> str:
-    """`circles[7].x`."""
+    """`rows[7].x`."""
     parts = [f"[{part}]" if isinstance(part, int) else f".{part.strip(chr(34))}" for part in path]
     return "".join(parts).lstrip(".")
 
