@@ -127,6 +127,14 @@ def test_short_turns_without_a_try_back_off_doubling() -> None:
     # A try that is graded ends the row.
     stage.tried(stage.clock, "ann", 1.0)
     assert stage["ann"].idle == 0
+
+
+def test_a_try_that_is_graded_ends_a_row_of_crashes() -> None:
+    stage = Stage()
+    stage.in_grading(2, "ann")
+    stage.at(3, stage.exited("ann", Ending.CRASHED))
+    assert stage["ann"].crashes == 1
+    stage.at(4, stage.graded(1, 1.0))
     assert stage["ann"].crashes == 0
 
 
@@ -194,10 +202,10 @@ def test_many_crashes_in_a_short_time_hold_the_whole_fleet() -> None:
         "alert run-alert-1: 3 crashes within 60 seconds; nothing starts for 300 seconds. The last one: no key"
     ]
     # What runs goes on; what ends now waits with the others; one alert is enough.
-    assert stage.at(5, stage.exited("dot", Ending.CRASHED)) == [
-        "exited dot: launch 1 ended: crashed",
-        "crashed dot: launch 1: it crashed",
-    ]
+    stage.in_grading(4, "dot")
+    assert stage.at(5, stage.exited("dot")) == ["exited dot: launch 1 ended: clean"]
+    assert (stage["dot"].deadline, stage.pending(1).waited_until) == (5, 0)
+    stage.at(5, stage.graded(1, 1.0))
     assert stage.until(303.9) == []
     assert [line.split(":")[0] for line in stage.until(304)] == [
         "304 spawn ann/2",
@@ -301,6 +309,13 @@ def test_who_waits_for_a_grade_is_not_silent() -> None:
     assert stage.until(602) == ["602 stalled ann: silent for 601 seconds", "602 interrupt ann/1"]
 
 
+def test_silence_begins_when_the_waiting_is_over() -> None:
+    stage = Stage(rules=replace(SHORT, grade_timeout=9e9))
+    stage.in_grading(2, "ann", wait=10)
+    assert stage.until(111) == []
+    assert stage.until(112) == ["112 stalled ann: silent for 111 seconds", "112 interrupt ann/1"]
+
+
 def test_silence_begins_when_the_grade_has_come() -> None:
     # An agent whose grade came a second before the limit was interrupted a second after it.
     stage = Stage(rules=SHORT)
@@ -350,12 +365,7 @@ def test_an_agent_deaf_to_everything_is_named_retired_and_delays_nobody() -> Non
         "27 alert run-alert-1 of ann: ann has retired: launch 1 cannot be killed",
     ]
     agent = stage["ann"]
-    assert (agent.phase, agent.why, agent.deadline, agent.busy) == (
-        Phase.RETIRED,
-        "launch 1 cannot be killed",
-        None,
-        "",
-    )
+    assert (agent.phase, agent.why, agent.deadline) == (Phase.RETIRED, "launch 1 cannot be killed", None)
     assert stage.owed("ann") == ["reflect h1"]
     # What it prints now is not heard; while its process lives there is no other.
     assert stage.at(101, stage.heard("ann", busy="tool"), stage.lingered("ann")) == []
@@ -405,7 +415,7 @@ def test_kills_of_one_launch_are_not_held_against_the_next() -> None:
     stage = Stage(rules=REFLECTING)
     stage.tried(2, "ann", 1.0)
     stage.until(20)
-    assert stage["ann"].kills == 2
+    assert (stage["ann"].kills, stage["ann"].phase) == (2, Phase.KILLED)
     stage.at(20, stage.exited("ann", Ending.CRASHED))
     assert stage["ann"].kills == 0
     stage.at(21, stage.heard("ann"))

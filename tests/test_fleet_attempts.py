@@ -27,7 +27,8 @@ def test_a_submission_is_taken_in_graded_and_published() -> None:
     assert stage.at(2, stage.submission("ann")) == ["take in #1: commit 1 of ann", "accept 1 of ann as #1"]
     assert stage.at(3, stage.taken(1)) == ["grade #1/1: commit 1"]
     assert stage.at(5, stage.graded(1, 1.5)) == ["publish #1 improved 1.5"]
-    assert stage.pending(1).step is Step.SETTLED
+    settled = stage.pending(1)
+    assert (settled.step, settled.deadline, settled.waited_until) == (Step.SETTLED, None, 0.0)
     assert stage.at(6, on.Published(number=1)) == []
     assert stage.fleet.pending == {}
     assert stage.fleet.run.progress == stage["ann"].progress == Progress(1, 1.5, 1, 0, 1)
@@ -130,17 +131,6 @@ def test_submissions_in_any_order_are_told_from_repeats() -> None:
     ]
     # The same id of somebody else is another submission.
     assert stage.at(2, submitted("ben", 9)) == ["take in #3: commit 9 of ben", "accept 9 of ben as #3"]
-
-
-def test_what_is_older_than_everything_remembered_counts_as_seen() -> None:
-    stage = Stage()
-    stage.at(2, *[submitted("ann", 100 + each) for each in range(63)])
-    # 63 are remembered: the window is not full yet, and nothing has been forgotten.
-    assert stage.at(3, submitted("ann", 50))[1] == "accept 50 of ann as #64"
-    assert stage.at(4, submitted("ann", 49)) == ["discard 49 of ann"]
-    assert stage.at(4, submitted("ann", 51))[1] == "accept 51 of ann as #65"
-    assert stage.at(4, submitted("ann", 51)) == ["discard 51 of ann"]
-    assert len(stage["ann"].recent) == 64
 
 
 def test_nobody_is_taken_for_an_agent() -> None:
@@ -260,7 +250,7 @@ def test_a_crash_that_the_seed_survives_is_the_candidate_s(outcome: Outcome) -> 
     assert stage.at(4, probe) == [f"publish #1 failed ({reason or 'the grader crashed'})"]
     record = published(stage)
     # What the grader said of the seed is not said of the candidate.
-    assert (record.score, record.feedback, record.metrics) == (None, "", {})
+    assert (record.score, record.feedback, record.metrics, record.seconds) == (None, "", {}, 2.0)
     assert stage["ann"].progress == Progress(1, 0.0, 0, 1, 1)
 
 
@@ -276,6 +266,7 @@ def test_a_crash_that_the_seed_shares_is_void(outcome: Outcome, reason: str, tol
     stage.in_grading(2, "ann")
     stage.at(3, stage.graded(1, outcome=Outcome.CRASHED, reason="Killed"))
     assert stage.at(4, stage.graded(1, outcome=outcome, reason=reason)) == [f"publish #1 void ({told})"]
+    assert published(stage).seconds == 2.0
     assert stage["ann"].progress == Progress(0, 0.0, 0, 0, 0)
 
 
@@ -296,13 +287,23 @@ def test_a_question_of_fault_is_answered_before_the_queue() -> None:
 
 def test_a_later_question_of_fault_goes_before_an_earlier_attempt() -> None:
     stage = Stage(rules=replace(QUIET_RULES, slots=1))
-    stage.in_grading(2, "ann", "ann", "ann")
-    stage.at(3, stage.graded(1, 1.0))
-    # #2 is being graded; #3 and then #4 wait.
-    stage.at(3, stage.submission("ann"))
-    stage.at(3, stage.taken(4))
-    assert stage.at(4, stage.graded(2, outcome=Outcome.CRASHED)) == ["grade #2/2: commit seed as a probe"]
-    assert stage.at(5, stage.graded(2, 1.0))[1] == "grade #3/1: commit 3"
+    stage.at(2, stage.submission("ann"), stage.submission("ann"), stage.submission("ann"))
+    stage.at(2, stage.taken(3))
+    # #3 came into the hub first and is being graded; #1 and #2 wait.
+    stage.at(3, stage.taken(2), stage.taken(1))
+    assert stage.at(4, stage.graded(3, outcome=Outcome.CRASHED)) == ["grade #3/2: commit seed as a probe"]
+    assert stage.at(5, stage.graded(3, 1.0))[1:] == ["grade #1/1: commit 1"]
+    assert stage.at(6, stage.graded(1, 1.0))[1:] == ["grade #2/1: commit 2"]
+
+
+def test_fewer_slots_than_are_taken_start_nothing() -> None:
+    # A resume may bring fewer than the grades that go on.
+    stage = Stage(rules=replace(QUIET_RULES, slots=2))
+    stage.in_grading(2, *["ann"] * 5)
+    stage.rules = replace(QUIET_RULES, slots=1)
+    assert [line for line in stage.at(3, on.Resumed()) if "grade" in line] == []
+    assert stage.at(4, stage.graded(1, 1.0)) == ["publish #1 improved 1"]
+    assert stage.at(5, stage.graded(2, 1.0))[1:] == ["grade #3/1: commit 3"]
 
 
 def test_a_grade_nobody_saw_end_is_done_again() -> None:

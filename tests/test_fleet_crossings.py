@@ -379,6 +379,13 @@ def test_what_the_fleet_s_clock_sets_off_falls_to_the_next_who_submits() -> None
     assert stage.fleet.run.targets == {"hourly": 14400}
 
 
+def test_another_heartbeat_of_the_fleet_is_no_reason_to_leave_one_out() -> None:
+    stage = Stage(rules=replace(rules(HOURLY, replace(CONSOLIDATE, trigger=Every(1))), stall=9e9, interrupt_grace=9e9))
+    stage.tried(2, "ann", 1.0)
+    assert stage.until(3600) == []
+    assert [each.name for each in stage.fleet.run.orphans] == ["hourly"]
+
+
 def test_own_and_fleet_s_heartbeats_of_one_name_do_not_stand_in_each_other_s_way() -> None:
     of_fleet = Heartbeat(name="tick", trigger=Every(1), scope=Scope.FLEET, prompt="all")
     own = Heartbeat(name="tick", trigger=Elapsed(60), prompt="one")

@@ -275,7 +275,7 @@ def test_what_was_printed_and_never_acknowledged_goes_with_the_next_eval_s_inter
     stage.tried(2, "ann", 1.0, wait=60)
     # The agent has no session to interrupt: it waits, and submits again when the time is over.
     stage.fleet = replace(stage.fleet, agents={"ann": replace(stage["ann"], heard=False, spawned_at=31.0)})
-    assert stage.tried(33, "ann", 2.0, wait=60) == ["publish #2 improved 2, then tip"]
+    assert stage.tried(32, "ann", 2.0, wait=60) == ["publish #2 improved 2, then tip"]
 
 
 def test_an_inline_heartbeat_interrupts_where_nobody_waits() -> None:

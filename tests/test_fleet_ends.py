@@ -366,6 +366,14 @@ def test_remainders_of_pauses_are_carried_over_a_resume_but_no_breaker_is() -> N
     assert stage.until(602) == ["602 spawn ann/2: usage limit, session of ann, told 0"]
 
 
+def test_a_resume_forgets_the_crashes_that_the_breaker_counted() -> None:
+    stage = Stage(4, replace(QUIET_RULES, breaker_crashes=2))
+    stage.at(2, stage.exited("ann", Ending.CRASHED))
+    stage.at(3, on.Resumed())
+    stage.at(4, stage.exited("ben", Ending.CRASHED))
+    assert stage.fleet.run.held_until == 0
+
+
 def test_a_resume_ends_the_pause_of_the_queue() -> None:
     stage = Stage()
     stage.in_grading(2, "ann", "ann", "ann")
@@ -374,7 +382,7 @@ def test_a_resume_ends_the_pause_of_the_queue() -> None:
     stage.at(4, stage.submission("ann"))
     stage.at(4, stage.taken(4))
     assert stage.at(5, on.Resumed())[-1] == "grade #4/1: commit 4"
-    assert stage.fleet.run.voids == 0
+    assert (stage.fleet.run.voids, stage.fleet.run.queue_held_until) == (0, 0)
 
 
 def test_who_was_being_stopped_when_the_supervisor_died_goes_on_as_resumed() -> None:

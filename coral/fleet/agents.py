@@ -61,7 +61,7 @@ def on_exited(draft: Draft, event: on.Exited) -> None:
         case on.Ending.LIMIT:
             _park(draft, agent, event.until)
         case on.Ending.LOST:
-            _wait(draft, agent, 0.0, "resumed")
+            _wait(draft, agent, "resumed")
         case on.Ending.UNKNOWN_SESSION:
             agent = draft.set_agent(agent.name, session=None)
             _wait_after_crash(draft, agent, event.detail or "its program does not know the session")
@@ -84,10 +84,10 @@ def resume_all(draft: Draft) -> None:
     for name, agent in list(draft.agents.items()):
         why = "resumed" if agent.why == "stop" else agent.why
         if agent.phase is Phase.WAITING and agent.deadline is None:
-            _wait(draft, agent, 0.0, "resumed" if agent.launch else "start")
+            _wait(draft, agent, "resumed" if agent.launch else "start")
         elif agent.phase is Phase.RETIRED and agent.kills < MOST_KILLS:
             agent = draft.set_agent(name, crashes=0)
-            _wait(draft, agent, 0.0, "resumed")
+            _wait(draft, agent, "resumed")
         elif agent.phase is Phase.INTERRUPTED:
             # Whether the signal went out before the last supervisor died is not known; twice does no harm.
             _interrupt(draft, agent, why)
@@ -125,9 +125,9 @@ def _on_deadline(draft: Draft, agent: Agent) -> None:
                 _spawn(draft, agent)
         case Phase.RUNNING:
             # Whoever waits for a grade is not silent; that begins when the waiting ends.
-            allowed = waits_until(draft.pending.values(), agent.name) + draft.rules.stall
-            if draft.clock < allowed:
-                draft.set_agent(agent.name, deadline=allowed)
+            waits = waits_until(agent.name, draft.pending.values())
+            if waits is not None and draft.clock < waits + draft.rules.stall:
+                draft.set_agent(agent.name, deadline=waits + draft.rules.stall)
             else:
                 draft.note("stalled", f"silent for {draft.clock - agent.heard_at:.0f} seconds", agent.name)
                 _interrupt(draft, agent, "stalled")
@@ -146,7 +146,7 @@ def _let_go(draft: Draft, agent: Agent) -> Agent:
         if pending.submission.agent == agent.name:
             draft.set_pending(number, waited_until=0.0)
     why = "killed" if agent.phase is Phase.RETIRED else agent.why
-    return draft.set_agent(agent.name, carried=(), carried_told=agent.told, asked=(), busy="", kills=0, why=why)
+    return draft.set_agent(agent.name, carried=(), asked=(), busy="", kills=0, why=why)
 
 
 def _has_something_due(draft: Draft, agent: Agent) -> bool:
@@ -210,16 +210,13 @@ def _park(draft: Draft, agent: Agent, until: float | None) -> None:
     draft.alert(f"{agent.name} has reached a usage limit and is parked", agent.name)
 
 
-def _wait(draft: Draft, agent: Agent, seconds: float, why: str) -> None:
-    if draft.run.stopping:
-        draft.set_agent(agent.name, phase=Phase.WAITING, deadline=None, why="stopped")
-    else:
-        draft.set_agent(agent.name, phase=Phase.WAITING, deadline=draft.clock + seconds, why=why)
+def _wait(draft: Draft, agent: Agent, why: str, seconds: float = 0.0) -> None:
+    draft.set_agent(agent.name, phase=Phase.WAITING, deadline=draft.clock + seconds, why=why)
 
 
 def _wait_after_our_signal(draft: Draft, agent: Agent) -> None:
     if agent.heard:
-        _wait(draft, agent, 0.0, agent.why)
+        _wait(draft, agent, agent.why)
     else:
         # It never said a word: without a back-off, a program that hangs at its start would be restarted for ever.
         _fail(draft, agent, agent.why)
@@ -229,10 +226,10 @@ def _wait_after_turn(draft: Draft, agent: Agent) -> None:
     tried = agent.submitted > agent.submitted_at_spawn
     if tried or draft.clock - agent.spawned_at >= PRODUCTIVE_SECONDS:
         draft.set_agent(agent.name, idle=0, crashes=0)
-        _wait(draft, agent, 0.0, "turn ended")
+        _wait(draft, agent, "turn ended")
     else:
         agent = draft.set_agent(agent.name, idle=agent.idle + 1)
-        _wait(draft, agent, back_off(draft.run.id, agent, agent.idle, draft.rules), "turn ended")
+        _wait(draft, agent, "turn ended", back_off(draft.run.id, agent, agent.idle, draft.rules))
 
 
 def _wait_after_crash(draft: Draft, agent: Agent, reason: str) -> None:
@@ -243,7 +240,7 @@ def _wait_after_crash(draft: Draft, agent: Agent, reason: str) -> None:
 
 def _fail(draft: Draft, agent: Agent, why: str) -> None:
     agent = draft.set_agent(agent.name, crashes=agent.crashes + 1)
-    _wait(draft, agent, back_off(draft.run.id, agent, agent.crashes, draft.rules), why)
+    _wait(draft, agent, why, back_off(draft.run.id, agent, agent.crashes, draft.rules))
 
 
 def _trip_breaker(draft: Draft, reason: str) -> None:
@@ -265,5 +262,5 @@ def _retire(draft: Draft, agent: Agent, reason: str) -> None:
     owed = [each for each in agent.owed if each.scope is Scope.FLEET]
     draft.set_run(orphans=(*draft.run.orphans, *(replace(each, printed=False) for each in owed)))
     stays = tuple(each for each in agent.owed if each.scope is not Scope.FLEET)
-    draft.set_agent(agent.name, phase=Phase.RETIRED, deadline=None, why=reason, busy="", owed=stays)
+    draft.set_agent(agent.name, phase=Phase.RETIRED, deadline=None, why=reason, owed=stays)
     draft.alert(f"{agent.name} has retired: {reason}", agent.name)

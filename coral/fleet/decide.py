@@ -83,7 +83,7 @@ def _on(draft: Draft, event: on.Event) -> None:  # noqa: C901 - one arm per even
 def _let_time_pass(draft: Draft) -> None:
     """Whatever the clock makes due, until nothing more follows from it: a grade that is given up may be what a
     heartbeat waited for, and the last agent to retire is the end of the run."""
-    said = -1
+    said = None
     while said != len(draft.actions) and not draft.run.finished:
         said = len(draft.actions)
         grading.advance_timers(draft)

@@ -42,9 +42,7 @@ def on_submitted(draft: Draft, submission: Submission) -> None:
     number = draft.run.next_number
     draft.set_run(next_number=number + 1)
     draft.set_agent(agent.name, submitted=agent.submitted + 1)
-    draft.pending[number] = Pending(
-        number=number, submission=submission, waited_until=draft.clock + max(submission.wait, 0.0)
-    )
+    draft.pending[number] = Pending(number=number, submission=submission, waited_until=draft.clock + submission.wait)
     draft.act(do.TakeIn(number=number, agent=agent.name, commit=submission.commit, repeat=False))
     draft.act(do.Accept(agent=agent.name, submission=submission.id, number=number))
 
@@ -86,7 +84,7 @@ def on_graded(draft: Draft, event: on.Graded) -> None:
         _settle(draft, pending, Verdict.FAILED, reason=event.reason, graded=event)
     else:
         suspicion = event.reason or "the grader crashed"
-        draft.set_pending(event.number, step=Step.QUEUED, deadline=None, suspicion=suspicion)
+        _queue_again(draft, draft.set_pending(event.number, suspicion=suspicion))
 
 
 def on_grade_not_started(draft: Draft, number: int, launch: int, reason: str) -> None:
@@ -120,16 +118,16 @@ def repeat_unfinished(draft: Draft) -> None:
         if pending.step is Step.TAKING:
             draft.act(do.TakeIn(number=number, agent=agent, commit=pending.submission.commit, repeat=True))
         elif pending.attempt is not None:
-            draft.act(do.Publish(attempt=pending.attempt, heartbeats=pending.heartbeats, inline=()))
+            draft.act(do.Publish(attempt=pending.attempt, heartbeats=pending.heartbeats))
 
 
 def stop_grading(draft: Draft) -> None:
     """The attempts stay, and are graded again when the run resumes."""
     for number, pending in list(draft.pending.items()):
-        if pending.step is Step.GRADING:
-            _terminate(draft, number, stopped=True)
-        elif pending.step in OCCUPYING and not pending.stopped:
+        if pending.step in OCCUPYING and not pending.stopped:
             draft.set_pending(number, stopped=True)
+            if pending.step is Step.GRADING:
+                _terminate(draft, pending)
 
 
 def advance_timers(draft: Draft) -> None:
@@ -137,7 +135,8 @@ def advance_timers(draft: Draft) -> None:
         if pending.deadline is None or draft.clock < pending.deadline:
             continue
         if pending.step is Step.GRADING:
-            _terminate(draft, number, stopped=False)
+            draft.set_pending(number, timed_out=True)
+            _terminate(draft, pending)
         elif pending.step in OCCUPYING:
             _kill(draft, pending)
 
@@ -148,7 +147,7 @@ def fill_slots(draft: Draft) -> None:
         return
     taken = sum(each.step in OCCUPYING for each in draft.pending.values())
     queue = [each for each in draft.pending.values() if each.step is Step.QUEUED]
-    queue.sort(key=lambda each: (not each.suspicion, each.number))
+    queue.sort(key=lambda each: not each.suspicion)
     for pending in queue[: max(draft.rules.slots - taken, 0)]:
         launch = pending.launch + 1
         draft.set_pending(
@@ -165,9 +164,9 @@ def fill_slots(draft: Draft) -> None:
         draft.act(do.Grade(number=pending.number, launch=launch, commit=commit, probe=probe))
 
 
-def _terminate(draft: Draft, number: int, stopped: bool) -> None:
+def _terminate(draft: Draft, pending: Pending) -> None:
     deadline = draft.clock + draft.rules.terminate_grace
-    pending = draft.set_pending(number, step=Step.TERMINATED, deadline=deadline, stopped=stopped, timed_out=not stopped)
+    draft.set_pending(pending.number, step=Step.TERMINATED, deadline=deadline)
     draft.act(do.Terminate(who=pending.who, launch=pending.launch))
 
 
@@ -221,7 +220,6 @@ def _settle(
         waited_until=0.0,
         attempt=attempt,
         heartbeats=names,
-        inline=inline,
     )
     draft.act(do.Publish(attempt=attempt, heartbeats=names, inline=inline))
 

@@ -71,9 +71,9 @@ def may_interrupt(agent: Agent, now: float, rules: Rules) -> bool:
     return agent.heard or now >= agent.spawned_at + rules.start_grace
 
 
-def waits_until(pending: Iterable[Pending], agent: str) -> float:
-    """Until when the agent sits in `coral eval`, a known place, where it neither works nor stalls."""
-    return max((each.waited_until for each in pending if each.submission.agent == agent), default=0.0)
+def waits_until(agent: str, pending: Iterable[Pending]) -> float | None:
+    """Until when the agent sits in `coral eval`, a known place where it neither works nor stalls; None is nowhere."""
+    return max((each.waited_until for each in pending if each.submission.agent == agent), default=None)
 
 
 def budget_spent(fleet: Fleet, now: float, rules: Rules) -> str:
@@ -84,7 +84,7 @@ def budget_spent(fleet: Fleet, now: float, rules: Rules) -> str:
     if rules.budget_attempts is not None and progress.graded >= rules.budget_attempts:
         return f"the budget of {rules.budget_attempts} attempts is used up"
     if rules.budget_seconds is not None and now >= rules.budget_seconds:
-        return f"the budget of {rules.budget_seconds / 3600:.3g} hours is used up"
+        return f"the budget of {rules.budget_seconds / 3600:g} hours is used up"
     return ""
 
 
@@ -98,8 +98,8 @@ def attempts_left(fleet: Fleet, rules: Rules) -> int | None:
 
 def is_repeat(recent: tuple[str, ...], id: str) -> bool:
     """Whether a submission was seen before. A window like that against replayed packets: exact for any order within
-    it, and whatever is older than everything in a full window counts as seen."""
-    return id in recent or (len(recent) >= REPLAY_WINDOW and id < recent[0])
+    it, and whatever would be forgotten at once counts as seen."""
+    return id in recent or id not in remember(recent, id)
 
 
 def remember(recent: tuple[str, ...], id: str) -> tuple[str, ...]:

@@ -104,9 +104,7 @@ def _change(draft: Draft, sender: str, owners: list[str], entry: Mapping[str, ob
         changed[owner] = set_heartbeat(current, wanted, sender)
     for owner, heartbeats in changed.items():
         put_in_force(draft, owner, heartbeats)
-    settled = find(changed[owners[0]], wanted.name)
-    assert settled is not None
-    return f"{settled.name}: {settled.when}"
+    return f"{wanted.name}: {wanted.when}"
 
 
 def _wanted(entry: Mapping[str, object], owner: str, current: tuple[Heartbeat, ...]) -> Heartbeat:

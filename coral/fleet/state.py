@@ -115,7 +115,6 @@ class Pending:
     kills: int = 0
     attempt: Attempt | None = None
     heartbeats: tuple[str, ...] = ()
-    inline: tuple[Owed, ...] = ()
 
     @property
     def who(self) -> str:
