@@ -1,6 +1,8 @@
 """The commands that ask for something: what they write down, for whom, and how they take the answer."""
 
 import json
+import os
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -21,6 +23,7 @@ DEADLINE = 20.0
 @pytest.fixture
 def layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Layout:
     monkeypatch.delenv("CORAL_AGENT", raising=False)
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
     monkeypatch.chdir(tmp_path)
     made = make_run(tmp_path / "runs")
     write_status(made)

@@ -1,5 +1,6 @@
 """An attempt in the user's own repository: one branch, nothing else there touched."""
 
+import json
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -147,3 +148,15 @@ def test_a_patch_applies_to_the_seed(repo: Path, coral: Run, tmp_path: Path) -> 
     assert "it exists" in coral("export", "1", "--patch", str(target))[2]
     assert "cannot export #9: there is no such attempt" in coral("export", "9")[2]
     assert "a branch and a patch at once" in coral("export", "1", "--patch", "-", "--branch", "b")[2]
+
+
+def test_json_says_where_it_went(repo: Path, coral: Run, tmp_path: Path) -> None:
+    said = json.loads(coral("export", "1", "--json")[1])
+    assert said == {"attempt": 1, "branch": "coral/toy-1", "repo": str(repo)}
+    target = str(tmp_path / "one.patch")
+    assert json.loads(coral("export", "1", "--patch", target, "--json")[1]) == {
+        "attempt": 1,
+        "patch": target,
+        "repo": None,
+    }
+    assert "a patch and JSON at once" in coral("export", "1", "--patch", "-", "--json")[2]

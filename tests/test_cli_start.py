@@ -40,6 +40,7 @@ def task(tmp_path: Path) -> Iterator[Path]:
 
 def run(cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if name != "CORAL_AGENT"}
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
     return subprocess.run([*CORAL, *words], cwd=cwd, env=environment, capture_output=True, text=True, timeout=DEADLINE)
 
 
@@ -133,6 +134,28 @@ def until(terminal: int, seen: Callable[[bytes], bool]) -> bytes:
         except OSError:
             break
     return text
+
+
+def test_detached_for_programs(task: Path, tmp_path: Path) -> None:
+    refused = run(tmp_path, "start", str(task), "--json")
+    assert (refused.returncode, refused.stderr.splitlines()[1].strip()[:14]) == (1, "add --detach, ")
+    assert not (tmp_path / "runs").exists()
+    started = json.loads(run(tmp_path, "start", str(task), "--detach", "--json").stdout)
+    layout = the_run(tmp_path)
+    assert started == {"run": layout.root.name, "path": str(layout.root), "pid": holder(layout)}
+    stopped = json.loads(run(tmp_path, "stop", "--json").stdout)
+    assert (stopped["run"], stopped["stopped"], stopped["seconds"] > 0) == (layout.root.name, True, True)
+    assert json.loads(run(tmp_path, "stop", "--json").stdout) == {**stopped, "seconds": 0}
+    resumed = json.loads(run(tmp_path, "resume", "--detach", "--json").stdout)
+    assert resumed == {**started, "pid": holder(layout)}
+
+
+def test_a_task_that_is_not_there_is_told_with_what_is_near(task: Path, tmp_path: Path) -> None:
+    done = run(tmp_path, "start", "tsak")
+    assert done.stderr == "coral: cannot start: there is no folder or task file tsak\n  did you mean task?\n"
+    done = run(tmp_path, "start", "elsewhere/nofolder")
+    assert done.stderr.splitlines()[0] == "coral: cannot start: there is no folder or task file elsewhere/nofolder"
+    assert "`coral init`" in done.stderr.splitlines()[1]
 
 
 def test_without_a_task_there_is_a_hint(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import argparse
 
 from coral.cli import where
 from coral.cli.live import follow
+from coral.cli.program import program
 from coral.cli.reading import Reading
 from coral.cli.summary import summarize
 from coral.errors import CoralError
@@ -20,18 +21,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     layout = where.run_of(args)
-    flag = where.flag(layout)
+    flag, coral = where.flag(layout), program()
     if Reading(layout).supervisor is None:
         raise CoralError(
             f"cannot attach to {layout.root.name}: nobody supervises it",
-            f"`coral status{flag}` shows how it stands, `coral resume{flag}` goes on",
+            f"`{coral} status{flag}` shows how it stands, `{coral} resume{flag}` goes on",
         )
     try:
         follow(
             layout, lambda: Reading(layout).supervisor is None, plain=args.plain, hint="Ctrl-C leaves; the run goes on"
         )
     except KeyboardInterrupt:
-        print(f"left; {layout.root.name} goes on: `coral attach{flag}` comes back, `coral stop{flag}` ends it")
+        print(f"left; {layout.root.name} goes on: `{coral} attach{flag}` comes back, `{coral} stop{flag}` ends it")
         return 0
     summarize(layout)
     return 0

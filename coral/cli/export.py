@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
 
@@ -22,25 +23,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--branch", metavar="NAME", help="the new branch (default: coral/<task>-<N>)")
     parser.add_argument("--patch", metavar="FILE", help="a patch against the seed instead; - is standard output")
     parser.add_argument("--repo", metavar="PATH", help="your repository (default: the one around here)")
+    parser.add_argument("--json", action="store_true", help="for programs: attempt, branch or patch, repo")
     where.add_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.patch == "-" and args.json:
+        raise CoralError("cannot give a patch and JSON at once on standard output", "--patch FILE")
     if args.patch and (args.branch or args.repo):
         raise CoralError("cannot export to a branch and a patch at once", "give --patch or --branch")
     reading = Reading(where.run_of(args))
     attempt = reading.attempt(args.number, "export")
     if args.patch:
-        return _patch(reading, attempt, args.patch)
+        return _patch(reading, attempt, args.patch, as_json=args.json)
     repository = _repository(reading, args.repo)
     branch = args.branch or f"coral/{reading.layout.root.parent.name}-{attempt.number}"
     made = export(reading.layout.hub, attempt.commit, repository, branch, attempt.agent, _message(reading, attempt))
-    print(f"branch {branch} in {repository.parent if repository.name == '.git' else repository}: {made[:12]}")
+    place = repository.parent if repository.name == ".git" else repository
+    if args.json:
+        print(json.dumps({"attempt": attempt.number, "branch": branch, "repo": str(place)}))
+        return 0
+    print(f"branch {branch} in {place}: {made[:12]}")
     print(f"  git switch {branch}")
     return 0
 
 
-def _patch(reading: Reading, attempt: Attempt, target: str) -> int:
+def _patch(reading: Reading, attempt: Attempt, target: str, *, as_json: bool) -> int:
     seed = Git(reading.layout.hub).text("rev-parse", SEED)
     data = patch(reading.layout.hub, seed, attempt.commit)
     if target == "-":
@@ -53,6 +61,9 @@ def _patch(reading: Reading, attempt: Attempt, target: str) -> int:
         raise CoralError(f"cannot write {target}: it exists", "name another file") from None
     except OSError as error:
         raise CoralError(f"cannot write {target}: {error.strerror}", "name another file") from None
+    if as_json:
+        print(json.dumps({"attempt": attempt.number, "patch": target, "repo": None}))
+        return 0
     print(f"{target}: #{attempt.number} against the seed, {words.plural(data.count(b'diff --git '), 'file')}")
     print(f"  git apply {target}")
     return 0

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 
 from coral.cli import request, where
+from coral.cli.program import program
 from coral.cli.reading import Reading
-from coral.cli.start import add_watching, watch
+from coral.cli.start import add_watching, check_watching, watch
 from coral.config.load import load_frozen
 from coral.errors import CoralError
 
@@ -20,13 +21,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     sender = request.as_operator("resume a run")
+    check_watching(args)
     layout = where.run_of(args)
     pid = Reading(layout).supervisor
     if pid is not None:
-        hint = f"`coral attach{where.flag(layout)}` watches it"
+        hint = f"`{program()} attach{where.flag(layout)}` watches it"
         raise CoralError(f"cannot resume {layout.root.name}: process {pid} supervises it already", hint)
     load_frozen(layout.task_file, args.overrides)  # a mistake in them is told here, not in the log of a supervisor
     if args.instruction and args.instruction.strip():
         request.send(layout, sender, {"type": "tell", "to": "*", "text": args.instruction.strip()})
-    print(f"resuming {layout.root.name}")
-    return watch(layout, tuple(args.overrides), detached=args.detach, plain=args.plain)
+    if not args.json:
+        print(f"resuming {layout.root.name}")
+    return watch(layout, args, tuple(args.overrides))

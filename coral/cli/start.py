@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import json
+import shlex
 import threading
+from difflib import get_close_matches
 from pathlib import Path
 
 from coral.cli import where
 from coral.cli.live import follow
+from coral.cli.program import program
 from coral.cli.progress import Steps
 from coral.cli.summary import summarize
+from coral.cli.where import TASK_FILE
 from coral.errors import CoralError
 from workspace.layout import Layout
 
@@ -24,34 +29,43 @@ def add_watching(parser: argparse.ArgumentParser) -> None:
     """How the run is watched: shared by `start` and `resume`."""
     parser.add_argument("--detach", action="store_true", help="supervise in the background and return at once")
     parser.add_argument("--plain", action="store_true", help="one line per event instead of a picture")
+    parser.add_argument("--json", action="store_true", help="for programs, with --detach: run, path, pid")
+
+
+def check_watching(args: argparse.Namespace) -> None:
+    """Refuse `--json` for what is watched, before anything is started."""
+    if args.json and not args.detach:
+        raise CoralError(
+            "cannot give JSON of a run that is watched", "add --detach, and look with `coral status --json`"
+        )
 
 
 def run(args: argparse.Namespace) -> int:
     from coral.config.load import load
     from coral.launch import prepare
 
+    check_watching(args)
     task, overrides, base = _task(args.task, args.overrides)
     config = load(task, overrides)
     with Steps() as steps:
         layout = prepare(config, base / config.workspace.runs, steps.say)
-    print(f"run {layout.root.name} in {shown(layout.root)}")
-    return watch(layout, detached=args.detach, plain=args.plain)
+    if not args.json:
+        print(f"run {layout.root.name} in {shown(layout.root)}")
+    return watch(layout, args)
 
 
-def watch(layout: Layout, overrides: tuple[str, ...] = (), *, detached: bool, plain: bool) -> int:
+def watch(layout: Layout, args: argparse.Namespace, overrides: tuple[str, ...] = ()) -> int:
     """Supervise a prepared run: in the background, or here with the live view beside it and the summary at the end."""
     from coral.launch import detach, supervise
 
-    flag = where.flag(layout)
-    if detached:
-        pid = detach(layout, overrides)
-        print(f"supervised by process {pid}: `coral attach{flag}` watches, `coral stop{flag}` ends it")
+    if args.detach:
+        _say_detached(layout, detach(layout, overrides), as_json=args.json)
         return 0
     over = threading.Event()
     view = threading.Thread(
         target=follow,
         args=(layout, over.is_set),
-        kwargs={"plain": plain, "from_now": True, "hint": "Ctrl-C stops the run"},
+        kwargs={"plain": args.plain, "from_now": True, "hint": "Ctrl-C stops the run"},
         name="view",
         daemon=True,
     )
@@ -63,6 +77,14 @@ def watch(layout: Layout, overrides: tuple[str, ...] = (), *, detached: bool, pl
         view.join(5)
     summarize(layout)
     return code
+
+
+def _say_detached(layout: Layout, pid: int, *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps({"run": layout.root.name, "path": str(layout.root), "pid": pid}))
+        return
+    flag, coral = where.flag(layout), program()
+    print(f"supervised by process {pid}: `{coral} attach{flag}` watches, `{coral} stop{flag}` ends it")
 
 
 def shown(path: Path) -> str:
@@ -81,7 +103,7 @@ def _task(given: str | None, overrides: list[str]) -> tuple[Path, list[str], Pat
     from coral.config.load import find_task
 
     if given is not None and ("=" not in given or Path(given).exists()):
-        return Path(given).expanduser(), overrides, where.here()
+        return _existing(given), overrides, where.here()
     found = find_task(where.here())
     if found is None:
         raise CoralError(
@@ -89,3 +111,17 @@ def _task(given: str | None, overrides: list[str]) -> tuple[Path, list[str], Pat
             "coral start PATH-OF-A-TASK, or `coral init` makes a task that works",
         )
     return found, ([given] if given else []) + overrides, found.parent
+
+
+def _existing(given: str) -> Path:
+    """The task that was named; a slip of the pen is told with the names beside it that were probably meant."""
+    path = Path(given).expanduser()
+    if path.exists():
+        return path
+    beside = path.parent.iterdir() if path.parent.is_dir() else ()
+    tasks = [each.name for each in beside if (each / TASK_FILE).is_file() or each.suffix in (".yaml", ".yml")]
+    near = [shlex.quote(str(Path(given).parent / name)) for name in get_close_matches(path.name, tasks, n=3)]
+    raise CoralError(
+        f"cannot start: there is no folder or task file {given}",
+        f"did you mean {' or '.join(near)}?" if near else "`coral init` makes a task that works",
+    )

@@ -11,6 +11,7 @@ from rich.text import Text
 from coral.cli import where, words
 from coral.cli.fleet import agents_table
 from coral.cli.loose import Loose
+from coral.cli.program import program
 from coral.cli.reading import Reading
 from coral.cli.screen import console, dim, tone
 
@@ -95,7 +96,7 @@ def _progress(beat: Loose | None) -> str:
 
 def warnings(reading: Reading) -> list[Text]:
     """What somebody who runs this must know before all else."""
-    how = f"coral resume{where.flag(reading.layout)}"
+    how = f"{program()} resume{where.flag(reading.layout)}"
     lines: list[Text] = []
     if not reading.status:
         lines.append(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 
 from coral.cli import request, where, words
+from coral.cli.program import program
 from coral.cli.reading import Reading
 
 LONGEST = 120.0  # the graces of a deaf fleet are seconds; a full stop takes less
@@ -14,6 +16,7 @@ LONGEST = 120.0  # the graces of a deaf fleet are seconds; a full stop takes les
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--reason", default="stopped by the operator", help="what the records say about it")
     parser.add_argument("--timeout", type=float, default=LONGEST, metavar="S", help="seconds to wait for its end")
+    parser.add_argument("--json", action="store_true", help="for programs: run, stopped, seconds")
     where.add_arguments(parser)
 
 
@@ -24,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
     layout = where.run_of(args)
     name = layout.root.name
     if Reading(layout).supervisor is None and has_ended(layout):
-        print(f"{name} is not running")
+        print(_data(name, 0.0) if args.json else f"{name} is not running")
         return 0
     request.send(layout, sender, {"type": "stop", "reason": args.reason})
     print(f"stopping {name} ...", file=sys.stderr)
@@ -33,9 +36,15 @@ def run(args: argparse.Namespace) -> int:
         supervise(layout)
     for passed in request.pauses(args.timeout):
         if Reading(layout).supervisor is None:
-            print(f"{name} has stopped ({words.span(passed)})")
-            print(f"  coral resume{where.flag(layout)}")
+            said = f"{name} has stopped ({words.span(passed)})\n  {program()} resume{where.flag(layout)}"
+            print(_data(name, passed) if args.json else said)
             return 0
+    if args.json:
+        print(_data(name, args.timeout, stopped=False))
     print(f"coral: {name} has not stopped within {words.span(args.timeout)}", file=sys.stderr)
-    print("  `coral status` shows what still runs; it goes on stopping", file=sys.stderr)
+    print(f"  `{program()} status` shows what still runs; it goes on stopping", file=sys.stderr)
     return 2
+
+
+def _data(name: str, seconds: float, *, stopped: bool = True) -> str:
+    return json.dumps({"run": name, "stopped": stopped, "seconds": round(seconds, 3)})

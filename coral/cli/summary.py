@@ -11,6 +11,7 @@ from coral.cli.knowledge import all_notes, body_of, is_synthesis, title_line
 from coral.cli.log import Line, leaderboard
 from coral.cli.markdown import markdown
 from coral.cli.plot import curve
+from coral.cli.program import program
 from coral.cli.reading import Reading
 from coral.cli.screen import console, dim
 from coral.cli.status import heading, warnings
@@ -82,7 +83,9 @@ def _conclusions(out: Console, reading: Reading) -> None:
 def _further(out: Console, reading: Reading, best: int | None) -> None:
     _title(out, "To look further")
     rows = [
-        (f"coral {text}".format(best=best), what) for text, what in FURTHER if best is not None or "best" not in text
+        (f"{program()} {text}".format(best=best), what)
+        for text, what in FURTHER
+        if best is not None or "best" not in text
     ]
     width = max(len(command) for command, _ in rows)
     for command, what in rows:

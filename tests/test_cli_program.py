@@ -1,0 +1,62 @@
+"""A hint names a command that the reader can type where it is read."""
+
+import os
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from coral.cli.program import program
+
+
+@pytest.fixture
+def scripts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An environment of its own, with the script in it and on no search path."""
+    folder = tmp_path / ".venv" / "bin"
+    folder.mkdir(parents=True)
+    (folder / "coral").write_text("#!/bin/sh\n")
+    (folder / "coral").chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(folder / "python"))
+    monkeypatch.setenv("PATH", os.defpath)
+    monkeypatch.chdir(tmp_path)
+    return folder
+
+
+def test_what_is_on_the_search_path_needs_no_path(
+    scripts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(scripts))
+    assert program() == "coral"
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links" / "coral").symlink_to(scripts / "coral")
+    monkeypatch.setenv("PATH", str(tmp_path / "links"))
+    assert program() == "coral"
+
+
+def test_otherwise_it_is_the_script_seen_from_here(scripts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert program() == ".venv/bin/coral"
+    monkeypatch.chdir(scripts)
+    assert program() == "./coral"
+
+
+def test_another_coral_on_the_search_path_is_not_ours(
+    scripts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "coral").write_text("#!/bin/sh\n")
+    (other / "coral").chmod(0o755)
+    monkeypatch.setenv("PATH", str(other))
+    assert program() == ".venv/bin/coral"
+
+
+def test_a_path_with_a_blank_can_be_typed(scripts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scripts.parent.rename(tmp_path / "my env")
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "my env" / "bin" / "python"))
+    assert shlex.split(program()) == ["my env/bin/coral"]
+
+
+def test_without_a_script_there_is_but_the_name(scripts: Path) -> None:
+    (scripts / "coral").unlink()
+    assert program() == "coral"
