@@ -118,6 +118,22 @@ def test_a_crash_keeps_what_was_printed_for_the_operator(tmp_path: Path) -> None
     assert "data.csv" not in result.reason + result.feedback
 
 
+def test_what_was_printed_comes_before_the_recorded_traceback(tmp_path: Path) -> None:
+    (tmp_path / "stdout").write_text("loading data")
+    recorded = json.dumps({"crashed": "KeyError: 3", "output": "Traceback: KeyError: 3\n"})
+    assert judge(tmp_path, recorded, code=1).output == "loading data\nTraceback: KeyError: 3\n"
+    (tmp_path / "stderr").write_text("Traceback: KeyError: 3\n")
+    assert judge(tmp_path, recorded, code=1).output == "loading data\nTraceback: KeyError: 3\n"
+
+
+def test_a_refusal_shows_what_was_printed_to_the_operator_alone(tmp_path: Path) -> None:
+    (tmp_path / "stdout").write_text("row 3 of the hidden data\n")
+    for refused in ('{"failed": "too far"}', '{"score": null}', '{"score": NaN}'):
+        result = judge(tmp_path, refused)
+        assert (result.outcome, result.output) == ("failed", "row 3 of the hidden data\n")
+        assert "hidden" not in result.reason + result.feedback
+
+
 def test_feedback_is_cut_and_safe_to_print(tmp_path: Path) -> None:
     result = judge(tmp_path, json.dumps({"score": 1, "feedback": "\x1b[2J\ud800é" * 10_000}))
     assert len(result.feedback.encode()) < FEEDBACK + 100

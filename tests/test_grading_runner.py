@@ -208,3 +208,13 @@ def test_it_loads_nothing_heavy(tmp_path: Path) -> None:
             return len({"pydantic", "rich", "jinja2", "git", "asyncio", "ruamel", "psutil"} & set(sys.modules))
     """
     assert grade(tmp_path, code).score == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("code", ["import nothing_of_that_name\n", "def grade(w): return 1 / 0\n", "def grade(w) 3\n"])
+def test_a_traceback_begins_in_the_graders_own_file(tmp_path: Path, code: str) -> None:
+    output = grade(tmp_path, f"print('loading data')\n{code}").output
+    assert output.startswith("loading data\n") or "SyntaxError" in output
+    assert output.count("grade.py") == 1
+    assert output.count("Error") == 1
+    assert not any(ours in output for ours in ("runner.py", "runpy", "importlib"))

@@ -10,6 +10,9 @@ import pytest
 
 from coral.cli import main
 from coral.config.freeze import write
+from coral.config.load import load
+from coral.errors import CoralError
+from coral.launch import prepare
 
 
 @pytest.fixture(autouse=True)
@@ -70,8 +73,20 @@ def test_a_grader_that_crashes_shows_its_own_output(tmp_path: Path, capsys: pyte
     assert main(["validate", str(folder)]) == 1
     said = capsys.readouterr().out
     assert "the seed cannot be graded" in said
+    assert "\n    loading weights\n    Traceback" in said
     assert "ZeroDivisionError" in said
+    assert "runner.py" not in said
     assert said.endswith("Mend what is marked before `coral start`.\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("end", ["return 1 / 0", "from coral.grader import Fail; raise Fail('too short')"])
+def test_a_run_that_cannot_begin_shows_what_the_grader_printed(tmp_path: Path, end: str) -> None:
+    folder = task(tmp_path / "t", f"print('loading weights'); {end}")
+    with pytest.raises(CoralError, match="cannot grade the seed") as caught:
+        prepare(load(folder), tmp_path / "runs", lambda _: None)
+    assert "\nloading weights\n" in f"{caught.value.hint}\n"
+    assert not list((tmp_path / "runs").glob("*/*"))
 
 
 @pytest.mark.slow

@@ -49,16 +49,16 @@ def read_result(path: Path, exit_code: int | None, stdout: Path, stderr: Path, t
 
     A grader that ended badly has not scored, whatever it wrote before; that the candidate failed, it may still say.
     """
-    output = _tail(stdout) + _tail(stderr)
+    output = _joined(_tail(stdout), _tail(stderr))
     trouble = "it did not finish within its timeout" if timed_out else _bad_end(exit_code)
     try:
         data = _load(path)
     except _UnusableError as error:
         return _crashed(f"{trouble or 'it ended'}, and {error}" if not timed_out else trouble, output)
     if "failed" in data and not timed_out:
-        return _failed(data["failed"], data)
+        return _failed(data["failed"], data, output)
     if "crashed" in data:
-        return _crashed(str(data["crashed"]), str(data.get("output", "")) or output)
+        return _crashed(str(data["crashed"]), _with_traceback(output, data.get("output")))
     return _crashed(trouble, output) if trouble else _scored(data, output)
 
 
@@ -66,23 +66,34 @@ def _scored(data: Mapping[str, object], output: str) -> GradeResult:
     if "score" not in data:
         return _crashed("its result has no score", output)
     if data["score"] is None:
-        return _failed("the grader gave no score", data)
+        return _failed("the grader gave no score", data, output)
     try:
         score = finite_score(data["score"])
     except ValueError as error:
-        return _failed(str(error), data)
+        return _failed(str(error), data, output)
     metrics, feedback = _metrics(data.get("metrics")), _feedback(data)
     return GradeResult(outcome=Outcome.SCORED, score=score, feedback=feedback, metrics=metrics, output=output)
 
 
-def _failed(reason: object, data: Mapping[str, object]) -> GradeResult:
+def _failed(reason: object, data: Mapping[str, object], output: str) -> GradeResult:
     text = _reason(reason if isinstance(reason, str) else "") or "the grader refused it without a reason"
     metrics, feedback = _metrics(data.get("metrics")), _feedback(data)
-    return GradeResult(outcome=Outcome.FAILED, reason=text, feedback=feedback, metrics=metrics)
+    return GradeResult(outcome=Outcome.FAILED, reason=text, feedback=feedback, metrics=metrics, output=output)
 
 
 def _crashed(reason: str, output: str) -> GradeResult:
     return GradeResult(outcome=Outcome.CRASHED, reason=_reason(f"the grader crashed: {reason}"), output=output)
+
+
+def _joined(first: str, second: str) -> str:
+    """One text behind the other, each from the start of a line."""
+    return f"{first}\n{second}" if first and second and not first.endswith("\n") else first + second
+
+
+def _with_traceback(output: str, recorded: object) -> str:
+    """What was printed, and the traceback that the runner recorded if it is not among that: stderr may be closed."""
+    text = printable(recorded[-TAIL:]) if isinstance(recorded, str) else ""
+    return output if text.strip() in output else _joined(output, text)
 
 
 def _reason(text: str) -> str:

@@ -24,7 +24,7 @@ def main(spec_path: str) -> None:
     """The spec: `entry` (path), `function`, `workspace`, `private`, `args`, `kind`, `attempt`, `result` (path)."""
     spec = json.loads(Path(spec_path).read_text(encoding="utf-8"))
     result = Path(spec["result"])
-    sys.excepthook = _crash_report(result)
+    sys.excepthook = _crash_report(result, spec["entry"])
     grade = _load(Path(spec["entry"]), spec["function"])
     _write(result, _outcome(grade, spec))
     _leave()
@@ -127,16 +127,28 @@ def _plain(value: object, depth: int = 0) -> object:
     return float(value) if isinstance(value, float) else str(value)
 
 
-def _crash_report(result: Path) -> Callable[[type[BaseException], BaseException, TracebackType | None], None]:
+def _crash_report(
+    result: Path, entry: str
+) -> Callable[[type[BaseException], BaseException, TracebackType | None], None]:
     """An exception hook: whatever ends the grader is told to people on stderr and to the supervisor in the result."""
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        text = "".join(traceback.format_exception(kind, error, trace))
+        text = "".join(traceback.format_exception(kind, error, _from_grader(error, trace, entry)))
         sys.stderr.write(text)
         line = "".join(traceback.format_exception_only(kind, error)).strip()
         _write(result, {"crashed": line[:2000], "output": text[-10_000:]})
 
     return hook
+
+
+def _from_grader(error: BaseException, trace: TracebackType | None, entry: str) -> TracebackType | None:
+    """The traceback from the grader's own file on; all of it where that is not in it, for the fault may be ours."""
+    if isinstance(error, SyntaxError) and error.filename == entry:
+        return None  # its text names the line
+    own = trace
+    while own is not None and own.tb_frame.f_code.co_filename != entry:
+        own = own.tb_next
+    return own or trace
 
 
 def _leave() -> None:
