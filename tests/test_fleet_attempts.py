@@ -512,8 +512,8 @@ def test_no_more_is_taken_than_the_budget_pays_for_with_what_is_on_its_way() -> 
         "(finish the notes; the run ends when the attempts in hand are graded)",
     ]
     assert stage["ann"].submitted == 3
-    # Seen again, it is not answered again.
-    assert stage.at(4, submitted("ann", 4)) == ["discard 4 of ann"]
+    # Seen again, because the refusal was lost with its supervisor, it is refused again.
+    assert stage.at(4, submitted("ann", 4))[0].startswith("refuse 4 of ann")
     # Were one of them void, the next would be paid for.
     stage.at(5, on.NotTaken(number=2, reason="no disk", ours=True))
     assert stage.at(5, stage.submission("ann"))[1] == "accept 5 of ann as #4"

@@ -32,7 +32,6 @@ def on_submitted(draft: Draft, submission: Submission) -> None:
     if is_repeat(agent.recent, submission.id):
         draft.act(do.Discard(agent=agent.name, submission=submission.id))
         return
-    draft.set_agent(agent.name, recent=remember(agent.recent, submission.id))
     left = attempts_left(draft.fleet(), draft.rules)
     if left is not None and left <= 0:
         reason = f"cannot grade this commit: the budget of {draft.rules.budget_attempts} attempts is used up"
@@ -41,7 +40,8 @@ def on_submitted(draft: Draft, submission: Submission) -> None:
         return
     number = draft.run.next_number
     draft.set_run(next_number=number + 1)
-    draft.set_agent(agent.name, submitted=agent.submitted + 1)
+    # A refusal is not remembered: should it be lost, it is given again, and that does no harm.
+    draft.set_agent(agent.name, submitted=agent.submitted + 1, recent=remember(agent.recent, submission.id))
     draft.pending[number] = Pending(number=number, submission=submission, waited_until=draft.clock + submission.wait)
     draft.act(do.TakeIn(number=number, agent=agent.name, commit=submission.commit, repeat=False))
     draft.act(do.Accept(agent=agent.name, submission=submission.id, number=number))
