@@ -1,7 +1,10 @@
 """Heartbeats of real runs: each arrives in its own agent's session, once, whatever happens at the same time."""
 
 import pytest
-from real_runs import TRY, tries, wait_until
+from real_runs import TRY, Run, tries, wait_until
+
+from coral.fleet.actions import Grade
+from coral.fleet.events import Graded
 
 pytestmark = pytest.mark.slow
 
@@ -14,7 +17,7 @@ def grade(workspace, private, attempt, kind):
         here = private / "here"
         here.mkdir(exist_ok=True)
         (here / str(attempt)).touch()
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while len(list(here.iterdir())) < 4 and time.monotonic() < deadline:
             time.sleep(0.002)
         if len(list(here.iterdir())) >= 4:
@@ -23,12 +26,27 @@ def grade(workspace, private, attempt, kind):
 """
 
 
+def most_grades_at_once(run: Run) -> int:
+    """How many attempts were between the decision to grade them and the news of their grade, at most."""
+    running: set[int] = set()
+    most = 0
+    for decision in run.decisions():
+        running -= {each.number for each in decision.events if isinstance(each, Graded)}
+        running |= {each.number for each in decision.actions if isinstance(each, Grade)}
+        most = max(most, len(running))
+    return most
+
+
 def test_four_attempts_that_settle_in_the_same_instant_are_four_heartbeats(start):
     script = [{"edit": {"file": "x.txt", "content": "1"}}, {"submit": "try"}, "hang"]
-    run = start(script, grade=BARRIER, overrides=("agents.count=4", "grader.slots=4"))
+    overrides = ("agents.count=4", "grader.slots=4", "grader.timeout=120")
+    run = start(script, grade=BARRIER, overrides=overrides)
     agents = [f"agent-{number}" for number in range(1, 5)]
     wait_until(lambda: all(len(run.prompts(agent)) == 2 for agent in agents), 60, "four resumes")
     wait_until(lambda: not any(each.owed for each in run.fleet().agents.values()), 10, "acknowledgement")
+    # None of them gave up waiting for the others: all four were held until the last one came.
+    assert (run.layout.grader / "go").exists()
+    assert most_grades_at_once(run) == 4
     fleet = run.fleet()
     assert len(run.attempts()) == 4
     assert fleet.run.progress.evals == 4

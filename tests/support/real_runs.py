@@ -14,7 +14,7 @@ from attempts.record import Attempt
 from attempts.store import Store
 from coral.config.load import load
 from coral.fleet.state import Fleet
-from coral.journal import fold
+from coral.journal import Decision, decisions, fold
 from coral.launch import prepare
 from coral.process import TAG
 from workspace.layout import OPERATOR, Layout
@@ -153,6 +153,14 @@ class Run:
     def fleet(self) -> Fleet:
         """The state as the journal has it."""
         return fold(self.layout.journal).fleet
+
+    def decisions(self) -> list[Decision]:
+        """Every decision the journal has, in order."""
+        return [decision for _, decision in decisions(self.layout.journal)]
+
+    def alerts(self, about: str) -> list[str]:
+        """The alerts that were raised with these words in them."""
+        return [each["text"] for each in self.events("alert") if about in each["text"]]
 
     def wait_for_attempts(self, count: int, seconds: float = 60.0) -> list[Attempt]:
         wait_until(lambda: len(self.attempts()) >= count, seconds, f"attempt {count}")
