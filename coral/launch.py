@@ -32,7 +32,7 @@ from coral.journal import fold
 from coral.lock import holder as lock_holder
 from coral.manager import supervise
 from coral.rules import agent_names, rules_of
-from coral.runtimes import find
+from coral.runtimes import find, problems
 from coral.standings import Standings
 from heartbeats.render import render_file
 from workspace import hub, knowledge
@@ -48,7 +48,7 @@ Say = Callable[[str], None]
 def prepare(config: Config, runs: Path, say: Say) -> Layout:
     """Make a run of a task in the folder `runs`; `say` is told each step. CoralError where that is not possible."""
     runtime = find(config.agents.runtime, config.agents.options)
-    if found := runtime.check():
+    if found := problems(runtime, config.agents.model):
         raise CoralError(f"cannot start {config.agents.runtime}: {found[0]}", "see agents.runtime and agents.options")
     try:
         layout = new_run(runs, config.slug)

@@ -3,6 +3,7 @@
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 
@@ -13,11 +14,13 @@ from coral.fleet.events import Outcome
 from coral.grading.once import grade_once
 from coral.grading.result import GradeResult
 from coral.native.check import Check, CheckBroken
+from coral.native.numeric.space import MOST_VARIABLES, Space, editable_texts
 from heartbeats.render import problems
 
 OUTPUT_LINES = 20  # of a grader that failed
 CHECK_SECONDS = 60.0
 MOST_FILES = 100_000
+EVERYTHING = ("**/*",)  # what the built-in agent may change where the task does not say
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,8 @@ class Finding:
 
 def looks(config: Config) -> list[Finding]:
     """What is known at once: the seed, its public check, the heartbeats, the runtime."""
-    parts = [_seed, *([_check] if config.task.check else []), _heartbeats, _runtime]
+    varies = [_variables] if config.agents.runtime == "native" else []
+    parts = [_seed, *([_check] if config.task.check else []), _heartbeats, _runtime, *varies]
     return [look(config) for look in parts]
 
 
@@ -56,15 +60,36 @@ def grades(config: Config, say: Callable[[str], None]) -> Iterator[Finding]:
 
 
 def _seed(config: Config) -> Finding:
-    seed = config.seed
+    seed, globs = config.seed, config.task.editable
     below = (path for path in islice(seed.rglob("*"), MOST_FILES) if ".git" not in path.relative_to(seed).parts)
-    found = [path for path in below if path.is_file()]
+    names = [path.relative_to(seed).as_posix() for path in below if path.is_file()]
     kind = "a git repository" if (seed / ".git").exists() else "a folder"
-    text = f"{config.task.seed}: {kind} of {_plural(len(found), 'file')}"
-    if config.task.editable:
-        open_to_agents = {path for glob in config.task.editable for path in seed.glob(glob) if path.is_file()}
-        text += f", {len(open_to_agents)} of them editable"
-    return Finding("seed", True, text)
+    text = f"{config.task.seed}: {kind} of {_plural(len(names), 'file')}"
+    if not globs:
+        return Finding("seed", True, text)
+    matched = {glob: {path for path in seed.glob(glob.lstrip("/")) if path.is_file()} for glob in globs}
+    text += f", {len(set().union(*matched.values()))} of them editable"
+    empty = tuple(_no_match(glob, names) for glob in globs if not matched[glob])
+    return Finding("seed", not empty, text, empty)
+
+
+def _no_match(glob: str, names: list[str]) -> str:
+    close = get_close_matches(glob, names, n=3)
+    return f"task.editable: no file matches {glob}" + (f"; did you mean {' or '.join(close)}?" if close else "")
+
+
+def _variables(config: Config) -> Finding:
+    """The built-in agent's own reading of the files: where it finds nothing to vary, it can do nothing."""
+    count = len(Space(editable_texts(config.seed, config.task.editable or EVERYTHING)))
+    if count > MOST_VARIABLES:
+        hint = f"it searches at most {MOST_VARIABLES}: name fewer files in task.editable"
+        return Finding("variables", False, f"the editable files hold {count} numbers and choices", (hint,))
+    if not count:
+        hint = (
+            "it varies numbers, true and false: put some into a file that task.editable names, or use another runtime"
+        )
+        return Finding("variables", False, "the editable files hold no number and no choice to vary", (hint,))
+    return Finding("variables", True, f"{_plural(count, 'number')} or choices to vary")
 
 
 def _check(config: Config) -> Finding:
@@ -91,7 +116,7 @@ def _heartbeats(config: Config) -> Finding:
 
 def _runtime(config: Config) -> Finding:
     name = config.agents.runtime
-    wrong = tuple(runtimes.check(name, config.agents.options))
+    wrong = tuple(runtimes.check(name, config.agents.options, config.agents.model))
     if wrong:
         return Finding("runtime", False, f"{name} cannot be used", wrong)
     return Finding("runtime", True, f"{name}, {_plural(config.agents.count, 'agent')}")

@@ -70,7 +70,7 @@ def test_a_runtime_of_ones_own_is_imported(tmp_path: Path, monkeypatch: pytest.M
         "my_broken_module:Mine": "invalid syntax",
         "my_runtime_module:No": "takes no arguments",
         "my_runtime_module:N": "cannot be called",
-        "my_runtime_module:Half": "it has no instruction_file, resumes, check, command, read, judge",
+        "my_runtime_module:Half": "it has no instruction_file, resumes, uses_model, check, command, read, judge",
         ":Mine": "Empty module name",
     }.items():
         assert reason in runtimes.check(name, {})[0]

@@ -56,11 +56,13 @@ def test_a_scaffolded_task_is_well(tmp_path: Path, temporary: Path, capsys: pyte
         "check",
         "heartbeats",
         "runtime",
+        "variables",
         "grader",
         "again",
     ]
     assert {line[0] for line in said[:-1]} <= {"✓", "+"}
-    assert "the seed scores 0.777" in said[5]
+    assert "5 numbers or choices to vary" in said[5]
+    assert "the seed scores 0.777" in said[6]
     assert "1 of them editable" in said[1]
     assert sorted(path.relative_to(tmp_path) for path in (tmp_path / "fit").rglob("*")) == before
     assert list(temporary.iterdir()) == []
@@ -157,6 +159,45 @@ def test_a_prompt_that_cannot_render_is_named_and_nothing_is_graded(
     assert code == 1
     assert "grader" not in checks
     assert "mine: line 2: " in str(checks["heartbeats"]["details"])
+
+
+@pytest.mark.parametrize(
+    ("editable", "told"),
+    [
+        (["main.txt", "mian.txt"], "no file matches mian.txt; did you mean main.txt?"),
+        (["src/**/*.py"], "no file matches src/**/*.py"),
+    ],
+)
+def test_a_glob_that_names_nothing_is_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], editable: list[str], told: str
+) -> None:
+    folder = task(tmp_path / "t", "raise SystemExit", task={"name": "t", "description": "d", "editable": editable})
+    code, checks = validate(capsys, str(folder))
+    assert code == 1
+    assert checks["seed"]["details"] == [f"task.editable: {told}"]
+
+
+@pytest.mark.parametrize(("text", "told"), [("only words", "no number and no choice"), ("1 " * 3001, "hold 3001 ")])
+def test_files_that_the_built_in_agent_cannot_vary_are_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, told: str
+) -> None:
+    folder = task(tmp_path / "t", "raise SystemExit")
+    (folder / "seed" / "main.txt").write_text(text)
+    code, checks = validate(capsys, str(folder))
+    assert code == 1
+    assert told in str(checks["variables"]["text"])
+    _, checks = validate(capsys, str(folder), "agents.runtime=scripted")
+    assert "variables" not in checks
+
+
+def test_a_model_that_nobody_would_read_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = task(tmp_path / "t", "return 1")
+    code, checks = validate(capsys, str(folder), "agents.model=large")
+    assert code == 1
+    assert "native uses no model; agents.model is 'large'" in str(checks["runtime"]["details"])
+    with pytest.raises(CoralError, match="cannot start native: native uses no model"):
+        prepare(load(folder, ["agents.model=large"]), tmp_path / "runs", lambda _: None)
+    assert not (tmp_path / "runs").exists()
 
 
 def test_a_runtime_that_nobody_knows_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

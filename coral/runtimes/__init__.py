@@ -13,7 +13,7 @@ RUNTIMES = {
     "command": "coral.runtimes.command:AnyProgram",
     "scripted": "coral.runtimes.scripted:Scripted",
 }
-_PARTS = ("name", "instruction_file", "resumes", "check", "command", "read", "judge")
+_PARTS = ("name", "instruction_file", "resumes", "uses_model", "check", "command", "read", "judge")
 
 
 def find(name: str, options: Mapping[str, object]) -> Runtime:
@@ -47,14 +47,22 @@ def find(name: str, options: Mapping[str, object]) -> Runtime:
     return runtime
 
 
-def check(name: str, options: Mapping[str, object]) -> list[str]:
+def check(name: str, options: Mapping[str, object], model: str = "") -> list[str]:
     """Everything that would keep an agent of this runtime from starting here, in words."""
     from coral.errors import CoralError
 
     try:
-        return find(name, options).check()
+        return problems(find(name, options), model)
     except CoralError as error:
         return [f"{error.message}: {error.hint}" if error.hint else error.message]
+
+
+def problems(runtime: Runtime, model: str) -> list[str]:
+    """What the runtime says of its options; and a model that it would silently leave unused."""
+    found = runtime.check()
+    if model and not found and not runtime.uses_model:
+        return [f"{runtime.name} uses no model; agents.model is {model!r}"]
+    return found
 
 
 def _known(name: str) -> str:

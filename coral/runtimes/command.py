@@ -43,6 +43,12 @@ class AnyProgram:
     def resumes(self) -> bool:
         return bool(self._options.get("resume"))
 
+    @property
+    def uses_model(self) -> bool:
+        """ValueError for options that `check` refuses."""
+        given = [self._options[name] for name in ("start", "resume") if self._options.get(name)]
+        return any(template.names(template.words(each), "model") for each in given)
+
     def check(self) -> list[str]:
         problems = lines.unknown(self._options, _OPTIONS)
         problems += self._template_problems("start")

@@ -69,6 +69,8 @@ class Runtime(Protocol):
     """`instruction_file`: where in the clone the program looks for its instructions.
 
     `resumes`: whether it can go on with a conversation; if not, every launch is new and is handed the story so far.
+
+    `uses_model`: whether `agents.model` reaches the program; where it does not, a task that sets it is refused.
     """
 
     @property
@@ -79,6 +81,9 @@ class Runtime(Protocol):
 
     @property
     def resumes(self) -> bool: ...
+
+    @property
+    def uses_model(self) -> bool: ...
 
     def check(self) -> list[str]:
         """What would keep it from starting on this machine: wrong options, a missing program."""

@@ -15,6 +15,7 @@ class Native:
     name = "native"
     instruction_file = "AGENTS.md"
     resumes = True
+    uses_model = False
 
     def __init__(self, options: Mapping[str, object]) -> None:
         self._options = options

@@ -19,6 +19,7 @@ class Scripted:
     name = "scripted"
     instruction_file = "AGENTS.md"
     resumes = True
+    uses_model = False
 
     def __init__(self, options: Mapping[str, object]) -> None:
         self._options = options
