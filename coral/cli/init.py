@@ -66,6 +66,6 @@ def _told(folder: Path) -> str:
         "Next:",
         *enter,
         "  coral validate      # check it, and grade the seed",
-        "  coral start         # run two agents on it for a minute, and watch",
+        "  coral start         # run two agents on it for three minutes, and watch",
     ]
     return "\n".join(lines)
