@@ -250,6 +250,26 @@ def test_agents_that_work_alone_see_their_own_notes(
     assert [note["title"] for note in json.loads(coral("notes", "--json"))] == ["of agent-2"]
 
 
+def test_an_agent_that_works_alone_sees_its_own_attempts_and_the_seed(
+    layout: Layout, coral: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for agent in ("agent-1", "agent-2"):
+        knowledge.create(layout.shared_of(agent, share=False))
+    everything = len(json.loads(coral("log", "--recent", "--json")))
+    monkeypatch.chdir(layout.clone("agent-2"))
+    listed = json.loads(coral("log", "--recent", "--json"))
+    assert {each["agent"] for each in listed} == {"", "agent-2"}
+    assert len(listed) < everything == 5
+    assert {each["agent"] for each in json.loads(coral("log", "--json"))} == {"agent-2"}
+    for seen in ("0", "1", "3"):
+        coral("show", seen)
+    for command in ("show", "checkout", "wait"):
+        refusal = coral(command, "2", code=1).splitlines()
+        assert refusal[0].endswith("#2: it is not yours")
+        assert refusal[1:] == ["  agents of this run do not share: `coral log` lists what is yours"]
+    assert "it is not yours" in coral("checkout", f"{2:040x}", code=1)
+
+
 def test_skills_are_listed_and_read(layout: Layout, coral: Run) -> None:
     assert coral("skills").startswith("no skills yet")
     knowledge.write_skill(layout.shared, "polish", {"description": "solve the pairs", "author": "agent-2"}, "1. find\n")

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from attempts.store import Missing, Store
-from coral.cli import waiting, words
+from coral.cli import alone, waiting, words
 from coral.cli.where import agent_here
 from coral.errors import CoralError
 from workspace.layout import Layout
@@ -27,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
     from workspace.submit import checkout
 
     layout, agent = agent_here()
-    commit = _commit(Store(layout.attempts), args.to) if NUMBER.fullmatch(args.to) else args.to
+    commit = _commit(layout, args.to) if NUMBER.fullmatch(args.to) else _own(layout, args.to)
     say(layout, checkout(layout.clone(agent), commit, agent))
     return 0
 
@@ -39,12 +39,24 @@ def say(layout: Layout, moved: Moved) -> None:
         print(f"  what you had not committed is kept: coral checkout {moved.saved[:12]}")
 
 
-def _commit(store: Store, number: str) -> str:
+def _commit(layout: Layout, number: str) -> str:
+    store = Store(layout.attempts)
     try:
-        return store.read(int(number.removeprefix("#"))).commit
+        attempt = store.read(int(number.removeprefix("#")))
     except Missing:
         last = (store.numbers() or [0])[-1]
         raise CoralError(f"cannot check out #{number}: there is no such attempt", f"the last one is #{last}") from None
+    alone.check(alone.alone_in(layout), attempt, "check out")
+    return attempt.commit
+
+
+def _own(layout: Layout, commit: str) -> str:
+    """The commit, unless it is the attempt of another and agents do not share: the hub's objects are in every clone."""
+    agent = alone.alone_in(layout)
+    for attempt in Store(layout.attempts).scan() if agent else ():
+        if attempt.commit.startswith(commit.casefold()):
+            alone.check(agent, attempt, "check out")
+    return commit
 
 
 def _name(layout: Layout, commit: str) -> str:

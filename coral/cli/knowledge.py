@@ -8,18 +8,18 @@ from pathlib import Path
 from rich.text import Text
 
 from coral.cli import words
+from coral.cli.alone import alone_in
 from coral.cli.screen import dim
 from workspace.knowledge import Note, Skill, list_notes, list_skills
-from workspace.layout import Layout, find_agent
+from workspace.layout import Layout
 
 SYNTHESES = ("synthesis", "consolidation", "conclusions")
 
 
 def folders(layout: Layout) -> list[Path]:
     """Every folder of knowledge: the shared one, and those of agents that work alone, who see only their own."""
-    here = find_agent(Path.cwd())
-    if here is not None and here[0] == layout and (own := layout.shared_of(here[1], share=False)).is_dir():
-        return [own]
+    if agent := alone_in(layout):
+        return [layout.shared_of(agent, share=False)]
     try:
         alone = sorted(path for path in (layout.root / "workspace" / "alone").iterdir() if path.is_dir())
     except OSError:

@@ -122,7 +122,7 @@ def _remainder(reading: Reading, args: argparse.Namespace, shown: int) -> None:
     if total - 1 > shown:
         notes.append(f"{words.plural(total - 1, 'attempt')} in all, {failed} without a score: `coral log --recent`")
     unreadable = len(reading.store.numbers()) - total
-    if unreadable:
+    if unreadable and not reading.alone:
         notes.append(f"{words.plural(unreadable, 'record')} cannot be read")
     for note in notes:
         console().print(dim(note))

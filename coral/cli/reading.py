@@ -1,6 +1,6 @@
 """What the looking commands read of a run.
 
-Any file may be missing or damaged: then less is shown, and nothing breaks.
+Any file may be missing or damaged: then less is shown, and nothing breaks. An agent that works alone sees its own.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import cached_property
 
 from attempts.record import Attempt, Direction
 from attempts.store import Missing, Store, StoreError
-from coral.cli import loose, words
+from coral.cli import alone, loose, words
 from coral.cli.loose import Loose
 from coral.errors import CoralError
 from workspace.layout import Layout
@@ -34,7 +34,12 @@ class Reading:
     @cached_property
     def attempts(self) -> list[Attempt]:
         """All records, by number. 100,000 take seconds: ask for them only where every one of them matters."""
-        return self.store.scan()
+        return [each for each in self.store.scan() if alone.sees(self.alone, each)]
+
+    @cached_property
+    def alone(self) -> str:
+        """The agent that asks and may see no attempt but its own; else empty."""
+        return alone.alone_in(self.layout)
 
     @cached_property
     def direction(self) -> Direction:
@@ -105,21 +110,24 @@ class Reading:
             return []
 
     def attempt(self, number: int, to: str = "show") -> Attempt:
-        """The record, for a command that wants `to` do something with it; CoralError when there is none."""
+        """The record, for a command that wants `to` do something with it; CoralError when there is none to see."""
         try:
-            return self.store.read(number)
+            found = self.store.read(number)
         except Missing:
             last = (self.store.numbers() or [0])[-1]
             what, hint = "there is no such attempt", f"the last one is #{last}"
             if number in self.ungraded:
                 what, hint = "it is not graded yet", f"`coral wait {number}` waits for it"
             raise CoralError(f"cannot {to} #{number}: {what}", hint) from None
+        alone.check(self.alone, found, to)
+        return found
 
     def attempt_or_none(self, number: int) -> Attempt | None:
         try:
-            return self.store.read(number)
+            found = self.store.read(number)
         except (StoreError, OSError):
             return None
+        return found if alone.sees(self.alone, found) else None
 
 
 def _natural(name: str) -> tuple[str, int, str]:

@@ -11,7 +11,7 @@ import time
 
 from attempts.record import Attempt
 from attempts.store import Store
-from coral.cli import request, result, waiting, words
+from coral.cli import alone, request, result, waiting, words
 from coral.cli.loose import Loose
 from coral.cli.waiting import Inline, Outcome
 from coral.cli.where import agent_here, number
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     seconds = waiting.longest() if args.timeout is None else max(0.0, args.timeout)
     if submission:
         return finish(layout, agent, submission, seconds, as_json=args.json)
-    outcome = Outcome(number=args.number, attempt=_others(store, args.number), settled=True)
+    outcome = Outcome(number=args.number, attempt=_others(layout, args.number), settled=True)
     _show(store, outcome, args.json)
     return 0
 
@@ -84,11 +84,12 @@ def _submission(store: Store, agent: str, own: list[str], number: int) -> str:
     return ""
 
 
-def _others(store: Store, number: int) -> Attempt:
-    attempt = waiting.published(store, number)
+def _others(layout: Layout, number: int) -> Attempt:
+    attempt = waiting.published(Store(layout.attempts), number)
     if attempt is None:
         hint = "`coral wait` without a number waits for your last submission"
         raise CoralError(f"cannot wait for #{number}: it is no attempt of yours, and not graded", hint)
+    alone.check(alone.alone_in(layout), attempt, "wait for")
     return attempt
 
 
