@@ -158,10 +158,6 @@ class Run:
         """Every decision the journal has, in order."""
         return [decision for _, decision in decisions(self.layout.journal)]
 
-    def alerts(self, about: str) -> list[str]:
-        """The alerts that were raised with these words in them."""
-        return [each["text"] for each in self.events("alert") if about in each["text"]]
-
     def wait_for_attempts(self, count: int, seconds: float = 60.0) -> list[Attempt]:
         wait_until(lambda: len(self.attempts()) >= count, seconds, f"attempt {count}")
         return self.attempts()
