@@ -2,6 +2,9 @@
 
 import json
 import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -222,6 +225,23 @@ def test_lines_are_whole_and_a_reader_that_is_gone_is_no_reason_to_stop(tmp_path
     os.close(read)
     Output(write).beat("search", "x")
     os.close(write)
+
+
+@pytest.mark.parametrize("action", ["open('saved', 'w').close()", "1 / 0"])
+def test_an_interrupt_acts_and_ends_whatever_happens(tmp_path, action):
+    """Once, within a busy loop, without unwinding; SIGINT is heeded even where it was ignored at birth."""
+    program = (
+        "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+        "from coral.native.interrupt import on_interrupt\n"
+        f"on_interrupt(lambda: {action}, lambda: open('second', 'w').close())\n"
+        "print('ready', flush=True)\ntry:\n    while True:\n        pass\nfinally:\n    open('unwound', 'w')\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], cwd=tmp_path, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 130
+    assert sorted(path.name for path in tmp_path.iterdir()) == (["saved", "second"] if "saved" in action else [])
 
 
 def test_figures_show_what_differs():

@@ -113,6 +113,13 @@ def test_an_optimum_on_curved_constraints_is_strictly_feasible():
     assert found.outcome.worst > 0
 
 
+def test_an_objective_that_grows_steep_is_held_back():
+    """The price of a violation that was fair at the start is far too low at the optimum."""
+    found = descend(lambda x: (x[0] ** 4, [2 - x[0]]), [0.1], maximize=True)
+    assert found.outcome.feasible
+    assert found.point[0] == pytest.approx(2.0, abs=1e-9)
+
+
 def test_an_infeasible_start_is_made_feasible():
     """Hock and Schittkowski 71 with its equation as an inequality, from outside."""
 
@@ -208,12 +215,27 @@ def test_every_family_brings_a_candidate_that_differs(family):
     assert all(0 <= share <= 1 for _, share in reports)
 
 
+@pytest.mark.slow
+def test_at_an_optimum_the_next_best_is_handed_in():
+    """Else stagnation could not be seen: the same result again would look like an attempt that changed nothing."""
+
+    def function(x):
+        return sum(v * v - 3 * math.cos(5 * v) for v in x), [9 - v * v for v in x]
+
+    task = problem(function, [2.4, -1.3, 0.1])
+    best = [1e-9, 1e-9, 1e-9]
+    plan = Plan(family="jump", start=best, here=best, others=[], seen=[task.space.start], seconds=0.4)
+    again = Episode(task, plan, Random(2), lambda *_: None).run().candidate
+    assert again.outcome.feasible
+    assert again.outcome.score > -9 + 1e-3
+
+
 def test_crossing_joins_parts_of_two_candidates():
     mine = {"rows": [{"x": float(k), "y": 0.5} for k in range(6)]}
     theirs = {"rows": [{"x": k + 0.25, "y": 7.5} for k in range(6)]}
     task = problem(lambda data: 0.0, mine)
     other = task.space.vector({"p.json": json.dumps(theirs)})
-    ground = Ground.of(task, task.space.start, [other], Random(1), 1.0)
+    ground = Ground.of(task, task.space.start, [other], [], Random(1), 1.0)
     point = FAMILIES["cross"].move(ground.view, task.space.start)
     taken = [k for k, value in enumerate(point) if value in other]
     assert 0 < len(taken) < len(point)
@@ -309,6 +331,19 @@ def test_the_experience_of_others_counts_a_little():
     alone = [draw(["rows", "shake"], {}, {}, Random(k)) for k in range(200)].count("shake")
     told = [draw(["rows", "shake"], {}, others, Random(k)) for k in range(200)].count("shake")
     assert told > alone + 40
+
+
+def test_wins_of_others_make_a_family_likelier():
+    told = {"shake": Credit(30.0, 30.0, 1.0)}
+    alone = [draw(["rows", "shake"], {}, {}, Random(k)) for k in range(200)].count("shake")
+    assert [draw(["rows", "shake"], {}, told, Random(k)) for k in range(200)].count("shake") > alone + 20
+
+
+def test_old_tries_weigh_little():
+    credit = Credit()
+    for _ in range(500):
+        credit = credit.after(0.0)
+    assert credit.tries < 20
 
 
 @pytest.mark.parametrize(

@@ -287,9 +287,9 @@ def test_the_best_of_an_interrupted_search_is_handed_in(make):
 
 
 def test_a_check_that_hangs_holds_no_interrupt_up(make):
-    agent = make("def check(folder):\n    while True:\n        pass\n")
+    agent = make("def check(folder):\n    open('hung', 'w').close()\n    while True:\n        pass\n")
     process = agent.start(resume=False, check_seconds=60)
-    wait_until(lambda: [line for line in children_of(agent) if "check_child" in line], WITHIN, "the check")
+    wait_until((agent.state / "scratch" / "hung").exists, WITHIN, "the check")
     os.kill(process.pid, signal.SIGINT)
     sent = time.monotonic()
     process.communicate(timeout=WITHIN)

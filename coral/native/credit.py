@@ -12,9 +12,18 @@ from random import Random
 FORGET = 0.92  # what an episode's result is worth after each later one of the same family
 BORROWED = 3.0  # tries that the experience of others counts as, at most
 
-# What is worth trying first where nothing is known, as wins in two tries: a guess about tasks with slopes and tables in
-# general, which two or three episodes overrule.
-FIRST_GUESS = {"descent": 1.2, "rows": 1.5, "shake": 0.8, "cross": 1.0, "scatter": 0.5, "compass": 0.7, "jump": 0.7}
+# What is worth trying where nothing is known: wins in two tries.
+FIRST_GUESS = {
+    "descent": 1.2,
+    "rows": 1.5,
+    "jump": 1.2,
+    "shake": 1.0,
+    "cross": 1.0,
+    "swap": 0.9,
+    "scatter": 0.4,
+    "compass": 0.4,
+    "evolution": 0.4,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +37,10 @@ class Credit:
     def after(self, gain: float) -> Credit:
         won = gain > 0.0
         return Credit(self.tries * FORGET + 1.0, self.wins * FORGET + won, max(self.gain, gain))
+
+    def rate(self, name: str) -> float:
+        """How often the family may be expected to win, what is worth trying anyway included."""
+        return (FIRST_GUESS.get(name, 0.6) + self.wins) / (2.0 + self.tries)
 
     def to_dict(self) -> dict[str, float]:
         return {name: round(value, 12) for name, value in asdict(self).items()}
@@ -60,7 +73,7 @@ def draw(names: Iterable[str], own: Book, shared: Book, random: Random) -> str:
         mine, theirs = own.get(name, Credit()), shared.get(name, Credit())
         share = min(1.0, BORROWED / theirs.tries) if theirs.tries else 0.0
         wins = FIRST_GUESS.get(name, 0.6) + mine.wins + share * theirs.wins
-        losses = max(0.1, 2.0 - FIRST_GUESS.get(name, 0.6)) + mine.tries - mine.wins
+        losses = 2.0 - FIRST_GUESS.get(name, 0.6) + mine.tries - mine.wins
         return random.betavariate(wins, losses + share * (theirs.tries - theirs.wins))
 
     return max(sorted(names), key=rate)

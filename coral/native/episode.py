@@ -19,9 +19,9 @@ from coral.native.numeric.space import Vector
 
 SAME, ALIKE = 1e-9, 3e-6  # relative: costs closer than this are one result; with the last digits, and without
 FINISH = 0.2  # of the episode's time, or this many seconds, for the last digits
-TOLERANCE = 0.4  # of the usual loss: how much worse the next point of departure may be
+TOLERANCE = 0.8  # of the usual loss: how much worse the next point of departure may be
 RECENT = 30  # losses that tell what is usual
-FRESH = 12  # hops without a new best after which the chain returns to it
+FRESH = 25  # hops without a new best after which the chain returns to it
 PULSE = 0.5  # seconds between two reports
 
 
@@ -33,6 +33,7 @@ class Plan:
     start: Vector
     here: Vector
     others: Sequence[Vector]
+    seen: Sequence[Vector] = ()  # further points that tell what values are usual
     seconds: float
 
 
@@ -65,7 +66,8 @@ class Episode:
     ground: Ground = field(init=False)
 
     def __post_init__(self) -> None:
-        self.ground = Ground.of(self.problem, self.plan.here, self.plan.others, self.random, self.plan.seconds)
+        plan = self.plan
+        self.ground = Ground.of(self.problem, plan.here, plan.others, plan.seen, self.random, plan.seconds)
 
     def run(self) -> Found:
         """Raises only what a check that cannot be used at all raises."""

@@ -62,7 +62,7 @@ class Explorer:
             self._go_to(start)
         texts = editable_texts(self.surroundings.clone, self.editable)
         space = self._space(texts)
-        others = [point for entry in self._others(memory) if (point := self._point(space, entry)) is not None]
+        others = self._points(space, self._others(memory))
         title = f"{call.family} from #{start.number}" if start is not None else f"{call.family} from the files"
         trial = Trial(title=title, family=call.family, start=start.number if start else None)
         trial = replace(trial, before=start.score if start else None)
@@ -91,9 +91,15 @@ class Explorer:
         if self._service is None:
             self._service = Check(self.surroundings.clone, self.check, self.scratch, self.check_seconds)
         problem = Problem(space, self._service, self.maximize)
+        seed = self._points(space, [entry for name, entry in memory.board.best.items() if not name])
         here = self._chain(memory, space) if memory.chain_family == trial.family else None
         plan = Plan(
-            family=trial.family, start=space.start, here=here or space.start, others=others, seconds=self.seconds
+            family=trial.family,
+            start=space.start,
+            here=here or space.start,
+            others=others,
+            seen=seed,
+            seconds=self.seconds,
         )
         episode = Episode(problem, plan, random, lambda text, share: self.output.beat("search", text, share))
         saver = _Saver(self.keeper, problem, space, trial)
@@ -163,6 +169,9 @@ class Explorer:
     def _others(self, memory: Memory) -> list[Entry]:
         direction = self.surroundings.direction
         return memory.board.others(self.surroundings.agent, direction)[:OTHERS]
+
+    def _points(self, space: Space, entries: Sequence[Entry]) -> list[Vector]:
+        return [point for entry in entries if (point := self._point(space, entry)) is not None]
 
     def _point(self, space: Space, entry: Entry) -> Vector | None:
         return space.vector(self.surroundings.files(entry, [page.name for page in space.pages]))

@@ -34,14 +34,22 @@ class Ground:
     random: Random
 
     @classmethod
-    def of(cls, problem: Problem, here: Vector, others: Sequence[Vector], random: Random, seconds: float) -> Ground:
-        """Ranges and scales come from the points that are known."""
+    def of(
+        cls,
+        problem: Problem,
+        here: Vector,
+        others: Sequence[Vector],
+        seen: Sequence[Vector],
+        random: Random,
+        seconds: float,
+    ) -> Ground:
+        """Ranges and scales come from the points that are known: from here, from other agents, from the beginning."""
         space = problem.space
-        scales = space.scales([here])
+        scales = space.scales([here, *others, *seen])
         ranges = [(0.0, 0.0)] * len(space)
         for column in space.columns:
             for variable in column.members:
-                ranges[variable] = column.range([here, *others])
+                ranges[variable] = column.range([here, *others, *seen])
         affordable = problem.pace * len(space.reals) * AFFORDABLE < seconds
         differences = Differences(problem, space.reals, scales, random) if space.reals and affordable else None
         return cls(problem, View(problem, ranges, scales, others, random, PRICE), differences, random)

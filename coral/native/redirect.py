@@ -48,16 +48,12 @@ def redirect(situation: Situation) -> tuple[Call, ...]:
 
 
 def choose(situation: Situation, left: str) -> str:
-    """Another family than the one that is left: what has paid most for the fleet, of what was tried least lately."""
+    """Another family than the one that is left: the likeliest to pay, of those that were tried least lately."""
     recent = Counter(trial.family for trial in situation.memory.trials[-LOOKED_BACK:])
     paid = situation.memory.credit
     names = [name for name in situation.world.families if name != left] or list(situation.world.families)
 
-    def worth(name: str) -> tuple[int, float, float]:
-        credit = paid.get(name, Credit())
-        return (recent[name], -credit.wins, credit.tries)
-
-    return min(names, key=worth)
+    return min(names, key=lambda name: (recent[name], -paid.get(name, Credit()).rate(name)))
 
 
 def _diagnosis(graded: Sequence[Trial], left: str) -> str:

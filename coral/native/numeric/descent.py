@@ -64,7 +64,7 @@ class Descent:
     def run(self, start: Place) -> Place:
         """The best place reached from `start`, which must have an outcome."""
         here, model = start, self._model(start)
-        self.penalty = first = _fair_penalty(model)
+        self.penalty = first = _fair_penalty(model) or 1.0
         self.bends = self.free = not start.outcome.slack
         accuracy = FIRST
         for self.steps in range(1, MOST_STEPS + 1):
@@ -87,6 +87,7 @@ class Descent:
                 if self.bends:
                     self.curvature.learn(answer.step, _bend(model, new, answer.multipliers))
                 here, model = there, new
+                self.penalty = max(self.penalty, _fair_penalty(model))
             elif self.differences.doubtful:
                 model = self._model(here)
             if self.radius < NARROWEST or self._hopeless(here, foretold):
@@ -173,12 +174,12 @@ class Descent:
 
 
 def _fair_penalty(model: Slopes) -> float:
-    """A price per unit of violation above what the objective can gain from one."""
+    """A price per unit of violation above what the objective can gain from one; 0 where no constraint is near."""
     steepest = [0.0] * len(model.gradient)
     for row in model.rows:
         for column, value in zip(row.columns, row.values, strict=True):
             steepest[column] = max(steepest[column], abs(value))
-    return 3.0 * max((abs(g) / s for g, s in zip(model.gradient, steepest, strict=True) if s), default=1.0) or 1.0
+    return 3.0 * max((abs(g) / s for g, s in zip(model.gradient, steepest, strict=True) if s), default=0.0)
 
 
 def _bend(old: Slopes, new: Slopes, multipliers: Vector) -> Vector:

@@ -16,6 +16,7 @@ from coral.native.numeric.spots import Kind, Spot
 
 LARGEST_FILE = 1_000_000  # characters; a larger file is data, not a candidate
 MOST_VARIABLES = 3000
+ALIKE = 0.05  # values that spread less, as a share of their size, say nothing about how much they may vary
 LEFT_OUT = frozenset({".git", ".shared", "__pycache__"})
 
 Vector = list[float]
@@ -143,7 +144,7 @@ class Space:
         return out
 
     def scales(self, points: Sequence[Sequence[float]]) -> Vector:
-        """How much each variable typically varies: the spread of its column, or its size where all are equal."""
+        """How much each variable typically varies: the spread of its column, or its size where all are much alike."""
         out = [1.0] * len(self)
         for column in self.columns:
             low, high = (
@@ -151,7 +152,8 @@ class Space:
                 max(p[k] for p in points for k in column.members),
             )
             declared = column.high - column.low
-            scale = high - low or max(abs(low), abs(high)) or 1.0
+            spread, size = high - low, max(abs(low), abs(high))
+            scale = spread if spread > ALIKE * size else size or 1.0
             for k in column.members:
                 out[k] = min(scale, declared) if declared > 0 else scale
         return out
