@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 from hypothesis import strategies as st
+from launched import OBEDIENT, Process
 from stage import SEED
-from world import NAMES, OBEDIENT, Process, World
+from world import NAMES, World
 
 from attempts.record import Direction, Kind, Submission
 from coral.fleet import events as on

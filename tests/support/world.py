@@ -6,9 +6,10 @@ decided, as the loop would, and writes each decision down as the journal's bytes
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
+from launched import NEEDS_KILL, NEEDS_TERM, OBEDIENT, UNKILLABLE, Process
 from stage import assert_quiet_until_its_deadline, attempt_zero, is_untouched
 
 from attempts.record import Attempt, Kind, Submission
@@ -22,31 +23,9 @@ from coral.fleet.state import LIVE, OCCUPYING, Fleet
 from coral.journal import difference, fold_lines
 
 NAMES = ("ann", "ben", "cid")
-OBEDIENT, NEEDS_TERM, NEEDS_KILL, UNKILLABLE = range(4)  # which signal a process obeys at last
 # What the grader says of a tree: a score, or that it fails, makes the grader crash, or hang until it is ended.
 SCORES = (1.0, 2.0, 3.0, 2.25, 1.0, 0.0, 4.0)
 FAILS, CRASHES, HANGS = 7, 8, 9
-
-
-@dataclass(slots=True)
-class Process:
-    """A launch. `deaf`: which signals it does not obey; `unread`: whether it printed more than was heard."""
-
-    who: str
-    launch: int
-    deaf: int = OBEDIENT
-    printed: bool = False
-    unread: bool = False
-    busy: str = ""
-    reply: str = ""
-    ending: Ending | None = None
-    leftovers: bool = False
-    lingered_at: float = -1.0
-    printed_inline: list[str] = field(default_factory=list)
-
-    @property
-    def is_gone(self) -> bool:
-        return self.ending is not None and not self.leftovers
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,14 +147,24 @@ class World:
         return map(json.loads, self.lines)
 
     def _reconcile(self) -> Iterator[on.Event]:
+        """What a new supervisor finds of the launches it was told of: alive, or with its last words, or nothing."""
         for agent in self.fleet.agents.values():
-            process = self.processes.get(agent.name)
-            if agent.phase in LIVE and (process is None or process.is_gone or process.launch != agent.launch):
+            if agent.phase in LIVE and not self._is_alive(agent.name, agent.launch):
+                process = self.processes.pop(agent.name, None)
+                if process is not None and process.printed:
+                    yield self._heard(process)
                 yield on.Exited(agent=agent.name, launch=agent.launch, ending=Ending.LOST)
         for number, pending in self.fleet.pending.items():
-            process = self.processes.get(pending.who)
-            if pending.step in OCCUPYING and (process is None or process.is_gone or process.launch != pending.launch):
-                yield on.Graded(number=number, launch=pending.launch, outcome=Outcome.LOST)
+            if pending.step in OCCUPYING and not self._is_alive(pending.who, pending.launch):
+                process = self.processes.pop(pending.who, None)
+                if process is not None and process.ending is Ending.CLEAN:
+                    yield self._graded(process)  # its result was there
+                else:
+                    yield on.Graded(number=number, launch=pending.launch, outcome=Outcome.LOST)
+
+    def _is_alive(self, who: str, launch: int) -> bool:
+        process = self.processes.get(who)
+        return process is not None and process.launch == launch and not process.is_gone
 
     # What it finds.
 
