@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from attempts.files import write_json
+from attempts.files import write_bytes
 from coral.briefing import Office, budget
 from coral.fleet.actions import Notify
 from coral.fleet.events import Moment
@@ -79,8 +79,10 @@ class Report:
         if not force and now.clock - self._shown_at < STATUS_SECONDS:
             return
         self._shown_at = now.clock
+        # On one line: JSON with indentation is encoded in Python, and that was most of what an idle fleet cost.
+        text = json.dumps(self._status(fleet, ears, now), allow_nan=False)
         with contextlib.suppress(OSError):
-            write_json(self._office.layout.status, self._status(fleet, ears, now), durable=False)
+            write_bytes(self._office.layout.status, text.encode() + b"\n", durable=False)
 
     def _status(self, fleet: Fleet, ears: Mapping[str, Ear], now: Moment) -> dict[str, Any]:
         office, run, best = self._office, fleet.run, self._office.standings.best
