@@ -97,7 +97,10 @@ def test_what_gives_way_gives_way_first() -> None:
     st.integers(min_value=60, max_value=200),
 )
 def test_a_table_fits(rows: list[list[str]], width: int) -> None:
-    cells: list[list[object]] = [[words.line(row[0], 12), words.line(row[1], 5), *map(Text, row[2:])] for row in rows]
+    cells: list[list[object]] = [
+        [words.line(row[0], 12), words.line(row[1], 5), *(Text(words.line(cell, 30)) for cell in row[2:])]
+        for row in rows
+    ]
     assert all(len(line) <= width for line in _shown(["name", ".n", "one*", "two*?"], cells, width))
 
 

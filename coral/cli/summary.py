@@ -90,4 +90,4 @@ def _further(out: Console, reading: Reading, best: int | None) -> None:
     width = max(len(command) for command, _ in rows)
     for command, what in rows:
         out.print(Text.assemble(f"{command:<{width}}  ", dim(what)))
-    out.print(dim(str(reading.layout.root)))
+    out.print(dim(str(reading.layout.root)), soft_wrap=True)  # whole, to be copied
