@@ -1,6 +1,5 @@
 """What agents and the operator ask for, as transcripts: done once, answered, and never at a protected one's cost."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -10,7 +9,7 @@ from coral.fleet import events as on
 from coral.fleet.events import Ending
 from coral.fleet.state import FLEET
 from heartbeats.heartbeat import BUILT_IN, Heartbeat, Scope
-from heartbeats.trigger import Elapsed, Every, Stagnant
+from heartbeats.trigger import Every
 
 RULES = replace(QUIET_RULES, heartbeats=BUILT_IN, stall=9e9)
 
@@ -122,75 +121,6 @@ def test_an_agent_alerts_the_operator() -> None:
     assert ask(stage, "operator", on.Alert(text="test")) == [
         "alert run-alert-2: test",
         "answer operator: yes, the operator is told",
-    ]
-
-
-# --- protected ----------------------------------------------------------------------------------------------------
-
-PROTECTED: list[tuple[str, Mapping[str, str | int | float | None]]] = [
-    ("ann", {"name": "reflect", "every": 11}),
-    ("ann", {"name": "reflect", "stagnant": 1}),
-    ("ann", {"name": "reflect", "seconds": 60}),
-    ("ann", {"name": "reflect", "prompt": "say OK"}),
-    ("ann", {"name": "reflect", "prompt": " \n"}),
-    ("ann", {"name": "reflect", "delivery": "inline"}),
-    ("ann", {"name": "reflect", "scope": "fleet"}),
-    ("ann", {"name": "Reflect", "every": 1, "prompt": "namesake"}),
-    ("ann", {"name": "consolidate", "every": 1000, "prompt": "a harmless namesake"}),
-    (FLEET, {"name": "consolidate", "every": 101}),
-    (FLEET, {"name": "consolidate", "prompt": "say OK"}),
-    (FLEET, {"name": "consolidate", "scope": "own"}),
-    (FLEET, {"name": "consolidate", "delivery": "inline"}),
-    (FLEET, {"name": "reflect", "every": 1000, "prompt": "a harmless namesake"}),
-]
-
-
-@pytest.mark.parametrize(("owner", "entry"), PROTECTED)
-def test_a_protected_heartbeat_is_neither_emptied_starved_nor_replaced(
-    owner: str, entry: Mapping[str, str | int | float | None]
-) -> None:
-    stage = Stage(rules=RULES)
-    before = stage.fleet
-    assert ask(stage, "ann", on.SetHeartbeat(owner=owner, entry=entry))[0].startswith("answer ann: no, cannot")
-    assert stage.fleet == before
-
-
-@pytest.mark.parametrize(("owner", "name"), [("ann", "reflect"), (FLEET, "consolidate"), ("*", "reflect")])
-def test_a_protected_heartbeat_is_removed_by_nobody(owner: str, name: str) -> None:
-    stage = Stage(rules=RULES)
-    assert ask(stage, "operator", on.RemoveHeartbeat(owner=owner, name=name)) == [
-        f"answer operator: no, cannot remove {name}: it is protected (it can be retimed: coral heartbeat set)"
-    ]
-
-
-def test_retiming_again_and_again_starves_no_heartbeat() -> None:
-    stage = Stage(rules=RULES)
-    for clock in range(2, 12):
-        assert ask(stage, "ann", set_("ann", name="reflect", every=10), clock)[1][:15] == "answer ann: yes"
-        assert stage["ann"].targets["reflect"] == 1
-        assert ask(stage, "ann", set_(FLEET, name="consolidate", every=100), clock)[1][:15] == "answer ann: yes"
-        assert stage.fleet.run.targets["consolidate"] == 10
-    stage.tried(12, "ann", 1.0)
-    assert stage.owed("ann") == ["reflect h1"]
-    assert stage["ann"].targets["reflect"] == 11
-
-
-def test_an_agent_lays_nothing_of_its_own_under_the_fleet() -> None:
-    # With the scope left out it was taken for its own: and then spoke to everybody.
-    stage = Stage(2, RULES)
-    assert ask(stage, "ann", set_(FLEET, name="join-me", every=1, prompt="Copy ann.")) == [
-        "answer ann: no, cannot set join-me: it would be the fleet's (set one with the scope own)"
-    ]
-    assert ask(stage, "ann", set_(FLEET, name="join-me", every=1, prompt="Copy ann.", scope="own")) == [
-        "answer ann: no, cannot set join-me for fleet: its scope is own (leave out the scope)"
-    ]
-    assert in_force(stage, FLEET) == OF_FLEET
-
-
-def test_an_agent_does_not_pass_its_words_off_as_the_operator_s() -> None:
-    stage = Stage(rules=RULES)
-    assert ask(stage, "ann", set_("ann", name="message", every=1, prompt="You may stop now.")) == [
-        "answer ann: no, cannot name a heartbeat message: that is what the operator sends (choose another name)"
     ]
 
 
@@ -364,52 +294,3 @@ def test_a_limited_number_of_requests_is_remembered() -> None:
     assert len(stage.fleet.run.requests) == 128
     assert stage.at(3, requests[1]) == ["answer operator/2: yes, this was done before"]
     assert stage.at(3, requests[0])[1] == "answer operator/1: yes, the operator is told"
-
-
-# --- intervals ----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "target"),
-    [
-        (Every(10), {"every": 5}, 5),
-        (Every(10), {"every": 20}, 10),
-        (Stagnant(10), {"stagnant": 4}, 4),
-        (Elapsed(600), {"seconds": 300}, 300),
-        (Elapsed(600), {"seconds": 900}, 600),
-        (Every(10), {"stagnant": 3}, 3),
-        (Every(10), {"seconds": 60}, 62),
-        (Elapsed(600), {"every": 3}, 4),
-    ],
-)
-def test_retiming_never_lengthens_the_interval_that_runs(
-    old: Every | Stagnant | Elapsed, new: Mapping[str, int], target: float
-) -> None:
-    rules = replace(RULES, heartbeats=(Heartbeat(name="breathe", trigger=old, prompt="in"),))
-    stage = Stage(rules=rules)
-    stage.tried(1, "ann", 1.0)
-    ask(stage, "operator", set_("ann", name="breathe", **new))
-    assert stage["ann"].targets == {"breathe": target}
-
-
-@pytest.mark.parametrize("first", ["retimed", "graded"])
-def test_a_crossing_and_a_retiming_in_one_batch_are_taken_in_their_order(first: str) -> None:
-    stage = Stage(rules=replace(RULES, heartbeats=(Heartbeat(name="breathe", trigger=Every(2), prompt="in"),)))
-    stage.tried(2, "ann", 1.0)
-    (number,) = stage.in_grading(2, "ann")
-    graded = stage.graded(number, 2.0)
-    retimed = stage.asks("ann", set_("ann", name="breathe", every=1))
-    stage.at(3, *([retimed, graded] if first == "retimed" else [graded, retimed]))
-    # Once in either order; from here on after every attempt.
-    assert stage.owed("ann") == ["breathe h1"]
-    assert stage["ann"].targets == {"breathe": 3}
-
-
-def test_the_fleet_s_interval_is_the_fleet_s() -> None:
-    stage = Stage(2, RULES)
-    stage.tried(2, "ann", 1.0)
-    stage.tried(2, "ben", 1.0)
-    ask(stage, "ann", set_(FLEET, name="consolidate", every=20))
-    assert stage.fleet.run.targets == {"consolidate": 10}
-    ask(stage, "operator", set_(FLEET, name="pool", every=3, prompt="pool"))
-    assert stage.fleet.run.targets == {"consolidate": 10, "pool": 5}

@@ -1,0 +1,173 @@
+"""Heartbeats that the clock sets off, as transcripts: once at a time, with a reason where a period is left out."""
+
+from dataclasses import replace
+
+import pytest
+from stage import QUIET_RULES, Stage
+
+from coral.fleet import events as on
+from coral.fleet.events import Ending, Outcome
+from coral.fleet.policy import Rules
+from heartbeats.heartbeat import Heartbeat, Scope
+from heartbeats.trigger import Elapsed, Every
+
+REFLECT = Heartbeat(name="reflect", trigger=Every(1), protected=True)
+CONSOLIDATE = Heartbeat(name="consolidate", trigger=Every(10), scope=Scope.FLEET, protected=True)
+HOURLY = Heartbeat(name="hourly", trigger=Elapsed(3600), scope=Scope.FLEET, prompt="look at the clock")
+
+
+def rules(*heartbeats: Heartbeat) -> Rules:
+    return replace(QUIET_RULES, heartbeats=heartbeats, slots=20)
+
+
+CHECKPOINT = Heartbeat(name="checkpoint", trigger=Elapsed(1800))
+
+
+def test_a_checkpoint_is_owed_every_half_hour_and_never_twice_before_it_is_delivered() -> None:
+    stage = Stage(rules=replace(rules(CHECKPOINT), stall=9e9, max_defer=2000.0))
+    assert stage.until(1800) == []
+    (owed,) = stage["ann"].owed
+    assert (owed.id, owed.name, owed.since, owed.due, owed.attempt, owed.defers) == (
+        "h1",
+        "checkpoint",
+        1800,
+        3800,
+        None,
+        True,
+    )
+    assert stage.until(3700) == ["3600 skipped ann: checkpoint: the one before has not been delivered yet"]
+    assert stage.owed("ann") == ["checkpoint h1"]
+    assert stage.until(3800) == ["3800 interrupt ann/1"]
+    assert stage.fleet.agents["ann"].targets == {"checkpoint": 5400}
+
+
+def test_periods_that_were_missed_are_not_made_up_for() -> None:
+    stage = Stage(rules=replace(rules(CHECKPOINT), stall=9e9, max_defer=9e9))
+    stage._decide(7000, ())
+    assert stage.owed("ann") == ["checkpoint h1"]
+    assert stage["ann"].targets == {"checkpoint": 8800}
+
+
+@pytest.mark.parametrize("reply", ["still looking", ""])
+def test_a_checkpoint_that_was_not_answered_leaves_the_next_one_out(reply: str) -> None:
+    stage = Stage(rules=replace(rules(CHECKPOINT), stall=9e9))
+    stage.until(2400)
+    assert stage.resumed("ann", 2401)[1:] == [
+        "spawn ann/2: heartbeat, session of ann, told 0, owed checkpoint:h1",
+        "heartbeat ann: checkpoint (h1) received",
+    ]
+    assert stage["ann"].asked == ("checkpoint",)
+    assert stage.at(2500, stage.heard("ann", reply=reply)) == []
+    assert stage.until(3600) == ["3600 skipped ann: checkpoint: the one before has not been answered yet"]
+    # A launch that is over will not answer any more.
+    stage.at(3700, stage.exited("ann"))
+    assert stage["ann"].asked == ()
+    assert stage.until(5400) == []
+    assert stage.owed("ann") == ["checkpoint h2"]
+
+
+def test_an_answer_makes_room_for_the_next_checkpoint() -> None:
+    stage = Stage(rules=replace(rules(CHECKPOINT), stall=9e9))
+    stage.until(2400)
+    stage.resumed("ann", 2401)
+    assert stage.at(2500, stage.heard("ann", reply="All is well.\nHEARTBEAT_OK")) == []
+    assert stage["ann"].asked == ()
+    assert stage.until(3600) == []
+    assert stage.owed("ann") == ["checkpoint h2"]
+    stage.until(4200)
+    stage.resumed("ann", 4201)
+    assert stage.at(4300, stage.heard("ann", reply="ALERT: the disk is nearly full")) == [
+        "alert run-alert-1 of ann: the disk is nearly full"
+    ]
+    assert stage["ann"].asked == ()
+    # Nobody asked: what sounds like an answer is talk.
+    assert stage.at(4301, stage.heard("ann", reply="ALERT: again")) == []
+
+
+def test_an_agent_that_owes_a_lot_is_not_asked_for_more() -> None:
+    hearts = [Heartbeat(name=f"h-{each}", trigger=Every(1), prompt="?") for each in range(5)]
+    stage = Stage(rules=replace(rules(CHECKPOINT, *hearts[:4]), stall=9e9, interrupt_grace=9e9))
+    stage.tried(2, "ann", 1.0)
+    assert stage.until(1800) == []
+    assert stage.owed("ann")[4:] == ["checkpoint h5"]
+    stage = Stage(rules=replace(rules(CHECKPOINT, *hearts), stall=9e9, interrupt_grace=9e9))
+    stage.tried(2, "ann", 1.0)
+    assert stage.until(1800) == ["1800 skipped ann: checkpoint: 5 other heartbeats are still owed"]
+
+
+def test_the_clock_goes_on_for_who_waits_and_stops_for_who_retired() -> None:
+    stage = Stage(2, replace(rules(CHECKPOINT), stall=9e9))
+    stage.at(2, stage.exited("ann", Ending.LIMIT, until=4000.0), stage.exited("ben", Ending.TERMINAL))
+    assert stage.until(1900) == []
+    assert (stage.owed("ann"), stage.owed("ben")) == (["checkpoint h1"], [])
+    # It goes along when the limit is over, and not before.
+    assert stage.until(4002) == [
+        "3600 skipped ann: checkpoint: the one before has not been delivered yet",
+        "4002 spawn ann/2: usage limit, session of ann, told 0, owed checkpoint:h1",
+    ]
+
+
+def test_who_is_being_interrupted_takes_a_checkpoint_along() -> None:
+    stage = Stage(rules=replace(rules(CHECKPOINT, REFLECT), stall=9e9))
+    stage.tried(1799, "ann", 1.0)
+    assert stage.until(1800) == []
+    assert stage.at(1801, stage.exited("ann", Ending.INTERRUPTED))[1:] == [
+        "spawn ann/2: heartbeat, session of ann, told 0, owed reflect:h1 checkpoint:h2"
+    ]
+
+
+def test_what_the_fleet_s_clock_sets_off_falls_to_the_next_who_submits() -> None:
+    # Nothing looked at the clock for the fleet: a task could ask for it, and it never came.
+    stage = Stage(2, replace(rules(HOURLY), stall=9e9))
+    assert stage.until(3600) == []
+    assert [each.name for each in stage.fleet.run.orphans] == ["hourly"]
+    assert stage.until(7200) == ["7200 skipped: hourly: the one before has not been delivered yet"]
+    assert stage.tried(7201, "ben", 1.0) == ["publish #1 improved 1", "interrupt ben/1"]
+    assert stage.owed("ben") == ["hourly h1"]
+    assert stage.until(7203) == []
+    # It is still owed, though no longer an orphan.
+    stage.at(7204, stage.exited("ben", Ending.LIMIT, until=9000.0))
+    assert stage.until(10800) == ["10800 skipped: hourly: the one before has not been delivered yet"]
+    assert stage.fleet.run.targets == {"hourly": 14400}
+
+
+def test_another_heartbeat_of_the_fleet_is_no_reason_to_leave_one_out() -> None:
+    stage = Stage(rules=replace(rules(HOURLY, replace(CONSOLIDATE, trigger=Every(1))), stall=9e9, interrupt_grace=9e9))
+    stage.tried(2, "ann", 1.0)
+    assert stage.until(3600) == []
+    assert [each.name for each in stage.fleet.run.orphans] == ["hourly"]
+
+
+def test_own_and_fleet_s_heartbeats_of_one_name_do_not_stand_in_each_other_s_way() -> None:
+    of_fleet = Heartbeat(name="tick", trigger=Every(1), scope=Scope.FLEET, prompt="all")
+    own = Heartbeat(name="tick", trigger=Elapsed(60), prompt="one")
+    stage = Stage(rules=replace(rules(of_fleet), stall=9e9, interrupt_grace=9e9))
+    entry = {"name": "tick", "seconds": 60, "prompt": "one"}
+    assert stage.at(2, stage.asks("ann", on.SetHeartbeat(owner="ann", entry=entry))) == [
+        "show ann",
+        "answer ann/1: yes, tick: every minute",
+    ]
+    assert stage.fleet.heartbeats["ann"] == (replace(own, by="ann"),)
+    stage.tried(3, "ann", 1.0)
+    assert stage.until(62) == []
+    assert stage.owed("ann") == ["tick h1", "tick h2"]
+    # Only the clock's asks for an answer.
+    stage.at(63, stage.exited("ann", Ending.INTERRUPTED))
+    stage.at(64, stage.heard("ann"))
+    assert stage["ann"].asked == ("tick",)
+
+
+def test_only_the_clock_s_heartbeats_ask_for_an_answer() -> None:
+    stage = Stage(rules=rules(Heartbeat(name="tick", trigger=Every(1), prompt="all")))
+    stage.at(1, stage.asks("operator", on.Tell(to="ann", text="hello")))
+    stage.tried(3, "ann", 1.0)
+    stage.resumed("ann", 4)
+    assert stage["ann"].owed == ()
+    assert stage["ann"].asked == ()
+
+
+def test_a_lost_grade_is_no_attempt() -> None:
+    stage = Stage(rules=rules(REFLECT))
+    stage.in_grading(2, "ann")
+    stage.at(3, stage.graded(1, outcome=Outcome.LOST))
+    assert stage.owed("ann") == []

@@ -1,0 +1,209 @@
+"""Whose fault it was, as transcripts: the candidate's, or by the proof of the seed ours; and too many of ours."""
+
+from dataclasses import replace
+
+import pytest
+from stage import QUIET_RULES, Stage
+
+from attempts.progress import Progress
+from attempts.record import Attempt
+from coral.fleet import actions as do
+from coral.fleet import events as on
+from coral.fleet.events import Outcome
+from coral.fleet.state import Step
+
+
+def published(stage: Stage) -> Attempt:
+    """The record that was published just now."""
+    (attempt,) = [each.attempt for each in stage.actions if isinstance(each, do.Publish)]
+    return attempt
+
+
+def test_what_cannot_be_taken_in_is_failed_or_void() -> None:
+    stage = Stage()
+    stage.at(2, stage.submission("ann"), stage.submission("ann"))
+    theirs = on.NotTaken(number=1, reason="the commit is not there", ours=False)
+    ours = on.NotTaken(number=2, reason="the disk is full", ours=True)
+    assert stage.at(3, theirs, ours) == [
+        "publish #1 failed (the commit is not there)",
+        "publish #2 void (the disk is full)",
+    ]
+    assert stage["ann"].progress == Progress(1, 0.0, 0, 1, 1)
+    # Echoes: it is settled already.
+    assert stage.at(4, theirs, ours, stage.taken(1)) == []
+
+
+def test_a_grader_that_says_the_candidate_failed_is_believed() -> None:
+    stage = Stage()
+    stage.in_grading(2, "ann")
+    said = replace(stage.graded(1, outcome=Outcome.FAILED, reason="circles overlap"), feedback="3 and 7")
+    assert stage.at(3, said) == ["publish #1 failed (circles overlap)"]
+    assert (published(stage).feedback, published(stage).seconds) == ("3 and 7", 2.0)
+    assert stage["ann"].progress == Progress(1, 0.0, 0, 1, 1)
+
+
+@pytest.mark.parametrize("outcome", [Outcome.CRASHED, Outcome.SCORED])
+def test_a_crash_that_the_seed_survives_is_the_candidate_s(outcome: Outcome) -> None:
+    # A score that is none is no score: that is a crash, too.
+    stage = Stage()
+    stage.in_grading(2, "ann")
+    reason = "MemoryError" if outcome is Outcome.CRASHED else ""
+    assert stage.at(3, stage.graded(1, outcome=outcome, reason=reason)) == ["grade #1/2: commit seed as a probe"]
+    probe = replace(stage.graded(1, 0.5), feedback="the seed is modest", metrics={"n": 1})
+    assert stage.at(4, probe) == [f"publish #1 failed ({reason or 'the grader crashed'})"]
+    record = published(stage)
+    # What the grader said of the seed is not said of the candidate.
+    assert (record.score, record.feedback, record.metrics, record.seconds) == (None, "", {}, 2.0)
+    assert stage["ann"].progress == Progress(1, 0.0, 0, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "reason", "told"),
+    [
+        (Outcome.CRASHED, "no GPU", "the grader fails on the seed too: no GPU"),
+        (Outcome.FAILED, "", "the grader fails on the seed too: Killed"),
+    ],
+)
+def test_a_crash_that_the_seed_shares_is_void(outcome: Outcome, reason: str, told: str) -> None:
+    stage = Stage()
+    stage.in_grading(2, "ann")
+    stage.at(3, stage.graded(1, outcome=Outcome.CRASHED, reason="Killed"))
+    assert stage.at(4, stage.graded(1, outcome=outcome, reason=reason)) == [f"publish #1 void ({told})"]
+    assert published(stage).seconds == 2.0
+    assert stage["ann"].progress == Progress(0, 0.0, 0, 0, 0)
+
+
+def test_a_question_of_fault_is_answered_before_the_queue() -> None:
+    stage = Stage(rules=replace(QUIET_RULES, slots=1))
+    stage.in_grading(2, "ann", "ann")
+    assert stage.at(3, stage.graded(1, outcome=Outcome.CRASHED)) == ["grade #1/2: commit seed as a probe"]
+    stage.at(3, stage.submission("ann"))
+    stage.at(3, stage.taken(3))
+    assert stage.at(4, stage.graded(1, 0.0)) == [
+        "publish #1 failed (the grader crashed)",
+        "grade #2/1: commit 2",
+    ]
+    stage.at(5, stage.graded(2, outcome=Outcome.CRASHED))
+    assert stage.pending(2).deadline == 305
+    assert stage.at(6, stage.graded(2, 0.0))[1] == "grade #3/1: commit 3"
+
+
+def test_a_later_question_of_fault_goes_before_an_earlier_attempt() -> None:
+    stage = Stage(rules=replace(QUIET_RULES, slots=1))
+    stage.at(2, stage.submission("ann"), stage.submission("ann"), stage.submission("ann"))
+    stage.at(2, stage.taken(3))
+    # #3 came into the hub first and is being graded; #1 and #2 wait.
+    stage.at(3, stage.taken(2), stage.taken(1))
+    assert stage.at(4, stage.graded(3, outcome=Outcome.CRASHED)) == ["grade #3/2: commit seed as a probe"]
+    assert stage.at(5, stage.graded(3, 1.0))[1:] == ["grade #1/1: commit 1"]
+    assert stage.at(6, stage.graded(1, 1.0))[1:] == ["grade #2/1: commit 2"]
+
+
+def test_fewer_slots_than_are_taken_start_nothing() -> None:
+    # A resume may bring fewer than the grades that go on.
+    stage = Stage(rules=replace(QUIET_RULES, slots=2))
+    stage.in_grading(2, *["ann"] * 5)
+    stage.rules = replace(QUIET_RULES, slots=1)
+    assert [line for line in stage.at(3, on.Resumed()) if "grade" in line] == []
+    assert stage.at(4, stage.graded(1, 1.0)) == ["publish #1 improved 1"]
+    assert stage.at(5, stage.graded(2, 1.0))[1:] == ["grade #3/1: commit 3"]
+
+
+def test_a_grade_nobody_saw_end_is_done_again() -> None:
+    stage = Stage()
+    stage.in_grading(2, "ann")
+    assert stage.at(3, stage.graded(1, outcome=Outcome.LOST)) == ["grade #1/2: commit 1"]
+    assert stage.pending(1).deadline == 303
+    assert stage.at(4, stage.graded(1, 2.0)) == ["publish #1 improved 2"]
+
+
+def test_a_probe_nobody_saw_end_is_done_again() -> None:
+    stage = Stage()
+    stage.in_grading(2, "ann")
+    stage.at(3, stage.graded(1, outcome=Outcome.CRASHED))
+    assert stage.at(4, stage.graded(1, outcome=Outcome.LOST)) == ["grade #1/3: commit seed as a probe"]
+
+
+def test_echoes_of_a_grade_that_is_over_are_dropped() -> None:
+    stage = Stage()
+    stage.in_grading(2, "ann")
+    first = stage.graded(1, 7.0)
+    stage.at(3, stage.graded(1, outcome=Outcome.LOST))
+    assert stage.at(4, first) == []
+    stage.at(5, stage.graded(1, 1.0))
+    assert stage.at(6, replace(first, launch=2)) == []
+    assert stage.at(6, on.Published(number=1), on.Published(number=1), replace(first, launch=2)) == []
+    assert stage.fleet.run.progress == Progress(1, 1.0, 1, 0, 1)
+
+
+def test_a_grade_is_not_forgotten_because_it_is_said_to_be_published() -> None:
+    stage = Stage()
+    stage.in_grading(2, "ann")
+    assert stage.at(2, on.Published(number=1)) == []
+    assert stage.pending(1).step is Step.GRADING
+
+
+def test_an_end_that_comes_before_the_launch_changes_nothing() -> None:
+    stage = Stage(rules=replace(QUIET_RULES, slots=1))
+    stage.in_grading(2, "ann", "ann")
+    queued = on.Graded(number=2, launch=0, outcome=Outcome.SCORED, score=9.0)
+    assert stage.at(3, queued, on.SpawnFailed(who="#2", launch=0, reason="?"), on.Lingered(who="#2", launch=0)) == []
+    assert stage.pending(2).step is Step.QUEUED
+
+
+def test_a_grader_that_cannot_be_started_is_no_fault_of_the_candidate() -> None:
+    stage = Stage()
+    stage.in_grading(2, "ann")
+    echo = on.SpawnFailed(who="#1", launch=7, reason="no such file")
+    assert stage.at(3, echo, on.SpawnFailed(who="#9", launch=1, reason="?")) == []
+    assert stage.at(3, stage.not_started("#1", "no such file")) == [
+        "publish #1 void (the grader could not be started: no such file)"
+    ]
+    assert stage.at(4, on.SpawnFailed(who="#1", launch=1, reason="again")) == []
+
+
+# --- voids ------------------------------------------------------------------------------------------------------------
+
+
+def void(stage: Stage, clock: float, number: int) -> list[str]:
+    return stage.at(clock, stage.not_started(f"#{number}", "no disk"))
+
+
+def test_three_voids_in_a_row_hold_the_queue_up() -> None:
+    stage = Stage()
+    stage.in_grading(2, *["ann"] * 4)
+    assert void(stage, 3, 1) == ["publish #1 void (the grader could not be started: no disk)"]
+    assert void(stage, 4, 2) == ["publish #2 void (the grader could not be started: no disk)"]
+    reason = "the grader could not be started: no disk"
+    assert void(stage, 5, 3) == [
+        f"alert run-alert-1: 3 attempts in a row are void; grading is held up for 300 seconds: {reason}",
+        f"publish #3 void ({reason})",
+    ]
+    stage.at(6, stage.submission("ann"))
+    assert stage.at(6, stage.taken(5)) == []
+    # What was being graded goes on, and what it came to counts.
+    assert stage.at(7, stage.graded(4, 1.0)) == ["publish #4 improved 1"]
+    assert stage.until(304.9) == []
+    assert stage.until(305) == ["305 grade #5/1: commit 5"]
+
+
+def test_one_more_void_after_the_pause_holds_the_queue_up_again() -> None:
+    stage = Stage()
+    stage.in_grading(2, *["ann"] * 3)
+    for number in (1, 2, 3):
+        void(stage, 3, number)
+    stage.at(4, stage.submission("ann"))
+    stage.at(4, stage.taken(4))
+    assert stage.until(303) == ["303 grade #4/1: commit 4"]
+    assert "4 attempts in a row are void" in void(stage, 310, 4)[0]
+    assert stage.fleet.run.queue_held_until == 610
+
+
+def test_anything_but_a_void_ends_the_row() -> None:
+    stage = Stage()
+    stage.in_grading(2, *["ann"] * 4)
+    void(stage, 3, 1)
+    void(stage, 3, 2)
+    stage.at(4, stage.graded(3, reason="wrong"))
+    assert void(stage, 5, 4) == ["publish #4 void (the grader could not be started: no disk)"]
+    assert stage.fleet.run.voids == 1

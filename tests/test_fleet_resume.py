@@ -1,0 +1,150 @@
+"""A new supervisor, as transcripts: who runs is left alone, what may not have been done is done again."""
+
+from dataclasses import replace
+
+from stage import QUIET_RULES, Stage
+
+from coral.fleet import events as on
+from coral.fleet.events import Ending
+from coral.fleet.state import Phase
+from heartbeats.heartbeat import Heartbeat
+from heartbeats.trigger import Every
+
+REFLECT = Heartbeat(name="reflect", trigger=Every(1), protected=True)
+REFLECTING = replace(QUIET_RULES, heartbeats=(REFLECT,))
+
+
+def stop(stage: Stage, clock: float, reason: str = "enough") -> list[str]:
+    return stage.at(clock, stage.asks("operator", on.Stop(reason=reason)))
+
+
+def test_a_new_supervisor_leaves_who_runs_alone_and_does_again_what_may_not_have_been_done() -> None:
+    stage = Stage(2, REFLECTING)
+    stage.at(2, stage.submission("ann"))
+    stage.in_grading(2, "ben")
+    stage.in_grading(2, "ben", wait=60)
+    stage.at(3, stage.graded(3, 1.0))
+    assert stage.at(8, on.Resumed()) == [
+        "interrupt ben/1",
+        "accept 1 of ann as #1",
+        "take in #1: commit 1 of ann again",
+        "accept 2 of ben as #2",
+        "accept 3 of ben as #3",
+        "publish #3 improved 1, then reflect",
+        "show fleet",
+        "show ann",
+        "show ben",
+    ]
+    assert stage["ann"].deadline == 1208
+    assert (stage["ben"].deadline, stage["ben"].why) == (18, "heartbeat")
+    # The grade that goes on keeps its deadline.
+    assert stage.pending(2).deadline == 302
+
+
+def test_what_died_with_the_supervisor_goes_on_at_once_with_all_that_is_owed() -> None:
+    stage = Stage(2, REFLECTING)
+    stage.tried(2, "ann", 1.0)
+    lost = [stage.exited(name, Ending.LOST) for name in stage.names]
+    assert [line for line in stage.at(8, on.Resumed(), *lost) if "show" not in line] == [
+        "interrupt ann/1",
+        "exited ann: launch 1 ended: lost",
+        "exited ben: launch 1 ended: lost",
+        "spawn ann/2: resumed, session of ann, told 0, owed reflect:h1",
+        "spawn ben/2: resumed, session of ben, told 0",
+    ]
+    assert (stage["ann"].crashes, stage["ann"].idle) == (0, 0)
+
+
+def test_remainders_of_pauses_are_carried_over_a_resume_but_no_breaker_is() -> None:
+    stage = Stage(4, replace(QUIET_RULES, breaker_crashes=2))
+    stage.at(2, stage.exited("ann", Ending.LIMIT, until=600.0), stage.exited("ben", Ending.CRASHED))
+    stage.at(3, stage.exited("cid", Ending.CRASHED), stage.exited("dot", Ending.TERMINAL))
+    assert stage.fleet.run.held_until == 303
+    waiting = stage["ben"].deadline
+    assert waiting is not None
+    assert stage.at(4, on.Resumed())[-1] == "spawn dot/2: resumed, session of dot, told 0"
+    assert (stage.fleet.run.held_until, stage.fleet.run.crashes) == (0, ())
+    assert stage["ben"].deadline == waiting
+    assert [line.split(":")[0].split()[1:] for line in stage.until(20)] == [["spawn", "ben/2"], ["spawn", "cid/2"]]
+    assert stage.until(602) == ["602 spawn ann/2: usage limit, session of ann, told 0"]
+
+
+def test_a_resume_forgets_the_crashes_that_the_breaker_counted() -> None:
+    stage = Stage(4, replace(QUIET_RULES, breaker_crashes=2))
+    stage.at(2, stage.exited("ann", Ending.CRASHED))
+    stage.at(3, on.Resumed())
+    stage.at(4, stage.exited("ben", Ending.CRASHED))
+    assert stage.fleet.run.held_until == 0
+
+
+def test_a_resume_ends_the_pause_of_the_queue() -> None:
+    stage = Stage()
+    stage.in_grading(2, "ann", "ann", "ann")
+    for number in (1, 2, 3):
+        stage.at(3, stage.not_started(f"#{number}"))
+    stage.at(4, stage.submission("ann"))
+    stage.at(4, stage.taken(4))
+    assert stage.at(5, on.Resumed())[-1] == "grade #4/1: commit 4"
+    assert (stage.fleet.run.voids, stage.fleet.run.queue_held_until) == (0, 0)
+
+
+def test_who_was_being_stopped_when_the_supervisor_died_goes_on_as_resumed() -> None:
+    stage = Stage(3, REFLECTING)
+    stage.tried(2, "cid", 1.0)
+    stop(stage, 3)
+    stage.at(4, stage.exited("cid"))
+    stage.until(13)
+    assert [stage[name].phase for name in stage.names] == [Phase.TERMINATED, Phase.TERMINATED, Phase.WAITING]
+    said = stage.at(14, on.Resumed())
+    assert said[-1] == "spawn cid/2: resumed, session of cid, told 0, owed reflect:h1"
+    assert stage.fleet.run.stopping == ""
+    assert stage.at(15, stage.exited("ann"))[1:] == ["spawn ann/2: resumed, session of ann, told 0"]
+
+
+def test_who_was_interrupted_to_be_stopped_is_interrupted_again_and_goes_on_as_resumed() -> None:
+    stage = Stage()
+    stop(stage, 2)
+    assert stage.at(5, on.Resumed())[0] == "interrupt ann/1"
+    assert stage["ann"].deadline == 15
+    assert stage.at(6, stage.exited("ann"))[1:] == ["spawn ann/2: resumed, session of ann, told 0"]
+
+
+def test_resuming_twice_is_resuming_once() -> None:
+    stage = Stage(2, REFLECTING)
+    stage.tried(2, "ann", 1.0)
+    first = stage.at(3, on.Resumed())
+    before = stage.fleet
+    assert stage.at(3, on.Resumed()) == first
+    assert stage.fleet == before
+
+
+def test_the_unkillable_stay_retired_while_their_process_may_live_and_others_come_back() -> None:
+    stage = Stage(3)
+    stage.at(2, stage.lingered("ann"))
+    stage.at(2, stage.exited("ben", Ending.CRASHED))
+    stage.at(3, stage.exited("cid", Ending.TERMINAL, "no key"))
+    stage.until(17)
+    stop(stage, 18)
+    assert stage["ann"].phase is Phase.RETIRED
+    stage.at(18, stage.exited("ben"))
+    assert "spawn cid/2: resumed, session of cid, told 0" in stage.at(20, on.Resumed())
+    assert stage["ann"].phase is Phase.RETIRED
+    # Nobody saw it end, but it is gone.
+    assert stage.at(21, stage.exited("ann", Ending.LOST))[1:] == ["spawn ann/2: resumed, session of ann, told 0"]
+
+
+def test_a_new_supervisor_forgives_the_crashes_that_made_an_agent_retire() -> None:
+    stage = Stage(2)
+    stage.at(2, stage.exited("ann", Ending.CRASHED))
+    stage.until(20)
+    stage.at(20, stage.exited("ann", Ending.TERMINAL))
+    assert stage["ann"].crashes == 1
+    stage.at(21, on.Resumed())
+    assert stage["ann"].crashes == 0
+
+
+def test_who_never_started_starts_as_for_the_first_time() -> None:
+    stage = Stage(2, started=False)
+    stage.at(0, stage.asks("operator", on.Stop(reason="enough")))
+    stage.at(1, stage.exited("ann"))
+    assert stage.at(2, on.Resumed())[-1] == "spawn ben/1: start, told 0"

@@ -1,0 +1,207 @@
+"""Silent and deaf agents, and what programs leave behind, as transcripts: ended in order, and delaying nobody."""
+
+from dataclasses import replace
+
+import pytest
+from stage import QUIET_RULES, Stage, attempt_zero
+
+from coral.fleet import events as on
+from coral.fleet.events import Ending
+from coral.fleet.policy import back_off
+from coral.fleet.state import Phase
+from heartbeats.heartbeat import Heartbeat
+from heartbeats.trigger import Every
+
+REFLECTING = replace(QUIET_RULES, heartbeats=(Heartbeat(name="reflect", trigger=Every(1), protected=True),))
+SHORT = replace(QUIET_RULES, stall=100.0)
+
+
+# --- silence ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_agent_that_stays_silent_is_interrupted_and_told_so() -> None:
+    stage = Stage(rules=SHORT)
+    stage.at(50, stage.heard("ann"))
+    assert stage.until(150) == ["150 stalled ann: silent for 100 seconds", "150 interrupt ann/1"]
+    assert stage.at(151, stage.exited("ann", Ending.INTERRUPTED))[1:] == [
+        "spawn ann/2: stalled, session of ann, told 0"
+    ]
+    assert (stage["ann"].heard, stage["ann"].heard_at, stage["ann"].spawned_at) == (False, 151, 151)
+
+
+def test_a_start_that_stays_silent_backs_off() -> None:
+    stage = Stage(rules=SHORT, started=False)
+    assert stage.until(100) == ["100 stalled ann: silent for 100 seconds", "100 interrupt ann/1"]
+    assert stage.at(101, stage.exited("ann", Ending.CLEAN)) == ["exited ann: launch 1 ended: clean"]
+    assert stage["ann"].crashes == 1
+    assert stage["ann"].deadline == 101 + back_off("run", stage["ann"], 1, stage.rules)
+    (said,) = stage.until(110)
+    assert said.endswith("spawn ann/2: stalled, told 0")
+    # It is no crash that the fleet's breaker counts.
+    assert stage.fleet.run.crashes == ()
+
+
+def test_who_waits_for_a_grade_is_not_silent() -> None:
+    stage = Stage(rules=replace(SHORT, grade_timeout=9e9))
+    stage.in_grading(2, "ann", wait=500)
+    assert stage.until(601) == []
+    assert stage["ann"].deadline == 602
+    # That much later its `coral eval` has given up waiting and must have been printed.
+    assert stage.until(602) == ["602 stalled ann: silent for 601 seconds", "602 interrupt ann/1"]
+
+
+def test_silence_begins_when_the_waiting_is_over() -> None:
+    stage = Stage(rules=replace(SHORT, grade_timeout=9e9))
+    stage.in_grading(2, "ann", wait=10)
+    assert stage.until(111) == []
+    assert stage.until(112) == ["112 stalled ann: silent for 111 seconds", "112 interrupt ann/1"]
+
+
+def test_silence_begins_when_the_grade_has_come() -> None:
+    # An agent whose grade came a second before the limit was interrupted a second after it.
+    stage = Stage(rules=SHORT)
+    (number,) = stage.in_grading(2, "ann", wait=500)
+    assert stage.at(100, stage.graded(number, 1.0)) == ["publish #1 improved 1"]
+    assert stage.until(199) == []
+    assert stage.until(200) == ["200 stalled ann: silent for 199 seconds", "200 interrupt ann/1"]
+
+
+def test_who_does_not_wait_for_its_grade_may_be_silent() -> None:
+    stage = Stage(2, SHORT)
+    stage.at(50, stage.heard("ann"))
+    stage.in_grading(60, "ann")
+    stage.in_grading(60, "ben", wait=500)
+    stage.at(70, stage.graded(1, 1.0))
+    assert stage.until(150) == ["150 stalled ann: silent for 100 seconds", "150 interrupt ann/1"]
+
+
+def test_of_several_grades_the_last_is_waited_for() -> None:
+    stage = Stage(rules=replace(SHORT, grade_timeout=9e9))
+    stage.in_grading(2, "ann", wait=500)
+    stage.in_grading(3, "ann", wait=10)
+    assert stage.until(601) == []
+    stage.until(602)
+    assert stage["ann"].phase is Phase.INTERRUPTED
+
+
+# --- deaf -------------------------------------------------------------------------------------------------------------
+
+
+def test_an_agent_deaf_to_everything_is_named_retired_and_delays_nobody() -> None:
+    stage = Stage(2, REFLECTING)
+    stage.tried(2, "ann", 1.0)
+    assert stage.until(12) == ["12 terminate ann/1"]
+    # Another one's heartbeat is as quick as ever.
+    assert stage.tried(13, "ben", 1.0) == ["publish #2 improved 1", "interrupt ben/1"]
+    assert stage.resumed("ben", 13)[1:] == [
+        "spawn ben/2: heartbeat, session of ben, told 0, owed reflect:h2",
+        "heartbeat ben: reflect (h2) received",
+    ]
+    assert stage.until(100) == [
+        "17 kill ann/1",
+        "19 kill ann/1",
+        "21 kill ann/1",
+        "23 kill ann/1",
+        "25 kill ann/1",
+        "27 alert run-alert-1 of ann: ann has retired: launch 1 cannot be killed",
+    ]
+    agent = stage["ann"]
+    assert (agent.phase, agent.why, agent.deadline) == (Phase.RETIRED, "launch 1 cannot be killed", None)
+    assert stage.owed("ann") == ["reflect h1"]
+    # What it prints now is not heard; while its process lives there is no other.
+    assert stage.at(101, stage.heard("ann", busy="tool"), stage.lingered("ann")) == []
+    assert stage["ann"].busy == ""
+
+
+def test_an_agent_whose_process_ends_after_it_was_given_up_comes_back() -> None:
+    stage = Stage(rules=REFLECTING)
+    stage.in_grading(2, "ann")
+    stage.at(3, stage.graded(1, 1.0))
+    stage.in_grading(3, "ann")
+    assert stage.until(28)[-1] == "28 alert run-alert-1 of ann: ann has retired: launch 1 cannot be killed"
+    assert stage.at(30, stage.exited("ann", Ending.CRASHED)) == [
+        "exited ann: launch 1 ended: crashed",
+        "spawn ann/2: killed, session of ann, told 0, owed reflect:h1",
+    ]
+    assert stage["ann"].kills == 0
+
+
+def test_an_agent_that_retired_by_itself_does_not_come_back() -> None:
+    stage = Stage(2)
+    stage.at(2, stage.exited("ann", Ending.TERMINAL, "the key was revoked"))
+    assert stage.at(3, stage.exited("ann"), on.SpawnFailed(who="ann", launch=1, reason="?")) == []
+    assert stage["ann"].phase is Phase.RETIRED
+
+
+@pytest.mark.parametrize(("detail", "why"), [("no key", "no key"), ("", "its program says that going on is pointless")])
+def test_a_terminal_end_retires_with_its_reason(detail: str, why: str) -> None:
+    stage = Stage(2)
+    assert stage.at(2, stage.exited("ann", Ending.TERMINAL, detail)) == [
+        "exited ann: launch 1 ended: terminal",
+        f"alert run-alert-1 of ann: ann has retired: {why}",
+    ]
+    assert (stage["ann"].phase, stage["ann"].why, stage["ann"].deadline) == (Phase.RETIRED, why, None)
+
+
+def test_who_obeys_the_second_signal_goes_on_with_what_it_was_interrupted_for() -> None:
+    stage = Stage(rules=REFLECTING)
+    stage.tried(2, "ann", 1.0)
+    assert stage.until(13) == ["12 terminate ann/1"]
+    assert stage.at(14, stage.exited("ann", Ending.CRASHED))[1:] == [
+        "spawn ann/2: heartbeat, session of ann, told 0, owed reflect:h1"
+    ]
+
+
+def test_kills_of_one_launch_are_not_held_against_the_next() -> None:
+    stage = Stage(rules=REFLECTING)
+    stage.tried(2, "ann", 1.0)
+    stage.until(20)
+    assert (stage["ann"].kills, stage["ann"].phase) == (2, Phase.KILLED)
+    stage.at(20, stage.exited("ann", Ending.CRASHED))
+    assert stage["ann"].kills == 0
+    stage.at(21, stage.heard("ann"))
+    stage.tried(22, "ann", 2.0)
+    assert stage.until(100)[-2:] == [
+        "47 alert run-alert-1 of ann: ann has retired: launch 2 cannot be killed",
+        "47 finish: every agent has retired",
+    ]
+
+
+def test_without_any_grace_the_signals_follow_each_other_at_once() -> None:
+    stage = Stage(rules=replace(REFLECTING, interrupt_grace=0.0, terminate_grace=0.0))
+    assert stage.tried(2, "ann", 1.0)[1:] == ["interrupt ann/1", "terminate ann/1", "kill ann/1"]
+
+
+# --- what a program leaves behind -------------------------------------------------------------------------------------
+
+
+def test_what_an_ended_program_leaves_behind_is_ended_before_the_next_starts() -> None:
+    stage = Stage()
+    stage.in_grading(2, "ann")
+    assert stage.at(3, stage.lingered("ann"), stage.lingered("ann")) == ["terminate ann/1"]
+    assert stage["ann"].phase is Phase.TERMINATED
+    assert stage.until(8) == ["8 kill ann/1"]
+    # Its turn ended as it did; that we cleaned up behind it makes it no other.
+    assert stage.at(9, stage.exited("ann"))[1:] == ["spawn ann/2: turn ended, session of ann, told 0"]
+
+
+def test_an_interrupted_program_that_leaves_something_behind_goes_on_for_its_own_reason() -> None:
+    stage = Stage(rules=REFLECTING)
+    stage.tried(2, "ann", 1.0)
+    assert stage.at(3, stage.lingered("ann")) == ["terminate ann/1"]
+    assert stage.at(4, stage.exited("ann", Ending.INTERRUPTED))[1:] == [
+        "spawn ann/2: heartbeat, session of ann, told 0, owed reflect:h1"
+    ]
+
+
+def test_a_crash_that_leaves_something_behind_is_still_a_crash() -> None:
+    stage = Stage()
+    stage.at(2, stage.lingered("ann"))
+    assert stage.at(3, stage.exited("ann", Ending.CRASHED, "boom"))[1:] == ["crashed ann: launch 1: boom"]
+
+
+def test_the_seed_without_a_score_is_no_mark_to_beat() -> None:
+    stage = Stage(started=False)
+    stage.fleet = type(stage.fleet)()
+    stage.at(0, on.Opened(run="run", agents=("ann",), baseline=attempt_zero(None)))
+    assert stage["ann"].progress.best is None
