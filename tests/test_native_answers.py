@@ -274,7 +274,7 @@ def test_an_error_is_read_and_put_right():
 
 def test_a_skill_is_loaded_and_used():
     """An agent that is behind starts from the best that the skill names, and prefers what has paid for others."""
-    lesson = Lesson("where-the-search-pays", "agent-2", {"scatter": Credit(30.0, 30.0, 1.0)}, 9, 30)
+    lesson = Lesson("where-the-search-pays", "agent-2", {"shake": Credit(30.0, 30.0, 1.0)}, 9, 30)
     world = replace(WORLD, lessons=(lesson,))
     done = trial(4, "rows", 1.0, 1.1)
     chosen = [SearchBrain().reason(situation(done, world=world, episodes=k), Idle())[0] for k in range(60)]
@@ -283,8 +283,8 @@ def test_a_skill_is_loaded_and_used():
     assert sum(call.start == 9 for call in searches) > 15
     assert sum(call.start == 9 for call in alone if isinstance(call, Search)) == 0
     assert all("where-the-search-pays by agent-2" in call.why for call in searches)
-    without = sum(isinstance(call, Search) and call.family == "scatter" for call in alone)
-    assert sum(call.family == "scatter" for call in searches) > without + 10
+    without = sum(isinstance(call, Search) and call.family == "shake" for call in alone)
+    assert sum(call.family == "shake" for call in searches) > without + 10
 
 
 def test_skills_of_other_forms_are_left_alone(tmp_path):
