@@ -7,17 +7,10 @@ from stage import QUIET_RULES, Stage, attempt_zero, submitted
 
 from attempts.progress import Progress
 from attempts.record import Attempt, Direction, Kind, Verdict, attempt_from_dict, to_dict
-from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.state import Step
 
 NOISY = replace(QUIET_RULES, noise=0.5)
-
-
-def published(stage: Stage) -> Attempt:
-    """The record that was published just now."""
-    (attempt,) = [each.attempt for each in stage.actions if isinstance(each, do.Publish)]
-    return attempt
 
 
 def test_a_submission_is_taken_in_graded_and_published() -> None:
@@ -39,7 +32,7 @@ def test_a_record_says_everything_that_is_known() -> None:
     stage.at(3, stage.submission("ann"))
     stage.at(3, replace(stage.taken(3), commit="c" * 40, tree="7" * 40, parent="a" * 40))
     stage.at(4, replace(stage.graded(3, 2.5), feedback="good", metrics={"gap": 0.5}, seconds=1.25, reason="unsaid"))
-    assert published(stage) == Attempt(
+    assert stage.published() == Attempt(
         number=3,
         agent="ann",
         kind=Kind.REAL,
@@ -64,7 +57,7 @@ def test_a_record_that_was_never_graded_keeps_what_was_submitted() -> None:
     submission = replace(stage.submission("ann").submission, tree="7" * 40)
     stage.at(2, on.Submitted(submission=submission))
     stage.at(2, on.NotTaken(number=1, reason="a link leaves the tree", ours=False))
-    record = published(stage)
+    record = stage.published()
     assert (record.commit, record.tree, record.seconds) == (submission.commit, "7" * 40, 0.0)
 
 
@@ -182,7 +175,7 @@ def test_the_record_of_a_tie_can_be_read_again() -> None:
     stage = Stage()
     stage.at(3, replace(stage.submission("ann")))
     stage.at(3, stage.taken(1, twin=0, twin_score=0.0))
-    record = published(stage)
+    record = stage.published()
     assert attempt_from_dict(to_dict(record)) == record
     assert record.of is None
 
@@ -200,7 +193,7 @@ def test_a_confirmation_is_measured_again_and_names_what_it_confirms() -> None:
     stage.at(3, stage.submission("ann", kind=Kind.CONFIRM, of=1))
     assert stage.at(3, stage.taken(2, twin=1, twin_score=1.0)) == ["grade #2/1: commit 2"]
     assert stage.at(4, stage.graded(2, 1.5)) == ["publish #2 improved 1.5"]
-    assert published(stage).of == 1
+    assert stage.published().of == 1
     assert stage["ann"].progress == Progress(1, 1.5, 2, 0, 2)
 
 

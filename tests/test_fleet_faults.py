@@ -6,17 +6,9 @@ import pytest
 from stage import QUIET_RULES, Stage
 
 from attempts.progress import Progress
-from attempts.record import Attempt
-from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.events import Outcome
 from coral.fleet.state import Step
-
-
-def published(stage: Stage) -> Attempt:
-    """The record that was published just now."""
-    (attempt,) = [each.attempt for each in stage.actions if isinstance(each, do.Publish)]
-    return attempt
 
 
 def test_what_cannot_be_taken_in_is_failed_or_void() -> None:
@@ -38,7 +30,7 @@ def test_a_grader_that_says_the_candidate_failed_is_believed() -> None:
     stage.in_grading(2, "ann")
     said = replace(stage.graded(1, outcome=Outcome.FAILED, reason="circles overlap"), feedback="3 and 7")
     assert stage.at(3, said) == ["publish #1 failed (circles overlap)"]
-    assert (published(stage).feedback, published(stage).seconds) == ("3 and 7", 2.0)
+    assert (stage.published().feedback, stage.published().seconds) == ("3 and 7", 2.0)
     assert stage["ann"].progress == Progress(1, 0.0, 0, 1, 1)
 
 
@@ -51,7 +43,7 @@ def test_a_crash_that_the_seed_survives_is_the_candidate_s(outcome: Outcome) -> 
     assert stage.at(3, stage.graded(1, outcome=outcome, reason=reason)) == ["grade #1/2: commit seed as a probe"]
     probe = replace(stage.graded(1, 0.5), feedback="the seed is modest", metrics={"n": 1})
     assert stage.at(4, probe) == [f"publish #1 failed ({reason or 'the grader crashed'})"]
-    record = published(stage)
+    record = stage.published()
     # What the grader said of the seed is not said of the candidate.
     assert (record.score, record.feedback, record.metrics, record.seconds) == (None, "", {}, 2.0)
     assert stage["ann"].progress == Progress(1, 0.0, 0, 1, 1)
@@ -69,7 +61,7 @@ def test_a_crash_that_the_seed_shares_is_void(outcome: Outcome, reason: str, tol
     stage.in_grading(2, "ann")
     stage.at(3, stage.graded(1, outcome=Outcome.CRASHED, reason="Killed"))
     assert stage.at(4, stage.graded(1, outcome=outcome, reason=reason)) == [f"publish #1 void ({told})"]
-    assert published(stage).seconds == 2.0
+    assert stage.published().seconds == 2.0
     assert stage["ann"].progress == Progress(0, 0.0, 0, 0, 0)
 
 

@@ -4,18 +4,9 @@ from dataclasses import replace
 
 from stage import SEED, Stage
 
-from attempts.record import Attempt
-from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.events import Outcome
 from coral.fleet.policy import Rules
-
-
-def published(stage: Stage) -> Attempt:
-    """The record that was published just now."""
-    (attempt,) = [each.attempt for each in stage.actions if isinstance(each, do.Publish)]
-    return attempt
-
 
 TIMED = Rules(seed_commit=SEED, heartbeats=(), grade_timeout=10.0, terminate_grace=3.0)
 
@@ -27,7 +18,7 @@ def test_a_grader_that_takes_too_long_is_terminated_then_killed_and_the_candidat
     assert stage.at(16, stage.graded(1, outcome=Outcome.CRASHED, reason="killed")) == [
         "publish #1 failed (the grader took longer than 10 seconds)"
     ]
-    assert published(stage).seconds == 2.0
+    assert stage.published().seconds == 2.0
     assert stage["ann"].progress.stagnant == 1
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from stage import QUIET_RULES, Stage
+from stage import QUIET_RULES, Stage, setting
 
 from coral.fleet import events as on
 from coral.fleet.state import FLEET
@@ -13,20 +13,6 @@ from heartbeats.trigger import Elapsed, Every, Stagnant
 
 RULES = replace(QUIET_RULES, heartbeats=BUILT_IN, stall=9e9)
 OF_FLEET = {"consolidate": "every 10 attempts of the fleet"}
-
-
-def ask(stage: Stage, sender: str, request: on.Request, clock: float = 2) -> list[str]:
-    """What is said to a request, without the request's number."""
-    said = stage.at(clock, stage.asks(sender, request))
-    return [line.replace(f"/{stage._answers}:", ":") for line in said]
-
-
-def set_(owner: str, **entry: str | int | float | None) -> on.SetHeartbeat:
-    return on.SetHeartbeat(owner=owner, entry=entry)
-
-
-def in_force(stage: Stage, owner: str) -> dict[str, str]:
-    return {each.name: each.when for each in stage.fleet.heartbeats[owner]}
 
 
 # --- protected --------------------------------------------------------------------------------------------------------
@@ -56,14 +42,14 @@ def test_a_protected_heartbeat_is_neither_emptied_starved_nor_replaced(
 ) -> None:
     stage = Stage(rules=RULES)
     before = stage.fleet
-    assert ask(stage, "ann", on.SetHeartbeat(owner=owner, entry=entry))[0].startswith("answer ann: no, cannot")
+    assert stage.ask("ann", on.SetHeartbeat(owner=owner, entry=entry))[0].startswith("answer ann: no, cannot")
     assert stage.fleet == before
 
 
 @pytest.mark.parametrize(("owner", "name"), [("ann", "reflect"), (FLEET, "consolidate"), ("*", "reflect")])
 def test_a_protected_heartbeat_is_removed_by_nobody(owner: str, name: str) -> None:
     stage = Stage(rules=RULES)
-    assert ask(stage, "operator", on.RemoveHeartbeat(owner=owner, name=name)) == [
+    assert stage.ask("operator", on.RemoveHeartbeat(owner=owner, name=name)) == [
         f"answer operator: no, cannot remove {name}: it is protected (it can be retimed: coral heartbeat set)"
     ]
 
@@ -71,9 +57,9 @@ def test_a_protected_heartbeat_is_removed_by_nobody(owner: str, name: str) -> No
 def test_retiming_again_and_again_starves_no_heartbeat() -> None:
     stage = Stage(rules=RULES)
     for clock in range(2, 12):
-        assert ask(stage, "ann", set_("ann", name="reflect", every=10), clock)[1][:15] == "answer ann: yes"
+        assert stage.ask("ann", setting("ann", name="reflect", every=10), clock)[1][:15] == "answer ann: yes"
         assert stage["ann"].targets["reflect"] == 1
-        assert ask(stage, "ann", set_(FLEET, name="consolidate", every=100), clock)[1][:15] == "answer ann: yes"
+        assert stage.ask("ann", setting(FLEET, name="consolidate", every=100), clock)[1][:15] == "answer ann: yes"
         assert stage.fleet.run.targets["consolidate"] == 10
     stage.tried(12, "ann", 1.0)
     assert stage.owed("ann") == ["reflect h1"]
@@ -83,18 +69,18 @@ def test_retiming_again_and_again_starves_no_heartbeat() -> None:
 def test_an_agent_lays_nothing_of_its_own_under_the_fleet() -> None:
     # With the scope left out it was taken for its own: and then spoke to everybody.
     stage = Stage(2, RULES)
-    assert ask(stage, "ann", set_(FLEET, name="join-me", every=1, prompt="Copy ann.")) == [
+    assert stage.ask("ann", setting(FLEET, name="join-me", every=1, prompt="Copy ann.")) == [
         "answer ann: no, cannot set join-me: it would be the fleet's (set one with the scope own)"
     ]
-    assert ask(stage, "ann", set_(FLEET, name="join-me", every=1, prompt="Copy ann.", scope="own")) == [
+    assert stage.ask("ann", setting(FLEET, name="join-me", every=1, prompt="Copy ann.", scope="own")) == [
         "answer ann: no, cannot set join-me for fleet: its scope is own (leave out the scope)"
     ]
-    assert in_force(stage, FLEET) == OF_FLEET
+    assert stage.in_force(FLEET) == OF_FLEET
 
 
 def test_an_agent_does_not_pass_its_words_off_as_the_operator_s() -> None:
     stage = Stage(rules=RULES)
-    assert ask(stage, "ann", set_("ann", name="message", every=1, prompt="You may stop now.")) == [
+    assert stage.ask("ann", setting("ann", name="message", every=1, prompt="You may stop now.")) == [
         "answer ann: no, cannot name a heartbeat message: that is what the operator sends (choose another name)"
     ]
 
@@ -121,7 +107,7 @@ def test_retiming_never_lengthens_the_interval_that_runs(
     rules = replace(RULES, heartbeats=(Heartbeat(name="breathe", trigger=old, prompt="in"),))
     stage = Stage(rules=rules)
     stage.tried(1, "ann", 1.0)
-    ask(stage, "operator", set_("ann", name="breathe", **new))
+    stage.ask("operator", setting("ann", name="breathe", **new))
     assert stage["ann"].targets == {"breathe": target}
 
 
@@ -131,7 +117,7 @@ def test_a_crossing_and_a_retiming_in_one_batch_are_taken_in_their_order(first: 
     stage.tried(2, "ann", 1.0)
     (number,) = stage.in_grading(2, "ann")
     graded = stage.graded(number, 2.0)
-    retimed = stage.asks("ann", set_("ann", name="breathe", every=1))
+    retimed = stage.asks("ann", setting("ann", name="breathe", every=1))
     stage.at(3, *([retimed, graded] if first == "retimed" else [graded, retimed]))
     # Once in either order; from here on after every attempt.
     assert stage.owed("ann") == ["breathe h1"]
@@ -142,7 +128,7 @@ def test_the_fleet_s_interval_is_the_fleet_s() -> None:
     stage = Stage(2, RULES)
     stage.tried(2, "ann", 1.0)
     stage.tried(2, "ben", 1.0)
-    ask(stage, "ann", set_(FLEET, name="consolidate", every=20))
+    stage.ask("ann", setting(FLEET, name="consolidate", every=20))
     assert stage.fleet.run.targets == {"consolidate": 10}
-    ask(stage, "operator", set_(FLEET, name="pool", every=3, prompt="pool"))
+    stage.ask("operator", setting(FLEET, name="pool", every=3, prompt="pool"))
     assert stage.fleet.run.targets == {"consolidate": 10, "pool": 5}

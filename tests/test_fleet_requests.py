@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from stage import QUIET_RULES, Stage
+from stage import QUIET_RULES, Stage, setting
 
 from coral.fleet import events as on
 from coral.fleet.events import Ending
@@ -12,20 +12,6 @@ from heartbeats.heartbeat import BUILT_IN, Heartbeat, Scope
 from heartbeats.trigger import Every
 
 RULES = replace(QUIET_RULES, heartbeats=BUILT_IN, stall=9e9)
-
-
-def ask(stage: Stage, sender: str, request: on.Request, clock: float = 2) -> list[str]:
-    """What is said to a request, without the request's number."""
-    said = stage.at(clock, stage.asks(sender, request))
-    return [line.replace(f"/{stage._answers}:", ":") for line in said]
-
-
-def set_(owner: str, **entry: str | int | float | None) -> on.SetHeartbeat:
-    return on.SetHeartbeat(owner=owner, entry=entry)
-
-
-def in_force(stage: Stage, owner: str) -> dict[str, str]:
-    return {each.name: each.when for each in stage.fleet.heartbeats[owner]}
 
 
 DEFAULT = {
@@ -41,48 +27,48 @@ OF_FLEET = {"consolidate": "every 10 attempts of the fleet"}
 
 def test_an_agent_sets_changes_and_removes_heartbeats_of_its_own() -> None:
     stage = Stage(2, RULES)
-    assert ask(stage, "ann", set_("ann", name="breathe", every=3, prompt="in and out")) == [
+    assert stage.ask("ann", setting("ann", name="breathe", every=3, prompt="in and out")) == [
         "show ann",
         "answer ann: yes, breathe: every 3 attempts",
     ]
     assert stage.fleet.heartbeats["ann"][-1] == Heartbeat(
         name="breathe", trigger=Every(3), prompt="in and out", by="ann"
     )
-    assert ask(stage, "ann", set_("ann", name="breathe", stagnant=2)) == [
+    assert stage.ask("ann", setting("ann", name="breathe", stagnant=2)) == [
         "show ann",
         "answer ann: yes, breathe: every 2 attempts in a row without improvement",
     ]
-    assert in_force(stage, "ann") == {**DEFAULT, "breathe": "every 2 attempts in a row without improvement"}
+    assert stage.in_force("ann") == {**DEFAULT, "breathe": "every 2 attempts in a row without improvement"}
     assert stage["ann"].targets["breathe"] == 2
-    assert ask(stage, "ann", on.RemoveHeartbeat(owner="ann", name="redirect")) == [
+    assert stage.ask("ann", on.RemoveHeartbeat(owner="ann", name="redirect")) == [
         "show ann",
         "answer ann: yes, redirect is removed",
     ]
     assert "redirect" not in stage["ann"].targets
-    assert ask(stage, "ann", on.ResetHeartbeats(owner="ann")) == [
+    assert stage.ask("ann", on.ResetHeartbeats(owner="ann")) == [
         "show ann",
         "answer ann: yes, heartbeats are as the run started with",
     ]
-    assert in_force(stage, "ann") == in_force(stage, "ben") == DEFAULT
+    assert stage.in_force("ann") == stage.in_force("ben") == DEFAULT
     assert set(stage["ann"].targets) == set(DEFAULT)
 
 
 def test_a_refused_request_changes_nothing() -> None:
     stage = Stage(rules=RULES)
     before = stage.fleet
-    assert ask(stage, "ann", on.RemoveHeartbeat(owner="ann", name="breathe")) == [
+    assert stage.ask("ann", on.RemoveHeartbeat(owner="ann", name="breathe")) == [
         "answer ann: no, cannot remove 'breathe': there is no such heartbeat (there are: reflect, redirect, checkpoint)"
     ]
     assert stage.fleet == before
     # And it may be asked again.
-    assert len(ask(stage, "ann", on.RemoveHeartbeat(owner="ann", name="breathe"))) == 1
+    assert len(stage.ask("ann", on.RemoveHeartbeat(owner="ann", name="breathe"))) == 1
 
 
 @pytest.mark.parametrize(
     "request_",
     [
-        set_("ben", name="breathe", every=3, prompt="in and out"),
-        set_("*", name="breathe", every=3, prompt="in and out"),
+        setting("ben", name="breathe", every=3, prompt="in and out"),
+        setting("*", name="breathe", every=3, prompt="in and out"),
         on.RemoveHeartbeat(owner="ben", name="redirect"),
         on.RemoveHeartbeat(owner="*", name="redirect"),
         on.RemoveHeartbeat(owner=FLEET, name="consolidate"),
@@ -94,7 +80,7 @@ def test_a_refused_request_changes_nothing() -> None:
 def test_an_agent_changes_nobody_else_s(request_: on.Request) -> None:
     stage = Stage(2, RULES)
     before = stage.fleet
-    assert ask(stage, "ann", request_) == [
+    assert stage.ask("ann", request_) == [
         "answer ann: no, cannot change the heartbeats of somebody else (leave out the owner)"
     ]
     assert stage.fleet == before
@@ -103,22 +89,22 @@ def test_an_agent_changes_nobody_else_s(request_: on.Request) -> None:
 @pytest.mark.parametrize("request_", [on.Stop(reason="enough"), on.Tell(to="ben", text="hello")])
 def test_an_agent_neither_stops_the_run_nor_speaks_as_the_operator(request_: on.Request) -> None:
     stage = Stage(2, RULES)
-    assert ask(stage, "ann", request_) == ["answer ann: no, cannot do this for an agent (only the operator can)"]
+    assert stage.ask("ann", request_) == ["answer ann: no, cannot do this for an agent (only the operator can)"]
     assert stage.fleet.run.stopping == ""
 
 
 def test_nobody_is_not_answered_as_somebody() -> None:
     stage = Stage(rules=RULES)
-    assert ask(stage, "eve", on.Alert(text="hello")) == ["answer eve: no, cannot answer eve: there is no such agent"]
+    assert stage.ask("eve", on.Alert(text="hello")) == ["answer eve: no, cannot answer eve: there is no such agent"]
 
 
 def test_an_agent_alerts_the_operator() -> None:
     stage = Stage(rules=RULES)
-    assert ask(stage, "ann", on.Alert(text="no disk left")) == [
+    assert stage.ask("ann", on.Alert(text="no disk left")) == [
         "alert run-alert-1 of ann: no disk left",
         "answer ann: yes, the operator is told",
     ]
-    assert ask(stage, "operator", on.Alert(text="test")) == [
+    assert stage.ask("operator", on.Alert(text="test")) == [
         "alert run-alert-2: test",
         "answer operator: yes, the operator is told",
     ]
@@ -129,96 +115,96 @@ def test_an_agent_alerts_the_operator() -> None:
 
 def test_the_operator_changes_one_agent_s_everybody_s_and_the_fleet_s() -> None:
     stage = Stage(2, RULES)
-    assert ask(stage, "operator", set_("ben", name="redirect", stagnant=3)) == [
+    assert stage.ask("operator", setting("ben", name="redirect", stagnant=3)) == [
         "show ben",
         "answer operator: yes, redirect: every 3 attempts in a row without improvement",
     ]
-    assert ask(stage, "operator", set_("*", name="reflect", every=2)) == [
+    assert stage.ask("operator", setting("*", name="reflect", every=2)) == [
         "show ann",
         "show ben",
         "answer operator: yes, reflect: every 2 attempts",
     ]
-    assert ask(stage, "operator", set_("*", name="consolidate", every=5)) == [
+    assert stage.ask("operator", setting("*", name="consolidate", every=5)) == [
         "show fleet",
         "answer operator: yes, consolidate: every 5 attempts of the fleet",
     ]
-    assert ask(stage, "operator", set_("*", name="pool", every=5, prompt="pool", scope="fleet")) == [
+    assert stage.ask("operator", setting("*", name="pool", every=5, prompt="pool", scope="fleet")) == [
         "show fleet",
         "answer operator: yes, pool: every 5 attempts of the fleet",
     ]
-    assert ask(stage, "operator", set_("*", name="own", every=5, prompt="own", scope="own"))[:2] == [
+    assert stage.ask("operator", setting("*", name="own", every=5, prompt="own", scope="own"))[:2] == [
         "show ann",
         "show ben",
     ]
-    assert in_force(stage, FLEET) == {
+    assert stage.in_force(FLEET) == {
         "consolidate": "every 5 attempts of the fleet",
         "pool": "every 5 attempts of the fleet",
     }
     assert stage.fleet.run.targets == {"consolidate": 5, "pool": 5}
     assert {each.scope for each in stage.fleet.heartbeats[FLEET]} == {Scope.FLEET}
-    assert list(in_force(stage, "ann")) == ["reflect", "redirect", "checkpoint", "own"]
+    assert list(stage.in_force("ann")) == ["reflect", "redirect", "checkpoint", "own"]
 
 
 def test_a_new_heartbeat_of_the_fleet_is_the_fleet_s_without_saying_so() -> None:
     stage = Stage(2, RULES)
-    ask(stage, "operator", set_(FLEET, name="pool", every=2, prompt="pool", scope=None))
-    assert in_force(stage, FLEET)["pool"] == "every 2 attempts of the fleet"
-    assert ask(stage, "operator", set_("ann", name="mine", every=2, prompt="mine", scope="fleet")) == [
+    stage.ask("operator", setting(FLEET, name="pool", every=2, prompt="pool", scope=None))
+    assert stage.in_force(FLEET)["pool"] == "every 2 attempts of the fleet"
+    assert stage.ask("operator", setting("ann", name="mine", every=2, prompt="mine", scope="fleet")) == [
         "answer operator: no, cannot set mine for ann: its scope is fleet (leave out the scope)"
     ]
 
 
 def test_removing_and_resetting_for_everybody() -> None:
     stage = Stage(2, RULES)
-    ask(stage, "operator", on.RemoveHeartbeat(owner="ann", name="redirect"))
+    stage.ask("operator", on.RemoveHeartbeat(owner="ann", name="redirect"))
     # Who has it loses it; that ann has it no more is no reason to refuse.
-    assert ask(stage, "operator", on.RemoveHeartbeat(owner="*", name="redirect")) == [
+    assert stage.ask("operator", on.RemoveHeartbeat(owner="*", name="redirect")) == [
         "show ben",
         "answer operator: yes, redirect is removed",
     ]
-    assert ask(stage, "operator", on.RemoveHeartbeat(owner="*", name="redirect"))[0].startswith(
+    assert stage.ask("operator", on.RemoveHeartbeat(owner="*", name="redirect"))[0].startswith(
         "answer operator: no, cannot remove 'redirect': there is no such heartbeat"
     )
-    ask(stage, "operator", set_("*", name="consolidate", every=5))
-    assert ask(stage, "operator", on.ResetHeartbeats(owner="*")) == [
+    stage.ask("operator", setting("*", name="consolidate", every=5))
+    assert stage.ask("operator", on.ResetHeartbeats(owner="*")) == [
         "show fleet",
         "show ann",
         "show ben",
         "answer operator: yes, heartbeats are as the run started with",
     ]
-    assert in_force(stage, FLEET) == OF_FLEET
-    assert in_force(stage, "ann") == in_force(stage, "ben") == DEFAULT
+    assert stage.in_force(FLEET) == OF_FLEET
+    assert stage.in_force("ann") == stage.in_force("ben") == DEFAULT
 
 
 def test_resetting_one_owner_leaves_the_others() -> None:
     stage = Stage(2, RULES)
     for owner in ("ann", FLEET):
-        ask(stage, "operator", set_("*", name="consolidate", every=5))
-        ask(stage, "operator", set_("*", name="redirect", stagnant=3))
-        assert ask(stage, "operator", on.ResetHeartbeats(owner=owner))[0] == f"show {owner}"
-    assert in_force(stage, FLEET) == OF_FLEET
-    assert in_force(stage, "ann")["redirect"] == "every 3 attempts in a row without improvement"
+        stage.ask("operator", setting("*", name="consolidate", every=5))
+        stage.ask("operator", setting("*", name="redirect", stagnant=3))
+        assert stage.ask("operator", on.ResetHeartbeats(owner=owner))[0] == f"show {owner}"
+    assert stage.in_force(FLEET) == OF_FLEET
+    assert stage.in_force("ann")["redirect"] == "every 3 attempts in a row without improvement"
 
 
 def test_a_change_for_everybody_is_made_for_all_or_for_none() -> None:
     stage = Stage(2, RULES)
     for place in range(17):
-        ask(stage, "operator", set_("ben", name=f"own-{place}", every=1, prompt="more"))
+        stage.ask("operator", setting("ben", name=f"own-{place}", every=1, prompt="more"))
     before = stage.fleet
-    assert "there are 20 already" in ask(stage, "operator", set_("*", name="one-more", every=1, prompt="more"))[0]
+    assert "there are 20 already" in stage.ask("operator", setting("*", name="one-more", every=1, prompt="more"))[0]
     assert stage.fleet == before
 
 
 def test_an_owner_that_is_none_is_named_with_those_there_are() -> None:
     stage = Stage(2, RULES)
-    assert ask(stage, "operator", on.ResetHeartbeats(owner="eve")) == [
+    assert stage.ask("operator", on.ResetHeartbeats(owner="eve")) == [
         "answer operator: no, cannot find the owner 'eve' (there are: ann, ben, and fleet)"
     ]
 
 
 def test_a_nonsensical_entry_is_refused_with_a_hint() -> None:
     stage = Stage(rules=RULES)
-    assert ask(stage, "operator", set_("ann", name="reflect", every=1, stagnant=2)) == [
+    assert stage.ask("operator", setting("ann", name="reflect", every=1, stagnant=2)) == [
         "answer operator: no, cannot set the heartbeat 'reflect': it has every and stagnant "
         "(a heartbeat has one trigger)"
     ]
@@ -227,7 +213,7 @@ def test_a_nonsensical_entry_is_refused_with_a_hint() -> None:
 def test_the_operator_does_not_acknowledge_for_an_agent() -> None:
     # This ended the loop: there is no agent named operator.
     stage = Stage(rules=RULES)
-    assert ask(stage, "operator", on.Acknowledge(owed=("h1",))) == [
+    assert stage.ask("operator", on.Acknowledge(owed=("h1",))) == [
         "answer operator: no, cannot acknowledge a heartbeat for an agent (an agent does so when it has read it)"
     ]
 
@@ -237,14 +223,14 @@ def test_the_operator_does_not_acknowledge_for_an_agent() -> None:
 
 def test_a_message_reaches_one_or_everybody_who_is_there() -> None:
     stage = Stage(3, RULES)
-    assert ask(stage, "operator", on.Tell(to="ann", text="one")) == [
+    assert stage.ask("operator", on.Tell(to="ann", text="one")) == [
         "answer operator: yes, it goes along at the next good moment"
     ]
     stage.at(2, stage.exited("ben", Ending.TERMINAL))
-    ask(stage, "operator", on.Tell(to="*", text="two"))
+    stage.ask("operator", on.Tell(to="*", text="two"))
     assert [[each.prompt for each in stage[name].owed] for name in stage.names] == [["one", "two"], [], ["two"]]
     assert stage.owed("cid") == ["message h3"]
-    assert ask(stage, "operator", on.Tell(to="ben", text="three")) == [
+    assert stage.ask("operator", on.Tell(to="ben", text="three")) == [
         "answer operator: no, cannot tell 'ben': it has retired (coral status shows who is at work)"
     ]
 
@@ -258,7 +244,7 @@ def test_a_message_reaches_one_or_everybody_who_is_there() -> None:
 )
 def test_a_message_to_nobody_or_without_words_is_refused(to: str, text: str, answer: str) -> None:
     stage = Stage(2, RULES)
-    assert ask(stage, "operator", on.Tell(to=to, text=text)) == [f"answer operator: no, {answer}"]
+    assert stage.ask("operator", on.Tell(to=to, text=text)) == [f"answer operator: no, {answer}"]
     assert stage["ann"].owed == ()
 
 

@@ -89,6 +89,11 @@ class Stage:
         self._answers += 1
         return on.Requested(sender=sender, id=str(self._answers), request=request)
 
+    def ask(self, sender: str, request: on.Request, clock: float = 2) -> list[str]:
+        """What is said to a request, without the request's number."""
+        said = self.at(clock, self.asks(sender, request))
+        return [line.replace(f"/{self._answers}:", ":") for line in said]
+
     # What becomes of an attempt.
 
     def taken(self, number: int, twin: int | None = None, twin_score: float | None = None) -> on.TakenIn:
@@ -129,6 +134,14 @@ class Stage:
 
     def pending(self, number: int) -> Pending:
         return self.fleet.pending[number]
+
+    def published(self) -> Attempt:
+        """The record that was published just now."""
+        (attempt,) = [each.attempt for each in self.actions if isinstance(each, do.Publish)]
+        return attempt
+
+    def in_force(self, owner: str) -> dict[str, str]:
+        return {each.name: each.when for each in self.fleet.heartbeats[owner]}
 
     def owed(self, agent: str) -> list[str]:
         return [f"{each.name} {each.id}" for each in self[agent].owed]
@@ -188,6 +201,11 @@ def submitted(
             submitted_at=f"wall of {number}",
         )
     )
+
+
+def setting(owner: str, **entry: str | int | float | None) -> on.SetHeartbeat:
+    """The request to set a heartbeat."""
+    return on.SetHeartbeat(owner=owner, entry=entry)
 
 
 def tree(number: int) -> str:
