@@ -1,7 +1,7 @@
 """How things look: numbers, times, foreign text, columns, the curve."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 from rich.text import Text
@@ -116,6 +116,7 @@ def test_a_curve_is_a_staircase() -> None:
     st.integers(min_value=0, max_value=160),
     st.integers(min_value=0, max_value=12),
 )
+@example([1.7976931348623157e308, -1.7976931348623157e308], 80, 8)
 def test_a_curve_of_anything_fits(values: list[float], width: int, height: int) -> None:
     lines = curve([(float(at), value) for at, value in enumerate(values)], width, height)
     assert all(len(line) <= max(width, 0) for line in lines)

@@ -43,7 +43,9 @@ def _staircase(
         now = first + (last - first) * (x + 1) / across
         while at + 1 < len(points) and points[at + 1][0] <= now:
             at += 1
-        y = round((high - points[at][1]) / (high - low) * (down - 1)) if high > low else down // 2
+        # In quarters: the whole range of floats is more than a float can hold.
+        share = (high / 4 - points[at][1] / 4) / (high / 4 - low / 4) if high / 4 > low / 4 else 0.5
+        y = round(share * (down - 1))
         for dot in range(min(y, y if before is None else before), max(y, y if before is None else before) + 1):
             grid[dot // 4][x // 2] |= _DOTS[dot % 4][x % 2]
         before = y
