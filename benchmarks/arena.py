@@ -90,6 +90,12 @@ class Arena:
             raise BenchmarkError("coral start failed:\n" + "\n".join(line for _, line in lines))
         return Started(runs_under(self.root / "runs")[0], began, lines)
 
+    def call(self, *words: str) -> None:
+        """Any other command, which must succeed."""
+        done = self._call(*words)
+        if done.returncode:
+            raise BenchmarkError(f"coral {words[0]} failed:\n{done.stdout}{done.stderr}")
+
     def stop(self, run: Started) -> None:
         self._stop(run.layout)
 
@@ -114,12 +120,11 @@ class Arena:
                 shutil.rmtree(self.root, ignore_errors=True)
 
     def _stop(self, layout: Layout) -> None:
-        subprocess.run(
-            [*CORAL, "stop", "--run", str(layout.root), "--timeout", str(STOP_SECONDS)],
-            cwd=self.root,
-            env=self._environment,
-            capture_output=True,
-            check=False,
+        self._call("stop", "--run", str(layout.root), "--timeout", str(STOP_SECONDS))
+
+    def _call(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*CORAL, *words], cwd=self.root, env=self._environment, capture_output=True, text=True, check=False
         )
 
     def _kill_all(self) -> None:

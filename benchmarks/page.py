@@ -42,7 +42,5 @@ Nothing is left out as an outlier. A target that is missed says so."""
 
 _NOT_MEASURED = """## Not measured yet
 
-- A supervisor with 100 idle agents and 10,000 attempts (target: under 1 % of a core).
 - 500 agents with one attempt per agent and ten minutes (target: under 10 % of a core, under 150 MB).
-- `coral eval` after 100,000 attempts (target: as fast as the first); here it is measured after 1,000.
-- `coral log` and `coral status` at 100,000 attempts (target: 150 ms)."""
+- `coral eval` after 100,000 attempts (target: as fast as the first); here it is measured after 1,000."""
