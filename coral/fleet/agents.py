@@ -9,7 +9,7 @@ from dataclasses import replace
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.draft import Draft
-from coral.fleet.interventions import acknowledge, hear_reply, leave_unanswered
+from coral.fleet.interventions import acknowledge, hear_reply
 from coral.fleet.policy import (
     KILL_AGAIN_SECONDS,
     MOST_KILLS,
@@ -145,8 +145,6 @@ def _let_go(draft: Draft, agent: Agent) -> Agent:
     for number, pending in draft.pending.items():
         if pending.submission.agent == agent.name:
             draft.set_pending(number, waited_until=0.0)
-    if agent.asked:
-        leave_unanswered(draft, agent.name)
     why = "killed" if agent.phase is Phase.RETIRED else agent.why
     return draft.set_agent(agent.name, carried=(), asked=(), busy="", kills=0, why=why)
 
