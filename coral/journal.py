@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from attempts.record import Attempt
 from coral import __version__
-from coral.codec import decode, encode
+from coral.codec import TAG, decode, encode
 from coral.errors import CoralError
-from coral.fleet.actions import Action
+from coral.fleet.actions import Action, Publish
 from coral.fleet.events import Event, Moment
 from coral.fleet.policy import Rules
 from coral.fleet.state import Agent, Fleet, Pending, Run
@@ -22,6 +23,7 @@ from coral.process import Identity
 from heartbeats.heartbeat import Heartbeat
 
 FORMAT = 1
+_PUBLISH = b'"Publish"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,20 +135,39 @@ def decisions(path: Path) -> Iterator[tuple[Rules, Decision]]:
             yield rules, Decision(now=now, events=events, actions=actions, changes=line["set"])
 
 
+def published(path: Path) -> Iterator[Attempt]:
+    """Every attempt that the journal says was published, once each, in order of publication."""
+    last = -1
+    with path.open("rb") as file:
+        for number, raw in enumerate(file, 1):
+            if _PUBLISH in raw and (line := _read(path, number, raw)) is not None:
+                for plain in line.get("actions", ()):
+                    # A supervisor that took over publishes again what the one before may not have finished.
+                    if plain[TAG] == Publish.__name__ and plain["attempt"]["order"] > last:
+                        attempt = decode(Attempt, plain["attempt"])
+                        last = attempt.order
+                        yield attempt
+
+
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
     """The lines of a journal. A torn last one is passed over; a broken one in the middle is an error."""
     with path.open("rb") as file:
         for number, raw in enumerate(file, 1):
-            if not raw.endswith(b"\n"):
-                return
-            try:
-                line = json.loads(raw)
-            except ValueError as error:
-                hint = "copy the run folder, then cut the journal before that line to go on from there"
-                raise CoralError(f"cannot read {path}: line {number} is damaged: {error}", hint) from None
-            if line.get("format", FORMAT) > FORMAT:
-                raise CoralError(f"cannot read {path}: it was written by a newer version", "upgrade coral-fleet")
-            yield line
+            if (line := _read(path, number, raw)) is not None:
+                yield line
+
+
+def _read(path: Path, number: int, raw: bytes) -> dict[str, Any] | None:
+    if not raw.endswith(b"\n"):
+        return None
+    try:
+        line: dict[str, Any] = json.loads(raw)
+    except ValueError as error:
+        hint = "copy the run folder, then cut the journal before that line to go on from there"
+        raise CoralError(f"cannot read {path}: line {number} is damaged: {error}", hint) from None
+    if line.get("format", FORMAT) > FORMAT:
+        raise CoralError(f"cannot read {path}: it was written by a newer version", "upgrade coral-fleet")
+    return line
 
 
 def difference(before: Fleet, after: Fleet) -> dict[str, Any]:

@@ -8,15 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from stage import QUIET_RULES, Stage, attempt_zero
+from stage import QUIET_RULES, SEED, Stage, attempt_zero, submitted
 
 from coral.errors import CoralError
+from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.decide import decide
 from coral.fleet.events import Ending, Moment
 from coral.fleet.policy import Rules
 from coral.fleet.state import FLEET, Fleet
-from coral.journal import Decision, Journal, decisions, fold, read_lines
+from coral.journal import Decision, Journal, decisions, fold, published, read_lines
 from coral.process import Identity
 from heartbeats.heartbeat import BUILT_IN
 
@@ -102,6 +103,20 @@ def test_each_decision_comes_with_the_rules_it_was_made_by(scribe: Scribe) -> No
     assert slots == [4] * 7 + [7]
     memory = fold(scribe.journal.path)
     assert (memory.rules, memory.folder, memory.clock) == (scribe.rules, (1, 2), 7.0)
+
+
+def test_what_was_published_comes_once_each_in_its_order(scribe: Scribe) -> None:
+    scribe.play()
+    scribe.decide(7, submitted("ben", 9))
+    scribe.decide(8, on.TakenIn(number=2, commit=SEED, tree=SEED, parent=""))
+    scribe.decide(9, on.Graded(number=2, launch=1, outcome=on.Outcome.FAILED, reason='"is":"Publish"'))
+    # A supervisor that takes over publishes again what the one before may not have finished.
+    scribe.decide(10, on.Resumed())
+    scribe.decide(11, on.Resumed())
+    acted = [action for _, taken in decisions(scribe.journal.path) for action in taken.actions]
+    said = [action.attempt for action in acted if isinstance(action, do.Publish)]
+    assert [each.number for each in said] == [0, 1, 2, 2, 2]
+    assert list(published(scribe.journal.path)) == said[:3]
 
 
 def test_only_what_changed_is_written(scribe: Scribe) -> None:
