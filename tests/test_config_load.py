@@ -221,11 +221,27 @@ def test_a_number_of_ten_thousand_digits_is_a_problem_not_a_crash(folder: Path) 
     assert "is not a value of its type" in problems(folder, f"{MINIMAL}budget: {{attempts: {'9' * 10_000}}}\n")[0]
 
 
-@pytest.mark.parametrize("raw", [b"\x89PNG\r\n\x1a\n\0", b"task: \xff\xfe", b"a: " + b"x" * 1_000_001])
+@pytest.mark.parametrize("raw", [b"\x89PNG\r\n\x1a\n\0", b"task: \xff\xfe", b"a: " + b"x" * 200_001])
 def test_a_file_that_is_no_text(folder: Path, raw: bytes) -> None:
     (folder / "task.yaml").write_bytes(raw)
     with pytest.raises(CoralError, match="is not a text in UTF-8"):
         load(folder)
+
+
+@pytest.mark.parametrize("seed", ["9" * 300, "a/" * 3000, "~nobody-has-this-name/seed", '"a\\0b"'])
+def test_what_cannot_be_a_path_is_told_and_not_looked_up(folder: Path, seed: str) -> None:
+    (line,) = problems(folder, MINIMAL.replace("task:", f"task:\n  seed: {seed}"))
+    assert "task.seed: is no path" in line or "task.seed: must be text" in line
+
+
+def test_an_anchor_may_be_given_twice(folder: Path) -> None:
+    assert load(write(folder, f"{MINIMAL}budget: {{attempts: &a 1, target: &a 2, hours: *a}}\n")).budget.hours == 2
+
+
+def test_a_character_in_two_escapes_is_one_and_half_of_one_is_refused(folder: Path) -> None:
+    text = MINIMAL.replace("Make it larger.", r'"\ud83e\udeb8"')
+    assert load(write(folder, text)).task.description == "\U0001fab8"
+    assert "half a character" in problems(folder, text.replace(r"\udeb8", ""))[0]
 
 
 def test_a_missing_file_says_how_to_make_one(folder: Path) -> None:

@@ -1,5 +1,6 @@
 """YAML 1.2 into plain values with the place of every key. What is not plain (tags, merge keys) is refused."""
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -10,6 +11,7 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from coral.config.problem import Mark, Path, Problem
 
 MOST_VALUES = 20_000  # an alias may repeat a list that repeats a list: a small file must not become a huge one
+LONGEST_NUMBER = 1_000  # digits; what has many more cannot even be printed
 DEEPEST = 50  # sections in sections; what is read here must also be written and read again by the run
 _TAG = "tag:yaml.org,2002:"
 _CONSTANTS = {"true": True, "false": False}
@@ -28,7 +30,9 @@ class Document:
 def read(text: str) -> Document:
     document = Document()
     try:
-        root = YAML(typ="safe", pure=True).compose(text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of an anchor that is given twice: YAML allows it, the last one counts
+            root = YAML(typ="safe", pure=True).compose(text)
         document.data = _value(document, root, ()) if root is not None else None
     except MarkedYAMLError as error:
         document.problems.append(_syntax(error))
@@ -71,8 +75,11 @@ def _mapping(document: Document, node: MappingNode, path: Path) -> dict[str, obj
         if not isinstance(key_node, ScalarNode) or (key_node.value == "<<" and not key_node.style):
             document.problems.append(Problem(path, "a key must be plain text (no merge keys, no lists)", mark))
             continue
-        key = str(key_node.value)
+        key = _joined(str(key_node.value))
         here = (*path, key)
+        if _has_halves(key):
+            document.problems.append(Problem(path, "a key must be plain text (no halves of characters)", mark))
+            continue
         if key in found:
             first = document.marks[here].line
             document.problems.append(Problem(here, f"given twice (first on line {first})", mark))
@@ -84,7 +91,10 @@ def _mapping(document: Document, node: MappingNode, path: Path) -> dict[str, obj
 
 def _scalar(document: Document, node: Node, path: Path) -> object:
     """A plain scalar by YAML 1.2. Dates stay the text that they are: no key of a task is a date."""
-    tag, text = str(node.tag), str(node.value)
+    tag, text = str(node.tag), _joined(str(node.value))
+    if _has_halves(text):
+        document.problems.append(Problem(path, "holds half a character, which no file can hold"))
+        return None
     if not tag.startswith(_TAG) or tag.removeprefix(_TAG) not in _READ:
         document.problems.append(Problem(path, f"the tag {tag.replace(_TAG, '!!')} is not supported"))
         return text
@@ -95,8 +105,19 @@ def _scalar(document: Document, node: Node, path: Path) -> object:
         return text
 
 
+def _joined(text: str) -> str:
+    """JSON writes a character beyond the first 65,536 as two escapes, which YAML reads as two halves."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass") if _has_halves(text) else text
+
+
+def _has_halves(text: str) -> bool:
+    return any("\ud800" <= character <= "\udfff" for character in text)
+
+
 def _integer(text: str) -> int:
     digits = text.replace("_", "").lower()
+    if len(digits) > LONGEST_NUMBER:
+        raise ValueError("too long")
     return int(digits, 0) if digits.lstrip("+-")[:2] in ("0x", "0o", "0b") else int(digits)
 
 

@@ -1,10 +1,11 @@
 """What the file cannot know: that the seed, the grader and its data exist, and that agents cannot see the latter."""
 
+import os
 from pathlib import Path, PurePosixPath
 
 from coral.config.model import GraderSection, TaskSection
 from coral.config.problem import Path as Where
-from coral.config.problem import Problem
+from coral.config.problem import Problem, shown
 
 
 def split_entry(entry: str) -> tuple[str, str] | None:
@@ -20,9 +21,30 @@ def outside(path: str) -> bool:
 
 def file_problems(task: TaskSection | None, grader: GraderSection | None, folder: Path) -> list[Problem]:
     """The problems of the sections that could be read."""
+    if unnameable := _unnameable(task, grader, folder):
+        return unnameable
     problems = _task(task, folder) if task else []
     problems += _grader(grader, folder) if grader else []
     return problems + (_exposed(task, grader, folder) if task and grader else [])
+
+
+def _unnameable(task: TaskSection | None, grader: GraderSection | None, folder: Path) -> list[Problem]:
+    """Texts that no path can be: they may not even be looked up."""
+    named: dict[Where, str] = {("task", "seed"): task.seed, ("task", "check"): task.check} if task else {}
+    if grader:
+        named[("grader", "entry")] = grader.entry
+        named |= {("grader", "private", index): name for index, name in enumerate(grader.private)}
+    wrong = [(where, name) for where, name in named.items() if not _is_path(folder, name)]
+    return [Problem(where, f"is no path; got {shown(name)}") for where, name in wrong]
+
+
+def _is_path(folder: Path, text: str) -> bool:
+    try:
+        os.fsencode(text)
+        (folder / Path(text).expanduser()).resolve().exists()
+    except (OSError, ValueError, RuntimeError):  # too long; with a zero byte; of a user that is not there, or a loop
+        return False
+    return True
 
 
 def _task(task: TaskSection, folder: Path) -> list[Problem]:

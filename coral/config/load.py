@@ -1,5 +1,6 @@
 """A task folder into a Config: everything that is wrong is found at once, before anything is started."""
 
+import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,7 +38,8 @@ OTHERS: dict[str, type[Section]] = {
     "budget": BudgetSection,
     "run": RunSection,
 }
-LARGEST = 1_000_000  # bytes; a task is a page of text
+LARGEST = 200_000  # bytes; a task is a page of text, and reading YAML takes its time
+LARGEST_FROZEN = 10 * LARGEST  # the same with every default and escape written out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,12 +76,12 @@ def find_task(start: Path) -> Path | None:
 def load(task: Path, overrides: Sequence[str] = ()) -> Config:
     """Read and check a task, given by its folder or its file. Raises CoralError with every problem it has."""
     path = task / TASK_FILE if task.is_dir() else task
-    return _build(path, path.absolute(), yaml.read(_text(path)), overrides, files=True)
+    return _build(path, path.absolute(), yaml.read(_text(path, LARGEST)), overrides, files=True)
 
 
 def load_frozen(path: Path, overrides: Sequence[str] = ()) -> Config:
     """Read what a run keeps of its task. The task's own folder is not looked at: it may have changed since."""
-    document = yaml.read(_text(path))
+    document = yaml.read(_text(path, LARGEST_FROZEN))
     origin = document.data.pop(ORIGIN, None) if isinstance(document.data, dict) else None
     if not isinstance(origin, str):
         raise CoralError(
@@ -88,9 +90,11 @@ def load_frozen(path: Path, overrides: Sequence[str] = ()) -> Config:
     return _build(path, Path(origin), document, overrides, files=False)
 
 
-def _text(path: Path) -> str:
+def _text(path: Path, limit: int) -> str:
     try:
-        raw = path.read_bytes() if path.stat().st_size <= LARGEST else b"\0"
+        found = path.stat()
+        # A pipe would be waited for.
+        raw = path.read_bytes() if stat.S_ISREG(found.st_mode) and found.st_size <= limit else b"\0"
     except FileNotFoundError:
         raise CoralError(f"cannot read the task: no file {path}", "`coral init` makes a task that works") from None
     except OSError as error:
@@ -100,7 +104,8 @@ def _text(path: Path) -> str:
     except UnicodeDecodeError:
         text = "\0"
     if "\0" in text:
-        raise CoralError(f"cannot read the task: {path} is not a text in UTF-8 of at most 1 MB", "it must be YAML")
+        most = f"{limit // 1000} kB"
+        raise CoralError(f"cannot read the task: {path} is not a text in UTF-8 of at most {most}", "it must be YAML")
     return text
 
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from coral.errors import CoralError
 
 Path = tuple[str | int, ...]
+MOST_TOLD = 50  # problems; whoever has more of them has one that they follow from
+LONGEST = 500  # characters of one problem
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -57,8 +59,9 @@ def refuse(name: str, problems: Iterable[Problem], marks: Mapping[Path, Mark]) -
     if not placed:
         return
     in_order = sorted(placed.items(), key=lambda item: item[0][0])
-    lines = [_line(name, mark, problem) for (mark, _, _), problem in in_order]
-    count = "one problem" if len(lines) == 1 else f"{len(lines)} problems"
+    lines = [_line(name, mark, problem) for (mark, _, _), problem in in_order[:MOST_TOLD]]
+    count = "one problem" if len(placed) == 1 else f"{len(placed)} problems"
+    lines += [f"... and {len(placed) - MOST_TOLD} more"] if len(placed) > MOST_TOLD else []
     raise CoralError(
         f"cannot use this task: {count}\n" + "\n".join(f"  {line}" for line in lines),
         "mend these lines; `coral validate` checks the task again and spends nothing",
@@ -68,4 +71,5 @@ def refuse(name: str, problems: Iterable[Problem], marks: Mapping[Path, Mark]) -
 def _line(name: str, mark: Mark, problem: Problem) -> str:
     place = f"override {mark.override}" if mark.override else f"{name}:{mark.line}:{mark.column}"
     subject = f"{dotted(problem.path)}: " if problem.path else ""
-    return f"{place}: {subject}{problem.text}"
+    text = f"{subject}{problem.text}"
+    return f"{place}: {text if len(text) <= LONGEST else text[: LONGEST - 1] + '…'}"
