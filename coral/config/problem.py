@@ -72,4 +72,5 @@ def _line(name: str, mark: Mark, problem: Problem) -> str:
     place = f"override {mark.override}" if mark.override else f"{name}:{mark.line}:{mark.column}"
     subject = f"{dotted(problem.path)}: " if problem.path else ""
     text = f"{subject}{problem.text}"
-    return f"{place}: {text if len(text) <= LONGEST else text[: LONGEST - 1] + '…'}"
+    line = f"{place}: {text if len(text) <= LONGEST else text[: LONGEST - 1] + '…'}"
+    return line.encode("utf-8", "replace").decode()  # an argument of the command line may hold any bytes
