@@ -15,6 +15,9 @@ _WRITERS_DOING = frozenset(
     {errno.EACCES, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR, errno.ENXIO, errno.EPERM}
 )
 
+# What any change of a file changes: its inode, its size in bytes, the time of its last change in nanoseconds.
+Witness = tuple[int, int, int]
+
 
 def write_json(path: Path, data: Mapping[str, object], *, durable: bool) -> None:
     """Write one JSON object. Durable means on disk, name and content, before this returns."""
@@ -44,6 +47,15 @@ def write_bytes(path: Path, data: bytes, *, durable: bool) -> None:
         raise
     if durable:
         _sync_folder(path.parent)
+
+
+def witness(path: Path) -> Witness | None:
+    """Of a file that is there, links not followed."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_ctime_ns
 
 
 def read_bytes(path: Path, limit: int | None = None) -> bytes:

@@ -4,12 +4,22 @@ Every file has one owner: agents write `inbox/<agent>/`, everything else is the 
 believed: a file there is a submission, or `Malformed` with the reason, and never anything worse.
 """
 
+import os
 import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from attempts.files import entries, is_plain_file, is_plain_folder, parse_object, read_bytes, write_json
+from attempts.files import (
+    Witness,
+    entries,
+    is_plain_file,
+    is_plain_folder,
+    parse_object,
+    read_bytes,
+    witness,
+    write_json,
+)
 from attempts.record import (
     SUBMISSION_ID,
     Attempt,
@@ -21,7 +31,7 @@ from attempts.record import (
 
 SUBMISSION_BYTES = 64 * 1024
 _LAST_ID = "9" * 20
-_RECORD = re.compile(r"[0-9]{6,12}\.json")
+_RECORD = re.compile(r"[0-9]{6}\.json|[1-9][0-9]{6,11}\.json")
 
 
 class StoreError(Exception):
@@ -110,24 +120,43 @@ class Store:
 
     # Records.
 
-    def publish(self, attempt: Attempt) -> None:
-        """Write a record for good. Publishing the same again does nothing; a torn or garbled file is replaced."""
+    def publish(self, attempt: Attempt) -> Path | None:
+        """Make the file of a record say what the record is, for good; where it does already, nothing happens.
+
+        Whatever else was in its place is kept in the folder under a hidden name, which is returned.
+        """
         data = to_dict(attempt)
         settled = attempt_from_dict(data)
-        path = self._record(attempt.number)
+        path, aside = self._record(attempt.number), None
         try:
-            present = self.read(attempt.number)
-        except (Missing, Malformed):
-            write_json(path, data, durable=True)
-            return
-        if present != settled:
-            raise Conflict(f"cannot publish #{attempt.number}: another record has that number", f"see {path}")
+            if self.read(attempt.number) == settled:
+                return None
+            aside = self._keep(path)
+        except Missing:
+            pass
+        except Malformed:
+            aside = self._keep(path)
+        write_json(path, data, durable=True)
+        return aside
 
     def set_aside(self, number: int) -> Path:
-        """Take a file out of the place of a record; it stays in the folder under a hidden name."""
+        """Take a file out of the place of a record that nobody published; it stays under a hidden name."""
         path = self._record(number)
-        aside = path.with_name(f".{path.name}.foreign-{time.time_ns()}")
+        aside = _hidden(path)
         path.rename(aside)
+        return aside
+
+    def witness(self, number: int) -> Witness | None:
+        """What a change of the file would change; None where there is no file."""
+        return witness(self._record(number))
+
+    def _keep(self, path: Path) -> Path:
+        """Another name for a file that is about to be replaced, so that its place is never empty."""
+        aside = _hidden(path)
+        try:
+            os.link(path, aside, follow_symlinks=False)
+        except OSError:
+            path.rename(aside)  # a folder, or a file system without links
         return aside
 
     def read(self, number: int) -> Attempt:
@@ -143,8 +172,7 @@ class Store:
         return attempt
 
     def numbers(self) -> list[int]:
-        names = (path.name for path in entries(self.root, is_plain_file))
-        return sorted({int(name[:-5]) for name in names if _RECORD.fullmatch(name)})
+        return sorted({int(path.name[:-5]) for path in entries(self.root, is_plain_file) if is_record(path.name)})
 
     def scan(self) -> list[Attempt]:
         """Every record that can be read, by number. `damaged` names the others."""
@@ -171,6 +199,15 @@ class Store:
 
     def _reply(self, agent: str, submission_id: str) -> Path:
         return self.root / "replies" / agent / f"{_checked(submission_id)}.json"
+
+
+def is_record(name: str) -> bool:
+    """Whether a file of this name stands where a record would."""
+    return _RECORD.fullmatch(name) is not None
+
+
+def _hidden(path: Path) -> Path:
+    return path.with_name(f".{path.name}.foreign-{time.time_ns()}")
 
 
 def _checked(submission_id: str) -> str:

@@ -2,20 +2,39 @@
 
 from pathlib import Path
 
+from attempts.files import Witness
 from attempts.progress import Progress
 from coral.fleet.state import FLEET, Fleet
 from heartbeats.folder import Folder
 from heartbeats.heartbeat import Heartbeat
 from heartbeats.trigger import Elapsed, Every
 
+AT_ONCE = 20  # files per look
 
-def show_heartbeats(root: Path, fleet: Fleet, owner: str, clock: float) -> None:
-    """Write the file of an owner: an agent, or the fleet."""
-    holder = fleet.run if owner == FLEET else fleet.agents[owner]
-    rows = [
-        (each, distance(each, holder.targets[each.name], holder.progress, clock)) for each in fleet.heartbeats[owner]
-    ]
-    Folder(root).write(owner, rows)
+
+class Shown:
+    """The files of a run's heartbeats folder, and how each was left."""
+
+    def __init__(self, root: Path) -> None:
+        self._folder = Folder(root)
+        self._left: dict[str, Witness | None] = {}
+        self._next: list[str] = []
+
+    def show(self, fleet: Fleet, owner: str, clock: float) -> None:
+        """Write the file of an owner: an agent, or the fleet."""
+        holder = fleet.run if owner == FLEET else fleet.agents[owner]
+        rows = [
+            (each, distance(each, holder.targets[each.name], holder.progress, clock))
+            for each in fleet.heartbeats[owner]
+        ]
+        self._folder.write(owner, rows)
+        self._left[owner] = self._folder.witness(owner)
+
+    def altered(self) -> list[str]:
+        """The owners, of the next few, whose file is not as it was left."""
+        self._next = self._next or list(self._left)
+        looking, self._next = self._next[:AT_ONCE], self._next[AT_ONCE:]
+        return [owner for owner in looking if self._folder.witness(owner) != self._left[owner]]
 
 
 def distance(heartbeat: Heartbeat, target: float, progress: Progress, clock: float) -> str:

@@ -21,9 +21,10 @@ from coral.errors import CoralError
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.decide import decide, next_deadline
-from coral.fleet.state import Fleet
-from coral.journal import Journal, Memory, fold
+from coral.fleet.state import Fleet, Step
+from coral.journal import Journal, Memory, fold, published
 from coral.launches import Launches
+from coral.ledger import Ledger
 from coral.lock import hold_lock
 from coral.perform import Performer
 from coral.post import Post
@@ -32,7 +33,7 @@ from coral.report import Report
 from coral.rules import agent_names, rules_of
 from coral.runtimes import find
 from coral.senses import Senses
-from coral.standings import Standings
+from coral.standings import RECENT, TOP, Standings
 from coral.watch import Watch
 from workspace.furniture import place
 from workspace.git import load
@@ -56,15 +57,18 @@ class Manager:
         self._clock = Clock(memory.clock if memory is not None else 0.0)
         self._journal = Journal(layout.journal)
         self._doorbell = Doorbell()
-        store = Store(layout.attempts)
-        office = Office(layout, config, self._rules, Standings(self._rules.direction, store.scan()))
+        self._ledger = _ledger_of(layout, self._fleet)
+        known = self._ledger.outline(self._rules.direction, TOP, RECENT) or [Store(layout.attempts).read(0)]
+        office = Office(layout, config, self._rules, Standings(self._rules.direction, known))
         runtime = find(config.agents.runtime, config.agents.options)
         # With its inode: a copy of the run's folder has another tag, and never meets the original's processes.
         self._launches = Launches(f"{layout.root.name}.{layout.root.stat().st_ino}", self._doorbell)
         self._agents = tuple(self._fleet.agents) or agent_names(config)
         post = Post(layout, self._agents)
         self._report = Report(office, self._clock.now().wall)
-        self._performer = Performer(office, runtime, self._launches, self._journal, post, self._report, self._doorbell)
+        self._performer = Performer(
+            office, runtime, self._launches, self._journal, post, self._report, self._doorbell, self._ledger
+        )
         folders = (layout.attempts / "inbox", layout.requests)
         self._watch = Watch(folders, self._doorbell.ring) if config.run.watch else None
         self._senses = Senses(
@@ -103,6 +107,7 @@ class Manager:
             self._watch.close()
         self._performer.close()
         self._journal.close()
+        self._ledger.close()
         self._doorbell.close()
 
     def _first_events(self, now: on.Moment) -> list[on.Event]:
@@ -181,6 +186,14 @@ def _change_task(layout: Layout, overrides: tuple[str, ...]) -> None:
 def _lies_in_a_folder(event: on.Event) -> bool:
     posted = isinstance(event, on.Requested) and not event.id.startswith(SIGNAL)
     return posted or isinstance(event, on.Submitted)
+
+
+def _ledger_of(layout: Layout, fleet: Fleet) -> Ledger:
+    """What was published so far, whatever became of the files."""
+    ledger = Ledger(layout.ledger, lambda: published(layout.journal) if fleet.run.opened else ())
+    settled = [number for number, each in fleet.pending.items() if each.step is Step.SETTLED]
+    ledger.ensure(fleet.run.order + 1 if fleet.run.opened else 0, settled)
+    return ledger
 
 
 def _folder(layout: Layout) -> tuple[int, int]:

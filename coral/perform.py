@@ -3,12 +3,12 @@
 An action that fails is an event of the next turn. What may block goes to a few threads, whose results are events too.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import assert_never
 
 from attempts.record import Kind
-from attempts.store import Conflict, Store
+from attempts.store import Store
 from coral import environment, grades, process
 from coral.briefing import Office, inline, prompt
 from coral.doorbell import Doorbell
@@ -17,14 +17,16 @@ from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.state import OCCUPYING, Fleet
 from coral.grades import Ready
-from coral.heartbeat_view import show_heartbeats
+from coral.heartbeat_view import Shown
 from coral.journal import Journal
 from coral.launches import Launches
+from coral.ledger import Ledger
 from coral.listen import Ear, Tail
 from coral.post import Post
 from coral.process import Held
 from coral.report import Report
 from coral.runtimes.model import Runtime
+from coral.scrub import Scrub, Seen
 from heartbeats.beat import Status
 from workspace.errors import Unacceptable
 from workspace.hub import take_in
@@ -47,6 +49,7 @@ class Performer:
         post: Post,
         report: Report,
         doorbell: Doorbell,
+        ledger: Ledger,
     ) -> None:
         self.happened: list[on.Event] = []
         self.ears: dict[str, Ear] = {}
@@ -59,6 +62,10 @@ class Performer:
         self._report = report
         self._doorbell = doorbell
         self._store = Store(office.layout.attempts)
+        self._ledger = ledger
+        self._scrub = Scrub(self._store, ledger)
+        self._look: Future[Seen] | None = None
+        self._shown = Shown(office.layout.heartbeats)
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="coral")
         self._work: dict[Future[object], Work] = {}
         self._snapshot: Future[object] | None = None
@@ -88,10 +95,22 @@ class Performer:
         """Records that could not be written: the disk may have space by now."""
         self.perform(list(self._unpublished.values()), fleet, now)
 
+    def scrub(self, fleet: Fleet, now: on.Moment) -> Iterator[on.Event]:
+        """Look whether what only we write is as we left it: some of the records, and of the heartbeats in force."""
+        for owner in self._shown.altered():
+            self._shown.show(fleet, owner, now.clock)
+            yield on.Restored(item=f"heartbeats/{owner}.yaml", found="was altered")
+        if self._look is not None and self._look.done():
+            done, self._look = self._look, None
+            yield from self._scrub.take(done.result())
+        if self._look is None:
+            self._look = self._pool.submit(self._scrub.look, self._scrub.next_rows())
+
     def close(self) -> None:
         """Let the threads finish, and keep the history of what was written since the last snapshot."""
         self._pool.submit(snapshot, self._layout.shared, "at the end")
         self._pool.shutdown(wait=True)
+        self._scrub.close()
 
     def _do(self, action: do.Action, fleet: Fleet, now: on.Moment) -> None:  # noqa: C901 - one arm per action
         match action:
@@ -116,7 +135,7 @@ class Performer:
             case do.Interrupt() | do.Terminate() | do.Kill():
                 self._signal(action, now)
             case do.ShowHeartbeats(owner=owner):
-                show_heartbeats(self._layout.heartbeats, fleet, owner, now.clock)
+                self._shown.show(fleet, owner, now.clock)
             case do.Answer(sender=sender, id=id, ok=ok, message=message, hint=hint):
                 self._post.answer(sender, id, {"ok": ok, "message": message, "hint": hint})
             case do.Notify():
@@ -172,7 +191,7 @@ class Performer:
     def _take(self, work: Work, result: object, fleet: Fleet, now: on.Moment) -> None:
         if isinstance(work, do.TakeIn) and isinstance(result, Taken):
             submission = fleet.pending[work.number].submission
-            twin = self._office.standings.twin(result.tree, submission.kind is Kind.TUNE)
+            twin = self._ledger.twin(result.tree, submission.kind is Kind.TUNE)
             number, score = twin if twin is not None else (None, None)
             self.happened.append(
                 on.TakenIn(
@@ -202,13 +221,11 @@ class Performer:
 
     def _publish(self, action: do.Publish, fleet: Fleet, now: on.Moment) -> None:
         attempt = action.attempt
-        try:
-            self._store.publish(attempt)
-        except Conflict:
+        self._ledger.enter(attempt)
+        if aside := self._store.publish(attempt):
             # Records are ours: whoever put another one there, it makes way, and is kept to be looked at.
-            aside = self._store.set_aside(attempt.number)
             self._tell_once(f"a record of #{attempt.number} that is not ours", f"it is kept as {aside.name}")
-            self._store.publish(attempt)
+        self._ledger.set_witnesses({attempt.number: self._store.witness(attempt.number)})
         self._unpublished.pop(attempt.number, None)
         against = self._office.standings.last_improvement(attempt.agent)
         self._office.standings.add(attempt)

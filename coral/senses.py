@@ -65,6 +65,7 @@ class Senses:
             self._keep_watching(now)
             self._launches.suspect_all()
             self._performer.publish_again(fleet, now)
+            events += self._guarded("the look at the records", self._performer.scrub(fleet, now))
         self._performer.collect(fleet, now)
         events += self._take_happened()
         if polls or touched:

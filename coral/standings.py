@@ -11,7 +11,7 @@ RECENT = 10
 
 
 class Standings:
-    """The leaderboard, each agent's best and latest attempts, and which tree was graded before."""
+    """The leaderboard, each agent's best and latest attempts. As few records as the ledger's outline tell it all."""
 
     def __init__(self, direction: Direction, attempts: Iterable[Attempt] = ()) -> None:
         self.direction = direction
@@ -19,7 +19,6 @@ class Standings:
         self.top: list[Attempt] = []
         self.best_of: dict[str, Attempt] = {}
         self.recent_of: dict[str, deque[Attempt]] = {}
-        self._trees: dict[tuple[str, bool], tuple[int, float]] = {}
         self._deltas: dict[int, str] = {}
         self._improved_by: dict[str, int] = {}
         for attempt in sorted(attempts, key=lambda each: each.order):
@@ -37,20 +36,13 @@ class Standings:
             recent.append(attempt)
             if attempt.verdict is Verdict.IMPROVED and attempt.kind is not Kind.TUNE:
                 self._improved_by[attempt.agent] = attempt.number
-        if attempt.score is None:
-            return
-        self._trees.setdefault((attempt.tree, attempt.kind is Kind.TUNE), (attempt.number, attempt.score))
-        if attempt.kind in (Kind.REAL, Kind.CONFIRM):
+        if attempt.score is not None and attempt.kind in (Kind.REAL, Kind.CONFIRM):
             self._rank(attempt, attempt.score)
 
     @property
     def best(self) -> Attempt | None:
         """The fleet's best attempt; None while nobody has scored."""
         return self.top[0] if self.top else None
-
-    def twin(self, tree: str, tune: bool) -> tuple[int, float] | None:
-        """The first attempt with this tree that has a score: its number and score."""
-        return self._trees.get((tree, tune))
 
     def last_improvement(self, agent: str) -> int | None:
         """What the agent's next attempt is held against: the number of its last improvement, or of the baseline."""

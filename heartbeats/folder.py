@@ -12,7 +12,7 @@ from ruamel.yaml.error import YAMLError
 from ruamel.yaml.scalarstring import LiteralScalarString
 
 from attempts.fields import printable
-from attempts.files import read_bytes, write_bytes
+from attempts.files import Witness, read_bytes, witness, write_bytes
 from heartbeats.entry import from_entry, to_dict
 from heartbeats.entry import heartbeat_from_dict as heartbeat_from_dict
 from heartbeats.heartbeat import Heartbeat
@@ -46,6 +46,10 @@ class Folder:
         except (FileNotFoundError, ValueError, YAMLError):
             return []
         return [dict(row) for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
+
+    def witness(self, owner: str) -> Witness | None:
+        """What a change of the file of an owner would change; None where there is none."""
+        return witness(self._path(owner))
 
     def _path(self, owner: str) -> Path:
         return self.root / f"{owner}.yaml"

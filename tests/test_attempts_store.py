@@ -226,11 +226,47 @@ def test_a_record_is_published_once(store: Store) -> None:
     store.publish(attempt())
     path = store.root / "000001.json"
     before = path.stat()
-    store.publish(attempt())
+    assert store.publish(attempt()) is None
     assert path.stat().st_ino == before.st_ino
-    with pytest.raises(Conflict):
-        store.publish(attempt(score=2.0))
+
+
+def test_another_file_in_the_place_of_a_record_makes_way_and_is_kept(store: Store) -> None:
+    forged = attempt(score=2.0)
+    store.publish(forged)
+    aside = store.publish(attempt())
     assert store.read(1).score == 1.0
+    assert aside is not None
+    assert json.loads(aside.read_text())["score"] == 2.0
+    assert store.numbers() == [1]
+
+
+@pytest.mark.parametrize("kind", ["folder", "link", "pipe"])
+def test_nothing_in_the_place_of_a_record_keeps_it_out(store: Store, kind: str) -> None:
+    path = store.root / "000001.json"
+    store.root.mkdir()
+    if kind == "folder":
+        (path / "inside").mkdir(parents=True)
+    elif kind == "link":
+        (store.root / "target").write_text("untouched")
+        path.symlink_to("target")
+    else:
+        os.mkfifo(path)
+    aside = store.publish(attempt())
+    assert store.read(1) == attempt()
+    assert aside is not None
+    assert aside.parent == store.root
+    assert aside.name.startswith(".000001.json")
+    if kind == "link":
+        assert (store.root / "target").read_text() == "untouched"
+
+
+def test_a_changed_file_has_another_witness(store: Store) -> None:
+    assert store.witness(1) is None
+    store.publish(attempt())
+    before = store.witness(1)
+    assert before == store.witness(1) != None  # noqa: E711 - the witness of a file that is there
+    (store.root / "000001.json").write_text("{}")
+    assert store.witness(1) != before
 
 
 def test_publishing_again_is_the_same_whatever_had_to_be_cleaned(store: Store) -> None:

@@ -48,6 +48,13 @@ def test_nothing_happens_before_a_run_is_opened() -> None:
     assert stage.fleet.run.stopping == ""
 
 
+def test_what_was_restored_is_an_alert() -> None:
+    assert Stage(started=False).at(0, on.Restored(item="the record of #3", found="was deleted")) == [
+        "alert run-alert-1: the record of #3 was deleted, though only the supervisor writes there;"
+        " restored from the journal"
+    ]
+
+
 def test_first_words_bring_the_session_which_later_ones_may_leave_out_or_change() -> None:
     stage = Stage(started=False)
     stage.at(3, stage.heard("ann", busy="tool"))

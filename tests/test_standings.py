@@ -63,16 +63,6 @@ def test_they_agree_with_a_look_at_everything(rows, direction):
         assert standings.rank(agent) == 1 + better
 
 
-def test_a_twin_is_the_first_attempt_with_the_tree_and_a_score():
-    standings = Standings(Direction.MAXIMIZE)
-    first, second = record(1, "agent-1", None), replace(record(8, "agent-2", 3.0), tree=f"{1:040x}")
-    for attempt in (first, second, replace(second, number=15, order=15, score=4.0)):
-        standings.add(attempt)
-    assert standings.twin(f"{1:040x}", tune=False) == (8, 3.0)
-    assert standings.twin(f"{1:040x}", tune=True) is None
-    assert standings.twin("f" * 40, tune=False) is None
-
-
 def test_a_result_says_how_far_it_is_from_the_best_before():
     seed = replace(record(0, "", 1.0, Kind.BASELINE), agent="")
     standings = Standings(Direction.MAXIMIZE, [seed])

@@ -111,6 +111,11 @@ class Layout:
         return self.private / "journal.jsonl"
 
     @property
+    def ledger(self) -> Path:
+        """The records as the supervisor knows them."""
+        return self.private / "ledger.sqlite"
+
+    @property
     def task_file(self) -> Path:
         return self.private / "task.yaml"
 

@@ -76,6 +76,8 @@ def _on(draft: Draft, event: on.Event) -> None:  # noqa: C901 - one arm per even
             requests.on_requested(draft, event)
         case on.Broken(item=item, reason=reason):
             draft.alert(f"{item} was set aside: {reason}")
+        case on.Restored(item=item, found=found):
+            draft.alert(f"{item} {found}, though only the supervisor writes there; restored from the journal")
         case _:
             assert_never(event)
 

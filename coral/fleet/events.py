@@ -200,6 +200,14 @@ class Broken:
     reason: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored:
+    """What only the supervisor writes was not as it had left it, and is again."""
+
+    item: str
+    found: str
+
+
 Event = (
     Opened
     | Resumed
@@ -214,4 +222,5 @@ Event = (
     | SpawnFailed
     | Requested
     | Broken
+    | Restored
 )

@@ -1,0 +1,94 @@
+"""The rolling look at the records: what was altered, deleted or forged is put right within the hour.
+
+At each poll the same number of files is looked at, however many there are, and off the loop: a file whose inode, size
+and time of change are as we left them is not opened. What was there instead of a record is kept under a hidden name.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from attempts.files import Witness
+from attempts.record import attempt_from_dict, to_dict
+from attempts.store import Malformed, Missing, Store, is_record
+from coral.fleet import events as on
+from coral.ledger import Ledger, Row
+
+AT_ONCE = 200  # records per poll; with a poll every five seconds, 144,000 in an hour
+MOST_TOLD = 20  # restored records that are named one by one; what a wiped folder lost is told as a number
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What one look found: witnesses to remember, what had to be restored and why, numbers of files in the folder."""
+
+    witnesses: dict[int, Witness | None]
+    restored: dict[int, str]
+    listed: list[int]
+
+
+class Scrub:
+    """Where the look around the records has come to."""
+
+    def __init__(self, store: Store, ledger: Ledger) -> None:
+        self._store = store
+        self._ledger = ledger
+        self._after = -1
+        self._listing: os._ScandirIterator[str] | None = None
+
+    def close(self) -> None:
+        if self._listing is not None:
+            self._listing.close()
+            self._listing = None
+
+    def next_rows(self) -> list[Row]:
+        """What to look at next: the next records, from the beginning again after the last one."""
+        rows = self._ledger.page(self._after, AT_ONCE)
+        self._after = rows[-1].attempt.number if rows else -1
+        return rows
+
+    def look(self, rows: Sequence[Row]) -> Seen:
+        """Compare the records with their files, and put right what differs. Only reads and writes files."""
+        seen = Seen({}, {}, self._list())
+        for row in rows:
+            number = row.attempt.number
+            if row.witness is not None and self._store.witness(number) == row.witness:
+                continue
+            wrong = self._what_is_wrong(row)
+            if wrong:
+                self._store.publish(row.attempt)
+                if row.witness is not None:  # else it was never written: then nobody took it away
+                    seen.restored[number] = wrong
+            seen.witnesses[number] = self._store.witness(number)
+        return seen
+
+    def take(self, seen: Seen) -> Iterator[on.Event]:
+        """Remember what was seen, and tell what was wrong."""
+        self._ledger.set_witnesses(seen.witnesses)
+        for number, wrong in list(seen.restored.items())[:MOST_TOLD]:
+            yield on.Restored(item=f"the record of #{number}", found=wrong)
+        if len(seen.restored) > MOST_TOLD:
+            yield on.Restored(item=f"{len(seen.restored) - MOST_TOLD} other records", found="were altered or deleted")
+        for number in sorted(set(seen.listed) - self._ledger.known(seen.listed)):
+            aside = self._store.set_aside(number)
+            yield on.Broken(item=f"a record of #{number}, which was never published", reason=f"kept as {aside.name}")
+
+    def _what_is_wrong(self, row: Row) -> str:
+        """In words; empty if the file says what the record is, whatever happened to it."""
+        try:
+            found = self._store.read(row.attempt.number)
+        except Missing:
+            return "was deleted"
+        except Malformed:
+            return "was altered"
+        return "" if found == attempt_from_dict(to_dict(row.attempt)) else "was altered"
+
+    def _list(self) -> list[int]:
+        """The numbers of the next files in the folder, a piece of it at a time."""
+        if self._listing is None:
+            self._listing = os.scandir(self._store.root)
+        entries = list(islice(self._listing, AT_ONCE))
+        if len(entries) < AT_ONCE:
+            self.close()
+        return [int(each.name[:-5]) for each in entries if is_record(each.name)]

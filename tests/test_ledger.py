@@ -1,0 +1,194 @@
+"""The ledger knows what was published, whatever happens to its file, and tells the standings in a few records."""
+
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attempts.record import Attempt, Direction, Kind, Verdict
+from coral.errors import CoralError
+from coral.ledger import Ledger
+from coral.standings import RECENT, TOP, Standings
+
+
+def record(number: int, agent: str = "agent-1", score: float | None = 1.0, kind: Kind = Kind.REAL) -> Attempt:
+    return Attempt(
+        number=number,
+        agent="" if kind is Kind.BASELINE else agent,
+        kind=kind,
+        commit=f"{number:040x}",
+        tree=f"{number % 7:040x}",
+        parent="",
+        title=f"try {number}",
+        submission=f"{number:020d}",
+        submitted_at="",
+        published_at="",
+        order=number,
+        verdict=Verdict.FAILED if score is None else Verdict.IMPROVED if number % 3 else Verdict.REGRESSED,
+        score=score,
+        feedback="ünïcode \U0001f600",
+        metrics={"a": 1, "b": "c", "d": None},
+        of=1 if kind is Kind.CONFIRM else None,
+    )
+
+
+SEED = record(0, score=0.0, kind=Kind.BASELINE)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "ledger.sqlite"
+
+
+def nothing() -> tuple[Attempt, ...]:
+    return ()
+
+
+def entered(ledger: Ledger) -> list[Attempt]:
+    return [row.attempt for row in ledger.page(-1, 1000)]
+
+
+def test_what_was_entered_is_there_for_the_next_supervisor(path: Path) -> None:
+    ledger = Ledger(path, nothing)
+    for number in (2, 1, 3):
+        ledger.enter(record(number))
+    ledger.set_witnesses({2: (7, 8, 9)})
+    ledger.close()
+    ledger = Ledger(path, nothing)
+    assert entered(ledger) == [record(1), record(2), record(3)]
+    assert [row.witness for row in ledger.page(1, 1)] == [(7, 8, 9)]
+    assert ledger.known([3, 4]) == {3}
+    ledger.close()
+
+
+def test_entering_again_is_nothing(path: Path) -> None:
+    ledger = Ledger(path, nothing)
+    ledger.enter(record(1))
+    ledger.enter(record(1))
+    assert entered(ledger) == [record(1)]
+    ledger.close()
+
+
+@pytest.mark.parametrize("damage", ["garbage", "empty", "another", "older", "gone", "folder", "cut"])
+def test_a_damaged_ledger_is_made_again_from_the_journal(path: Path, damage: str) -> None:
+    ledger = Ledger(path, nothing)
+    for number in range(1, 50):
+        ledger.enter(record(number))
+    ledger.close()
+    if damage == "garbage":
+        path.write_bytes(b"not a database" * 1000)
+    elif damage in ("gone", "folder"):
+        path.unlink()
+        if damage == "folder":
+            path.mkdir()
+    elif damage == "cut":
+        path.write_bytes(path.read_bytes()[:5000])
+    elif damage == "empty":
+        path.write_bytes(b"")
+    else:
+        base = sqlite3.connect(path)
+        base.execute("PRAGMA user_version = 77" if damage == "older" else "DELETE FROM records WHERE number = 4")
+        base.commit()
+        base.close()
+    published = [SEED, *map(record, range(1, 50))]
+    if damage == "folder":
+        with pytest.raises(CoralError, match="cannot write"):
+            Ledger(path, lambda: published)
+        return
+    ledger = Ledger(path, lambda: published)
+    ledger.ensure(50, [])
+    assert entered(ledger) == published
+    ledger.close()
+
+
+def test_it_is_made_again_only_where_it_lacks_something(path: Path) -> None:
+    ledger = Ledger(path, lambda: pytest.fail("nothing is missing"))
+    ledger.ensure(0, [])
+    ledger.enter(SEED)
+    ledger.enter(record(1))
+    ledger.ensure(2, [])
+    # Two more were decided; the supervisor died before it wrote one of them, and after it wrote the other.
+    ledger.enter(record(2))
+    ledger.ensure(4, [2, 3])
+    ledger.close()
+
+
+def test_one_that_lacks_as_many_as_it_has_too_many_is_seen_through(path: Path) -> None:
+    ledger = Ledger(path, lambda: [SEED, record(1), record(2)])
+    ledger.enter(SEED)
+    ledger.enter(record(9))
+    ledger.ensure(3, [9])
+    assert entered(ledger) == [SEED, record(1), record(2)]
+    ledger.close()
+
+
+@pytest.mark.parametrize("said", ["not json", '{"number": 1}', "[]"])
+def test_a_record_in_it_that_is_none_is_made_again_from_the_journal(path: Path, said: str) -> None:
+    ledger = Ledger(path, nothing)
+    ledger.enter(SEED)
+    ledger.enter(record(1))
+    ledger.close()
+    base = sqlite3.connect(path)
+    base.execute("UPDATE records SET record = ? WHERE number = 1", (said,))
+    base.commit()
+    base.close()
+    ledger = Ledger(path, lambda: [SEED, record(1)])
+    ledger.ensure(2, [])
+    assert ledger.outline(Direction.MAXIMIZE, 5, 5) == [SEED, record(1)]
+    ledger.close()
+
+
+def test_a_lock_that_somebody_keeps_on_it_is_got_round(path: Path) -> None:
+    Ledger(path, nothing).close()
+    other = sqlite3.connect(path)
+    other.execute("BEGIN EXCLUSIVE")
+    ledger = Ledger(path, lambda: [SEED])
+    assert entered(ledger) == [SEED]
+    ledger.close()
+    other.close()
+
+
+def test_a_twin_is_the_first_attempt_with_the_tree_and_a_score(path: Path) -> None:
+    ledger = Ledger(path, nothing)
+    tree = f"{5:040x}"
+    first = replace(record(1, score=None), tree=tree)
+    second = replace(record(8, score=3.0), tree=tree)
+    tune = replace(record(3, score=9.0, kind=Kind.TUNE), tree=tree)
+    for attempt in (replace(second, number=15, order=15, score=4.0), first, tune, second):
+        ledger.enter(attempt)
+    assert ledger.twin(tree, tune=False) == (8, 3.0)
+    assert ledger.twin(tree, tune=True) == (3, 9.0)
+    assert ledger.twin(f"{6:040x}", tune=False) is None
+    ledger.close()
+
+
+ROWS = st.lists(
+    st.tuples(
+        st.sampled_from(["agent-1", "agent-2", "agent-3"]),
+        st.none() | st.integers(-5, 5).map(float),
+        st.sampled_from([Kind.REAL, Kind.TUNE, Kind.CONFIRM]),
+    ),
+    max_size=60,
+)
+
+
+@given(ROWS, st.sampled_from(list(Direction)))
+def test_the_outline_tells_the_standings_as_all_records_do(rows, direction):
+    attempts = [SEED, *(record(place, *row) for place, row in enumerate(rows, 1))]
+    ledger = Ledger(Path(":memory:"), lambda: attempts)
+    ledger.ensure(len(attempts), [])
+    outline = ledger.outline(direction, TOP, RECENT)
+    ledger.close()
+    whole, short = Standings(direction, attempts), Standings(direction, outline)
+    assert short.top == whole.top
+    assert short.best_of == whole.best_of
+    assert short.baseline == whole.baseline
+    assert short.recent_of == whole.recent_of
+    for agent, recent in whole.recent_of.items():
+        assert short.last_improvement(agent) == whole.last_improvement(agent)
+        assert short.rank(agent) == whole.rank(agent)
+        assert [short.delta(each) for each in recent] == [whole.delta(each) for each in recent]
+    assert len(outline) <= 1 + TOP + 3 * (RECENT + 3)

@@ -1,0 +1,196 @@
+"""The rolling look: whatever becomes of the public records, they say again what was published, and it is told."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from real_runs import Run, tries, wait_until
+
+from attempts.record import Attempt, Kind, Verdict
+from attempts.store import Store
+from coral import scrub
+from coral.fleet import events as on
+from coral.ledger import Ledger
+from coral.scrub import Scrub
+
+
+def record(number: int, score: float = 1.0) -> Attempt:
+    return Attempt(
+        number=number,
+        agent="agent-1",
+        kind=Kind.REAL,
+        commit=f"{number:040x}",
+        tree=f"{number:040x}",
+        parent="",
+        title=f"try {number}",
+        submission=f"{number:020d}",
+        submitted_at="",
+        published_at="",
+        order=number,
+        verdict=Verdict.IMPROVED,
+        score=score,
+    )
+
+
+class Room:
+    """A folder of published records, with the look that goes round it."""
+
+    def __init__(self, root: Path, count: int) -> None:
+        self.store = Store(root / "attempts")
+        self.ledger = Ledger(root / "ledger.sqlite", lambda: [record(number) for number in range(count)])
+        for number in range(count):
+            self.ledger.enter(record(number))
+            self.store.publish(record(number))
+            self.ledger.set_witnesses({number: self.store.witness(number)})
+        self.scrub = Scrub(self.store, self.ledger)
+
+    def step(self) -> list[on.Event]:
+        return list(self.scrub.take(self.scrub.look(self.scrub.next_rows())))
+
+    def round(self) -> list[on.Event]:
+        """More than once around."""
+        steps = 2 * (len(self.ledger.page(-1, 10**6)) // scrub.AT_ONCE + 2)
+        return [event for _ in range(steps) for event in self.step()]
+
+    def path(self, number: int) -> Path:
+        return self.store.root / f"{number:06d}.json"
+
+
+@pytest.fixture
+def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Room]:
+    monkeypatch.setattr(scrub, "AT_ONCE", 4)
+    room = Room(tmp_path, 10)
+    yield room
+    room.scrub.close()
+    room.ledger.close()
+
+
+def forge(path: Path) -> None:
+    data = json.loads(path.read_text())
+    path.write_text(json.dumps({**data, "score": 99.0}))
+
+
+def swap(path: Path) -> None:
+    shutil.copy(path.with_name("000002.json"), path)
+
+
+def pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def folder(path: Path) -> None:
+    path.unlink()
+    (path / "inside").mkdir(parents=True)
+
+
+def link(path: Path) -> None:
+    path.rename(path.with_name("elsewhere"))
+    path.symlink_to("elsewhere")
+
+
+SPOILED: list[Callable[[Path], None]] = [forge, swap, pipe, folder, link, lambda path: path.write_bytes(b"\xff{")]
+
+
+@pytest.mark.parametrize("spoil", SPOILED)
+def test_an_altered_record_is_restored_and_told(room: Room, spoil: Callable[[Path], None]) -> None:
+    assert room.round() == []
+    spoil(room.path(7))
+    assert room.round() == [on.Restored(item="the record of #7", found="was altered")]
+    assert room.store.read(7) == record(7)
+    assert room.round() == []
+
+
+def test_a_deleted_record_is_restored_and_told(room: Room) -> None:
+    room.path(3).unlink()
+    assert room.round() == [on.Restored(item="the record of #3", found="was deleted")]
+    assert room.store.read(3) == record(3)
+
+
+def test_what_was_there_instead_is_kept(room: Room) -> None:
+    forge(room.path(7))
+    room.round()
+    (kept,) = room.store.root.glob(".000007.json.foreign-*")
+    assert json.loads(kept.read_text())["score"] == 99.0
+
+
+def test_a_record_that_nobody_published_is_set_aside(room: Room) -> None:
+    shutil.copy(room.path(7), room.path(999_999))
+    (told,) = room.round()
+    assert isinstance(told, on.Broken)
+    assert "#999999" in told.item
+    assert room.store.numbers() == list(range(10))
+
+
+def test_a_change_that_changes_nothing_is_not_told(room: Room, tmp_path: Path) -> None:
+    """As after a copy of the run to another disk: every file is another one, and says the same."""
+    shutil.copytree(room.store.root, tmp_path / "copy")
+    shutil.rmtree(room.store.root)
+    (tmp_path / "copy").rename(room.store.root)
+    assert room.round() == []
+    assert room.ledger.page(6, 1)[0].witness == room.store.witness(7)
+
+
+def test_a_wiped_folder_is_filled_again_and_told_in_a_few_words(tmp_path: Path) -> None:
+    room = Room(tmp_path, 30)
+    for number in range(30):
+        room.path(number).unlink()
+    told = room.step()
+    assert len(told) == scrub.MOST_TOLD + 1
+    assert told[-1] == on.Restored(item="10 other records", found="were altered or deleted")
+    assert room.store.scan() == [record(number) for number in range(30)]
+    room.scrub.close()
+    room.ledger.close()
+
+
+def test_a_record_that_is_still_to_be_written_is_written_and_not_told(room: Room) -> None:
+    room.ledger.enter(record(10))
+    assert room.round() == []
+    assert room.store.read(10) == record(10)
+
+
+def test_a_step_opens_no_file_that_is_as_it_was_left(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Store, "read", lambda *_: pytest.fail("it was opened"))
+    assert room.round() == []
+
+
+@pytest.mark.parametrize("count", [5, 40])
+def test_a_step_looks_at_as_many_records_however_many_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    monkeypatch.setattr(scrub, "AT_ONCE", 4)
+    room = Room(tmp_path, count)
+    looked: list[int] = []
+    witness = Store.witness
+    monkeypatch.setattr(Store, "witness", lambda store, number: looked.append(number) or witness(store, number))
+    room.step()
+    assert len(looked) == 4
+    room.scrub.close()
+    room.ledger.close()
+
+
+@pytest.mark.slow
+def test_what_an_agent_forges_in_a_run_is_put_right_and_the_operator_is_told(start: Callable[..., Run]) -> None:
+    run = start([*tries(1, 2), "hang"], overrides=("run.poll_seconds=0.2",))
+    published = run.wait_for_attempts(2, 30)
+    run.stop()
+    path = run.layout.attempts / "000001.json"
+    forge(path)
+    (run.layout.attempts / "000002.json").unlink()
+    shutil.copy(path, run.layout.attempts / "000777.json")
+    (run.layout.heartbeats / "agent-1.yaml").unlink()
+    run.supervise()
+    wait_until(lambda: run.attempts() == published, 20, "the records")
+    wait_until(lambda: len(run.events("alert")) >= 3, 20, "the alerts")
+    text = " ".join(each["text"] for each in run.events("alert"))
+    assert "#1 was altered" in text
+    assert "#2 was deleted" in text
+    assert "#777" in text
+    assert json.loads(run.layout.status.read_text())["best"]["score"] < 99
+    (run.layout.heartbeats / "agent-1.yaml").write_text("- {name: reflect, every: 1000}\n")
+    wait_until(lambda: "heartbeats/agent-1.yaml" in str(run.events("alert")), 20, "the alert")
+    assert "1000" not in (run.layout.heartbeats / "agent-1.yaml").read_text()
+    run.stop()
