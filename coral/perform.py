@@ -104,7 +104,8 @@ class Performer:
             done, self._look = self._look, None
             yield from self._scrub.take(done.result())
         if self._look is None:
-            self._look = self._pool.submit(self._scrub.look, self._scrub.next_rows())
+            leaders = [each.number for each in self._office.standings.top]
+            self._look = self._pool.submit(self._scrub.look, self._scrub.next_rows(leaders))
 
     def close(self) -> None:
         """Let the threads finish, and keep the history of what was written since the last snapshot."""

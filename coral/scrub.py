@@ -5,7 +5,7 @@ and time of change are as we left them is not opened. What was there instead of 
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -42,11 +42,12 @@ class Scrub:
             self._listing.close()
             self._listing = None
 
-    def next_rows(self) -> list[Row]:
-        """What to look at next: the next records, from the beginning again after the last one."""
+    def next_rows(self, leaders: Iterable[int]) -> list[Row]:
+        """What to look at next: the next records, from the beginning again after the last one; and the leaders, which
+        every prompt names and everybody reads."""
         rows = self._ledger.page(self._after, AT_ONCE)
         self._after = rows[-1].attempt.number if rows else -1
-        return rows
+        return [row for number in leaders for row in self._ledger.page(number - 1, 1)] + rows
 
     def look(self, rows: Sequence[Row]) -> Seen:
         """Compare the records with their files, and put right what differs. Only reads and writes files."""

@@ -47,8 +47,8 @@ class Room:
             self.ledger.set_witnesses({number: self.store.witness(number)})
         self.scrub = Scrub(self.store, self.ledger)
 
-    def step(self) -> list[on.Event]:
-        return list(self.scrub.take(self.scrub.look(self.scrub.next_rows())))
+    def step(self, *leaders: int) -> list[on.Event]:
+        return list(self.scrub.take(self.scrub.look(self.scrub.next_rows(leaders))))
 
     def round(self) -> list[on.Event]:
         """More than once around."""
@@ -170,6 +170,12 @@ def test_a_step_looks_at_as_many_records_however_many_there_are(
     assert len(looked) == 4
     room.scrub.close()
     room.ledger.close()
+
+
+def test_the_leaders_are_looked_at_in_every_step(room: Room) -> None:
+    forge(room.path(9))
+    assert room.step() == []
+    assert room.step(9) == [on.Restored(item="the record of #9", found="was altered")]
 
 
 @pytest.mark.slow
