@@ -36,10 +36,16 @@ _RANKED = "score IS NOT NULL AND kind IN ('real', 'confirm')"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A record and its witness; none while its file was never seen whole."""
+    """A record as it is kept, and its witness; none while its file was never seen whole."""
 
-    attempt: Attempt
+    number: int
+    record: str
     witness: Witness | None
+
+    @property
+    def attempt(self) -> Attempt:
+        """Read only where it is needed: a scrub passes by thousands. ValueError if somebody spoiled it."""
+        return _read(self.record)
 
 
 class Ledger:
@@ -53,7 +59,7 @@ class Ledger:
             self._open()
         except sqlite3.DatabaseError:
             try:
-                self._make_again()
+                self.make_again()
             except (sqlite3.DatabaseError, OSError) as error:
                 raise CoralError(f"cannot write {path}: {error}", "see whether the disk has space") from error
 
@@ -69,7 +75,7 @@ class Ledger:
         except sqlite3.DatabaseError:
             known = unsure = -1
         if known - unsure != count - len(doubtful):
-            self._make_again()
+            self.make_again()
 
     def enter(self, attempt: Attempt) -> None:
         """Before the record is written: from then on, a file that says anything else is not ours."""
@@ -82,9 +88,23 @@ class Ledger:
                 ((*(held or (None, None, None)), number) for number, held in witnesses.items()),
             )
 
+    def make_again(self) -> None:
+        """From the journal. The witnesses are lost: the next look at each file reads it."""
+        base: sqlite3.Connection | None = getattr(self, "_base", None)
+        if base is not None:
+            base.close()
+        for suffix in ("", "-wal", "-shm"):
+            self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+        self._open()
+        self._enter(self._published())
+
     def page(self, after: int, count: int) -> list[Row]:
         """The next records by number."""
-        return self._heal(lambda: self._page(after, count))
+        rows = self._rows(
+            "SELECT number, record, inode, size, changed FROM records WHERE number > ? ORDER BY number LIMIT ?",
+            (after, count),
+        )
+        return [Row(row[0], row[1], None if row[2] is None else (row[2], row[3], row[4])) for row in rows]
 
     def outline(self, direction: Direction, top: int, recent: int) -> list[Attempt]:
         """As few records as tell where everybody stands: the first `top`, and of every agent the latest `recent`,
@@ -113,19 +133,9 @@ class Ledger:
         if version == 0:
             self._base.executescript("PRAGMA journal_mode = WAL;" + _SCHEMA)
         elif version != FORMAT:
-            self._make_again()
+            self.make_again()
         # What a loss of power takes with it is made again from the journal.
         self._base.execute("PRAGMA synchronous = NORMAL")
-
-    def _make_again(self) -> None:
-        """From the journal. The witnesses are lost: the next look at each file reads it."""
-        base: sqlite3.Connection | None = getattr(self, "_base", None)
-        if base is not None:
-            base.close()
-        for suffix in ("", "-wal", "-shm"):
-            self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
-        self._open()
-        self._enter(self._published())
 
     def _enter(self, attempts: Iterable[Attempt]) -> None:
         with self._base:
@@ -139,12 +149,6 @@ class Ledger:
                     for each in attempts
                 ),
             )
-
-    def _page(self, after: int, count: int) -> list[Row]:
-        rows = self._rows(
-            "SELECT record, inode, size, changed FROM records WHERE number > ? ORDER BY number LIMIT ?", (after, count)
-        )
-        return [Row(_read(row[0]), None if row[1] is None else (row[1], row[2], row[3])) for row in rows]
 
     def _outline(self, direction: Direction, top: int, recent: int) -> list[Attempt]:
         order = "score DESC, place" if direction is Direction.MAXIMIZE else "score, place"
@@ -168,7 +172,7 @@ class Ledger:
         except sqlite3.OperationalError:
             raise
         except (sqlite3.DatabaseError, ValueError):
-            self._make_again()
+            self.make_again()
             return use()
 
     def _attempts(self, where: str, values: tuple[object, ...]) -> list[Attempt]:

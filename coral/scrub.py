@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from attempts.files import Witness
-from attempts.record import attempt_from_dict, to_dict
+from attempts.record import Attempt, attempt_from_dict, to_dict
 from attempts.store import Malformed, Missing, Store, is_record
 from coral.fleet import events as on
 from coral.ledger import Ledger, Row
@@ -21,11 +21,13 @@ MOST_TOLD = 20  # restored records that are named one by one; what a wiped folde
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What one look found: witnesses to remember, what had to be restored and why, numbers of files in the folder."""
+    """What one look found: witnesses to remember, what had to be restored and why, numbers of files in the folder,
+    and of rows of the ledger that are no records."""
 
     witnesses: dict[int, Witness | None]
     restored: dict[int, str]
     listed: list[int]
+    spoiled: list[int]
 
 
 class Scrub:
@@ -46,22 +48,26 @@ class Scrub:
         """What to look at next: the next records, from the beginning again after the last one; and the leaders, which
         every prompt names and everybody reads."""
         rows = self._ledger.page(self._after, AT_ONCE)
-        self._after = rows[-1].attempt.number if rows else -1
+        self._after = rows[-1].number if rows else -1
         return [row for number in leaders for row in self._ledger.page(number - 1, 1)] + rows
 
     def look(self, rows: Sequence[Row]) -> Seen:
         """Compare the records with their files, and put right what differs. Only reads and writes files."""
-        seen = Seen({}, {}, self._list())
+        seen = Seen({}, {}, self._list(), [])
         for row in rows:
-            number = row.attempt.number
-            if row.witness is not None and self._store.witness(number) == row.witness:
+            if row.witness is not None and self._store.witness(row.number) == row.witness:
                 continue
-            wrong = self._what_is_wrong(row)
+            try:
+                attempt = row.attempt
+            except ValueError:
+                seen.spoiled.append(row.number)
+                continue
+            wrong = self._what_is_wrong(attempt)
             if wrong:
-                self._store.publish(row.attempt)
+                self._store.publish(attempt)
                 if row.witness is not None:  # else it was never written: then nobody took it away
-                    seen.restored[number] = wrong
-            seen.witnesses[number] = self._store.witness(number)
+                    seen.restored[row.number] = wrong
+            seen.witnesses[row.number] = self._store.witness(row.number)
         return seen
 
     def take(self, seen: Seen) -> Iterator[on.Event]:
@@ -71,19 +77,22 @@ class Scrub:
             yield on.Restored(item=f"the record of #{number}", found=wrong)
         if len(seen.restored) > MOST_TOLD:
             yield on.Restored(item=f"{len(seen.restored) - MOST_TOLD} other records", found="were altered or deleted")
+        if seen.spoiled:
+            self._ledger.make_again()
+            yield on.Restored(item="the private ledger of records", found="was altered")
         for number in sorted(set(seen.listed) - self._ledger.known(seen.listed)):
             aside = self._store.set_aside(number)
             yield on.Broken(item=f"a record of #{number}, which was never published", reason=f"kept as {aside.name}")
 
-    def _what_is_wrong(self, row: Row) -> str:
+    def _what_is_wrong(self, attempt: Attempt) -> str:
         """In words; empty if the file says what the record is, whatever happened to it."""
         try:
-            found = self._store.read(row.attempt.number)
+            found = self._store.read(attempt.number)
         except Missing:
             return "was deleted"
         except Malformed:
             return "was altered"
-        return "" if found == attempt_from_dict(to_dict(row.attempt)) else "was altered"
+        return "" if found == attempt_from_dict(to_dict(attempt)) else "was altered"
 
     def _list(self) -> list[int]:
         """The numbers of the next files in the folder, a piece of it at a time."""

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -170,6 +171,20 @@ def test_a_step_looks_at_as_many_records_however_many_there_are(
     assert len(looked) == 4
     room.scrub.close()
     room.ledger.close()
+
+
+def test_a_ledger_that_was_altered_is_made_again(room: Room, tmp_path: Path) -> None:
+    room.ledger.close()
+    base = sqlite3.connect(tmp_path / "ledger.sqlite")
+    base.execute("UPDATE records SET record = '{}' WHERE number = 7")
+    base.commit()
+    base.close()
+    room.path(7).unlink()
+    room.ledger = Ledger(tmp_path / "ledger.sqlite", lambda: [record(number) for number in range(10)])
+    room.scrub = Scrub(room.store, room.ledger)
+    assert on.Restored(item="the private ledger of records", found="was altered") in room.round()
+    assert room.store.read(7) == record(7)
+    assert room.round() == []
 
 
 def test_the_leaders_are_looked_at_in_every_step(room: Room) -> None:
