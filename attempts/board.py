@@ -4,9 +4,9 @@ Attempts with the same tree are one candidate, measured several times. It stands
 so that on a noisy task nobody leads by a lucky one.
 """
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from statistics import fmean
 
 from attempts.progress import Progress, advance
 from attempts.record import Attempt, Direction, Kind, Verdict
@@ -99,7 +99,7 @@ def _standings(attempts: Iterable[Attempt]) -> list[Standing]:
     return [
         Standing(
             attempt=found[0][0],
-            score=_mean([score for _, score in found]),
+            score=mean([score for _, score in found]),
             measurements=len(found),
             confirmed=any(each.kind is Kind.CONFIRM for each, _ in found),
         )
@@ -132,8 +132,10 @@ def _place(row: AgentRow, direction: Direction) -> tuple[bool, float]:
     return False, best if direction is Direction.MINIMIZE else -best
 
 
-def _mean(scores: list[float]) -> float:
+def mean(scores: list[float]) -> float:
+    """It lies between the scores, whatever rounding says: what is measured once more never overtakes its best."""
     try:
-        return fmean(scores)
+        found = math.fsum(scores) / len(scores)
     except OverflowError:
-        return sum(score / len(scores) for score in scores)
+        found = sum(score / len(scores) for score in scores)
+    return min(max(found, min(scores)), max(scores))
