@@ -7,6 +7,7 @@ import os
 import stat
 import time
 from collections.abc import Callable, Mapping
+from itertools import islice
 from pathlib import Path
 
 # What the writer of a file did to it. Any other OSError (no more descriptors, a failing disk) is no statement about
@@ -88,11 +89,15 @@ def parse_object(data: bytes) -> dict[str, object]:
     return value
 
 
-def entries(folder: Path, is_wanted: Callable[["os.DirEntry[str]"], bool]) -> list[Path]:
-    """What lies in a folder, without dot files. A folder that is gone or closed to us has nothing."""
+def entries(folder: Path, is_wanted: Callable[["os.DirEntry[str]"], bool], most: int | None = None) -> list[Path]:
+    """What lies in a folder, without dot files. A folder that is gone or closed to us has nothing.
+
+    `most` bounds the work where somebody may have filled the folder: it is how many names are looked at.
+    """
     try:
         with os.scandir(folder) as found:
-            return [Path(entry.path) for entry in found if not entry.name.startswith(".") and is_wanted(entry)]
+            looked_at = islice(found, most)
+            return [Path(entry.path) for entry in looked_at if not entry.name.startswith(".") and is_wanted(entry)]
     except OSError as error:
         if error.errno in _WRITERS_DOING or error.errno == errno.ENOENT:
             return []

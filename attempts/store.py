@@ -30,6 +30,7 @@ from attempts.record import (
 )
 
 SUBMISSION_BYTES = 64 * 1024
+MOST_NAMES = 5_000  # of one folder that are looked at; the others are seen when these are gone
 _LAST_ID = "9" * 20
 _RECORD = re.compile(r"[0-9]{6}\.json|[1-9][0-9]{6,11}\.json")
 
@@ -76,14 +77,15 @@ class Store:
         write_json(path, to_dict(submission), durable=True)
         return path
 
-    def inbox(self) -> list[tuple[str, str, Path]]:
-        """What waits, oldest first: agent, id, path. Files whose name is no id are listed too, to be discarded."""
-        waiting = [
-            (path.stem, folder.name, path)
-            for folder in entries(self.root / "inbox", is_plain_folder)
-            for path in entries(folder, is_plain_file)
-            if path.suffix == ".json"
-        ]
+    def inbox(self, most: int | None = None) -> list[tuple[str, str, Path]]:
+        """What waits, oldest first: agent, id, path. Files whose name is no id are listed too, to be discarded.
+
+        At most so many of each agent, however many lie there: nobody is starved by an agent that floods its inbox.
+        """
+        waiting: list[tuple[str, str, Path]] = []
+        for folder in entries(self.root / "inbox", is_plain_folder, MOST_NAMES):
+            own = sorted(path for path in entries(folder, is_plain_file, MOST_NAMES) if path.suffix == ".json")
+            waiting += [(path.stem, folder.name, path) for path in own[:most]]
         return [(agent, name, path) for name, agent, path in sorted(waiting)]
 
     def read_submission(self, agent: str, path: Path) -> Submission:

@@ -80,6 +80,7 @@ class Manager:
             self._report,
             self._watch,
             config.run.poll_seconds,
+            self._rules,
         )
         self._unwritten: list[on.Event] = []
         self._shadow: Fleet | None = None

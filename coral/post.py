@@ -1,15 +1,18 @@
 """What agents and the operator put down for the supervisor: submissions and requests, read as if an enemy wrote them.
 
 A file that is no submission or request is set aside and reported; it never stops the loop, and never stays to do so.
+Of one sender only so much is read at a time, and only so much is told, so that a flood delays nobody else.
 """
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from attempts.fields import one_line
 from attempts.files import entries, is_plain_file, parse_object, read_bytes, write_json
-from attempts.store import Malformed, Store
+from attempts.store import MOST_NAMES, Malformed, Store
+from coral.complaints import Complaints
 from coral.fleet import events as on
 from coral.fleet.state import FLEET
 from workspace.layout import OPERATOR, Layout
@@ -17,6 +20,7 @@ from workspace.layout import OPERATOR, Layout
 REQUEST_BYTES = 64 * 1024
 TEXT_LIMIT = 20_000
 IDS_LIMIT = 100
+AT_ONCE = 16  # files of one sender that are read at one look
 NAME_BYTES = 100  # of a request; its answer has the same name and a little more
 
 
@@ -29,20 +33,35 @@ class Post:
         self._senders = (*agents, OPERATOR)
         self._agents = frozenset(agents)
         self._troubled: set[Path] = set()
+        self._complaints = Complaints()
+        self.more = False  # whether somebody has more lying there than was read at the last look
 
-    def collect(self) -> Iterator[on.Event]:
-        """Everything that waits, submissions in the order of their ids."""
-        for agent, _, path in self._store.inbox():
+    def collect(self, clock: float, room: Mapping[str, int]) -> Iterator[on.Event]:
+        """What waits, submissions in the order of their ids: of each agent as many as there is `room` for."""
+        counts: Counter[str] = Counter()
+        for agent, _, path in self._store.inbox(AT_ONCE):
+            # All those who are not of this run count as one sender.
+            sender = agent if agent in self._agents else "somebody else"
+            if counts[sender] >= min(room.get(agent, AT_ONCE), AT_ONCE):
+                continue
+            counts[sender] += 1
             try:
-                yield self._submission(agent, path)
+                yield from self._submission(agent, path, clock)
             except OSError as error:
                 yield from self._trouble(path, f"submission {one_line(path.name, 60)} of {agent}", error)
         for sender in self._senders:
-            for path in sorted(entries(self._layout.requests_of(sender), _is_request)):
+            folder = self._layout.requests_of(sender)
+            if folder.is_symlink():
+                continue  # what is answered is taken away: never in a folder that is somebody else's
+            waiting = sorted(entries(folder, _is_request, MOST_NAMES))[:AT_ONCE]
+            counts[f"{sender}'s requests"] = len(waiting)
+            for path in waiting:
                 try:
-                    yield self._request(sender, path)
+                    yield from self._request(sender, path, clock)
                 except OSError as error:
                     yield from self._trouble(path, f"request {one_line(path.name, 60)} of {sender}", error)
+        self.more = any(count >= AT_ONCE for count in counts.values())
+        yield from self._complaints.left(clock)
 
     def answer(self, sender: str, id: str, data: Mapping[str, object]) -> None:
         """Answer a request, and take it away."""
@@ -55,25 +74,28 @@ class Post:
             self._troubled.add(path)
             yield on.Broken(item=item, reason=str(error))
 
-    def _submission(self, agent: str, path: Path) -> on.Event:
+    def _submission(self, agent: str, path: Path, clock: float) -> Iterator[on.Event]:
         if agent not in self._agents:
             self._store.discard(path)
-            return on.Broken(item=f"a submission of {one_line(agent, 60)}", reason="there is no such agent")
+            item = f"a submission of {one_line(agent, 60)}"
+            yield from self._complaints.about("somebody else", item, "there is no such agent", clock)
+            return
         try:
-            return on.Submitted(submission=self._store.read_submission(agent, path))
+            yield on.Submitted(submission=self._store.read_submission(agent, path))
         except Malformed as error:
             self._store.discard(path)
-            return on.Broken(item=f"submission {one_line(path.name, 60)} of {agent}", reason=str(error))
+            item = f"submission {one_line(path.name, 60)} of {agent}"
+            yield from self._complaints.about(agent, item, str(error), clock)
 
-    def _request(self, sender: str, path: Path) -> on.Event:
+    def _request(self, sender: str, path: Path, clock: float) -> Iterator[on.Event]:
         try:
-            return on.Requested(
+            yield on.Requested(
                 sender=sender, id=path.stem, request=_parse(parse_object(read_bytes(path, REQUEST_BYTES)))
             )
         except ValueError as error:
             reason = one_line(str(error), 300)
             self.answer(sender, path.stem, {"ok": False, "message": f"cannot read the request: {reason}", "hint": ""})
-            return on.Broken(item=f"request {one_line(path.name, 60)} of {sender}", reason=reason)
+            yield from self._complaints.about(sender, f"request {one_line(path.name, 60)} of {sender}", reason, clock)
 
 
 def _is_request(entry: "os.DirEntry[str]") -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from attempts.fields import one_line
 from coral import grades
 from coral.fleet import events as on
+from coral.fleet.policy import Rules, room
 from coral.fleet.state import LIVE, OCCUPYING, Agent, Fleet
 from coral.launches import Launch, Launches, State
 from coral.perform import Performer
@@ -23,6 +24,7 @@ from workspace.layout import Layout
 LISTEN_SECONDS = 0.5  # how often output is read that nobody waits for
 EXPECT_SECONDS = 0.05  # how often it is read while a new launch has yet to say its first word
 EXPECTED_FOR = 30.0  # how long a launch is new
+MORE_SECONDS = 0.2  # how soon to look again at an inbox that holds more than is read at a time
 MOST_PIECES = 64  # what is read at most of the output that a launch left at its end
 ENDED = {on.Ending.CLEAN: Status.SUCCESS, on.Ending.INTERRUPTED: Status.CANCELLED}
 
@@ -40,6 +42,7 @@ class Senses:
         report: Report,
         watch: Watch | None,
         poll_seconds: float,
+        rules: Rules,
     ) -> None:
         self._layout = layout
         self._runtime = runtime
@@ -49,7 +52,10 @@ class Senses:
         self._report = report
         self._watch = watch
         self._poll_seconds = poll_seconds
+        self._rules = rules
         self._polled_at = float("-inf")
+        self._collected_at = float("-inf")
+        self._full: set[str] = set()
         self._listened_at = float("-inf")
         self._looked_at = float("-inf")
         self._trouble = ""
@@ -68,11 +74,20 @@ class Senses:
             events += self._guarded("the look at the records", self._performer.scrub(fleet, now))
         self._performer.collect(fleet, now)
         events += self._take_happened()
-        if polls or touched:
-            events += self._guarded("the inboxes", self._post.collect())
+        free = room(fleet.agents, fleet.pending.values(), self._rules)
+        before, self._full = self._full, {agent for agent, left in free.items() if not left}
+        if self._post_is_due(polls or touched or bool(before - self._full), now):
+            self._collected_at = now.clock
+            events += self._guarded("the inboxes", self._post.collect(now.clock, free))
         events += self._listen(fleet, now)
         events += self._guarded("the launches that are over", self._ends(now))
         return events
+
+    def _post_is_due(self, wanted: bool, now: on.Moment) -> bool:
+        """While somebody floods us there is always more: then at a pace, whatever comes."""
+        if self._post.more:
+            return now.clock - self._collected_at >= MORE_SECONDS
+        return wanted
 
     def _guarded(self, item: str, events: Iterator[on.Event]) -> Iterator[on.Event]:
         """The quarantine of a whole sense: it ends early, is told once, and is tried again at the next turn."""
@@ -90,6 +105,8 @@ class Senses:
             return 0.0
         listening = EXPECT_SECONDS if any(_is_new(each, now) for each in fleet.agents.values()) else LISTEN_SECONDS
         looks = [self._polled_at + self._poll_seconds - now.clock]
+        if self._post.more:
+            looks.append(self._collected_at + MORE_SECONDS - now.clock)
         if any(each.phase in LIVE for each in fleet.agents.values()):
             looks.append(self._looked_at + listening - now.clock)
         if self._launches.next_look is not None:

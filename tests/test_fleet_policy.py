@@ -9,8 +9,8 @@ from stage import QUIET_RULES, SEED, Stage, submitted
 from attempts.record import Direction
 from coral.fleet import events as on
 from coral.fleet.events import Ending, Outcome
-from coral.fleet.policy import Rules, back_off, is_repeat, remember
-from coral.fleet.state import Agent
+from coral.fleet.policy import Rules, back_off, is_repeat, remember, room
+from coral.fleet.state import Agent, Pending
 from heartbeats.heartbeat import BUILT_IN, Scope
 
 
@@ -64,6 +64,13 @@ def test_a_back_off_doubles_and_ends_doubling_before_figures_do(failures: int, s
 
 def test_a_back_off_never_exceeds_its_most_but_for_the_jitter() -> None:
     assert back_off("run", Agent(name="ann"), 10_000, Rules()) <= 720.0
+
+
+@pytest.mark.parametrize(("slots", "left"), [(1, {"ann": 0, "ben": 2, "cid": 4}), (2, {"ann": 0, "ben": 3, "cid": 5})])
+def test_of_whoever_has_many_in_hand_nothing_more_is_taken_up(slots: int, left: dict[str, int]) -> None:
+    agents = ["ann"] * 6 + ["ben"] * 2
+    pending = [Pending(number=at, submission=submitted(each, at).submission) for at, each in enumerate(agents)]
+    assert room(["ann", "ben", "cid"], pending, Rules(slots=slots)) == left
 
 
 # --- repeats ------------------------------------------------------------------------------------------------------

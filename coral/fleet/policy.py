@@ -1,6 +1,7 @@
 """The figures the decisions go by, and the small pure questions that are asked of them."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -16,6 +17,7 @@ MOST_KILLS = 5  # after that many, a process is named as unkillable and given up
 MOST_OWED = 5  # an agent that owes this many answers gets no further checkpoint
 REPLAY_WINDOW = 64  # how many ids of submissions are remembered per agent, whatever their order
 REQUEST_WINDOW = 128  # how many requests that were carried out are remembered
+AHEAD = 3  # submissions that an agent may have in hand beyond those that could be graded now
 MOST_VOIDS = 3
 QUEUE_PAUSE = 300.0
 STAGGER_SECONDS = 0.05
@@ -86,6 +88,13 @@ def budget_spent(fleet: Fleet, now: float, rules: Rules) -> str:
     if rules.budget_seconds is not None and now >= rules.budget_seconds:
         return f"the budget of {rules.budget_seconds / 3600:g} hours is used up"
     return ""
+
+
+def room(agents: Iterable[str], pending: Iterable[Pending], rules: Rules) -> dict[str, int]:
+    """How many more submissions of each agent are taken up now; the rest waits in its inbox. Attempts are graded in
+    the order of their numbers, so this is what keeps one that hands in hundreds from delaying all others."""
+    in_hand = Counter(each.submission.agent for each in pending)
+    return {agent: max(rules.slots + AHEAD - in_hand[agent], 0) for agent in agents}
 
 
 def attempts_left(fleet: Fleet, rules: Rules) -> int | None:
