@@ -28,7 +28,7 @@ from coral.grades import make_ready, tidy
 from coral.grading.once import run as run_grader
 from coral.grading.prepare import prepare as prepare_grader
 from coral.grading.result import GradeResult
-from coral.journal import fold
+from coral.journal import fold, segments
 from coral.lock import holder as lock_holder
 from coral.manager import supervise
 from coral.rules import agent_names, rules_of
@@ -121,7 +121,7 @@ def _shown_by(layout: Layout) -> int | None:
 
 def has_ended(layout: Layout) -> bool:
     """Whether the run was ended in order, so that nothing of it can be running."""
-    return not layout.journal.exists() or bool(fold(layout.journal).fleet.run.finished)
+    return not segments(layout.journal) or bool(fold(layout.journal).fleet.run.finished)
 
 
 def holder(layout: Layout) -> int | None:

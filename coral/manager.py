@@ -22,7 +22,7 @@ from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.decide import decide, next_deadline
 from coral.fleet.state import Fleet, Step
-from coral.journal import Journal, Memory, fold, published
+from coral.journal import Journal, Memory, published
 from coral.launches import Launches
 from coral.ledger import Ledger
 from coral.lock import hold_lock
@@ -49,13 +49,13 @@ class Manager:
 
     def __init__(self, layout: Layout, seed_commit: str) -> None:
         config = load_frozen(layout.task_file)
-        memory = fold(layout.journal) if layout.journal.exists() else None
+        self._journal = Journal(layout.journal)
+        memory = self._journal.memory
         self._layout = layout
-        self._fleet = memory.fleet if memory is not None else Fleet()
+        self._fleet = memory.fleet
         self._identities = _own_identities(layout, memory)
         self._rules = rules_of(config, seed_commit)
-        self._clock = Clock(memory.clock if memory is not None else 0.0)
-        self._journal = Journal(layout.journal)
+        self._clock = Clock(memory.clock)
         self._doorbell = Doorbell()
         self._ledger = _ledger_of(layout, self._fleet)
         known = self._ledger.outline(self._rules.direction, TOP, RECENT) or [Store(layout.attempts).read(0)]
@@ -203,9 +203,9 @@ def _folder(layout: Layout) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-def _own_identities(layout: Layout, memory: Memory | None) -> dict[str, tuple[int, Identity]]:
+def _own_identities(layout: Layout, memory: Memory) -> dict[str, tuple[int, Identity]]:
     """The processes this run may take over. A copied folder has none: those in its journal belong to the original."""
-    if memory is None or memory.folder != _folder(layout):
+    if memory.folder != _folder(layout):
         return {}
     return memory.identities
 

@@ -108,7 +108,8 @@ class Layout:
 
     @property
     def journal(self) -> Path:
-        return self.private / "journal.jsonl"
+        """The folder of the run's memory."""
+        return self.private / "journal"
 
     @property
     def ledger(self) -> Path:

@@ -1,0 +1,25 @@
+"""The run's memory: what happened, what was decided, and which fields changed; appended, and folded without logic.
+
+A line is on the disk before anything in it is done. The last line may be torn by a crash: it is cut off before the
+next is written, and nothing that was only in it had been done. See `lines` for one line, `segments` for the files.
+"""
+
+from coral.journal.changes import difference
+from coral.journal.lines import FORMAT
+from coral.journal.memory import Decision, Memory, decisions, fold, fold_lines, published, read_lines
+from coral.journal.segments import segments
+from coral.journal.writer import Journal
+
+__all__ = [
+    "FORMAT",
+    "Decision",
+    "Journal",
+    "Memory",
+    "decisions",
+    "difference",
+    "fold",
+    "fold_lines",
+    "published",
+    "read_lines",
+    "segments",
+]

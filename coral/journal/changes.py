@@ -1,0 +1,78 @@
+"""What leads from one fleet to the next, as plain data.
+
+A record that is new is whole, with its tag; of one that was there before only the fields that differ are written. So
+a journal whose lines hold whole records, as the first format has them, is applied by the same rule.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from coral.codec import TAG, decode, encode, encode_changes
+from coral.fleet.state import Agent, Fleet, Pending, Run
+from heartbeats.heartbeat import Heartbeat
+
+PARTS = ("agents", "pending", "heartbeats")
+Plain = dict[str, Any]
+
+
+def difference(before: Fleet, after: Fleet) -> Plain:
+    """The records that were changed, made or dropped between two fleets. A dropped one is None."""
+    changes: Plain = {}
+    if before.run is not after.run and (run := encode_changes(before.run, after.run)):
+        changes["run"] = run
+    for part in PARTS:
+        if changed := _changed(getattr(before, part), getattr(after, part)):
+            changes[part] = changed
+    return changes
+
+
+def whole(fleet: Fleet) -> Plain:
+    """Everything a fleet is, in the order that decisions go through it."""
+    return {"run": encode(fleet.run), **{part: encode(getattr(fleet, part)) for part in PARTS}}
+
+
+def empty() -> Plain:
+    return whole(Fleet())
+
+
+def apply(state: Plain, changes: Mapping[str, Any]) -> None:
+    """Change `state` as `difference` says. KeyError for a change of what is not there."""
+    if "run" in changes:
+        _put(state, "run", changes["run"])
+    for part in PARTS:
+        held = state[part]
+        for name, plain in changes.get(part, {}).items():
+            if plain is None:
+                held.pop(name, None)
+            else:
+                _put(held, name, plain)
+
+
+def fleet_of(state: Plain) -> Fleet:
+    """The fleet that plain data stands for. ValueError says what does not fit."""
+    return Fleet(
+        run=decode(Run, state["run"]),
+        agents={name: decode(Agent, plain) for name, plain in state["agents"].items()},
+        pending={int(number): decode(Pending, plain) for number, plain in state["pending"].items()},
+        heartbeats={owner: decode(tuple[Heartbeat, ...], plain) for owner, plain in state["heartbeats"].items()},
+    )
+
+
+def _changed(old: Mapping[Any, Any], new: Mapping[Any, Any]) -> Plain:
+    changed: Plain = {}
+    for key, held in new.items():
+        was = old.get(key)
+        if was is held:
+            continue
+        if was is None or isinstance(held, tuple):
+            changed[str(key)] = encode(held)
+        elif fields := encode_changes(was, held):
+            changed[str(key)] = fields
+    return changed | {str(key): None for key in old if key not in new}
+
+
+def _put(held: Plain, name: str, plain: Any) -> None:
+    if isinstance(plain, list) or TAG in plain:
+        held[name] = plain
+    else:
+        held[name] = {**held[name], **plain}  # made anew: what a line holds is never changed

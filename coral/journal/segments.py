@@ -1,0 +1,135 @@
+"""The files of a journal: `000001.jsonl`, `000002.jsonl` ..., each but the first begins with everything that was known.
+
+Only the newest is written to, and only it is needed to go on; the others are there to be looked at, and are packed.
+"""
+
+import contextlib
+import gzip
+import os
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from io import BufferedIOBase
+from pathlib import Path
+from threading import Thread
+
+from coral.errors import CoralError
+
+PACKED = ".gz"
+_NAME = re.compile(r"([0-9]{6,})\.jsonl(\.gz)?")
+_BLOCK = 1 << 20
+LEVEL = 3
+
+
+def segments(journal: Path) -> list[Path]:
+    """The files of a journal, oldest first; none before the run's first supervisor."""
+    found: dict[int, Path] = {}
+    for name in sorted(_names(journal), reverse=True):  # of two, the packed one first: the other one reads faster
+        if match := _NAME.fullmatch(name):
+            found[int(match[1])] = journal / name
+    if not found and _single(journal).is_file():
+        return [_single(journal)]
+    return [found[number] for number in sorted(found)]
+
+
+def number_of(path: Path) -> int:
+    match = _NAME.fullmatch(path.name)
+    return int(match[1]) if match else 1
+
+
+def segment(journal: Path, number: int) -> Path:
+    return journal / f"{number:06d}.jsonl"
+
+
+def prepare(journal: Path) -> None:
+    """Make the folder. The first format had a single file beside it, which becomes the first segment."""
+    if not journal.is_dir():
+        journal.mkdir(mode=0o700)
+        sync(journal.parent)
+    if segments(journal) == [_single(journal)]:
+        _single(journal).rename(segment(journal, 1))
+        sync(journal)
+    for path in journal.glob(".*.jsonl*"):
+        path.unlink()  # what a crash left half written
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[BufferedIOBase]:
+    """A segment to read, packed or not. CoralError when it cannot be read."""
+    try:
+        with _open(path) as file:
+            yield file
+    except FileNotFoundError:
+        raise CoralError(f"cannot read {path}: it is gone", "try again") from None
+    except (OSError, EOFError, zlib.error) as error:
+        what = getattr(error, "strerror", None) or error
+        hint = "is it your run? Where a packed file is damaged, the run can be resumed all the same"
+        raise CoralError(f"cannot read {path}: {what}", hint) from None
+
+
+def _open(path: Path) -> BufferedIOBase:
+    packed = path.with_name(path.name + PACKED)
+    if path.suffix != PACKED and packed.exists() and not path.exists():
+        path = packed  # since it was listed
+    return gzip.open(path) if path.suffix == PACKED else path.open("rb")
+
+
+class Packing:
+    """Compresses, in a thread, what is no longer written to. What fails or is cut short leaves a file as it was."""
+
+    def __init__(self) -> None:
+        self._closing = False
+        self._thread: Thread | None = None
+
+    def start(self, files: Sequence[Path]) -> None:
+        if self._thread is None or not self._thread.is_alive():
+            self._thread = Thread(target=self._pack_all, args=(files,), name="packing the journal")
+            self._thread.start()
+
+    def close(self) -> None:
+        self._closing = True
+        if self._thread is not None:
+            self._thread.join()
+
+    def _pack_all(self, files: Sequence[Path]) -> None:
+        for path in files:
+            draft = path.with_name(f".{path.name}{PACKED}")
+            try:
+                self._pack(path, draft)
+            except OSError:
+                with contextlib.suppress(OSError):
+                    draft.unlink()
+
+    def _pack(self, path: Path, draft: Path) -> None:
+        with path.open("rb") as source, draft.open("wb") as target:
+            with gzip.GzipFile("", "wb", LEVEL, target, mtime=0) as file:
+                while not self._closing and (block := source.read(_BLOCK)):
+                    file.write(block)
+            os.fsync(target.fileno())
+        if self._closing:
+            draft.unlink()
+        else:
+            draft.rename(path.with_name(path.name + PACKED))
+            path.unlink()
+
+
+def sync(folder: Path) -> None:
+    """Names made in a folder are on the disk as well."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return [each.name for each in folder.iterdir()]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise CoralError(f"cannot read {folder}: {error.strerror}", "is it your run?") from None
+
+
+def _single(journal: Path) -> Path:
+    return journal.with_suffix(".jsonl")

@@ -1,0 +1,156 @@
+"""Writing the journal: each line whole or not at all, and before anything in it is done.
+
+When a file has grown long, the next begins with everything that is known, so that going on needs no file but the
+newest. That it cannot be begun, on a full disk, stops nothing: it is tried again later.
+"""
+
+import contextlib
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from coral import __version__
+from coral.codec import encode
+from coral.fleet.actions import Action
+from coral.fleet.events import Event, Moment
+from coral.fleet.policy import Rules
+from coral.fleet.state import Fleet
+from coral.journal.changes import difference, whole
+from coral.journal.lines import FORMAT, Lines, seal
+from coral.journal.memory import recall
+from coral.journal.segments import PACKED, Packing, number_of, prepare, segment, segments, sync
+from coral.process import Identity
+
+LONG = 8 << 20  # bytes after the head, from which on the next file is begun
+TRIES = 8  # how often that is tried again while a file grows by as much once more
+_OPEN = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+
+
+class Journal:
+    """The journal of one run, opened for appending by the one who holds the run's lock. `memory`: what it said then."""
+
+    def __init__(self, path: Path, long: int = LONG) -> None:
+        prepare(path)
+        self.path = path
+        self.memory, read = recall(path)
+        self._long = long
+        self._known = {"rules": encode(self.memory.rules), "folder": list(self.memory.folder or ())}
+        self._started = {who: [launch, encode(each)] for who, (launch, each) in self.memory.identities.items()}
+        self._last = Moment(clock=self.memory.clock, wall=self.memory.wall)
+        self._packing = Packing()
+        self._file, self._number, self._size, self._sum, self._named, self._next_at = -1, 1, 0, 0, True, 0
+        self._open(read)
+
+    def open_supervision(self, rules: Rules, now: Moment, folder: tuple[int, int]) -> None:
+        """The first line of every supervisor: by which rules it decides, and in which folder."""
+        known = {"rules": encode(rules), "folder": list(folder)}
+        self._append({**_FORMAT, **known, "at": now.clock, "wall": now.wall}, durable=True)
+        if self._known["folder"] != known["folder"]:
+            self._started = {}
+        self._known, self._last = known, now
+
+    def record(
+        self, now: Moment, events: Iterable[Event], actions: Iterable[Action], before: Fleet, after: Fleet
+    ) -> None:
+        """One decision. OSError means that it is not written, and nothing of it may be done."""
+        plain_events, plain_actions = encode(tuple(events)), encode(tuple(actions))
+        # Preferably in a turn that leads to nothing: nobody waits for it.
+        if self._size > self._next_at + (self._long if plain_actions else 0):
+            self._try_to_begin_next(before)
+        line = {"at": now.clock, "wall": now.wall, "events": plain_events, "actions": plain_actions}
+        # A mere sign of life may be lost with the machine; everything that leads to an action may not.
+        self._append({**line, "set": difference(before, after)}, durable=bool(plain_actions))
+        self._last = now
+
+    def record_started(self, started: Mapping[str, tuple[int, Identity]]) -> None:
+        """Who was started, before any of them is let go."""
+        plain = {who: [launch, encode(each)] for who, (launch, each) in started.items()}
+        self._append({"started": plain}, durable=True)
+        self._started |= plain
+
+    def close(self) -> None:
+        self._packing.close()
+        os.close(self._file)
+
+    def _open(self, read: Lines | None) -> None:
+        files = segments(self.path)
+        if read is None:
+            for each in files:
+                each.unlink()  # it has not one whole line
+            self._take(segment(self.path, 1), os.open(segment(self.path, 1), _OPEN, 0o600), named=False)
+        elif read.path == files[-1] and read.path.suffix != PACKED:
+            self._take(read.path, os.open(read.path, _OPEN), read.end, read.sum, read.head)
+        else:
+            self._begin(number_of(read.path) + 1, self.memory.fleet)
+
+    def _append(self, line: Mapping[str, Any], durable: bool) -> None:
+        data, checksum = seal(line, self._sum)
+        self._cut()  # what a write that failed may have left, if it could not be taken back then
+        try:
+            _write(self._file, data)
+            if durable:
+                os.fsync(self._file)
+                if not self._named:
+                    sync(self.path)
+                    self._named = True
+        except OSError:
+            with contextlib.suppress(OSError):
+                self._cut()
+            raise
+        self._size += len(data)
+        self._sum = checksum
+
+    def _cut(self) -> None:
+        if os.fstat(self._file).st_size != self._size:
+            os.ftruncate(self._file, self._size)
+
+    def _try_to_begin_next(self, fleet: Fleet) -> None:
+        try:
+            os.fsync(self._file)
+            self._begin(self._number + 1, fleet)
+        except OSError:
+            self._next_at = self._size + self._long // TRIES
+            return
+        self._packing.start([each for each in segments(self.path)[:-1] if each.suffix != PACKED])
+
+    def _begin(self, number: int, fleet: Fleet) -> None:
+        """The next file appears whole, with its first line, or not at all."""
+        self._started = {who: each for who, each in self._started.items() if _matters(who, fleet)}
+        head = {**_FORMAT, **self._known, "at": self._last.clock, "wall": self._last.wall}
+        data, checksum = seal({**head, "started": self._started, "state": whole(fleet)}, 0)
+        path = segment(self.path, number)
+        draft = path.with_name(f".{path.name}")
+        file = os.open(draft, _OPEN | os.O_TRUNC, 0o600)
+        try:
+            _write(file, data)
+            os.fsync(file)
+            draft.rename(path)
+        except OSError:
+            os.close(file)
+            with contextlib.suppress(OSError):
+                draft.unlink()
+            raise
+        self._take(path, file, len(data), checksum, len(data), named=False)
+
+    def _take(self, path: Path, file: int, size: int = 0, sum: int = 0, head: int = 0, named: bool = True) -> None:
+        """Go on in this file. Until it is certain that its name is on the disk, it is not `named`."""
+        if self._file >= 0:
+            os.close(self._file)
+        self._file, self._number, self._size, self._sum, self._named = file, number_of(path), size, sum, named
+        self._next_at = head + max(self._long, head)
+        self._cut()
+
+
+_FORMAT = {"format": FORMAT, "version": __version__}
+
+
+def _write(file: int, data: bytes) -> None:
+    written = os.write(file, data)
+    if written != len(data):
+        raise OSError(f"only {written} of {len(data)} bytes were written")
+
+
+def _matters(who: str, fleet: Fleet) -> bool:
+    """Whether it may have to be known which process this is: an agent's, or one that grades what is not published."""
+    return int(who[1:]) in fleet.pending if who.startswith("#") else who in fleet.agents
