@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from itertools import pairwise
@@ -17,6 +16,7 @@ from benchmarks.benchmark import Ask
 from benchmarks.figure import Check
 from benchmarks.results import Result
 from coral.fleet.policy import STAGGER_SECONDS
+from coral.journal import read_lines
 
 NAME = "startup"
 AGENTS, REPEATS = (1, 4, 16), 10
@@ -74,7 +74,7 @@ def _run(place: Arena, agents: int) -> dict[str, float]:
 
 def _moments(run: Started, notes: Path) -> list[int]:
     """When each part began, and when the last one ended, in nanoseconds."""
-    opened = json.loads(run.layout.journal.read_bytes().partition(b"\n")[0])["wall"]
+    opened = next(read_lines(run.layout.journal))["wall"]
     return [
         run.began,
         _said(run, "taking in the seed"),

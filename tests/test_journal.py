@@ -1,6 +1,5 @@
 """The journal gives back what was written, whatever became of its last line; what cannot be written was never done."""
 
-import json
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,58 +7,23 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from stage import QUIET_RULES, SEED, Stage, attempt_zero, submitted
+from scribe import FOLDER, RULES, Scribe
+from stage import SEED, submitted
 
 from coral.errors import CoralError
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.decide import decide
-from coral.fleet.events import Ending, Moment
-from coral.fleet.policy import Rules
+from coral.fleet.events import Moment
 from coral.fleet.state import FLEET, Fleet
-from coral.journal import Decision, Journal, decisions, fold, published, read_lines
+from coral.journal import Journal, decisions, difference, fold, published, read_lines, segments
+from coral.journal.lines import Lines, seal
 from coral.process import Identity
-from heartbeats.heartbeat import BUILT_IN
-
-RULES = replace(QUIET_RULES, heartbeats=BUILT_IN)
-FOLDER = (3, 14)
-
-
-class Scribe:
-    """Decides and writes down, as the loop does."""
-
-    def __init__(self, path: Path, rules: Rules = RULES) -> None:
-        self.journal = Journal(path)
-        self.rules = rules
-        self.fleet = Fleet()
-        self.taken: list[Decision] = []
-
-    def decide(self, clock: float, *events: on.Event) -> None:
-        now = Moment(clock=clock, wall=f"wall {clock:g}")
-        after, actions = decide(self.fleet, events, now, self.rules)
-        self.journal.record(now, events, actions, self.fleet, after)
-        self.taken.append(Decision(now=now, events=events, actions=actions, changes={}))
-        self.fleet = after
-
-    def play(self) -> None:
-        """A short history in which every kind of record is made, changed and dropped."""
-        stage = Stage(2, self.rules)  # for its events alone
-        self.journal.open_supervision(self.rules, Moment(clock=0.0, wall="wall 0"), FOLDER)
-        self.decide(0, on.Opened(run="run", agents=("ann", "ben"), baseline=attempt_zero()))
-        self.journal.record_started({"ann": (1, Identity(7, 70, "boot"))})
-        self.decide(1, stage.heard("ann"))
-        stage.at(1, submission := stage.submission("ann"))
-        self.decide(2, submission)
-        self.decide(3, stage.taken(1))
-        self.decide(4, on.Graded(number=1, launch=1, outcome=on.Outcome.SCORED, score=1.5, metrics={"n": 1}))
-        self.decide(5, on.Published(number=1), on.Exited(agent="ann", launch=1, ending=Ending.INTERRUPTED))
-        entry = {"name": "breathe", "every": 2, "prompt": "in ⟶ out"}
-        self.decide(6, on.Requested(sender="ann", id="1", request=on.SetHeartbeat(owner="ann", entry=entry)))
 
 
 @pytest.fixture
 def scribe(tmp_path: Path) -> Iterator[Scribe]:
-    made = Scribe(tmp_path / "journal.jsonl")
+    made = Scribe(tmp_path / "journal")
     yield made
     made.journal.close()
 
@@ -77,10 +41,11 @@ def test_folding_gives_back_the_fleet_the_clock_the_rules_and_who_was_started(sc
 
 
 def test_a_journal_without_a_line_is_a_run_before_its_first(tmp_path: Path) -> None:
-    Journal(tmp_path / "journal.jsonl").close()
-    memory = fold(tmp_path / "journal.jsonl")
+    Journal(tmp_path / "journal").close()
+    memory = fold(tmp_path / "journal")
     assert (memory.fleet, memory.clock, memory.rules, memory.identities) == (Fleet(), 0.0, None, {})
-    assert (tmp_path / "journal.jsonl").stat().st_mode & 0o777 == 0o600
+    (file,) = segments(tmp_path / "journal")
+    assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
 
 
 def test_deciding_again_what_the_journal_holds_gives_what_it_says(scribe: Scribe) -> None:
@@ -132,8 +97,19 @@ def test_only_what_changed_is_written(scribe: Scribe) -> None:
         ["agents", "heartbeats", "run"],
     ]
     assert [sorted(each.get("agents", {})) for each in sets][2:] == [["ann"], [], ["ann"], ["ann"], ["ann"]]
+    # A sign of life is a time and a deadline.
+    assert sorted(sets[1]["agents"]["ann"]) == ["deadline", "heard", "heard_at", "session"]
     # An attempt that is published is no longer on its way.
     assert sets[5]["pending"] == {"1": None}
+    # What is at its default again is said as well.
+    assert sets[5]["agents"]["ann"]["heard"] is False
+
+
+def test_what_was_made_anew_and_is_the_same_is_not_written(scribe: Scribe) -> None:
+    scribe.play()
+    again = replace(scribe.fleet.agents["ann"])
+    after = replace(scribe.fleet, run=replace(scribe.fleet.run), agents={**scribe.fleet.agents, "ann": again})
+    assert difference(scribe.fleet, after) == {}
 
 
 def test_the_clock_of_the_run_never_goes_back(scribe: Scribe) -> None:
@@ -145,63 +121,135 @@ def test_the_clock_of_the_run_never_goes_back(scribe: Scribe) -> None:
 # --- torn and damaged ---------------------------------------------------------------------------------------------
 
 
-def test_a_line_torn_at_any_byte_is_as_if_it_had_never_been(tmp_path: Path) -> None:
-    scribe = Scribe(tmp_path / "whole.jsonl")
+def test_a_line_torn_at_any_byte_is_as_if_it_had_never_been(scribe: Scribe) -> None:
     scribe.play()
-    scribe.journal.close()
-    whole = scribe.journal.path.read_bytes()
+    path = scribe.journal.path
+    (file,) = segments(path)
+    whole = file.read_bytes()
     last = whole.rindex(b"\n", 0, -1) + 1
-    torn = tmp_path / "torn.jsonl"
-    torn.write_bytes(whole[:last])
-    before = fold(torn)
+    file.write_bytes(whole[:last])
+    before = fold(path)
     for end in (*range(last, len(whole), 37), len(whole) - 1):
-        torn.write_bytes(whole[:end])
-        assert fold(torn) == before
-        journal = Journal(torn)
+        file.write_bytes(whole[:end])
+        assert fold(path) == before
+        Journal(path).close()
+        assert file.read_bytes() == whole[:last]
+    file.write_bytes(whole)
+    Journal(path).close()
+    assert file.read_bytes() == whole
+
+
+def test_a_first_line_that_is_torn_is_cut_however_long(tmp_path: Path) -> None:
+    (tmp_path / "journal").mkdir()
+    for size in (1, 65536, 200_000):
+        (tmp_path / "journal" / "000001.jsonl").write_bytes(b"x" * size)
+        assert list(read_lines(tmp_path / "journal")) == []
+        journal = Journal(tmp_path / "journal")
+        assert (journal.memory.fleet, segments(journal.path)[0].stat().st_size) == (Fleet(), 0)
         journal.close()
-        assert torn.read_bytes() == whole[:last]
-    torn.write_bytes(whole)
-    Journal(torn).close()
-    assert torn.read_bytes() == whole
 
 
-def test_a_tail_torn_long_before_its_end_is_cut(tmp_path: Path) -> None:
-    path = tmp_path / "journal.jsonl"
-    for before in (b"", b'{"at":1}\n'):
-        for size in (65535, 65536, 65537, 200_000):
-            path.write_bytes(before + b"x" * size)
-            assert list(read_lines(path)) == ([{"at": 1}] if before else [])
-            Journal(path).close()
-            assert path.read_bytes() == before
-
-
-def test_after_a_torn_line_writing_goes_on(tmp_path: Path) -> None:
-    scribe = Scribe(tmp_path / "journal.jsonl")
+def test_after_a_torn_line_writing_goes_on(scribe: Scribe) -> None:
     scribe.play()
     scribe.journal.close()
-    with scribe.journal.path.open("ab") as file:
+    with segments(scribe.journal.path)[0].open("ab") as file:
         file.write(b'{"at":9,"events":[')
     scribe.journal = Journal(scribe.journal.path)
+    assert scribe.journal.memory.fleet == scribe.fleet
     scribe.decide(10, on.Heard(agent="ann", launch=2))
-    scribe.journal.close()
     assert fold(scribe.journal.path).fleet == scribe.fleet
 
 
-def test_damage_in_the_middle_is_told_with_its_place(scribe: Scribe) -> None:
+CUT = "copy the run folder, then cut it before that line: the run goes on from there"
+
+
+@pytest.mark.parametrize(
+    ("damage", "line", "why"),
+    [
+        (lambda lines: [*lines[:2], lines[2][:-5], *lines[3:]], 3, "it is not as it was written"),
+        (lambda lines: [*lines[:2], lines[2].replace(b"ann", b"ben"), *lines[3:]], 3, "it is not as it was written"),
+        (lambda lines: [*lines[:2], *lines[3:]], 3, "it is not as it was written"),
+        (lambda lines: [*lines[:3], lines[2], *lines[3:]], 4, "it is not as it was written"),
+        (lambda lines: [lines[0], lines[2], lines[1], *lines[3:]], 2, "it is not as it was written"),
+        (lambda lines: [*lines[:4], b"{}", *lines[4:]], 5, "its checksum is missing"),
+        (lambda lines: [b'{"at":1}', *lines], 1, "its checksum is missing"),
+        (lambda lines: [b"[1]", *lines], 1, "it is none of ours"),
+        (lambda lines: [b'{"format":1,"at":NaN}', *lines], 1, "NaN is not JSON"),
+        (lambda lines: [b'{"format":1,"at":1e999}', *lines], 1, "it is none of ours"),
+        (lambda lines: [b"[" * 100_000, *lines], 1, "maximum recursion depth"),
+    ],
+    ids=[
+        "cut",
+        "changed",
+        "lost",
+        "doubled",
+        "swapped",
+        "inserted",
+        "inserted first",
+        "no object",
+        "NaN",
+        "infinite",
+        "nested",
+    ],
+)
+def test_whatever_was_done_to_a_line_is_told_with_its_place(scribe: Scribe, damage, line: int, why: str) -> None:
     scribe.play()
-    lines = scribe.journal.path.read_bytes().split(b"\n")
-    lines[2] = lines[2][:-5]
-    scribe.journal.path.write_bytes(b"\n".join(lines))
-    with pytest.raises(CoralError, match="line 3 is damaged") as raised:
-        fold(scribe.journal.path)
-    assert "cut the journal before that line" in raised.value.hint
+    (file,) = segments(scribe.journal.path)
+    file.write_bytes(b"\n".join(damage(file.read_bytes().split(b"\n"))))
+    for read in (fold, lambda path: list(read_lines(path)), lambda path: list(published(path)), Journal):
+        with pytest.raises(CoralError, match=f"000001.jsonl: line {line} is damaged: .*{why}") as raised:
+            read(scribe.journal.path)
+        assert raised.value.hint == CUT
 
 
-def test_a_journal_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
-    path = tmp_path / "journal.jsonl"
-    path.write_text(json.dumps({"format": 2, "rules": {}}) + "\n")
+def test_what_was_cut_before_a_damaged_line_goes_on_from_there(scribe: Scribe) -> None:
+    scribe.play()
+    scribe.journal.close()
+    (file,) = segments(scribe.journal.path)
+    file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:4]))
+    scribe.journal = Journal(scribe.journal.path)
+    scribe.fleet = scribe.journal.memory.fleet
+    assert list(scribe.fleet.agents["ann"].recent) == []
+    scribe.decide(10, submitted("ann", 9))
+    assert fold(scribe.journal.path).fleet == scribe.fleet
+
+
+def test_a_journal_of_a_newer_version_is_left_alone(scribe: Scribe) -> None:
+    scribe.play()
+    (file,) = segments(scribe.journal.path)
+    whole = file.read_bytes()
+    line, _ = seal({"format": 3, "rules": {}}, Lines(file, may_be_torn=True).sum)
+    for content in (line, b'{"format":3}\n', b'{"format":"x"}\n'):
+        file.write_bytes(content)
+        for read in (fold, Journal, lambda path: list(published(path))):
+            with pytest.raises(CoralError, match="it was written by a newer version"):
+                read(scribe.journal.path)
+        assert file.read_bytes() == content
+    lines = Lines(file, may_be_torn=False)
+    file.write_bytes(whole)
+    assert len(list(lines)) == 9
+    file.write_bytes(whole + seal({"format": 3}, lines.sum)[0])
     with pytest.raises(CoralError, match="it was written by a newer version"):
-        fold(path)
+        fold(scribe.journal.path)
+
+
+def test_a_record_that_this_version_does_not_know_is_told(scribe: Scribe) -> None:
+    scribe.play()
+    strange = replace(scribe.fleet, agents={**scribe.fleet.agents, "bob": Moment(clock=1.0, wall="")})  # type: ignore[dict-item]
+    scribe.journal.record(Moment(clock=7.0, wall=""), (), (), scribe.fleet, strange)
+    with pytest.raises(CoralError, match=r"cannot understand .*000001.jsonl: expected a Agent") as raised:
+        fold(scribe.journal.path)
+    assert "another version" in raised.value.hint
+
+
+def test_a_journal_that_may_not_be_read_is_told(tmp_path: Path) -> None:
+    (tmp_path / "journal").mkdir()
+    (tmp_path / "journal" / "000001.jsonl").mkdir()
+    with pytest.raises(CoralError, match=r"000001.jsonl: Is a directory"):
+        fold(tmp_path / "journal")
+    (tmp_path / "other").write_text("")
+    with pytest.raises(CoralError, match="other: Not a directory"):
+        fold(tmp_path / "other")
 
 
 # --- a disk that is full ------------------------------------------------------------------------------------------
@@ -220,11 +268,12 @@ def files_of_at_most(size: int) -> Iterator[None]:
 @pytest.mark.parametrize("room", [0, 1, 40])
 def test_a_line_that_does_not_fit_leaves_no_trace(scribe: Scribe, room: int) -> None:
     scribe.play()
-    before, fleet = scribe.journal.path.read_bytes(), scribe.fleet
+    (file,) = segments(scribe.journal.path)
+    before, fleet = file.read_bytes(), scribe.fleet
     event = on.Broken(item="x" * 200, reason="y")
     with files_of_at_most(len(before) + room), pytest.raises(OSError):
         scribe.decide(8, event)
-    assert scribe.journal.path.read_bytes() == before
+    assert file.read_bytes() == before
     assert scribe.fleet is fleet
     # With room again, it is decided as if for the first time.
     scribe.decide(9, event)

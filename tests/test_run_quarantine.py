@@ -12,6 +12,7 @@ from real_runs import TRY, Run, tries, wait_until, write_task
 
 from attempts.record import attempt_from_dict, to_dict
 from attempts.store import Store
+from coral.journal import segments
 
 pytestmark = pytest.mark.slow
 
@@ -101,12 +102,13 @@ def test_where_the_journal_cannot_be_written_the_run_still_ends_and_a_later_supe
     wait_until(lambda: len(run.prompts("agent-1")) == 3, 60, "both heartbeats")
     wait_until(lambda: run.fleet().agents["agent-1"].heard, 30, "a sign of life")
     assert run.supervisor is not None
-    size = run.layout.journal.stat().st_size
+    (journal,) = segments(run.layout.journal)
+    size = journal.stat().st_size
     subprocess.run(["prlimit", "--pid", str(run.supervisor.pid), f"--fsize={size}:{size}"], check=True)
     run.supervisor.send_signal(signal.SIGTERM)
     run.wait_for_end(60)
     assert run.left() == []
-    assert run.layout.journal.stat().st_size == size
+    assert journal.stat().st_size == size
     assert not run.fleet().run.finished
     assert len(run.events("alert")) <= 1
     run.supervise()

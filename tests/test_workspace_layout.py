@@ -52,9 +52,9 @@ def test_a_run_has_its_folders_and_private_is_private(run: Layout) -> None:
 
 
 def test_creating_again_keeps_what_is_there(run: Layout) -> None:
-    run.journal.write_text("kept")
+    run.task_file.write_text("kept")
     create(run, ["agent-1", "agent-3"])
-    assert run.journal.read_text() == "kept"
+    assert run.task_file.read_text() == "kept"
     assert run.logs("agent-3").is_dir()
 
 

@@ -114,7 +114,7 @@ def published(journal: Path) -> Iterator[Attempt]:
     last = -1
     for lines in _files(journal):
         for raw in lines.raw():
-            if any(each in raw for each in _TO_PARSE):
+            if lines.number == 1 or any(each in raw for each in _TO_PARSE):
                 for plain in lines.parse(raw).get("actions", ()):
                     # A supervisor that took over publishes again what the one before may not have finished.
                     if plain[TAG] == Publish.__name__ and plain["attempt"]["order"] > last:

@@ -93,6 +93,8 @@ class Packing:
 
     def _pack_all(self, files: Sequence[Path]) -> None:
         for path in files:
+            if self._closing:
+                return
             draft = path.with_name(f".{path.name}{PACKED}")
             try:
                 self._pack(path, draft)

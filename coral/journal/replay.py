@@ -1,0 +1,165 @@
+"""Deciding again what a journal holds, as an audit; and what it says of an earlier time.
+
+Every file is taken from its own head on, and has to begin where the one before it ended. After a difference, what was
+recorded is what counts: each later decision is judged by itself.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+from coral.codec import decode, encode
+from coral.errors import CoralError
+from coral.fleet.actions import Action
+from coral.fleet.decide import decide
+from coral.fleet.events import Event, Moment
+from coral.fleet.policy import Rules
+from coral.fleet.state import Fleet
+from coral.journal.changes import PARTS, Plain, apply, difference, empty, fleet_of
+from coral.journal.lines import Lines
+from coral.journal.memory import NOT_OURS, Memory, copy_of, decision_of, fold_lines
+from coral.journal.segments import number_of, segments
+
+TELL_EVERY = 256  # decisions
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One decision that came out otherwise. `records`: those that are not what was recorded, `agents.ann`."""
+
+    file: str
+    line: int
+    now: Moment
+    events: tuple[Event, ...]
+    recorded: tuple[Action, ...]
+    again: tuple[Action, ...]
+    records: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Replay:
+    """What came of deciding again. `heads`: files that do not begin where the one before them ended, or are missing."""
+
+    same: int = 0
+    different: int = 0
+    events: int = 0
+    first: Difference | None = None
+    heads: list[str] = field(default_factory=list)
+    versions: list[str] = field(default_factory=list)
+
+    @property
+    def agrees(self) -> bool:
+        return not self.different and not self.heads
+
+
+def replay(journal: Path, tell: Callable[[Replay], None] = lambda _: None) -> Replay:
+    """Decide everything again. `tell` is called now and then, with what is known so far."""
+    found = Replay()
+    again = _Again(found)
+    number = 0
+    for lines in _files(journal):
+        if number not in (0, number_of(lines.path) - 1):
+            found.heads.append(f"what came after {number:06d}.jsonl is missing")
+            again.forget()
+        number = number_of(lines.path)
+        for line in lines:
+            try:
+                again.take(line, lines)
+            except (*NOT_OURS, AssertionError) as error:
+                hint = "replay it with the version that wrote it: " + (", ".join(found.versions) or "not known")
+                place = f"{lines.path}: line {lines.number}"
+                raise CoralError(f"cannot decide again {place}: {error!r}", hint) from None
+            if (found.same + found.different) % TELL_EVERY == 0:
+                tell(found)
+    return found
+
+
+def fold_until(journal: Path, is_past: Callable[[Mapping[str, Any]], bool]) -> Memory | None:
+    """What the journal said just before the first line that `is_past`. None if that is the first line of all."""
+    for lines in reversed(list(_files(journal))):
+        found = list(takewhile(lambda line: not is_past(line), lines))
+        if found:
+            return fold_lines(found)
+    return None
+
+
+class _Again:
+    """The fleet as it was recorded and as it is decided again, side by side."""
+
+    def __init__(self, found: Replay) -> None:
+        self._found = found
+        self._rules = Rules()
+        self._fleet: Fleet | None = None  # not known: nothing was read, or something is missing
+        self._recorded: Plain = empty()
+
+    def forget(self) -> None:
+        self._fleet = None
+
+    def take(self, line: Mapping[str, Any], lines: Lines) -> None:
+        if "version" in line and line["version"] not in self._found.versions:
+            self._found.versions.append(line["version"])
+        if line.get("rules"):
+            self._rules = decode(Rules, line["rules"])
+        if "state" in line:
+            self._begin(line, lines)
+        elif "events" in line:
+            self._decide(line, lines)
+
+    def _begin(self, line: Mapping[str, Any], lines: Lines) -> None:
+        self._recorded = copy_of(line["state"])
+        fleet = fleet_of(self._recorded)
+        if lines.number == 1 and self._fleet not in (None, fleet):
+            self._found.heads.append(f"{lines.path.name} does not begin where the file before it ended")
+        self._fleet = fleet
+
+    def _decide(self, line: Mapping[str, Any], lines: Lines) -> None:
+        taken = decision_of(line)
+        before = self._fleet or Fleet()
+        after, actions = decide(before, taken.events, taken.now, self._rules)
+        apply(self._recorded, taken.changes)
+        changes = difference(before, after)
+        records = () if changes == taken.changes else tuple(self._other_records(after, changes, taken.changes))
+        self._found.events += len(taken.events)
+        if actions == taken.actions and not records:
+            self._found.same += 1
+            self._fleet = after
+            return
+        self._found.different += 1
+        self._fleet = fleet_of(self._recorded)
+        if self._found.first is None:
+            place = (lines.path.name, lines.number, taken.now, taken.events)
+            self._found.first = Difference(*place, taken.actions, actions, records)
+
+    def _other_records(self, after: Fleet, *changes: Plain) -> Iterator[str]:
+        """Those of the changed records that are another in the journal, which may hold them in another form."""
+        recorded = fleet_of(self._recorded)
+        if recorded.run != after.run:
+            yield "run"
+        for part in PARTS:
+            old, new = getattr(recorded, part), getattr(after, part)
+            for name in dict.fromkeys(name for each in changes for name in each.get(part, {})):
+                key = int(name) if part == "pending" else name
+                if old.get(key) != new.get(key):
+                    yield f"{part}.{name}"
+
+
+def _files(journal: Path) -> Iterator[Lines]:
+    files = segments(journal)
+    for file in files:
+        yield Lines(file, may_be_torn=file == files[-1])
+
+
+def plain_of(found: Difference) -> dict[str, Any]:
+    """For programs: actions and events as the journal has them."""
+    return {
+        "file": found.file,
+        "line": found.line,
+        "at": found.now.clock,
+        "wall": found.now.wall,
+        "events": encode(found.events),
+        "recorded": encode(found.recorded),
+        "again": encode(found.again),
+        "records": list(found.records),
+    }

@@ -1,0 +1,48 @@
+"""Decides and writes down, as the loop does, without performing anything."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from stage import QUIET_RULES, Stage, attempt_zero
+
+from coral.fleet import events as on
+from coral.fleet.decide import decide
+from coral.fleet.events import Ending, Moment
+from coral.fleet.policy import Rules
+from coral.fleet.state import Fleet
+from coral.journal import Decision, Journal
+from coral.process import Identity
+from heartbeats.heartbeat import BUILT_IN
+
+RULES = replace(QUIET_RULES, heartbeats=BUILT_IN)
+FOLDER = (3, 14)
+
+
+class Scribe:
+    def __init__(self, path: Path, rules: Rules = RULES, **how: int) -> None:
+        self.journal = Journal(path, **how)
+        self.rules = rules
+        self.fleet = Fleet()
+        self.taken: list[Decision] = []
+
+    def decide(self, clock: float, *events: on.Event) -> None:
+        now = Moment(clock=clock, wall=f"wall {clock:g}")
+        after, actions = decide(self.fleet, events, now, self.rules)
+        self.journal.record(now, events, actions, self.fleet, after)
+        self.taken.append(Decision(now=now, events=events, actions=actions, changes={}))
+        self.fleet = after
+
+    def play(self) -> None:
+        """A short history in which every kind of record is made, changed and dropped."""
+        stage = Stage(2, self.rules)  # for its events alone
+        self.journal.open_supervision(self.rules, Moment(clock=0.0, wall="wall 0"), FOLDER)
+        self.decide(0, on.Opened(run="run", agents=("ann", "ben"), baseline=attempt_zero()))
+        self.journal.record_started({"ann": (1, Identity(7, 70, "boot"))})
+        self.decide(1, stage.heard("ann"))
+        stage.at(1, submission := stage.submission("ann"))
+        self.decide(2, submission)
+        self.decide(3, stage.taken(1))
+        self.decide(4, on.Graded(number=1, launch=1, outcome=on.Outcome.SCORED, score=1.5, metrics={"n": 1}))
+        self.decide(5, on.Published(number=1), on.Exited(agent="ann", launch=1, ending=Ending.INTERRUPTED))
+        entry = {"name": "breathe", "every": 2, "prompt": "in ⟶ out"}
+        self.decide(6, on.Requested(sender="ann", id="1", request=on.SetHeartbeat(owner="ann", entry=entry)))

@@ -1,0 +1,422 @@
+"""A journal in many files says what it would say in one, whatever became of the moment when the next was begun."""
+
+import gzip
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from real_runs import wait_until
+from scribe import FOLDER, RULES, Scribe
+from stage import SEED, submitted
+
+from coral.errors import CoralError
+from coral.fleet import events as on
+from coral.fleet.decide import decide
+from coral.fleet.events import Moment
+from coral.journal import Journal, decisions, fold, published, read_lines, segments
+from coral.journal.lines import Lines, seal
+from coral.journal.replay import replay
+from coral.journal.segments import Packing
+from coral.process import Identity
+
+ALWAYS = 1  # bytes: a next file after every line, as soon as there are as many lines as head
+FIXTURE = Path(__file__).parent / "fixtures" / "journal-format-1.jsonl.gz"
+
+
+class LongScribe(Scribe):
+    """Goes on and on: signs of life, and an attempt now and then."""
+
+    def go_on(self, rounds: int) -> None:
+        for _ in range(rounds):
+            clock = self.taken[-1].now.clock + 1
+            agent = self.fleet.agents["ben"]
+            number = self.fleet.run.next_number
+            self.decide(clock, submitted("ben", number))
+            self.decide(clock + 1, on.Heard(agent="ben", launch=agent.launch, session="s"))
+            self.decide(clock + 2, on.TakenIn(number=number, commit=SEED, tree=SEED, parent=""))
+            self.decide(clock + 3, on.Graded(number=number, launch=1, outcome=on.Outcome.SCORED, score=float(number)))
+            self.decide(clock + 4, on.Published(number=number), on.Heard(agent="ben", launch=agent.launch))
+
+
+@pytest.fixture
+def scribe(tmp_path: Path) -> Iterator[LongScribe]:
+    made = LongScribe(tmp_path / "journal", long=ALWAYS)
+    made.play()
+    yield made
+    made.journal.close()
+
+
+def reopened(scribe: Scribe, **how: int) -> Journal:
+    scribe.journal.close()
+    scribe.journal = Journal(scribe.journal.path, **how)
+    return scribe.journal
+
+
+def text(path: Path) -> bytes:
+    return gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+
+
+# --- the same as in one file --------------------------------------------------------------------------------------
+
+
+def test_the_newest_file_says_everything(scribe: LongScribe, tmp_path: Path) -> None:
+    alone = tmp_path / "alone"
+    for _ in range(8):
+        scribe.go_on(1)
+        shutil.rmtree(alone, ignore_errors=True)
+        alone.mkdir()
+        shutil.copy(segments(scribe.journal.path)[-1], alone)
+        memory = fold(alone)
+        assert memory == fold(scribe.journal.path)
+        assert memory.fleet == scribe.fleet
+        for part in ("agents", "pending", "heartbeats"):
+            assert list(getattr(memory.fleet, part)) == list(getattr(scribe.fleet, part))
+        assert (memory.rules, memory.folder) == (RULES, FOLDER)
+        assert (memory.clock, memory.wall) == (scribe.taken[-1].now.clock, scribe.taken[-1].now.wall)
+    assert len(segments(scribe.journal.path)) > 4
+
+
+def test_all_files_together_say_what_one_would(scribe: LongScribe, tmp_path: Path) -> None:
+    scribe.go_on(8)
+    single = LongScribe(tmp_path / "single")
+    single.play()
+    single.go_on(8)
+    single.journal.close()
+    assert len(segments(single.journal.path)) == 1
+    assert list(decisions(scribe.journal.path)) == list(decisions(single.journal.path))
+    assert [each.number for each in published(scribe.journal.path)] == list(range(10))
+    assert list(published(scribe.journal.path)) == list(published(single.journal.path))
+
+
+def test_deciding_again_from_any_file_on_gives_what_was_written(scribe: LongScribe, tmp_path: Path) -> None:
+    scribe.go_on(8)
+    reopened(scribe)  # so that nothing is packed any more
+    files = segments(scribe.journal.path)
+    for start in range(len(files)):
+        some = tmp_path / f"from-{start}"
+        some.mkdir()
+        for file in files[start:]:
+            shutil.copy(file, some)
+        found = replay(some)
+        assert found.agrees
+        assert found.same > 0
+        if start == 0:
+            assert found.same == len(scribe.taken)
+        assert fold(some).fleet == scribe.fleet
+
+
+def test_a_head_keeps_the_processes_that_may_still_run(scribe: LongScribe) -> None:
+    scribe.decide(7, submitted("ann", 2))
+    scribe.decide(8, on.TakenIn(number=2, commit=SEED, tree=SEED, parent=""))
+    held = {"ann": (2, Identity(8, 80, "boot")), "#2": (1, Identity(9, 90, "boot"))}
+    scribe.journal.record_started({**held, "#1": (1, Identity(6, 60, "boot"))})
+    before = segments(scribe.journal.path)[-1]
+    for clock in range(9, 40):
+        scribe.decide(clock, on.Heard(agent="ann", launch=2))
+        # Number 1 is published, and its grader is gone.
+        if segments(scribe.journal.path)[-1] != before:
+            break
+    assert segments(scribe.journal.path)[-1] != before
+    assert fold(scribe.journal.path).identities == held
+    # And the next file has them from the memory of another supervisor.
+    reopened(scribe, long=ALWAYS)
+    scribe.go_on(6)
+    assert fold(scribe.journal.path).identities["ann"] == held["ann"]
+
+
+def test_in_a_copy_the_next_head_names_no_process_of_the_original(scribe: LongScribe) -> None:
+    assert fold(scribe.journal.path).identities
+    scribe.journal.open_supervision(RULES, Moment(clock=7.0, wall="later"), (1, 2))
+    assert fold(scribe.journal.path).identities == {}
+    scribe.decide(8, on.Resumed())
+    scribe.go_on(6)
+    memory = fold(scribe.journal.path)
+    assert (memory.identities, memory.folder) == ({}, (1, 2))
+
+
+def test_the_rules_of_a_head_are_those_in_force(scribe: LongScribe) -> None:
+    rules = replace(RULES, slots=7)
+    scribe.journal.open_supervision(rules, Moment(clock=7.0, wall="later"), FOLDER)
+    scribe.rules = rules
+    scribe.decide(8, on.Resumed())
+    scribe.go_on(6)
+    assert fold(scribe.journal.path).rules == rules
+    assert {each.slots for each, _ in decisions(scribe.journal.path)} == {4, 7}
+    assert replay(scribe.journal.path).agrees
+
+
+# --- when -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_next_file_is_begun_where_nobody_waits_for_it(tmp_path: Path) -> None:
+    scribe = LongScribe(tmp_path / "journal", long=6000)
+    scribe.play()
+    scribe.go_on(20)
+    scribe.journal.close()
+    files = segments(scribe.journal.path)
+    assert len(files) > 3
+    for file in files[1:]:
+        # Its first decision, before which it was begun, has no action.
+        assert [line["actions"] for line in Lines(file, may_be_torn=True) if "actions" in line][:1] == [[]]
+    for file in files[:-1]:
+        assert 6000 < len(text(file)) < 6000 + 12_000  # and a head
+
+
+def test_where_there_is_always_something_to_do_it_is_begun_all_the_same(tmp_path: Path) -> None:
+    scribe = LongScribe(tmp_path / "journal", long=3000)
+    scribe.play()
+    for number in range(2, 30):
+        scribe.decide(number + 5, submitted("ann", number))
+    scribe.journal.close()
+    assert len(segments(scribe.journal.path)) > 1
+    assert all(taken.actions for _, taken in decisions(scribe.journal.path) if taken.now.clock > 6)
+    assert fold(scribe.journal.path).fleet == scribe.fleet
+
+
+def test_a_head_that_is_long_is_not_written_again_after_every_line(scribe: LongScribe) -> None:
+    scribe.go_on(8)
+    reopened(scribe)
+    for file in segments(scribe.journal.path)[1:-1]:
+        whole = text(file)
+        assert len(whole) > 2 * (whole.index(b"\n") + 1)
+
+
+def test_what_leads_to_an_action_is_on_the_disk_with_the_name_of_its_file(
+    scribe: LongScribe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[Path] = []
+
+    def fsync(descriptor: int, really=os.fsync) -> None:
+        synced.append(Path(f"/proc/self/fd/{descriptor}").readlink())
+        really(descriptor)
+
+    scribe.decide(7, on.Heard(agent="ann", launch=2))
+    monkeypatch.setattr(os, "fsync", fsync)
+    begun = 0
+    for clock in range(8, 40):
+        file = segments(scribe.journal.path)[-1]
+        synced.clear()
+        scribe.decide(clock, on.Heard(agent="ann", launch=2))
+        if (now := segments(scribe.journal.path)[-1]) != file:
+            # The one before first: a head must not be there without what led to it. Then the head, before its name.
+            assert [path for path in synced if path.suffix != ".gz"] == [file, now.with_name(f".{now.name}")]
+            scribe.decide(clock + 0.5, submitted("ben", clock))
+            assert [path for path in synced if path.suffix != ".gz"][2:] == [now, now.parent]
+            begun += 1
+        else:
+            assert [path for path in synced if path.suffix != ".gz"] == []
+    assert begun > 1
+
+
+# --- dying on the way -----------------------------------------------------------------------------------------------
+
+
+def test_cut_within_its_head_the_newest_file_is_as_if_it_had_not_been_begun(scribe: LongScribe) -> None:
+    while len(segments(scribe.journal.path)) < 3:
+        scribe.go_on(1)
+    scribe.journal.close()
+    path, newest = scribe.journal.path, segments(scribe.journal.path)[-1]
+    head = newest.read_bytes().splitlines(keepends=True)[0]
+    before = None
+    for end in (*range(0, len(head), 97), len(head) - 1):
+        newest.write_bytes(head[:end])
+        before = before or fold(path)
+        assert fold(path) == before
+    newest.write_bytes(head)
+    assert fold(path) == before
+    newest.write_bytes(head[:50])
+    # Whatever was packed meanwhile: the head is written again, and the run goes on.
+    scribe.journal = Journal(path, ALWAYS)
+    assert scribe.journal.memory == before
+    scribe.fleet = scribe.journal.memory.fleet
+    scribe.go_on(3)
+    assert fold(path).fleet == scribe.fleet
+    assert replay(path).agrees
+
+
+def test_what_a_crash_left_half_written_is_removed(scribe: LongScribe) -> None:
+    scribe.go_on(3)
+    path = scribe.journal.path
+    before = fold(path)
+    for name in (".000009.jsonl", ".000001.jsonl.gz"):
+        (path / name).write_bytes(b"half")
+    assert fold(path) == before
+    assert reopened(scribe).memory == before
+    assert [each.name for each in path.iterdir() if each.name.startswith(".")] == []
+
+
+def test_a_file_that_lost_its_head_is_told(scribe: LongScribe) -> None:
+    scribe.go_on(3)
+    scribe.journal.close()
+    newest = segments(scribe.journal.path)[-1]
+    lines = newest.read_bytes().splitlines(keepends=True)
+    newest.write_bytes(b"".join(lines[1:]) or seal({"at": 1.0}, 0)[0])
+    with pytest.raises(CoralError, match="line 1 is damaged"):
+        fold(scribe.journal.path)
+    newest.write_bytes(seal({"at": 1.0}, 0)[0])
+    with pytest.raises(CoralError, match="line 1 is damaged: it should begin with everything that was known") as raised:
+        Journal(scribe.journal.path)
+    assert f"then remove {newest.name}: the run goes on from there" in raised.value.hint
+    # As the hint says, also where the one before is packed by now.
+    newest.unlink()
+    scribe.journal = Journal(scribe.journal.path)
+    scribe.fleet = scribe.journal.memory.fleet
+    scribe.go_on(1)
+    assert fold(scribe.journal.path).fleet == scribe.fleet
+
+
+def test_a_file_that_is_cut_or_missing_before_the_newest_is_no_hindrance_to_go_on(scribe: LongScribe) -> None:
+    scribe.go_on(8)
+    scribe.journal.close()
+    path, files = scribe.journal.path, segments(scribe.journal.path)
+    second = text(files[1])
+    files[1].unlink()
+    with pytest.raises(CoralError, match=r"what came after 000001.jsonl.* is missing"):
+        list(published(path))
+    found = replay(path)
+    assert (found.heads, found.different) == (["what came after 000001.jsonl is missing"], 0)
+    cut = path / "000002.jsonl"
+    cut.write_bytes(second[:-20])
+    with pytest.raises(CoralError, match=r"000002.jsonl: line \d+ is damaged: it was cut"):
+        list(read_lines(path))
+    lines = second.splitlines(keepends=True)
+    cut.write_bytes(b"".join(lines[:-2]))  # the last line says who was started
+    assert replay(path).heads == [f"{files[2].name} does not begin where the file before it ended"]
+    scribe.journal = Journal(path)
+    assert scribe.journal.memory.fleet == scribe.fleet
+
+
+# --- a disk that is full --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("trouble", ["full", "no file", "no name"])
+def test_that_a_next_file_cannot_be_begun_stops_nothing(tmp_path: Path, trouble: str) -> None:
+    scribe = LongScribe(tmp_path / "journal", long=10_000)
+    path = scribe.journal.path
+    draft = path / ".000002.jsonl"
+    in_the_way = path / "000002.jsonl" if trouble == "no name" else draft
+    if trouble != "full":
+        in_the_way.mkdir()
+    scribe.play()
+    failed = 0
+    for clock in range(7, 80):
+        if trouble == "full" and not draft.is_symlink():
+            draft.symlink_to("/dev/full")  # whatever could not be written whole is removed
+            failed += 1
+        scribe.decide(clock, on.Heard(agent="ann", launch=2))
+    assert (path / "000001.jsonl").stat().st_size > 15_000
+    assert failed > 2 or trouble != "full"
+    if in_the_way.is_dir():
+        in_the_way.rmdir()
+    draft.unlink(missing_ok=True)
+    # With room again, it is begun soon.
+    scribe.go_on(1)
+    assert [each.name[:6] for each in segments(path)] == ["000001", "000002"]
+    assert fold(path).fleet == scribe.fleet
+    scribe.journal.close()
+    assert replay(path).same == len(scribe.taken)
+    assert [each.name for each in path.iterdir() if each.name.startswith(".")] == []
+
+
+# --- packed ---------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_no_longer_written_to_is_packed(scribe: LongScribe) -> None:
+    scribe.go_on(8)
+    wait_until(lambda: segments(scribe.journal.path)[0].suffix == ".gz", 30, "a packed file")
+    scribe.go_on(3)
+    assert replay(scribe.journal.path).same == len(scribe.taken)
+    first = segments(scribe.journal.path)[0]
+    # A crash between the two names: both are whole.
+    (scribe.journal.path / "000001.jsonl").write_bytes(text(first))
+    assert segments(scribe.journal.path)[0].name == "000001.jsonl"
+    assert replay(scribe.journal.path).same == len(scribe.taken)
+
+
+def test_a_packed_file_that_is_damaged_hinders_only_who_looks_back(scribe: LongScribe) -> None:
+    scribe.go_on(8)
+    wait_until(lambda: segments(scribe.journal.path)[0].suffix == ".gz", 30, "a packed file")
+    first = segments(scribe.journal.path)[0]
+    whole = first.read_bytes()
+    for damaged in (whole[:-30], whole[:40] + b"x" + whole[41:], b"", b"\x1f\x8b\x08", b"no"):
+        first.write_bytes(damaged)
+        if damaged:
+            with pytest.raises(CoralError, match=r"cannot read .*000001.jsonl.gz: "):
+                list(published(scribe.journal.path))
+        assert fold(scribe.journal.path).fleet == scribe.fleet
+
+
+def test_packing_that_cannot_be_done_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+    file = tmp_path / "000001.jsonl"
+    file.write_bytes(b"x" * 1000)
+    (tmp_path / ".000001.jsonl.gz").symlink_to("/dev/full")
+    packing = Packing()
+    packing.start([file, tmp_path / "000002.jsonl"])
+    packing.close()
+    assert [each.name for each in tmp_path.iterdir()] == ["000001.jsonl"]
+    # Closed, it begins nothing more.
+    packing.start([file])
+    packing.close()
+    assert [each.name for each in tmp_path.iterdir()] == ["000001.jsonl"]
+    again = Packing()
+    again.start([file])
+    wait_until(lambda: not file.exists(), 30, "a packed file")
+    again.close()
+    assert [each.name for each in tmp_path.iterdir()] == ["000001.jsonl.gz"]
+    assert text(tmp_path / "000001.jsonl.gz") == b"x" * 1000
+
+
+# --- the first format -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    """The journal of a real run that was killed, stopped and resumed, as the first format had it: a single file."""
+    (tmp_path / "journal.jsonl").write_bytes(gzip.decompress(FIXTURE.read_bytes()))
+    return tmp_path / "journal"
+
+
+def test_a_journal_of_the_first_format_still_reads_and_replays(old: Path) -> None:
+    memory = fold(old)
+    assert memory.fleet.run.finished == "the budget of 14 attempts is used up"
+    assert memory.fleet.run.progress.best == 4.0
+    assert {name: each.launch for name, each in memory.fleet.agents.items()} == {"agent-1": 7, "agent-2": 7}
+    assert {who: launch for who, (launch, _) in memory.identities.items() if who[0] != "#"} == {
+        "agent-1": 7,
+        "agent-2": 7,
+    }
+    assert (memory.folder, memory.wall) == ((1, 2), "2030-01-01T12:05:10.652Z")
+    assert [each.number for each in published(old)] == list(range(15))
+    found = replay(old)
+    assert (found.same, found.agrees, found.versions) == (85, True, ["0.1.0"])
+
+
+def test_a_run_of_the_first_format_goes_on_in_this_one(old: Path) -> None:
+    before = fold(old)
+    journal = Journal(old, ALWAYS)
+    assert journal.memory == before
+    assert not old.with_suffix(".jsonl").exists()
+    fleet = before.fleet
+    journal.open_supervision(RULES, Moment(clock=5000.0, wall="later"), (1, 2))
+    for clock, events in ((5001.0, [on.Resumed()]), (5002.0, []), (5003.0, [on.Heard(agent="agent-1", launch=11)])):
+        now = Moment(clock=clock, wall="later")
+        after, actions = decide(fleet, events, now, RULES)
+        journal.record(now, events, actions, fleet, after)
+        fleet = after
+    journal.close()
+    assert [each.name[:12] for each in segments(old)] == ["000001.jsonl", "000002.jsonl"]
+    assert fold(old).fleet == fleet
+    found = replay(old)
+    assert (found.same, found.agrees) == (88, True)
+    assert [each.number for each in published(old)] == list(range(15))
+
+
+def test_a_line_of_the_first_format_may_not_follow_one_with_a_checksum(scribe: LongScribe) -> None:
+    file = segments(scribe.journal.path)[-1]
+    with file.open("ab") as end:
+        end.write(b'{"at":9,"wall":"","events":[],"actions":[],"set":{}}\n')
+    with pytest.raises(CoralError, match="its checksum is missing"):
+        fold(scribe.journal.path)
