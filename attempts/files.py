@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from itertools import islice
 from pathlib import Path
+from typing import BinaryIO
 
 # What the writer of a file did to it. Any other OSError (no more descriptors, a failing disk) is no statement about
 # the file: it goes up, so that nothing is thrown away because this machine is in trouble.
@@ -59,8 +60,26 @@ def witness(path: Path) -> Witness | None:
     return found.st_ino, found.st_size, found.st_ctime_ns
 
 
-def read_bytes(path: Path, limit: int | None = None) -> bytes:
-    """A regular file's content. ValueError if it is anything else or longer than `limit`; FileNotFoundError if gone."""
+def append_bytes(path: Path, data: bytes) -> None:
+    """Add to a file in one write, all or nothing. Only one may write it.
+
+    OSError also where something else than a file lies there: a pipe would hold us, a link lead elsewhere.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    descriptor = os.open(path, flags, 0o644)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file", str(path))
+        written = os.write(descriptor, data)
+        if written < len(data):  # the disk is full: half a line would spoil the next one
+            os.ftruncate(descriptor, os.fstat(descriptor).st_size - written)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+    finally:
+        os.close(descriptor)
+
+
+def open_plain(path: Path) -> BinaryIO:
+    """A regular file to read. ValueError if it is anything else; FileNotFoundError if it is gone."""
     try:
         # Without O_NONBLOCK, a pipe laid where a file should be would hold the reader for ever.
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -71,7 +90,12 @@ def read_bytes(path: Path, limit: int | None = None) -> bytes:
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise ValueError("it is no regular file")
-    with os.fdopen(descriptor, "rb") as file:
+    return os.fdopen(descriptor, "rb")
+
+
+def read_bytes(path: Path, limit: int | None = None) -> bytes:
+    """A regular file's content. ValueError if it is anything else or longer than `limit`; FileNotFoundError if gone."""
+    with open_plain(path) as file:
         data = file.read() if limit is None else file.read(limit + 1)
     if limit is not None and len(data) > limit:
         raise ValueError(f"it is longer than {limit} bytes")

@@ -1,19 +1,38 @@
 """How an agent's program is started: what its runtime says, in the environment, folder and files that a launch has."""
 
+from dataclasses import asdict
+
+from attempts.files import parse_object, read_bytes, write_json
 from coral import environment
 from coral.briefing import Office, instructions
 from coral.fleet.actions import Spawn
 from coral.process import Program
 from coral.runtimes.model import Job, Runtime
-from workspace.furniture import link_shared, write_instructions
+from workspace.furniture import Instructions, link_shared, put_back, write_instructions
+
+
+def settle_in(office: Office, filename: str, agent: str) -> None:
+    """Furnish a new clone, and remember how."""
+    clone = office.layout.clone(agent)
+    link_shared(clone, office.layout.shared_of(agent, office.config.workspace.share))
+    given = write_instructions(clone, filename, instructions(office, agent))
+    write_json(office.layout.instructions(agent), asdict(given), durable=False)
 
 
 def furnish(office: Office, runtime: Runtime, agent: str) -> None:
     """Put back what the agent may have removed: the way to the shared knowledge, and its instructions."""
-    clone = office.layout.clone(agent)
+    clone, filename = office.layout.clone(agent), runtime.instruction_file
     link_shared(clone, office.layout.shared_of(agent, office.config.workspace.share))
-    if not (clone / runtime.instruction_file).exists():
-        write_instructions(clone, runtime.instruction_file, instructions(office, agent))
+    if not (clone / filename).exists():
+        put_back(clone, filename, _remembered(office, agent))
+
+
+def _remembered(office: Office, agent: str) -> Instructions:
+    try:
+        kept = parse_object(read_bytes(office.layout.instructions(agent)))
+        return Instructions(str(kept["text"]), bool(kept["tracked"]))
+    except (OSError, ValueError, KeyError):  # a run of an older version: without the words of the seed, then
+        return Instructions(instructions(office, agent), tracked=False)
 
 
 def program_of(office: Office, runtime: Runtime, spawn: Spawn, tag: str) -> tuple[Program, str | None]:

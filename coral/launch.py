@@ -19,9 +19,10 @@ from attempts.progress import Progress, judge
 from attempts.record import Attempt, Kind
 from attempts.store import Store
 from coral import environment
-from coral.briefing import Office, instructions
+from coral.briefing import Office
 from coral.clock import wall
 from coral.config.load import Config
+from coral.enlist import settle_in
 from coral.errors import CoralError
 from coral.fleet.actions import Grade
 from coral.grades import make_ready, tidy
@@ -36,7 +37,7 @@ from coral.runtimes import find, problems
 from coral.standings import Standings
 from heartbeats.render import render_file
 from workspace import hub, knowledge
-from workspace.furniture import link_shared, place, write_instructions
+from workspace.furniture import place
 from workspace.layout import Layout, create, new_run
 
 __all__ = ["detach", "has_ended", "holder", "prepare", "supervise"]
@@ -157,8 +158,7 @@ def _settle_in(office: Office, agent: str, commit: str, instruction_file: str) -
         place(shared, "HEARTBEAT.md", render_file("checklist", {}))
     clone = layout.clone(agent)
     hub.clone(layout.hub, clone, agent, commit, exclude=[f"/{instruction_file}"])
-    link_shared(clone, shared)
-    write_instructions(clone, instruction_file, instructions(office, agent))
+    settle_in(office, instruction_file, agent)
     for command in workspace.setup:
         _set_up(layout, agent, command)
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from attempts.files import open_plain
 from coral.fleet.events import Heard
 from coral.runtimes.model import Runtime, Said, Sign
 
@@ -25,10 +26,10 @@ class Tail:
 
     def lines(self) -> Iterator[bytes]:
         try:
-            with self._path.open("rb") as file:
+            with open_plain(self._path) as file:
                 file.seek(self._offset)
                 piece = file.read(PIECE)
-        except FileNotFoundError:
+        except (FileNotFoundError, ValueError):  # nothing yet; or the agent laid something else there: it is silent
             return
         self._offset += len(piece)
         *whole, self._part = (self._part + piece).split(b"\n")
@@ -116,8 +117,8 @@ class Ear:
 
 def _tail(path: Path) -> str:
     try:
-        with path.open("rb") as file:
-            file.seek(max(path.stat().st_size - STDERR_TAIL, 0))
+        with open_plain(path) as file:
+            file.seek(max(os.fstat(file.fileno()).st_size - STDERR_TAIL, 0))
             return file.read(STDERR_TAIL).decode("utf-8", "replace")
-    except OSError:
+    except (OSError, ValueError):
         return ""

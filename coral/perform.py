@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import assert_never
 
+from attempts.files import write_bytes
 from attempts.record import Kind
 from attempts.store import Store
 from coral import environment, grades, process
@@ -250,7 +251,7 @@ class Performer:
         text, warnings = prompt(self._office, fleet, action, now.clock)
         for warning in warnings:
             self._report.note(now, "warning", warning, agent)
-        layout.prompt(agent, launch).write_text(text, encoding="utf-8")
+        write_bytes(layout.prompt(agent, launch), text.encode("utf-8", "replace"), durable=False)
         program, session = program_of(self._office, self._runtime, action, self._launches.tag(agent, launch))
         self._held[agent] = (launch, self._launches.hold(agent, launch, program, now.clock))
         self.listen_to(agent, launch, session, now.clock)

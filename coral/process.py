@@ -8,10 +8,13 @@ import contextlib
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from stat import S_ISREG
+from typing import BinaryIO
 
 import psutil
 
@@ -69,7 +72,7 @@ def start(program: Program) -> Held:
     """Start a program up to its gate. OSError where that is not possible."""
     reading, gate = os.pipe()
     try:
-        with program.stdout.open("ab") as out, program.stderr.open("ab") as err:
+        with _to_write(program.stdout) as out, _to_write(program.stderr) as err:
             child = subprocess.Popen(
                 ["/bin/sh", "-c", _GATE, str(program.stdin), *program.argv],
                 stdin=reading,
@@ -90,6 +93,15 @@ def start(program: Program) -> Held:
         child.wait()
         raise OSError("it ended before it could be identified")
     return Held(child, gate, identity)
+
+
+def _to_write(path: Path) -> BinaryIO:
+    """A file to add to. Whatever else lies in its place makes way: a pipe would hold us, a link lead elsewhere."""
+    with contextlib.suppress(FileNotFoundError):
+        if not S_ISREG(path.lstat().st_mode):
+            path.rename(path.with_name(f".{path.name}.foreign-{time.time_ns()}"))
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    return os.fdopen(os.open(path, flags, 0o644), "ab")
 
 
 def rearm_interrupts() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from attempts.files import write_bytes
+from attempts.files import append_bytes, write_bytes
 from coral.briefing import Office, budget
 from coral.fleet.actions import Notify
 from coral.fleet.events import Moment
@@ -156,11 +156,5 @@ def _next_of(fleet: Fleet, owner: str, agent: Agent, now: Moment) -> list[dict[s
 
 
 def _append(path: Path, line: Mapping[str, Any]) -> None:
-    """One write of one line: whoever reads along never sees half of it, unless the disk is full."""
-    data = json.dumps(line).encode() + b"\n"
     with contextlib.suppress(OSError):
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-        try:
-            os.write(descriptor, data)
-        finally:
-            os.close(descriptor)
+        append_bytes(path, json.dumps(line).encode() + b"\n")

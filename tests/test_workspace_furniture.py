@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from workspace import hub
 from workspace.errors import GitError
-from workspace.furniture import link_shared, place, write_instructions
+from workspace.furniture import link_shared, place, put_back, write_instructions
 from workspace.gitenv import environment
 from workspace.layout import Layout, create, new_run
 
@@ -80,6 +81,24 @@ def test_the_seeds_words_follow_ours_through_its_link(clone: Path) -> None:
     assert (clone / "AGENTS.md").read_text() == "Do better.\n\n---\n\nThe guide.\n"
     assert (clone / "docs" / "guide.md").read_text() == "The guide.\n"
     assert git(clone, "status", "--short") == ""
+
+
+@pytest.mark.parametrize("filename", ["CLAUDE.md", "AGENTS.md"])
+def test_instructions_are_put_back_without_git_and_past_whatever_was_planted(
+    clone: Path, filename: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = write_instructions(clone, filename, "Do well.\n")
+    before = (clone / filename).read_text()
+    (clone / filename).unlink()
+    for name in ("info/exclude", "info/coral", "config"):
+        (clone / ".git" / name).unlink(missing_ok=True)
+        os.mkfifo(clone / ".git" / name)
+    monkeypatch.setenv("PATH", "")  # no git is found
+    put_back(clone, filename, given)
+    assert (clone / filename).read_text() == before
+    assert given.tracked == (filename == "AGENTS.md")
+    kept = clone / ".git" / "info" / ("coral" if given.tracked else "exclude")
+    assert filename in kept.read_text()
 
 
 def test_an_instruction_file_in_a_folder(clone: Path) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from workspace import history as history_module
+from workspace import knowledge
 from workspace.errors import GitError
 from workspace.git import Git
 from workspace.gitenv import environment
@@ -67,6 +69,34 @@ def test_nothing_changed_costs_no_process(shared: Path, monkeypatch: pytest.Monk
     with pytest.raises(GitError, match="cannot find the program git"):
         snapshot(shared, "changed")
     assert not list(shared.glob(".git.broken*"))
+
+
+def test_what_is_much_is_kept_a_part_at_a_time(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history_module, "_AT_ONCE", 2_500)
+    for name in "abcd":
+        (shared / f"{name}.md").write_text(name * 1_000)
+    assert snapshot(shared, "first")
+    assert tracked(shared) == ["a.md", "b.md", "notes/one.md"]
+    (shared / "a.md").write_text("A" * 1_000)
+    assert snapshot(shared, "second")
+    assert tracked(shared) == ["a.md", "b.md", "c.md", "notes/one.md"]
+    assert git(shared, "show", "main:a.md") == "A" * 1_000
+    assert snapshot(shared, "third")
+    assert tracked(shared) == ["a.md", "b.md", "c.md", "d.md", "notes/one.md"]
+    assert snapshot(shared, "fourth") == ""
+    assert git(shared, "fsck") == ""
+
+
+def test_folders_without_end_are_not_searched_to_the_end(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history_module, "_LOOKS", 50)
+    monkeypatch.setattr(knowledge, "_LOOKS", 50)
+    for name in range(10):
+        for inner in range(10):
+            (shared / "notes" / f"a{name}" / f"b{inner}").mkdir(parents=True)
+    (shared / "notes" / "z.md").write_text("too far")
+    assert knowledge.list_notes(shared) == []
+    snapshot(shared, "first")
+    assert [each.files for each in history(shared)] == [()]
 
 
 def test_an_empty_folder_and_one_that_is_absent(tmp_path: Path) -> None:

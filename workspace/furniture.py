@@ -10,8 +10,10 @@ import os
 import posixpath
 import re
 import secrets
+import stat
 import tempfile
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from workspace.errors import GitError
@@ -22,7 +24,16 @@ from workspace.submit import OURS
 SHARED = ".shared"
 # Generated beside the code by running it: committed, it would make every tree a new one.
 _CACHES = ("__pycache__/", "*.pyc", ".pytest_cache/", ".mypy_cache/", ".ruff_cache/", ".ipynb_checkpoints/")
+_LONGEST = 1_000_000
 LITTER = (*_CACHES, ".venv/", "node_modules/", ".DS_Store", ".coral-*")
+
+
+@dataclass(frozen=True, slots=True)
+class Instructions:
+    """What stands in an instruction file. `tracked`: the seed has one of that name, which stays as it is committed."""
+
+    text: str
+    tracked: bool
 
 
 def exclude_from(repository: Path, patterns: Iterable[str], names: Iterable[str] = ()) -> None:
@@ -62,8 +73,8 @@ def link_shared(clone: Path, shared: Path) -> None:
     temporary.replace(link)
 
 
-def write_instructions(clone: Path, filename: str, text: str) -> None:
-    """Put `text` into the clone as its instruction file, never to be committed.
+def write_instructions(clone: Path, filename: str, text: str) -> Instructions:
+    """Put `text` into the clone as its instruction file, never to be committed; what `put_back` needs later.
 
     Where the seed has such a file, its own text follows ours, and git is told to look away (skip-worktree).
     """
@@ -74,10 +85,17 @@ def write_instructions(clone: Path, filename: str, text: str) -> None:
     if theirs is not None:
         text = f"{text.rstrip()}\n\n---\n\n{theirs}"
         _look_away(clone, filename, git.text("rev-parse", "--show-object-format"))
-        _keep_as_committed(repository, filename)
+    put_back(clone, filename, given := Instructions(text, theirs is not None))
+    return given
+
+
+def put_back(clone: Path, filename: str, given: Instructions) -> None:
+    """The same once more, for an agent that removed it. Quick: no git, and nothing that the agent could block."""
+    if given.tracked:
+        _keep_as_committed(clone / ".git", filename)
     else:
-        exclude_from(repository, (), [filename])
-    place(clone, filename, text)
+        exclude_from(clone / ".git", (), [filename])
+    place(clone, filename, given.text)
 
 
 def _look_away(clone: Path, filename: str, object_format: str) -> None:
@@ -113,7 +131,10 @@ def place(folder: Path, name: str, text: str) -> None:
 
 
 def _lines(path: Path) -> list[str]:
+    """The lines of a small file. A pipe in its place must not hold us up, nor a huge file fill the memory."""
     try:
-        return path.read_text(encoding="utf-8", errors="replace").splitlines()
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            whole = file.read(_LONGEST) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
     except OSError:
         return []
+    return whole.decode("utf-8", "replace").splitlines()

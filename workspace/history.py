@@ -14,7 +14,7 @@ import stat
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 
 from workspace.errors import GitError
@@ -25,9 +25,11 @@ from workspace.locks import clear_stale_lock
 _BRANCH = "refs/heads/main"
 _STATE = "coral-state.json"
 _LARGE = 1_000_000
+_AT_ONCE = 32_000_000  # bytes that one snapshot holds in memory
 _STATE_LARGE = 8_000_000
 _MANY = 5_000
 _DEEP = 6
+_LOOKS = 20_000  # names, in folders that may hold nothing but folders
 
 # path -> (what the file system says, digest of the content)
 _State = dict[str, tuple[list[int], str]]
@@ -99,7 +101,10 @@ def _snapshot(shared: Path, message: str) -> str:
     if not (repository / "objects").is_dir():
         repository.mkdir(exist_ok=True)
         git.run("init", "-q", "--template=", "--initial-branch=main")
-    contents = _changed(shared, before or {}, now)
+    contents, later = _changed(shared, before or {}, now)
+    now = {name: state for name, state in now.items() if name not in later} | {
+        name: (before or {})[name] for name in later if name in (before or {})
+    }
     made = ""
     if contents or before is None or before.keys() - now.keys():
         clear_stale_lock(repository, f"{_BRANCH}.lock")
@@ -126,7 +131,7 @@ def _stream(git: Git, message: str, contents: dict[str, bytes], gone: set[str] |
 
 def _look(shared: Path, before: _State) -> Iterator[tuple[str, tuple[list[int], str]]]:
     """Every file with what it is; the digest is taken again only where the file system says that it changed."""
-    for name, mark in islice(_files(shared, "", 0), _MANY):
+    for name, mark in islice(_files(shared, "", 0, count()), _MANY):
         known = before.get(name)
         if known is not None and known[0] == mark:
             yield name, known
@@ -134,12 +139,23 @@ def _look(shared: Path, before: _State) -> Iterator[tuple[str, tuple[list[int], 
             yield name, (mark, hashlib.sha256(content).hexdigest())
 
 
-def _changed(shared: Path, before: _State, now: _State) -> dict[str, bytes]:
-    changed = [name for name, (_, digest) in now.items() if name not in before or before[name][1] != digest]
-    return {name: content for name in changed if (content := _content(shared / name)) is not None}
+def _changed(shared: Path, before: _State, now: _State) -> tuple[dict[str, bytes], set[str]]:
+    """What changed, as far as memory allows at one time, and the names of what is left for the next snapshots."""
+    contents: dict[str, bytes] = {}
+    later: set[str] = set()
+    room = _AT_ONCE
+    for name, (mark, digest) in now.items():
+        if name in before and before[name][1] == digest:
+            continue
+        if room < mark[1]:
+            later.add(name)
+        elif (content := _content(shared / name)) is not None:
+            contents[name] = content
+            room -= len(content)
+    return contents, later
 
 
-def _files(shared: Path, below: str, depth: int) -> Iterator[tuple[str, list[int]]]:
+def _files(shared: Path, below: str, depth: int, looks: Iterator[int]) -> Iterator[tuple[str, list[int]]]:
     """Regular files, by path, that are small and plainly named; links and dot names are not looked at."""
     try:
         with os.scandir(shared / below) as entries:
@@ -149,13 +165,15 @@ def _files(shared: Path, below: str, depth: int) -> Iterator[tuple[str, list[int
     for entry in found:
         if entry.name.startswith((".", '"')) or not entry.name.isprintable():
             continue
+        if next(looks) >= _LOOKS:
+            return
         try:
             about = entry.stat(follow_symlinks=False)
         except OSError:
             continue
         name = f"{below}{entry.name}"
         if stat.S_ISDIR(about.st_mode) and depth < _DEEP:
-            yield from _files(shared, f"{name}/", depth + 1)
+            yield from _files(shared, f"{name}/", depth + 1, looks)
         elif stat.S_ISREG(about.st_mode) and about.st_size <= _LARGE:
             yield name, [about.st_mtime_ns, about.st_size, about.st_ino]
 

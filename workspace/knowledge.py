@@ -13,7 +13,7 @@ import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 
 from workspace import frontmatter
@@ -39,6 +39,7 @@ __all__ = [
 _MUCH = 131_072  # bytes read of one file
 _MANY = 2_000
 _DEEP = 3
+_LOOKS = 10_000  # names
 _NAME = re.compile(r"\w[\w. -]{0,99}(/\w[\w. -]{0,99}){0,2}")
 
 
@@ -139,11 +140,14 @@ def _allowed(name: str) -> str:
 
 def _markdown(folder: Path) -> Iterator[tuple[Path, int]]:
     """Regular *.md files below a folder, with the time each was written (ns)."""
-    return iter(()) if folder.is_symlink() else islice(_walk(folder, 0), _MANY)
+    return iter(()) if folder.is_symlink() else islice(_walk(folder, 0, count()), _MANY)
 
 
-def _walk(folder: Path, depth: int) -> Iterator[tuple[Path, int]]:
-    """The same without a limit. No link is followed, no dot name looked at."""
+def _walk(folder: Path, depth: int, looks: Iterator[int]) -> Iterator[tuple[Path, int]]:
+    """The same without a limit on files, but on what is looked at for them: folders in folders may be millions.
+
+    No link is followed, no dot name looked at.
+    """
     try:
         with os.scandir(folder) as entries:
             found = sorted(islice(entries, _MANY), key=lambda entry: entry.name)
@@ -152,12 +156,14 @@ def _walk(folder: Path, depth: int) -> Iterator[tuple[Path, int]]:
     for entry in found:
         if entry.name.startswith("."):
             continue
+        if next(looks) >= _LOOKS:
+            return
         try:
             about = entry.stat(follow_symlinks=False)
         except OSError:
             continue  # gone since
         if stat.S_ISDIR(about.st_mode) and depth < _DEEP:
-            yield from _walk(Path(entry.path), depth + 1)
+            yield from _walk(Path(entry.path), depth + 1, looks)
         elif stat.S_ISREG(about.st_mode) and entry.name.lower().endswith(".md"):
             yield Path(entry.path), about.st_mtime_ns
 

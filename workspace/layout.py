@@ -124,6 +124,10 @@ class Layout:
     def grader(self) -> Path:
         return self.private / "grader"
 
+    def instructions(self, agent: str) -> Path:
+        """What the agent's instruction file says, to be put back."""
+        return self.private / "instructions" / f"{plain(agent)}.json"
+
     @property
     def lock(self) -> Path:
         return self.private / "supervisor.lock"
