@@ -14,9 +14,9 @@ from attempts.files import append_bytes, write_bytes
 from coral.briefing import Office, budget
 from coral.fleet.actions import Notify
 from coral.fleet.events import Moment
-from coral.fleet.state import FLEET, OCCUPYING, Agent, Fleet, Phase, Step
+from coral.fleet.state import Agent, Fleet, Phase
+from coral.fleet_view import agent_of, grading_of, state_of
 from coral.grades import progress_of
-from coral.heartbeat_view import distance
 from coral.listen import Ear
 from heartbeats.beat import Beat, Status, to_dict
 
@@ -92,8 +92,7 @@ class Report:
             "run": office.layout.root.name,
             "task": office.config.task.name,
             "direction": office.rules.direction.value,
-            "state": "stopped" if run.finished else "stopping" if run.stopping else "running",
-            "reason": run.finished or run.stopping,
+            **state_of(run),
             "pid": os.getpid(),
             "wall": now.wall,
             "clock": round(now.clock, 3),
@@ -111,48 +110,21 @@ class Report:
         }
 
     def _grading(self, fleet: Fleet, now: Moment) -> dict[str, Any]:
-        steps = {number: each.step for number, each in fleet.pending.items()}
-        running = [number for number, step in steps.items() if step in OCCUPYING]
-        beats = {number: progress_of(self._office.layout, number) for number in running}
-        return {
-            "slots": self._office.rules.slots,
-            "running": running,
-            "beats": [
-                {"number": number, "progress": beat.progress, "message": beat.message}
-                for number, beat in beats.items()
-                if beat is not None
-            ],
-            "queued": [number for number, step in steps.items() if step in (Step.TAKING, Step.QUEUED)],
-            "paused": now.clock < fleet.run.queue_held_until,
-        }
+        view = grading_of(fleet, now.clock)
+        beats = {number: progress_of(self._office.layout, number) for number in view["running"]}
+        shown = [
+            {"number": number, "progress": beat.progress, "message": beat.message}
+            for number, beat in beats.items()
+            if beat is not None
+        ]
+        return {"slots": self._office.rules.slots, **view, "beats": shown}
 
     def _agent(self, fleet: Fleet, agent: Agent, ear: Ear | None, now: Moment) -> dict[str, Any]:
         beat = None
         if ear is not None and ear.output and agent.phase is not Phase.RETIRED:
             beat = {"phase": ear.phase, "message": ear.message, "age": round(now.clock - ear.beat_at, 1)}
-        return {
-            "name": agent.name,
-            "runtime": self._office.config.agents.runtime,
-            "phase": agent.phase.value,
-            "why": agent.why,
-            "launch": agent.launch,
-            "session": agent.session,
-            "attempts": agent.progress.evals,
-            "best": agent.progress.best,
-            "stagnant": agent.progress.stagnant,
-            "beat": beat,
-            "next": [*_next_of(fleet, agent.name, agent, now), *_next_of(fleet, FLEET, agent, now)],
-            "owed": [each.name for each in agent.owed],
-            "until": None if agent.deadline is None else round(agent.deadline - now.clock, 1),
-        }
-
-
-def _next_of(fleet: Fleet, owner: str, agent: Agent, now: Moment) -> list[dict[str, str]]:
-    holder = fleet.run if owner == FLEET else agent
-    return [
-        {"name": each.name, "in": distance(each, holder.targets[each.name], holder.progress, now.clock)}
-        for each in fleet.heartbeats.get(owner, ())
-    ]
+        runtime = self._office.config.agents.runtime
+        return {**agent_of(fleet, agent, now.clock), "runtime": runtime, "beat": beat}
 
 
 def _append(path: Path, line: Mapping[str, Any]) -> None:

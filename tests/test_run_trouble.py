@@ -15,13 +15,12 @@ from real_runs import TRY, Run, tries, wait_until
 from attempts.progress import Progress, advance
 from attempts.record import Attempt, Direction, Kind, Verdict
 from attempts.store import Store
+from coral.cli import main
 from coral.complaints import AT_FIRST
 from coral.errors import CoralError
 from coral.fleet.actions import Action, Interrupt, Publish, Spawn
-from coral.fleet.decide import decide
 from coral.fleet.events import Event, Exited, Heard
-from coral.fleet.state import Fleet
-from coral.journal import decisions, fold, read_lines
+from coral.journal import fold, read_lines
 from coral.launch import detach
 
 pytestmark = pytest.mark.slow
@@ -302,17 +301,16 @@ def test_killed_in_the_middle_a_run_goes_on_with_nothing_lost_or_doubled(start):
     assert run.left() == []
 
 
-def test_the_journal_decides_the_same_again(start):
+def test_the_journal_decides_the_same_again(start, capsys):
     run = start(COUNTING, overrides=("agents.count=2", "budget.attempts=6"))
     run.wait_for_attempts(3)
     run.kill()
     run.supervise()
     run.wait_for_end(60)
-    fleet = Fleet()
-    for rules, decision in decisions(run.layout.journal):
-        fleet, actions = decide(fleet, decision.events, decision.now, rules)
-        assert actions == decision.actions
-    assert fleet == run.fleet()
+    assert main(["replay", str(run.layout.root)]) == 0
+    said = capsys.readouterr().out
+    assert f"{len(run.decisions())} decisions on " in said
+    assert "the same again" in said
 
 
 def test_survivors_are_taken_over_and_not_started_again(start):

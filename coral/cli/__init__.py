@@ -29,6 +29,7 @@ COMMANDS = {
     "runs": ("look", "list the runs"),
     "log": ("look", "list attempts, best first or newest first"),
     "show": ("look", "one attempt: its score, feedback and change"),
+    "replay": ("look", "decide it all again and compare; or see the fleet as it was"),
     "notes": ("look", "what the agents concluded and wrote down"),
     "skills": ("look", "what the agents distilled for reuse"),
     "export": ("look", "bring an attempt to a branch of your repository, or to a patch"),

@@ -71,7 +71,7 @@ def replay(journal: Path, tell: Callable[[Replay], None] = lambda _: None) -> Re
                 hint = "replay it with the version that wrote it: " + (", ".join(found.versions) or "not known")
                 place = f"{lines.path}: line {lines.number}"
                 raise CoralError(f"cannot decide again {place}: {error!r}", hint) from None
-            if (found.same + found.different) % TELL_EVERY == 0:
+            if (count := found.same + found.different) and count % TELL_EVERY == 0:
                 tell(found)
     return found
 

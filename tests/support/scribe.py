@@ -18,6 +18,11 @@ RULES = replace(QUIET_RULES, heartbeats=BUILT_IN)
 FOLDER = (3, 14)
 
 
+def moment(clock: float) -> Moment:
+    """The run began at midnight: second 90 is 00:01:30."""
+    return Moment(clock=clock, wall=f"2030-01-01T00:{int(clock) // 60:02d}:{int(clock) % 60:02d}.000Z")
+
+
 class Scribe:
     def __init__(self, path: Path, rules: Rules = RULES, **how: int) -> None:
         self.journal = Journal(path, **how)
@@ -26,7 +31,7 @@ class Scribe:
         self.taken: list[Decision] = []
 
     def decide(self, clock: float, *events: on.Event) -> None:
-        now = Moment(clock=clock, wall=f"wall {clock:g}")
+        now = moment(clock)
         after, actions = decide(self.fleet, events, now, self.rules)
         self.journal.record(now, events, actions, self.fleet, after)
         self.taken.append(Decision(now=now, events=events, actions=actions, changes={}))
@@ -35,7 +40,7 @@ class Scribe:
     def play(self) -> None:
         """A short history in which every kind of record is made, changed and dropped."""
         stage = Stage(2, self.rules)  # for its events alone
-        self.journal.open_supervision(self.rules, Moment(clock=0.0, wall="wall 0"), FOLDER)
+        self.journal.open_supervision(self.rules, moment(0), FOLDER)
         self.decide(0, on.Opened(run="run", agents=("ann", "ben"), baseline=attempt_zero()))
         self.journal.record_started({"ann": (1, Identity(7, 70, "boot"))})
         self.decide(1, stage.heard("ann"))

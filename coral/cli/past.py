@@ -1,0 +1,81 @@
+"""The fleet as it was, shown as `coral status` shows it as it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from rich.console import Console
+
+from coral.briefing import budget
+from coral.cli.fleet import agents_table
+from coral.cli.loose import Loose
+from coral.cli.reading import Reading
+from coral.cli.status import heading
+from coral.fleet.policy import Rules
+from coral.fleet.state import LIVE, Agent
+from coral.fleet_view import agent_of, grading_of, state_of
+from coral.journal import Memory
+from coral.journal.changes import whole
+from workspace.layout import Layout
+
+
+@dataclass(frozen=True)
+class Past(Reading):
+    """A look at a run of which only its journal is believed."""
+
+    memory: Memory
+
+    @cached_property
+    def status(self) -> Loose:
+        data = view(self.memory)
+        number = self.memory.fleet.run.progress.best_attempt
+        best = None if number is None else self.attempt_or_none(number)
+        if best is not None:
+            data["best"] |= {"agent": best.agent, "title": best.title}
+        return Loose(data)
+
+    @property
+    def state(self) -> str:
+        return self.status.text("state")
+
+
+def show(out: Console, layout: Layout, memory: Memory) -> None:
+    reading = Past(layout, memory)
+    for line in heading(reading):
+        out.print(line, overflow="ellipsis", no_wrap=True)
+    out.print(f"as it was at {memory.wall}")
+    if memory.fleet.agents:
+        out.print()
+        out.print(agents_table(reading.status, 0.0, out.width))
+
+
+def view(memory: Memory) -> dict[str, Any]:
+    """What `status.json` said then, as far as the state of the fleet tells."""
+    fleet, rules = memory.fleet, memory.rules or Rules()
+    progress = fleet.run.progress
+    return {
+        "run": fleet.run.id,
+        "direction": rules.direction.value,
+        **state_of(fleet.run),
+        "wall": memory.wall,
+        "clock": round(memory.clock, 3),
+        "best": None if progress.best is None else {"number": progress.best_attempt, "score": progress.best},
+        "attempts": progress.evals,
+        "grading": {"slots": rules.slots, **grading_of(fleet, memory.clock)},
+        "budget": budget(rules, fleet, memory.clock),
+        "agents": [_agent(each, memory) for each in fleet.agents.values()],
+    }
+
+
+def _agent(agent: Agent, memory: Memory) -> dict[str, Any]:
+    """With the last sign of life that was worth a line."""
+    age = round(memory.clock - agent.heard_at, 1)
+    beat = {"phase": agent.busy, "message": "", "age": age} if agent.phase in LIVE and agent.heard else None
+    return {**agent_of(memory.fleet, agent, memory.clock), "beat": beat}
+
+
+def plain(memory: Memory) -> dict[str, Any]:
+    """For programs: the view, and the whole state as the journal holds it."""
+    return {**view(memory), "fleet": whole(memory.fleet)}

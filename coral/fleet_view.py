@@ -1,0 +1,45 @@
+"""What can be shown of a fleet from its state alone: the same for one that goes on and for one as it was."""
+
+from typing import Any
+
+from coral.fleet.state import FLEET, OCCUPYING, Agent, Fleet, Run, Step
+from coral.heartbeat_view import distance
+
+
+def state_of(run: Run) -> dict[str, str]:
+    state = "stopped" if run.finished else "stopping" if run.stopping else "running"
+    return {"state": state, "reason": run.finished or run.stopping}
+
+
+def grading_of(fleet: Fleet, clock: float) -> dict[str, Any]:
+    """Numbers of attempts: those that are graded, and those on their way there."""
+    steps = {number: each.step for number, each in fleet.pending.items()}
+    return {
+        "running": [number for number, step in steps.items() if step in OCCUPYING],
+        "queued": [number for number, step in steps.items() if step in (Step.TAKING, Step.QUEUED)],
+        "paused": clock < fleet.run.queue_held_until,
+    }
+
+
+def agent_of(fleet: Fleet, agent: Agent, clock: float) -> dict[str, Any]:
+    return {
+        "name": agent.name,
+        "phase": agent.phase.value,
+        "why": agent.why,
+        "launch": agent.launch,
+        "session": agent.session,
+        "attempts": agent.progress.evals,
+        "best": agent.progress.best,
+        "stagnant": agent.progress.stagnant,
+        "next": [*_next_of(fleet, agent.name, agent, clock), *_next_of(fleet, FLEET, agent, clock)],
+        "owed": [each.name for each in agent.owed],
+        "until": None if agent.deadline is None else round(agent.deadline - clock, 1),
+    }
+
+
+def _next_of(fleet: Fleet, owner: str, agent: Agent, clock: float) -> list[dict[str, str]]:
+    holder = fleet.run if owner == FLEET else agent
+    return [
+        {"name": each.name, "in": distance(each, holder.targets[each.name], holder.progress, clock)}
+        for each in fleet.heartbeats.get(owner, ())
+    ]

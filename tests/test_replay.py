@@ -1,0 +1,261 @@
+"""`coral replay`: decided again, what comes out otherwise is named; and the fleet is shown as it was."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from sample import make_run
+from scribe import FOLDER, RULES, Scribe, moment
+from stage import SEED, submitted
+
+from coral.cli import main
+from coral.errors import CoralError
+from coral.fleet import actions as do
+from coral.fleet import events as on
+from coral.fleet.decide import decide
+from coral.fleet.events import Moment
+from coral.fleet.state import Fleet
+from coral.journal import segments
+from coral.journal.replay import TELL_EVERY, Replay, replay
+from workspace.layout import Layout
+
+Coral = Callable[..., str]
+
+
+class Clerk(Scribe):
+    """Writes down what was not decided, too."""
+
+    def write(
+        self,
+        clock: float,
+        events: tuple[on.Event, ...],
+        actions: tuple[do.Action, ...] | None = None,
+        after: Fleet | None = None,
+    ) -> None:
+        now = moment(clock)
+        decided, said = decide(self.fleet, events, now, self.rules)
+        after = decided if after is None else after
+        self.journal.record(now, events, said if actions is None else actions, self.fleet, after)
+        self.fleet = after
+
+
+@pytest.fixture
+def layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Layout:
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.delenv("CORAL_AGENT", raising=False)
+    monkeypatch.chdir(tmp_path)
+    return make_run(tmp_path / "runs")
+
+
+@pytest.fixture
+def clerk(layout: Layout) -> Clerk:
+    made = Clerk(layout.journal)
+    made.play()
+    return made
+
+
+@pytest.fixture
+def coral(capsys: pytest.CaptureFixture[str]) -> Coral:
+    def run(*command: str, code: int = 0) -> str:
+        assert main(command) == code
+        said = capsys.readouterr()
+        return said.err if said.err else said.out
+
+    return run
+
+
+# --- the same again -------------------------------------------------------------------------------------------------
+
+
+def test_what_was_decided_is_decided_again(clerk: Clerk, coral: Coral, layout: Layout) -> None:
+    assert coral("replay") == "7 decisions on 8 events: the same again\n"
+    assert coral("replay", layout.root.name) == coral("replay", "--run", str(layout.root))
+    assert json.loads(coral("replay", "--json")) == {
+        "same": 7,
+        "different": 0,
+        "events": 8,
+        "versions": ["0.1.0"],
+        "heads": [],
+        "first": None,
+    }
+
+
+def test_other_actions_are_named_with_what_they_should_have_been(clerk: Clerk, coral: Coral) -> None:
+    event = submitted("ann", 5)
+    clerk.write(65, (event,), (do.Note(type="made up", text="never \x1b[31m decided"),))
+    clerk.write(66, (on.Heard(agent="ann", launch=2),), ())
+    clerk.decide(67, submitted("ben", 6))
+    said = coral("replay", code=1).splitlines()
+    # What comes after the first is judged by itself: one that begins where the recorded one ended is right.
+    assert said[0] == (
+        "2 of 10 decisions come out otherwise, the first in 000001.jsonl, line 10, at 2030-01-01T00:01:05.000Z (1m 5s)"
+    )
+    assert said[1].startswith('  on        Submitted(submission={"is": "Submission", "id": "00000000000000000005"')
+    assert said[2] == '  recorded  Note(type="made up", text="never \\u001b[31m decided")'
+    assert (
+        said[3]
+        == '  again     TakeIn(number=2, agent="ann", commit="0000000000000000000000000000000000000005", repeat=false)'
+    )
+    assert said[4] == '            Accept(agent="ann", submission="00000000000000000005", number=2)'
+    assert len(said) == 5
+    found = json.loads(coral("replay", "--json", code=1))
+    assert (found["same"], found["different"]) == (8, 2)
+    first = found["first"]
+    assert (first["file"], first["line"], first["at"], first["records"]) == ("000001.jsonl", 10, 65.0, [])
+    assert [each["is"] for each in first["again"]] == ["TakeIn", "Accept"]
+    assert [each["is"] for each in first["events"]] == ["Submitted"]
+
+
+def test_another_state_is_named_too(clerk: Clerk, coral: Coral) -> None:
+    events = (submitted("ann", 5),)
+    after, _ = decide(clerk.fleet, events, Moment(clock=65.0, wall=""), clerk.rules)
+    agents = {**after.agents, "ben": replace(after.agents["ben"], crashes=3)}
+    run = replace(after.run, owed_count=99)
+    clerk.write(65, events, None, replace(after, agents=agents, run=run, pending={}))
+    said = coral("replay", code=1).splitlines()
+    assert said[0].startswith("1 of 8 decisions come out otherwise")
+    assert said[-1] == "  not alike run, agents.ben, pending.2"
+
+
+def test_a_decision_that_said_nothing_is_shown_as_nothing(clerk: Clerk, coral: Coral) -> None:
+    clerk.write(65, (), (do.Finish(reason="made up"),))
+    assert coral("replay", code=1).splitlines()[1:] == [
+        "  on        nothing",
+        '  recorded  Finish(reason="made up")',
+        "  again     nothing",
+    ]
+
+
+def test_another_version_may_decide_otherwise_and_says_so(
+    clerk: Clerk, coral: Coral, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clerk.write(65, (), (do.Finish(reason="made up"),))
+    monkeypatch.setattr("coral.cli.replay.__version__", "9.9.9")
+    assert coral("replay", code=1).splitlines()[-1] == (
+        "written by version 0.1.0; this is 9.9.9, which may decide otherwise"
+    )
+
+
+def test_rules_that_changed_count_from_there_on(clerk: Clerk) -> None:
+    clerk.rules = replace(RULES, slots=1, budget_attempts=1)
+    clerk.journal.open_supervision(clerk.rules, Moment(clock=7.0, wall=""), FOLDER)
+    clerk.decide(8, on.Resumed())
+    clerk.decide(9)
+    assert clerk.fleet.run.stopping
+    assert replay(clerk.journal.path).agrees
+
+
+def test_what_cannot_be_decided_names_the_version_that_can(clerk: Clerk, coral: Coral) -> None:
+    clerk.journal.record(Moment(clock=7.0, wall=""), (SEED,), (), clerk.fleet, clerk.fleet)  # type: ignore[arg-type]
+    said = coral("replay", code=1)
+    assert "000001.jsonl: line 10: ValueError" in said
+    assert "replay it with the version that wrote it: 0.1.0" in said
+
+
+def test_it_tells_how_far_it_is(clerk: Clerk, monkeypatch: pytest.MonkeyPatch, coral: Coral) -> None:
+    for clock in range(7, 7 + 2 * TELL_EVERY):
+        clerk.decide(clock, on.Heard(agent="ann", launch=2))
+    told: list[int] = []
+    count = 7 + 2 * TELL_EVERY
+
+    def tell(so_far: Replay) -> None:
+        told.append(so_far.same)
+
+    assert replay(clerk.journal.path, tell).same == count
+    assert [each for each in told if each] == [TELL_EVERY, 2 * TELL_EVERY]
+    monkeypatch.setattr("coral.cli.replay.AFTER", 0.0)
+    assert coral("replay") == f"{TELL_EVERY} decisions\n"
+
+
+# --- as it was ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("at", "attempts", "grading", "launches"),
+    [
+        ("0.5s", "0 attempts", "", ["1", "0"]),
+        ("2.5s", "0 attempts", " · 1 queued", ["1", "1"]),
+        ("3s", "0 attempts", " · grading #1", ["1", "1"]),
+        ("4s", "1 attempt", "", ["1", "1"]),
+        ("0m5s", "1 attempt", "", ["2", "1"]),
+        ("1d2h", "1 attempt", "", ["2", "1"]),
+        ("2030-01-01T00:00:03Z", "0 attempts", " · grading #1", ["1", "1"]),
+        ("2030-01-01T02:00:03.5+02:00", "0 attempts", " · grading #1", ["1", "1"]),
+        ("2031-01-01", "1 attempt", "", ["2", "1"]),
+    ],
+)
+def test_the_fleet_is_shown_as_it_was(
+    clerk: Clerk, coral: Coral, layout: Layout, at: str, attempts: str, grading: str, launches: list[str]
+) -> None:
+    lines = coral("replay", "--at", at).splitlines()
+    assert lines[0].startswith(f"toy · {layout.root.name} · running")
+    assert lines[2] == attempts + grading
+    rows = [line.split() for line in lines if line.startswith(("ann", "ben"))]
+    assert [row[0] for row in rows] == ["ann", "ben"]
+    assert [row[2] for row in rows] == launches
+
+
+def test_it_is_found_in_whichever_file_it_is(layout: Layout, coral: Coral) -> None:
+    clerk = Clerk(layout.journal, long=1)
+    clerk.play()
+    for clock in range(7, 120):
+        clerk.decide(clock, on.Heard(agent="ann", launch=2, busy=("tool" if clock % 2 else "")))
+    assert len(segments(layout.journal)) > 4
+    for clock in range(7, 119, 9):
+        found = json.loads(coral("replay", "--at", f"{clock}.5s", "--json"))
+        ann = found["agents"][0]
+        assert (found["clock"], ann["beat"]) == (clock, {"phase": "tool" if clock % 2 else "", "message": "", "age": 0})
+        assert found["fleet"]["agents"]["ann"]["heard_at"] == clock
+        wall = f"2030-01-01T00:{clock // 60:02d}:{clock % 60:02d}.5Z"
+        assert json.loads(coral("replay", "--at", wall, "--json")) == found
+
+
+def test_what_was_said_last_is_shown_with_its_age(clerk: Clerk, coral: Coral) -> None:
+    clerk.decide(65, on.Heard(agent="ann", launch=2, busy="thinking"))
+    clerk.decide(77, on.Heard(agent="ben", launch=1, session="s"))
+    lines = coral("replay", "--at", "2m").splitlines()
+    assert lines[1] == "best 1.5 #1 by agent-2  seed 1 (+0.5)  try 1"
+    (row,) = [line for line in lines if line.startswith("ann")]
+    assert "12s thinking" in row
+    assert "as it was at 2030-01-01T00:01:17.000Z" in lines
+
+
+@pytest.mark.parametrize(
+    ("at", "said"),
+    [
+        ("2029-12-31T23:59Z", "it began later\n  its journal begins at 2030-01-01T00:00:00.000Z"),
+        ("yesterday", "cannot read 'yesterday' as a time\n  give a time of day, 2030-01-02T15:04, or how long"),
+        ("", "cannot read '' as a time"),
+        ("5", "cannot read '5' as a time"),
+        ("0001-01-01T00:00+14:00", "cannot read '0001-01-01T00:00+14:00' as a time"),
+        ("9999-99-99", "cannot read '9999-99-99' as a time"),
+    ],
+)
+def test_a_time_that_is_none_is_refused(layout: Layout, coral: Coral, at: str, said: str) -> None:
+    clerk = Clerk(layout.journal)
+    clerk.journal.open_supervision(RULES, Moment(clock=0.0, wall="2030-01-01T00:00:00.000Z"), FOLDER)
+    assert said in coral("replay", "--at", at, code=1)
+
+
+# --- where there is nothing to replay -------------------------------------------------------------------------------
+
+
+def test_a_run_that_nobody_has_supervised_has_no_journal(layout: Layout, coral: Coral) -> None:
+    said = coral("replay", code=1)
+    assert said.startswith(f"coral: cannot replay {layout.root.name}: it has no journal\n")
+
+
+def test_an_agent_may_not_replay(clerk: Clerk, coral: Coral, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CORAL_AGENT", "ann")
+    assert "cannot replay a run: that is for the operator, and you are ann" in coral("replay", code=1)
+
+
+def test_damage_is_told_in_two_lines(clerk: Clerk, coral: Coral) -> None:
+    (file,) = segments(clerk.journal.path)
+    file.write_bytes(file.read_bytes().replace(b"ann", b"nan", 1))
+    said = coral("replay", code=1)
+    assert "000001.jsonl: line 2 is damaged: it is not as it was written" in said
+    with pytest.raises(CoralError):
+        replay(clerk.journal.path)
