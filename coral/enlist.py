@@ -3,19 +3,25 @@
 from dataclasses import asdict
 
 from attempts.files import parse_object, read_bytes, write_json
-from coral import environment
+from coral import environment, equip
 from coral.briefing import Office, instructions
 from coral.fleet.actions import Spawn
 from coral.process import Program
 from coral.runtimes.model import Job, Runtime
 from workspace.furniture import Instructions, link_shared, put_back, write_instructions
 
+INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md", "GEMINI.md")
+
 
 def settle_in(office: Office, filename: str, agent: str) -> None:
     """Furnish a new clone, and remember how."""
     clone = office.layout.clone(agent)
     link_shared(clone, office.layout.shared_of(agent, office.config.workspace.share))
-    given = write_instructions(clone, filename, instructions(office, agent))
+    others = [name for name in INSTRUCTIONS if name != filename and (clone / name).is_file()]
+    text = instructions(office, agent)
+    if others:  # few programs read more than one such file
+        text = f"{text.rstrip()}\n\nThe task has instructions of its own: read {' and '.join(others)} as well.\n"
+    given = write_instructions(clone, filename, text)
     write_json(office.layout.instructions(agent), asdict(given), durable=False)
 
 
@@ -39,9 +45,10 @@ def program_of(office: Office, runtime: Runtime, spawn: Spawn, tag: str) -> tupl
     """The program of a launch whose prompt is written, and its session, where that is known before it starts."""
     layout, agent, launch = office.layout, spawn.agent, spawn.launch
     command = runtime.command(_job(office, spawn))
+    equip.settle(command, layout.state(agent))
     program = Program(
         argv=command.argv,
-        env={**environment.of_agent(layout, agent), **command.env},
+        env=equip.environment(environment.of_agent(layout, agent), command),
         cwd=layout.clone(agent),
         stdin=layout.prompt(agent, launch),
         stdout=layout.output(agent, launch),

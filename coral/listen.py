@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from attempts.files import open_plain
-from coral.fleet.events import Heard
+from coral.fleet.events import Ending, Heard
 from coral.runtimes.model import Runtime, Said, Sign
+from coral.runtimes.speech import Speech
 
 PIECE = 1 << 20  # bytes read at a time
 LONGEST_LINE = 1 << 20
@@ -72,6 +73,9 @@ class Ear:
     output: bool = False
     last_error: str = ""
     limit_until: float | None = None
+    ending: Ending | None = None
+    _exact: bool = False
+    _speech: Speech = field(default_factory=Speech)
     _told: Heard | None = field(default=None)
     _told_at: float = 0.0
 
@@ -80,8 +84,10 @@ class Ear:
         run's clock; `ended` takes an unfinished last line for whole."""
         reply, heard = "", False
         for line in self.tail.rest() if ended else self.tail.lines():
-            self.output = heard = True
-            for sign in self.runtime.read(line):
+            heard = True
+            signs = self.runtime.read(line)
+            self.output = self.output or not (signs and all(sign.early for sign in signs))
+            for sign in self._speech.join(signs):
                 self._take(sign)
                 reply = sign.reply or reply
         if heard:
@@ -104,6 +110,7 @@ class Ear:
             error=self.last_error,
             stderr=_tail(self.errors),
             limit_until=self.limit_until,
+            ending=self.ending,
         )
 
     def _take(self, sign: Sign) -> None:
@@ -112,7 +119,9 @@ class Ear:
         self.message = sign.message or self.message
         self.progress = sign.progress if sign.phase else self.progress
         self.last_error = sign.error or self.last_error
-        self.limit_until = sign.limit_until if sign.limit_until is not None else self.limit_until
+        self.ending = sign.ending or self.ending
+        if sign.limit_until is not None and (sign.exact or not self._exact):
+            self.limit_until, self._exact = sign.limit_until, sign.exact  # a figure beats a sentence
 
 
 def _tail(path: Path) -> str:

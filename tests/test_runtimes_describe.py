@@ -20,6 +20,7 @@ from coral.runtimes.native import Native
 from coral.runtimes.scripted import Scripted
 
 OURS: tuple[Runtime, ...] = (Native({}), Scripted({"script": ["hang"]}), AnyProgram({"start": "true"}))
+READ = {"claude": "CLAUDE.md", "gemini": "GEMINI.md"}  # where they look for instructions
 KNOWN: Mapping[str, object] = {"start": "agent --new", "resume": "agent --go {session}"}
 
 
@@ -44,14 +45,14 @@ def test_every_name_is_a_runtime() -> None:
     for name in runtimes.RUNTIMES:
         runtime = runtimes.find(name, {"start": "true", "script": ["hang"]})
         assert runtime.name == name
-        assert runtime.instruction_file == "AGENTS.md"
+        assert runtime.instruction_file == READ.get(name, "AGENTS.md")
 
 
 def test_an_unknown_name_is_refused_with_a_hint() -> None:
     with pytest.raises(CoralError, match="there is none of that name") as error:
         runtimes.find("nativ", {})
     assert error.value.hint == "did you mean native?"
-    assert "native, command, scripted" in runtimes.check("zzz", {})[0]
+    assert f"there are {', '.join(runtimes.RUNTIMES)}; " in runtimes.check("zzz", {})[0]
 
 
 def test_a_runtime_of_ones_own_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

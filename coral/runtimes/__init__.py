@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 RUNTIMES = {
     "native": "coral.runtimes.native:Native",
+    "claude": "coral.runtimes.claude:Claude",
     "command": "coral.runtimes.command:AnyProgram",
     "scripted": "coral.runtimes.scripted:Scripted",
 }

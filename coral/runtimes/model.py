@@ -6,12 +6,25 @@ It is made with its options, keeps no state of a launch, and starts nothing: the
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
 from coral.fleet.events import Ending
 
-__all__ = ["Command", "Ending", "Job", "Runtime", "Said", "Sign", "new_session"]
+__all__ = [
+    "Command",
+    "Counted",
+    "Ending",
+    "Job",
+    "Retry",
+    "Runtime",
+    "Said",
+    "Sign",
+    "Tool",
+    "Usage",
+    "new_session",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,36 +46,105 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """What to start. `env` is added to the environment; `session` is the conversation's id if that is known already."""
+    """What to start. `env` is added to the environment; `session` is the conversation's id if that is known already.
+
+    `drop`: variables whose names begin so are taken out of the environment before, but for those that begin as `keep`.
+
+    `files`: settings that the program finds in its state folder, by their path there. `links`: what leads from there
+    to a file of the user's, such as a login; where the user has no such file, there is no link.
+    """
 
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
     session: str = ""
+    drop: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+    links: Mapping[str, Path] = field(default_factory=dict)
+
+
+class Counted(StrEnum):
+    """Since when a figure of usage counts."""
+
+    STEP = "step"  # what this step took: to be added
+    LAUNCH = "launch"  # everything since the program started
+    SESSION = "session"  # everything since the conversation began, in earlier launches too
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Tokens and money. `input` is without what was read from a cache; `cost` is in US dollars where it is told."""
+
+    counted: Counted = Counted.STEP
+    input: int = 0
+    cached: int = 0
+    output: int = 0
+    cost: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """A tool starts, or has ended (`over`); `id` joins the two. `text`: what it was asked, or what it answered."""
+
+    id: str
+    name: str = ""
+    text: str = ""
+    over: bool = False
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retry:
+    """The program asks its model again after an error."""
+
+    attempt: int = 0
+    seconds: float | None = None
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sign:
-    """What one line of output says. `limit_until`: seconds since the epoch, when the account's limit ends."""
+    """What one line of output says; usually one thing.
+
+    `early`: it proves no more than that the program runs; were it interrupted now, its prompt could be lost.
+    `part`: a piece of a reply that goes on in the next sign, until one that has none.
+    `limit_until`: seconds since the epoch, when the account's limit ends; `exact` where the program gave that figure,
+    and not a sentence. `ending`: what the program itself says of its end; the last such word counts.
+    `edited`: a file that a tool changed. `compacted`: earlier parts of the conversation were replaced by a summary.
+    `unknown`: the kind of a line that nobody knows.
+    """
 
     session: str = ""
     phase: str = ""
     message: str = ""
     progress: float | None = None
     reply: str = ""
+    part: str = ""
     limit_until: float | None = None
+    exact: bool = False
     ended: bool = False
+    ending: Ending | None = None
     error: str = ""
+    tool: Tool | None = None
+    edited: str = ""
+    usage: Usage | None = None
+    retry: Retry | None = None
+    compacted: bool = False
+    early: bool = False
+    unknown: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """What was read in one launch: whether anything was printed, the last error, the end of its stderr."""
+    """What was read in one launch: whether anything was printed, the last error, the end of its stderr, and what the
+    program itself said of its end."""
 
     output: bool = False
     session: str = ""
     error: str = ""
     stderr: str = ""
     limit_until: float | None = None
+    ending: Ending | None = None
 
 
 class Runtime(Protocol):

@@ -1,0 +1,134 @@
+"""Claude Code in its print mode: a conversation whose id we choose, a stream of JSON, figures of the whole session."""
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from coral.runtimes.agent import AgentProgram
+from coral.runtimes.event import Event
+from coral.runtimes.messages import content, tool_results
+from coral.runtimes.model import Counted, Ending, Job, Retry, Sign, Usage, new_session
+
+_SILENT = {
+    *("hook_started", "hook_response", "task_started", "task_progress", "task_notification", "task_updated"),
+    *("session_state_changed", "files_persisted", "thinking_tokens", "post_turn_summary"),
+}
+_CUT = {"aborted_tools", "aborted_streaming"}
+_USED_UP = {"error_max_turns", "error_max_budget_usd"}  # ceilings that the task's own `args` set: the turn is over
+
+
+class Claude(AgentProgram):
+    name = "claude"
+    package = "@anthropic-ai/claude-code"
+    instruction_file = "CLAUDE.md"  # AGENTS.md is read only where there is no CLAUDE.md
+    efforts = ("low", "medium", "high", "xhigh", "max")
+    own = (
+        *("ANTHROPIC_", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_", "CLAUDE_CODE_SKIP_", "CLAUDE_CODE_MAX_"),
+        "CLAUDE_CODE_API_",
+    )
+    quiet = {"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}  # noqa: RUF012
+    lost = ("no conversation found",)
+
+    def session_of(self, job: Job) -> str:
+        return job.session or new_session(job)
+
+    def arguments(self, job: Job, session: str) -> tuple[str, ...]:
+        words = ["-p", "--output-format", "stream-json", "--verbose", "--dangerously-skip-permissions"]
+        words += ["--resume" if job.session else "--session-id", session]
+        words += ["--model", job.model] if job.model else []
+        words += ["--effort", self.option("effort")] if self.option("effort") else []
+        return (*words, *self.extra())
+
+    def variables(self, job: Job) -> Mapping[str, str]:
+        # As root it skips permissions only where it is told that nothing can be lost.
+        sandbox = {"IS_SANDBOX": "1"} if os.geteuid() == 0 else {}
+        return {"CLAUDE_CONFIG_DIR": str(job.state), **sandbox}
+
+    def links(self) -> Mapping[str, Path]:
+        home = Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
+        return {".credentials.json": home / ".credentials.json"}
+
+    def events(self, event: Event) -> Iterator[Sign]:
+        session = event.line("session_id", limit=100)
+        match event.line("type"):
+            case "system":
+                yield from self._system(event, session)
+            case "assistant":
+                yield from self._assistant(event, session)
+            case "user":
+                yield from tool_results(event, session)
+            case "rate_limit_event":
+                yield _limits(event.inner("rate_limit_info"), session)
+            case "result":
+                yield from self._result(event, session)
+            case "stream_event" | "control_response" | "tool_progress" | "keep_alive":
+                yield Sign(session=session)
+            case kind:
+                yield Sign(session=session, unknown=kind or "no type")
+
+    def _system(self, event: Event, session: str) -> Iterator[Sign]:
+        match event.line("subtype"):
+            case "init":
+                yield Sign(session=session, phase="thinking", message=f"model {event.line('model', limit=80)}")
+            case "api_retry":
+                seconds = event.number("retry_delay_ms")
+                yield Sign(
+                    session=session,
+                    phase="retrying",
+                    message=f"retry {event.count('attempt')}: {event.line('error', limit=80)}",
+                    retry=Retry(
+                        attempt=event.count("attempt"),
+                        seconds=None if seconds is None else seconds / 1000,
+                        reason=event.line("error", limit=80),
+                    ),
+                )
+            case "status" if event.line("status") == "compacting":
+                yield Sign(session=session, phase="compacting", message="compacting the conversation")
+            case "compact_boundary":
+                before, after = (event.count("compact_metadata", name) for name in ("pre_tokens", "post_tokens"))
+                yield Sign(session=session, phase="thinking", message=f"{before} → {after} tokens", compacted=True)
+            case kind:
+                yield Sign(session=session, unknown="" if kind == "status" or kind in _SILENT else f"system/{kind}")
+
+    def _assistant(self, event: Event, session: str) -> Iterator[Sign]:
+        if event.true("is_api_error_message"):
+            return  # the program's own words about an error; `result` has them too
+        yield from content(event, session)
+
+    def _result(self, event: Event, session: str) -> Iterator[Sign]:
+        yield Sign(session=session, usage=_usage(event))
+        subtype, why = event.line("subtype"), event.line("terminal_reason")
+        if why in _CUT:
+            yield Sign(session=session, phase="ended", message="interrupted", ended=True, ending=Ending.INTERRUPTED)
+        elif subtype in _USED_UP or not (event.true("is_error") or subtype.startswith("error")):
+            yield Sign(session=session, phase="ended", message=subtype, ended=True, ending=Ending.CLEAN)
+        else:
+            yield self._failure(event, why, subtype)
+
+    def _failure(self, event: Event, why: str, subtype: str) -> Sign:
+        errors = event.raw("errors")
+        texts = [each for each in errors if isinstance(each, str)] if isinstance(errors, list) else []
+        words = event.text("result")
+        said = "\n".join(each for each in (words, *texts, "" if why == "api_error" else why) if each)
+        limited = event.line("api_error") == "usage_limit_reached"  # whatever the words become
+        return self.failed(said or subtype, event.number("api_error_status"), limited=limited)
+
+
+def _limits(info: Event, session: str) -> Sign:
+    """The windows of the account's plan: told after good answers too."""
+    kind, until = info.line("rateLimitType", limit=40), info.number("resetsAt")
+    if info.line("status") != "rejected":
+        return Sign(session=session)
+    return Sign(session=session, message=f"limit reached: {kind}", limit_until=until, exact=until is not None)
+
+
+def _usage(event: Event) -> Usage:
+    """Of the whole conversation, earlier launches too, and of all models that took part."""
+    models = event.values("modelUsage")
+    return Usage(
+        counted=Counted.SESSION,
+        input=sum(each.count("inputTokens") + each.count("cacheCreationInputTokens") for each in models),
+        cached=sum(each.count("cacheReadInputTokens") for each in models),
+        output=sum(each.count("outputTokens") for each in models),
+        cost=event.number("total_cost_usd"),
+    )

@@ -1,0 +1,79 @@
+"""Recorded outputs of agent programs, and what their runtimes read in them, as plain data.
+
+`python tests/support/transcripts.py` writes the golden files anew; look at what changed before you keep it.
+"""
+
+import json
+from collections import Counter
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+from coral import runtimes
+from coral.listen import Ear, Tail
+from coral.runtimes.model import Runtime, Sign
+from coral.runtimes.tally import Tally
+
+FOLDER = Path(__file__).parents[1] / "fixtures" / "agent-clis"
+NOW = 1795231800.0  # 2026-11-21 03:30 UTC, shortly before the resets that the transcripts speak of
+CASES = sorted(path.name.removesuffix(".meta.json") for path in FOLDER.glob("*.meta.json"))
+
+
+def runtime_of(case: str) -> Runtime:
+    runtime = runtimes.find(case.partition("-")[0], {})
+    runtime.now = lambda: NOW  # type: ignore[attr-defined]
+    return runtime
+
+
+def meta(case: str) -> dict[str, Any]:
+    return dict(json.loads((FOLDER / f"{case}.meta.json").read_text()))
+
+
+def lines(case: str) -> list[bytes]:
+    return (FOLDER / f"{case}.jsonl").read_bytes().splitlines()
+
+
+def golden(case: str) -> Path:
+    return FOLDER / f"{case}.events.json"
+
+
+def read(case: str, scratch: Path) -> dict[str, Any]:
+    """Everything the product makes of a transcript: the signs of each line, and what the launch comes to."""
+    runtime, about = runtime_of(case), meta(case)
+    errors = scratch / "err"
+    errors.write_text("\n".join(about["stderr"]))
+    ear = Ear("agent-1", 1, runtime, Tail(FOLDER / f"{case}.jsonl"), errors, None)
+    ear.listen(0.0)
+    ear.listen(1.0, ended=True)
+    said, tally, unknown = ear.said(), Tally(), Counter[str]()
+    for sign in (sign for line in lines(case) for sign in runtime.read(line)):
+        unknown.update([sign.unknown] if sign.unknown else [])
+        if sign.usage is not None:
+            tally.add(sign.usage, said.session, 1)
+    end = {"ending": runtime.judge(about["exit_code"], said), "session": said.session, "error": said.error}
+    end |= {"limit_until": said.limit_until, "usage": plain(tally.total), "unknown": dict(unknown)}
+    events = [[number, plain(sign)] for number, line in enumerate(lines(case), 1) for sign in runtime.read(line)]
+    return {"events": events, "end": {name: value for name, value in end.items() if value}}
+
+
+def plain(value: Any) -> dict[str, Any]:
+    """A dataclass without what has its default."""
+    defaults = {each.name: each.default for each in fields(value)}
+    shown = {name: each for name, each in asdict(value).items() if each != defaults[name]}
+    for name in shown.keys() & {"tool", "usage", "retry"} if isinstance(value, Sign) else ():
+        shown[name] = plain(getattr(value, name))
+    return shown
+
+
+def text(found: dict[str, Any]) -> str:
+    """One event a line."""
+    events = ",\n  ".join(json.dumps(each, ensure_ascii=False) for each in found["events"])
+    return f'{{\n "events": [\n  {events}\n ],\n "end": {json.dumps(found["end"], ensure_ascii=False)}\n}}\n'
+
+
+if __name__ == "__main__":
+    import tempfile
+
+    for each in CASES:
+        with tempfile.TemporaryDirectory() as folder:
+            golden(each).write_text(text(read(each, Path(folder))))

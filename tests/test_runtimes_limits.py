@@ -1,0 +1,127 @@
+"""What the words of an error mean: known wordings, clock times in their zones, patterns of the user's."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coral.runtimes.limits import Meaning, Patterns, own
+from coral.runtimes.model import Ending
+
+NOW = datetime(2026, 11, 21, 3, 30, tzinfo=UTC).timestamp()
+OURS = Patterns({})
+
+
+def at(*moment: int) -> float:
+    return datetime(*moment, tzinfo=UTC).timestamp()  # type: ignore[misc,arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "until"),
+    [
+        ("You've hit your 5-hour limit · resets 4:26am (UTC)", at(2026, 11, 21, 4, 26)),
+        ("You've hit your weekly limit · resets Nov 22, 4:26am (UTC)", at(2026, 11, 22, 4, 26)),
+        ("You've hit your Opus limit · resets Jul 13, 2028, 10:16am (UTC)", at(2028, 7, 13, 10, 16)),
+        ("You've hit your usage limit · resets Jan 2, 10pm", at(2027, 1, 2, 22, 0)),
+        ("You’ve hit your session limit · resets 3am (UTC)", at(2026, 11, 22, 3, 0)),
+        ("You've hit your limit · resets 4:26am (America/New_York)", at(2026, 11, 21, 9, 26)),
+        ("You've hit your limit · resets 4:26am (Mars/Olympus)", None),
+        ("Claude AI usage limit reached|1795235164", 1795235164.0),
+        ("Claude AI usage limit reached|1795235164000", 1795235164.0),
+        (
+            "You’ve hit your usage limit. Upgrade to Pro (https://x.y/z) or try again at 4:26 AM.",
+            at(2026, 11, 21, 4, 26),
+        ),
+        ("You’ve hit your usage limit, or try again at Nov 24th, 2026 4:26 AM.", at(2026, 11, 24, 4, 26)),
+        ("You've hit your usage limit. Try again in 2 days 17 hours 14 minutes.", NOW + 2 * 86400 + 17 * 3600 + 840),
+        ("You've hit your usage limit, try again at 10 de jul. de 2026, 11:52", None),
+        ("You’ve hit your usage limit. Try again later.", None),
+        ('429 {"type": "usage_limit_reached", "resets_at": 1795235164}', 1795235164.0),
+        ('429 {"type": "usage_limit_reached", "resets_in_seconds": 90}', NOW + 90),
+        ("[API Error: You have exhausted your daily quota on this model.]\nPlease wait", None),
+        ("You exceeded your current quota. Suggested retry after 3600s.", NOW + 3600),
+        ("Your quota will reset after 2h5m10s.", NOW + 7510),
+        ("You have reached your plan capacity", None),
+    ],
+)
+def test_limits_and_when_they_end(text: str, until: float | None) -> None:
+    assert OURS.meaning(text, NOW) == Meaning(Ending.LIMIT, until)
+
+
+@pytest.mark.parametrize(
+    ("text", "ending"),
+    [
+        ("Credit balance is too low", Ending.TERMINAL),
+        ("Quota exceeded. Check your plan and billing details.", Ending.TERMINAL),
+        ("unexpected status 401 Unauthorized: Incorrect API key provided", Ending.TERMINAL),
+        ("Invalid API key · Please run /login", Ending.TERMINAL),
+        ("prompt is too long: 210000 tokens > 200000 maximum", Ending.UNKNOWN_SESSION),
+        ("Codex ran out of room in the model's context window.", Ending.UNKNOWN_SESSION),
+        ("Context is too large to send safely after automatic compression.", Ending.UNKNOWN_SESSION),
+    ],
+)
+def test_errors_that_are_no_limits(text: str, ending: Ending) -> None:
+    assert OURS.meaning(text, NOW) == Meaning(ending)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["API Error: Request rejected (429) · Rate limit reached", "Overloaded", "Connection error.", "", "stack overflow"],
+)
+def test_what_passes_by_itself_is_neither(text: str) -> None:
+    assert OURS.meaning(text, NOW) is None
+
+
+def test_patterns_of_ones_own_come_first(tmp_path: Path) -> None:
+    file = tmp_path / "limits.yaml"
+    file.write_text(
+        "limit:\n  - 'Kontingent erschöpft bis (?P<at>[0-9:]+) \\((?P<tz>[^)]+)\\)'\n  - 'incorrect api key'\n"
+    )
+    patterns = Patterns(own(str(file)))
+    assert patterns.meaning("Kontingent erschöpft bis 6:00 (Europe/Berlin)", NOW) == Meaning(
+        Ending.LIMIT, at(2026, 11, 21, 5, 0)
+    )
+    assert patterns.meaning("Incorrect API key", NOW) == Meaning(Ending.LIMIT)
+    assert patterns.meaning("Credit balance is too low", NOW) == Meaning(Ending.TERMINAL)
+    assert Patterns(own({"fresh": ["zu lang"]})).meaning("Viel ZU LANG.", NOW) == Meaning(Ending.UNKNOWN_SESSION)
+
+
+@pytest.mark.parametrize(
+    ("given_", "problem"),
+    [
+        ({"limits": ["x"]}, "must hold lists of patterns under terminal, fresh, limit"),
+        ({"limit": "x"}, "limit must be a list of patterns"),
+        ({"limit": [3]}, "limit must be a list of patterns"),
+        ({"limit": ["("]}, "limit: '(' is no regular expression"),
+        ({"limit": ["(?P<when>x)"]}, "has a group 'when'; it knows at, dur, epoch, secs, tz"),
+        ("limits.yaml", "must be an absolute path"),
+        ("/no/such/file.yaml", "cannot be read"),
+        (3, "must hold lists of patterns"),
+    ],
+)
+def test_wrong_patterns_are_refused(given_: object, problem: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        own(given_)
+    assert problem in str(caught.value)
+
+
+def test_a_file_that_is_no_yaml_is_refused(tmp_path: Path) -> None:
+    for name, data in {"a": b"limit: [", "b": b"\xff\xfe", "c": b"# " + b"x" * 200_000}.items():
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(ValueError, match="cannot be read"):
+            own(str(tmp_path / name))
+
+
+@given(
+    text=st.text(max_size=200), hint=st.sampled_from(["", "try again at ", "hit your limit · resets ", "reset after "])
+)
+def test_no_text_raises(text: str, hint: str) -> None:
+    OURS.meaning(hint + text, NOW)
+
+
+@pytest.mark.parametrize("moment", ["99:99", "31:61am", "Feb 31, 2027, 4am", "9" * 400 + "am"])
+def test_a_time_that_is_none_is_not_invented(moment: str) -> None:
+    assert OURS.meaning(f"You've hit your limit · resets {moment} (UTC)", NOW) == Meaning(Ending.LIMIT)
+    assert OURS.meaning(f"limit reached|{'9' * 13}", NOW) == Meaning(Ending.LIMIT)

@@ -1,0 +1,215 @@
+"""How well-known agent programs are started: with the command lines that were measured, and the user's own login."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import transcripts
+from real_runs import READ_NUMBER
+
+from coral import equip, runtimes
+from coral.cli import main
+from coral.config.load import load
+from coral.errors import CoralError
+from coral.launch import prepare
+from coral.runtimes.agent import AgentProgram
+from coral.runtimes.model import Command, Job
+
+PROGRAMS = [name for name in runtimes.RUNTIMES if isinstance(runtimes.find(name, {}), AgentProgram)]
+PRESET = ("claude", "gemini", "qwen", "copilot")  # these take an id that we choose
+
+
+def job(root: Path, session: str | None = None, model: str = "") -> Job:
+    clone = root / "workspace/agents/agent-1"
+    state = root / "workspace/state/agent-1"
+    return Job(agent="agent-1", launch=2, session=session, clone=clone, state=state, run_root=root, model=model)
+
+
+def install(folder: Path, *names: str, text: str = "#!/bin/sh\n") -> Path:
+    """Programs by these paths; returns the folder."""
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755)
+    return folder
+
+
+def behind_program(argv: tuple[str, ...]) -> tuple[str, ...]:
+    """A command line without what starts the program: the options begin with the first dash or subcommand."""
+    first = next(index for index, word in enumerate(argv) if word in ("exec", "run") or word.startswith("-"))
+    return argv[first:] if argv[first] != "--expose-gc" else argv[first + 2 :]
+
+
+MEASURED = {"codex": ("-c", 'model="mock-model"'), "qwen": (), "pi": ("--provider", "mock")}
+OPTIONS: Mapping[str, Mapping[str, object]] = {"qwen": {"auth": "openai"}, "pi": {"provider": "mock"}}
+MODELS = {"codex": "mock-model", "gemini": "gemini-2.5-pro", "pi": "mock-model"}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("case", ["ok", "resume"])
+def test_the_command_line_is_the_one_that_was_measured(program: str, case: str, tmp_path: Path) -> None:
+    measured = transcripts.meta(f"{program}-{case}")["argv"]
+    session = transcripts.read(f"{program}-{case}", tmp_path)["end"]["session"]
+    runtime = runtimes.find(program, OPTIONS.get(program, {}))
+    command = runtime.command(job(tmp_path, session if case == "resume" else None, MODELS.get(program, "")))
+    ours = [command.session if word == session else word for word in command.argv]
+    theirs = [command.session if word == session else word.replace(session, command.session) for word in measured]
+    if program == "codex":  # where its model lives was a part of the measurement
+        theirs = [word for word in theirs if "mock" not in word or word == 'model="mock-model"']
+        theirs = [word for at, word in enumerate(theirs) if word != "-c" or theirs[at + 1 : at + 2] != ["-c"]]
+    assert list(behind_program(tuple(ours))) == list(behind_program(tuple(theirs)))
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_session_is_new_or_resumed_and_model_and_arguments_reach_the_program(program: str, tmp_path: Path) -> None:
+    runtime = runtimes.find(program, {"args": ["--of-mine", "7"]})
+    new, other = runtime.command(job(tmp_path)), runtime.command(job(tmp_path, model="m-1"))
+    assert bool(new.session) == (program in PRESET)
+    assert new.session == "" or any(new.session in word for word in new.argv)
+    assert any("m-1" in word for word in other.argv)
+    assert not any("m-1" in word for word in new.argv)
+    resumed = runtime.command(job(tmp_path, session="s-1"))
+    assert resumed.session == "s-1"
+    assert any("s-1" in word for word in resumed.argv)
+    assert "--of-mine" in resumed.argv
+    assert resumed.argv.index("7") == resumed.argv.index("--of-mine") + 1
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_effort_is_one_that_the_program_has(program: str, tmp_path: Path) -> None:
+    efforts = getattr(runtimes.find(program, {}), "efforts")  # noqa: B009 - not of every runtime
+    for effort in efforts:
+        runtime = runtimes.find(program, {"effort": effort})
+        assert any(effort in word for word in runtime.command(job(tmp_path)).argv)
+    [problem] = runtimes.find(program, {"effort": "of a titan"}).check()
+    assert problem.startswith("effort must be one of" if efforts else "there is no option 'effort'")
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_program_that_is_missing_is_named_with_the_command_that_installs_it(
+    program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    [problem] = runtimes.check(program, {})
+    assert problem.startswith(f"{program}: the program is not on PATH; `npm install -g ")
+    [problem] = runtimes.check(program, {"program": "/no/such/thing"})
+    assert "/no/such/thing: there is no such program" in problem
+    monkeypatch.setenv("PATH", str(install(tmp_path, program)))
+    assert runtimes.check(program, {}) == []
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"modle": "x"}, "there is no option 'modle'"),
+        ({"args": "--x"}, "args must be a list of texts"),
+        ({"args": [3]}, "args must be a list of texts"),
+        ({"keep": {"A": 1}}, "keep must be a list of texts"),
+        ({"program": ["x"]}, "program must be a text"),
+        ({"limits": {"limit": ["("]}}, "limits limit: '(' is no regular expression"),
+    ],
+)
+def test_wrong_options_are_found_before_anything_is_started(
+    program: str, options: Mapping[str, object], problem: str
+) -> None:
+    assert any(problem in each for each in runtimes.find(program, options).check())
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_the_environment_is_plain_and_has_nothing_of_other_agents(program: str, tmp_path: Path) -> None:
+    command = runtimes.find(program, {"keep": ["OPENAI_API_KEY", "CLAUDECODE"]}).command(job(tmp_path))
+    base = {"PATH": "/bin", "HOME": "/h", "TERM": "xterm", "CLAUDE_CODE_ENTRYPOINT": "cli", "CODEX_SANDBOX": "x"}
+    base |= {"OPENAI_API_KEY": "k", "CLAUDECODE": "1", "GEMINI_CLI": "1", "OPENCODE": "1", "QWEN_CODE": "1"}
+    made = equip.environment(base, command)
+    assert {name: made[name] for name in ("PATH", "HOME", "TERM", "TZ", "NO_COLOR")} == {
+        "PATH": "/bin",
+        "HOME": "/h",
+        "TERM": "dumb",
+        "TZ": "UTC",
+        "NO_COLOR": "1",
+    }
+    assert (made["OPENAI_API_KEY"], made["CLAUDECODE"]) == ("k", "1")
+    assert made.keys() & {"CLAUDE_CODE_ENTRYPOINT", "CODEX_SANDBOX", "GEMINI_CLI", "OPENCODE", "QWEN_CODE"} == set()
+    assert any(str(job(tmp_path).state) in value for value in made.values()), "its state lies in the run"
+
+
+KEYS = {"claude": "ANTHROPIC_API_KEY", "codex": "OPENAI_API_KEY", "gemini": "GEMINI_API_KEY", "qwen": "OPENAI_API_KEY"}
+
+
+@pytest.mark.parametrize("program", sorted(KEYS.keys() & set(PROGRAMS)))
+def test_the_users_key_reaches_its_own_program_alone(program: str, tmp_path: Path) -> None:
+    command = runtimes.find(program, {}).command(job(tmp_path))
+    made = equip.environment(dict.fromkeys(KEYS.values(), "secret"), command)
+    assert {name for name in made if made[name] == "secret"} == {KEYS[program]}
+
+
+def test_a_login_is_linked_and_never_copied(tmp_path: Path) -> None:
+    login, state = tmp_path / "home/auth.json", tmp_path / "state"
+    command = Command(argv=("x",), links={"auth.json": login, "sub/key": login}, files={"settings.json": "{}"})
+    equip.settle(command, state)
+    assert sorted(path.name for path in state.iterdir()) == ["settings.json"], "nobody is logged in"
+    login.parent.mkdir()
+    login.write_text("secret")
+    (state / "settings.json").write_text('{"of": "the program"}')
+    for _ in range(2):
+        equip.settle(command, state)
+        assert (state / "auth.json").readlink() == login
+        assert (state / "sub/key").readlink() == login
+    assert (state / "settings.json").read_text() == '{"of": "the program"}'
+    login.write_text("newer")
+    assert (state / "auth.json").read_text() == "newer"
+
+
+LOGINS = [("claude", ".claude", ".credentials.json"), ("codex", ".codex", "auth.json")]
+
+
+@pytest.mark.parametrize(("program", "folder", "login"), [each for each in LOGINS if each[0] in PROGRAMS])
+def test_the_users_login_is_looked_for_where_the_program_keeps_it(
+    program: str, folder: str, login: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert runtimes.find(program, {}).command(job(tmp_path)).links == {login: tmp_path / folder / login}
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", "/elsewhere")
+    monkeypatch.setenv("CODEX_HOME", "/elsewhere")
+    assert runtimes.find(program, {}).command(job(tmp_path)).links == {login: Path("/elsewhere") / login}
+
+
+def write_task(folder: Path, options: Mapping[str, object], seed: Mapping[str, str]) -> Path:
+    for name, text in {"x.txt": "1", **seed}.items():
+        (folder / "seed").mkdir(parents=True, exist_ok=True)
+        (folder / "seed" / name).write_text(text)
+    (folder / "grade.py").write_text(READ_NUMBER)
+    agents = f"agents: {{runtime: claude, options: {json.dumps(options)}}}\n"
+    (folder / "task.yaml").write_text("task: {name: t, description: d}\ngrader: {entry: grade.py:grade}\n" + agents)
+    return folder
+
+
+def test_validate_and_start_say_how_to_install_what_is_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write_task(tmp_path / "t", {"program": "no-such-claude"}, {})
+    told = "no-such-claude: the program is not on PATH; `npm install -g @anthropic-ai/claude-code` installs it"
+    assert main(["validate", str(folder)]) == 1
+    assert told in capsys.readouterr().out
+    with pytest.raises(CoralError, match="cannot start claude") as caught:
+        prepare(load(folder), tmp_path / "runs", lambda _: None)
+    assert told in caught.value.message
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.slow
+def test_instructions_of_the_seed_that_the_program_would_not_read_are_pointed_to(tmp_path: Path) -> None:
+    program = str(install(tmp_path / "bin", "claude") / "claude")
+    seed = {"AGENTS.md": "Use tabs.", "CLAUDE.md": "Be terse."}
+    folder = write_task(tmp_path / "t", {"program": program}, seed)
+    layout = prepare(load(folder), tmp_path / "runs", lambda _: None)
+    clone = layout.clone("agent-1")
+    text = (clone / "CLAUDE.md").read_text()
+    assert "read AGENTS.md as well" in text
+    assert text.endswith("Be terse.")
+    assert (clone / "AGENTS.md").read_text() == "Use tabs."

@@ -1,0 +1,144 @@
+"""What agent programs really printed is read as it was understood once, line by line; garbage is read as nothing."""
+
+import json
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+
+import pytest
+import transcripts
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coral import runtimes
+from coral.runtimes.agent import AgentProgram
+from coral.runtimes.model import Ending, Runtime, Said, Sign
+from coral.runtimes.speech import Speech
+
+PROGRAMS = sorted({case.partition("-")[0] for case in transcripts.CASES})
+OBJECTS = [json.loads(line) for case in transcripts.CASES for line in transcripts.lines(case)]
+
+
+@pytest.mark.parametrize("case", transcripts.CASES)
+def test_a_transcript_is_read_as_its_golden_file_says(case: str, tmp_path: Path) -> None:
+    assert transcripts.text(transcripts.read(case, tmp_path)) == transcripts.golden(case).read_text()
+
+
+@pytest.mark.parametrize(
+    ("case", "ending"),
+    [
+        ("ok", Ending.CLEAN),
+        ("resume", Ending.CLEAN),
+        ("sigint", Ending.INTERRUPTED),
+        ("err401", Ending.TERMINAL),
+        ("limit", Ending.LIMIT),
+    ],
+)
+def test_all_programs_end_alike(case: str, ending: Ending, tmp_path: Path) -> None:
+    known = [name for name in PROGRAMS if f"{name}-{case}" in transcripts.CASES]
+    found = {name: transcripts.read(f"{name}-{case}", tmp_path)["end"]["ending"] for name in known}
+    assert found == dict.fromkeys(known, ending)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_turn_with_a_tool_has_the_same_shape_in_all(program: str, tmp_path: Path) -> None:
+    found = transcripts.read(f"{program}-ok", tmp_path)
+    signs = [sign for _, sign in found["events"]]
+    tools = [sign["tool"] for sign in signs if "tool" in sign]
+    assert "git commit -qm x" in tools[0]["text"]
+    assert tools[-1]["over"]
+    assert {each["id"] for each in tools} == {tools[0]["id"]}
+    speech = Speech()
+    said = [sign.reply for line in transcripts.lines(f"{program}-ok") for sign in speech.join(reading(program, line))]
+    assert [each for each in said if each] == ["Running.", "All done."]
+    assert found["end"]["session"]
+    assert "unknown" not in found["end"]
+
+
+def reading(program: str, line: bytes) -> tuple[Sign, ...]:
+    return runtimes.find(program, {}).read(line)
+
+
+def all_programs() -> list[AgentProgram]:
+    found: list[Runtime] = [runtimes.find(name, {}) for name in PROGRAMS]
+    return [each for each in found if isinstance(each, AgentProgram)]
+
+
+def check(sign: Sign) -> None:
+    """Every text can be written, and is no longer than it may be."""
+    for each in fields(sign):
+        value = getattr(sign, each.name)
+        if isinstance(value, str):
+            value.encode()
+            assert len(value) <= 20_000
+        elif is_dataclass(value):
+            for inner in fields(value):
+                text = getattr(value, inner.name)
+                assert len(str(text).encode()) <= 80_000
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(line=st.binary(max_size=300) | anything.map(lambda value: json.dumps(value).encode()))
+def test_garbage_raises_nothing(line: bytes) -> None:
+    for runtime in all_programs():
+        for sign in runtime.read(line):
+            check(sign)
+
+
+@given(data=st.data())
+def test_a_known_event_with_any_field_replaced_raises_nothing(data: st.DataObject) -> None:
+    event = json.loads(json.dumps(data.draw(st.sampled_from(OBJECTS))))
+    place = event
+    while True:
+        name = data.draw(st.sampled_from(sorted(place))) if isinstance(place, dict) else 0
+        inner = place[name]
+        if isinstance(inner, dict | list) and inner and data.draw(st.booleans()):
+            place = inner
+            continue
+        place[name] = data.draw(anything)
+        break
+    for runtime in all_programs():
+        for sign in runtime.read(json.dumps(event).encode()):
+            check(sign)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_what_nobody_knows_is_counted_and_what_is_long_is_cut(program: str) -> None:
+    runtime = runtimes.find(program, {})
+    [sign] = runtime.read(b'{"type": "of tomorrow", "data": {"x": 1}}')
+    assert sign.unknown == "of tomorrow"
+    assert runtime.read(b"[" * 100_000)[0].unknown == "no JSON object"
+    assert runtime.read(b"Warning: something\n")[0].message == "Warning: something"
+    assert runtime.read(b"  \n") == ()
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_no_word_of_its_end_is_an_interruption_or_a_crash(program: str) -> None:
+    runtime = runtimes.find(program, {})
+    for code in (0, 130, -2, 143, -15):
+        assert runtime.judge(code, Said(output=True)) is Ending.INTERRUPTED
+    assert runtime.judge(-9, Said(output=True)) is Ending.CRASHED
+    assert runtime.judge(1, Said(stderr="panic")) is Ending.CRASHED
+    assert runtime.judge(1, Said(stderr="Error: Invalid API key")) is Ending.TERMINAL
+    assert runtime.judge(1, Said(output=True, ending=Ending.CLEAN)) is Ending.CLEAN
+    assert runtime.judge(0, Said(limit_until=5.0)) is Ending.LIMIT
+
+
+LOST = {
+    "claude": "No conversation found with session ID: x",
+    "codex": "Error: no rollout found for thread id x",
+    "opencode": "Error: Session not found: x",
+    "gemini": "Error resuming session: x",
+    "qwen": "No saved session found with ID x",
+    "pi": "No session found matching 'x'",
+}
+
+
+@pytest.mark.parametrize("program", sorted(LOST.keys() & set(PROGRAMS)))
+def test_a_session_that_the_program_does_not_know(program: str) -> None:
+    assert runtimes.find(program, {}).judge(42, Said(output=True, stderr=LOST[program])) is Ending.UNKNOWN_SESSION
