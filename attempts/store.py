@@ -7,7 +7,7 @@ believed: a file there is a submission, or `Malformed` with the reason, and neve
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from attempts.files import (
@@ -77,13 +77,19 @@ class Store:
         write_json(path, to_dict(submission), durable=True)
         return path
 
-    def inbox(self, most: int | None = None) -> list[tuple[str, str, Path]]:
+    def inbox(self, most: int | None = None, only: Collection[Path] | None = None) -> list[tuple[str, str, Path]]:
         """What waits, oldest first: agent, id, path. Files whose name is no id are listed too, to be discarded.
 
         At most so many of each agent, however many lie there: nobody is starved by an agent that floods its inbox.
+        `only`: the agents' folders to look into, where it is known that nothing came into the others.
         """
         waiting: list[tuple[str, str, Path]] = []
-        for folder in entries(self.root / "inbox", is_plain_folder, MOST_NAMES):
+        root = self.root / "inbox"
+        if only is None or root in only:
+            folders = entries(root, is_plain_folder, MOST_NAMES)
+        else:
+            folders = [each for each in only if each.parent == root and not each.is_symlink()]
+        for folder in folders:
             own = sorted(path for path in entries(folder, is_plain_file, MOST_NAMES) if path.suffix == ".json")
             waiting += [(path.stem, folder.name, path) for path in own[:most]]
         return [(agent, name, path) for name, agent, path in sorted(waiting)]

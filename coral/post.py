@@ -6,7 +6,7 @@ Of one sender only so much is read at a time, and only so much is told, so that 
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from attempts.fields import one_line
@@ -30,16 +30,21 @@ class Post:
     def __init__(self, layout: Layout, agents: tuple[str, ...]) -> None:
         self._layout = layout
         self._store = Store(layout.attempts)
-        self._senders = (*agents, OPERATOR)
         self._agents = frozenset(agents)
+        self._asked = {layout.requests_of(sender): sender for sender in (*agents, OPERATOR)}
         self._troubled: set[Path] = set()
         self._complaints = Complaints()
         self.more = False  # whether somebody has more lying there than was read at the last look
 
-    def collect(self, clock: float, room: Mapping[str, int]) -> Iterator[on.Event]:
-        """What waits, submissions in the order of their ids: of each agent as many as there is `room` for."""
+    def collect(
+        self, clock: float, room: Mapping[str, int], touched: Collection[Path] | None = None
+    ) -> Iterator[on.Event]:
+        """What waits, submissions in the order of their ids: of each agent as many as there is `room` for.
+
+        Given `touched`, what waits in those folders: a fleet has a thousand, and something comes into one at a time.
+        """
         counts: Counter[str] = Counter()
-        for agent, _, path in self._store.inbox(AT_ONCE):
+        for agent, _, path in self._store.inbox(AT_ONCE, touched):
             # All those who are not of this run count as one sender.
             sender = agent if agent in self._agents else "somebody else"
             if counts[sender] >= min(room.get(agent, AT_ONCE), AT_ONCE):
@@ -49,8 +54,9 @@ class Post:
                 yield from self._submission(agent, path, clock)
             except OSError as error:
                 yield from self._trouble(path, f"submission {one_line(path.name, 60)} of {agent}", error)
-        for sender in self._senders:
-            folder = self._layout.requests_of(sender)
+        for folder, sender in self._asked.items():
+            if touched is not None and folder not in touched:
+                continue
             if folder.is_symlink():
                 continue  # what is answered is taken away: never in a folder that is somebody else's
             waiting = sorted(entries(folder, _is_request, MOST_NAMES))[:AT_ONCE]

@@ -64,7 +64,7 @@ class Senses:
     def gather(self, fleet: Fleet, now: on.Moment) -> list[on.Event]:
         """Everything that happened, in an order that a person would tell it in."""
         events: list[on.Event] = []
-        touched = self._watch is not None and self._watch.take()
+        touched = self._watch.take() if self._watch is not None else frozenset()
         polls = now.clock - self._polled_at >= self._poll_seconds
         if polls:
             self._polled_at = now.clock
@@ -76,9 +76,11 @@ class Senses:
         events += self._take_happened()
         free = room(fleet.agents, fleet.pending.values(), self._rules)
         before, self._full = self._full, {agent for agent, left in free.items() if not left}
-        if self._post_is_due(polls or touched or bool(before - self._full), now):
+        everywhere = polls or self._post.more or bool(before - self._full)
+        if self._post_is_due(everywhere or bool(touched), now):
             self._collected_at = now.clock
-            events += self._guarded("the inboxes", self._post.collect(now.clock, free))
+            found = self._post.collect(now.clock, free, None if everywhere else touched)
+            events += self._guarded("the inboxes", found)
         events += self._listen(fleet, now)
         events += self._guarded("the launches that are over", self._ends(now))
         return events

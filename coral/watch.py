@@ -5,15 +5,35 @@ the run goes on at the pace of the poll.
 """
 
 import contextlib
+import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from watchdog.events import FileSystemEvent, FileSystemEventHandler
+from watchdog.events import (
+    DirCreatedEvent,
+    DirDeletedEvent,
+    DirMovedEvent,
+    FileClosedEvent,
+    FileCreatedEvent,
+    FileMovedEvent,
+    FileSystemEvent,
+    FileSystemEventHandler,
+)
 from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver
 
 _RELEVANT = frozenset({"created", "moved", "closed"})
+# Nothing else is asked of the system: every look into a folder opens and closes it, and to be told of our own looks
+# into a thousand of them would cost more than the looks.
+_ASKED: list[type[FileSystemEvent]] = [
+    FileCreatedEvent,
+    FileMovedEvent,
+    FileClosedEvent,
+    DirCreatedEvent,
+    DirMovedEvent,
+    DirDeletedEvent,
+]
 
 
 class Watch:
@@ -24,31 +44,39 @@ class Watch:
         self._ring = ring
         self._observer: BaseObserver | None = None
         self._inodes: dict[Path, int] = {}
-        self._touched = threading.Event()
+        self._touched: set[Path] = set()
+        self._lock = threading.Lock()
         self._lost = threading.Event()
+        self._lack = ""
 
-    def take(self) -> bool:
-        """Whether something came since the last call."""
-        touched = self._touched.is_set()
-        self._touched.clear()
+    def take(self) -> frozenset[Path]:
+        """The folders that something came into since the last call."""
+        with self._lock:
+            touched, self._touched = frozenset(self._touched), set()
         return touched
 
     def keep_alive(self) -> str:
-        """Start watching, or start again what has died. Returns why that is not possible, or an empty text."""
+        """Start watching, or start again what has died. Returns what is lacking, or an empty text."""
         if self._observer is not None and self._is_healthy(self._observer):
-            return ""
+            return self._lack
         self.close()
+        observer: BaseObserver | None = None
         try:
             observer = Observer()
             self._lost.clear()
+            wanted = sum(1 for folder in self._folders for _ in os.walk(folder))
             for folder in self._folders:
                 self._inodes[folder] = folder.stat().st_ino
-                observer.schedule(_Handler(folder, self._touch, self._lost.set), str(folder), recursive=True)
+                handler = _Handler(folder, self._touch, self._lost.set)
+                observer.schedule(handler, str(folder), recursive=True, event_filter=_ASKED)
             observer.start()
         except OSError as error:
+            if observer is not None:
+                observer.stop()  # a part of its threads runs already
             return str(error)
         self._observer = observer
-        return ""
+        self._lack = _lack(wanted)
+        return self._lack
 
     def close(self) -> None:
         if self._observer is not None:
@@ -70,13 +98,27 @@ class Watch:
             and all(each.is_alive() for each in observer.emitters)
         )
 
-    def _touch(self) -> None:
-        self._touched.set()
+    def _touch(self, folder: Path) -> None:
+        with self._lock:
+            self._touched.add(folder)
         self._ring()
 
 
+def _lack(wanted: int) -> str:
+    """Where the system's watches are used up, a part of the folders is watched, and nobody says so: count them."""
+    watched = 0
+    try:
+        for each in Path("/proc/self/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):  # closed by another thread
+                if "inotify" in str(each.readlink()):
+                    watched += Path("/proc/self/fdinfo", each.name).read_text().count("inotify wd:")
+    except OSError:
+        return ""
+    return f"the system's watches are used up, {watched} of {wanted} folders have one" if watched < wanted else ""
+
+
 class _Handler(FileSystemEventHandler):
-    def __init__(self, root: Path, touch: Callable[[], None], lose: Callable[[], None]) -> None:
+    def __init__(self, root: Path, touch: Callable[[Path], None], lose: Callable[[], None]) -> None:
         self._root = str(root)
         self._touch = touch
         self._lose = lose
@@ -88,7 +130,7 @@ class _Handler(FileSystemEventHandler):
         if event.event_type not in _RELEVANT:
             return
         path = Path(str(event.dest_path or event.src_path))
-        if (
-            path.suffix == ".json" and not path.name.startswith(".") and "replies" not in path.parts[-3:]
-        ) or event.is_directory:
-            self._touch()
+        if event.is_directory:
+            self._touch(path)
+        elif path.suffix == ".json" and not path.name.startswith(".") and "replies" not in path.parts[-3:]:
+            self._touch(path.parent)

@@ -84,6 +84,12 @@ def test_the_oldest_submission_is_first_whoever_made_it(store: Store) -> None:
     for agent, number in [("b", 3), ("a", 2), ("b", 1), ("a", 3)]:
         store.submit(submission(f"{number:020d}", agent))
     assert [(agent, int(name)) for agent, name, _ in store.inbox()] == [("b", 1), ("a", 2), ("a", 3), ("b", 3)]
+    inbox = store.root / "inbox"
+    of_a = store.inbox(only={inbox / "a", inbox / "gone", store.root / "replies"})
+    assert [(agent, int(name)) for agent, name, _ in of_a] == [("a", 2), ("a", 3)]
+    assert store.inbox(only={inbox}) == store.inbox()
+    (inbox / "c").symlink_to(inbox / "a")
+    assert store.inbox(only={inbox / "c"}) == []
 
 
 def test_a_submission_is_not_overwritten(store: Store) -> None:

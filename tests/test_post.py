@@ -55,6 +55,17 @@ def hand_in(layout: Layout, agent: str, *numbers: int) -> None:
         path.write_text(json.dumps(submission(number, agent)))
 
 
+def test_of_a_fleet_only_the_folders_are_read_that_something_came_into(layout: Layout, post: Post) -> None:
+    hand_in(layout, "ann", 1)
+    hand_in(layout, "ben", 2)
+    ask(layout, "ann", "it", b'{"type": "alert", "text": "look"}')
+    inbox = layout.attempts / "inbox"
+    assert taken(list(post.collect(0, ROOM, frozenset({inbox / "ben"})))) == [("ben", 2)]
+    (asked,) = post.collect(0, ROOM, frozenset({layout.requests_of("ann"), layout.requests}))
+    assert isinstance(asked, on.Requested)
+    assert len(list(post.collect(0, ROOM))) == 3
+
+
 def ask(layout: Layout, sender: str, name: str, content: bytes) -> None:
     (layout.requests_of(sender) / f"{name}.json").write_bytes(content)
 

@@ -1,8 +1,11 @@
 """Notifications: quick where they work, found out where they do not, and never needed."""
 
 import shutil
+import subprocess
+import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -30,6 +33,13 @@ def watch(inbox: Path, rung: threading.Event):
     watching.close()
 
 
+def wait_until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.005)
+
+
 def put(folder: Path, name: str = "1.json") -> None:
     (folder / f".{name}").write_text("{}")
     (folder / f".{name}").rename(folder / name)
@@ -38,7 +48,7 @@ def put(folder: Path, name: str = "1.json") -> None:
 def test_a_file_that_is_moved_into_place_rings(watch, inbox, rung):
     put(inbox / "agent-1")
     assert rung.wait(10)
-    assert watch.take()
+    assert watch.take() == {inbox / "agent-1"}
     assert not watch.take()
 
 
@@ -78,3 +88,58 @@ def test_a_dead_observer_is_replaced(watch, inbox, rung):
     assert watch.keep_alive() == ""
     put(inbox / "agent-1", "2.json")
     assert rung.wait(10)
+
+
+def test_looking_into_a_watched_folder_is_no_news(watch, inbox, rung):
+    """A poll opens and closes a thousand folders: to be told of that would cost more than the poll."""
+    heard = []
+    for emitter in watch._observer.emitters:
+        emitter.queue_event = heard.append
+    for _ in range(20):
+        assert list((inbox / "agent-1").iterdir()) == []
+    put(inbox / "agent-1")
+    wait_until(lambda: any(str(each.dest_path or each.src_path).endswith("/1.json") for each in heard))
+    assert not [each for each in heard if each.event_type in ("opened", "closed_no_write")]
+
+
+LIMITED = """
+import pathlib, sys, threading
+sys.path.insert(0, sys.argv[2])
+from coral.watch import Watch
+root, limit, rung = pathlib.Path(sys.argv[1]), pathlib.Path("/proc/sys/user") / sys.argv[3], threading.Event()
+try:
+    limit.write_text(sys.argv[4])
+except OSError:
+    sys.exit(77)
+watch = Watch((root / "inbox", root / "requests"), rung.set)
+print(watch.keep_alive() or "nothing is lacking")
+before = threading.active_count()
+print(watch.keep_alive() == watch.keep_alive())
+print(threading.active_count() - before)
+watch.close()
+"""
+
+
+@pytest.mark.parametrize(
+    ("limit", "most", "lacking"),
+    [
+        ("max_inotify_watches", "100", "nothing is lacking"),
+        ("max_inotify_watches", "15", "the system's watches are used up, 15 of 22 folders have one"),
+        ("max_inotify_watches", "11", "inotify watch limit reached"),
+        ("max_inotify_instances", "0", "inotify instance limit reached"),
+    ],
+)
+def test_limits_of_the_system_are_told(tmp_path, limit, most, lacking):
+    """In a user namespace of its own, which has limits of its own. Where a part is watched, the rest is polled."""
+    for folder in ("inbox", "requests"):
+        for number in range(10):
+            (tmp_path / folder / f"agent-{number}").mkdir(parents=True)
+    root = str(Path(__file__).parent.parent)
+    command = [sys.executable, "-c", LIMITED, str(tmp_path), root, limit, most]
+    ran = subprocess.run(["unshare", "-Ur", *command], capture_output=True, text=True, timeout=30, check=False)
+    if ran.returncode in (1, 77) and "Traceback" not in ran.stderr:
+        pytest.skip("no user namespaces, or none with limits of its own, on this machine")
+    told, steady, threads = ran.stdout.splitlines()
+    assert lacking in told, ran.stderr
+    assert steady == "True"
+    assert threads == "0"
