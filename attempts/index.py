@@ -49,6 +49,9 @@ class Index:
         self._tell = tell
         self._rows: sqlite3.Connection | None = None
 
+    def __del__(self) -> None:
+        self.close()
+
     def close(self) -> None:
         if self._rows is not None:
             self._rows.close()

@@ -19,7 +19,8 @@ from attempts.index_row import COLUMNS, Row
 
 NAME = "index.sqlite"
 FORMAT = 1
-PATIENCE = 0.5  # seconds to wait for a lock: a writer of ours holds it for milliseconds
+WRITER_PATIENCE = 0.25  # seconds to wait for a lock; the lock itself is held for milliseconds
+PATIENCE = 1.5  # a reader's, longer: a writer who waits for somebody keeps new readers out
 LONGEST = 10.0  # seconds for one statement: a foreign file may hold what never ends
 STALE = 600.0  # seconds after which a draft belongs to nobody
 _STEPS = 100_000  # of the database's machine, between looks at the clock
@@ -72,7 +73,7 @@ def opened(folder: Path) -> sqlite3.Connection:
     return connection
 
 
-def write(folder: Path, change: Callable[[sqlite3.Connection], None], patience: float = PATIENCE) -> None:
+def write(folder: Path, change: Callable[[sqlite3.Connection], None], patience: float = WRITER_PATIENCE) -> None:
     """Change the index. Unusable if it cannot be written now, whatever the reason; then nothing is lost but time."""
     connection = _connected(folder, "rw", patience)
     try:

@@ -67,6 +67,12 @@ def totals(rows: Rows, alone: str = "") -> Totals:
     return Totals(int(count), int(count - scored), int(known - readable))
 
 
+def last(rows: Rows) -> int:
+    """The highest number there is a record of, readable or not."""
+    (number,) = rows.execute("SELECT max(number) FROM known").fetchone()
+    return int(number or 0)
+
+
 def recent(rows: Rows, wanted: Wanted) -> Iterator[int]:
     """The newest first."""
     where, values = _conditions(wanted)
@@ -135,10 +141,10 @@ def with_tree(rows: Rows, tree: str) -> Iterator[int]:
         yield int(number)
 
 
-def with_commit(rows: Rows, start: str) -> list[tuple[int, str]]:
-    """The attempts whose commit begins like this, and whose they are."""
-    asked = "SELECT number, agent FROM records WHERE commit_id >= ? AND commit_id < ?"
-    return [(int(number), str(agent)) for number, agent in rows.execute(asked, (start, f"{start}g"))]
+def with_commit(rows: Rows, start: str) -> list[int]:
+    """The attempts whose commit begins like this."""
+    asked = "SELECT number FROM records WHERE commit_id >= ? AND commit_id < ?"
+    return [int(number) for (number,) in rows.execute(asked, (start, f"{start}g"))]
 
 
 def _best_first(rows: Rows, wanted: Wanted, direction: Direction) -> Iterator[Point]:

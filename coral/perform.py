@@ -14,6 +14,7 @@ from coral import environment, grades, process
 from coral.briefing import Office, inline, prompt
 from coral.doorbell import Doorbell
 from coral.enlist import furnish, program_of
+from coral.feed import Feed
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.state import OCCUPYING, Fleet
@@ -68,6 +69,7 @@ class Performer:
         self._look: Future[Seen] | None = None
         self._shown = Shown(office.layout.heartbeats)
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="coral")
+        self._feed = Feed(office.layout.attempts, self._pool)
         self._work: dict[Future[object], Work] = {}
         self._snapshot: Future[object] | None = None
         self._unpublished: dict[int, do.Publish] = {}
@@ -103,7 +105,10 @@ class Performer:
             yield on.Restored(item=f"heartbeats/{owner}.yaml", found="was altered")
         if self._look is not None and self._look.done():
             done, self._look = self._look, None
-            yield from self._scrub.take(done.result())
+            seen = done.result()
+            yield from self._scrub.take(seen)
+            for row in (row for number in seen.restored for row in self._ledger.page(number - 1, 1)):
+                self._feed.add(row.attempt)  # whoever looked meanwhile may have taken in what was altered
         if self._look is None:
             leaders = [each.number for each in self._office.standings.top]
             self._look = self._pool.submit(self._scrub.look, self._scrub.next_rows(leaders))
@@ -228,6 +233,7 @@ class Performer:
             # Records are ours: whoever put another one there, it makes way, and is kept to be looked at.
             self._tell_once(f"a record of #{attempt.number} that is not ours", f"it is kept as {aside.name}")
         self._ledger.set_witnesses({attempt.number: self._store.witness(attempt.number)})
+        self._feed.add(attempt)
         self._unpublished.pop(attempt.number, None)
         against = self._office.standings.last_improvement(attempt.agent)
         self._office.standings.add(attempt)

@@ -367,7 +367,9 @@ def test_agent_commands_import_the_standard_library_alone(bench: Bench, command:
     for words in (AT_WORK[command], (command, "--help")):
         imported = _imported(bench, *words)
         assert "argparse" in imported
-        assert not {name.partition(".")[0] for name in imported} & FORBIDDEN
+        found = {name.partition(".")[0] for name in imported} & FORBIDDEN
+        # Moved to another commit, the workspace is told by the number of its attempt, and that is asked of the index.
+        assert found <= ({"sqlite3"} if words in (AT_WORK["revert"], AT_WORK["checkout"]) else set())
 
 
 def test_the_help_of_eval_loads_next_to_nothing(bench: Bench) -> None:

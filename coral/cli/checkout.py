@@ -6,6 +6,7 @@ import argparse
 import re
 from typing import TYPE_CHECKING
 
+from attempts.record import Attempt
 from attempts.store import Missing, Store
 from coral.cli import alone, waiting, words
 from coral.cli.where import agent_here
@@ -13,9 +14,9 @@ from coral.errors import CoralError
 from workspace.layout import Layout
 
 if TYPE_CHECKING:
+    from attempts.index import Index
     from workspace.submit import Moved
 
-RECENT = 200  # attempts looked at to name a commit by its number
 NUMBER = re.compile(r"#?[0-9]{1,9}")  # a commit in digits alone has more of them
 
 
@@ -40,11 +41,12 @@ def say(layout: Layout, moved: Moved) -> None:
 
 
 def _commit(layout: Layout, number: str) -> str:
-    store = Store(layout.attempts)
     try:
-        attempt = store.read(int(number.removeprefix("#")))
+        attempt = Store(layout.attempts).read(int(number.removeprefix("#")))
     except Missing:
-        last = (store.numbers() or [0])[-1]
+        from attempts import index_query
+
+        last = _index(layout).ask(index_query.last)
         raise CoralError(f"cannot check out #{number}: there is no such attempt", f"the last one is #{last}") from None
     alone.check(alone.alone_in(layout), attempt, "check out")
     return attempt.commit
@@ -52,18 +54,30 @@ def _commit(layout: Layout, number: str) -> str:
 
 def _own(layout: Layout, commit: str) -> str:
     """The commit, unless it is the attempt of another and agents do not share: the hub's objects are in every clone."""
-    agent = alone.alone_in(layout)
-    for attempt in Store(layout.attempts).scan() if agent else ():
-        if attempt.commit.startswith(commit.casefold()):
+    if agent := alone.alone_in(layout):
+        for attempt in _with_commit(layout, commit):
             alone.check(agent, attempt, "check out")
     return commit
 
 
 def _name(layout: Layout, commit: str) -> str:
-    store = Store(layout.attempts)
-    for number in [*store.numbers()[-RECENT:][::-1], 0]:
-        attempt = waiting.published(store, number)
-        if attempt is not None and attempt.commit == commit:
-            who = f" by {attempt.agent}" if attempt.agent else " (the seed)"
-            return f"#{number}{who}: {words.score(attempt.score)}"
+    """By the number of the last attempt at it; the seed by its own."""
+    for attempt in reversed(_with_commit(layout, commit)):
+        who = f" by {attempt.agent}" if attempt.agent else " (the seed)"
+        return f"#{attempt.number}{who}: {words.score(attempt.score)}"
     return commit[:12]
+
+
+def _with_commit(layout: Layout, start: str) -> list[Attempt]:
+    """The attempts whose commit begins like this, by number."""
+    from attempts import index_query
+
+    found = _index(layout).ask(lambda rows: index_query.with_commit(rows, start.casefold()))
+    attempts = (waiting.published(Store(layout.attempts), number) for number in sorted(found))
+    return [attempt for attempt in attempts if attempt is not None]
+
+
+def _index(layout: Layout) -> Index:
+    from attempts.index import Index  # a database takes as long to load as all the rest
+
+    return Index(layout.attempts)

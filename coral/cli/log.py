@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 
 from rich.table import Table
 from rich.text import Text
 
-from attempts import board
+from attempts import index_query
+from attempts.index_query import Named, Ranked, Wanted
 from attempts.record import Attempt, Kind, to_dict
 from coral.cli import where, words
 from coral.cli.columns import table
@@ -30,9 +31,9 @@ class Line:
     measurements: int = 1
 
     @staticmethod
-    def of(standing: board.Standing) -> Line:
+    def of(standing: Ranked, attempt: Attempt) -> Line:
         """Twins of a deterministic grade are no measurements to speak of; confirmations are."""
-        return Line(standing.attempt, standing.score, standing.measurements if standing.confirmed else 1)
+        return Line(attempt, standing.score, standing.measurements if standing.confirmed else 1)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,12 +49,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     reading = Reading(where.run_of(args))
     most = args.n if args.n > 0 else None
-    lines = list(islice(_recent(reading, args) if args.recent else _best(reading, args), most))
+    wanted = Wanted(args.agent or "", args.kind and Kind(args.kind), args.search or "", reading.alone)
+    lines = _recent(reading, wanted, most) if args.recent else ranking(reading, wanted, most)
     if args.json:
         print(json.dumps([to_dict(line.attempt) for line in lines], indent=1))
         return 0
     if not lines:
-        print("no attempt yet" if not reading.store.numbers() else "no attempt is like that")
+        totals = reading.index.ask(index_query.totals)
+        print("no attempt is like that" if totals.attempts + totals.unreadable else "no attempt yet")
         return 0
     out = console()
     out.print(leaderboard(lines, reading, out.width))
@@ -83,46 +86,30 @@ def _row(line: Line, seed: float | None, best: int | None) -> list[str | Text]:
     ]
 
 
-def _best(reading: Reading, args: argparse.Namespace) -> Iterator[Line]:
-    """Every candidate by its standing. What has no score cannot be ranked, unless it was asked for by its kind."""
-    chosen = [attempt for attempt in reading.attempts if _fits(attempt, args)]
-    if args.kind in (Kind.TUNE, Kind.BASELINE):
-        scored = [attempt for attempt in chosen if attempt.score is not None]
-        sign = -1.0 if reading.direction.better(1.0, 0.0) else 1.0
-        yield from (Line(each, each.score) for each in sorted(scored, key=lambda each: sign * (each.score or 0.0)))
-        return
-    for standing in board.leaderboard(chosen, reading.direction, len(chosen)):
-        yield Line.of(standing)
+def ranking(reading: Reading, wanted: Wanted, most: int | None) -> list[Line]:
+    """Every candidate by its standing. What has no score cannot be ranked."""
+    found = reading.index.shown(lambda rows: index_query.ranked(rows, wanted, reading.direction, most))
+    return [Line.of(standing, attempt) for standing, attempt in found]
 
 
-def _recent(reading: Reading, args: argparse.Namespace) -> Iterator[Line]:
-    """Newest number first; only as many records are read as are shown."""
-    for number in reversed(reading.store.numbers()):
-        attempt = reading.attempt_or_none(number)
-        if attempt is not None and _fits(attempt, args):
-            yield Line(attempt, attempt.score)
-
-
-def _fits(attempt: Attempt, args: argparse.Namespace) -> bool:
-    if args.agent and attempt.agent != args.agent:
-        return False
-    if args.kind and attempt.kind != args.kind:
-        return False
-    said = "\n".join((attempt.title, attempt.reason, attempt.feedback)).casefold()
-    return not args.search or str(args.search).casefold() in said
+def _recent(reading: Reading, wanted: Wanted, most: int | None) -> list[Line]:
+    """Newest number first, failed ones too."""
+    found = reading.index.shown(lambda rows: map(Named, islice(index_query.recent(rows, wanted), most)))
+    return [Line(attempt, attempt.score) for _, attempt in found]
 
 
 def _remainder(reading: Reading, args: argparse.Namespace, shown: int) -> None:
     """What the list leaves out, and the records that cannot be read."""
     if args.recent or args.agent or args.kind or args.search:
         return
-    total = len(reading.attempts)
-    failed = sum(attempt.score is None for attempt in reading.attempts)
+    totals = reading.index.ask(lambda rows: index_query.totals(rows, reading.alone))
+    others = totals.attempts - 1
     notes = []
-    if total - 1 > shown:
-        notes.append(f"{words.plural(total - 1, 'attempt')} in all, {failed} without a score: `coral log --recent`")
-    unreadable = len(reading.store.numbers()) - total
-    if unreadable and not reading.alone:
-        notes.append(f"{words.plural(unreadable, 'record')} cannot be read")
+    if others > shown:
+        notes.append(
+            f"{words.plural(others, 'attempt')} in all, {totals.unscored} without a score: `coral log --recent`"
+        )
+    if totals.unreadable and not reading.alone:
+        notes.append(f"{words.plural(totals.unreadable, 'record')} cannot be read")
     for note in notes:
         console().print(dim(note))

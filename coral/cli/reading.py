@@ -6,15 +6,20 @@ Any file may be missing or damaged: then less is shown, and nothing breaks. An a
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass
 from functools import cached_property
 
+from attempts import index_query
+from attempts.index import Index
 from attempts.record import Attempt, Direction
 from attempts.store import Missing, Store, StoreError
 from coral.cli import alone, loose, words
 from coral.cli.loose import Loose
 from coral.errors import CoralError
 from workspace.layout import Layout
+
+MANY = 2000  # records that take a moment to read
 
 
 @dataclass(frozen=True)
@@ -32,9 +37,11 @@ class Reading:
         return Store(self.layout.attempts)
 
     @cached_property
-    def attempts(self) -> list[Attempt]:
-        """All records, by number. 100,000 take seconds: ask for them only where every one of them matters."""
-        return [each for each in self.store.scan() if alone.sees(self.alone, each)]
+    def index(self) -> Index:
+        """What is asked about all records at once: 100,000 files would take seconds to read."""
+        index = Index(self.layout.attempts, _tell)
+        index.refresh()
+        return index
 
     @cached_property
     def alone(self) -> str:
@@ -114,7 +121,7 @@ class Reading:
         try:
             found = self.store.read(number)
         except Missing:
-            last = (self.store.numbers() or [0])[-1]
+            last = self.index.ask(index_query.last)
             what, hint = "there is no such attempt", f"the last one is #{last}"
             if number in self.ungraded:
                 what, hint = "it is not graded yet", f"`coral wait {number}` waits for it"
@@ -128,6 +135,12 @@ class Reading:
         except (StoreError, OSError):
             return None
         return found if alone.sees(self.alone, found) else None
+
+
+def _tell(count: int) -> None:
+    """A long wait is explained to whoever sits there."""
+    if count > MANY and sys.stderr.isatty():
+        print(f"reading {count} records, this once ...", file=sys.stderr, flush=True)
 
 
 def _natural(name: str) -> tuple[str, int, str]:

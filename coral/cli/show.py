@@ -10,14 +10,14 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from attempts import board
+from attempts import index_query
+from attempts.index_query import Named
 from attempts.record import Attempt, Kind, to_dict
 from coral.cli import where, words
 from coral.cli.reading import Reading
 from coral.cli.screen import console, dim, tone
 
 ANCESTORS = 6  # attempts of a lineage that are shown
-LOOKED_AT = 1000  # records before it that are searched for its ancestors: most build on what is recent
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -86,9 +86,10 @@ def _lineage(reading: Reading, attempt: Attempt) -> str:
     """The attempts it was built on, oldest first, with their scores."""
     if attempt.kind is Kind.BASELINE:
         return ""
-    earlier = [number for number in reading.store.numbers() if number <= attempt.number]
-    found = (reading.attempt_or_none(number) for number in {0, *earlier[-LOOKED_AT:]})
-    line = board.lineage((each for each in found if each), attempt.number)[:-1]
+    found = reading.index.shown(
+        lambda rows: map(Named, index_query.lineage(rows, attempt.number, ANCESTORS + 2, reading.alone))
+    )
+    line = [each for _, each in found if each.number != attempt.number]
     shown = [f"#{each.number} {words.score(each.score)}" for each in line[-ANCESTORS:]]
     whole = len(line) <= ANCESTORS and (not line or line[0].kind is Kind.BASELINE)
     return ("" if whole else "… → ") + " → ".join(shown)

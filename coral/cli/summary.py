@@ -6,9 +6,10 @@ from rich.console import Console
 from rich.rule import Rule
 from rich.text import Text
 
-from attempts import board
+from attempts import index_query
+from attempts.index_query import Wanted
 from coral.cli.knowledge import all_notes, body_of, is_synthesis, title_line
-from coral.cli.log import Line, leaderboard
+from coral.cli.log import leaderboard, ranking
 from coral.cli.markdown import markdown
 from coral.cli.plot import curve
 from coral.cli.program import program
@@ -38,10 +39,10 @@ def summarize(layout: Layout) -> None:
         out.print(line, overflow="ellipsis", no_wrap=True)
     for line in warnings(reading):
         out.print(line)
-    top = board.leaderboard(reading.attempts, reading.direction, BEST)
+    top = ranking(reading, Wanted(alone=reading.alone), BEST)
     if top:
         _title(out, "Leaderboard")
-        out.print(leaderboard([Line.of(each) for each in top], reading, out.width))
+        out.print(leaderboard(top, reading, out.width))
     _curve(out, reading)
     _conclusions(out, reading)
     _further(out, reading, top[0].attempt.number if top else None)
@@ -55,7 +56,8 @@ def _title(out: Console, text: str) -> None:
 def _curve(out: Console, reading: Reading) -> None:
     clocks = Clocks()
     clocks.take(Timeline(reading.layout).new())
-    points = clocks.points(reading, reading.attempts)
+    rose = reading.index.ask(lambda rows: index_query.curve(rows, reading.direction, reading.alone))
+    points = clocks.points(reading, rose)
     if len(points) < 2:
         return
     clock = reading.status.number("clock")

@@ -6,15 +6,15 @@ import json
 from collections import deque
 from collections.abc import Iterable
 
-from attempts import board
-from attempts.record import Attempt
-from attempts.store import Store, StoreError
+from attempts import index_query
+from attempts.record import Kind
 from coral.cli import words
 from coral.cli.loose import Loose
 from coral.cli.reading import Reading
 from workspace.layout import Layout
 
 KEPT = 200  # events that a screen could show
+Curve = list[tuple[str, int, int, float]]  # published_at, order, number, best, wherever it rose
 
 
 class Timeline:
@@ -56,13 +56,11 @@ class Clocks:
             if number is not None and clock is not None and event.text("type") == "published":
                 self._of[number] = clock
 
-    def points(self, reading: Reading, attempts: list[Attempt]) -> list[tuple[float, float]]:
+    def points(self, reading: Reading, curve: Curve) -> list[tuple[float, float]]:
         """The best score so far over seconds; of an attempt that the timeline lacks, by the wall clock."""
         start = words.age(reading.status.data.get("started_at"), now=0.0)
-        numbers = {attempt.order: attempt.number for attempt in attempts}
         points: list[tuple[float, float]] = []
-        for at, order, best in board.curve(attempts, reading.direction):
-            number = numbers[order]
+        for at, _, number, best in curve:
             seconds = 0.0 if number == 0 else self._of.get(number)
             if seconds is None and start is not None:
                 seconds = start - (words.age(at, now=0.0) or start)
@@ -79,10 +77,9 @@ class Watch:
         self.reading = Reading(layout)
         self.events: deque[Loose] = deque(maxlen=KEPT)
         self.points: list[tuple[float, float]] = []
-        self._store = Store(layout.attempts)
+        self._curve: Curve = []
         self._timeline = Timeline(layout)
         self._clocks = Clocks()
-        self._attempts: dict[int, Attempt] = {}
 
     def look(self) -> None:
         """Read what is new."""
@@ -93,14 +90,22 @@ class Watch:
         events = self._timeline.new()
         self.events.extend(events)
         self._clocks.take(events)
-        fresh = [number for number in self._store.numbers() if number not in self._attempts]
-        for number in fresh:
-            try:
-                self._attempts[number] = self._store.read(number)
-            except (StoreError, OSError):
+        if self._curve:
+            self._extend(each.integer("attempt") for each in events if each.text("type") == "published")
+        else:
+            self._curve = self.reading.index.ask(
+                lambda rows: index_query.curve(rows, self.reading.direction, self.reading.alone)
+            )
+        self.points = self._clocks.points(self.reading, self._curve)
+
+    def _extend(self, published: Iterable[int | None]) -> None:
+        """What came since is read record by record: a look costs what is new."""
+        for number in published:
+            attempt = None if number is None else self.reading.attempt_or_none(number)
+            if attempt is None or attempt.score is None or attempt.kind is Kind.TUNE:
                 continue
-        if fresh:
-            self.points = self._clocks.points(self.reading, list(self._attempts.values()))
+            if self.reading.direction.better(attempt.score, self._curve[-1][3]):
+                self._curve.append((attempt.published_at, attempt.order, attempt.number, attempt.score))
 
 
 def _event(line: bytes) -> Loose:
