@@ -2,6 +2,7 @@
 time, or to whoever looks; nobody waits for it, and nothing is decided by it.
 """
 
+import contextlib
 import threading
 from collections import deque
 from concurrent.futures import Executor
@@ -22,9 +23,10 @@ class Feed:
         pool.submit(self._catch_up)
 
     def add(self, attempt: Attempt) -> None:
-        """A record that was just written."""
+        """A record that was just written, from whatever thread."""
         self._waiting.append(attempt)
-        self._pool.submit(self._write)
+        with contextlib.suppress(RuntimeError):  # the run has ended: readers will find it
+            self._pool.submit(self._write)
 
     def _write(self) -> None:
         """All that waits at once: what came while the file was held costs one change of it."""

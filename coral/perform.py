@@ -65,11 +65,11 @@ class Performer:
         self._doorbell = doorbell
         self._store = Store(office.layout.attempts)
         self._ledger = ledger
-        self._scrub = Scrub(self._store, ledger)
         self._look: Future[Seen] | None = None
         self._shown = Shown(office.layout.heartbeats)
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="coral")
         self._feed = Feed(office.layout.attempts, self._pool)
+        self._scrub = Scrub(self._store, ledger, self._feed.add)
         self._work: dict[Future[object], Work] = {}
         self._snapshot: Future[object] | None = None
         self._unpublished: dict[int, do.Publish] = {}
@@ -105,10 +105,7 @@ class Performer:
             yield on.Restored(item=f"heartbeats/{owner}.yaml", found="was altered")
         if self._look is not None and self._look.done():
             done, self._look = self._look, None
-            seen = done.result()
-            yield from self._scrub.take(seen)
-            for row in (row for number in seen.restored for row in self._ledger.page(number - 1, 1)):
-                self._feed.add(row.attempt)  # whoever looked meanwhile may have taken in what was altered
+            yield from self._scrub.take(done.result())
         if self._look is None:
             leaders = [each.number for each in self._office.standings.top]
             self._look = self._pool.submit(self._scrub.look, self._scrub.next_rows(leaders))

@@ -5,7 +5,7 @@ and time of change are as we left them is not opened. What was there instead of 
 """
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -33,9 +33,11 @@ class Seen:
 class Scrub:
     """Where the look around the records has come to."""
 
-    def __init__(self, store: Store, ledger: Ledger) -> None:
+    def __init__(self, store: Store, ledger: Ledger, written: Callable[[Attempt], None]) -> None:
+        """`written` is told of each record that was put right: whoever looked may have taken in what was altered."""
         self._store = store
         self._ledger = ledger
+        self._written = written
         self._after = -1
         self._listing: os._ScandirIterator[str] | None = None
 
@@ -65,6 +67,7 @@ class Scrub:
             wrong = self._what_is_wrong(attempt)
             if wrong:
                 self._store.publish(attempt)
+                self._written(attempt)
                 if row.witness is not None:  # else it was never written: then nobody took it away
                     seen.restored[row.number] = wrong
             seen.witnesses[row.number] = self._store.witness(row.number)

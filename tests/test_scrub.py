@@ -46,7 +46,8 @@ class Room:
             self.ledger.enter(record(number))
             self.store.publish(record(number))
             self.ledger.set_witnesses({number: self.store.witness(number)})
-        self.scrub = Scrub(self.store, self.ledger)
+        self.written: list[Attempt] = []
+        self.scrub = Scrub(self.store, self.ledger, self.written.append)
 
     def step(self, *leaders: int) -> list[on.Event]:
         return list(self.scrub.take(self.scrub.look(self.scrub.next_rows(leaders))))
@@ -101,6 +102,7 @@ def test_an_altered_record_is_restored_and_told(room: Room, spoil: Callable[[Pat
     assert room.round() == []
     spoil(room.path(7))
     assert room.round() == [on.Restored(item="the record of #7", found="was altered")]
+    assert [each.number for each in room.written] == [7]
     assert room.store.read(7) == record(7)
     assert room.round() == []
 
@@ -181,7 +183,7 @@ def test_a_ledger_that_was_altered_is_made_again(room: Room, tmp_path: Path) -> 
     base.close()
     room.path(7).unlink()
     room.ledger = Ledger(tmp_path / "ledger.sqlite", lambda: [record(number) for number in range(10)])
-    room.scrub = Scrub(room.store, room.ledger)
+    room.scrub = Scrub(room.store, room.ledger, room.written.append)
     assert on.Restored(item="the private ledger of records", found="was altered") in room.round()
     assert room.store.read(7) == record(7)
     assert room.round() == []
