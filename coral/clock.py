@@ -21,3 +21,11 @@ class Clock:
 def wall() -> str:
     """The time of day as ISO 8601, UTC, to the millisecond."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def since(then: str) -> float:
+    """Seconds that have passed since a time of day; 0 where it is none, or lies ahead because a clock was set."""
+    try:
+        return max((datetime.now(UTC) - datetime.fromisoformat(then)).total_seconds(), 0.0)
+    except (ValueError, TypeError):
+        return 0.0

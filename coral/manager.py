@@ -14,7 +14,7 @@ from types import FrameType
 from attempts.store import Store
 from coral import process
 from coral.briefing import Office
-from coral.clock import Clock
+from coral.clock import Clock, since
 from coral.config.load import load_frozen
 from coral.doorbell import Doorbell
 from coral.errors import CoralError
@@ -53,6 +53,7 @@ class Manager:
         memory = self._journal.memory
         self._layout = layout
         self._fleet = memory.fleet
+        self._away = since(memory.wall)
         self._identities = _own_identities(layout, memory)
         self._rules = rules_of(config, seed_commit)
         self._clock = Clock(memory.clock)
@@ -115,7 +116,7 @@ class Manager:
         if not self._fleet.run.opened:
             baseline = Store(self._layout.attempts).read(0)
             return [on.Opened(run=self._layout.root.name, agents=self._agents, baseline=baseline)]
-        return [on.Resumed(), *self._senses.reconcile(self._fleet, self._identities, now)]
+        return [on.Resumed(away=self._away), *self._senses.reconcile(self._fleet, self._identities, now)]
 
     def _turn(self, first: list[on.Event]) -> None:
         now = self._clock.now()

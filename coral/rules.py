@@ -3,6 +3,8 @@
 from coral.config.load import Config
 from coral.fleet.policy import Rules
 
+PAYING_NOBODY = ("native", "scripted")
+
 
 def rules_of(config: Config, seed_commit: str) -> Rules:
     grader, run, budget = config.grader, config.run, config.budget
@@ -23,6 +25,8 @@ def rules_of(config: Config, seed_commit: str) -> Rules:
         breaker_crashes=run.breaker_crashes,
         breaker_window=run.breaker_window,
         breaker_pause=run.breaker_pause,
+        accounts=_accounts(config),
+        stop_at_limit=config.agents.on_limit == "stop",
         budget_attempts=budget.attempts,
         budget_seconds=None if budget.hours is None else budget.hours * 3600,
         target=budget.target,
@@ -31,3 +35,10 @@ def rules_of(config: Config, seed_commit: str) -> Rules:
 
 def agent_names(config: Config) -> tuple[str, ...]:
     return tuple(f"agent-{number}" for number in range(1, config.agents.count + 1))
+
+
+def _accounts(config: Config) -> dict[str, str]:
+    """Agents that come with Coral spend nobody's usage; all others share what their program's login has."""
+    agents = config.agents
+    account = agents.account or ("" if agents.runtime in PAYING_NOBODY else agents.runtime)
+    return dict.fromkeys(agent_names(config), account) if account else {}

@@ -256,6 +256,8 @@ def test_nothing_shortens_a_pause(history: History) -> None:
     for turn, spawn in spawns(world):
         agent = turn.before.agents.get(spawn.agent)
         assert turn.clock >= turn.after.run.held_until
+        limit = turn.after.run.limits.get(world.rules.accounts.get(spawn.agent, ""))
+        assert limit is None or (limit.probe == spawn.agent and not limit.closed)
         if agent is not None and agent.phase in (Phase.WAITING, Phase.PARKED) and not resumes(turn):
             assert agent.deadline is not None
             assert turn.clock >= agent.deadline
@@ -277,6 +279,8 @@ def test_nobody_is_interrupted_without_a_reason_before_its_first_words_or_at_a_t
             if agent.why == "heartbeat":
                 assert may_interrupt(agent, turn.clock, world.rules)
                 assert any(is_due(each, agent, turn.clock) for each in agent.owed if each.id not in agent.carried)
+            elif agent.why == "usage limit":
+                assert turn.after.run.limits[world.rules.accounts[agent.name]].probe != agent.name
             elif agent.why == "stalled":
                 assert turn.clock >= max(agent.heard_at, agent.spawned_at) + world.rules.stall
                 assert not any(

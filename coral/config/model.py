@@ -105,6 +105,14 @@ class AgentsSection(Section):
     runtime: Text = Field(default="native", description="The program that drives them: native, command, ...")
     model: str = Field(default="", description="The model the program uses. Empty: the program's own default.")
     options: Options = Field(default_factory=dict, description="Options of the runtime itself.")
+    account: str = Field(
+        default="",
+        description="Whose usage the agents spend: when it is used up, all of them pause until it is there again. "
+        "Empty: the program's own; native agents spend none.",
+    )
+    on_limit: Literal["park", "stop"] = Field(
+        default="park", description="At a usage limit: park the agents until the provider's reset, or stop the run."
+    )
     stall: Seconds = Field(default=1200.0, description="Seconds of silence after which an agent is interrupted.")
 
 

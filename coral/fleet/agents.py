@@ -6,6 +6,7 @@ of its own.
 
 from dataclasses import replace
 
+from coral.fleet import accounts
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.draft import Draft
@@ -22,6 +23,8 @@ from coral.fleet.policy import (
 from coral.fleet.state import LIVE, Agent, Phase
 from heartbeats.heartbeat import Scope
 
+AT_LIMIT = "usage limit"
+
 
 def on_heard(draft: Draft, event: on.Heard) -> None:
     agent = draft.agents.get(event.agent)
@@ -32,6 +35,7 @@ def on_heard(draft: Draft, event: on.Heard) -> None:
     agent = draft.set_agent(
         agent.name, heard=True, heard_at=draft.clock, busy=event.busy, session=session, deadline=deadline
     )
+    accounts.heard(draft, agent)
     if agent.carried or agent.told != agent.carried_told:
         draft.set_agent(agent.name, told=agent.carried_told)
         acknowledge(draft, agent.name, agent.carried)
@@ -55,9 +59,11 @@ def on_exited(draft: Draft, event: on.Exited) -> None:
     draft.note("exited", f"launch {agent.launch} ended: {event.ending}", agent.name)
     asked_by_us = agent.phase is not Phase.RUNNING and agent.why != "leftovers"
     agent = _let_go(draft, agent)
+    if event.ending is not on.Ending.LIMIT and not asked_by_us:
+        accounts.ended(draft, agent, well=event.ending is on.Ending.CLEAN)
     match event.ending:
         case on.Ending.TERMINAL:
-            _retire(draft, agent, event.detail or "its program says that going on is pointless")
+            _give_up(draft, agent, event.detail or "its program says that going on is pointless")
         case on.Ending.LIMIT:
             _park(draft, agent, event.until)
         case on.Ending.LOST:
@@ -79,8 +85,9 @@ def on_not_started(draft: Draft, name: str, launch: int, reason: str) -> None:
         _wait_after_crash(draft, _let_go(draft, agent), f"its program could not be started: {reason}")
 
 
-def resume_all(draft: Draft) -> None:
+def resume_all(draft: Draft, away: float) -> None:
     """A new supervisor: who waited for a resume starts now; who still runs is left alone."""
+    accounts.resume(draft, away)
     for name, agent in list(draft.agents.items()):
         why = "resumed" if agent.why == "stop" else agent.why
         if agent.phase is Phase.WAITING and agent.deadline is None:
@@ -107,7 +114,9 @@ def stop_all(draft: Draft) -> None:
 
 def advance_timers(draft: Draft) -> None:
     for agent in list(draft.agents.values()):
-        if agent.phase is Phase.RUNNING and _has_something_due(draft, agent):
+        if agent.phase is Phase.RUNNING and accounts.is_held(draft, agent):
+            _interrupt(draft, agent, AT_LIMIT)
+        elif agent.phase is Phase.RUNNING and _has_something_due(draft, agent):
             _interrupt(draft, agent, "heartbeat")
         elif agent.deadline is not None and draft.clock >= agent.deadline:
             _on_deadline(draft, agent)
@@ -121,7 +130,13 @@ def _may_end(agent: Agent) -> bool:
 def _on_deadline(draft: Draft, agent: Agent) -> None:
     match agent.phase:
         case Phase.WAITING | Phase.PARKED:
-            if not draft.run.stopping and draft.clock >= draft.run.held_until:
+            if draft.run.stopping or draft.clock < draft.run.held_until:
+                return
+            if reason := accounts.closed(draft, agent):
+                _retire(draft, agent, reason, told=True)
+            elif accounts.is_held(draft, agent):
+                draft.set_agent(agent.name, phase=Phase.PARKED, deadline=None, why=AT_LIMIT)
+            else:
                 _spawn(draft, agent)
         case Phase.RUNNING:
             # Whoever waits for a grade is not silent; that begins when the waiting ends.
@@ -205,8 +220,14 @@ def _kill(draft: Draft, agent: Agent) -> None:
 def _park(draft: Draft, agent: Agent, until: float | None) -> None:
     """No usage is left. A provider that names no time, or one that has come already, is not asked again at once."""
     rules = draft.rules
+    if rules.stop_at_limit and not draft.run.stopping:
+        draft.set_run(stopping=f"{rules.accounts.get(agent.name, agent.name)} has reached its usage limit")
+    if agent.name in rules.accounts:
+        accounts.hit(draft, agent, until)
+        draft.set_agent(agent.name, phase=Phase.PARKED, deadline=None, why=AT_LIMIT)
+        return
     seconds = rules.backoff_max if until is None else max(until, back_off(draft.run.id, agent, 1, rules))
-    draft.set_agent(agent.name, phase=Phase.PARKED, deadline=draft.clock + seconds, why="usage limit")
+    draft.set_agent(agent.name, phase=Phase.PARKED, deadline=draft.clock + seconds, why=AT_LIMIT)
     draft.alert(f"{agent.name} has reached a usage limit and is parked", agent.name)
 
 
@@ -257,10 +278,21 @@ def _trip_breaker(draft: Draft, reason: str) -> None:
         )
 
 
-def _retire(draft: Draft, agent: Agent, reason: str) -> None:
+def _give_up(draft: Draft, agent: Agent, reason: str) -> None:
+    """Its program can do nothing more: a wrong key, no credit. Nor can those who depend on the same."""
+    account = draft.rules.accounts.get(agent.name)
+    if account is not None:
+        accounts.close(draft, account, reason)
+    _retire(draft, agent, reason, told=account is not None)
+
+
+def _retire(draft: Draft, agent: Agent, reason: str, *, told: bool = False) -> None:
     """It starts no more. What it owes of the fleet's falls to the next who submits."""
     owed = [each for each in agent.owed if each.scope is Scope.FLEET]
     draft.set_run(orphans=(*draft.run.orphans, *(replace(each, printed=False) for each in owed)))
     stays = tuple(each for each in agent.owed if each.scope is not Scope.FLEET)
     draft.set_agent(agent.name, phase=Phase.RETIRED, deadline=None, why=reason, owed=stays)
-    draft.alert(f"{agent.name} has retired: {reason}", agent.name)
+    if told:
+        draft.note("retired", reason, agent.name)
+    else:
+        draft.alert(f"{agent.name} has retired: {reason}", agent.name)

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from typing import assert_never
 
 from attempts.progress import Progress, advance
+from coral.fleet import accounts, agents, grading, requests
 from coral.fleet import actions as do
-from coral.fleet import agents, grading, requests
 from coral.fleet import events as on
 from coral.fleet.draft import Draft
 from coral.fleet.interventions import beat_by_clock
@@ -37,6 +37,7 @@ def next_deadline(fleet: Fleet, now: float, rules: Rules) -> float | None:
         times += [agent.spawned_at + rules.start_grace, agent.heard_at + BUSY_SECONDS] if agent.owed else []
         times += [each.due for each in agent.owed]
         times += [] if agent.deadline is None else [agent.deadline]
+    times += [each.until for each in fleet.run.limits.values() if each.until is not None]
     times += [each.deadline for each in fleet.pending.values() if each.deadline is not None]
     times += [] if rules.budget_seconds is None else [rules.budget_seconds]
     return min((each for each in times if each > now), default=None)
@@ -46,8 +47,8 @@ def _on(draft: Draft, event: on.Event) -> None:  # noqa: C901 - one arm per even
     match event:
         case on.Opened():
             _open(draft, event)
-        case on.Resumed():
-            _resume(draft)
+        case on.Resumed(away=away):
+            _resume(draft, away)
         case on.Submitted(submission=submission):
             grading.on_submitted(draft, submission)
         case on.TakenIn():
@@ -96,6 +97,7 @@ def _let_time_pass(draft: Draft) -> None:
             grading.stop_grading(draft)
         else:
             beat_by_clock(draft)
+            accounts.advance(draft)
         agents.advance_timers(draft)
         grading.fill_slots(draft)
         if draft.run.stopping and _everything_is_gone(draft):
@@ -132,9 +134,9 @@ def _open(draft: Draft, event: on.Opened) -> None:
         requests.put_in_force(draft, name, draft.rules.defaults(Scope.OWN))
 
 
-def _resume(draft: Draft) -> None:
+def _resume(draft: Draft, away: float) -> None:
     draft.set_run(stopping="", finished="", held_until=0.0, queue_held_until=0.0, crashes=(), voids=0)
-    agents.resume_all(draft)
+    agents.resume_all(draft, away)
     grading.repeat_unfinished(draft)
     for owner in draft.heartbeats:
         draft.act(do.ShowHeartbeats(owner=owner))

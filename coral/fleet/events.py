@@ -100,7 +100,10 @@ class Opened:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resumed:
-    """A supervisor took the run over. What no longer runs follows as `Exited` and `Graded` with the ending `lost`."""
+    """A supervisor took the run over. What no longer runs follows as `Exited` and `Graded` with the ending `lost`.
+    `away`: how long nobody supervised, in seconds of the time of day; a provider's reset comes nearer by it."""
+
+    away: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

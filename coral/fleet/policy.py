@@ -2,8 +2,8 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from attempts.record import Direction, Kind
 from coral.fleet.state import Agent, Fleet, Owed, Pending, Step
@@ -22,11 +22,15 @@ MOST_VOIDS = 3
 QUEUE_PAUSE = 300.0
 STAGGER_SECONDS = 0.05
 PRODUCTIVE_SECONDS = 60.0
+PROBE_SECONDS = 30.0  # how long the one who tries an account must go on without meeting its limit again
+RETURN_SECONDS = 2.0  # between the others who come back after that
+JITTER_SECONDS = 60.0  # the most that is added to a reset that a provider named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What the task fixed for a run. Times in seconds; a budget of None is without limit."""
+    """What the task fixed for a run. Times in seconds; a budget of None is without limit. `accounts`: whose purse an
+    agent spends from; who is not named there spends from nobody's."""
 
     direction: Direction = Direction.MAXIMIZE
     noise: float = 0.0
@@ -44,6 +48,8 @@ class Rules:
     breaker_crashes: int = 6
     breaker_window: float = 60.0
     breaker_pause: float = 300.0
+    accounts: Mapping[str, str] = field(default_factory=dict)
+    stop_at_limit: bool = False
     budget_attempts: int | None = None
     budget_seconds: float | None = None
     target: float | None = None

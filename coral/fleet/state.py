@@ -123,6 +123,18 @@ class Pending:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """An account that has nothing to spend. `until`: when somebody tries (none while it is not known yet), or, once
+    `probe` has begun to try, when that has gone well. `tries`: how often it went badly. `closed`: why it will never
+    have anything again."""
+
+    until: float | None = None
+    tries: int = 0
+    probe: str = ""
+    closed: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """What belongs to the fleet as a whole."""
 
@@ -139,6 +151,7 @@ class Run:
     held_until: float = 0.0
     voids: int = 0
     queue_held_until: float = 0.0
+    limits: Mapping[str, Limit] = field(default_factory=dict)
     requests: tuple[str, ...] = ()
     stopping: str = ""
     finished: str = ""

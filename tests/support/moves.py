@@ -63,6 +63,7 @@ RULES = st.builds(
     backoff_max=st.sampled_from([30.0, 600.0]),
     breaker_crashes=st.sampled_from([2, 6]),
     breaker_pause=st.sampled_from([20.0, 300.0]),
+    accounts=st.sampled_from([{}, {}, dict.fromkeys(NAMES, "acme"), dict.fromkeys(NAMES[:2], "acme")]),
 )
 BUDGETS = st.fixed_dictionaries(
     {},

@@ -1,0 +1,145 @@
+"""Accounts: agents that spend from one purse stop together when it is empty, and come back one after the other.
+
+When the provider said that usage is there again, one agent tries; only when it has found some do the others start.
+A purse that is closed for good, as by a wrong key, ends the work of all that depend on it.
+"""
+
+import hashlib
+from dataclasses import replace
+
+from coral.fleet.draft import Draft
+from coral.fleet.policy import JITTER_SECONDS, PROBE_SECONDS, RETURN_SECONDS, back_off
+from coral.fleet.state import LIVE, Agent, Limit, Phase
+
+OVER = "usage limit is over"
+
+
+def hit(draft: Draft, agent: Agent, until: float | None) -> None:
+    """An agent ran into its account's limit, which ends in `until` seconds, if the provider said so."""
+    account = draft.rules.accounts[agent.name]
+    known = draft.run.limits.get(account)
+    if known is not None and known.probe != agent.name:
+        if known.until is not None and until is not None and not known.probe:
+            # The same wave: who knows of the latest end is believed.
+            _limit(draft, account, replace(known, until=max(known.until, draft.clock + until)))
+        return
+    tries = 0 if known is None else known.tries + 1
+    seconds = _seconds(draft, agent, until, tries)
+    _limit(draft, account, Limit(until=draft.clock + seconds, tries=tries))
+    if known is None:
+        count = len(_agents_of(draft, account))
+        draft.alert(f"{account} has reached its usage limit; {count} agents are parked for {seconds / 60:.1f} minutes")
+
+
+def close(draft: Draft, account: str, reason: str) -> None:
+    """Nothing can come of this account any more. Told once, however many depend on it."""
+    known = draft.run.limits.get(account)
+    if known is None or not known.closed:
+        _limit(draft, account, Limit(closed=reason))
+        draft.alert(f"{account} is of no use any more, and its agents stop: {reason}")
+
+
+def is_held(draft: Draft, agent: Agent) -> bool:
+    """Whether its account has nothing to spend, and it is not the one who tries."""
+    limit = _limit_of(draft, agent)
+    return limit is not None and limit.probe != agent.name
+
+
+def closed(draft: Draft, agent: Agent) -> str:
+    """Why its account is closed; empty while it is not."""
+    limit = _limit_of(draft, agent)
+    return "" if limit is None else limit.closed
+
+
+def heard(draft: Draft, agent: Agent) -> None:
+    """Words of the one who tries: if no limit follows soon, there is usage again."""
+    limit = _limit_of(draft, agent)
+    if limit is not None and limit.probe == agent.name and limit.until is None:
+        _limit(draft, draft.rules.accounts[agent.name], replace(limit, until=draft.clock + PROBE_SECONDS))
+
+
+def ended(draft: Draft, agent: Agent, well: bool) -> None:
+    """The one who tries has ended, and not at a limit: well, or to try again."""
+    limit = _limit_of(draft, agent)
+    if limit is None or limit.probe != agent.name:
+        return
+    if well:
+        _lift(draft, draft.rules.accounts[agent.name])
+    else:
+        _limit(draft, draft.rules.accounts[agent.name], replace(limit, until=None))
+
+
+def advance(draft: Draft) -> None:
+    """Whatever the clock makes due: somebody tries, or everybody comes back."""
+    for account, limit in list(draft.run.limits.items()):
+        if limit.closed:
+            continue
+        if limit.probe and draft.agents[limit.probe].phase is Phase.RETIRED:
+            limit = replace(limit, probe="", until=draft.clock)
+        if limit.until is None or draft.clock < limit.until:
+            continue
+        if limit.probe:
+            _lift(draft, account)
+        else:
+            _try(draft, account, limit)
+
+
+def resume(draft: Draft, away: float) -> None:
+    """A new supervisor: the provider's clock went on while nobody supervised, for so many seconds as far as the time
+    of day can tell; and a closed account is tried again."""
+    for account, limit in list(draft.run.limits.items()):
+        if limit.closed:
+            _limit(draft, account, None)
+        elif not limit.probe and limit.until is not None:
+            _limit(draft, account, replace(limit, until=max(limit.until - away, draft.clock)))
+    for agent in list(draft.agents.values()):
+        # A task may have been changed to other accounts.
+        if agent.phase is Phase.PARKED and agent.deadline is None and not is_held(draft, agent):
+            draft.set_agent(agent.name, deadline=draft.clock)
+
+
+def _try(draft: Draft, account: str, limit: Limit) -> None:
+    candidates = [each for each in _agents_of(draft, account) if each.phase not in LIVE]
+    if not candidates:
+        if not _agents_of(draft, account):
+            _limit(draft, account, None)
+        return
+    probe = min(candidates, key=lambda each: each.phase is not Phase.PARKED)
+    _limit(draft, account, replace(limit, probe=probe.name, until=None))
+    if probe.phase is Phase.PARKED:
+        draft.set_agent(probe.name, deadline=draft.clock)
+    draft.note("probing", f"whether {account} has usage again", probe.name)
+
+
+def _lift(draft: Draft, account: str) -> None:
+    _limit(draft, account, None)
+    parked = [each for each in _agents_of(draft, account) if each.phase is Phase.PARKED]
+    for place, agent in enumerate(parked, 1):
+        deadline = draft.clock + place * RETURN_SECONDS
+        draft.set_agent(agent.name, phase=Phase.WAITING, deadline=deadline, why=OVER)
+    draft.note("limit lifted", f"{account} has usage again; {len(parked)} more agents come back")
+
+
+def _limit(draft: Draft, account: str, limit: Limit | None) -> None:
+    others = {name: each for name, each in draft.run.limits.items() if name != account}
+    draft.set_run(limits=others if limit is None else {**others, account: limit})
+
+
+def _limit_of(draft: Draft, agent: Agent) -> Limit | None:
+    account = draft.rules.accounts.get(agent.name)
+    return None if account is None else draft.run.limits.get(account)
+
+
+def _agents_of(draft: Draft, account: str) -> list[Agent]:
+    """Those who have not retired."""
+    agents = [each for each in draft.agents.values() if draft.rules.accounts.get(each.name) == account]
+    return [each for each in agents if each.phase is not Phase.RETIRED]
+
+
+def _seconds(draft: Draft, agent: Agent, until: float | None, tries: int) -> float:
+    """How long to wait. A provider that names no time, or one that has come already, is not asked again at once."""
+    rules, run = draft.rules, draft.run.id
+    least = back_off(run, agent, 1, rules)
+    seconds = rules.backoff_max * 2.0 ** min(tries, 3) if until is None else max(until, least)
+    digest = hashlib.sha256(f"{run}/{agent.name}/{agent.launch}/limit".encode()).digest()
+    return seconds + min(JITTER_SECONDS, seconds / 10) * digest[0] / 255

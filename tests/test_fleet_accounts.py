@@ -1,0 +1,384 @@
+"""Agents of one account, as transcripts: they stop together at its limit, one tries first, the others follow."""
+
+from dataclasses import replace
+
+import pytest
+from stage import NAMES, QUIET_RULES, Stage, attempt_zero
+
+from coral.fleet import actions as do
+from coral.fleet import events as on
+from coral.fleet.decide import decide, next_deadline
+from coral.fleet.events import Ending
+from coral.fleet.policy import JITTER_SECONDS, PROBE_SECONDS, RETURN_SECONDS, Rules, back_off
+from coral.fleet.state import Fleet, Limit, Phase
+from heartbeats.heartbeat import Heartbeat
+from heartbeats.trigger import Every
+
+SHARED = replace(QUIET_RULES, accounts=dict.fromkeys(NAMES, "acme"))
+REFLECT = Heartbeat(name="reflect", trigger=Every(1), protected=True)
+
+
+def limited(stage: Stage, clock: float = 2, until: float | None = 3600.0) -> float:
+    """ann runs into the limit, the others are interrupted and end; when somebody tries again."""
+    others = [name for name in stage.names if name != "ann"]
+    said = stage.at(clock, stage.exited("ann", Ending.LIMIT, until=until))
+    assert said[2:] == [f"interrupt {name}/{stage[name].launch}" for name in others]
+    for name in others:
+        assert stage.at(clock, stage.exited(name, Ending.INTERRUPTED)) == [
+            f"exited {name}: launch 1 ended: interrupted"
+        ]
+    at = stage.fleet.run.limits["acme"].until
+    assert at is not None
+    return at
+
+
+def phases(stage: Stage) -> list[Phase]:
+    return [stage[name].phase for name in stage.names]
+
+
+def test_who_meets_the_limit_parks_all_of_its_account_with_one_alert() -> None:
+    stage = Stage(3, SHARED)
+    said = stage.at(2, stage.exited("ann", Ending.LIMIT, until=3600.0))
+    assert said == [
+        "exited ann: launch 1 ended: limit",
+        "alert run-alert-1: acme has reached its usage limit; 3 agents are parked for 60.7 minutes",
+        "interrupt ben/1",
+        "interrupt cid/1",
+    ]
+    stage.at(3, stage.exited("ben", Ending.INTERRUPTED), stage.exited("cid", Ending.LIMIT, until=3600.0))
+    assert phases(stage) == [Phase.PARKED] * 3
+    assert [stage[name].why for name in stage.names] == ["usage limit"] * 3
+    assert [stage[name].deadline for name in stage.names] == [None] * 3
+
+
+def test_nothing_is_asked_of_the_provider_before_its_reset_and_then_by_one() -> None:
+    stage = Stage(4, SHARED)
+    at = limited(stage)
+    assert at == 3602 + JITTER_SECONDS * 183 / 255  # by the hash of who it was
+    assert stage.until(at, including=False) == []
+    assert stage.at(at) == [
+        "probing ann: whether acme has usage again",
+        "spawn ann/2: usage limit, session of ann, told 0",
+    ]
+    assert stage.until(at + 500) == []
+
+
+def test_the_others_come_back_one_by_one_when_the_first_has_gone_on_for_a_while() -> None:
+    stage = Stage(3, SHARED)
+    at = limited(stage)
+    stage.at(at)
+    stage.at(at + 5, stage.heard("ann"))
+    stage.at(at + 6, stage.heard("ann", busy="tool"))
+    over = at + 5 + PROBE_SECONDS
+    assert stage.until(over, including=False) == []
+    assert stage.at(over) == ["limit lifted: acme has usage again; 2 more agents come back"]
+    assert phases(stage) == [Phase.RUNNING, Phase.WAITING, Phase.WAITING]
+    assert stage.until(over + 10) == [
+        f"{over + RETURN_SECONDS:g} spawn ben/2: usage limit is over, session of ben, told 0",
+        f"{over + 2 * RETURN_SECONDS:g} spawn cid/2: usage limit is over, session of cid, told 0",
+    ]
+    assert stage.fleet.run.limits == {}
+
+
+def test_a_turn_that_ends_well_shows_as_much() -> None:
+    stage = Stage(2, SHARED)
+    at = limited(stage)
+    stage.at(at)
+    stage.at(at + 1, stage.heard("ann"))
+    said = stage.at(at + 2, stage.exited("ann", Ending.CLEAN))
+    assert "limit lifted: acme has usage again; 1 more agents come back" in said
+    assert stage.fleet.run.limits == {}
+
+
+def test_the_one_who_tries_meets_the_limit_again_and_all_stay_parked() -> None:
+    stage = Stage(2, SHARED)
+    at = limited(stage)
+    stage.at(at)
+    stage.at(at + 1, stage.heard("ann"))
+    assert stage.at(at + 2, stage.exited("ann", Ending.LIMIT, until=7200.0)) == ["exited ann: launch 2 ended: limit"]
+    again = stage.fleet.run.limits["acme"].until
+    assert again is not None
+    assert at + 7202 <= again <= at + 7202 + JITTER_SECONDS
+    assert phases(stage) == [Phase.PARKED] * 2
+    assert stage.until(again, including=False) == []
+    assert stage.at(again)[0] == "probing ann: whether acme has usage again"
+
+
+def test_without_a_reset_the_tries_come_further_and_further_apart() -> None:
+    stage = Stage(1, SHARED)
+    waits, at = [], 2.0
+    for _ in range(6):
+        stage.at(at, stage.exited("ann", Ending.LIMIT))
+        due = stage.fleet.run.limits["acme"].until
+        assert due is not None
+        waits.append(due - at)
+        stage.at(due)
+        stage.at(due, stage.heard("ann"))
+        at = due + 1
+    least = [600 * factor for factor in (1, 2, 4, 8, 8, 8)]
+    assert all(low <= wait <= low + JITTER_SECONDS for low, wait in zip(least, waits, strict=True))
+
+
+def test_a_reset_that_has_come_already_is_not_believed_to_the_second() -> None:
+    stage = Stage(1, SHARED)
+    stage.at(2, stage.exited("ann", Ending.LIMIT, until=0.0))
+    at = stage.fleet.run.limits["acme"].until
+    least = back_off("run", stage["ann"], 1, SHARED)
+    assert at == pytest.approx(2 + least * (1 + 0.1 * 183 / 255), abs=1e-9)
+
+
+def test_the_latest_reset_of_one_wave_is_believed() -> None:
+    stage = Stage(3, SHARED)
+    stage.at(2, stage.exited("ann", Ending.LIMIT, until=100.0))
+    stage.at(3, stage.exited("ben", Ending.LIMIT, until=5000.0), stage.exited("cid", Ending.LIMIT))
+    assert stage.fleet.run.limits["acme"].until == 5003
+    stage = Stage(2, SHARED)
+    stage.at(2, stage.exited("ann", Ending.LIMIT, until=5000.0))
+    before = stage.fleet.run.limits["acme"]
+    stage.at(3, stage.exited("ben", Ending.LIMIT, until=100.0))
+    assert stage.fleet.run.limits["acme"] == before
+
+
+def test_a_late_word_of_the_limit_does_not_disturb_the_one_who_tries() -> None:
+    stage = Stage(2, SHARED)
+    stage.at(2, stage.exited("ann", Ending.LIMIT, until=5.0))
+    assert stage.fleet.run.limits["acme"].probe == ""
+    stage.until(7.9)  # ben has still not ended
+    at = stage.fleet.run.limits["acme"].until
+    assert at is not None
+    stage.at(at)
+    assert stage.fleet.run.limits["acme"].probe == "ann"
+    stage.at(at, stage.exited("ben", Ending.LIMIT, until=9000.0))
+    assert stage.fleet.run.limits["acme"] == Limit(probe="ann")
+    assert stage["ben"].phase is Phase.PARKED
+
+
+def test_one_who_crashes_while_it_tries_tries_again_after_its_back_off() -> None:
+    stage = Stage(2, SHARED)
+    at = limited(stage)
+    stage.at(at)
+    stage.at(at + 1, stage.heard("ann"))
+    stage.at(at + 2, stage.exited("ann", Ending.CRASHED, detail="oops"))
+    assert stage.fleet.run.limits["acme"] == Limit(probe="ann")
+    due = stage["ann"].deadline
+    assert due is not None
+    assert stage.until(due) == [f"{due:g} spawn ann/3: crashed, session of ann, told 0"]
+    stage.at(due, stage.heard("ann"))
+    assert stage.fleet.run.limits["acme"].until == due + PROBE_SECONDS
+    assert stage["ben"].phase is Phase.PARKED
+
+
+def test_a_heartbeat_for_the_one_who_tries_is_no_sign_of_anything() -> None:
+    stage = Stage(2, replace(SHARED, heartbeats=(REFLECT,)))
+    at = limited(stage)
+    stage.at(at)
+    stage.at(at + 1, stage.heard("ann"))
+    stage.tried(at + 2, "ann", 1.0)
+    stage.at(at + 3, stage.exited("ann", Ending.INTERRUPTED))
+    assert stage.fleet.run.limits["acme"] == Limit(probe="ann", until=at + 1 + PROBE_SECONDS)
+    assert stage["ann"].launch == 3
+
+
+def test_if_the_one_who_tries_retires_another_does() -> None:
+    stage = Stage(2, replace(SHARED, interrupt_grace=1.0, terminate_grace=1.0))
+    at = limited(stage)
+    stage.at(at)
+    stage.at(at + 1, stage.heard("ann"))
+    stage.at(at + 1, stage.lingered("ann"))
+    said = stage.until(at + 20)
+    assert any("cannot be killed" in line for line in said)
+    assert [line.partition(" ")[2] for line in said][-2:] == [
+        "probing ben: whether acme has usage again",
+        "spawn ben/2: usage limit, session of ben, told 0",
+    ]
+
+
+def test_if_all_have_retired_nobody_tries() -> None:
+    rules = replace(QUIET_RULES, accounts={"ann": "acme"}, interrupt_grace=1.0, terminate_grace=1.0)
+    stage = Stage(2, rules)
+    stage.at(2, stage.exited("ann", Ending.LIMIT, until=50.0))
+    at = stage.fleet.run.limits["acme"].until
+    assert at is not None
+    stage.at(at)
+    stage.at(at + 1, stage.heard("ann"))
+    stage.at(at + 1, stage.heard("ben"), stage.lingered("ann"))
+    said = stage.until(at + 20)
+    assert "cannot be killed" in said[-1]
+    assert stage.fleet.run.limits == {}
+
+
+def test_who_is_parked_tries_rather_than_who_waits_for_something_else() -> None:
+    stage = Stage(2, replace(SHARED, backoff=100.0))
+    stage.at(1.5, stage.exited("ann", Ending.CRASHED))
+    at = stage["ann"].deadline
+    assert at is not None
+    stage.at(at)
+    stage.at(at, stage.exited("ann", Ending.CRASHED))
+    stage.at(at, stage.exited("ben", Ending.LIMIT, until=50.0))
+    due = stage.fleet.run.limits["acme"].until
+    assert due is not None
+    assert stage["ann"].deadline is not None
+    assert stage["ann"].deadline > due
+    assert stage.at(due)[0] == "probing ben: whether acme has usage again"
+
+
+def test_who_waits_out_a_back_off_tries_when_that_is_over_and_not_before() -> None:
+    stage = Stage(1, replace(SHARED, backoff=5000.0, backoff_max=5000.0))
+    stage.at(2, stage.exited("ann", Ending.LIMIT, until=1.0))
+    at = stage.fleet.run.limits["acme"].until
+    assert at is not None
+    assert at >= 5002  # never sooner than a back-off
+
+
+def test_a_crash_while_the_account_is_held_leads_to_parking_not_to_a_start() -> None:
+    stage = Stage(2, SHARED)
+    stage.at(2, stage.exited("ben", Ending.CRASHED))
+    stage.at(3, stage.exited("ann", Ending.LIMIT, until=3600.0))
+    assert stage["ben"].phase is Phase.WAITING
+    assert stage.until(3000) == []
+    assert (stage["ben"].phase, stage["ben"].why) == (Phase.PARKED, "usage limit")
+
+
+def test_another_account_goes_on() -> None:
+    stage = Stage(3, replace(QUIET_RULES, accounts={"ann": "acme", "ben": "other", "cid": "acme"}))
+    said = stage.at(2, stage.exited("ann", Ending.LIMIT, until=3600.0))
+    assert said[1:] == [
+        "alert run-alert-1: acme has reached its usage limit; 2 agents are parked for 60.7 minutes",
+        "interrupt cid/1",
+    ]
+    assert stage["ben"].phase is Phase.RUNNING
+
+
+@pytest.mark.parametrize("accounts", [{}, {"ann": "acme", "ben": "acme"}])
+def test_a_run_may_end_at_a_limit_instead(accounts: dict[str, str]) -> None:
+    stage = Stage(2, replace(QUIET_RULES, accounts=accounts, stop_at_limit=True))
+    said = stage.at(2, stage.exited("ann", Ending.LIMIT, until=3600.0))
+    assert said[-1] == "interrupt ben/1"
+    assert stage.fleet.run.stopping == f"{accounts.get('ann', 'ann')} has reached its usage limit"
+    assert stage.at(3, stage.exited("ben", Ending.INTERRUPTED))[-1].startswith("finish: ")
+
+
+def test_no_attempt_is_lost_to_parking_and_what_is_owed_goes_along_with_the_return() -> None:
+    stage = Stage(2, replace(SHARED, heartbeats=(REFLECT,)))
+    stage.in_grading(2, "ben")
+    at = limited(stage, 3)
+    stage.at(4, stage.graded(1, 1.0))
+    assert stage.owed("ben") == ["reflect h1"]
+    stage.at(at)
+    stage.at(at, stage.heard("ann"))
+    said = stage.until(at + 60)
+    assert said[-1].endswith("spawn ben/2: usage limit is over, session of ben, told 0, owed reflect:h1")
+
+
+# --- an account that is closed for good -----------------------------------------------------------------------------
+
+
+def test_a_wrong_key_ends_the_work_of_all_that_depend_on_it_with_one_alert() -> None:
+    stage = Stage(4, replace(QUIET_RULES, accounts=dict.fromkeys(("ann", "ben", "cid"), "acme")))
+    stage.at(1.5, stage.exited("cid", Ending.CRASHED))
+    assert stage.at(2, stage.exited("ann", Ending.TERMINAL, detail="invalid key")) == [
+        "exited ann: launch 1 ended: terminal",
+        "alert run-alert-1: acme is of no use any more, and its agents stop: invalid key",
+        "retired ann: invalid key",
+        "interrupt ben/1",
+    ]
+    said = stage.at(3, stage.exited("ben", Ending.TERMINAL, detail="invalid key"))
+    assert said == ["exited ben: launch 1 ended: terminal", "retired ben: invalid key"]
+    assert [line.partition(" ")[2] for line in stage.until(60)] == ["retired cid: invalid key"]
+    assert phases(stage) == [Phase.RETIRED] * 3 + [Phase.RUNNING]
+    assert stage.until(1000) == []
+
+
+def test_a_closed_account_is_tried_again_when_the_run_is_resumed() -> None:
+    stage = Stage(2, SHARED)
+    stage.at(2, stage.exited("ann", Ending.TERMINAL, detail="invalid key"))
+    assert stage.at(3, stage.exited("ben", Ending.INTERRUPTED))[-1] == "finish: every agent has retired"
+    said = stage.at(4, on.Resumed())
+    assert [line for line in said if "spawn" in line] == [
+        "spawn ann/2: resumed, session of ann, told 0",
+        "spawn ben/2: resumed, session of ben, told 0",
+    ]
+
+
+# --- restarts -------------------------------------------------------------------------------------------------------
+
+
+def test_the_reset_comes_nearer_while_nobody_supervises() -> None:
+    stage = Stage(2, SHARED)
+    at = limited(stage)
+    stage.at(10, stage.asks("operator", on.Stop(reason="night")))
+    stage.at(11, on.Resumed(away=1000.0))
+    assert stage.fleet.run.limits["acme"].until == at - 1000
+    assert "probing ann: whether acme has usage again" in stage.at(12, on.Resumed(away=1e6))
+
+
+def test_the_one_who_tries_goes_on_trying_after_a_restart() -> None:
+    stage = Stage(2, SHARED)
+    at = limited(stage)
+    stage.at(at)
+    said = stage.at(at + 1, on.Resumed(), stage.exited("ann", Ending.LOST))
+    assert said[-1] == "spawn ann/3: resumed, session of ann, told 0"
+    assert stage.fleet.run.limits["acme"] == Limit(probe="ann")
+    assert stage["ben"].phase is Phase.PARKED
+
+
+def test_who_was_parked_for_an_account_that_the_task_no_longer_has_starts() -> None:
+    stage = Stage(2, SHARED)
+    limited(stage)
+    stage.rules = replace(SHARED, accounts={})
+    said = stage.at(9, on.Resumed())
+    assert [line.partition(":")[0] for line in said if "spawn" in line] == ["spawn ann/2", "spawn ben/2"]
+
+
+def test_a_restart_does_not_shorten_what_the_one_who_tries_has_to_show() -> None:
+    stage = Stage(2, SHARED)
+    at = limited(stage)
+    stage.at(at)
+    stage.at(at + 1, stage.heard("ann"))
+    stage.at(at + 2, on.Resumed(away=1e6))
+    assert stage.fleet.run.limits["acme"] == Limit(probe="ann", until=at + 1 + PROBE_SECONDS)
+
+
+# --- many -----------------------------------------------------------------------------------------------------------
+
+
+def test_133_agents_behind_one_account_send_one_at_the_reset_and_nobody_before_it() -> None:
+    names = tuple(f"agent-{number}" for number in range(133))
+    rules = Rules(heartbeats=(), accounts=dict.fromkeys(names, "acme"), backoff=1.0)
+    fleet, clock, running, spawns = Fleet(), 0.0, set[str](), list[tuple[float, str]]()
+    reset, met = 20_000.0, list[float]()
+
+    def turn(*events: on.Event) -> None:
+        nonlocal fleet
+        fleet, actions = decide(fleet, events, on.Moment(clock=clock, wall=""), rules)
+        for action in actions:
+            if isinstance(action, do.Spawn):
+                spawns.append((clock, action.agent))
+                running.add(action.agent)
+            elif isinstance(action, do.Interrupt):
+                running.discard(action.who)
+                launch = fleet.agents[action.who].launch
+                turn(on.Exited(agent=action.who, launch=launch, ending=Ending.INTERRUPTED))
+
+    turn(on.Opened(run="run", agents=names, baseline=attempt_zero()))
+    while clock < 40_000 and (due := next_deadline(fleet, clock, rules)) is not None:
+        clock = due
+        turn()
+        for name in sorted(running):
+            agent = fleet.agents[name]
+            if not agent.heard:
+                turn(on.Heard(agent=name, launch=agent.launch, session=name, busy="tool"))
+        # The purse is empty from the first quarter of an hour to the reset: whoever asks is told so at once.
+        for name in sorted(running):
+            if 900 <= clock < reset and name in running:
+                met.append(clock)
+                running.discard(name)
+                launch = fleet.agents[name].launch
+                turn(on.Exited(agent=name, launch=launch, ending=Ending.LIMIT, until=reset - clock))
+    early = [each for each in spawns if met[0] < each[0] < reset]
+    (probed, _), *returned = [each for each in spawns if each[0] >= reset]
+    assert early == []
+    assert reset <= probed <= reset + JITTER_SECONDS
+    assert all(at >= probed + PROBE_SECONDS + RETURN_SECONDS for at, _ in returned)
+    # The others, each at a time of its own.
+    assert len({name for _, name in returned[:132]}) == len({at for at, _ in returned[:132]}) == 132
