@@ -16,7 +16,7 @@ from coral.complaints import AT_FIRST, QUIET_SECONDS, Complaints
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.decide import decide
-from coral.fleet.state import FLEET
+from coral.fleet.state import FLEET, Fleet
 from coral.journal import difference, fold_lines
 from coral.post import AT_ONCE, Post
 from workspace.layout import OPERATOR, Layout, create, new_run
@@ -197,7 +197,8 @@ def decided(stage: Stage, events: list[on.Event]) -> None:
     read = json.loads(json.dumps(line, allow_nan=False).encode())
     assert decode(tuple[on.Event, ...], read["events"]) == tuple(events)
     assert decode(tuple[do.Action, ...], read["actions"]) == actions
-    fold_lines([read])
+    base = json.loads(json.dumps({"at": 1.0, "set": difference(Fleet(), before)}))
+    assert fold_lines([base, read]).fleet == after
     again, same = decide(before, events, now, stage.rules)
     assert (again, same) == (after, actions)
 

@@ -6,65 +6,19 @@ import os
 import resource
 import shutil
 import signal
-import subprocess
 import zlib
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from clones import blob, clone, commit, crafted, git, layout, objects, template
 
 from workspace import hub, intake, tree
 from workspace.errors import GitError, Unacceptable
 from workspace.git import Git
-from workspace.gitenv import environment, identity
-from workspace.layout import Layout, create, new_run
+from workspace.layout import Layout
 
-
-def git(folder: Path, *arguments: str, data: str = "") -> str:
-    """Git as the agent runs it, its own configuration and hooks included."""
-    done = subprocess.run(
-        ["git", *arguments], cwd=folder, env=environment(**identity("a")), input=data, capture_output=True, text=True,
-        check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Layout:
-    """A run to copy: making one takes a dozen processes."""
-    folder = tmp_path_factory.mktemp("template")
-    seed = folder / "seed"
-    seed.mkdir()
-    (seed / "a.txt").write_text("seed\n")
-    found = new_run(folder / "runs", "task")
-    create(found, ["agent-1"])
-    commit = hub.create(found.hub, seed)
-    hub.clone(found.hub, found.clone("agent-1"), "agent-1", commit, [".shared"])
-    return found
-
-
-@pytest.fixture
-def layout(template: Layout, tmp_path: Path) -> Layout:
-    root = tmp_path / "runs" / "task" / template.root.name
-    shutil.copytree(template.root, root, symlinks=True)
-    return Layout(root)
-
-
-@pytest.fixture
-def clone(layout: Layout) -> Path:
-    return layout.clone("agent-1")
-
-
-def commit(clone: Path, content: str) -> str:
-    (clone / "a.txt").write_text(content)
-    git(clone, "add", "-A")
-    git(clone, "commit", "-q", "-m", content)
-    return git(clone, "rev-parse", "HEAD")
-
-
-def objects(layout: Layout) -> set[str]:
-    return {str(path.relative_to(layout.hub)) for path in layout.hub.rglob("*") if path.is_file()}
+__all__ = ["clone", "layout", "template"]  # fixtures
 
 
 def test_a_commit_arrives_with_all_it_needs_and_is_pinned(layout: Layout, clone: Path) -> None:
@@ -348,16 +302,6 @@ def test_a_tree_a_blob_and_a_tag_are_not_commits(layout: Layout, clone: Path) ->
     assert git(layout.hub, "for-each-ref", "refs/attempts") == ""
 
 
-def crafted(clone: Path, *rows: str) -> str:
-    """A commit of a tree as given, as `ls-tree` would print it."""
-    made = git(clone, "mktree", "--missing", data="".join(f"{row}\n" for row in rows))
-    return git(clone, "commit-tree", made, "-m", "crafted")
-
-
-def blob(clone: Path, content: str) -> str:
-    return git(clone, "hash-object", "-w", "--stdin", data=content)
-
-
 def test_a_link_out_of_the_tree_is_refused_by_name(layout: Layout, clone: Path) -> None:
     (clone / ".shared").symlink_to("../../shared")
     git(clone, "add", "-f", ".shared")
@@ -412,7 +356,7 @@ def test_what_unpacks_to_too_much_is_refused_even_in_the_past(layout: Layout, cl
     (clone / "huge").unlink()
     mine = commit(clone, "without")
     before = objects(layout)
-    with pytest.raises(Unacceptable, match="maximum allowed size"):
+    with pytest.raises(Unacceptable, match="adds more than 1 MB"):
         hub.take_in(layout.hub, clone, mine, 1)
     assert objects(layout) == before
 

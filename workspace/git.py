@@ -15,7 +15,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from subprocess import Popen, TimeoutExpired
@@ -70,9 +70,21 @@ class Git:
         return self.run(*arguments, data=data, timeout=timeout).decode("utf-8", "replace").strip()
 
     def pipe(
-        self, arguments: tuple[str, ...], other: Git, into: tuple[str, ...], *, data: bytes, timeout: float = TIMEOUT
+        self,
+        arguments: tuple[str, ...],
+        other: Git,
+        into: tuple[str, ...],
+        *,
+        data: bytes,
+        timeout: float = TIMEOUT,
+        head: tuple[int, Callable[[bytes], str]] | None = None,
     ) -> None:
-        """Run `arguments` here and feed its output to `into` in `other`; `ReaderError` when it is `into` that fails."""
+        """Run `arguments` here and feed its output to `into` in `other`; `ReaderError` when it is `into` that fails.
+
+        `head`: so many bytes of the output are kept back and given to a function, which may raise to call it all off,
+        and whose answer is one more argument for `into`.
+        """
+        deadline = time.monotonic() + timeout
         with tempfile.TemporaryFile() as source:
             source.write(data)
             source.seek(0)
@@ -82,11 +94,12 @@ class Git:
         first.stdout = None
         with stream:
             try:
-                second = other._start(into, stream)
-            except GitError:
+                more = _looked_at(stream, head, deadline, arguments) if head else ()
+                second = other._start((*into, *more), stream)
+            except BaseException:
                 _kill([first])
                 raise
-        _, errors = _finish([first, second], [arguments, into], timeout, LIMIT, cut=False)
+        _, errors = _finish([first, second], [arguments, into], deadline - time.monotonic(), LIMIT, cut=False)
         # When the reader stops first, the writer dies of the broken pipe: then the reader's message is the reason.
         if first.returncode not in (0, -signal.SIGPIPE, 128 + signal.SIGPIPE):
             raise _failure(arguments, errors[0], first.returncode)
@@ -155,6 +168,23 @@ def _finish(
     finally:
         _kill(processes)
     return bytes(output), [bytes(sink).decode("utf-8", "replace").strip() for sink in errors]
+
+
+def _looked_at(
+    stream: IO[bytes], head: tuple[int, Callable[[bytes], str]], deadline: float, arguments: tuple[str, ...]
+) -> tuple[str, ...]:
+    """What the beginning of a stream leads to; nothing if it ends before that."""
+    count, look = head
+    read = bytearray()
+    with selectors.DefaultSelector() as ready:
+        ready.register(stream, selectors.EVENT_READ)
+        while len(read) < count:
+            if not ready.select(max(0.0, deadline - time.monotonic())):
+                raise GitError(f"cannot run git {arguments[0]}: it took too long", timed_out=True)
+            if not (chunk := os.read(stream.fileno(), count - len(read))):
+                return ()
+            read += chunk
+    return (look(bytes(read)),)
 
 
 def _drain(sinks: dict[IO[bytes] | None, bytearray], deadline: float, limit: int) -> bool:

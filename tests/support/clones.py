@@ -1,0 +1,70 @@
+"""A run without agents: its hub, and the clone of one agent to commit in, as the agent does."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from workspace import hub
+from workspace.gitenv import environment, identity
+from workspace.layout import Layout, create, new_run
+
+
+def git(folder: Path, *arguments: str, data: str = "") -> str:
+    """Git as the agent runs it, its own configuration and hooks included."""
+    done = subprocess.run(
+        ["git", *arguments], cwd=folder, env=environment(**identity("a")), input=data, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Layout:
+    """A run to copy: making one takes a dozen processes."""
+    folder = tmp_path_factory.mktemp("template")
+    seed = folder / "seed"
+    seed.mkdir()
+    (seed / "a.txt").write_text("seed\n")
+    found = new_run(folder / "runs", "task")
+    create(found, ["agent-1"])
+    commit = hub.create(found.hub, seed)
+    hub.clone(found.hub, found.clone("agent-1"), "agent-1", commit, [".shared"])
+    return found
+
+
+@pytest.fixture
+def layout(template: Layout, tmp_path: Path) -> Layout:
+    root = tmp_path / "runs" / "task" / template.root.name
+    shutil.copytree(template.root, root, symlinks=True)
+    return Layout(root)
+
+
+@pytest.fixture
+def clone(layout: Layout) -> Path:
+    return layout.clone("agent-1")
+
+
+def commit(clone: Path, content: str) -> str:
+    (clone / "a.txt").write_text(content)
+    git(clone, "add", "-A")
+    git(clone, "commit", "-q", "-m", content)
+    return git(clone, "rev-parse", "HEAD")
+
+
+def objects(layout: Layout) -> set[str]:
+    return {str(path.relative_to(layout.hub)) for path in layout.hub.rglob("*") if path.is_file()}
+
+
+def crafted(clone: Path, *rows: str) -> str:
+    """A commit of a tree as given, as `ls-tree` would print it."""
+    made = git(clone, "mktree", "--missing", data="".join(f"{row}\n" for row in rows))
+    return git(clone, "commit-tree", made, "-m", "crafted")
+
+
+def blob(clone: Path, content: str) -> str:
+    return git(clone, "hash-object", "-w", "--stdin", data=content)
