@@ -3,13 +3,18 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO ?= examples/circle_packing agents.count=4 budget.hours=0.025
 
-.PHONY: demo test check bench mutants clean
+.PHONY: demo test test-agents check bench mutants clean
 
 demo: .venv/.ready
 	$(BIN)/coral start $(DEMO)
 
 test: .venv/.ready
 	$(BIN)/python -m pytest -n 2
+
+# The real agent programs, against a scripted model on loopback; npm installs them into .programs, once.
+test-agents: .venv/.ready
+	$(BIN)/python tests/support/agent_programs.py
+	$(BIN)/python -m pytest -n 2 tests/agents
 
 check: .venv/.ready
 	$(BIN)/ruff check .
@@ -24,7 +29,7 @@ mutants: .venv/.ready
 	$(BIN)/python tests/mutants.py
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build
+	rm -rf .venv .programs .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build
 
 # The stamp is newer than pyproject.toml when the environment has what it names.
 .venv/.ready: pyproject.toml

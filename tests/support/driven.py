@@ -1,0 +1,165 @@
+"""Real agent programs, launch by launch: started, heard and judged as the supervisor does it, by the same parts."""
+
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from model_server import ModelServer
+from real_runs import wait_until
+
+from coral import environment, equip, process
+from coral.fleet.events import Ending
+from coral.listen import Ear, Tail
+from coral.process import Held, Identity, Program
+from coral.runtimes.model import Job, Runtime, Sign
+from coral.runtimes.speech import Speech
+from workspace.layout import Layout
+
+Drive = Callable[..., "tuple[ModelServer, Desk]"]  # a fixture: a program's name, its script, its options
+PATIENCE = 60.0  # seconds for what a program does by itself; it is never waited for without a condition
+
+
+@dataclass(slots=True)
+class Ended:
+    """How a launch ended. `heard`: whether its output acknowledged the prompt, as the fleet reckons; `until`: when
+    the limit ends that it met; `left`: the processes that outlived it."""
+
+    code: int
+    ending: Ending
+    session: str
+    heard: bool
+    until: float | None
+    signs: list[Sign]
+    left: list[Identity]
+
+    @property
+    def replies(self) -> str:
+        return "\n".join(sign.reply for sign in self.signs if sign.reply)
+
+
+class Launch:
+    """One launch under way."""
+
+    def __init__(self, runtime: Runtime, held: Held, ear: Ear, tag: str, files: Program) -> None:
+        self._runtime = runtime
+        self._held = held
+        self._ear = ear
+        self._tag = tag
+        self._files = files
+        self.heard = False
+
+    @property
+    def output(self) -> str:
+        return self._files.stdout.read_text(errors="replace")
+
+    def interrupt(self) -> None:
+        process.interrupt(self._held.identity)
+
+    def terminate(self) -> None:
+        process.terminate(self._held.identity, self._tag)
+
+    def kill(self) -> None:
+        process.kill(self._held.identity, self._tag)
+
+    def wait_for(self, condition: Callable[[], Any], what: str) -> None:
+        """Wait until it holds; at once a failure with the program's own words if the program ends first."""
+        over: Callable[[], bool] = lambda: self._held.child.poll() is not None  # noqa: E731
+        wait_until(lambda: condition() or over(), PATIENCE, what)
+        assert condition(), f"it ended before {what}: {self.words}"
+
+    @property
+    def words(self) -> str:
+        return f"{self.output[-3000:]}\n{self._files.stderr.read_text(errors='replace')[-3000:]}"
+
+    def hear(self) -> None:
+        """Read what it has printed so far."""
+        while self._ear.tail.is_behind:
+            self.heard = self._ear.listen(0.0) is not None or self.heard
+
+    def hear_for(self, seconds: float) -> None:
+        """Listen to it for so long, or until it ends."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline and self._held.child.poll() is None:
+            self.hear()
+            time.sleep(0.01)
+
+    def end(self, seconds: float = PATIENCE) -> Ended:
+        """Wait for its end, and end what it left."""
+        try:
+            code = self._held.child.wait(seconds)
+        except subprocess.TimeoutExpired as error:
+            self.kill()
+            raise AssertionError(f"it did not end within {seconds:g} seconds: {self.words}") from error
+        left = process.members(self._held.identity, self._tag)
+        wait_until(self._is_gone, PATIENCE, "the end of what it left")
+        self.hear()
+        self.heard = self._ear.listen(0.0, ended=True) is not None or self.heard
+        said = self._ear.said()
+        ending = self._runtime.judge(code, said)
+        return Ended(code, ending, said.session, self.heard, said.limit_until, self._signs(), left)
+
+    def _is_gone(self) -> bool:
+        self.kill()
+        return not process.members(self._held.identity, self._tag)
+
+    def _signs(self) -> list[Sign]:
+        speech = Speech()
+        read = (self._runtime.read(line) for line in self._files.stdout.read_bytes().splitlines())
+        return [*(sign for signs in read for sign in speech.join(signs)), *speech.rest()]
+
+
+class Desk:
+    """An agent's place: a home of its own, a repository, the files of its launches."""
+
+    def __init__(self, folder: Path, runtime: Runtime, model: str) -> None:
+        self.runtime = runtime
+        self.layout = Layout(folder / "run")
+        self.clone = self.layout.clone("agent-1")
+        self.model = model
+        self._launches = 0
+        self._alive: list[Launch] = []
+        for each in (self.clone, self.layout.state("agent-1"), self.layout.prompt("agent-1", 1).parent):
+            each.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["git", "init", "-q", str(self.clone)], check=True, env=environment.base())
+
+    def launch(self, prompt: str, session: str | None = None) -> Launch:
+        """Start the program with a prompt, in a new conversation or in one that there is."""
+        self._launches += 1
+        agent, number, layout = "agent-1", self._launches, self.layout
+        job = Job(
+            agent=agent,
+            launch=number,
+            session=session,
+            clone=self.clone,
+            state=layout.state(agent),
+            run_root=layout.root,
+            model=self.model,
+        )
+        command = self.runtime.command(job)
+        equip.settle(command, layout.state(agent))
+        layout.prompt(agent, number).write_text(prompt)
+        tag = f"driven-{os.getpid()}-{layout.root.stat().st_ino}/{agent}/{number}"
+        program = Program(
+            argv=command.argv,
+            env=equip.environment(environment.base(), command),
+            cwd=self.clone,
+            stdin=layout.prompt(agent, number),
+            stdout=layout.output(agent, number),
+            stderr=layout.errors(agent, number),
+            tag=tag,
+        )
+        held = process.start(program)
+        ear = Ear(agent, number, self.runtime, Tail(program.stdout), program.stderr, command.session or session)
+        launch = Launch(self.runtime, held, ear, tag, program)
+        self._alive.append(launch)
+        held.release()
+        return launch
+
+    def clean(self) -> None:
+        """End whatever a failed test left."""
+        for each in self._alive:
+            each.kill()

@@ -1,0 +1,97 @@
+"""How each agent program is told that its model is the scripted one: what a user with an endpoint of their own sets.
+
+Nothing here is about Coral: the variables, the files in the home and the options are the user's.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+KEY = "sk-scripted"
+MODEL = "mock-model"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """What the user has set. `files`: in the home, with what is written there as JSON."""
+
+    env: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    model: str = ""
+
+    def furnish(self, home: Path) -> None:
+        for name, content in self.files.items():
+            (home / name).parent.mkdir(parents=True, exist_ok=True)
+            (home / name).write_text(content if isinstance(content, str) else json.dumps(content))
+
+
+def _claude(url: str) -> Endpoint:
+    return Endpoint(env={"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": KEY})
+
+
+def _codex(url: str) -> Endpoint:
+    config = (
+        f'model = "{MODEL}"\nmodel_provider = "mock"\n'
+        f'[model_providers.mock]\nname = "mock"\nbase_url = "{url}/v1"\nenv_key = "MOCK_KEY"\nwire_api = "responses"\n'
+    )
+    return Endpoint(env={"MOCK_KEY": KEY}, files={".codex/config.toml": config})
+
+
+def _opencode(url: str) -> Endpoint:
+    model = {"name": "mock", "limit": {"context": 200_000, "output": 8000}, "cost": {"input": 1, "output": 2}}
+    provider = {
+        "npm": "@ai-sdk/openai-compatible",
+        "name": "mock",
+        "options": {"baseURL": f"{url}/v1", "apiKey": KEY},
+        "models": {MODEL: {**model, "tool_call": True}},
+    }
+    names = {"model": f"mock/{MODEL}", "small_model": f"mock/{MODEL}"}
+    config = {**names, "share": "disabled", "permission": "allow", "provider": {"mock": provider}}
+    return Endpoint(files={".config/opencode/opencode.json": config}, model=f"mock/{MODEL}")
+
+
+def _gemini(url: str) -> Endpoint:
+    settings = {"security": {"auth": {"selectedType": "gemini-api-key"}}}
+    return Endpoint(
+        env={"GOOGLE_GEMINI_BASE_URL": url, "GEMINI_API_KEY": KEY},
+        files={".gemini/settings.json": settings},
+        model="gemini-2.5-pro",
+    )
+
+
+def _qwen(url: str) -> Endpoint:
+    return Endpoint(env={"OPENAI_BASE_URL": f"{url}/v1", "OPENAI_API_KEY": KEY, "OPENAI_MODEL": MODEL}, model=MODEL)
+
+
+def _copilot(url: str) -> Endpoint:
+    names = {"BASE_URL": f"{url}/v1", "API_KEY": KEY}
+    env = {f"COPILOT_PROVIDER_{name}": value for name, value in names.items()}
+    return Endpoint(env={**env, "COPILOT_MODEL": MODEL}, model=MODEL)
+
+
+def _pi(url: str) -> Endpoint:
+    model = {
+        "id": MODEL,
+        "name": "mock",
+        "reasoning": False,
+        "input": ["text"],
+        "cost": {"input": 1, "output": 2, "cacheRead": 0, "cacheWrite": 0},
+        "contextWindow": 200_000,
+        "maxTokens": 8000,
+    }
+    mock = {"baseUrl": f"{url}/v1", "api": "openai-completions", "apiKey": KEY, "models": [model]}
+    return Endpoint(files={".pi/agent/models.json": {"providers": {"mock": mock}}}, model=f"mock/{MODEL}")
+
+
+ENDPOINTS: Mapping[str, Callable[[str], Endpoint]] = {
+    "claude": _claude,
+    "codex": _codex,
+    "opencode": _opencode,
+    "gemini": _gemini,
+    "qwen": _qwen,
+    "copilot": _copilot,
+    "pi": _pi,
+}
