@@ -60,6 +60,9 @@ def prepare(config: Config, runs: Path, say: Say) -> Layout:
             _furnish(layout, config, runtime.instruction_file, say)
     except BaseException as error:
         shutil.rmtree(layout.root, ignore_errors=True)
+        for folder in (layout.root.parent, runs):  # made for this run alone, if nothing else lies there
+            with contextlib.suppress(OSError):
+                folder.rmdir()
         if isinstance(error, OSError):
             raise CoralError(f"cannot make the run: {error}", "nothing was left behind") from error
         raise

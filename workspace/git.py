@@ -109,6 +109,7 @@ class Git:
     def _start(self, arguments: tuple[str, ...], source: IO[bytes]) -> Popen[bytes]:
         if any(name.startswith("GIT_") for name in os.environ):
             scrub_environment()
+        load()
         from git.exc import GitCommandNotFound
 
         try:
