@@ -11,6 +11,12 @@ if TYPE_CHECKING:
 RUNTIMES = {
     "native": "coral.runtimes.native:Native",
     "claude": "coral.runtimes.claude:Claude",
+    "codex": "coral.runtimes.codex:Codex",
+    "opencode": "coral.runtimes.opencode:Opencode",
+    "gemini": "coral.runtimes.gemini:Gemini",
+    "qwen": "coral.runtimes.qwen:Qwen",
+    "copilot": "coral.runtimes.copilot:Copilot",
+    "pi": "coral.runtimes.pi:Pi",
     "command": "coral.runtimes.command:AnyProgram",
     "scripted": "coral.runtimes.scripted:Scripted",
 }

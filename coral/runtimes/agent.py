@@ -26,9 +26,10 @@ _COMMON = ("program", "args", "limits", "keep")
 
 
 class AgentProgram:
-    """`program`: its name on PATH. `package`: what npm installs. `own`: variables of its own that it keeps.
+    """`package`: what npm installs. `own`: beginnings of variables of its own, which it keeps.
 
-    `lost`: how it says, before anything else happened, that it does not know a conversation; in lower case.
+    `cut`: exit codes that it has after SIGINT alone. `lost`: how it says, in lower case, that it does not know a
+    conversation.
     """
 
     name = ""
@@ -40,6 +41,7 @@ class AgentProgram:
     own: tuple[str, ...] = ()
     quiet: Mapping[str, str] = {}
     lost: tuple[str, ...] = ()
+    cut: tuple[int, ...] = ()
     now: Callable[[], float] = staticmethod(time.time)
 
     def __init__(self, options: Mapping[str, object]) -> None:
@@ -124,6 +126,8 @@ class AgentProgram:
         if said.limit_until is not None:
             return Ending.LIMIT
         ending = lines.by_code(code)
+        if code in self.cut and said.output and not said.error:
+            ending = Ending.INTERRUPTED
         if ending is Ending.CRASHED:
             if any(each in said.stderr.lower() for each in self.lost):
                 return Ending.UNKNOWN_SESSION
@@ -134,13 +138,13 @@ class AgentProgram:
 
     # --- help for the modules -------------------------------------------------------------------------------------
 
-    def failed(self, text: str, status: float | None = None, *, limited: bool = False) -> Sign:
-        """The end of a turn by an error. `status`: of the model's answer, and `limited`: that it is a limit of the
-        account, where the program passes them on."""
+    def failed(self, text: str, status: float | None = None, *, more: str = "", limited: bool = False) -> Sign:
+        """The end of a turn by an error. `status` and `more`: of the model's answer, and `limited`: that it is a limit
+        of the account, where the program passes them on."""
         sign = Sign(phase="ended", ended=True, message=one_line(text, MESSAGE), error=one_line(text, MESSAGE))
         if any(each in text.lower() for each in self.lost):
             return replace(sign, ending=Ending.UNKNOWN_SESSION)
-        if meaning := self._patterns.meaning(text, self.now()):
+        if meaning := self._patterns.meaning(f"{text}\n{more}", self.now()):
             return replace(sign, ending=meaning.ending, limit_until=meaning.until)
         denied = status in (401, 402, 403)
         return replace(sign, ending=Ending.LIMIT if limited else Ending.TERMINAL if denied else Ending.CRASHED)

@@ -1,0 +1,115 @@
+"""Codex in its exec mode: a thread whose id the program chooses, its login and its sessions in CODEX_HOME."""
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from coral.runtimes import messages, programs
+from coral.runtimes.agent import AgentProgram
+from coral.runtimes.event import Event
+from coral.runtimes.model import Counted, Ending, Job, Retry, Sign, Tool, Usage
+
+_AGAIN = re.compile(r"Reconnecting\.\.\. (\d+)/\d+")
+_QUIET = ("check_for_update_on_startup=false", "analytics.enabled=false")
+
+
+class Codex(AgentProgram):
+    name = "codex"
+    package = "@openai/codex"
+    efforts = ("none", "minimal", "low", "medium", "high", "xhigh")
+    own = ("OPENAI_", "CODEX_API_KEY")
+    lost = ("no rollout found",)
+    cut = (1,)  # SIGINT ends it with this code and without a word
+
+    def executable(self, found: Path) -> tuple[str, ...]:
+        real = programs.native(found, "@openai/codex-{platform}", "vendor/*/bin/codex")
+        return (str(real or found),) if programs.is_script(found) else (str(found),)
+
+    def arguments(self, job: Job, session: str) -> tuple[str, ...]:
+        settings = [f"model={json.dumps(job.model)}"] if job.model else []
+        settings += _QUIET
+        settings += [f'model_reasoning_effort="{self.option("effort")}"'] if self.option("effort") else []
+        words = ["exec", *(["resume"] if job.session else [])]
+        words += [word for setting in settings for word in ("-c", setting)]
+        words += ["--json", "--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check", *self.extra()]
+        return (*words, *([session] if job.session else []), "-")
+
+    def variables(self, job: Job) -> Mapping[str, str]:
+        return {"CODEX_HOME": str(job.state)}
+
+    def links(self) -> Mapping[str, Path]:
+        home = Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
+        return {"auth.json": home / "auth.json"}
+
+    def events(self, event: Event) -> Iterator[Sign]:
+        match event.line("type"):
+            case "thread.started":
+                yield Sign(session=event.line("thread_id", limit=100), early=True)
+            case "turn.started":
+                yield Sign(phase="thinking")
+            case "item.started":
+                yield from _item(event.inner("item"), over=False)
+            case "item.completed":
+                yield from _item(event.inner("item"), over=True)
+            case "item.updated":
+                yield Sign()
+            case "turn.completed":
+                yield Sign(usage=_usage(event.inner("usage")))
+                yield Sign(phase="ended", message="turn completed", ended=True, ending=Ending.CLEAN)
+            case "turn.failed":
+                yield self.failed(event.text("error", "message"))
+            case "error":
+                yield _error(event.text("message"), event.line("message"))
+            case kind:
+                yield Sign(unknown=kind or "no type")
+
+
+def _item(item: Event, *, over: bool) -> Iterator[Sign]:
+    """A step of a turn: it begins, or is over. What says something says it once it is over."""
+    id, kind = item.line("id"), item.line("type")
+    match kind:
+        case "agent_message" if over:
+            yield Sign(phase="thinking", message=item.line("text"), reply=item.text("text"))
+        case "command_execution" | "mcp_tool_call" | "web_search" | "collab_tool_call" if not over:
+            yield messages.started("", id, item.line("tool", limit=80) or _NAMES.get(kind, kind), item)
+        case "command_execution" | "mcp_tool_call" | "web_search" | "collab_tool_call":
+            failed = item.number("exit_code") not in (None, 0.0) or item.line("status") in ("failed", "declined")
+            answer = item.text("aggregated_output") or item.text("error", "message")
+            yield messages.ended("", id, answer, failed=failed)
+        case "file_change" if over:
+            failed = item.line("status") == "failed"
+            for change in item.each("changes"):
+                path = change.line("path")
+                tool = Tool(id=id, name="edit", text=path, over=True, failed=failed)
+                yield Sign(phase="thinking", message=f"edited {path}", edited="" if failed else path, tool=tool)
+        case "reasoning":
+            yield Sign(phase="thinking", message=item.line("text"))
+        case "error":
+            yield Sign(message=item.line("message"), early=True)  # a warning
+        case "agent_message" | "file_change" | "todo_list" | "plan_update":
+            yield Sign(phase="thinking")
+        case _:
+            yield Sign(unknown=f"item/{kind}")
+
+
+_NAMES = {"command_execution": "shell"}
+
+
+def _error(text: str, line: str) -> Sign:
+    """An error of which `turn.failed` will say whether it ended the turn."""
+    if again := _AGAIN.match(text):
+        return Sign(phase="retrying", message=line, retry=Retry(attempt=int(again[1]), reason=line))
+    return Sign(message=line, error=line)
+
+
+def _usage(usage: Event) -> Usage:
+    """Of the whole thread, earlier launches too; no money is told."""
+    cached = usage.count("cached_input_tokens")
+    return Usage(
+        counted=Counted.SESSION,
+        input=max(usage.count("input_tokens") - cached, 0),
+        cached=cached,
+        output=usage.count("output_tokens"),
+    )

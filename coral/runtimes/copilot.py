@@ -1,0 +1,87 @@
+"""GitHub Copilot CLI without its loader: a conversation whose id we choose. It tells no usage.
+
+Its `result` says 0 after an interrupt too: how a turn ended is said before, by the last of its other words.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from coral.runtimes import messages, programs
+from coral.runtimes.agent import AgentProgram
+from coral.runtimes.event import Event
+from coral.runtimes.model import Ending, Job, Retry, Sign, new_session
+
+# Before the model answers, the conversation may not be kept yet.
+_EARLY = {
+    *("session.skills_loaded", "session.mcp_servers_loaded", "session.tools_updated", "session.start"),
+    *("session.resume", "session.info", "user.message", "assistant.turn_start", "model.call_start"),
+    *("session.background_tasks_changed", "session.model_change", "system.message"),
+}
+_SILENT = {
+    *("assistant.message_start", "assistant.message_delta", "assistant.tool_call_delta", "assistant.turn_end"),
+    *("assistant.idle", "assistant.reasoning", "assistant.reasoning_delta", "assistant.usage", "assistant.intent"),
+    *("model.call_finished", "model.call_final_result", "model.call_failure", "agent.interrupted"),
+    *("tool.execution_partial_result", "tool.execution_progress", "tool.shell_output", "session.idle"),
+    *("session.usage_info", "session.title_changed", "session.warning", "session.shutdown"),
+}
+
+
+class Copilot(AgentProgram):
+    name = "copilot"
+    package = "@github/copilot"
+    efforts = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+    own = (
+        *("COPILOT_GITHUB_TOKEN", "COPILOT_PROVIDER_", "COPILOT_MODEL", "COPILOT_OFFLINE", "COPILOT_GH_HOST"),
+        "COPILOT_AUTO_TIER",
+    )
+    quiet = {"COPILOT_AUTO_UPDATE": "false"}  # noqa: RUF012
+    lost = ("no session or task found", "session not found", "no session found")
+
+    def executable(self, found: Path) -> tuple[str, ...]:
+        real = programs.native(found, "@github/copilot-{platform}", "copilot")
+        return (str(real or found),) if programs.is_script(found) else (str(found),)
+
+    def session_of(self, job: Job) -> str:
+        return job.session or new_session(job)
+
+    def arguments(self, job: Job, session: str) -> tuple[str, ...]:
+        words = ["--yolo", "--no-ask-user", "--output-format", "json"]
+        words += [f"--resume={session}"] if job.session else ["--session-id", session]
+        words += ["--model", job.model] if job.model else []
+        words += ["--reasoning-effort", self.option("effort")] if self.option("effort") else []
+        return (*words, *self.extra())
+
+    def variables(self, job: Job) -> Mapping[str, str]:
+        return {"COPILOT_HOME": str(job.state)}
+
+    def events(self, event: Event) -> Iterator[Sign]:
+        data = event.inner("data")
+        match event.line("type"):
+            case "assistant.message":
+                yield Sign(phase="thinking", message=data.line("content"), reply=data.text("content"))
+                if not data.each("toolRequests"):
+                    yield Sign(phase="ended", message=data.line("content"), ended=True, ending=Ending.CLEAN)
+            case "tool.execution_start":
+                name = data.line("toolName", limit=80)
+                yield messages.started("", data.line("toolCallId"), name, data.inner("arguments"))
+            case "tool.execution_complete":
+                answer = data.text("result", "content") or data.text("error", "message")
+                failed = data.raw("success") is False
+                yield messages.ended("", data.line("toolCallId"), answer, failed=failed)
+            case "assistant.turn_retry":
+                why = data.line("reason", limit=80)
+                yield Sign(phase="retrying", message=f"retry: {why}", retry=Retry(reason=why))
+            case "session.compaction_start":
+                yield Sign(phase="compacting", message="compacting the conversation")
+            case "session.compaction_complete":
+                yield Sign(phase="thinking", compacted=data.raw("success") is not False)
+            case "session.error":
+                yield self.failed(data.text("message"), data.number("statusCode"))
+            case "abort":
+                yield Sign(phase="ended", message="interrupted", ended=True, ending=Ending.INTERRUPTED)
+            case "result":
+                yield Sign(session=event.line("sessionId", limit=100), phase="ended", ended=True)
+            case kind if kind in _EARLY:
+                yield Sign(early=True)
+            case kind:
+                yield Sign(unknown="" if kind in _SILENT else kind or "no type")

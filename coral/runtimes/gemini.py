@@ -1,0 +1,86 @@
+"""Gemini CLI without its relaunching parent: a conversation whose id we choose, replies in pieces."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from coral.runtimes import messages, settings
+from coral.runtimes.agent import AgentProgram
+from coral.runtimes.event import Event
+from coral.runtimes.model import Counted, Ending, Job, Sign, Usage, new_session
+
+_LOGIN = ("oauth_creds.json", "google_accounts.json")
+
+
+class Gemini(AgentProgram):
+    name = "gemini"
+    package = "@google/gemini-cli"
+    instruction_file = "GEMINI.md"
+    own = ("GEMINI_API_KEY", "GOOGLE_")
+    quiet = {"GEMINI_CLI_NO_RELAUNCH": "true"}  # noqa: RUF012
+    lost = ("error resuming session",)
+
+    def session_of(self, job: Job) -> str:
+        return job.session or new_session(job)
+
+    def arguments(self, job: Job, session: str) -> tuple[str, ...]:
+        words = ["--yolo", "--skip-trust", "-o", "stream-json"]
+        words += ["-m", job.model] if job.model else []
+        return (*words, "--resume" if job.session else "--session-id", session, *self.extra())
+
+    def variables(self, job: Job) -> Mapping[str, str]:
+        return {"GEMINI_CLI_HOME": str(job.state)}
+
+    def links(self) -> Mapping[str, Path]:
+        return {f".gemini/{name}": _home() / name for name in _LOGIN}
+
+    def files(self) -> Mapping[str, str]:
+        """The user's choice of how to log in, and no other setting of his."""
+        key = "gemini-api-key" if os.environ.get("GEMINI_API_KEY") else ""
+        chosen = key or settings.login_type(_home() / "settings.json")
+        auth = {"security": {"auth": {"selectedType": chosen}}} if chosen else {}
+        return {".gemini/settings.json": json.dumps({**auth, **settings.QUIET}, indent=1)}
+
+    def events(self, event: Event) -> Iterator[Sign]:
+        match event.line("type"):
+            case "init":
+                message = f"model {event.line('model', limit=80)}"
+                yield Sign(session=event.line("session_id", limit=100), phase="thinking", message=message, early=True)
+            case "message" if event.line("role") != "assistant":
+                yield Sign(phase="thinking", early=True)
+            case "message" if event.true("delta"):
+                yield Sign(phase="thinking", part=settings.piece(event.raw("content")))
+            case "message":
+                yield Sign(phase="thinking", message=event.line("content"), reply=event.text("content"))
+            case "tool_use":
+                name = event.line("tool_name", limit=80)
+                yield messages.started("", event.line("tool_id"), name, event.inner("parameters"))
+            case "tool_result":
+                answer = event.text("output") or event.text("error", "message")
+                yield messages.ended("", event.line("tool_id"), answer, failed=event.line("status") == "error")
+            case "error":
+                yield Sign(message=event.line("message"))  # a warning, or what `result` says once more
+            case "result":
+                yield Sign(usage=_usage(event.inner("stats")))
+                if event.line("status") == "success":
+                    yield Sign(phase="ended", message="success", ended=True, ending=Ending.CLEAN)
+                else:
+                    yield self.failed(event.text("error", "message") or "it ended with an error")
+            case kind:
+                yield Sign(unknown=kind or "no type")
+
+
+def _home() -> Path:
+    return Path(os.environ.get("GEMINI_CLI_HOME") or Path.home()) / ".gemini"
+
+
+def _usage(stats: Event) -> Usage:
+    """Since the program started; no money is told."""
+    cached = stats.count("cached")
+    return Usage(
+        counted=Counted.LAUNCH,
+        input=max(stats.count("input_tokens") - cached, 0),
+        cached=cached,
+        output=stats.count("output_tokens"),
+    )

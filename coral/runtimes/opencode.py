@@ -1,0 +1,101 @@
+"""opencode in its run mode: sessions in a data folder of the agent's own; its configuration stays the user's.
+
+It says no word of its end: a step that finishes without a tool is one.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from coral.runtimes import messages, programs
+from coral.runtimes.agent import AgentProgram
+from coral.runtimes.event import Event
+from coral.runtimes.model import Ending, Job, Sign, Usage
+
+_AUTH = Path("opencode/auth.json")
+
+
+class Opencode(AgentProgram):
+    name = "opencode"
+    package = "opencode-ai"
+    own = (
+        *("OPENCODE_API_KEY", "OPENCODE_AUTH_CONTENT", "OPENCODE_CONFIG", "OPENCODE_DISABLE_", "OPENCODE_ENABLE_"),
+        *("OPENCODE_EXPERIMENTAL", "OPENCODE_MODELS_", "OPENCODE_PERMISSION"),
+        *("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"),  # it speaks to any provider
+    )
+    quiet = {  # noqa: RUF012
+        "OPENCODE_DISABLE_AUTOUPDATE": "1",
+        "OPENCODE_DISABLE_MODELS_FETCH": "1",
+        "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
+        "OPENCODE_DISABLE_SHARE": "1",
+    }
+    lost = ("session not found",)
+
+    def more_options(self) -> tuple[str, ...]:
+        return ("variant",)  # how much effort is called depends on the provider
+
+    def executable(self, found: Path) -> tuple[str, ...]:
+        real = programs.native(found, "opencode-{platform}", "bin/opencode")
+        return (str(real or found),) if programs.is_script(found) else (str(found),)
+
+    def arguments(self, job: Job, session: str) -> tuple[str, ...]:
+        words = ["run", "--format", "json", "--auto"]
+        words += ["--session", session] if session else []
+        words += ["--model", job.model] if job.model else []
+        words += ["--variant", self.option("variant")] if self.option("variant") else []
+        return (*words, *self.extra())
+
+    def variables(self, job: Job) -> Mapping[str, str]:
+        return {"XDG_DATA_HOME": str(job.state / "data"), "XDG_STATE_HOME": str(job.state / "state")}
+
+    def links(self) -> Mapping[str, Path]:
+        home = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share")
+        return {f"data/{_AUTH}": home / _AUTH}
+
+    def events(self, event: Event) -> Iterator[Sign]:
+        session, part = event.line("sessionID", limit=100), event.inner("part")
+        match event.line("type"):
+            case "step_start":
+                yield Sign(session=session, phase="thinking")
+            case "text" if part.true("synthetic"):
+                yield Sign(session=session, compacted=part.true("metadata", "compaction_continue"))
+            case "text":
+                yield Sign(session=session, phase="thinking", message=part.line("text"), reply=part.text("text"))
+            case "reasoning":
+                yield Sign(session=session, phase="thinking", message=part.line("text"))
+            case "tool_use":
+                yield from _tool(part, session)
+            case "step_finish":
+                yield Sign(session=session, usage=_usage(part))
+                if part.line("reason") != "tool-calls":
+                    yield Sign(session=session, phase="ended", message="step finished", ended=True, ending=Ending.CLEAN)
+            case "error":
+                yield Sign(session=session)
+                yield self._error(event.inner("error"))
+            case kind:
+                yield Sign(session=session, unknown=kind or "no type")
+
+    def _error(self, error: Event) -> Sign:
+        name = error.line("name")
+        if name == "MessageAbortedError":
+            return Sign(phase="ended", message="interrupted", ended=True, ending=Ending.INTERRUPTED)
+        text = error.text("data", "message") or name
+        return self.failed(text, error.number("data", "statusCode"), more=error.text("data", "responseBody"))
+
+
+def _tool(part: Event, session: str) -> Iterator[Sign]:
+    """Told when it is over, in one line."""
+    id, state = part.line("callID"), part.inner("state")
+    yield messages.started(session, id, part.line("tool", limit=80), state.inner("input"))
+    failed = state.line("status") == "error"
+    yield messages.ended(session, id, state.text("output") or state.text("error"), failed=failed)
+
+
+def _usage(part: Event) -> Usage:
+    tokens = part.inner("tokens")
+    return Usage(
+        input=tokens.count("input") + tokens.count("cache", "write"),
+        cached=tokens.count("cache", "read"),
+        output=tokens.count("output") + tokens.count("reasoning"),
+        cost=part.number("cost"),
+    )

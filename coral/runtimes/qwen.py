@@ -1,0 +1,95 @@
+"""Qwen Code without its launcher: a stream like Claude's, a conversation whose id we choose, figures of the session."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from coral.runtimes import programs, settings
+from coral.runtimes.agent import AgentProgram
+from coral.runtimes.event import Event
+from coral.runtimes.messages import content, tool_results
+from coral.runtimes.model import Counted, Ending, Job, Retry, Sign, Usage, new_session
+
+_API_ERROR = "[API Error: "
+
+
+class Qwen(AgentProgram):
+    name = "qwen"
+    package = "@qwen-code/qwen-code"
+    own = ("OPENAI_",)
+    quiet = {"QWEN_CODE_NO_RELAUNCH": "true", "QWEN_CODE_SUPPRESS_YOLO_WARNING": "1"}  # noqa: RUF012
+    lost = ("no saved session found",)
+
+    def more_options(self) -> tuple[str, ...]:
+        return ("auth",)
+
+    def executable(self, found: Path) -> tuple[str, ...]:
+        program = found.resolve().with_name("cli.js")
+        if not programs.is_script(found) or not program.is_file():
+            return (str(found),)
+        return (str(programs.on_path("node") or "node"), "--expose-gc", str(program))
+
+    def session_of(self, job: Job) -> str:
+        return job.session or new_session(job)
+
+    def arguments(self, job: Job, session: str) -> tuple[str, ...]:
+        auth = self.option("auth") or ("openai" if os.environ.get("OPENAI_API_KEY") else "")
+        auth = auth or settings.login_type(_home() / "settings.json") or "qwen-oauth"
+        words = ["--yolo", "--auth-type", auth, "-o", "stream-json"]
+        words += ["--model", job.model] if job.model else []
+        return (*words, "--resume" if job.session else "--session-id", session, *self.extra())
+
+    def variables(self, job: Job) -> Mapping[str, str]:
+        return {"QWEN_HOME": str(job.state)}
+
+    def links(self) -> Mapping[str, Path]:
+        return {"oauth_creds.json": _home() / "oauth_creds.json"}
+
+    def files(self) -> Mapping[str, str]:
+        return {"settings.json": json.dumps(settings.QUIET, indent=1)}
+
+    def events(self, event: Event) -> Iterator[Sign]:
+        session = event.line("session_id", limit=100)
+        match event.line("type"):
+            case "system" if event.line("subtype") == "init":
+                message = f"model {event.line('model', limit=80)}"
+                yield Sign(session=session, phase="thinking", message=message, early=True)
+            case "system" if event.line("subtype") == "retry":
+                yield Sign(session=session, phase="retrying", retry=Retry(attempt=event.count("attempt")))
+            case "system":
+                yield Sign(session=session, unknown=f"system/{event.line('subtype')}")
+            case "stream_event":
+                yield Sign(session=session, early=True)
+            case "assistant":
+                yield from (sign for sign in content(event, session) if not sign.reply.startswith(_API_ERROR))
+            case "user":
+                yield from tool_results(event, session)
+            case "result":
+                yield from self._result(event, session)
+            case "control_response" | "tool_progress":
+                yield Sign(session=session)
+            case kind:
+                yield Sign(session=session, unknown=kind or "no type")
+
+    def _result(self, event: Event, session: str) -> Iterator[Sign]:
+        yield Sign(session=session, usage=_usage(event.inner("usage")))
+        if event.true("is_error"):
+            yield self.failed(event.text("error", "message") or event.line("subtype"))
+        else:
+            yield Sign(session=session, phase="ended", message="success", ended=True, ending=Ending.CLEAN)
+
+
+def _home() -> Path:
+    return Path(os.environ.get("QWEN_HOME") or Path.home() / ".qwen").expanduser()
+
+
+def _usage(usage: Event) -> Usage:
+    """Of the whole conversation, earlier launches too; no money is told."""
+    cached = usage.count("cache_read_input_tokens")
+    return Usage(
+        counted=Counted.SESSION,
+        input=max(usage.count("input_tokens") - cached, 0),
+        cached=cached,
+        output=usage.count("output_tokens"),
+    )
