@@ -44,7 +44,7 @@ def _remembered(office: Office, agent: str) -> Instructions:
 def program_of(office: Office, runtime: Runtime, spawn: Spawn, tag: str) -> tuple[Program, str | None]:
     """The program of a launch whose prompt is written, and its session, where that is known before it starts."""
     layout, agent, launch = office.layout, spawn.agent, spawn.launch
-    command = runtime.command(_job(office, spawn))
+    command = runtime.command(_job(office, agent, launch, spawn.session))
     equip.settle(command, layout.state(agent))
     program = Program(
         argv=command.argv,
@@ -58,12 +58,17 @@ def program_of(office: Office, runtime: Runtime, spawn: Spawn, tag: str) -> tupl
     return program, command.session or spawn.session
 
 
-def _job(office: Office, spawn: Spawn) -> Job:
-    config, layout, agent = office.config, office.layout, spawn.agent
+def session_of(office: Office, runtime: Runtime, agent: str, launch: int) -> str | None:
+    """The session that this launch began, where that is known before it says so: asked again, it is the same one."""
+    return runtime.command(_job(office, agent, launch, None)).session or None
+
+
+def _job(office: Office, agent: str, launch: int, session: str | None) -> Job:
+    config, layout = office.config, office.layout
     return Job(
         agent=agent,
-        launch=spawn.launch,
-        session=spawn.session,
+        launch=launch,
+        session=session,
         clone=layout.clone(agent),
         state=layout.state(agent),
         model=config.agents.model,

@@ -36,11 +36,14 @@ class Ready:
 
 
 def make_ready(layout: Layout, config: Config, grade: Grade, kind: Kind) -> Ready:
-    """Check the commit out and say how to grade it. Blocks; raises what `checkout` raises."""
+    """Check the commit out and say how to grade it. Blocks; raises what `checkout` raises.
+
+    Each launch has a place of its own: a git that outlives a killed supervisor may still write into an older one.
+    """
     folder = layout.grading(grade.number)
     shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    workspace = folder / CANDIDATE
+    folder.mkdir(parents=True, exist_ok=True)
+    workspace = folder / f"{CANDIDATE}-{grade.launch}"
     checkout(layout.hub, grade.commit, workspace)
     command = command_for(
         config.grader,
@@ -68,8 +71,8 @@ def program(layout: Layout, ready: Ready, environment: Mapping[str, str], tag: s
 
 def tidy(layout: Layout, number: int) -> None:
     """Remove the checkout and the scratch of an attempt that is published; what its grader printed stays. Blocks."""
-    for name in (CANDIDATE, SCRATCH):
-        shutil.rmtree(layout.grading(number) / name, ignore_errors=True)
+    for path in (*layout.grading(number).glob(f"{CANDIDATE}-*"), layout.grading(number) / SCRATCH):
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def read_end(layout: Layout, number: int, launch: int, code: int | None, seconds: float) -> on.Graded:

@@ -19,7 +19,9 @@ T = TypeVar("T")
 
 FORMAT = 1
 BUSY_SECONDS = 1.0
+# In one piece: a supervisor that is killed in between leaves no file that has the version and lacks the tables.
 _SCHEMA = f"""
+BEGIN;
 PRAGMA user_version = {FORMAT};
 CREATE TABLE records (
     number INTEGER PRIMARY KEY, place INTEGER NOT NULL, agent TEXT NOT NULL, tree TEXT NOT NULL, kind TEXT NOT NULL,
@@ -30,6 +32,7 @@ CREATE INDEX by_tree ON records (tree, place) WHERE score IS NOT NULL;
 CREATE INDEX by_score ON records (score, place) WHERE score IS NOT NULL AND kind IN ('real', 'confirm');
 CREATE INDEX by_agent_and_score ON records (agent, score, place)
     WHERE score IS NOT NULL AND kind IN ('real', 'confirm');
+COMMIT;
 """
 _RANKED = "score IS NOT NULL AND kind IN ('real', 'confirm')"
 

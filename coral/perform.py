@@ -13,7 +13,7 @@ from attempts.store import Store
 from coral import environment, grades, process
 from coral.briefing import Office, inline, prompt
 from coral.doorbell import Doorbell
-from coral.enlist import furnish, program_of
+from coral.enlist import furnish, program_of, session_of
 from coral.feed import Feed
 from coral.fleet import actions as do
 from coral.fleet import events as on
@@ -144,6 +144,7 @@ class Performer:
                 self._post.answer(sender, id, {"ok": ok, "message": message, "hint": hint})
             case do.Notify():
                 self._report.alert(now, action)
+                self.happened.append(on.Notified(id=action.id))
             case do.Note(type=type, text=text, agent=agent):
                 self._report.note(now, type, text, agent)
             case do.Finish(reason=reason):
@@ -263,9 +264,9 @@ class Performer:
         self._report.beat(self.ears[agent], now, Status.PENDING)
 
     def listen_to(self, agent: str, launch: int, session: str | None, clock: float) -> None:
-        """Start reading what a launch prints, from its beginning."""
-        output = Tail(self._layout.output(agent, launch))
-        errors = self._layout.errors(agent, launch)
+        """Start reading what a launch prints, from its beginning. A session that it began may be unheard of yet."""
+        session = session or session_of(self._office, self._runtime, agent, launch)
+        output, errors = Tail(self._layout.output(agent, launch)), self._layout.errors(agent, launch)
         self.ears[agent] = Ear(agent, launch, self._runtime, output, errors, session, beat_at=clock)
 
     def _signal(self, action: do.Interrupt | do.Terminate | do.Kill, now: on.Moment) -> None:

@@ -1,6 +1,6 @@
 """What people and programs see of a run while it goes: `status.json`, the timeline, the archived beats.
 
-All of it is a view that may be deleted; nothing is ever read back from it by the supervisor.
+All of it is a view that may be deleted; the supervisor decides nothing by it.
 """
 
 import contextlib
@@ -23,6 +23,7 @@ from heartbeats.beat import Beat, Status, to_dict
 STATUS_SECONDS = 0.5
 BEAT_SECONDS = 10.0
 ALERTS_SHOWN = 20
+LAST_WORDS = 65_536  # bytes
 PROTECTION = "unprotected"
 
 
@@ -34,7 +35,9 @@ class Report:
         self._shown_at = -STATUS_SECONDS
         self._beats: dict[str, tuple[tuple[str, Status, int], float]] = {}
 
-    def note(self, now: Moment, type: str, text: str, agent: str = "", attempt: int | None = None) -> None:
+    def note(
+        self, now: Moment, type: str, text: str, agent: str = "", attempt: int | None = None, id: str = ""
+    ) -> None:
         """One line of the timeline."""
         line: dict[str, Any] = {
             "at": now.wall,
@@ -45,14 +48,27 @@ class Report:
         }
         if attempt is not None:
             line["attempt"] = attempt
+        if id:
+            line["id"] = id
         _append(self._office.layout.events, line)
 
     def alert(self, now: Moment, notify: Notify) -> None:
+        """One record each, however often it is to be delivered."""
         if any(each["id"] == notify.id for each in self._alerts):
             return
         self._alerts.append({"id": notify.id, "level": "alert", "text": notify.text, "at": now.wall})
         del self._alerts[:-ALERTS_SHOWN]
-        self.note(now, "alert", notify.text, notify.agent)
+        if not (notify.repeat and self._has_said(notify.id)):
+            self.note(now, "alert", notify.text, notify.agent, id=notify.id)
+
+    def _has_said(self, id: str) -> bool:
+        """Whether the supervisor before said this: then it was among its last words."""
+        try:
+            with self._office.layout.events.open("rb") as file:
+                file.seek(max(self._office.layout.events.stat().st_size - LAST_WORDS, 0))
+                return any(line.endswith(f'"id": "{id}"}}'.encode()) for line in file.read().splitlines())
+        except OSError:
+            return False
 
     def beat(self, ear: Ear, now: Moment, status: Status = Status.RUNNING) -> None:
         """Archive a sign of life: when the phase or the status changes, else now and then."""

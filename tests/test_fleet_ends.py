@@ -118,6 +118,7 @@ def test_stop_keeps_attempts_in_hand_for_the_resume() -> None:
     stage.at(2, stage.exited("ann", Ending.LIMIT, until=99.0), stage.exited("ben", Ending.LIMIT, until=99.0))
     stage.in_grading(3, "ann", "ann")
     stage.at(3, stage.submission("ben"))
+    stage.at(4, on.Notified(id="run-alert-1"), on.Notified(id="run-alert-2"))
     assert stop(stage, 4) == ["answer operator/1: yes, stopping", "terminate #2/1"]
     # A score that comes now is not waited for; another slot is not filled; a commit still comes in.
     assert stage.at(5, stage.graded(2, 9.0)) == []

@@ -448,6 +448,19 @@ def test_deciding_the_journal_again_gives_what_was_recorded(history: History) ->
         assert list(getattr(fold_lines(lines).fleet, part)) == list(getattr(fleet, part))
 
 
+@over(WORK, TIME, TROUBLE, TROUBLE, DEATH)
+def test_each_alert_is_said_and_again_only_by_another_supervisor(history: History) -> None:
+    world = play(history)
+    calm(world)
+    assert world.fleet.run.unsaid == ()
+    assert list(dict.fromkeys(world.notified)) == [f"run-alert-{n + 1}" for n in range(world.fleet.run.alerts)]
+    for turn in world.log:
+        for each in turn.actions:
+            if isinstance(each, do.Notify):
+                assert each.repeat == (each.id in {known.id for known in turn.before.run.unsaid})
+                assert resumes(turn) or not each.repeat
+
+
 @over(WORK, TIME, TROUBLE, DEATH, CHANGE, ["ask"] * 4)
 def test_each_request_is_done_once_and_answered(history: History) -> None:
     world = play(history)

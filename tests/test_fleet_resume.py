@@ -36,7 +36,7 @@ def test_a_new_supervisor_leaves_who_runs_alone_and_does_again_what_may_not_have
         "show ben",
     ]
     assert stage["ann"].deadline == 1208
-    assert (stage["ben"].deadline, stage["ben"].why) == (18, "heartbeat")
+    assert (stage["ben"].deadline, stage["ben"].why) == (13, "heartbeat")
     # The grade that goes on keeps its deadline.
     assert stage.pending(2).deadline == 302
 
@@ -105,7 +105,7 @@ def test_who_was_interrupted_to_be_stopped_is_interrupted_again_and_goes_on_as_r
     stage = Stage()
     stop(stage, 2)
     assert stage.at(5, on.Resumed())[0] == "interrupt ann/1"
-    assert stage["ann"].deadline == 15
+    assert stage["ann"].deadline == 12
     assert stage.at(6, stage.exited("ann"))[1:] == ["spawn ann/2: resumed, session of ann, told 0"]
 
 
@@ -148,3 +148,16 @@ def test_who_never_started_starts_as_for_the_first_time() -> None:
     stage.at(0, stage.asks("operator", on.Stop(reason="enough")))
     stage.at(1, stage.exited("ann"))
     assert stage.at(2, on.Resumed())[-1] == "spawn ben/1: start, told 0"
+
+
+def test_an_alert_is_said_again_until_it_is_known_to_be_said() -> None:
+    stage = Stage(3)
+    for name in ("ann", "ben"):
+        stage.at(2, stage.asks(name, on.Alert(text=f"look at {name}")))
+    assert stage.at(3, on.Notified(id="run-alert-1")) == []
+    for clock in (4, 5):
+        assert stage.at(clock, on.Resumed())[0] == "alert run-alert-2 of ben: look at ben again"
+    stage.at(6, stage.asks("cid", on.Alert(text="look at cid")), on.Notified(id="run-alert-2"))
+    assert stage.at(7, on.Resumed())[0] == "alert run-alert-3 of cid: look at cid again"
+    stage.at(8, on.Notified(id="run-alert-3"))
+    assert stage.at(9, on.Resumed()) == ["show fleet", "show ann", "show ben", "show cid"]

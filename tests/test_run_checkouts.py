@@ -1,7 +1,15 @@
 """What a grade leaves behind: the checkout goes, by other hands than the loop's; what the grader printed stays."""
 
+import contextlib
+import threading
+
 import pytest
 from real_runs import tries
+
+from attempts.record import Kind
+from coral.config.load import load_frozen
+from coral.fleet.actions import Grade
+from coral.grades import make_ready
 
 
 @pytest.mark.slow
@@ -12,5 +20,32 @@ def test_checkouts_are_removed_and_outputs_are_kept(start):
     run.stop()
     for number in (1, 2):
         left = {path.name for path in run.layout.grading(number).iterdir()}
-        assert "candidate" not in left
+        assert not [name for name in left if name.startswith(("candidate", ".index"))]
         assert (run.layout.grading(number) / "stdout").read_text() == "looked at it\n"
+
+
+@pytest.mark.slow
+def test_a_checkout_that_a_dead_supervisor_left_running_is_in_nobodys_way(start):
+    layout = start(["hang"], supervise=False).layout
+    config, commit = load_frozen(layout.task_file), (layout.private / "seed").read_text()
+    make_ready(layout, config, Grade(number=1, launch=1, commit=commit, probe=False), Kind.REAL)
+    straggling, over = layout.grading(1) / "candidate-1", threading.Event()
+
+    def straggle():
+        while not over.is_set():
+            with contextlib.suppress(OSError):
+                straggling.mkdir(parents=True, exist_ok=True)
+                (straggling / "x.txt").write_text("of somebody else")
+
+    thread = threading.Thread(target=straggle)
+    thread.start()
+    try:
+        for launch in range(2, 12):
+            grade = Grade(number=1, launch=launch, commit=commit, probe=False)
+            make_ready(layout, config, grade, Kind.REAL)
+            assert [
+                (each.name, each.read_text()) for each in (layout.grading(1) / f"candidate-{launch}").iterdir()
+            ] == [("x.txt", "0")]
+    finally:
+        over.set()
+        thread.join()

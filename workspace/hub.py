@@ -174,8 +174,9 @@ def clone(hub: Path, target: Path, agent: str, commit: str, exclude: Iterable[st
 def checkout(hub: Path, commit: str, target: Path) -> None:
     """Write the files of `commit` into the new folder `target`, which knows nothing of git."""
     target.mkdir(parents=True)
-    with tempfile.TemporaryDirectory() as temporary:
-        store = Git(hub, GIT_INDEX_FILE=Path(temporary) / "index", GIT_WORK_TREE=target)
+    # Beside the target, and not among everybody's temporary files: whoever is killed here leaves it where it is found.
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".index-") as temporary:
+        store = Git(hub, GIT_INDEX_FILE=Path(temporary).resolve() / "index", GIT_WORK_TREE=target)
         store.run("read-tree", "-u", "--reset", full(commit))
 
 

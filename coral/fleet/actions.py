@@ -111,11 +111,12 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notify:
-    """Deliver an alert to the operator, at least once."""
+    """Deliver an alert to the operator, at least once; `repeat`: a supervisor that died may have done so."""
 
     id: str
     text: str
     agent: str = ""
+    repeat: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

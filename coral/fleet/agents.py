@@ -96,8 +96,10 @@ def resume_all(draft: Draft, away: float) -> None:
             agent = draft.set_agent(name, crashes=0)
             _wait(draft, agent, "resumed")
         elif agent.phase is Phase.INTERRUPTED:
-            # Whether the signal went out before the last supervisor died is not known; twice does no harm.
-            _interrupt(draft, agent, why)
+            # Whether the signal went out before the last supervisor died is not known; twice does no harm. The grace
+            # is what is left of it: given anew by one supervisor after the other, it would never end.
+            draft.set_agent(name, why=why)
+            draft.act(do.Interrupt(who=name, launch=agent.launch))
         elif agent.phase is Phase.RUNNING:
             draft.set_agent(name, deadline=draft.clock + draft.rules.stall)
         elif agent.phase in LIVE:

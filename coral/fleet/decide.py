@@ -59,6 +59,8 @@ def _on(draft: Draft, event: on.Event) -> None:  # noqa: C901 - one arm per even
             grading.on_graded(draft, event)
         case on.Published(number=number):
             grading.on_published(draft, number)
+        case on.Notified(id=id):
+            draft.set_run(unsaid=tuple(each for each in draft.run.unsaid if each.id != id))
         case on.Heard():
             agents.on_heard(draft, event)
         case on.Lingered(who=who, launch=launch):
@@ -136,6 +138,8 @@ def _open(draft: Draft, event: on.Opened) -> None:
 
 def _resume(draft: Draft, away: float) -> None:
     draft.set_run(stopping="", finished="", held_until=0.0, queue_held_until=0.0, crashes=(), voids=0)
+    for each in draft.run.unsaid:
+        draft.act(do.Notify(id=each.id, text=each.text, agent=each.agent, repeat=True))
     agents.resume_all(draft, away)
     grading.repeat_unfinished(draft)
     for owner in draft.heartbeats:

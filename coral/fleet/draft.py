@@ -6,7 +6,7 @@ from typing import Any
 from coral.fleet.actions import Action, Note, Notify
 from coral.fleet.events import Moment
 from coral.fleet.policy import Rules
-from coral.fleet.state import Agent, Fleet, Owed, Pending, Run
+from coral.fleet.state import Agent, Alert, Fleet, Owed, Pending, Run
 from heartbeats.heartbeat import Heartbeat
 
 
@@ -34,8 +34,9 @@ class Draft:
 
     def alert(self, text: str, agent: str = "") -> None:
         """One alert for the operator, with an id that stays the same however often it has to be delivered."""
-        self.set_run(alerts=self.run.alerts + 1)
-        self.act(Notify(id=f"{self.run.id}-alert-{self.run.alerts}", text=text, agent=agent))
+        made = Alert(id=f"{self.run.id}-alert-{self.run.alerts + 1}", text=text, agent=agent)
+        self.set_run(alerts=self.run.alerts + 1, unsaid=(*self.run.unsaid, made))
+        self.act(Notify(id=made.id, text=text, agent=agent))
 
     # `Any`: the fields of the frozen records below, checked by `replace` when it runs.
     def set_run(self, **changes: Any) -> None:

@@ -152,6 +152,13 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Notified:
+    """An alert was delivered."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Heard:
     """An agent printed something, and its session is known. `reply`: what it said in its own words, if anything."""
 
@@ -219,6 +226,7 @@ Event = (
     | NotTaken
     | Graded
     | Published
+    | Notified
     | Heard
     | Lingered
     | Exited

@@ -135,6 +135,15 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Alert:
+    """A word for the operator, until it is said."""
+
+    id: str
+    text: str
+    agent: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """What belongs to the fleet as a whole."""
 
@@ -147,6 +156,7 @@ class Run:
     orphans: tuple[Owed, ...] = ()
     owed_count: int = 0
     alerts: int = 0
+    unsaid: tuple[Alert, ...] = ()
     crashes: tuple[float, ...] = ()
     held_until: float = 0.0
     voids: int = 0

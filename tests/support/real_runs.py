@@ -1,5 +1,6 @@
 """Real runs for tests: a task in a temporary folder, a supervisor in a process of its own, scripted agents."""
 
+import contextlib
 import json
 import os
 import signal
@@ -97,7 +98,8 @@ class Run:
         if self.supervisor is not None and self.supervisor.poll() is None:
             self.kill()
         for pid in self.left():
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def request(self, data: dict[str, Any], sender: str = OPERATOR) -> dict[str, Any] | None:
         """Put a request down; returns a function's worth of nothing, the answer is read by `answer`."""

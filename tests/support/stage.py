@@ -242,7 +242,7 @@ def line_of(action: do.Action) -> str:  # noqa: C901 - one arm per action
         case do.Answer(sender=sender, id=id, ok=ok, message=message, hint=hint):
             return f"answer {sender}/{id}: {'yes' if ok else 'no'}, {message}{f' ({hint})' if hint else ''}"
         case do.Notify(id=id, text=text, agent=agent):
-            return f"alert {id}{f' of {agent}' if agent else ''}: {text}"
+            return f"alert {id}{f' of {agent}' if agent else ''}: {text}{' again' if action.repeat else ''}"
         case do.Note(type=type, text=text, agent=agent):
             return f"{type}{f' {agent}' if agent else ''}: {text}"
         case do.Finish(reason=reason):

@@ -57,6 +57,7 @@ class World:
         self.records: dict[int, Attempt] = {}
         self.requests: dict[str, on.Requested] = {}
         self.answers: list[do.Answer] = []
+        self.notified: list[str] = []
         self.happened: list[on.Event] = []
         self.heard_of: list[on.Event] = []
         self.blind = False
@@ -242,6 +243,9 @@ class World:
                 self._signal(who, launch, NEEDS_TERM)
             case do.Kill(who=who, launch=launch):
                 self._signal(who, launch, NEEDS_KILL)
+            case do.Notify(id=id):
+                self.notified.append(id)
+                self.happened.append(on.Notified(id=id))
             case do.Answer():
                 self.answers.append(action)
                 self.requests.pop(action.id, None)

@@ -1,0 +1,254 @@
+"""Runs whose supervisors, graders and agents are killed, and what must hold of them all the same.
+
+The agents are shell scripts that keep records of their own: each prompt they really received, each thing they handed
+in. They never end by themselves, so every life but the first is owed to an interrupt, and says so in its prompt.
+"""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from real_runs import Run
+
+from attempts.progress import Progress, advance
+from attempts.record import Attempt, Direction
+from attempts.store import Store
+from coral.fleet.decide import decide
+from coral.fleet.state import Fleet, Owed, Step
+from coral.journal import decisions
+from workspace.hub import show_file
+from workspace.layout import OPERATOR
+
+AGENT = """\
+state=$1 session=$2 me=${CORAL_AGENT#agent-} attempts=$CORAL_RUN/attempts
+exec 9>>"$state/alive"
+flock -n 9 || echo "two at once" >> "$state/wrong"
+echo "$session" >> "$state/lives"
+life=$(wc -l < "$state/lives")
+cat > "$state/part"
+mv "$state/part" "$state/prompt-$life"
+[ $me = "$DEAF" ] && [ $((life % 2)) = 1 ] && trap '' INT TERM
+echo working
+while :; do
+  id=0$(date +%s%N)
+  echo $life $id >> "$state/tries"
+  n=$(wc -l < "$state/tries")
+  [ $((n % 5)) = 0 ] && n=1
+  echo "$((n % 3 - 1)).$n$me" > x.txt
+  git add x.txt
+  tree=$(git write-tree)
+  head=$(git rev-parse HEAD)
+  commit=$(git commit-tree $tree -p $head -m "try $id")
+  echo '{"id": "'$id'", "commit": "'$commit'", "tree": "'$tree'", "title": "'$n'", "kind": "real", "wait": 60,' \\
+    '"submitted_at": "now"}' > "$state/part"
+  mv "$state/part" "$attempts/inbox/$CORAL_AGENT/$id.json"
+  git update-ref HEAD $commit
+  until grep -q '"published": true' "$attempts/replies/$CORAL_AGENT/$id.json" 2> /dev/null; do
+    grep -q '"refused"' "$attempts/replies/$CORAL_AGENT/$id.json" 2> /dev/null && sleep 300
+    sleep 0.02
+  done
+  sleep 300
+done
+"""
+GRADE = """\
+[ "$CORAL_KIND" = baseline ] || echo $CORAL_ATTEMPT >> "$CORAL_PRIVATE/graded"
+sleep 0.0$((CORAL_ATTEMPT % 5 * 2))
+cat x.txt > "$CORAL_RESULT.part"
+mv "$CORAL_RESULT.part" "$CORAL_RESULT"
+"""
+TASK = """\
+task: {name: number, description: Make the number large.}
+grader: {command: [/bin/sh, grade.sh], private: [grade.sh], slots: 2}
+agents:
+  count: 3
+  runtime: command
+  options:
+    start: [/bin/sh, "{clone}/agent.sh", "{state}", "{session}"]
+    resume: [/bin/sh, "{clone}/agent.sh", "{state}", "{session}"]
+run: {interrupt_grace: 0.1, terminate_grace: 0.1, backoff: 0.05, poll_seconds: 0.5}
+"""
+
+
+def write_fragile_task(folder: Path, *, deaf: str = "", extra: str = "") -> Path:
+    """`deaf`: the number of the agent that hears no signal in every other life."""
+    (folder / "seed").mkdir(parents=True)
+    (folder / "seed" / "x.txt").write_text("0.5")
+    (folder / "seed" / "agent.sh").write_text(f"DEAF='{deaf}'\n{AGENT}")
+    (folder / "grade.sh").write_text(GRADE)
+    (folder / "task.yaml").write_text(TASK + extra)
+    return folder
+
+
+class Mortal(Run):
+    """A run whose supervisors die. `places`: how often which of them did so where."""
+
+    def __init__(self, task: Path, runs: Path, overrides: Collection[str] = ()) -> None:
+        super().__init__(task, runs, tuple(overrides))
+        self.places: Counter[str] = Counter()
+        (runs / "tmp").mkdir()
+        self._nursery = subprocess.Popen(
+            [sys.executable, "-P", str(Path(__file__).with_name("mortal.py"))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "TMPDIR": str(runs / "tmp"), "PYTHONPATH": os.pathsep.join(sys.path)},
+        )
+
+    def live(
+        self,
+        seconds: float,
+        *,
+        at: Collection[str] = (),
+        nth: int = 0,
+        early: bool = False,
+        overrides: Collection[str] = (),
+    ) -> bool:
+        """Supervise, at most so long and then kill -9 (see `mortal`); whether the run came to its end in order."""
+        order = {"root": str(self.layout.root), "seconds": seconds, "at": list(at), "nth": nth, "early": early}
+        assert self._nursery.stdin is not None
+        assert self._nursery.stdout is not None
+        print(json.dumps({**order, "overrides": list(overrides)}), file=self._nursery.stdin, flush=True)
+        ended = json.loads(self._nursery.stdout.readline())
+        if ended["status"] == 0:
+            return True
+        assert ended["status"] == signal.SIGKILL, self.layout.log.read_text()
+        self.places[ended["place"] or "anywhere"] += 1
+        return False
+
+    def end(self) -> None:
+        with self._nursery:
+            self._nursery.kill()
+        super().end()
+
+    # What the agents say themselves.
+
+    def names(self) -> list[str]:
+        return sorted(self.fleet().agents)
+
+    def lives(self, agent: str) -> list[str]:
+        """The session of each of its lives."""
+        path = self.layout.state(agent) / "lives"
+        return path.read_text().split() if path.exists() else []
+
+    def handed(self, agent: str) -> dict[int, str]:
+        """The prompt of each life that came to receive one."""
+        found = self.layout.state(agent).glob("prompt-*")
+        return dict(sorted((int(path.name.removeprefix("prompt-")), path.read_text()) for path in found))
+
+    def tries(self, agent: str) -> dict[int, list[str]]:
+        """The ids of what each of its lives was about to hand in."""
+        path, found = self.layout.state(agent) / "tries", dict[int, list[str]]()
+        for line in path.read_text().splitlines() if path.exists() else ():
+            life, id = line.split()
+            found.setdefault(int(life), []).append(id)
+        return found
+
+    def graded(self) -> Counter[int]:
+        """How often a grader was really started for each attempt."""
+        path = self.layout.grader / "graded"
+        return Counter(map(int, path.read_text().split())) if path.exists() else Counter()
+
+
+HEADING = re.compile(r"^## Heartbeat: .* \(id (.*)\)$", re.MULTILINE)
+
+
+def ids_in(prompt: str) -> list[str]:
+    """The ids of the heartbeats that a prompt hands over."""
+    return [id for found in HEADING.findall(prompt) for id in found.split(", ")]
+
+
+# What must hold.
+
+
+def replay(run: Run) -> tuple[dict[str, Owed], set[str], Fleet]:
+    """The journal decided again, which must give what it says: all that was ever owed, what was withdrawn, the end."""
+    fleet, owed, withdrawn = Fleet(), dict[str, Owed](), set[str]()
+    for rules, decision in decisions(run.layout.journal):
+        fleet, actions = decide(fleet, decision.events, decision.now, rules)
+        assert actions == decision.actions
+        owed |= {each.id: each for each in still_owed(fleet)}
+        texts = [each.text for each in actions if getattr(each, "type", "") == "withdrawn"]
+        withdrawn |= {id for text in texts for id in re.findall(r"\((h\d+)\)", text)}
+    assert fleet == run.fleet()
+    return owed, withdrawn, fleet
+
+
+def still_owed(fleet: Fleet) -> Iterator[Owed]:
+    yield from fleet.run.orphans
+    for agent in fleet.agents.values():
+        yield from agent.owed
+
+
+def assert_attempts_are_whole(run: Mortal, fleet: Fleet) -> list[Attempt]:
+    """Each attempt has one number, one place in the order, one submission; and progress is what they add up to."""
+    attempts = run.attempts()
+    by_order = sorted(attempts, key=lambda each: each.order)
+    under_way = {number for number, each in fleet.pending.items() if each.step is not Step.SETTLED}
+    assert {each.number for each in attempts} == set(range(1, fleet.run.next_number)) - under_way
+    assert [each.order for each in by_order] == list(range(1, len(attempts) + 1))
+    assert len({each.submission for each in attempts}) == len({each.commit for each in attempts}) == len(attempts)
+    start = fold_of([Store(run.layout.attempts).read(0)], Progress())
+    assert fleet.run.progress == fold_of(by_order, start)
+    for name, agent in fleet.agents.items():
+        assert agent.progress == fold_of([each for each in by_order if each.agent == name], start)
+    return attempts
+
+
+def fold_of(attempts: Collection[Attempt], progress: Progress) -> Progress:
+    for each in attempts:
+        progress = advance(progress, each, Direction.MAXIMIZE, 0.0)
+    return progress
+
+
+def assert_handed_in_is_taken_up(run: Mortal, fleet: Fleet, attempts: Collection[Attempt]) -> None:
+    """What the agents say they handed in became attempts, is under way, waits, or was refused. Only the last try of a
+    life may have come to nothing: it ended in the middle of it."""
+    known = {each.submission for each in attempts} | {each.submission.id for each in fleet.pending.values()}
+    for name in fleet.agents:
+        replies = run.layout.attempts / "replies" / name
+        inbox = {path.stem for path in (run.layout.attempts / "inbox" / name).glob("0*.json")}
+        refused = {path.stem for path in replies.glob("0*.json") if "refused" in path.read_text()}
+        assert refused.isdisjoint(known)
+        for tries in run.tries(name).values():
+            assert set(tries[:-1]) <= known | inbox | refused
+    assert known <= {id for name in fleet.agents for tries in run.tries(name).values() for id in tries}
+
+
+def assert_nothing_is_doubled(run: Mortal, owed: dict[str, Owed], withdrawn: set[str], fleet: Fleet) -> None:
+    """By the agents' own records: each heartbeat reached them once, in one conversation, and nobody was restarted."""
+    left = {each.id for each in still_owed(fleet)}
+    reached: Counter[str] = Counter()
+    for name in fleet.agents:
+        assert not (run.layout.state(name) / "wrong").exists(), "two lives of an agent at once"
+        assert len(set(run.lives(name))) <= 1, "more than one conversation"
+        for life, prompt in run.handed(name).items():
+            ids = ids_in(prompt)
+            assert life == 1 or ids, f"{name} was started again for nothing:\n{prompt}"
+            reached.update(ids)
+    assert set(reached.values()) <= {1}, "handed over twice"
+    assert set(reached).isdisjoint(left)
+    assert set(owed) == set(reached) | withdrawn | left, "lost, or out of nothing"
+
+
+def assert_graded_once(run: Mortal, attempts: Collection[Attempt]) -> None:
+    """Every attempt has the score of its own commit; no grader was started twice for it, and none for an equal tree."""
+    graded = run.graded()
+    for each in attempts:
+        assert each.score == float(show_file(run.layout.hub, each.commit, "x.txt")), each
+        assert graded[each.number] == (not each.reason.startswith("the same tree")), each
+
+
+def assert_answered_once(run: Mortal, asked: Collection[str]) -> None:
+    """Each request was carried out once and answered; each alert among them is there, once."""
+    assert not list(run.layout.requests_of(OPERATOR).glob("*.json"))
+    answers = [json.loads(path.read_text()) for path in run.layout.replies_to(OPERATOR).glob("*.json")]
+    assert len(answers) == len(asked)
+    assert all(each["ok"] for each in answers)
+    told = Counter(each["text"] for each in run.events("alert"))
+    assert told == Counter(each for each in asked if each.startswith("alert"))

@@ -1,0 +1,65 @@
+"""kill -9 of the supervisor at random moments, and between the journal and everything that is done: nothing is lost."""
+
+import random
+
+import pytest
+from mortal import PLACES
+from survival import (
+    Mortal,
+    assert_answered_once,
+    assert_attempts_are_whole,
+    assert_graded_once,
+    assert_handed_in_is_taken_up,
+    assert_nothing_is_doubled,
+    replay,
+    write_fragile_task,
+)
+
+pytestmark = pytest.mark.slow
+
+AT_THE_END = {f"{side} {what}" for what in ("Refuse", "Finish") for side in ("before", "after")}
+
+
+@pytest.fixture
+def mortal(tmp_path):
+    made = []
+
+    def make(**task):
+        (tmp_path / "runs").mkdir()
+        run = Mortal(write_fragile_task(tmp_path / "task", **task), tmp_path / "runs")
+        made.append(run)
+        return run
+
+    yield make
+    for run in made:
+        run.end()
+
+
+def test_killed_at_every_place_between_writing_down_and_doing_a_run_loses_and_doubles_nothing(mortal):
+    run, chance = mortal(deaf="3"), random.Random(1)
+    over, wanted, asked, budget = False, set(PLACES) - AT_THE_END, [], ()
+    while wanted or not budget:
+        died = run.places.total()
+        if died % 5 == 0:
+            asked += [f"tell {died}", f"alert {died}"]
+            run.request({"type": "tell", "to": "*", "text": asked[-2]})
+            run.request({"type": "alert", "text": asked[-1]})
+        if not wanted or over:
+            wanted = AT_THE_END - set(run.places)
+            budget = (f"budget.attempts={run.fleet().run.next_number}",)
+        # What was taken up, but is still in the inbox, is there to be discarded.
+        at = wanted | ({"before Accept"} if died % 4 == 0 else set())
+        nth = 0 if died % 2 else chance.randint(1, 80)
+        over = run.live(
+            chance.expovariate(16 if died < 100 else 2), at=at, nth=nth, early=died % 8 == 0, overrides=budget
+        )
+        wanted -= set(run.places)
+    while not run.live(30):
+        pass
+    owed, withdrawn, fleet = replay(run)
+    attempts = assert_attempts_are_whole(run, fleet)
+    assert_handed_in_is_taken_up(run, fleet, attempts)
+    assert_nothing_is_doubled(run, owed, withdrawn, fleet)
+    assert_graded_once(run, attempts)
+    assert_answered_once(run, asked)
+    assert run.left() == []
