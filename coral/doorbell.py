@@ -37,6 +37,9 @@ class Doorbell:
         self._watched[name] = handle
         self._selector.register(handle, selectors.EVENT_READ, name)
 
+    def watches(self, name: str) -> bool:
+        return name in self._watched
+
     def forget(self, name: str) -> None:
         self._unwatched.discard(name)
         handle = self._watched.pop(name, None)

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from coral import process
+from coral.census import Census, Identity, is_alive
 from coral.doorbell import Doorbell
-from coral.process import Held, Identity, Program
+from coral.process import Held, Program
 
 LINGERING_SECONDS = 0.05  # when to look whether leftovers are gone; then twice as long, and so on
 LONGEST_PAUSE = 5.0
@@ -44,6 +45,7 @@ class Launches:
         self._doorbell = doorbell
         self._live: dict[str, Launch] = {}
         self._suspects: set[str] = set()
+        self._census = Census()
 
     def tag(self, who: str, number: int) -> str:
         return f"{self._run}/{who}/{number}"
@@ -59,9 +61,12 @@ class Launches:
     def adopt(self, who: str, number: int, identity: Identity, now: float) -> bool:
         """Take over a launch of the supervisor before; False if nothing of it is left."""
         launch = Launch(who, number, identity, self.tag(who, number), now)
-        alive = process.is_alive(identity)
-        if not alive and not process.members(identity, launch.tag):
-            return False
+        alive = is_alive(identity)
+        if not alive:
+            if not self._census.looked:
+                self._census.look()  # once for all who ended: nothing of a launch comes back
+            if not self._census.members(identity, launch.tag):
+                return False
         self._live[who] = launch
         if alive:
             self._doorbell.watch(who, identity.pid)
@@ -94,16 +99,17 @@ class Launches:
         now = time.monotonic()
         looking = self._suspects | {each.who for each in self._live.values() if each.ended and now >= each.look_at}
         self._suspects = set()
-        for who in looking:
-            launch = self._live.get(who)
-            if launch is None or not self._has_ended(launch):
-                continue
-            if process.members(launch.identity, launch.tag):
+        found = (self._live.get(who) for who in looking)
+        ended = [launch for launch in found if launch is not None and self._has_ended(launch)]
+        if ended:
+            self._census.look()
+        for launch in ended:
+            if self._census.members(launch.identity, launch.tag):
                 # A look costs a walk through all processes: an unkillable one must not make the loop spin.
                 launch.look_at, launch.pause = now + launch.pause, min(2 * launch.pause, LONGEST_PAUSE)
                 yield launch, State.LINGERS
             else:
-                self.abandon(who)
+                self.abandon(launch.who)
                 yield launch, State.GONE
 
     def _has_ended(self, launch: Launch) -> bool:
@@ -112,7 +118,7 @@ class Launches:
                 launch.code = launch.child.poll()
                 launch.ended = launch.code is not None
             else:
-                launch.ended = not process.is_alive(launch.identity)
-            if not launch.ended and launch.child is None:
+                launch.ended = not is_alive(launch.identity)
+            if not launch.ended and launch.child is None and not self._doorbell.watches(launch.who):
                 self._doorbell.watch(launch.who, launch.identity.pid)
         return launch.ended

@@ -26,6 +26,8 @@ class Tail:
         self._skipping = False
 
     def lines(self) -> Iterator[bytes]:
+        if not self.is_behind:
+            return
         try:
             with open_plain(self._path) as file:
                 file.seek(self._offset)

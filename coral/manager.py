@@ -14,6 +14,7 @@ from types import FrameType
 from attempts.store import Store
 from coral import process
 from coral.briefing import Office
+from coral.census import Identity
 from coral.clock import Clock, since
 from coral.config.load import load_frozen
 from coral.doorbell import Doorbell
@@ -28,7 +29,6 @@ from coral.ledger import Ledger
 from coral.lock import hold_lock
 from coral.perform import Performer
 from coral.post import Post
-from coral.process import Identity
 from coral.report import Report
 from coral.rules import agent_names, rules_of
 from coral.runtimes import find

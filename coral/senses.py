@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping
 
 from attempts.fields import one_line
 from coral import grades
+from coral.census import Identity
 from coral.fleet import events as on
 from coral.fleet.policy import Rules, room
 from coral.fleet.state import LIVE, OCCUPYING, Agent, Fleet
 from coral.launches import Launch, Launches, State
 from coral.perform import Performer
 from coral.post import Post
-from coral.process import Identity
 from coral.report import Report
 from coral.runtimes.model import Runtime
 from coral.watch import Watch

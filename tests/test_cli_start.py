@@ -18,8 +18,8 @@ import pytest
 from real_runs import TRY, wait_until, write_task
 
 from attempts.store import Store
+from coral.census import TAG
 from coral.launch import holder
-from coral.process import TAG
 from workspace.layout import Layout, runs_under
 
 pytestmark = pytest.mark.slow

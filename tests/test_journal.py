@@ -10,6 +10,7 @@ import pytest
 from scribe import FOLDER, RULES, Scribe
 from stage import SEED, submitted
 
+from coral.census import Identity
 from coral.errors import CoralError
 from coral.fleet import actions as do
 from coral.fleet import events as on
@@ -18,7 +19,6 @@ from coral.fleet.events import Moment
 from coral.fleet.state import FLEET, Fleet
 from coral.journal import Journal, decisions, difference, fold, published, read_lines, segments
 from coral.journal.lines import Lines, seal
-from coral.process import Identity
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from real_runs import wait_until
 from scribe import FOLDER, RULES, Scribe
 from stage import SEED, submitted
 
+from coral.census import Identity
 from coral.errors import CoralError
 from coral.fleet import events as on
 from coral.fleet.decide import decide
@@ -20,7 +21,6 @@ from coral.journal import Journal, decisions, fold, published, read_lines, segme
 from coral.journal.lines import Lines, seal
 from coral.journal.replay import replay
 from coral.journal.segments import Packing
-from coral.process import Identity
 
 ALWAYS = 1  # bytes: a next file after every line, as soon as there are as many lines as head
 FIXTURE = Path(__file__).parent / "fixtures" / "journal-format-1.jsonl.gz"

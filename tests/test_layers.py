@@ -38,7 +38,8 @@ MAY_IMPORT = {
         "workspace.layout",
     ),
     "coral.native": ("coral.native", "coral.errors", "attempts", "heartbeats", "workspace"),
-    "coral.process": ("coral.errors",),
+    "coral.census": (),
+    "coral.process": ("coral.census", "coral.errors"),
 }
 FOR_THE_TOP = ("coral.cli", "coral.__main__")  # imported by nobody else
 EMPTY_ROOMS = (
@@ -86,7 +87,7 @@ SLOW_STDLIB = {"asyncio", "sqlite3", "importlib.metadata", "concurrent"}
 HOMES = {
     "git": ("workspace.git",),
     "watchdog": ("coral.watch",),
-    "psutil": ("coral.process",),
+    "psutil": ("coral.census",),
     "jinja2": ("heartbeats",),
     "ruamel": (
         "coral.config",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from coral import process
+from coral import census, process
 from coral.doorbell import Doorbell
 from coral.launches import Launches, State
 from coral.process import GATE_CLOSED, Program
@@ -63,7 +63,7 @@ def started(make: Callable[..., Program]):
 
 def test_nothing_runs_before_the_gate_opens(make, tmp_path):
     held = process.start(make("cat; echo ran > ran"))
-    assert process.is_alive(held.identity)
+    assert census.is_alive(held.identity)
     assert not (tmp_path / "ran").exists()
     held.release()
     assert held.child.wait(10) == 0
@@ -92,19 +92,19 @@ def test_a_program_that_cannot_be_started_says_so(make, tmp_path):
 
 def test_another_process_with_the_same_pid_is_another_identity(started):
     held = started("sleep 60")
-    assert process.is_alive(held.identity)
+    assert census.is_alive(held.identity)
     older = replace(held.identity, started=held.identity.started - 1)
-    assert not process.is_alive(older)
+    assert not census.is_alive(older)
     process.interrupt(older)
-    assert process.members(replace(held.identity, boot="another boot"), "run/agent-1/1") == []
+    assert census.members(replace(held.identity, boot="another boot"), "run/agent-1/1") == []
     assert held.child.poll() is None
 
 
 def test_a_zombie_is_dead(started):
     held = started("exit 0")
-    wait_until(lambda: process.identify(held.identity.pid) is None)
-    assert not process.is_alive(held.identity)
-    assert process.members(held.identity, "run/agent-1/1") == []
+    wait_until(lambda: census.identify(held.identity.pid) is None)
+    assert not census.is_alive(held.identity)
+    assert census.members(held.identity, "run/agent-1/1") == []
 
 
 @pytest.mark.slow
@@ -120,15 +120,15 @@ def test_whatever_a_deaf_program_started_is_found_and_killed(started, tmp_path):
     names = ("one", "two", "three")
     wait_until(lambda: all((tmp_path / name).exists() and (tmp_path / name).read_text().strip() for name in names))
     pids = {int((tmp_path / name).read_text()) for name in names}
-    found = {each.pid for each in process.members(held.identity, "run/agent-1/1")}
+    found = {each.pid for each in census.members(held.identity, "run/agent-1/1")}
     assert pids | {held.identity.pid} <= found
     process.interrupt(held.identity)
     process.terminate(held.identity, "run/agent-1/1")
     assert held.child.poll() is None
     process.kill(held.identity, "run/agent-1/1")
     held.child.wait(10)
-    wait_until(lambda: not process.members(held.identity, "run/agent-1/1"))
-    assert not any(process.identify(pid) for pid in pids)
+    wait_until(lambda: not census.members(held.identity, "run/agent-1/1"))
+    assert not any(census.identify(pid) for pid in pids)
 
 
 @pytest.mark.slow
@@ -180,3 +180,82 @@ def test_an_ignored_interrupt_is_not_inherited(make, tmp_path):
         check=False,
     )
     assert ran.stdout.strip() == str(-signal.SIGINT), ran.stderr
+
+
+GIVEN_AGAIN = """
+import os, pathlib, subprocess, sys
+sys.path.insert(0, sys.argv[2])
+from coral import census, process
+here, tag = pathlib.Path(sys.argv[1]), "run/agent-1/1"
+last = pathlib.Path("/proc/sys/kernel/ns_last_pid")
+files = pathlib.Path(os.devnull), here / "out", here / "err"
+program = process.Program(["/bin/sleep", "60"], dict(os.environ), here, *files, tag)
+held = process.start(program)
+held.release()
+kept = census.Census()
+kept.look()
+assert [each.pid for each in kept.members(held.identity, tag)] == [held.identity.pid]
+kept.members(census.Identity(1, 0, held.identity.boot), "another")  # it has read everybody's tag
+held.child.kill()
+held.child.wait()
+while True:  # a start time has a resolution of a hundredth of a second
+    try:
+        last.write_text(str(held.identity.pid - 1))
+    except OSError:
+        sys.exit(77)
+    other = subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+    assert other.pid == held.identity.pid
+    if census.identify(other.pid) != held.identity:
+        break
+    other.kill()
+    other.communicate()
+kept.look()
+assert kept.members(held.identity, tag) == census.members(held.identity, tag) == []
+process.interrupt(held.identity)
+process.terminate(held.identity, tag)
+process.kill(held.identity, tag)
+process._signal_all([held.identity], 9)
+try:
+    other.stdin.write(b"hello\\n")
+    print("alive" if other.stdout.readline() else "dead")
+except BrokenPipeError:
+    print("dead")
+other.kill()
+other.wait()
+"""
+
+
+def test_who_was_given_a_dead_launchs_pid_is_never_signalled(tmp_path):
+    """In a namespace of its own, where the next pid can be chosen: as if all pids had been given once around."""
+    root = str(Path(process.__file__).parent.parent)
+    space = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]
+    command = [*space, sys.executable, "-c", GIVEN_AGAIN, str(tmp_path), root]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    if ran.returncode == 77 or (ran.returncode and "unshare:" in ran.stderr):
+        pytest.skip("no namespaces of pids on this machine")
+    assert ran.stdout.strip() == "alive", ran.stderr
+
+
+def test_one_look_at_all_processes_serves_every_launch_that_ended(make, tmp_path, monkeypatch):
+    """A fleet has thousands of processes: they are read once a turn, and what each was started with once at all."""
+    bell, looks, read = Doorbell(), [], []
+    table, environment = census._table, census._environment
+    monkeypatch.setattr(census, "_table", lambda: looks.append(1) or table())
+    monkeypatch.setattr(census, "_environment", lambda pid: read.append(pid) or environment(pid))
+    launches = Launches("run", bell)
+    tags = {who: launches.tag(who, 1) for who in ("agent-1", "agent-2", "agent-3", "agent-4")}
+    held = {who: launches.hold(who, 1, make("exec sleep 60", tag=tag), 0.0) for who, tag in tags.items()}
+    for each in held.values():
+        each.release()
+    for ending in (("agent-2", "agent-3"), ("agent-4",)):
+        looks.clear()
+        for who in ending:
+            os.kill(held[who].identity.pid, signal.SIGKILL)
+        wait_until(lambda gone=ending: not any(census.is_alive(held[who].identity) for who in gone))
+        launches.suspect_all()
+        assert sorted((launch.who, state) for launch, state in launches.over()) == [(who, State.GONE) for who in ending]
+        assert len(looks) == 1
+    assert read.count(held["agent-1"].identity.pid) <= 1
+    process.kill(held["agent-1"].identity, tags["agent-1"])
+    held["agent-1"].child.wait(10)
+    bell.close()

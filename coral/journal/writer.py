@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from coral import __version__
+from coral.census import Identity
 from coral.codec import encode
 from coral.fleet.actions import Action
 from coral.fleet.events import Event, Moment
@@ -20,7 +21,6 @@ from coral.journal.changes import difference, whole
 from coral.journal.lines import FORMAT, Lines, seal
 from coral.journal.memory import recall
 from coral.journal.segments import PACKED, Packing, number_of, prepare, segment, segments, sync
-from coral.process import Identity
 
 LONG = 8 << 20  # bytes after the head, from which on the next file is begun
 TRIES = 8  # how often that is tried again while a file grows by as much once more

@@ -13,11 +13,11 @@ from typing import Any
 
 from attempts.record import Attempt
 from attempts.store import Store
+from coral.census import TAG
 from coral.config.load import load
 from coral.fleet.state import Fleet
 from coral.journal import Decision, decisions, fold
 from coral.launch import prepare
-from coral.process import TAG
 from workspace.layout import OPERATOR, Layout
 
 READ_NUMBER = "def grade(workspace):\n    return float((workspace / 'x.txt').read_text())\n"

@@ -1,0 +1,178 @@
+"""Who lives: processes by more than their pid, and all that belong to a launch.
+
+A pid alone says nothing, for it is given away again; with its start time and the machine's boot it is one process.
+"""
+
+import contextlib
+import os
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+
+TAG = "CORAL_LAUNCH"
+_MARK = f"{TAG}=".encode()
+_PROC = Path("/proc")
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A process, not a pid: `started` is its start time in the kernel's ticks, `boot` the machine's current boot."""
+
+    pid: int
+    started: int
+    boot: str
+
+
+def identify(pid: int) -> Identity | None:
+    """Who has this pid now; None if nobody, or only a zombie."""
+    if _has_proc():
+        found = _stat(pid)
+        return None if found is None else Identity(pid, found.started, _boot())
+    try:
+        process = psutil.Process(pid)
+        alive = process.status() != psutil.STATUS_ZOMBIE
+        return Identity(pid, int(process.create_time() * 100), _boot()) if alive else None
+    except psutil.Error:
+        return None
+
+
+def is_alive(identity: Identity) -> bool:
+    return identify(identity.pid) == identity
+
+
+def members(identity: Identity, tag: str) -> list[Identity]:
+    """Every living process of a launch: its group, its session, its descendants, and whoever carries its tag."""
+    census = Census()
+    census.look()
+    return census.members(identity, tag)
+
+
+class Census:
+    """One look at all processes, for as many launches as ask about it. Kept, the next look costs less.
+
+    An answer is about the moment of the look. That nothing of a launch was left then holds for good.
+    """
+
+    def __init__(self) -> None:
+        self._table: dict[int, _Stat] = {}
+        self._children: dict[int, list[int]] = {}
+        # What processes were started with is read once: a fleet has a thousand, and every end of a launch asks each.
+        self._tags: dict[tuple[int, int], bytes] = {}
+        self.looked = False
+
+    def look(self) -> None:
+        self._table, self._children, self.looked = _table(), {}, True
+        for pid, each in self._table.items():
+            self._children.setdefault(each.parent, []).append(pid)
+        living = {(pid, each.started) for pid, each in self._table.items()}
+        self._tags = {process: tag for process, tag in self._tags.items() if process in living}
+
+    def members(self, identity: Identity, tag: str) -> list[Identity]:
+        """Every process of a launch that lived when we looked, except ourselves."""
+        if identity.boot != _boot():
+            return []
+        leader = self._table.get(identity.pid)
+        led = leader is not None and leader.started == identity.started
+        mine, wanted = {identity.pid} if led else set(), tag.encode()
+        for pid, each in self._table.items():
+            # The group's number is not given to anybody else while one process of the group lives, unless all of
+            # them had ended before: then a newer leader has it.
+            of_group = identity.pid in (each.group, each.session) and (led or leader is None)
+            if each.started >= identity.started and (of_group or self._tag(pid, each.started) == wanted):
+                mine.add(pid)
+        ahead = list(mine)
+        while ahead:
+            for pid in self._children.get(ahead.pop(), ()):
+                if pid not in mine:
+                    mine.add(pid)
+                    ahead.append(pid)
+        return [Identity(pid, self._table[pid].started, identity.boot) for pid in mine if pid != os.getpid()]
+
+    def _tag(self, pid: int, started: int) -> bytes:
+        """The tag in a process's environment. A process that is just becoming another program has none for a moment:
+        an empty environment is no answer to be remembered."""
+        known = self._tags.get((pid, started))
+        if known is not None:
+            return known
+        environment = _environment(pid)
+        tag = next((each[len(_MARK) :] for each in environment.split(b"\0") if each.startswith(_MARK)), b"")
+        if environment:
+            self._tags[pid, started] = tag
+        return tag
+
+
+class _Stat(NamedTuple):
+    parent: int
+    group: int
+    session: int
+    started: int
+
+
+def _table() -> dict[int, _Stat]:
+    if not _has_proc():
+        return _portable_table()
+    found = {}
+    for name in os.listdir(_PROC):  # noqa: PTH208 - thousands of entries, once per exit
+        if name.isdigit() and (stat := _stat(int(name))) is not None:
+            found[int(name)] = stat
+    return found
+
+
+def _stat(pid: int) -> _Stat | None:
+    """A process as the kernel tells it; None if it is gone or a zombie."""
+    # Without pathlib: every process of the machine is read at every exit, and a path costs more than the reading.
+    try:
+        file = os.open(f"{_PROC}/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        raw = os.read(file, 4096)
+    except OSError:
+        return None
+    finally:
+        os.close(file)
+    # The name in parentheses may hold anything, parentheses and spaces too: split after the last one.
+    part = raw[raw.rfind(b")") + 2 :].split(None, 20)
+    if part[0] in (b"Z", b"X", b"x"):
+        return None
+    return _Stat(parent=int(part[1]), group=int(part[2]), session=int(part[3]), started=int(part[19]))
+
+
+def _portable_table() -> dict[int, _Stat]:
+    found = {}
+    for process in psutil.process_iter(["ppid", "create_time", "status"]):
+        if process.info["status"] == psutil.STATUS_ZOMBIE:
+            continue
+        with contextlib.suppress(OSError):
+            started = int((process.info["create_time"] or 0) * 100)
+            group, session = os.getpgid(process.pid), os.getsid(process.pid)
+            found[process.pid] = _Stat(process.info["ppid"] or 0, group, session, started)
+    return found
+
+
+def _environment(pid: int) -> bytes:
+    """What a process was started with, as the kernel has it; empty where that is not for us to see."""
+    try:
+        if _has_proc():
+            with open(f"{_PROC}/{pid}/environ", "rb", buffering=0) as file:
+                return file.readall()
+        held = psutil.Process(pid).environ()
+        return b"\0".join(f"{name}={value}".encode() for name, value in held.items())
+    except (psutil.Error, OSError):
+        return b""
+
+
+@cache
+def _has_proc() -> bool:
+    return _PROC.joinpath("self").exists()
+
+
+@cache
+def _boot() -> str:
+    try:
+        return (_PROC / "sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return str(int(psutil.boot_time()))
