@@ -382,3 +382,17 @@ def test_133_agents_behind_one_account_send_one_at_the_reset_and_nobody_before_i
     assert all(at >= probed + PROBE_SECONDS + RETURN_SECONDS for at, _ in returned)
     # The others, each at a time of its own.
     assert len({name for _, name in returned[:132]}) == len({at for at, _ in returned[:132]}) == 132
+
+
+def test_the_figures_are_those_that_people_are_told() -> None:
+    stage = Stage(2, SHARED)
+    at = limited(stage)
+    assert at == 3602 + 60.0 * 183 / 255
+    stage.at(10, stage.asks("operator", on.Stop(reason="night")))
+    stage.at(11, on.Resumed())  # nobody knows how long it was: the reset stays where it was
+    assert stage.fleet.run.limits["acme"].until == at
+    stage.at(at)
+    stage.at(at, stage.heard("ann"))
+    assert stage.fleet.run.limits["acme"].until == at + 30
+    stage.at(at + 30)
+    assert stage["ben"].deadline == at + 30 + 2
