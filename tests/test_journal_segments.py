@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from real_runs import wait_until
-from scribe import FOLDER, RULES, Scribe
+from scribe import FOLDER, RULES, LongScribe, Scribe
 from stage import SEED, submitted
 
 from coral.census import Identity
@@ -24,21 +24,6 @@ from coral.journal.segments import Packing
 
 ALWAYS = 1  # bytes: a next file after every line, as soon as there are as many lines as head
 FIXTURE = Path(__file__).parent / "fixtures" / "journal-format-1.jsonl.gz"
-
-
-class LongScribe(Scribe):
-    """Goes on and on: signs of life, and an attempt now and then."""
-
-    def go_on(self, rounds: int) -> None:
-        for _ in range(rounds):
-            clock = self.taken[-1].now.clock + 1
-            agent = self.fleet.agents["ben"]
-            number = self.fleet.run.next_number
-            self.decide(clock, submitted("ben", number))
-            self.decide(clock + 1, on.Heard(agent="ben", launch=agent.launch, session="s"))
-            self.decide(clock + 2, on.TakenIn(number=number, commit=SEED, tree=SEED, parent=""))
-            self.decide(clock + 3, on.Graded(number=number, launch=1, outcome=on.Outcome.SCORED, score=float(number)))
-            self.decide(clock + 4, on.Published(number=number), on.Heard(agent="ben", launch=agent.launch))
 
 
 @pytest.fixture

@@ -61,7 +61,8 @@ class Lines:
 
     def parse(self, raw: bytes) -> dict[str, Any]:
         try:
-            line = json.loads(raw, parse_constant=_no_constant)
+            # Only without a checksum may a figure be damaged and still be one; to look at each takes longer.
+            line = json.loads(raw, parse_constant=_no_constant, parse_float=None if self._sealed else _finite)
         except (ValueError, RecursionError) as error:
             raise self.damaged(error) from None
         if not isinstance(line, dict) or not _is_time(line.get("at", 0)):
@@ -92,6 +93,13 @@ class Lines:
 
 def _is_time(value: object) -> bool:
     return isinstance(value, int | float) and math.isfinite(value)
+
+
+def _finite(figure: str) -> float:
+    found = float(figure)
+    if not math.isfinite(found):
+        raise ValueError(f"{figure} is too large")
+    return found
 
 
 def _no_constant(name: str) -> object:

@@ -57,8 +57,7 @@ def recall(journal: Path) -> tuple[Memory, Lines | None]:
         try:
             memory = fold_lines(_from_a_head(lines))
         except NOT_OURS as error:
-            hint = "it was written by another version of coral-fleet, or changed by somebody: look for a backup"
-            raise CoralError(f"cannot understand {file}: {error}", hint) from None
+            raise not_understood(lines, error) from None
         if lines.end:
             return memory, lines
     return Memory(), None
@@ -96,11 +95,15 @@ def copy_of(state: Plain) -> Plain:
 def decisions(journal: Path) -> Iterator[tuple[Rules, Decision]]:
     """The decisions of a journal with the rules each was made by, to be made again and compared."""
     rules = Rules()
-    for line in read_lines(journal):
-        if "rules" in line:
-            rules = decode(Rules, line["rules"])
-        elif "events" in line:
-            yield rules, decision_of(line)
+    for lines in _files(journal):
+        try:
+            for line in lines:
+                if line.get("rules"):
+                    rules = decode(Rules, line["rules"])
+                elif "events" in line:
+                    yield rules, decision_of(line)
+        except NOT_OURS as error:
+            raise not_understood(lines, error) from None
 
 
 def decision_of(line: Mapping[str, Any]) -> Decision:
@@ -113,14 +116,28 @@ def published(journal: Path) -> Iterator[Attempt]:
     """Every attempt that the journal says was published, once each, in order of publication."""
     last = -1
     for lines in _files(journal):
-        for raw in lines.raw():
-            if lines.number == 1 or any(each in raw for each in _TO_PARSE):
-                for plain in lines.parse(raw).get("actions", ()):
-                    # A supervisor that took over publishes again what the one before may not have finished.
-                    if plain[TAG] == Publish.__name__ and plain["attempt"]["order"] > last:
-                        attempt = decode(Attempt, plain["attempt"])
-                        last = attempt.order
-                        yield attempt
+        try:
+            for attempt in _published_in(lines):
+                # A supervisor that took over publishes again what the one before may not have finished.
+                if attempt.order > last:
+                    last = attempt.order
+                    yield attempt
+        except NOT_OURS as error:
+            raise not_understood(lines, error) from None
+
+
+def _published_in(lines: Lines) -> Iterator[Attempt]:
+    for raw in lines.raw():
+        if lines.number == 1 or any(each in raw for each in _TO_PARSE):
+            for plain in lines.parse(raw).get("actions", ()):
+                if plain[TAG] == Publish.__name__:
+                    yield decode(Attempt, plain["attempt"])
+
+
+def not_understood(lines: Lines, error: Exception) -> CoralError:
+    """Whole, but not as this version writes it."""
+    hint = "it was written by another version of coral-fleet, or changed by somebody: look for a backup"
+    return CoralError(f"cannot understand {lines.path}, up to line {lines.number}: {error}", hint)
 
 
 def read_lines(journal: Path) -> Iterator[dict[str, Any]]:

@@ -19,7 +19,7 @@ from coral.fleet.policy import Rules
 from coral.fleet.state import Fleet
 from coral.journal.changes import PARTS, Plain, apply, difference, empty, fleet_of
 from coral.journal.lines import Lines
-from coral.journal.memory import NOT_OURS, Memory, copy_of, decision_of, fold_lines
+from coral.journal.memory import NOT_OURS, Memory, copy_of, decision_of, fold_lines, not_understood
 from coral.journal.segments import number_of, segments
 
 TELL_EVERY = 256  # decisions
@@ -79,9 +79,12 @@ def replay(journal: Path, tell: Callable[[Replay], None] = lambda _: None) -> Re
 def fold_until(journal: Path, is_past: Callable[[Mapping[str, Any]], bool]) -> Memory | None:
     """What the journal said just before the first line that `is_past`. None if that is the first line of all."""
     for lines in reversed(list(_files(journal))):
-        found = list(takewhile(lambda line: not is_past(line), lines))
-        if found:
-            return fold_lines(found)
+        try:
+            found = list(takewhile(lambda line: not is_past(line), lines))
+            if found:
+                return fold_lines(found)
+        except NOT_OURS as error:
+            raise not_understood(lines, error) from None
     return None
 
 

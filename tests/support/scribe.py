@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from stage import QUIET_RULES, Stage, attempt_zero
+from stage import QUIET_RULES, SEED, Stage, attempt_zero, submitted
 
 from coral.census import Identity
 from coral.fleet import events as on
@@ -29,6 +29,7 @@ class Scribe:
         self.rules = rules
         self.fleet = Fleet()
         self.taken: list[Decision] = []
+        self.fleets: list[Fleet] = []
 
     def decide(self, clock: float, *events: on.Event) -> None:
         now = moment(clock)
@@ -36,6 +37,7 @@ class Scribe:
         self.journal.record(now, events, actions, self.fleet, after)
         self.taken.append(Decision(now=now, events=events, actions=actions, changes={}))
         self.fleet = after
+        self.fleets.append(after)
 
     def play(self) -> None:
         """A short history in which every kind of record is made, changed and dropped."""
@@ -51,3 +53,18 @@ class Scribe:
         self.decide(5, on.Published(number=1), on.Exited(agent="ann", launch=1, ending=Ending.INTERRUPTED))
         entry = {"name": "breathe", "every": 2, "prompt": "in ⟶ out"}
         self.decide(6, on.Requested(sender="ann", id="1", request=on.SetHeartbeat(owner="ann", entry=entry)))
+
+
+class LongScribe(Scribe):
+    """Goes on and on: signs of life, and an attempt now and then."""
+
+    def go_on(self, rounds: int) -> None:
+        for _ in range(rounds):
+            clock = self.taken[-1].now.clock + 1
+            agent = self.fleet.agents["ben"]
+            number = self.fleet.run.next_number
+            self.decide(clock, submitted("ben", number))
+            self.decide(clock + 1, on.Heard(agent="ben", launch=agent.launch, session="s"))
+            self.decide(clock + 2, on.TakenIn(number=number, commit=SEED, tree=SEED, parent=""))
+            self.decide(clock + 3, on.Graded(number=number, launch=1, outcome=on.Outcome.SCORED, score=float(number)))
+            self.decide(clock + 4, on.Published(number=number), on.Heard(agent="ben", launch=agent.launch))

@@ -1,0 +1,268 @@
+"""The journal over random histories, and under random damage: it says what was decided, or that it is damaged.
+
+To look longer: `TIMES=50 pytest -o timeout=0 tests/test_journal_fuzz.py`.
+"""
+
+import gzip
+import json
+import os
+import random
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from moves import DEATH, TIME, TROUBLE, WORK, History, histories, play
+from scribe import RULES, LongScribe, moment
+from world import World
+
+from coral.errors import CoralError
+from coral.fleet import events as on
+from coral.fleet.decide import decide
+from coral.fleet.events import Moment
+from coral.fleet.state import Fleet
+from coral.journal import Journal, decisions, fold, published, read_lines, segments
+from coral.journal.replay import fold_until, replay
+
+pytestmark = pytest.mark.slow
+
+TIMES = int(os.environ.get("TIMES", "1"))
+QUICK = {"deadline": None, "database": None, "suppress_health_check": list(HealthCheck)}
+FOLDER = (1, 2)
+FIXTURE = Path(__file__).parent / "fixtures" / "journal-format-1.jsonl.gz"
+FAST = next((each for each in ("/dev/shm",) if os.access(each, os.W_OK)), None)  # every line is synced
+
+
+@contextmanager
+def place() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(dir=FAST) as folder:
+        yield Path(folder) / "journal"
+
+
+# --- random histories -----------------------------------------------------------------------------------------------
+
+LONGS = st.sampled_from([1, 1, 2000, 20_000, 8 << 20])
+# What becomes of the supervisor between two decisions, now and then.
+DEATHS = st.lists(st.tuples(st.integers(0, 300), st.sampled_from(["ends", "torn", "draft", "head"])), max_size=5)
+
+
+def write_down(world: World, path: Path, long: int, deaths: dict[int, str]) -> Journal:
+    """The decisions of a world, written by supervisors of which each goes on from what the one before left."""
+    journal = Journal(path, long)
+    journal.open_supervision(world.rules, Moment(clock=0.0, wall=""), FOLDER)
+    walls = [json.loads(line)["wall"] for line in world.lines if line.endswith(b"\n")]
+    for number, (turn, wall) in enumerate(zip(world.log, walls, strict=True)):
+        if number in deaths:
+            journal.close()
+            leave(path, deaths[number])
+            journal = Journal(path, long)
+            assert journal.memory.fleet == turn.before
+            journal.open_supervision(world.rules, Moment(clock=turn.clock, wall=""), FOLDER)
+        journal.record(Moment(clock=turn.clock, wall=wall), turn.events, turn.actions, turn.before, turn.after)
+    return journal
+
+
+def leave(path: Path, how: str) -> None:
+    """What a crash may leave behind."""
+    newest = segments(path)[-1]
+    if how == "torn":
+        with newest.open("ab") as file:
+            file.write(b'{"sum":"00000000","at":1')
+    elif how == "draft":
+        (path / ".000999.jsonl").write_bytes(b"half")
+    elif how == "head":
+        (path / f"{int(newest.name[:6]) + 1:06d}.jsonl").write_bytes(b'{"sum":"0000')
+
+
+@given(histories(WORK, TIME, TROUBLE, DEATH, ["stop"], ["change"] * 3, budgets=True), LONGS, DEATHS, st.randoms())
+@settings(max_examples=40 * TIMES, **QUICK)
+def test_it_says_what_was_decided_from_any_file_on(
+    history: History, long: int, deaths: list[tuple[int, str]], dice: random.Random
+) -> None:
+    world = play(history)
+    with place() as path:
+        write_down(world, path, long, dict(deaths)).close()
+        memory, last = fold(path), world.log[-1].after
+        assert memory.fleet == last
+        for part in ("agents", "pending", "heartbeats"):
+            assert list(getattr(memory.fleet, part)) == list(getattr(last, part))
+        assert (memory.clock, memory.rules) == (world.log[-1].clock, world.rules)
+        assert list(published(path)) == sorted(
+            {each.number: each for each in publications(world)}.values(), key=lambda each: each.order
+        )
+        found = replay(path)
+        assert (found.same, found.agrees) == (len(world.log), True)
+        files = segments(path)
+        for earlier in files[: dice.randrange(len(files))]:
+            earlier.unlink()
+        assert fold(path) == memory
+        assert replay(path).agrees
+        # As it was after any decision: the last one of its time.
+        at = dice.choice(world.log).clock
+        begun = next(read_lines(path))["at"]
+        if at >= begun:
+            then = fold_until(path, lambda line: line.get("at", 0.0) > at)
+            assert then is not None
+            assert then.fleet == [each.after for each in world.log if each.clock <= at][-1]
+
+
+def publications(world: World) -> Iterator[object]:
+    for turn in world.log:
+        for action in turn.actions:
+            if hasattr(action, "attempt"):
+                yield action.attempt
+
+
+# --- random damage --------------------------------------------------------------------------------------------------
+
+
+def content(path: Path) -> bytes:
+    return gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+
+
+@cache
+def written() -> tuple[dict[str, bytes], tuple[Fleet, ...]]:
+    """The last files of a journal, the earliest of them packed; and every fleet that was, in order."""
+    with place() as path:
+        scribe = LongScribe(path, long=6000)
+        scribe.play()
+        scribe.go_on(20)
+        scribe.journal.close()
+        files = {each.name.removesuffix(".gz"): content(each) for each in segments(path)[-3:]}
+    first = min(files)
+    files[f"{first}.gz"] = gzip.compress(files.pop(first), mtime=0)
+    return files, (Fleet(), *scribe.fleets)
+
+
+@cache
+def old() -> dict[str, bytes]:
+    return {"../journal.jsonl": gzip.decompress(FIXTURE.read_bytes())}
+
+
+BYTES = st.one_of(st.binary(min_size=1, max_size=40), st.sampled_from([b"\n", b"\0" * 4096, b'"', b"9", b"e", b"{}\n"]))
+DAMAGE = st.tuples(
+    st.sampled_from(["cut", "flip", "flip", "insert", "remove", "double", "drop", "swap", "lose", "copy"]),
+    st.floats(0, 1),
+    st.integers(0, 255),
+    BYTES,
+)
+
+
+def damaged(data: bytes, damage: tuple[str, float, int, bytes]) -> bytes:
+    kind, where, figure, some = damage
+    at = int(where * max(len(data) - 1, 0))
+    lines = data.splitlines(keepends=True) or [b""]
+    line = int(where * (len(lines) - 1))
+    match kind:
+        case "cut":
+            return data[:at]
+        case "flip":
+            return data[:at] + bytes([data[at] ^ max(figure, 1)]) + data[at + 1 :] if data else data
+        case "insert":
+            return data[:at] + some + data[at:]
+        case "remove":
+            return data[:at] + data[at + figure + 1 :]
+        case "double":
+            return b"".join([*lines[: line + 1], *lines[line:]])
+        case "drop":
+            return b"".join([*lines[:line], *lines[line + 1 :]])
+        case _:
+            other = figure % len(lines)
+            lines[line], lines[other] = lines[other], lines[line]
+            return b"".join(lines)
+
+
+def damage_one(path: Path, files: list[Path], which: float, damage: tuple[str, float, int, bytes]) -> None:
+    file = files[min(int(which * len(files)), len(files) - 1)]
+    if damage[0] == "lose":
+        file.unlink(missing_ok=True)
+    elif damage[0] == "copy" and file.exists():
+        (path / f"{damage[2]:06d}.jsonl").write_bytes(file.read_bytes())
+    elif file.exists():
+        file.write_bytes(damaged(file.read_bytes(), damage))
+
+
+def lay_out(path: Path, files: dict[str, bytes]) -> list[Path]:
+    path.mkdir()
+    for name, data in files.items():
+        (path / name).write_bytes(data)
+    return [path / name for name in sorted(files)]
+
+
+def read_all(path: Path) -> None:
+    """Every way to read it."""
+    for read in (lambda: list(decisions(path)), lambda: list(published(path)), lambda: replay(path)):
+        with suppress(CoralError):
+            read()
+    for end in (0.5, 3.0, 50.0):
+        with suppress(CoralError):
+            fold_until(path, lambda line, end=end: line.get("at", 0.0) > end)
+
+
+def fleet_or_error(path: Path) -> tuple[Fleet | None, CoralError | None]:
+    try:
+        return fold(path).fleet, None
+    except CoralError as error:
+        return None, error
+
+
+def go_on(path: Path) -> None:
+    """Another supervisor: what it then writes is what is read."""
+    journal = Journal(path, 6000)
+    try:
+        fleet = journal.memory.fleet
+        if fleet.run.opened:
+            for clock in (journal.memory.clock + 1, journal.memory.clock + 2):
+                after, actions = decide(fleet, (on.Resumed(),), moment(clock % 3000), RULES)
+                journal.record(moment(clock % 3000), (on.Resumed(),), actions, fleet, after)
+                fleet = after
+            assert fold(path).fleet == fleet
+    finally:
+        journal.close()
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), DAMAGE), min_size=1, max_size=2))
+@settings(max_examples=400 * TIMES, **QUICK)
+def test_whatever_is_done_to_it_is_noticed_or_makes_no_difference(damages) -> None:
+    files, fleets = written()
+    with place() as path:
+        there = lay_out(path, files)
+        for which, damage in damages:
+            damage_one(path, there, which, damage)
+        read_all(path)
+        found, told = fleet_or_error(path)
+        if told is None:
+            # What was lost from the end is lost, as by a crash; what is left was decided once.
+            assert found in fleets
+            go_on(path)
+        else:
+            assert str(path) in told.message
+            assert told.hint
+            with pytest.raises(CoralError):
+                Journal(path)
+
+
+@given(st.lists(DAMAGE, min_size=1, max_size=2))
+@settings(max_examples=150 * TIMES, **QUICK)
+def test_a_journal_of_the_first_format_is_read_or_refused(damages) -> None:
+    with place() as path:
+        (file,) = lay_out(path, old())
+        for damage in damages:
+            damage_one(path, [file], 0.0, damage)
+        read_all(path)
+        with suppress(CoralError):
+            go_on(path)
+
+
+@given(st.dictionaries(st.sampled_from(["000001.jsonl", "000002.jsonl", "000003.jsonl.gz", "../journal.jsonl"]), BYTES))
+@settings(max_examples=100 * TIMES, **QUICK)
+def test_what_is_no_journal_at_all_is_refused_or_empty(files: dict[str, bytes]) -> None:
+    with place() as path:
+        lay_out(path, files)
+        read_all(path)
+        with suppress(CoralError):
+            assert fold(path).fleet == Fleet()
