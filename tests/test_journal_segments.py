@@ -354,6 +354,44 @@ def test_packing_that_cannot_be_done_leaves_the_file_as_it_was(tmp_path: Path) -
     assert text(tmp_path / "000001.jsonl.gz") == b"x" * 1000
 
 
+def test_a_file_that_is_packed_while_it_is_being_opened_is_read(
+    scribe: LongScribe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scribe.go_on(4)
+    reopened(scribe)  # so that nothing is packed any more
+    for packed in scribe.journal.path.glob("*.gz"):
+        packed.with_suffix("").write_bytes(text(packed))
+        packed.unlink()
+    listed = segments(scribe.journal.path)
+    really_open = Path.open
+
+    def open_after_packing(path: Path, *how: str) -> object:
+        if path in listed[:-1] and path.suffix != ".gz":
+            path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
+            path.unlink()
+        return really_open(path, *how)
+
+    monkeypatch.setattr(Path, "open", open_after_packing)
+    assert replay(scribe.journal.path).same == len(scribe.taken)
+    assert {each.suffix for each in segments(scribe.journal.path)[:-1]} == {".gz"}
+
+
+def test_a_file_that_is_packed_while_the_folder_is_being_read_is_listed(
+    scribe: LongScribe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scribe.go_on(4)
+    reopened(scribe)  # so that nothing is packed any more
+    listed = segments(scribe.journal.path)
+    really_iterdir, hidden = Path.iterdir, [listed[1]]
+
+    def iterdir(folder: Path) -> Iterator[Path]:
+        missed = hidden.pop() if hidden else None
+        return (each for each in really_iterdir(folder) if each != missed)
+
+    monkeypatch.setattr(Path, "iterdir", iterdir)
+    assert segments(scribe.journal.path) == listed
+
+
 # --- the first format -----------------------------------------------------------------------------------------------
 
 

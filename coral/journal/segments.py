@@ -23,13 +23,21 @@ LEVEL = 3
 
 def segments(journal: Path) -> list[Path]:
     """The files of a journal, oldest first; none before the run's first supervisor."""
+    found = _listed(journal)
+    if found and len(found) <= max(found) - min(found):
+        # A folder read while a file in it is packed may show neither name of it: what it showed before counts as well.
+        found = {**found, **_listed(journal)}
+    if not found and _single(journal).is_file():
+        return [_single(journal)]
+    return [found[number] for number in sorted(found)]
+
+
+def _listed(journal: Path) -> dict[int, Path]:
     found: dict[int, Path] = {}
     for name in sorted(_names(journal), reverse=True):  # of two, the packed one first: the other one reads faster
         if match := _NAME.fullmatch(name):
             found[int(match[1])] = journal / name
-    if not found and _single(journal).is_file():
-        return [_single(journal)]
-    return [found[number] for number in sorted(found)]
+    return found
 
 
 def number_of(path: Path) -> int:
@@ -68,10 +76,12 @@ def opened(path: Path) -> Iterator[BufferedIOBase]:
 
 
 def _open(path: Path) -> BufferedIOBase:
-    packed = path.with_name(path.name + PACKED)
-    if path.suffix != PACKED and packed.exists() and not path.exists():
-        path = packed  # since it was listed
-    return gzip.open(path) if path.suffix == PACKED else path.open("rb")
+    if path.suffix != PACKED:
+        # It may be packed at any moment. Its packed form is there before it is gone, so one of the two opens.
+        with contextlib.suppress(FileNotFoundError):
+            return path.open("rb")
+        path = path.with_name(path.name + PACKED)
+    return gzip.open(path)
 
 
 class Packing:
