@@ -367,7 +367,8 @@ def test_a_file_that_is_packed_while_it_is_being_opened_is_read(
 
     def open_after_packing(path: Path, *how: str) -> object:
         if path in listed[:-1] and path.suffix != ".gz":
-            path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
+            with gzip.open(f"{path}.gz", "wb") as packed, really_open(path, "rb") as file:
+                packed.write(file.read())
             path.unlink()
         return really_open(path, *how)
 
