@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import assert_never
 
 from attempts.progress import Progress, advance
-from coral.fleet import accounts, agents, grading, requests
+from coral.fleet import accounts, agents, ends, grading, requests
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.draft import Draft
@@ -69,12 +69,12 @@ def _on(draft: Draft, event: on.Event) -> None:  # noqa: C901 - one arm per even
             else:
                 agents.on_lingered(draft, who, launch)
         case on.Exited():
-            agents.on_exited(draft, event)
+            ends.on_exited(draft, event)
         case on.SpawnFailed(who=who, launch=launch, reason=reason):
             if who.startswith("#"):
                 grading.on_grade_not_started(draft, int(who[1:]), launch, reason)
             else:
-                agents.on_not_started(draft, who, launch, reason)
+                ends.on_not_started(draft, who, launch, reason)
         case on.Requested():
             requests.on_requested(draft, event)
         case on.Broken(item=item, reason=reason):
