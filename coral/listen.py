@@ -17,9 +17,11 @@ STDERR_TAIL = 4000
 
 
 class Tail:
-    """The lines that were added to a file since the last look. Lines that are too long are passed over."""
+    """The lines that were added to a file since the last look. Lines that are too long are passed over, and counted in
+    `omitted`."""
 
     def __init__(self, path: Path) -> None:
+        self.omitted = 0
         self._path = path
         self._offset = 0
         self._part = b""
@@ -42,6 +44,7 @@ class Tail:
             else:
                 yield line
         if len(self._part) > LONGEST_LINE:
+            self.omitted += not self._skipping
             self._part, self._skipping = b"", True
 
     def rest(self) -> Iterator[bytes]:
@@ -110,7 +113,7 @@ class Ear:
             output=self.output,
             session=self.session or "",
             error=self.last_error,
-            stderr=_tail(self.errors),
+            stderr=end_of(self.errors),
             limit_until=self.limit_until,
             ending=self.ending,
         )
@@ -126,7 +129,8 @@ class Ear:
             self.limit_until, self._exact = sign.limit_until, sign.exact  # a figure beats a sentence
 
 
-def _tail(path: Path) -> str:
+def end_of(path: Path) -> str:
+    """The last words of a file."""
     try:
         with open_plain(path) as file:
             file.seek(max(os.fstat(file.fileno()).st_size - STDERR_TAIL, 0))

@@ -29,6 +29,7 @@ COMMANDS = {
     "runs": ("look", "list the runs"),
     "log": ("look", "list attempts, best first or newest first"),
     "show": ("look", "one attempt: its score, feedback and change"),
+    "transcript": ("look", "what an agent was told, said and did, launch by launch"),
     "replay": ("look", "decide it all again and compare; or see the fleet as it was"),
     "notes": ("look", "what the agents concluded and wrote down"),
     "skills": ("look", "what the agents distilled for reuse"),
@@ -104,7 +105,7 @@ def _overview() -> str:
     lines += ["usage: coral COMMAND ...      coral COMMAND --help", ""]
     for group, title in GROUPS.items():
         lines.append(f"{title}:")
-        lines += [f"  {name:<10} {text}" for name, (of, text) in COMMANDS.items() if of == group]
+        lines += [f"  {name:<11} {text}" for name, (of, text) in COMMANDS.items() if of == group]
         lines.append("")
     return "\n".join(lines).rstrip()
 
