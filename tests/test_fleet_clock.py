@@ -84,6 +84,41 @@ def test_an_answer_makes_room_for_the_next_checkpoint() -> None:
     assert stage.at(4301, stage.heard("ann", reply="ALERT: again")) == []
 
 
+def test_checkpoints_that_are_left_unanswered_in_a_row_raise_one_alert() -> None:
+    stage = Stage(rules=replace(rules(CHECKPOINT), stall=9e9))
+    stage.until(2400)
+    stage.resumed("ann", 2401)
+    left_out = "skipped ann: checkpoint: the one before has not been answered yet"
+    # Unanswered at the next, at the one after, and at its end: three times in a row.
+    assert stage.until(5400) == [f"3600 {left_out}", f"5400 {left_out}"]
+    assert stage.at(5500, stage.exited("ann"))[:2] == [
+        "exited ann: launch 2 ended: clean",
+        "alert run-alert-1 of ann: ann has left 3 checkpoints in a row unanswered",
+    ]
+    stage.at(5501, stage.heard("ann"))
+    stage.until(7800)
+    stage.resumed("ann", 7801)
+    assert stage.until(9000) == [f"9000 {left_out}"]
+    assert stage["ann"].unanswered == 4
+    # An answer ends the row.
+    stage.at(9001, stage.heard("ann", reply="HEARTBEAT_OK"))
+    assert stage["ann"].unanswered == 0
+    stage.until(11_400)
+    stage.resumed("ann", 11_401)
+    stage.at(11_402, stage.exited("ann"))
+    assert stage["ann"].unanswered == 1
+
+
+def test_an_alert_ends_a_row_of_unanswered_checkpoints_too() -> None:
+    stage = Stage(rules=replace(rules(CHECKPOINT), stall=9e9))
+    stage.until(2400)
+    stage.resumed("ann", 2401)
+    stage.until(3600)
+    assert stage["ann"].unanswered == 1
+    stage.at(3601, stage.heard("ann", reply="ALERT: no disk"))
+    assert stage["ann"].unanswered == 0
+
+
 def test_an_agent_that_owes_a_lot_is_not_asked_for_more() -> None:
     hearts = [Heartbeat(name=f"h-{each}", trigger=Every(1), prompt="?") for each in range(5)]
     stage = Stage(rules=replace(rules(CHECKPOINT, *hearts[:4]), stall=9e9, interrupt_grace=9e9))

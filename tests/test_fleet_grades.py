@@ -7,6 +7,7 @@ from stage import SEED, Stage
 from coral.fleet import events as on
 from coral.fleet.events import Outcome
 from coral.fleet.policy import Rules
+from coral.fleet.state import Step
 
 TIMED = Rules(seed_commit=SEED, heartbeats=(), grade_timeout=10.0, terminate_grace=3.0)
 
@@ -26,6 +27,7 @@ def test_a_score_that_comes_too_late_does_not_count() -> None:
     stage = Stage(rules=TIMED)
     stage.in_grading(2, "ann")
     assert stage.until(12) == ["12 terminate #1/1"]
+    assert (stage.pending(1).step, stage.pending(1).deadline) == (Step.TERMINATED, 15)
     assert stage.at(13, stage.graded(1, 99.0)) == ["publish #1 failed (the grader took longer than 10 seconds)"]
 
 

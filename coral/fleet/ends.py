@@ -9,6 +9,7 @@ from dataclasses import replace
 from coral.fleet import accounts
 from coral.fleet import events as on
 from coral.fleet.draft import Draft
+from coral.fleet.interventions import leave_unanswered
 from coral.fleet.policy import MOST_KILLS, PRODUCTIVE_SECONDS, back_off
 from coral.fleet.state import LIVE, Agent, Phase
 from heartbeats.heartbeat import Scope
@@ -77,6 +78,8 @@ def _let_go(draft: Draft, agent: Agent) -> Agent:
     for number, pending in draft.pending.items():
         if pending.submission.agent == agent.name:
             draft.set_pending(number, waited_until=0.0)
+    if agent.asked:
+        leave_unanswered(draft, agent.name)
     why = "killed" if agent.phase is Phase.RETIRED else agent.why
     return draft.set_agent(agent.name, carried=(), asked=(), busy="", kills=0, why=why)
 

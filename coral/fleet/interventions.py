@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from attempts.progress import Progress
 from coral.fleet.draft import Draft
-from coral.fleet.policy import INLINE_SECONDS, MOST_OWED
+from coral.fleet.policy import INLINE_SECONDS, MOST_OWED, MOST_UNANSWERED
 from coral.fleet.state import FLEET, Agent, Owed, Phase
 from heartbeats.heartbeat import Delivery, Heartbeat, Scope
 from heartbeats.reply import Alert as SaidAlert
@@ -18,6 +18,7 @@ from heartbeats.trigger import Elapsed, Stagnant, step
 
 MESSAGE = "message"
 UNDELIVERED = "the one before has not been delivered yet"
+UNANSWERED = "the one before has not been answered yet"
 
 
 def cross_after_attempt(draft: Draft, author: str, number: int) -> None:
@@ -85,6 +86,8 @@ def beat_by_clock(draft: Draft) -> None:
             for heartbeat in _set_off(draft, name):
                 if reason := _reason_to_skip(draft.agents[name], heartbeat):
                     draft.note("skipped", f"{heartbeat.name}: {reason}", name)
+                    if reason == UNANSWERED:
+                        leave_unanswered(draft, name)
                 else:
                     draft.owe(name, _crossing(draft, heartbeat, None))
     # Of the fleet's clock nobody is the author: it falls to the next who submits.
@@ -126,10 +129,17 @@ def hear_reply(draft: Draft, name: str, text: str) -> None:
         return
     match parse_reply(text):
         case Ok():
-            draft.set_agent(name, asked=())
+            draft.set_agent(name, asked=(), unanswered=0)
         case SaidAlert(said):
-            draft.set_agent(name, asked=())
+            draft.set_agent(name, asked=(), unanswered=0)
             draft.alert(said, name)
+
+
+def leave_unanswered(draft: Draft, name: str) -> None:
+    """One alert for a row of them: who answers no more may have stopped to make sense of what it is told."""
+    agent = draft.set_agent(name, unanswered=draft.agents[name].unanswered + 1)
+    if agent.unanswered == MOST_UNANSWERED:
+        draft.alert(f"{name} has left {MOST_UNANSWERED} checkpoints in a row unanswered", name)
 
 
 def _step_all(
@@ -184,7 +194,7 @@ def _reason_to_skip(agent: Agent, heartbeat: Heartbeat) -> str:
     if any(each.name == heartbeat.name and each.scope is heartbeat.scope for each in agent.owed):
         return UNDELIVERED
     if heartbeat.name in agent.asked:
-        return "the one before has not been answered yet"
+        return UNANSWERED
     if len(agent.owed) >= MOST_OWED:
         return f"{len(agent.owed)} other heartbeats are still owed"
     return ""

@@ -15,6 +15,7 @@ INLINE_SECONDS = 30.0  # how long `coral eval` has to acknowledge what it printe
 KILL_AGAIN_SECONDS = 2.0
 MOST_KILLS = 5  # after that many, a process is named as unkillable and given up
 MOST_OWED = 5  # an agent that owes this many answers gets no further checkpoint
+MOST_UNANSWERED = 3  # checkpoints in a row that were left unanswered: the operator is told, once
 REPLAY_WINDOW = 64  # how many ids of submissions are remembered per agent, whatever their order
 REQUEST_WINDOW = 128  # how many requests that were carried out are remembered
 AHEAD = 3  # submissions that an agent may have in hand beyond those that could be graded now

@@ -68,7 +68,8 @@ class Owed:
 class Agent:
     """A named worker. `carried` are the ids that the current launch was handed and has not acknowledged; `asked` the
     heartbeats whose answer is awaited; `told` the last publication whose result reached the agent; `recent` the ids
-    of its latest submissions; `crashes` and `idle` count launches in a row that failed, or ended without a try."""
+    of its latest submissions; `crashes` and `idle` count launches in a row that failed, or ended without a try, and
+    `unanswered` checkpoints in a row."""
 
     name: str
     phase: Phase = Phase.WAITING
@@ -92,6 +93,7 @@ class Agent:
     submitted_at_spawn: int = 0
     crashes: int = 0
     idle: int = 0
+    unanswered: int = 0
     kills: int = 0
 
 
