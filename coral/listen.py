@@ -2,18 +2,20 @@
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from attempts.files import open_plain
 from coral.fleet.events import Ending, Heard
 from coral.runtimes.model import Runtime, Said, Sign
 from coral.runtimes.speech import Speech
+from heartbeats.reply import Other, parse_reply
 
 PIECE = 1 << 20  # bytes read at a time
 LONGEST_LINE = 1 << 20
 REMIND_SECONDS = 15.0  # how often a sign of life that says nothing new is passed on
 STDERR_TAIL = 4000
+MOST_ANSWERS = 8  # to checkpoints that are told of one look; the last ones
 
 
 class Tail:
@@ -22,6 +24,7 @@ class Tail:
 
     def __init__(self, path: Path) -> None:
         self.omitted = 0
+        self.place = 0  # where in the file the line ends that was given last
         self._path = path
         self._offset = 0
         self._part = b""
@@ -36,12 +39,15 @@ class Tail:
                 piece = file.read(PIECE)
         except (FileNotFoundError, ValueError):  # nothing yet; or the agent laid something else there: it is silent
             return
+        place = self._offset - len(self._part)
         self._offset += len(piece)
         *whole, self._part = (self._part + piece).split(b"\n")
         for line in whole:
+            place += len(line) + 1
             if self._skipping:
                 self._skipping = False
             else:
+                self.place = place
                 yield line
         if len(self._part) > LONGEST_LINE:
             self.omitted += not self._skipping
@@ -51,6 +57,7 @@ class Tail:
         """A last line without its end: whoever wrote it is gone."""
         part, self._part = self._part, b""
         if part and not self._skipping:
+            self.place = self._offset
             yield part
 
     @property
@@ -83,29 +90,43 @@ class Ear:
     _speech: Speech = field(default_factory=Speech)
     _told: Heard | None = field(default=None)
     _told_at: float = 0.0
+    _reply: str = ""
+    _replies: list[tuple[int, str]] = field(default_factory=list)
+    _spoken: int = 0
 
-    def listen(self, now: float, *, ended: bool = False) -> Heard | None:
-        """Read what is new. Returns an event when it says more than the last one did, or as a reminder. `now` is the
-        run's clock; `ended` takes an unfinished last line for whole."""
-        reply, heard = "", False
+    def listen(self, now: float, *, ended: bool = False) -> list[Heard]:
+        """Read what is new. Returns an event when it says more than the last one did, or as a reminder, and one for
+        each answer to a checkpoint. `now` is the run's clock; `ended` takes an unfinished last line for whole."""
+        heard = False
         for line in self.tail.rest() if ended else self.tail.lines():
             heard = True
             signs = self.runtime.read(line)
             self.output = self.output or not (signs and all(sign.early for sign in signs))
             for sign in self._speech.join(signs):
                 self._take(sign)
-                reply = sign.reply or reply
+                self._hear(sign.reply)
         if heard:
             self.beat_at = now
         if not self.output or (self.session is None and self.runtime.resumes):
-            return None
+            return []
         session = self.session if self.runtime.resumes else None
-        event = Heard(agent=self.agent, launch=self.launch, session=session, busy=self.phase, reply=reply)
+        event = Heard(agent=self.agent, launch=self.launch, session=session, busy=self.phase)
+        replies, self._replies = self._replies, []
+        says_more = any(_is_answer(reply) or reply != self._reply for _, reply in replies)
         reminds = heard and now - self._told_at >= REMIND_SECONDS
-        if event == self._told and not reminds:
-            return None
-        self._told, self._told_at = event, now
-        return event
+        if event == self._told and not says_more and not reminds:
+            return []
+        self._told, self._told_at, self._reply = event, now, replies[-1][1] if replies else self._reply
+        return [replace(event, reply=reply, place=place) for place, reply in replies] or [event]
+
+    def _hear(self, reply: str) -> None:
+        """Of what was said at one look, the answers count, and the last words. Two replies never have one place."""
+        if not reply:
+            return
+        self._spoken = max(self._spoken + 1, self.tail.place)
+        if self._replies and not _is_answer(self._replies[-1][1]):
+            del self._replies[-1]
+        self._replies = [*self._replies[1 - MOST_ANSWERS :], (self._spoken, reply)]
 
     def said(self) -> Said:
         """Everything that judging the end of the launch needs."""
@@ -127,6 +148,10 @@ class Ear:
         self.ending = sign.ending or self.ending
         if sign.limit_until is not None and (sign.exact or not self._exact):
             self.limit_until, self._exact = sign.limit_until, sign.exact  # a figure beats a sentence
+
+
+def _is_answer(reply: str) -> bool:
+    return not isinstance(parse_reply(reply), Other)
 
 
 def end_of(path: Path) -> str:

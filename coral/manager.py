@@ -126,6 +126,8 @@ class Manager:
         try:
             if actions or _differs(self._fleet, after):
                 self._journal.record(now, events, actions, self._fleet, after)
+            else:
+                self._journal.keep_time(now)
         except OSError as error:
             self._hold_out(fresh, now, error)
             return

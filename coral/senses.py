@@ -168,8 +168,7 @@ class Senses:
                 del self._performer.ears[name]
                 yield _broken(f"the output of {name}", error)
                 continue
-            if heard is not None:
-                yield heard
+            yield from heard
             self._report.beat(ear, now)
 
     def _ends(self, now: on.Moment) -> Iterator[on.Event]:
@@ -197,11 +196,9 @@ class Senses:
         for _ in range(MOST_PIECES):
             if ear is None or not ear.tail.is_behind:
                 break
-            heard = ear.listen(now.clock)
-            if heard is not None:
-                yield heard
-        if ear is not None and (heard := ear.listen(now.clock, ended=True)) is not None:
-            yield heard
+            yield from ear.listen(now.clock)
+        if ear is not None:
+            yield from ear.listen(now.clock, ended=True)
 
     def _judge(self, launch: Launch, now: on.Moment) -> on.Exited:
         ear = self._performer.ears[launch.who]

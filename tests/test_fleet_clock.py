@@ -119,6 +119,25 @@ def test_an_alert_ends_a_row_of_unanswered_checkpoints_too() -> None:
     assert stage["ann"].unanswered == 0
 
 
+def test_an_answer_that_is_read_again_answers_nothing_else() -> None:
+    stage = Stage(rules=replace(rules(CHECKPOINT), stall=9e9))
+    stage.until(2400)
+    stage.resumed("ann", 2401)
+    answer = replace(stage.heard("ann", reply="HEARTBEAT_OK"), place=30)
+    stage.at(2500, answer)
+    assert (stage["ann"].asked, stage["ann"].replied) == ((), 30)
+    stage.fleet = replace(stage.fleet, agents={"ann": replace(stage["ann"], asked=("tip",))})
+    # A new supervisor reads from the beginning what the launch has printed.
+    stage.at(2600, on.Resumed(), replace(answer, place=29), answer)
+    assert (stage["ann"].asked, stage["ann"].replied) == (("tip",), 30)
+    stage.at(2601, replace(answer, place=31))
+    assert (stage["ann"].asked, stage["ann"].replied) == ((), 31)
+    # What another launch printed stands in another file.
+    stage.at(2700, stage.exited("ann"))
+    stage.until(2720)
+    assert (stage["ann"].launch, stage["ann"].replied) == (3, 0)
+
+
 def test_an_agent_that_owes_a_lot_is_not_asked_for_more() -> None:
     hearts = [Heartbeat(name=f"h-{each}", trigger=Every(1), prompt="?") for each in range(5)]
     stage = Stage(rules=replace(rules(CHECKPOINT, *hearts[:4]), stall=9e9, interrupt_grace=9e9))

@@ -4,6 +4,7 @@ import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,8 @@ from coral.fleet.events import Moment
 from coral.fleet.state import FLEET, Fleet
 from coral.journal import Journal, decisions, difference, fold, published, read_lines, segments
 from coral.journal.lines import Lines, seal
+from coral.journal.replay import replay
+from coral.journal.writer import QUIET_SECONDS
 
 
 @pytest.fixture
@@ -110,6 +113,26 @@ def test_what_was_made_anew_and_is_the_same_is_not_written(scribe: Scribe) -> No
     again = replace(scribe.fleet.agents["ann"])
     after = replace(scribe.fleet, run=replace(scribe.fleet.run), agents={**scribe.fleet.agents, "ann": again})
     assert difference(scribe.fleet, after) == {}
+
+
+def test_a_quiet_day_is_written_down_minute_by_minute(scribe: Scribe) -> None:
+    scribe.play()
+    before, length = fold(scribe.journal.path), segments(scribe.journal.path)[0].stat().st_size
+    day = range(6, 6 + 86_400)
+    for clock in day[::5]:
+        scribe.journal.keep_time(Moment(clock=float(clock), wall=f"2030-01-01T00:00:00.{clock:06d}Z"))
+    memory = fold(scribe.journal.path)
+    assert replace(memory, clock=before.clock, wall=before.wall) == before
+    lines = list(read_lines(scribe.journal.path))
+    assert memory.clock > day[-1] - QUIET_SECONDS
+    assert max(after["at"] - line["at"] for line, after in pairwise(lines[-1440:])) == QUIET_SECONDS
+    assert len(lines) == len(scribe.taken) + 2 + 1439
+    assert segments(scribe.journal.path)[0].stat().st_size - length < 1440 * 90
+    assert replay(scribe.journal.path).agrees
+    # And what happens in between is as good as a mark.
+    scribe.decide(86_407, on.Heard(agent="ann", launch=2))
+    scribe.journal.keep_time(Moment(clock=86_407 + QUIET_SECONDS - 1, wall=""))
+    assert list(read_lines(scribe.journal.path))[-1]["at"] == 86_407
 
 
 def test_the_clock_of_the_run_never_goes_back(scribe: Scribe) -> None:

@@ -1,11 +1,13 @@
 """What an agent's program prints: only what is new, in whole lines, at a bounded cost."""
 
+import json
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
 
 from coral.fleet.events import Heard
-from coral.listen import LONGEST_LINE, REMIND_SECONDS, Ear, Tail
+from coral.listen import LONGEST_LINE, MOST_ANSWERS, REMIND_SECONDS, Ear, Tail
 from coral.runtimes import find
 
 
@@ -42,39 +44,92 @@ def test_a_line_that_is_too_long_is_passed_over_and_the_next_one_is_read(output)
 
 def test_nothing_is_heard_before_a_session_and_a_first_output_exist(output):
     listening = ear(output)
-    assert listening.listen(1.0) is None
+    assert listening.listen(1.0) == []
     output.write_bytes(b'{"phase": "thinking"}\n')
-    assert listening.listen(2.0) is None
+    assert listening.listen(2.0) == []
     with output.open("ab") as file:
         file.write(b'{"session": "abc"}\n')
-    assert listening.listen(3.0) == Heard(agent="agent-1", launch=1, session="abc", busy="thinking")
+    assert listening.listen(3.0) == [Heard(agent="agent-1", launch=1, session="abc", busy="thinking")]
 
 
 def test_a_program_without_sessions_is_heard_at_its_first_word(output):
     output.write_bytes(b"hello\n")
-    assert ear(output, "command").listen(1.0) == Heard(agent="agent-1", launch=1, reply="hello")
+    assert ear(output, "command").listen(1.0) == [Heard(agent="agent-1", launch=1, reply="hello", place=6)]
 
 
 def test_what_says_nothing_new_is_only_a_reminder_now_and_then(output):
     listening = ear(output, session="abc")
     output.write_bytes(b'{"phase": "busy"}\n')
-    assert listening.listen(100.0) is not None
+    assert listening.listen(100.0) != []
     for seconds, expected in ((1.0, False), (REMIND_SECONDS, True), (REMIND_SECONDS + 1, False)):
         with output.open("ab") as file:
             file.write(b'{"phase": "busy"}\n')
-        assert (listening.listen(100.0 + seconds) is not None) is expected
-    assert listening.listen(1000.0) is None  # silence is no sign of life
+        assert (listening.listen(100.0 + seconds) != []) is expected
+    assert listening.listen(1000.0) == []  # silence is no sign of life
 
 
 def test_an_answer_is_passed_on(output):
     listening = ear(output, session="abc")
     output.write_bytes(b'{"reply": "HEARTBEAT_OK"}\n')
-    heard = listening.listen(1.0)
-    assert heard is not None
-    assert heard.reply == "HEARTBEAT_OK"
+    (heard,) = listening.listen(1.0)
+    assert (heard.reply, heard.place) == ("HEARTBEAT_OK", 26)
+
+
+def replies(listening: Ear) -> list[tuple[str, int]]:
+    return [(each.reply, each.place) for each in listening.listen(1.0)]
+
+
+def test_each_answer_is_told_and_of_other_words_the_last(output):
+    said = ["I look", "ALERT: no disk", "I go on", "HEARTBEAT_OK", "HEARTBEAT_OK", "and on", "and on, and on"]
+    lines = [json.dumps({"reply": each}).encode() + b"\n" for each in said]
+    ends = dict(zip(range(len(said)), accumulate(map(len, lines)), strict=True))
+    output.write_bytes(b"".join(lines))
+    told = [(said[at], ends[at]) for at in (1, 3, 4, 6)]
+    assert replies(ear(output, session="abc")) == told
+    # Read in pieces, each stands where it stood.
+    output.write_bytes(b"")
+    listening, heard = ear(output, session="abc"), []
+    for line in lines:
+        for part in (line[:5], line[5:]):
+            with output.open("ab") as file:
+                file.write(part)
+            heard += replies(listening)
+    assert [(reply, place) for reply, place in heard if reply] == list(zip(said, ends.values(), strict=True))
+
+
+def test_answers_are_told_once_a_session_is_known_and_only_so_many(output):
+    listening = ear(output)
+    output.write_bytes(b"".join(b'{"reply": "ALERT: %d"}\n' % number for number in range(20)))
+    assert replies(listening) == []
+    with output.open("ab") as file:
+        file.write(b'{"session": "abc"}\n')
+    assert [reply for reply, _ in replies(listening)] == [f"ALERT: {n}" for n in range(20 - MOST_ANSWERS, 20)]
+    assert replies(listening) == []
+
+
+def test_the_same_words_again_say_nothing_new_but_the_same_answer_does(output):
+    listening = ear(output, session="abc")
+    for said, told in (("hm", 1), ("hm", 0), ("HEARTBEAT_OK", 1), ("HEARTBEAT_OK", 1), ("hm", 1)):
+        with output.open("ab") as file:
+            file.write(json.dumps({"reply": said}).encode() + b"\n")
+        assert len(listening.listen(1.0)) == told
+
+
+def test_after_a_line_that_is_too_long_places_are_as_they_are_in_the_file(output):
+    output.write_bytes(b"x" * (3 * LONGEST_LINE) + b'\n{"reply": "HEARTBEAT_OK"}\n{"reply": "ALERT: a')
+    listening, heard = ear(output, session="abc"), []
+    while listening.tail.is_behind:
+        heard += replies(listening)
+    length = 3 * LONGEST_LINE + 1 + 26
+    assert heard[-1] == ("HEARTBEAT_OK", length)
+    with output.open("ab") as file:
+        file.write(b'"}')
+    assert replies(listening) == []
+    (last,) = listening.listen(2.0, ended=True)
+    assert (last.reply, last.place) == ("ALERT: a", output.stat().st_size)
 
 
 def test_garbage_is_a_sign_of_life_and_nothing_more(output):
     listening = ear(output, session="abc")
     output.write_bytes(b"\xff\xfe\x00\n[[[[\n{}\n")
-    assert listening.listen(1.0) == Heard(agent="agent-1", launch=1, session="abc")
+    assert listening.listen(1.0) == [Heard(agent="agent-1", launch=1, session="abc")]

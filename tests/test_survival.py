@@ -15,8 +15,11 @@ from survival import (
     write_fragile_task,
 )
 
+from coral.journal import fold, read_lines
+
 pytestmark = pytest.mark.slow
 
+MARK = {"sum", "at", "wall"}  # what a line has that says no more than how late it is
 AT_THE_END = {f"{side} {what}" for what in ("Refuse", "Finish") for side in ("before", "after")}
 
 
@@ -63,3 +66,15 @@ def test_killed_at_every_place_between_writing_down_and_doing_a_run_loses_and_do
     assert_graded_once(run, attempts)
     assert_answered_once(run, asked)
     assert run.left() == []
+
+
+def test_of_a_quiet_hour_before_the_supervisor_was_killed_at_most_a_minute_is_lost(mortal):
+    run = mortal(deaf="none", extra="budget: {hours: 1}\n")
+    while not (marks := [line["at"] for line in read_lines(run.layout.journal) if set(line) == MARK]):
+        run.live(1, quiet=0.05)
+    stood = fold(run.layout.journal).clock
+    assert stood >= marks[-1] > 0
+    count = len(run.decisions())
+    run.live(1)
+    assert run.decisions()[count].now.clock >= stood
+    replay(run)

@@ -33,7 +33,8 @@ def on_heard(draft: Draft, event: on.Heard) -> None:
     if agent.carried or agent.told != agent.carried_told:
         draft.set_agent(agent.name, told=agent.carried_told)
         acknowledge(draft, agent.name, agent.carried)
-    if event.reply:
+    if event.reply and (event.place > agent.replied or not event.place):
+        draft.set_agent(agent.name, replied=event.place)
         hear_reply(draft, agent.name, event.reply)
 
 
@@ -131,6 +132,7 @@ def _spawn(draft: Draft, agent: Agent) -> None:
         carried=tuple(each.id for each in agent.owed),
         carried_told=draft.run.order,
         submitted_at_spawn=agent.submitted,
+        replied=0,
     )
     draft.act(
         do.Spawn(

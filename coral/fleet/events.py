@@ -160,13 +160,15 @@ class Notified:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heard:
-    """An agent printed something, and its session is known. `reply`: what it said in its own words, if anything."""
+    """An agent printed something, and its session is known. `reply`: what it said in its own words, if anything;
+    `place`: where in its output that stands, for a new supervisor reads it all again. 0 in journals of old."""
 
     agent: str
     launch: int
     session: str | None = None
     busy: str = ""
     reply: str = ""
+    place: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -68,8 +68,8 @@ class Owed:
 class Agent:
     """A named worker. `carried` are the ids that the current launch was handed and has not acknowledged; `asked` the
     heartbeats whose answer is awaited; `told` the last publication whose result reached the agent; `recent` the ids
-    of its latest submissions; `crashes` and `idle` count launches in a row that failed, or ended without a try, and
-    `unanswered` checkpoints in a row."""
+    of its latest submissions; `replied` how far its launch's output was searched for answers; `crashes` and `idle`
+    count launches in a row that failed, or ended without a try, and `unanswered` checkpoints in a row."""
 
     name: str
     phase: Phase = Phase.WAITING
@@ -95,6 +95,7 @@ class Agent:
     idle: int = 0
     unanswered: int = 0
     kills: int = 0
+    replied: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

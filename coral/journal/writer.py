@@ -23,6 +23,7 @@ from coral.journal.memory import recall
 from coral.journal.segments import PACKED, Packing, number_of, prepare, segment, segments, sync
 
 LONG = 8 << 20  # bytes after the head, from which on the next file is begun
+QUIET_SECONDS = 60.0  # of the run's clock, after which a line says no more than how late it is
 TRIES = 8  # how often that is tried again while a file grows by as much once more
 _OPEN = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
 
@@ -62,6 +63,13 @@ class Journal:
         # A mere sign of life may be lost with the machine; everything that leads to an action may not.
         self._append({**line, "set": difference(before, after)}, durable=bool(plain_actions))
         self._last = now
+
+    def keep_time(self, now: Moment) -> None:
+        """Nothing happened, and that for so long: what of a quiet hour is not written down is gone with a supervisor
+        that is killed, and every deadline would come that much later. OSError as for `record`."""
+        if now.clock - self._last.clock >= QUIET_SECONDS:
+            self._append({"at": now.clock, "wall": now.wall}, durable=False)
+            self._last = now
 
     def record_started(self, started: Mapping[str, tuple[int, Identity]]) -> None:
         """Who was started, before any of them is let go."""

@@ -78,7 +78,7 @@ class Launch:
     def hear(self) -> None:
         """Read what it has printed so far."""
         while self._ear.tail.is_behind:
-            self.heard = self._ear.listen(0.0) is not None or self.heard
+            self.heard = bool(self._ear.listen(0.0)) or self.heard
 
     def hear_for(self, seconds: float) -> None:
         """Listen to it for so long, or until it ends."""
@@ -97,7 +97,7 @@ class Launch:
         left = process.members(self._held.identity, self._tag)
         wait_until(self._is_gone, PATIENCE, "the end of what it left")
         self.hear()
-        self.heard = self._ear.listen(0.0, ended=True) is not None or self.heard
+        self.heard = bool(self._ear.listen(0.0, ended=True)) or self.heard
         said = self._ear.said()
         ending = self._runtime.judge(code, said)
         return Ended(code, ending, said.session, self.heard, said.limit_until, self._signs(), left)

@@ -2,8 +2,9 @@
 
 A line on standard input is one life, a JSON object: the run's folder `root`; `overrides` of its task; `at`, the places
 it dies at when it first comes to one of them; `nth`, or at whatever place it comes to as the n-th; and how many
-`seconds` after it has begun to decide (`early`: after it was born) it gets kill -9 in any case. When it has ended, a
-line tells the place (empty if it was none of ours) and the wait status.
+`seconds` after it has begun to decide (`early`: after it was born) it gets kill -9 in any case; `quiet` seconds are
+what it takes for a minute. When it has ended, a line tells the place (empty if it was none of ours) and the wait
+status.
 """
 
 import json
@@ -17,7 +18,7 @@ from typing import Any
 
 from attempts.store import Store
 from coral import grades, perform, process
-from coral.journal import Journal
+from coral.journal import Journal, writer
 from coral.manager import Manager, supervise
 from coral.perform import Performer
 from coral.process import Held
@@ -78,6 +79,7 @@ def live(order: dict[str, Any], tell: Callable[[str], None]) -> int:
         os.dup2(target, number)
     os.chdir(layout.root)
     arm(order["at"], order["nth"], tell)
+    writer.QUIET_SECONDS = order["quiet"]
     run = Manager.run
 
     def tell_and_run(manager: Manager) -> str:

@@ -22,6 +22,7 @@ from attempts.store import Store
 from coral.fleet.decide import decide
 from coral.fleet.state import Fleet, Owed, Step
 from coral.journal import decisions
+from coral.journal.writer import QUIET_SECONDS
 from workspace.hub import show_file
 from workspace.layout import OPERATOR
 
@@ -107,10 +108,12 @@ class Mortal(Run):
         at: Collection[str] = (),
         nth: int = 0,
         early: bool = False,
+        quiet: float = QUIET_SECONDS,
         overrides: Collection[str] = (),
     ) -> bool:
         """Supervise, at most so long and then kill -9 (see `mortal`); whether the run came to its end in order."""
         order = {"root": str(self.layout.root), "seconds": seconds, "at": list(at), "nth": nth, "early": early}
+        order["quiet"] = quiet
         assert self._nursery.stdin is not None
         assert self._nursery.stdout is not None
         print(json.dumps({**order, "overrides": list(overrides)}), file=self._nursery.stdin, flush=True)
