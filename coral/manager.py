@@ -85,6 +85,7 @@ class Manager:
         )
         self._unwritten: list[on.Event] = []
         self._shadow: Fleet | None = None
+        self._due = float("-inf")  # on the run's clock: before that, only an event changes anything
 
     def run(self) -> str:
         """Supervise until the run ends; returns the reason."""
@@ -122,6 +123,14 @@ class Manager:
         now = self._clock.now()
         fresh = [*first, *self._senses.gather(self._fleet, now)]
         events = [*self._unwritten, *fresh]
+        if events or self._shadow is not None or now.clock >= self._due:
+            self._decide(events, fresh, now)
+        if self._shadow is None:
+            self._report.show(self._fleet, self._performer.ears, now)
+            if not self._fleet.run.finished:
+                self._sleep(now)
+
+    def _decide(self, events: list[on.Event], fresh: list[on.Event], now: on.Moment) -> None:
         after, actions = decide(self._fleet, events, now, self._rules)
         try:
             if actions or _differs(self._fleet, after):
@@ -133,9 +142,8 @@ class Manager:
             return
         self._fleet, self._unwritten, self._shadow = after, [], None
         self._performer.perform(actions, self._fleet, now)
-        self._report.show(self._fleet, self._performer.ears, now)
-        if not self._fleet.run.finished:
-            self._sleep(now)
+        deadline = next_deadline(self._fleet, now.clock, self._rules)
+        self._due = float("inf") if deadline is None else deadline
 
     def _hold_out(self, fresh: list[on.Event], now: on.Moment, error: OSError) -> None:
         """The journal cannot be written: nothing new is begun, but what must end still ends. Tried again soon.
@@ -151,10 +159,8 @@ class Manager:
         self._launches.suspect(self._doorbell.wait(RETRY_SECONDS))
 
     def _sleep(self, now: on.Moment) -> None:
-        deadline = next_deadline(self._fleet, now.clock, self._rules)
-        seconds = MOST_SLEEP if deadline is None else deadline - now.clock
         passed = self._clock.now().clock - now.clock
-        seconds = min(seconds, self._senses.next_look(self._fleet, now)) - passed
+        seconds = min(self._due - now.clock, MOST_SLEEP, self._senses.next_look(self._fleet, now)) - passed
         self._launches.suspect(self._doorbell.wait(seconds))
 
 

@@ -6,6 +6,7 @@ All of it is a view that may be deleted; the supervisor decides nothing by it.
 import contextlib
 import json
 import os
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from coral.grades import progress_of
 from coral.listen import Ear
 from heartbeats.beat import Beat, Status, to_dict
 
-STATUS_SECONDS = 0.5
+STATUS_SECONDS, MOST_STATUS_SECONDS = 0.5, 5.0
 BEAT_SECONDS = 10.0
 ALERTS_SHOWN = 20
 LAST_WORDS = 65_536  # bytes
@@ -32,7 +33,8 @@ class Report:
         self._office = office
         self._started_at = started_at
         self._alerts: list[dict[str, str]] = []
-        self._shown_at = -STATUS_SECONDS
+        self._shown_at = float("-inf")
+        self._pause = STATUS_SECONDS
         self._beats: dict[str, tuple[tuple[str, Status, int], float]] = {}
 
     def note(
@@ -91,14 +93,16 @@ class Report:
         _append(self._office.layout.beats(ear.agent), to_dict(beat))
 
     def show(self, fleet: Fleet, ears: Mapping[str, Ear], now: Moment, force: bool = False) -> None:
-        """Write `status.json`, at most twice a second."""
-        if not force and now.clock - self._shown_at < STATUS_SECONDS:
+        """Write `status.json`, at most twice a second, and of a large fleet less often: never a hundredth of the time
+        is spent on it."""
+        if not force and now.clock - self._shown_at < self._pause:
             return
-        self._shown_at = now.clock
+        self._shown_at, began = now.clock, time.monotonic()
         # On one line: JSON with indentation is encoded in Python, and that was most of what an idle fleet cost.
         text = json.dumps(self._status(fleet, ears, now), allow_nan=False)
         with contextlib.suppress(OSError):
             write_bytes(self._office.layout.status, text.encode() + b"\n", durable=False)
+        self._pause = min(max(STATUS_SECONDS, 100 * (time.monotonic() - began)), MOST_STATUS_SECONDS)
 
     def _status(self, fleet: Fleet, ears: Mapping[str, Ear], now: Moment) -> dict[str, Any]:
         office, run, best = self._office, fleet.run, self._office.standings.best
