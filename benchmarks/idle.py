@@ -31,7 +31,7 @@ def measure(ask: Ask) -> Iterable[Result]:
         history.fill(run, attempts, agents)
         supervisor = _resume(place, run, agents)
         ask.say(f"watching the supervisor for {windows * WINDOW:g} s")
-        cpu = [_share(supervisor) for _ in range(windows)]
+        cpu = [share(supervisor, WINDOW) for _ in range(windows)]
         memory = supervisor.memory_info().rss / 1e6
     yield Result(NAME, machine.today(), here, {"agents": agents, "attempts": attempts}, {CPU: cpu, MEMORY: [memory]})
 
@@ -67,10 +67,10 @@ def _resume(place: Arena, run: Started, agents: int) -> psutil.Process:
     return psutil.Process(pid)
 
 
-def _share(supervisor: psutil.Process) -> float:
-    """How much of a core a process uses in one window, in percent."""
+def share(supervisor: psutil.Process, seconds: float) -> float:
+    """How much of a core a process uses during so many seconds, in percent; its children apart."""
     before, began = supervisor.cpu_times(), time.monotonic()
-    time.sleep(WINDOW)
+    time.sleep(seconds)
     after, passed = supervisor.cpu_times(), time.monotonic() - began
     used = after.user + after.system - before.user - before.system
     return round(100 * used / passed, 3)

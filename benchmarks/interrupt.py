@@ -76,11 +76,15 @@ def _run(place: Arena, count: int, pause: float, ask: Ask) -> dict[str, list[flo
     )
     ask.say(f"interrupting {AGENTS} agents that pause for {pause:g} s, {count} times")
     place.wait_for_end(run, 60 + count * (1 + pause))
-    return _paired(run, place.notes, count)
+    found = paired(run, place.notes)
+    if len(found[WHOLE]) < count - AGENTS:  # the last ones may have ended when the run did
+        said = "; ".join(sorted({each.reason for each in run.attempts() if each.reason})) or "no reason is known"
+        raise BenchmarkError(f"only {len(found[WHOLE])} of {count} attempts were interrupted ({said})")
+    return found
 
 
-def _paired(run: Started, notes: Path, count: int) -> dict[str, list[float]]:
-    """The last attempts may have ended when the run did: they have no interrupt of a heartbeat."""
+def paired(run: Started, notes: Path) -> dict[str, list[float]]:
+    """The times of every attempt that a heartbeat's interrupt followed, in milliseconds."""
     found: dict[str, list[float]] = {WHOLE: [], WRITTEN: [], SENT: []}
     for attempt in run.attempts():
         ended, interrupted = notes / f"ended-{attempt.number}", notes / f"interrupted-{attempt.title}"
@@ -93,7 +97,4 @@ def _paired(run: Started, notes: Path, count: int) -> dict[str, list[float]]:
         found[WHOLE].append(ms(signal - end))
         found[WRITTEN].append(ms(written - end))
         found[SENT].append(ms(signal - written))
-    if len(found[WHOLE]) < count - AGENTS:
-        said = "; ".join(sorted({each.reason for each in run.attempts() if each.reason})) or "no reason is known"
-        raise BenchmarkError(f"only {len(found[WHOLE])} of {count} attempts were interrupted ({said})")
     return found
