@@ -42,5 +42,4 @@ Nothing is left out as an outlier. A target that is missed says so."""
 
 _NOT_MEASURED = """## Not measured yet
 
-- 500 agents with one attempt per agent and ten minutes (target: under 10 % of a core, under 150 MB).
 - `coral eval` after 100,000 attempts (target: as fast as the first); here it is measured after 1,000."""
