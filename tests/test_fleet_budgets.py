@@ -7,6 +7,7 @@ from stage import QUIET_RULES, Stage, submitted
 
 from coral.fleet import events as on
 from coral.fleet.events import Ending, Outcome
+from coral.fleet.policy import MOST_TRIES
 from heartbeats.heartbeat import Heartbeat
 from heartbeats.trigger import Every
 
@@ -120,7 +121,7 @@ def test_no_more_is_taken_than_the_budget_pays_for_with_what_is_on_its_way() -> 
     # Seen again, because the refusal was lost with its supervisor, it is refused again.
     assert stage.at(4, submitted("ann", 4))[0].startswith("refuse 4 of ann")
     # Were one of them void, the next would be paid for.
-    stage.at(5, on.NotTaken(number=2, reason="no disk", ours=True))
+    stage.at(5, *[on.NotTaken(number=2, reason="no git", ours=True)] * (MOST_TRIES + 1))
     assert stage.at(5, stage.submission("ann"))[1] == "accept 5 of ann as #4"
 
 

@@ -120,18 +120,18 @@ def test_stop_keeps_attempts_in_hand_for_the_resume() -> None:
     stage.at(3, stage.submission("ben"))
     stage.at(4, on.Notified(id="run-alert-1"), on.Notified(id="run-alert-2"))
     assert stop(stage, 4) == ["answer operator/1: yes, stopping", "terminate #2/1"]
-    # A score that comes now is not waited for; another slot is not filled; a commit still comes in.
-    assert stage.at(5, stage.graded(2, 9.0)) == []
-    assert stage.at(6, stage.taken(4)) == ["finish: enough"]
+    # A score that comes now is not waited for; another slot is not filled; nor is a commit that is on its way.
+    assert stage.at(5, stage.graded(2, 9.0)) == ["finish: enough"]
     assert {number: each.step for number, each in stage.fleet.pending.items()} == {
         2: Step.QUEUED,
         3: Step.QUEUED,
-        4: Step.QUEUED,
+        4: Step.TAKING,
     }
     assert stage.at(7, on.Resumed()) == [
         "accept 2 of ann as #2",
         "accept 3 of ann as #3",
         "accept 4 of ben as #4",
+        "take in #4: commit 4 of ben again",
         "show fleet",
         "show ann",
         "show ben",

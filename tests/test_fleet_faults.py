@@ -15,14 +15,27 @@ def test_what_cannot_be_taken_in_is_failed_or_void() -> None:
     stage = Stage()
     stage.at(2, stage.submission("ann"), stage.submission("ann"))
     theirs = on.NotTaken(number=1, reason="the commit is not there", ours=False)
-    ours = on.NotTaken(number=2, reason="the disk is full", ours=True)
-    assert stage.at(3, theirs, ours) == [
-        "publish #1 failed (the commit is not there)",
-        "publish #2 void (the disk is full)",
-    ]
+    ours = on.NotTaken(number=2, reason="git was killed", ours=True)
+    assert stage.at(3, theirs, ours) == ["publish #1 failed (the commit is not there)"]
+    # What is ours is tried again, as often as is reasonable.
+    for time in (3, 8, 13):
+        assert stage.until(time + 4) == []
+        assert stage.until(time + 5) == [f"{time + 5} take in #2: commit 2 of ann again"]
+        assert stage.until(99) == []
+        stage.clock = time + 5
+        said = stage.at(time + 5, ours)
+        assert said == ([] if time < 13 else ["publish #2 void (git was killed)"])
     assert stage["ann"].progress == Progress(1, 0.0, 0, 1, 1)
     # Echoes: it is settled already.
-    assert stage.at(4, theirs, ours, stage.taken(1)) == []
+    assert stage.at(19, theirs, ours, stage.taken(1)) == []
+
+
+def test_what_is_taken_in_at_last_is_not_taken_in_again() -> None:
+    stage = Stage()
+    stage.at(2, stage.submission("ann"))
+    stage.at(3, on.NotTaken(number=1, reason="git was killed", ours=True))
+    assert stage.at(4, stage.taken(1)) == ["grade #1/1: commit 1"]
+    assert stage.until(99) == []
 
 
 def test_a_grader_that_says_the_candidate_failed_is_believed() -> None:

@@ -89,7 +89,7 @@ def advance_timers(draft: Draft) -> None:
 def _on_deadline(draft: Draft, agent: Agent) -> None:
     match agent.phase:
         case Phase.WAITING | Phase.PARKED:
-            if draft.run.stopping or draft.clock < draft.run.held_until:
+            if draft.run.stopping or draft.run.lack or draft.clock < draft.run.held_until:
                 return
             if reason := accounts.closed(draft, agent):
                 retire(draft, agent, reason, told=True)
@@ -114,7 +114,7 @@ def _on_deadline(draft: Draft, agent: Agent) -> None:
 
 
 def _has_something_due(draft: Draft, agent: Agent) -> bool:
-    if not may_interrupt(agent, draft.clock, draft.rules):
+    if draft.run.lack or not may_interrupt(agent, draft.clock, draft.rules):
         return False
     # What this launch was handed and has not acknowledged yet is on its way; interrupting for it would be a repeat.
     return any(is_due(each, agent, draft.clock) for each in agent.owed if each.id not in agent.carried)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import assert_never
 
 from attempts.progress import Progress, advance
-from coral.fleet import accounts, agents, ends, grading, requests
+from coral.fleet import accounts, agents, ends, grading, requests, space
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.draft import Draft
@@ -21,7 +21,7 @@ def decide(
     """The fleet after these events at this time, and what is to be done about it. Pure: equal in, equal out."""
     draft = Draft(fleet, now, rules)
     for event in events:
-        _on(draft, event)
+        _on(draft, space.excused(event, draft.run.lack))
     if draft.run.opened:
         _let_time_pass(draft)
     return draft.fleet(), tuple(draft.actions)
@@ -79,6 +79,8 @@ def _on(draft: Draft, event: on.Event) -> None:  # noqa: C901 - one arm per even
             requests.on_requested(draft, event)
         case on.Broken(item=item, reason=reason):
             draft.alert(f"{item} was set aside: {reason}")
+        case on.Space(lack=lack):
+            space.on_space(draft, lack)
         case on.Restored(item=item, found=found):
             draft.alert(f"{item} {found}, though only the supervisor writes there; restored from the journal")
         case _:
@@ -117,7 +119,7 @@ def _reason_to_stop(draft: Draft) -> str:
 
 
 def _everything_is_gone(draft: Draft) -> bool:
-    waiting = (Step.QUEUED, Step.SETTLED)
+    waiting = (Step.TAKING, Step.QUEUED, Step.SETTLED)  # a commit that is on its way is fetched again by a resume
     return all(each.phase not in LIVE for each in draft.agents.values()) and all(
         each.step in waiting for each in draft.pending.values()
     )
@@ -137,7 +139,7 @@ def _open(draft: Draft, event: on.Opened) -> None:
 
 
 def _resume(draft: Draft, away: float) -> None:
-    draft.set_run(stopping="", finished="", held_until=0.0, queue_held_until=0.0, crashes=(), voids=0)
+    draft.set_run(stopping="", finished="", held_until=0.0, queue_held_until=0.0, crashes=(), voids=0, lack="")
     for each in draft.run.unsaid:
         draft.act(do.Notify(id=each.id, text=each.text, agent=each.agent, repeat=True))
     agents.resume_all(draft, away)

@@ -220,6 +220,13 @@ class Restored:
     found: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Space:
+    """What makes it impossible to write to the run's disk, in words; empty when it is possible again."""
+
+    lack: str
+
+
 Event = (
     Opened
     | Resumed
@@ -236,4 +243,5 @@ Event = (
     | Requested
     | Broken
     | Restored
+    | Space
 )

@@ -15,8 +15,10 @@ from coral.fleet.interventions import cross_after_attempt, place_at_eval, withdr
 from coral.fleet.policy import (
     KILL_AGAIN_SECONDS,
     MOST_KILLS,
+    MOST_TRIES,
     MOST_VOIDS,
     QUEUE_PAUSE,
+    TAKE_AGAIN_SECONDS,
     attempts_left,
     counts_same,
     is_repeat,
@@ -27,8 +29,8 @@ from coral.fleet.state import OCCUPYING, Pending, Step
 
 def on_submitted(draft: Draft, submission: Submission) -> None:
     agent = draft.agents.get(submission.agent)
-    if agent is None or draft.run.stopping:
-        return  # it stays in the inbox and is read again when the run resumes
+    if agent is None or draft.run.stopping or draft.run.lack:
+        return  # it stays in the inbox, and is read again
     if is_repeat(agent.recent, submission.id):
         draft.act(do.Discard(agent=agent.name, submission=submission.id))
         return
@@ -61,8 +63,16 @@ def on_taken_in(draft: Draft, event: on.TakenIn) -> None:
 
 def on_not_taken(draft: Draft, event: on.NotTaken) -> None:
     pending = draft.pending.get(event.number)
-    if pending is not None and pending.step is Step.TAKING:
-        _settle(draft, pending, Verdict.VOID if event.ours else Verdict.FAILED, reason=event.reason)
+    if pending is None or pending.step is not Step.TAKING:
+        return
+    if not event.ours:
+        _settle(draft, pending, Verdict.FAILED, reason=event.reason)
+    elif draft.run.lack or draft.run.stopping:
+        draft.set_pending(event.number, deadline=draft.clock)
+    elif pending.tries < MOST_TRIES:
+        draft.set_pending(event.number, tries=pending.tries + 1, deadline=draft.clock + TAKE_AGAIN_SECONDS)
+    else:
+        _settle(draft, pending, Verdict.VOID, reason=event.reason)
 
 
 def on_graded(draft: Draft, event: on.Graded) -> None:
@@ -116,7 +126,7 @@ def repeat_unfinished(draft: Draft) -> None:
         agent = pending.submission.agent
         draft.act(do.Accept(agent=agent, submission=pending.submission.id, number=number))
         if pending.step is Step.TAKING:
-            draft.act(do.TakeIn(number=number, agent=agent, commit=pending.submission.commit, repeat=True))
+            _take_again(draft, pending)
         elif pending.attempt is not None:
             draft.act(do.Publish(attempt=pending.attempt, heartbeats=pending.heartbeats))
 
@@ -134,7 +144,10 @@ def advance_timers(draft: Draft) -> None:
     for number, pending in list(draft.pending.items()):
         if pending.deadline is None or draft.clock < pending.deadline:
             continue
-        if pending.step is Step.GRADING:
+        if pending.step is Step.TAKING:
+            if not draft.run.lack and not draft.run.stopping:
+                _take_again(draft, pending)
+        elif pending.step is Step.GRADING:
             draft.set_pending(number, timed_out=True)
             _terminate(draft, pending)
         elif pending.step in OCCUPYING:
@@ -143,7 +156,7 @@ def advance_timers(draft: Draft) -> None:
 
 def fill_slots(draft: Draft) -> None:
     """Start what a free slot can take: a question of fault first, then the oldest attempt."""
-    if draft.run.stopping or draft.clock < draft.run.queue_held_until:
+    if draft.run.stopping or draft.run.lack or draft.clock < draft.run.queue_held_until:
         return
     taken = sum(each.step in OCCUPYING for each in draft.pending.values())
     queue = [each for each in draft.pending.values() if each.step is Step.QUEUED]
@@ -162,6 +175,11 @@ def fill_slots(draft: Draft) -> None:
         probe = bool(pending.suspicion)
         commit = draft.rules.seed_commit if probe else pending.commit
         draft.act(do.Grade(number=pending.number, launch=launch, commit=commit, probe=probe))
+
+
+def _take_again(draft: Draft, pending: Pending) -> None:
+    submission = draft.set_pending(pending.number, deadline=None).submission
+    draft.act(do.TakeIn(number=pending.number, agent=submission.agent, commit=submission.commit, repeat=True))
 
 
 def _terminate(draft: Draft, pending: Pending) -> None:

@@ -30,7 +30,7 @@ class Phase(StrEnum):
 class Step(StrEnum):
     """Where an attempt is on its way from a submission to a published record."""
 
-    TAKING = "taking"  # the commit is on its way into the hub
+    TAKING = "taking"  # the commit is on its way into the hub; deadline: it is tried again
     QUEUED = "queued"
     GRADING = "grading"  # deadline: the grader's timeout
     TERMINATED = "terminated"
@@ -100,8 +100,9 @@ class Agent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pending:
-    """An attempt between its submission and its publication. `launch` counts the tries of grading it; `waited_until`
-    is how long its `coral eval` stays; with a `suspicion` the seed is graded next, to learn whose fault it was."""
+    """An attempt between its submission and its publication. `launch` counts the tries of grading it, `tries` those of
+    taking it in that failed by no fault of its; `waited_until` is how long its `coral eval` stays; with a `suspicion`
+    the seed is graded next, to learn whose fault it was."""
 
     number: int
     submission: Submission
@@ -109,6 +110,7 @@ class Pending:
     deadline: float | None = None
     waited_until: float = 0.0
     launch: int = 0
+    tries: int = 0
     commit: str = ""
     tree: str = ""
     parent: str = ""
@@ -148,7 +150,7 @@ class Alert:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What belongs to the fleet as a whole."""
+    """What belongs to the fleet as a whole. `lack`: why nothing can be written to the disk, while that is so."""
 
     id: str = ""
     opened: bool = False
@@ -166,6 +168,7 @@ class Run:
     queue_held_until: float = 0.0
     limits: Mapping[str, Limit] = field(default_factory=dict)
     requests: tuple[str, ...] = ()
+    lack: str = ""
     stopping: str = ""
     finished: str = ""
 

@@ -1,0 +1,123 @@
+"""A disk that nothing can be written to, as transcripts: nothing is begun, nobody is blamed, all goes on afterwards."""
+
+from dataclasses import replace
+
+import pytest
+from stage import QUIET_RULES, Stage
+
+from coral.fleet import events as on
+from coral.fleet.events import Ending, Outcome
+from coral.fleet.state import Phase, Step
+from heartbeats.heartbeat import BUILT_IN
+
+FULL = on.Space(lack="the disk has 0.0 MB left")
+EASED = on.Space(lack="")
+TOLD = "alert run-alert-1: nothing new is begun, until the disk can be used again: the disk has 0.0 MB left"
+GOES_ON = "alert run-alert-2: the disk can be used again; the run goes on"
+REFLECT = replace(QUIET_RULES, heartbeats=tuple(each for each in BUILT_IN if each.name == "reflect"))
+
+
+def test_it_is_told_once_and_so_is_its_end() -> None:
+    stage = Stage()
+    assert stage.at(2, EASED) == []
+    assert stage.at(3, FULL) == [TOLD]
+    assert stage.at(4, on.Space(lack="the disk has 0.1 MB left")) == []
+    assert stage.fleet.run.lack == "the disk has 0.1 MB left"
+    assert stage.at(5, EASED) == [GOES_ON]
+    assert stage.at(6, EASED) == []
+
+
+def test_what_is_handed_in_stays_in_the_inbox() -> None:
+    stage = Stage()
+    submission = stage.submission("ann")
+    assert stage.at(2, FULL, submission) == [TOLD]
+    assert stage.at(3, EASED, submission) == [GOES_ON, "take in #1: commit 1 of ann", "accept 1 of ann as #1"]
+
+
+def test_what_could_not_be_taken_in_is_tried_again_as_long_as_it_takes() -> None:
+    stage = Stage()
+    stage.at(2, stage.submission("ann"))
+    lost = on.NotTaken(number=1, reason="No space left on device", ours=True)
+    assert stage.at(3, FULL, lost, *[lost] * 9) == [TOLD]
+    assert stage.until(99) == []
+    assert stage.pending(1).tries == 0
+    assert stage.at(99, EASED) == [GOES_ON, "take in #1: commit 1 of ann again"]
+    assert stage.at(100, stage.taken(1)) == ["grade #1/1: commit 1"]
+
+
+def test_the_fault_of_the_candidate_is_its_fault_all_the_same() -> None:
+    stage = Stage()
+    stage.at(2, stage.submission("ann"))
+    said = stage.at(3, FULL, on.NotTaken(number=1, reason="no commit", ours=False))
+    assert said == [TOLD, "publish #1 failed (no commit)"]
+
+
+@pytest.mark.parametrize("outcome", [Outcome.CRASHED, Outcome.FAILED])
+def test_a_grade_that_failed_meanwhile_is_done_again_and_tells_nothing(outcome: Outcome) -> None:
+    stage = Stage()
+    stage.in_grading(2, "ann")
+    assert stage.at(3, FULL, stage.graded(1, outcome=outcome, reason="No space left")) == [TOLD]
+    assert (stage.pending(1).step, stage.pending(1).suspicion) == (Step.QUEUED, "")
+    assert stage.at(4, EASED) == [GOES_ON, "grade #1/2: commit 1"]
+
+
+def test_a_score_counts_whenever_it_comes() -> None:
+    stage = Stage()
+    stage.in_grading(2, "ann")
+    assert stage.at(3, FULL, stage.graded(1, 5.0)) == [TOLD, "publish #1 improved 5"]
+
+
+def test_a_grade_that_could_not_be_started_is_started_later() -> None:
+    stage = Stage()
+    stage.in_grading(2, "ann")
+    assert stage.at(3, FULL, stage.not_started("#1", "No space left")) == [TOLD]
+    assert stage.at(4, EASED) == [GOES_ON, "grade #1/2: commit 1"]
+
+
+def test_nothing_is_graded_before_it_is_over() -> None:
+    stage = Stage(rules=replace(QUIET_RULES, slots=1))
+    stage.in_grading(2, "ann", "ann")
+    assert stage.at(3, FULL, stage.graded(1, 5.0)) == [TOLD, "publish #1 improved 5"]
+    assert stage.at(4, EASED) == [GOES_ON, "grade #2/1: commit 2"]
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_an_agent_that_ended_badly_or_could_not_start_is_not_said_to_crash(ends: bool) -> None:
+    stage = Stage()
+    event = stage.exited("ann", Ending.CRASHED) if ends else stage.not_started("ann", "No space left")
+    assert stage.at(2, FULL, event)[0] == TOLD
+    assert (stage["ann"].phase, stage["ann"].crashes, stage.fleet.run.crashes) == (Phase.WAITING, 0, ())
+    assert stage.until(99) == []
+    assert stage.at(99, EASED)[1:] == ["spawn ann/2: resumed, session of ann, told 0"]
+
+
+def test_nobody_is_interrupted_who_could_not_be_started_again() -> None:
+    stage = Stage(rules=REFLECT)
+    stage.in_grading(2, "ann")
+    stage.at(3, FULL, stage.graded(1, 5.0))
+    assert stage.until(99) == []
+    assert stage["ann"].owed
+    assert stage.at(99, EASED) == [GOES_ON, "interrupt ann/1"]
+
+
+def test_a_stop_stops_all_the_same() -> None:
+    stage = Stage()
+    stage.at(2, stage.submission("ann"))
+    stage.at(3, FULL)
+    stop = on.Requested(sender="operator", id="1", request=on.Stop(reason="enough"))
+    assert stage.at(4, stop) == ["answer operator/1: yes, stopping", "interrupt ann/1"]
+    lost = on.NotTaken(number=1, reason="git was killed", ours=True)
+    assert stage.at(5, lost, stage.exited("ann"))[-1] == "finish: enough"
+    # Whether it lacks anything still, a new supervisor sees for itself.
+    assert stage.at(6, on.Resumed())[1:3] == ["accept 1 of ann as #1", "take in #1: commit 1 of ann again"]
+    assert (stage.pending(1).deadline, stage.fleet.run.lack) == (None, "")
+
+
+def test_a_stop_that_ends_the_gits_takes_in_again_what_they_were_at() -> None:
+    stage = Stage()
+    stage.at(2, stage.submission("ann"))
+    stop = on.Requested(sender="operator", id="1", request=on.Stop(reason="enough"))
+    stage.at(4, stop)
+    assert stage.at(5, *[on.NotTaken(number=1, reason="git was killed", ours=True)] * 9) == []
+    assert stage.at(6, stage.exited("ann"))[-1] == "finish: enough"
+    assert stage.at(7, on.Resumed())[:2] == ["accept 1 of ann as #1", "take in #1: commit 1 of ann again"]
