@@ -11,7 +11,7 @@ from attempts.files import write_bytes
 from attempts.record import Kind
 from attempts.store import Store
 from coral import environment, grades, process
-from coral.briefing import Office, inline, prompt
+from coral.briefing import Office, prompt
 from coral.doorbell import Doorbell
 from coral.enlist import furnish, program_of, session_of
 from coral.feed import Feed
@@ -26,6 +26,7 @@ from coral.ledger import Ledger
 from coral.listen import Ear, Tail
 from coral.post import Post
 from coral.process import Held
+from coral.publish import Publisher
 from coral.report import Report
 from coral.runtimes.model import Runtime
 from coral.scrub import Scrub, Seen
@@ -71,7 +72,7 @@ class Performer:
         self._feed = Feed(office.layout.attempts, self._pool)
         self._scrub = Scrub(self._store, ledger, self._feed.add)
         self._work: dict[Future[object], Work] = {}
-        self._snapshot: Future[object] | None = None
+        self._publisher = Publisher(office, self._store, ledger, self._feed, report, self._tell_once)
         self._unpublished: dict[int, do.Publish] = {}
         self._held: dict[str, tuple[int, Held]] = {}
         self._told: set[tuple[str, str]] = set()
@@ -225,29 +226,11 @@ class Performer:
         self._held[who] = (work.launch, self._launches.hold(who, work.launch, program, now.clock))
 
     def _publish(self, action: do.Publish, fleet: Fleet, now: on.Moment) -> None:
-        attempt = action.attempt
-        self._ledger.enter(attempt)
-        if aside := self._store.publish(attempt):
-            # Records are ours: whoever put another one there, it makes way, and is kept to be looked at.
-            self._tell_once(f"a record of #{attempt.number} that is not ours", f"it is kept as {aside.name}")
-        self._ledger.set_witnesses({attempt.number: self._store.witness(attempt.number)})
-        self._feed.add(attempt)
-        self._unpublished.pop(attempt.number, None)
-        against = self._office.standings.last_improvement(attempt.agent)
-        self._office.standings.add(attempt)
-        self.happened.append(on.Published(number=attempt.number))
-        if attempt.submission:
-            printed = inline(self._office, fleet, attempt.agent, action.inline, now.clock) if action.inline else []
-            # Published once more after a restart, it may be the last improvement itself.
-            other = None if against == attempt.number else against
-            reply: dict[str, object] = {"attempt": attempt.number, "published": True, "against": other}
-            reply |= {"heartbeats": list(action.heartbeats), "inline": printed}
-            self._store.reply(attempt.agent, attempt.submission, reply)
-        score = "" if attempt.score is None else f" {attempt.score:.10g}"
-        self._report.note(now, "published", f"{attempt.verdict}{score}: {attempt.title}", attempt.agent, attempt.number)
-        self._pool.submit(grades.tidy, self._layout, attempt.number)
-        if self._snapshot is None or self._snapshot.done():
-            self._snapshot = self._pool.submit(snapshot, self._layout.shared, f"after attempt #{attempt.number}")
+        number = action.attempt.number
+        self._publisher.publish(action, fleet, now)
+        self._unpublished.pop(number, None)
+        self.happened.append(on.Published(number=number))
+        self._publisher.tidy(number, self._pool)
 
     def _spawn(self, action: do.Spawn, fleet: Fleet, now: on.Moment) -> None:
         agent, launch, layout = action.agent, action.launch, self._layout

@@ -1,0 +1,59 @@
+"""What a verdict leads to outside: the ledger, the record, the standings, the answer to whoever waits, the timeline.
+
+Each part may be done again and comes to the same; only when all are done it is published.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+
+from attempts.store import Store
+from coral import grades
+from coral.briefing import Office, inline
+from coral.feed import Feed
+from coral.fleet import actions as do
+from coral.fleet import events as on
+from coral.fleet.state import Fleet
+from coral.ledger import Ledger
+from coral.report import Report
+from workspace.knowledge import snapshot
+
+Tell = Callable[[str, str], None]
+
+
+class Publisher:
+    def __init__(self, office: Office, store: Store, ledger: Ledger, feed: Feed, report: Report, tell: Tell) -> None:
+        """`tell` is told, once, of what was found in a record's place, and what became of it."""
+        self._office = office
+        self._store = store
+        self._ledger = ledger
+        self._feed = feed
+        self._report = report
+        self._tell = tell
+        self._snapshot: Future[object] | None = None
+
+    def publish(self, action: do.Publish, fleet: Fleet, now: on.Moment) -> None:
+        attempt = action.attempt
+        self._ledger.enter(attempt)
+        if aside := self._store.publish(attempt):
+            # Records are ours: whoever put another one there, it makes way, and is kept to be looked at.
+            self._tell(f"a record of #{attempt.number} that is not ours", f"it is kept as {aside.name}")
+        self._ledger.set_witnesses({attempt.number: self._store.witness(attempt.number)})
+        self._feed.add(attempt)
+        against = self._office.standings.last_improvement(attempt.agent)
+        self._office.standings.add(attempt)
+        if attempt.submission:
+            printed = inline(self._office, fleet, attempt.agent, action.inline, now.clock) if action.inline else []
+            # Published once more after a restart, it may be the last improvement itself.
+            other = None if against == attempt.number else against
+            reply: dict[str, object] = {"attempt": attempt.number, "published": True, "against": other}
+            reply |= {"heartbeats": list(action.heartbeats), "inline": printed}
+            self._store.reply(attempt.agent, attempt.submission, reply)
+        score = "" if attempt.score is None else f" {attempt.score:.10g}"
+        self._report.note(now, "published", f"{attempt.verdict}{score}: {attempt.title}", attempt.agent, attempt.number)
+
+    def tidy(self, number: int, pool: Executor) -> None:
+        """What remains to be done behind it, when somebody has the time."""
+        layout = self._office.layout
+        pool.submit(grades.tidy, layout, number)
+        if self._snapshot is None or self._snapshot.done():
+            self._snapshot = pool.submit(snapshot, layout.shared, f"after attempt #{number}")
