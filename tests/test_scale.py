@@ -1,0 +1,117 @@
+"""Many agents and many attempts under one supervisor: what is exact for a few is exact for all of them.
+
+Agents are shell scripts, for a thousand attempts are wanted in seconds: they make their commits in one go and hand
+them in a few at a time, as `coral eval` would. Everything else is real: supervisor, git, graders, interrupts, prompts.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+from real_runs import Run, wait_until
+
+from attempts.record import Attempt, Verdict
+from attempts.store import is_record
+from coral.journal.replay import replay
+
+pytestmark = pytest.mark.slow
+
+# Makes EACH commits at its first launch; each launch hands in as many as it is told, and waits for its interrupt.
+AGENT = """
+echo up
+todo=.git/todo
+if [ ! -e $todo ]; then
+  mkdir $todo.new
+  k=${CORAL_AGENT#agent-} i=0 from=$(git rev-parse HEAD)
+  while [ $i -lt EACH ]; do
+    i=$((i + 1))
+    case $i in 7 | 19) value=$((1000 * i + k)) ;; *) value=$((i - 100)) ;; esac
+    printf 'commit refs/heads/work\\ncommitter a <a@b> 1700000000 +0000\\ndata 1\\nt\\n'
+    if [ $i = 1 ]; then echo "from $from"; fi
+    printf 'M 100644 inline x.txt\\ndata <<.\\n%s %s %s\\n.\\n' $value $k $i
+  done | git -c fastimport.unpackLimit=1 fast-import --quiet
+  i=0
+  git log --reverse --format='%H %T' HEAD..refs/heads/work | while read -r commit tree; do
+    i=$((i + 1)) id=$(printf '%020d' $i)
+    printf '{"id": "%s", "agent": "%s", "commit": "%s", "tree": "%s", "title": "try %s", "kind": "real", "of": null,
+      "wait": WAIT, "submitted_at": ""}' $id $CORAL_AGENT $commit $tree $i >$todo.new/$id.json
+  done
+  mv $todo.new $todo
+fi
+for each in $(ls $todo | head -n BURST); do mv $todo/$each "$CORAL_RUN/attempts/inbox/$CORAL_AGENT/$each"; done
+exec sleep 1000
+"""
+GRADER = "read -r value rest <x.txt; echo $value >$CORAL_RESULT"
+HEARTBEATS = "heartbeats:\n  - {name: plateau, scope: fleet, stagnant: 30, prompt: Leave it.}\n"
+AGENTS, EACH = 50, 20
+COUNT = AGENTS * EACH
+
+
+def agent(each: int, burst: int, wait: int) -> str:
+    return AGENT.replace("EACH", f"{each}").replace("BURST", f"{burst}").replace("WAIT", f"{wait}")
+
+
+def due(attempts: list[Attempt]) -> Counter[tuple[str, str]]:
+    """How often each heartbeat fell due to each agent, from nothing but the records in their order."""
+    found: Counter[tuple[str, str]] = Counter()
+    stagnant: Counter[str] = Counter()
+    best, plateau = 0.0, 0  # the seed's score is everybody's first best
+    for count, each in enumerate(sorted(attempts, key=lambda each: each.order), 1):
+        assert each.score is not None
+        improved, leads = each.verdict is Verdict.IMPROVED, each.score > best
+        stagnant[each.agent] = 0 if improved else stagnant[each.agent] + 1
+        best, plateau = max(best, each.score), 0 if leads else plateau + 1
+        found[each.agent, "reflect"] += 1
+        found[each.agent, "consolidate"] += count % 10 == 0
+        found[each.agent, "redirect"] += stagnant[each.agent] % 5 == 0 and not improved
+        found[each.agent, "plateau"] += plateau % 30 == 0 and not leads
+    return +found
+
+
+def delivered(run: Run) -> Iterator[tuple[str, str, str]]:
+    """Who was handed which heartbeat under which id, as the prompts on disk have it."""
+    for path in run.layout.root.glob("logs/*/*.prompt.md"):
+        for line in path.read_text().splitlines():
+            if line.startswith("## Heartbeat: "):
+                name, _, ids = line.removeprefix("## Heartbeat: ").removesuffix(")").partition(" (id ")
+                for id in ids.split(", "):
+                    yield path.parent.name, name, id
+
+
+def withdrawn(run: Run) -> Iterator[tuple[str, str, str]]:
+    """What an improvement made pointless before it was on its way."""
+    for event in run.events("withdrawn"):
+        name, id = event["text"].partition(" is ")[0].removesuffix(")").split(" (")
+        yield event["agent"], name, id
+
+
+def records(run: Run) -> int:
+    return sum(is_record(each.name) for each in run.layout.attempts.iterdir()) - 1
+
+
+def nothing_is_owed(run: Run) -> bool:
+    return not any(each["owed"] for each in json.loads(run.layout.status.read_text())["agents"])
+
+
+def test_of_a_thousand_attempts_by_fifty_agents_every_heartbeat_arrives_once(start):
+    overrides = (f"agents.count={AGENTS}", "grader.slots=4")
+    run = start(agent(EACH, 4, 60), command=GRADER, extra=HEARTBEATS, overrides=overrides)
+    wait_until(lambda: records(run) >= COUNT, 300, f"attempt {COUNT}")
+    wait_until(lambda: nothing_is_owed(run), 60, "the last heartbeat's delivery")
+    run.stop()
+    assert run.left() == []
+
+    attempts = run.attempts()
+    assert [each.number for each in attempts] == list(range(1, COUNT + 1))
+    assert sorted(each.order for each in attempts) == list(range(1, COUNT + 1))
+    assert Counter(each.agent for each in attempts) == {f"agent-{k}": EACH for k in range(1, AGENTS + 1)}
+
+    arrived, overtaken = list(delivered(run)), list(withdrawn(run))
+    assert Counter((who, name) for who, name, _ in arrived + overtaken) == due(attempts)
+    ids = [id for _, _, id in arrived + overtaken]
+    assert len(ids) == len(set(ids)) == run.fleet().run.owed_count
+
+    again = replay(run.layout.journal)
+    assert again.agrees
+    assert again.same > 0
