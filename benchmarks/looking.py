@@ -1,75 +1,108 @@
-"""How long `coral log` and `coral status` take, with no history and with a long one."""
+"""How long it takes to look at a run, however long its history is. What is measured is the whole command."""
 
 from __future__ import annotations
 
 import subprocess
 import time
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from benchmarks import history, machine, table
-from benchmarks.arena import CORAL, agents_run, arena
+from benchmarks.arena import CORAL, Started, agents_run, arena
 from benchmarks.benchmark import Ask
 from benchmarks.figure import Check, Target, check
 from benchmarks.results import Result
+from workspace.knowledge import write_note
 
 NAME = "looking"
 TARGET = Target(median=150)
 COUNTS, QUICK_COUNTS = (0, 1_000, 10_000, 100_000), (0, 100, 1_000)
+NOTES, QUICK_NOTES = (100, 1_000, 5_000), (100,)
+REPEATS, QUICK_REPEATS = 15, 3
+LAST = "LAST"  # stands for the number of the last attempt
 COMMANDS = {
     "coral status": ("status",),
     "coral runs": ("runs",),
     "coral log": ("log",),
     "coral log --recent": ("log", "--recent"),
     "coral log --search boundary": ("log", "--search", "boundary"),
-    "coral show 0": ("show", "0"),
+    "coral show N": ("show", LAST),
 }
+SEARCH = ("notes", "--search", "half 77")
 IN_SIGHT = ("runs",)  # commands that take no run
-IMPORTS = "What takes time is the interpreter and its imports."
+FIRST = "the first look"
+WHY = "Most of it is the interpreter and its imports: compare the times at 0 attempts."
 
 
 def measure(ask: Ask) -> Iterable[Result]:
     here, series = machine.here(), dict[str, list[float]]()
-    repeats = dict.fromkeys(QUICK_COUNTS, 3) if ask.quick else dict.fromkeys(COUNTS, 15)
+    repeats = QUICK_REPEATS if ask.quick else REPEATS
     with arena() as place:
         run = place.start(place.small_task(), "agents.runtime=command", agents_run("up.sh"))
         time.sleep(1)  # until the supervisor has written its view
         place.stop(run)
-        for count, times in repeats.items():
+        for count in QUICK_COUNTS if ask.quick else COUNTS:
             ask.say(f"looking at {count:,} attempts")
             history.fill(run, count, agents=4)
             # Records that no supervisor told the index of are read by the first who asks; here they come all at once.
-            series[f"{count}: index made anew"] = [_time([*CORAL, "log", "--run", str(run.layout.root)])]
-            for name, words in COMMANDS.items():
-                command = [*CORAL, *words, *([] if words == IN_SIGHT else ["--run", str(run.layout.root)])]
-                series[f"{count}: {name}"] = [_time(command, run.layout.root) for _ in range(times)]
+            series[f"{count}: {FIRST}"] = [_time(("log",), run, count)]
+            # In turn: what slows the machine down for a while slows all commands.
+            for _ in range(repeats):
+                for name, words in COMMANDS.items():
+                    series.setdefault(f"{count}: {name}", []).append(_time(words, run, count))
+        for notes in QUICK_NOTES if ask.quick else NOTES:
+            ask.say(f"searching {notes:,} notes")
+            _write_notes(run, notes)
+            series[_notes(notes)] = [_time(SEARCH, run, count) for _ in range(repeats)]
     yield Result(NAME, machine.today(), here, {}, series)
 
 
 def checks(results: Mapping[str, Result]) -> list[Check]:
     series, longest = results[NAME].series, COUNTS[-1]
-    return [
-        check(f"`{name}` at {longest:,} attempts", series[f"{longest}: {name}"], TARGET, "ms", IMPORTS)
-        for name in COMMANDS
-    ]
+    aims = {f"`{name}` at {longest:,} attempts": f"{longest}: {name}" for name in COMMANDS}
+    aims[f"`coral notes --search` at {longest:,} attempts and {NOTES[-1]:,} notes"] = _notes(NOTES[-1])
+    return [check(what, series[key], TARGET, "ms", WHY) for what, key in aims.items() if key in series]
 
 
 def section(results: Mapping[str, Result]) -> list[str]:
     result = results[NAME]
-    lines = ["## Looking at a run", "", _ABOUT, "", *table.head("ms")]
-    for name in COMMANDS:
-        for count in COUNTS:
-            lines.append(table.row(f"`{name}`, {count:,} attempts", result.series[f"{count}: {name}"]))
-    lines += [table.row(f"the first look, {n:,} attempts", result.series[f"{n}: index made anew"]) for n in COUNTS]
-    return [*lines, "", table.origin(result)]
+    rows = {f"{n}: {name}": f"`{name}`, {n:,} attempts" for name in COMMANDS for n in COUNTS}
+    rows |= {f"{n}: {FIRST}": f"{FIRST}, {n:,} attempts" for n in COUNTS}
+    rows |= {_notes(n): f"`coral notes --search`, {n:,} notes, {COUNTS[-1]:,} attempts" for n in NOTES}
+    return [
+        *("## Looking at a run", "", _ABOUT, "", *table.head("ms")),
+        *table.rows(rows, result),
+        *("", table.origin(result)),
+    ]
 
 
 _ABOUT = """The wall time of the whole command in a run that has stopped. The records are made up, one file each like
-real ones. A run that was supervised all along has its index up to date; the first look at records that are new to it
-reads them all."""
+real ones. A supervised run has its index up to date at all times; the first look at records that are all new to it
+reads every one. A note has some two hundred words, and the search finds one in about a hundred."""
 
 
-def _time(command: list[str], cwd: Path | None = None) -> float:
+def _notes(count: int) -> str:
+    return f"{count} notes: search"
+
+
+def _write_notes(run: Started, count: int) -> None:
+    start = datetime(2030, 1, 1, tzinfo=UTC)
+    for number in range(count):
+        front = {
+            "title": f"What attempt {number} says of the boundary",
+            "author": f"agent-{number % 4 + 1}",
+            "created": (start + timedelta(seconds=number)).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "attempts": [number],
+        }
+        body = "\n".join(f"The second half is worse than the first by {number + line}." for line in range(20))
+        write_note(run.layout.shared, f"reflection-{number}", front, body)
+
+
+def _time(words: tuple[str, ...], run: Started, last: int) -> float:
+    given = [str(last) if word == LAST else word for word in words]
+    folder: Path = run.layout.root
+    command = [*CORAL, *given, *([] if words == IN_SIGHT else ["--run", str(folder)])]
     began = time.perf_counter_ns()
-    subprocess.run(command, cwd=cwd, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL, check=True)
+    subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL, check=True)
     return round((time.perf_counter_ns() - began) / 1e6, 3)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from benchmarks.figure import number, summarize
 from benchmarks.results import Result
@@ -20,6 +20,11 @@ def row(label: str, values: Sequence[float]) -> str:
     spread = f"{number(found.p10)} to {number(found.p90)}"
     whole = f"{number(found.least)} to {number(found.most)}"
     return f"| {label} | {number(found.median)} | {spread} | {number(found.p99)} | {whole} | {found.count} |"
+
+
+def rows(labels: Mapping[str, str], result: Result) -> list[str]:
+    """A row for each series that the result has: an older one may lack what was added since."""
+    return [row(label, result.series[key]) for key, label in labels.items() if key in result.series]
 
 
 def origin(result: Result, command: str = "") -> str:
