@@ -12,7 +12,9 @@ from coral.fleet.actions import Spawn
 from coral.fleet.interventions import MESSAGE
 from coral.fleet.policy import Rules
 from coral.fleet.state import FLEET, Fleet, Owed
+from coral.fleet_view import spent_of
 from coral.standings import Standings
+from coral.usage import brief
 from heartbeats.render import render, render_file
 from workspace.knowledge import list_skills, recent_notes
 from workspace.layout import Layout
@@ -108,7 +110,8 @@ def budget(rules: Rules, fleet: Fleet, clock: float) -> dict[str, Any]:
         lines.append(f"{duration(left_seconds)} of {duration(rules.budget_seconds)} are left")
     if rules.target is not None:
         lines.append(f"the run ends when a score reaches {rules.target:.10g}")
-    return {"text": "; ".join(lines), "lines": lines}
+    used = brief(spent_of(fleet.run.spent))
+    return {"text": "; ".join([*lines, *([f"{used} used so far"] if used else [])]), "lines": lines}
 
 
 def duration(seconds: float) -> str:

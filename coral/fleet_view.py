@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from coral.fleet.state import FLEET, OCCUPYING, Agent, Fleet, Run, Step
+from coral.fleet.state import FLEET, OCCUPYING, Agent, Fleet, Run, Spent, Step
 from coral.heartbeat_view import distance
 
 
@@ -33,7 +33,18 @@ def agent_of(fleet: Fleet, agent: Agent, clock: float) -> dict[str, Any]:
         "stagnant": agent.progress.stagnant,
         "next": [*_next_of(fleet, agent.name, agent, clock), *_next_of(fleet, FLEET, agent, clock)],
         "owed": [each.name for each in agent.owed],
+        "spent": spent_of(agent.spent),
         "until": None if agent.deadline is None else round(agent.deadline - clock, 1),
+    }
+
+
+def spent_of(spent: Spent) -> dict[str, Any]:
+    return {
+        "tokens": spent.tokens,
+        "input": spent.input,
+        "cached": spent.cached,
+        "output": spent.output,
+        "money": None if spent.money is None else round(spent.money, 6),
     }
 
 

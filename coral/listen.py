@@ -6,9 +6,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from attempts.files import open_plain
-from coral.fleet.events import Ending, Heard
-from coral.runtimes.model import Runtime, Said, Sign
+from coral.fleet.events import Ending, Heard, Used
+from coral.fleet.state import Spent
+from coral.runtimes.model import Counted, Runtime, Said, Sign
 from coral.runtimes.speech import Speech
+from coral.runtimes.tally import Tally
 from heartbeats.reply import Other, parse_reply
 
 PIECE = 1 << 20  # bytes read at a time
@@ -88,6 +90,8 @@ class Ear:
     ending: Ending | None = None
     _exact: bool = False
     _speech: Speech = field(default_factory=Speech)
+    _tally: Tally = field(default_factory=Tally)
+    _used: Used | None = None
     _told: Heard | None = field(default=None)
     _told_at: float = 0.0
     _reply: str = ""
@@ -128,6 +132,19 @@ class Ear:
             del self._replies[-1]
         self._replies = [*self._replies[1 - MOST_ANSWERS :], (self._spoken, reply)]
 
+    def used(self) -> list[Used]:
+        """What its program says that it has used, when that is more than was told before."""
+        figure = self._tally.figure
+        if figure is None:
+            return []
+        session = (self.session or "") if figure.counted is Counted.SESSION else ""
+        spent = Spent(input=figure.input, cached=figure.cached, output=figure.output, money=figure.cost)
+        event = Used(agent=self.agent, launch=self.launch, figure=spent, session=session)
+        if event == self._used:
+            return []
+        self._used = event
+        return [event]
+
     def said(self) -> Said:
         """Everything that judging the end of the launch needs."""
         return Said(
@@ -146,6 +163,8 @@ class Ear:
         self.progress = sign.progress if sign.phase else self.progress
         self.last_error = sign.error or self.last_error
         self.ending = sign.ending or self.ending
+        if sign.usage is not None:
+            self._tally.take(sign.usage)
         if sign.limit_until is not None and (sign.exact or not self._exact):
             self.limit_until, self._exact = sign.limit_until, sign.exact  # a figure beats a sentence
 

@@ -16,7 +16,7 @@ from coral.briefing import Office, budget
 from coral.fleet.actions import Notify
 from coral.fleet.events import Moment
 from coral.fleet.state import Agent, Fleet, Phase
-from coral.fleet_view import agent_of, grading_of, state_of
+from coral.fleet_view import agent_of, grading_of, spent_of, state_of
 from coral.grades import progress_of
 from coral.listen import Ear
 from heartbeats.beat import Beat, Status, to_dict
@@ -124,6 +124,7 @@ class Report:
             "attempts": run.progress.evals,
             "grading": self._grading(fleet, now),
             "protection": PROTECTION,
+            "spent": spent_of(run.spent),
             "budget": budget(office.rules, fleet, now.clock),
             "agents": [self._agent(fleet, each, ears.get(each.name), now) for each in fleet.agents.values()],
             "alerts": list(self._alerts),

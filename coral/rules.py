@@ -2,6 +2,7 @@
 
 from coral.config.load import Config
 from coral.fleet.policy import Rules
+from coral.prices import prices_of
 
 PAYING_NOBODY = ("native", "scripted")
 
@@ -27,6 +28,7 @@ def rules_of(config: Config, seed_commit: str) -> Rules:
         breaker_pause=run.breaker_pause,
         accounts=_accounts(config),
         stop_at_limit=config.agents.on_limit == "stop",
+        prices=prices_of(config),
         budget_attempts=budget.attempts,
         budget_seconds=None if budget.hours is None else budget.hours * 3600,
         target=budget.target,

@@ -169,6 +169,7 @@ class Senses:
                 yield _broken(f"the output of {name}", error)
                 continue
             yield from heard
+            yield from ear.used()
             self._report.beat(ear, now)
 
     def _ends(self, now: on.Moment) -> Iterator[on.Event]:
@@ -199,6 +200,7 @@ class Senses:
             yield from ear.listen(now.clock)
         if ear is not None:
             yield from ear.listen(now.clock, ended=True)
+            yield from ear.used()
 
     def _judge(self, launch: Launch, now: on.Moment) -> on.Exited:
         ear = self._performer.ears[launch.who]

@@ -15,9 +15,9 @@ from pathlib import Path
 from attempts.fields import one_line, printable
 from attempts.files import open_plain
 from coral.listen import LONGEST_LINE, PIECE, Tail, end_of
-from coral.runtimes.model import Counted, Ending, Runtime, Sign, Usage
+from coral.runtimes.model import Ending, Runtime, Sign, Usage
 from coral.runtimes.speech import Speech
-from coral.runtimes.tally import added
+from coral.runtimes.tally import Tally
 from workspace.layout import Layout
 
 LONGEST_PROMPT = 400_000  # bytes
@@ -119,8 +119,7 @@ class _Reader:
         self._runtime = runtime
         self._speech = Speech()
         self._tools: dict[str, str] = {}
-        self._steps = Usage()
-        self._whole: Usage | None = None
+        self._tally = Tally()
         self._end: Sign | None = None
         self._said = ""
         self._unknown = 0
@@ -153,7 +152,7 @@ class _Reader:
         """What a sign says, as entries; most signs are one, or none."""
         self._unknown += bool(sign.unknown)
         if sign.usage is not None:
-            self._count(sign.usage)
+            self._tally.take(sign.usage)
         if sign.ended or sign.ending is not None:
             before = self._end or sign
             self._end = replace(sign, ending=sign.ending or before.ending, error=sign.error or before.error)
@@ -193,18 +192,10 @@ class _Reader:
             del self._tools[next(iter(self._tools))]
         self._tools[id] = name
 
-    def _count(self, usage: Usage) -> None:
-        if usage.counted is Counted.STEP:
-            self._steps = added(self._steps, usage)
-        else:
-            self._whole = usage
-
     def _last(self, errors: Path) -> Iterator[Entry]:
         """What the launch has used, and how it ended: with the end of its stderr where it does not say so itself."""
-        if self._whole is not None:
-            yield replace(self._entry(Kind.USAGE), usage=self._whole)
-        elif self._steps != Usage():
-            yield replace(self._entry(Kind.USAGE), usage=replace(self._steps, counted=Counted.LAUNCH))
+        if self._tally.figure is not None:
+            yield replace(self._entry(Kind.USAGE), usage=self._tally.figure)
         end = self._end or Sign()
         text = end.error or ("" if end.ending is Ending.CLEAN else one_line(end_of(errors)[-600:], 600))
         yield replace(

@@ -82,6 +82,19 @@ def test_status_shows_the_fleet(layout: Layout, coral: Run) -> None:
     assert "supervises" not in "\n".join(lines)
 
 
+def test_status_shows_what_was_spent_where_somebody_tells(layout: Layout, coral: Run) -> None:
+    agents = [
+        agent_status("agent-1", spent={"tokens": 1200, "money": 2.5}),
+        agent_status("agent-2", spent={"tokens": 800, "money": None}),
+    ]
+    write_status(layout, agents=agents, spent={"tokens": 2000, "money": 2.5})
+    lines = coral("status").splitlines()
+    assert lines[2] == "4 attempts · 2.0k tokens, $2.50"
+    assert any(line.split()[5:7] == ["stagnant", "used"] for line in lines)
+    assert "$2.50" in next(line for line in lines if line.startswith("agent-1"))
+    assert "800 tokens" in next(line for line in lines if line.startswith("agent-2"))
+
+
 def test_status_says_what_is_owed_and_why_somebody_waits(layout: Layout, coral: Run) -> None:
     agents = [
         agent_status("agent-1", owed=["reflect", "redirect"]),

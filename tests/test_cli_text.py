@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 from rich.text import Text
 
+from coral import usage
 from coral.cli import loose, words
 from coral.cli.columns import table
 from coral.cli.diff import coloured
@@ -32,6 +33,31 @@ from coral.cli.plot import curve
 )
 def test_spans(seconds: object, text: str) -> None:
     assert words.span(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, "0"), (812, "812"), (999.4, "999"), (12_345, "12.3k"), (999_949, "999.9k"), (999_950, "1.00M"), (None, "0")],
+)
+def test_tokens(count: object, text: str) -> None:
+    assert usage.tokens(count) == text
+
+
+@pytest.mark.parametrize(
+    ("dollars", "text"),
+    [(0, "$0.00"), (0.0123, "$0.012"), (0.5, "$0.5"), (0.996, "$1.00"), (1234.5, "$1,234.50"), (None, ""), (-1, "")],
+)
+def test_money(dollars: object, text: str) -> None:
+    assert usage.money(dollars) == text
+
+
+def test_usage_in_a_line() -> None:
+    assert usage.usage_line({"input": 1200, "cached": 5, "output": 3, "cost": 0.1}) == (
+        "1.2k in, 5 from cache, 3 out, $0.1"
+    )
+    assert usage.usage_line({"input": 1, "cached": 0, "output": 2, "cost": None}) == "1 in, 2 out"
+    assert usage.brief({"tokens": 1200, "money": 0.1}) == "1.2k tokens, $0.1"
+    assert usage.brief({"tokens": 0, "money": None}) == usage.brief({}) == ""
 
 
 def test_scores_have_ten_digits_and_nothing_else() -> None:

@@ -156,6 +156,20 @@ def test_a_command_is_a_line_or_a_list(folder: Path, command: str | list[str]) -
     assert config.grader.command == (command if isinstance(command, str) else tuple(command))
 
 
+def test_prices_are_a_section_of_their_own(folder: Path) -> None:
+    text = MINIMAL + "agents:\n  prices: {input: 3, output: 15}\n"
+    prices = load(write(folder, text)).agents.prices
+    assert prices is not None
+    assert (prices.input, prices.cached, prices.output) == (3.0, None, 15.0)
+    text = MINIMAL + "agents:\n  prices: {inptu: 3, output: -1}\n"
+    assert problems(folder, text) == [
+        "task.yaml:7:3: agents.prices.input: is missing: What the model reads",
+        'task.yaml:7:12: agents.prices.inptu: unknown key (with 3); did you mean "input"?',
+        "task.yaml:7:22: agents.prices.output: must be at least 0; got -1",
+    ]
+    assert load(write(folder, MINIMAL), ["agents.prices.input=1", "agents.prices.output=2"]).agents.prices is not None
+
+
 def test_missing_files_are_named(folder: Path) -> None:
     text = MINIMAL.replace("grade.py:", "grad.py:").replace("larger.", "larger.\n  seed: sed\n  editable: [../x]")
     assert problems(folder, text + "  private: [data, ../other]\n") == [

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from coral.fleet.events import Heard
+from coral.fleet.events import Heard, Used
+from coral.fleet.state import Spent
 from coral.listen import LONGEST_LINE, MOST_ANSWERS, REMIND_SECONDS, Ear, Tail
 from coral.runtimes import find
 
@@ -55,6 +56,26 @@ def test_nothing_is_heard_before_a_session_and_a_first_output_exist(output):
 def test_a_program_without_sessions_is_heard_at_its_first_word(output):
     output.write_bytes(b"hello\n")
     assert ear(output, "command").listen(1.0) == [Heard(agent="agent-1", launch=1, reply="hello", place=6)]
+
+
+def test_usage_is_told_as_what_the_launch_came_to(output):
+    listening = ear(output, session="abc")
+    output.write_bytes(b'{"phase": "thinking"}\n')
+    listening.listen(1.0)
+    assert listening.used() == []
+    with output.open("ab") as file:
+        file.write(b'{"usage": {"input": 10, "output": 1, "cost": 0.25}}\n{"usage": {"input": 5, "cached": 3}}\n')
+    listening.listen(2.0)
+    figure = Spent(input=15, cached=3, output=1, money=0.25)
+    assert listening.used() == [Used(agent="agent-1", launch=1, figure=figure)]
+    assert listening.used() == []
+
+
+def test_usage_of_a_conversation_names_it(output):
+    output.write_bytes(b'{"type": "result", "session_id": "abc", "total_cost_usd": 0.5}\n')
+    listening = Ear("agent-1", 1, find("claude", {}), Tail(output), output.with_suffix(".err"), None)
+    listening.listen(1.0)
+    assert listening.used() == [Used(agent="agent-1", launch=1, figure=Spent(money=0.5), session="abc")]
 
 
 def test_what_says_nothing_new_is_only_a_reminder_now_and_then(output):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import TypeVar
 
 from rich.table import Table
 from rich.text import Text
@@ -11,32 +11,51 @@ from coral.cli import words
 from coral.cli.columns import table
 from coral.cli.loose import Loose
 from coral.cli.screen import dim, tone
+from coral.usage import brief, money
 
-COLUMNS = ("agent", "phase", ">launch?", ">tries", ".best", ">stagnant", "last beat*", "next heartbeat*")
+Cell = TypeVar("Cell")
+
+COLUMNS = ("agent", "phase", ">launch?", ">tries", ".best", ">stagnant", ">used?", "last beat*", "next heartbeat*")
+USED = COLUMNS.index(">used?")
 
 
 def agents_table(status: Loose, late: float, width: int, most: int | None = None) -> Table:
     """One row per agent; `late` is how old the status is, in seconds; `most` caps the rows to the screen."""
     agents = status.each("agents")
     best = status.inner("best").text("agent")
-    made = table(COLUMNS, [_row(agent, late, agent.text("name") == best) for agent in agents[:most]], width)
+    rows = [_row(agent, late, agent.text("name") == best) for agent in agents[:most]]
+    columns = list(COLUMNS)
+    if not any(row[USED] for row in rows):  # programs that use no model, or do not tell
+        columns, rows = _without(columns), [_without(row) for row in rows]
+    made = table(columns, rows, width)
     if most is not None and len(agents) > most:
         made.add_row(dim(f"… {len(agents) - most} more"))
     return made
 
 
-def _row(agent: Loose, late: float, leads: bool) -> Sequence[object]:
+def _without(cells: list[Cell]) -> list[Cell]:
+    return [*cells[:USED], *cells[USED + 1 :]]
+
+
+def _used(agent: Loose) -> str:
+    """In money where that is known, else in tokens."""
+    spent = agent.inner("spent").data
+    return money(spent.get("money")) or brief(spent)
+
+
+def _row(agent: Loose, late: float, leads: bool) -> list[object]:
     stagnant = agent.integer("stagnant")
-    return (
+    return [
         Text(agent.text("name"), style="bold" if leads else ""),
         tone(agent.text("phase")),
         agent.text("launch"),
         agent.text("attempts"),
         words.score(agent.number("best")),
         "" if stagnant is None else str(stagnant),
+        _used(agent),
         _activity(agent, late),
         _next(agent),
-    )
+    ]
 
 
 def _activity(agent: Loose, late: float) -> Text:

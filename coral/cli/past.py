@@ -15,7 +15,7 @@ from coral.cli.reading import Reading
 from coral.cli.status import heading
 from coral.fleet.policy import Rules
 from coral.fleet.state import LIVE, Agent
-from coral.fleet_view import agent_of, grading_of, state_of
+from coral.fleet_view import agent_of, grading_of, spent_of, state_of
 from coral.journal import Memory
 from coral.journal.changes import whole
 from workspace.layout import Layout
@@ -64,6 +64,7 @@ def view(memory: Memory) -> dict[str, Any]:
         "best": None if progress.best is None else {"number": progress.best_attempt, "score": progress.best},
         "attempts": progress.evals,
         "grading": {"slots": rules.slots, **grading_of(fleet, memory.clock)},
+        "spent": spent_of(fleet.run.spent),
         "budget": budget(rules, fleet, memory.clock),
         "agents": [_agent(each, memory) for each in fleet.agents.values()],
     }

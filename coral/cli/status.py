@@ -14,6 +14,7 @@ from coral.cli.loose import Loose
 from coral.cli.program import program
 from coral.cli.reading import Reading
 from coral.cli.screen import console, dim, tone
+from coral.usage import brief
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -69,9 +70,10 @@ def _best(reading: Reading) -> Text:
 
 def _work(reading: Reading) -> Text:
     status, grading = reading.status, reading.status.inner("grading")
-    parts = [words.plural(status.integer("attempts") or 0, "attempt")]
+    used = brief(status.inner("spent").data)
+    parts = [words.plural(status.integer("attempts") or 0, "attempt"), *([used] if used else [])]
     if reading.state not in ("running", "stopping"):
-        return Text(parts[0])
+        return Text(" · ".join(parts))
     if running := grading.integers("running"):
         beats = {each.integer("number"): each for each in grading.each("beats")}
         parts.append("grading " + " ".join(f"#{number}{_progress(beats.get(number))}" for number in running[:8]))

@@ -21,10 +21,10 @@ from coral.cli import where, words
 from coral.cli.program import program
 from coral.cli.reading import Reading
 from coral.cli.screen import console, dim
-from coral.cli.usage import usage_line
 from coral.errors import CoralError
 from coral.runtimes.model import Counted, Runtime
 from coral.transcript import Entry, Kind, Timeline
+from coral.usage import usage_line
 from workspace.layout import find_agent
 
 SHOWN = 200  # entries

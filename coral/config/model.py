@@ -98,6 +98,17 @@ class GraderSection(Section):
     slots: int = Field(default=1, ge=1, le=1000, description="How many attempts are graded at the same time.")
 
 
+Dollars = Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False)]
+
+
+class PricesSection(Section):
+    """What a model costs, in US dollars for a million tokens. What a program tells itself goes before it."""
+
+    input: Dollars = Field(description="What the model reads.")
+    output: Dollars = Field(description="What the model writes.")
+    cached: Dollars | None = Field(default=None, description="What it reads from a cache. Empty: as input.")
+
+
 class AgentsSection(Section):
     """Who works."""
 
@@ -112,6 +123,11 @@ class AgentsSection(Section):
     )
     on_limit: Literal["park", "stop"] = Field(
         default="park", description="At a usage limit: park the agents until the provider's reset, or stop the run."
+    )
+    prices: PricesSection | None = Field(
+        default=None,
+        description="What the model costs, where the program tells tokens only. Empty: as the package genai-prices "
+        "knows it, if that is installed.",
     )
     stall: Seconds = Field(default=1200.0, description="Seconds of silence after which an agent is interrupted.")
 

@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -64,16 +64,25 @@ def _problem(kind: type[BaseModel], values: object, path: Path, detail: ErrorDet
     here = (*path, *loc)
     value = detail["input"]
     if detail["type"] == "extra_forbidden":
-        return Problem(here, _unknown(str(loc[-1]), here, value, kind))
+        return Problem(here, _unknown(str(loc[-1]), here, value, _holder(kind, loc)))
     context = {name: _plain(value) for name, value in detail.get("ctx", {}).items()}
     if detail["type"] == "missing":
-        description = kind.model_fields[str(loc[0])].description or ""
+        description = _holder(kind, loc).model_fields[str(loc[-1])].description or ""
         return Problem(here, f"is missing: {description.partition('. ')[0].rstrip('.')}")
     if detail["type"] == "value_error":
         return Problem(here, f"{context['error']}; got {shown(value)}")
     text = WORDS.get(detail["type"], detail["msg"]).format(**context)
     quotes = detail["type"] == "string_type" and isinstance(value, int | float)
     return Problem(here, f"{text}; got {shown(value)}" + (" (put it in quotes)" if quotes else ""))
+
+
+def _holder(kind: type[BaseModel], loc: Path) -> type[BaseModel]:
+    """The section that has the last key of this path."""
+    for part in loc[:-1]:
+        field = kind.model_fields.get(str(part))
+        kinds = [] if field is None else [field.annotation, *get_args(field.annotation)]
+        kind = next((each for each in kinds if isinstance(each, type) and issubclass(each, BaseModel)), kind)
+    return kind
 
 
 def _within(values: object, loc: tuple[int | str, ...], *, missing: bool) -> Path:

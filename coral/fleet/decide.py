@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import assert_never
 
 from attempts.progress import Progress, advance
-from coral.fleet import accounts, agents, ends, grading, requests, space
+from coral.fleet import accounts, agents, ends, grading, requests, space, spending
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.draft import Draft
@@ -63,6 +63,8 @@ def _on(draft: Draft, event: on.Event) -> None:  # noqa: C901 - one arm per even
             draft.set_run(unsaid=tuple(each for each in draft.run.unsaid if each.id != id))
         case on.Heard():
             agents.on_heard(draft, event)
+        case on.Used():
+            spending.on_used(draft, event)
         case on.Lingered(who=who, launch=launch):
             if who.startswith("#"):
                 grading.on_lingered(draft, int(who[1:]), launch)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from attempts.record import Attempt, Metric, Submission
+from coral.fleet.state import Spent
 
 
 class Ending(StrEnum):
@@ -172,6 +173,17 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Used:
+    """What an agent's program has used by now: since its launch began, or, where `session` names one, since that
+    conversation did. Read and told once more, it counts once."""
+
+    agent: str
+    launch: int
+    figure: Spent
+    session: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Lingered:
     """The process itself has ended, but something it started has not."""
 
@@ -237,6 +249,7 @@ Event = (
     | Published
     | Notified
     | Heard
+    | Used
     | Lingered
     | Exited
     | SpawnFailed

@@ -9,6 +9,7 @@ from attempts.record import Direction, Kind
 from coral.fleet.state import Agent, Fleet, Owed, Pending, Step
 from heartbeats.heartbeat import BUILT_IN, Heartbeat, Scope
 
+MILLION = 1_000_000  # tokens, for which prices are stated
 TOLD_BUSY = "tool"  # the phase in which a runtime reports that a tool is at work
 BUSY_SECONDS = 60.0  # how long that report is believed
 INLINE_SECONDS = 30.0  # how long `coral eval` has to acknowledge what it printed
@@ -31,9 +32,18 @@ JITTER_SECONDS = 60.0  # the most that is added to a reset that a provider named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """US dollars for a million tokens; `cached` are those that were read from a cache."""
+
+    input: float = 0.0
+    cached: float = 0.0
+    output: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
     """What the task fixed for a run. Times in seconds; a budget of None is without limit. `accounts`: whose purse an
-    agent spends from; who is not named there spends from nobody's."""
+    agent spends from; who is not named there spends from nobody's. `prices`: for programs that tell tokens only."""
 
     direction: Direction = Direction.MAXIMIZE
     noise: float = 0.0
@@ -53,6 +63,7 @@ class Rules:
     breaker_pause: float = 300.0
     accounts: Mapping[str, str] = field(default_factory=dict)
     stop_at_limit: bool = False
+    prices: Prices | None = None
     budget_attempts: int | None = None
     budget_seconds: float | None = None
     target: float | None = None

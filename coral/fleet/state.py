@@ -65,6 +65,32 @@ class Owed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """What was used of models: tokens, `input` without what was read from a cache, and US dollars. `money` is None
+    where nobody knows what it costs."""
+
+    input: int = 0
+    cached: int = 0
+    output: int = 0
+    money: float | None = None
+
+    @property
+    def tokens(self) -> int:
+        """What counts as used. Reading from a cache costs little, and is most of what an agent reads."""
+        return self.input + self.output
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meter:
+    """The highest figure that a launch has told. It counts from the beginning of `session`, or, where that is empty,
+    of the launch."""
+
+    launch: int = 0
+    session: str = ""
+    figure: Spent = field(default_factory=Spent)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Agent:
     """A named worker. `carried` are the ids that the current launch was handed and has not acknowledged; `asked` the
     heartbeats whose answer is awaited; `told` the last publication whose result reached the agent; `recent` the ids
@@ -96,6 +122,8 @@ class Agent:
     unanswered: int = 0
     kills: int = 0
     replied: int = 0
+    meter: Meter = field(default_factory=Meter)
+    spent: Spent = field(default_factory=Spent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +197,7 @@ class Run:
     limits: Mapping[str, Limit] = field(default_factory=dict)
     requests: tuple[str, ...] = ()
     lack: str = ""
+    spent: Spent = field(default_factory=Spent)
     stopping: str = ""
     finished: str = ""
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from attempts.fields import one_line, printable
 from coral.runtimes.exits import INTERRUPTED, UNKNOWN_SESSION, USAGE
-from coral.runtimes.model import Ending, Said, Sign
+from coral.runtimes.model import Ending, Said, Sign, Usage
 
 LONGEST = 65_536  # bytes of a line that are looked at
 MESSAGE, REPLY = 300, 20_000  # characters
@@ -38,7 +38,16 @@ def _sign(data: Mapping[str, object]) -> Sign:
         limit_until=_number(data.get("limit_until"), 0.0, 1e11),
         ended=data.get("ended") is True,
         error=_line(data.get("error"), MESSAGE),
+        usage=_usage(data.get("usage")),
     )
+
+
+def _usage(data: object) -> Usage | None:
+    """Of a step, to be added to those before."""
+    if not isinstance(data, dict):
+        return None
+    read, cached, written = (int(_number(data.get(name), 0.0, 1e12) or 0) for name in ("input", "cached", "output"))
+    return Usage(input=read, cached=cached, output=written, cost=_number(data.get("cost"), 0.0, 1e9))
 
 
 def _line(value: object, limit: int) -> str:

@@ -93,9 +93,17 @@ def _nothing(value: object) -> str:
     return "" if value is None else "takes no value"
 
 
+def _use(value: object) -> str:
+    if not isinstance(value, Mapping):
+        return "needs input, output, cached or cost"
+    numbers = all(isinstance(each, int | float) and not isinstance(each, bool) and each >= 0 for each in value.values())
+    return "; ".join(_options(value, "input", "output", "cached", "cost")) or ("" if numbers else "needs numbers")
+
+
 _CHECKS: Mapping[str, Callable[[object], str]] = {
     "print": _text,
     "say": _text,
+    "use": _use,
     "sleep": _seconds,
     "busy": _seconds,
     "hang": _nothing,

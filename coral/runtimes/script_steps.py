@@ -44,6 +44,11 @@ def _say(context: Context, value: Any) -> None:
     context.say({"phase": "say", "reply": context.text(value)})
 
 
+def _use(context: Context, value: Any) -> None:
+    """Tell a usage of tokens and money, as if a model had been asked."""
+    context.say({"phase": "use", "usage": dict(value)})
+
+
 def _sleep(context: Context, value: Any) -> None:
     deadline = time.monotonic() + float(value)
     with context.interrupts.waiting():
@@ -155,6 +160,7 @@ def _crash(context: Context, value: Any) -> None:
 STEPS: Mapping[str, Callable[[Context, Any], None]] = {
     "print": _print,
     "say": _say,
+    "use": _use,
     "sleep": _sleep,
     "hang": _hang,
     "busy": _busy,

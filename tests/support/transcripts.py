@@ -11,7 +11,7 @@ from typing import Any
 
 from coral import runtimes
 from coral.listen import Ear, Tail
-from coral.runtimes.model import Runtime, Sign
+from coral.runtimes.model import Runtime, Sign, Usage
 from coral.runtimes.tally import Tally
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "agent-clis"
@@ -49,11 +49,15 @@ def read(case: str, scratch: Path) -> dict[str, Any]:
     for sign in (sign for line in lines(case) for sign in runtime.read(line)):
         unknown.update([sign.unknown] if sign.unknown else [])
         if sign.usage is not None:
-            tally.add(sign.usage, said.session, 1)
+            tally.take(sign.usage)
     end = {"ending": runtime.judge(about["exit_code"], said), "session": said.session, "error": said.error}
-    end |= {"limit_until": said.limit_until, "usage": plain(tally.total), "unknown": dict(unknown)}
+    end |= {"limit_until": said.limit_until, "usage": used(tally.figure), "unknown": dict(unknown)}
     events = [[number, plain(sign)] for number, line in enumerate(lines(case), 1) for sign in runtime.read(line)]
     return {"events": events, "end": {name: value for name, value in end.items() if value}}
+
+
+def used(figure: Usage | None) -> dict[str, Any]:
+    return {name: each for name, each in plain(figure).items() if name != "counted"} if figure is not None else {}
 
 
 def plain(value: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Tokens and money, as every command says them."""
+"""Tokens and money, as commands and prompts say them."""
 
 from __future__ import annotations
 
@@ -27,3 +27,10 @@ def usage_line(usage: Mapping[str, object]) -> str:
     figures = [f"{tokens(usage.get('input'))} in"]
     figures += [f"{tokens(usage['cached'])} from cache"] if usage.get("cached") else []
     return ", ".join([*figures, f"{tokens(usage.get('output'))} out", *([cost] if cost else [])])
+
+
+def brief(spent: Mapping[str, object]) -> str:
+    """`12.3k tokens, $0.12`; empty where nothing was used."""
+    cost = money(spent.get("money"))
+    used = [f"{tokens(spent['tokens'])} tokens"] if spent.get("tokens") else []
+    return ", ".join([*used, *([cost] if cost else [])])

@@ -1,0 +1,193 @@
+"""What agents spend, as transcripts: each token and each cent counts once, however often a figure is told."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from stage import QUIET_RULES, Stage
+
+from coral.fleet import events as on
+from coral.fleet.events import Ending
+from coral.fleet.policy import Prices
+from coral.fleet.state import Meter, Spent
+
+PRICES = Prices(input=3.0, cached=0.5, output=15.0)
+
+
+def used(
+    stage: Stage, agent: str, input: int = 0, output: int = 0, money: float | None = None, **fields: object
+) -> on.Used:
+    figure = Spent(input=input, output=output, money=money, cached=int(str(fields.pop("cached", 0))))
+    told = on.Used(agent=agent, launch=stage[agent].launch, figure=figure)
+    return replace(told, **fields)  # type: ignore[arg-type]  # a launch or a session
+
+
+def again(stage: Stage, clock: float, agent: str = "ann") -> None:
+    """The agent's launch ends, and the next one begins."""
+    stage.at(clock, stage.exited(agent, Ending.INTERRUPTED))
+    stage.until(clock + 100)
+
+
+def total(stage: Stage) -> tuple[int, int, int, float | None]:
+    spent = stage.fleet.run.spent
+    return spent.input, spent.cached, spent.output, spent.money
+
+
+def test_what_grows_within_a_launch_is_counted_by_what_is_new() -> None:
+    stage = Stage(2)
+    assert stage.at(2, used(stage, "ann", 10, 1, 0.25, cached=100)) == []
+    stage.at(3, used(stage, "ann", 30, 5, 0.75, cached=400))
+    stage.at(3, used(stage, "ben", 1000, 1))
+    assert stage["ann"].spent == Spent(input=30, cached=400, output=5, money=0.75)
+    assert stage["ben"].spent == Spent(input=1000, output=1)
+    assert total(stage) == (1030, 400, 6, 0.75)
+    assert stage["ann"].spent.tokens == 35
+    assert stage["ann"].meter == Meter(launch=1, figure=Spent(input=30, cached=400, output=5, money=0.75))
+
+
+def test_a_log_that_is_read_once_more_counts_once() -> None:
+    stage = Stage()
+    stage.at(2, used(stage, "ann", 10, 1, 0.25), used(stage, "ann", 30, 5, 0.75))
+    before = stage.fleet
+    stage.at(3, used(stage, "ann", 10, 1, 0.25), used(stage, "ann", 30, 5, 0.75))
+    assert stage.fleet.run is before.run
+    assert stage["ann"] is before.agents["ann"]
+    stage.at(4, used(stage, "ann", 31, 5, 1.0))
+    assert total(stage) == (31, 0, 5, 1.0)
+
+
+def test_every_figure_has_a_highest_of_its_own() -> None:
+    # Money is known from the second figure on; of a figure that is partly lower the higher part counts.
+    stage = Stage()
+    stage.at(2, used(stage, "ann", 10, 9, cached=4))
+    assert total(stage) == (10, 4, 9, None)
+    stage.at(3, used(stage, "ann", 12, 1, 0.5, cached=1))
+    assert total(stage) == (12, 4, 9, 0.5)
+    stage.at(4, used(stage, "ann", 1, 10, cached=2))
+    assert total(stage) == (12, 4, 10, 0.5)
+    stage.at(5, used(stage, "ann", 12, 10, 0.25, cached=5))
+    assert total(stage) == (12, 5, 10, 0.5)
+    assert stage["ann"].meter.figure == Spent(input=12, cached=5, output=10, money=0.5)
+
+
+def test_a_figure_of_the_launch_begins_anew_with_each_launch() -> None:
+    stage = Stage()
+    stage.at(2, used(stage, "ann", 10, 1, 0.25))
+    again(stage, 3)
+    assert stage["ann"].launch == 2
+    stage.at(103, used(stage, "ann", 15, 2, 0.5))
+    assert total(stage) == (25, 0, 3, 0.75)
+
+
+def test_a_figure_of_the_conversation_goes_on_in_the_next_launch() -> None:
+    stage = Stage()
+    stage.at(2, used(stage, "ann", 10, 1, 0.25, session="s"))
+    again(stage, 3)
+    stage.at(103, used(stage, "ann", 15, 2, 0.5, session="s"))
+    assert total(stage) == (15, 0, 2, 0.5)
+    again(stage, 104)
+    # The same figure in another launch is nothing new.
+    stage.at(204, used(stage, "ann", 15, 2, 0.5, session="s"))
+    assert total(stage) == (15, 0, 2, 0.5)
+    assert stage["ann"].meter == Meter(launch=3, session="s", figure=Spent(input=15, output=2, money=0.5))
+    # Another conversation begins at nothing, and so does what is counted since the launch.
+    stage.at(205, used(stage, "ann", 3, 1, session="other"))
+    assert total(stage) == (18, 0, 3, 0.5)
+    stage.at(206, used(stage, "ann", 4, 1))
+    assert total(stage) == (22, 0, 4, 0.5)
+
+
+@pytest.mark.parametrize(("figure", "new"), [((9, 20, 9.0), 9), ((20, 0, 9.0), 20), ((20, 20, 0.125), 20)])
+def test_a_conversation_whose_figure_has_fallen_in_another_launch_began_anew(
+    figure: tuple[int, int, float], new: int
+) -> None:
+    stage = Stage()
+    stage.at(2, used(stage, "ann", 10, 1, 0.25, session="s"))
+    again(stage, 3)
+    read, written, money = figure
+    stage.at(103, used(stage, "ann", read, written, money, session="s"))
+    assert total(stage) == (10 + new, 0, 1 + written, 0.25 + money)
+    stage.at(104, used(stage, "ann", read + 1, written, money, session="s"))
+    assert total(stage) == (11 + new, 0, 1 + written, 0.25 + money)
+
+
+def test_equal_figures_have_not_fallen() -> None:
+    stage = Stage()
+    stage.at(2, used(stage, "ann", 10, 1, 0.25, session="s"))
+    again(stage, 3)
+    stage.at(103, used(stage, "ann", 10, 1, 0.25, cached=7, session="s"))
+    assert total(stage) == (10, 7, 1, 0.25)
+
+
+def test_money_that_is_no_longer_told_is_not_lost() -> None:
+    stage = Stage()
+    stage.at(2, used(stage, "ann", 10, 1, 0.25, session="s"))
+    again(stage, 3)
+    stage.at(103, used(stage, "ann", 12, 2, session="s"))
+    # Less money than before: the figure began anew.
+    assert total(stage) == (22, 0, 3, 0.25)
+
+
+def test_money_of_which_nothing_was_known_has_not_fallen() -> None:
+    stage = Stage()
+    stage.at(2, used(stage, "ann", 10, 1, session="s"))
+    again(stage, 3)
+    stage.at(103, used(stage, "ann", 12, 2, session="s"))
+    assert total(stage) == (12, 0, 2, None)
+
+
+def test_what_a_launch_says_after_the_next_began_is_not_heard() -> None:
+    stage = Stage()
+    late = used(stage, "ann", 10, 1)
+    again(stage, 3)
+    stage.at(103, late, replace(late, agent="nobody", launch=2))
+    assert total(stage) == (0, 0, 0, None)
+
+
+def test_tokens_without_a_price_cost_what_the_task_says() -> None:
+    stage = Stage(rules=replace(QUIET_RULES, prices=PRICES))
+    stage.at(2, used(stage, "ann", 1_000_000, 100_000, cached=2_000_000))
+    assert total(stage)[3] == pytest.approx(3.0 + 1.5 + 1.0)
+    stage.at(3, used(stage, "ann", 2_000_000, 100_000, cached=2_000_000))
+    assert total(stage)[3] == pytest.approx(3.0 + 1.5 + 1.0 + 3.0)
+
+
+def test_what_the_program_says_itself_goes_before_the_prices() -> None:
+    stage = Stage(rules=replace(QUIET_RULES, prices=PRICES))
+    stage.at(2, used(stage, "ann", 1_000_000, 0, 0.125))
+    assert total(stage)[3] == 0.125
+    # But one that knows no price says that it costs nothing.
+    stage.at(3, used(stage, "ann", 2_000_000, 0, 0.125))
+    assert total(stage)[3] == 3.125
+
+
+FIGURES = st.tuples(st.integers(0, 50), st.integers(0, 50), st.integers(0, 50))
+
+
+@given(
+    launches=st.lists(st.lists(FIGURES, min_size=1, max_size=5), min_size=1, max_size=4),
+    whole=st.booleans(),
+    reread=st.lists(st.integers(0, 5), max_size=20),
+)
+def test_over_random_launches_and_rereadings_all_is_counted_once(
+    launches: list[list[tuple[int, int, int]]], whole: bool, reread: list[int]
+) -> None:
+    """A supervisor that dies reads the log of the launch again from its beginning, as often as it happens."""
+    stage, clock, deaths = Stage(), 1.0, list(reread)
+    session, sums = "s" if whole else "", [0, 0, 0]
+    start = [0, 0, 0]
+    for steps in launches:
+        figures = []
+        for step in steps:
+            sums = [a + b for a, b in zip(sums, step, strict=True)]
+            read, cached, written = (a - b for a, b in zip(sums, start, strict=True))
+            figures.append(used(stage, "ann", read, written, float(sum(sums) - sum(start)), cached=cached,
+                                session=session))  # fmt: skip
+            stage.at(clock, figures[-1])
+            if deaths:
+                stage.at(clock, *figures[: deaths.pop()])
+            assert total(stage) == (sums[0], sums[1], sums[2], float(sum(sums)))
+        again(stage, clock + 1)
+        clock += 200
+        start = start if whole else list(sums)

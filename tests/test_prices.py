@@ -1,0 +1,41 @@
+"""What tokens cost: as the task says, else as a package knows that may not be installed."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from coral.config.load import load
+from coral.fleet.policy import Prices
+from coral.prices import looked_up, prices_of
+from coral.rules import rules_of
+
+TASK = "task: {name: t, description: d}\ngrader: {command: 'true'}\nagents:\n  model: claude-sonnet-4-5\n"
+
+
+def prices(folder: Path, *lines: str) -> Prices | None:
+    (folder / "seed").mkdir(exist_ok=True)
+    (folder / "task.yaml").write_text(TASK + "".join(f"  {line}\n" for line in lines))
+    config = load(folder)
+    assert rules_of(config, "").prices == prices_of(config)
+    return prices_of(config)
+
+
+def test_the_task_says_what_a_model_costs(tmp_path: Path) -> None:
+    assert prices(tmp_path, "prices: {input: 3, cached: 0.25, output: 15}") == Prices(input=3, cached=0.25, output=15)
+    assert prices(tmp_path, "prices: {input: 3, output: 15}") == Prices(input=3, cached=3, output=15)
+
+
+def test_without_the_package_nobody_knows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "genai_prices", None)
+    assert prices(tmp_path) is None
+
+
+def test_the_package_knows_models_by_their_names(tmp_path: Path) -> None:
+    pytest.importorskip("genai_prices")
+    found = prices(tmp_path)
+    assert found is not None
+    assert 0 < found.cached < found.input < found.output < 1000
+    assert looked_up("anthropic/claude-sonnet-4-5") == found
+    for name in ("", "no-such-model-at-all", "nobody/claude-sonnet-4-5"):
+        assert looked_up(name) is None

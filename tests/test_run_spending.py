@@ -1,0 +1,38 @@
+"""What real runs spend: every figure that a program told is counted once, also by a supervisor that takes over."""
+
+import json
+
+import pytest
+from real_runs import Run, wait_until
+
+from coral.cli import main
+
+pytestmark = pytest.mark.slow
+
+ONCE = {"use": {"input": 1000, "cached": 5000, "output": 100, "cost": 0.25}}
+SUBMIT = [{"edit": {"file": "x.txt", "content": "{n}"}}, {"submit": "try {n}"}]
+
+
+def spent(run: Run) -> tuple[int, int, int, float | None]:
+    found = run.fleet().run.spent
+    return found.input, found.cached, found.output, found.money
+
+
+def test_a_supervisor_that_takes_over_counts_nothing_twice(start, capsys):
+    run = start([ONCE, *SUBMIT, ONCE, ONCE, "hang"])
+    # The second launch tells two figures, and its supervisor is killed.
+    wait_until(lambda: spent(run) == (3000, 15_000, 300, 0.75), what="three figures")
+    run.kill()
+    run.supervise()
+    # At the end at the latest, everything that the launch printed was read again from its beginning.
+    run.stop()
+    assert spent(run) == (3000, 15_000, 300, 0.75)
+    assert run.fleet().agents["agent-1"].spent == run.fleet().run.spent
+    assert main(("status", "--json", "--run", str(run.layout.root))) == 0
+    status = json.loads(capsys.readouterr().out)
+    expected = {"tokens": 3300, "input": 3000, "cached": 15_000, "output": 300, "money": 0.75}
+    assert status["spent"] == status["agents"][0]["spent"] == expected
+    assert main(("status", "--run", str(run.layout.root))) == 0
+    assert "1 attempt · 3.3k tokens, $0.75" in capsys.readouterr().out
+    assert "used so far" in run.layout.prompt("agent-1", 2).read_text()
+    assert main(("replay", "--run", str(run.layout.root))) == 0
