@@ -1,37 +1,107 @@
-"""Records of attempts that nobody made: a long history without the days it takes. Only for what reads records."""
+"""Attempts that nobody made: a long history without the days it takes, in every place where a run keeps one.
+
+Journal, ledger, records and references are as a supervisor leaves them that decided all of it. Only the commits are
+one and the same, the seed.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 
 from attempts.files import write_json
-from attempts.record import Attempt, Kind, Verdict, to_dict
+from attempts.index import Index
+from attempts.progress import advance, judge
+from attempts.record import Attempt, Direction, Kind, to_dict
+from attempts.store import Store
 from benchmarks.arena import Started
+from coral.fleet.actions import Publish
+from coral.fleet.draft import Draft
+from coral.fleet.events import Moment
+from coral.fleet.interventions import cross_after_attempt
+from coral.fleet.policy import Rules, remember
+from coral.fleet.state import Agent
+from coral.journal import Journal, published
+from coral.ledger import Ledger
+
+AT_ONCE = 500  # attempts in one line of the journal: each line is waited for until it is on the disk
 
 
 def fill(run: Started, count: int, agents: int) -> None:
-    """Write records 1 to `count` beside the real ones, in turn for each agent; about one in fifty is an improvement."""
-    for attempt in _attempts(count, agents):
+    """Add attempts to a run that has stopped, until it has so many, in turn for its first `agents` agents.
+
+    About one in fifty is an improvement. What it owes its agents for them is delivered.
+    """
+    with closing(Journal(run.layout.journal)) as journal:
+        first = journal.memory.fleet.run.next_number
+        _write_journal(journal, range(first, count + 1), agents, (run.layout.private / "seed").read_text().strip())
+    store, references = Store(run.layout.attempts), run.layout.hub / "refs" / "attempts"
+    references.mkdir(parents=True, exist_ok=True)
+    for attempt in published(run.layout.journal):
+        if attempt.number < first:
+            continue
         write_json(run.record(attempt.number), to_dict(attempt), durable=False)
+        (references / f"{attempt.number}").write_text(f"{attempt.commit}\n")
+    with closing(Ledger(run.layout.ledger, lambda: published(run.layout.journal))) as ledger:
+        ledger.make_again()
+        ledger.set_witnesses({number: store.witness(number) for number in range(count + 1)})
 
 
-def _attempts(count: int, agents: int) -> Iterator[Attempt]:
-    for number in range(1, count + 1):
-        improved = number % 50 == 1
-        yield Attempt(
-            number=number,
-            agent=f"agent-{number % agents + 1}",
-            kind=Kind.REAL,
-            commit=f"{number:040x}",
-            tree=f"{number:040x}",
-            parent=f"{number - 1:040x}",
-            title=f"move the boundary by {number} and look again",
-            submission=f"{number:020d}",
-            submitted_at="2030-01-01T00:00:00.000Z",
-            published_at="2030-01-01T00:00:01.000Z",
-            order=number,
-            verdict=Verdict.IMPROVED if improved else Verdict.REGRESSED,
-            score=float(number if improved else number % 50),
-            feedback="the second half is worse than the first",
-            metrics={"loss": number / 7},
+def index(run: Started) -> None:
+    """What a supervisor does beside its work: without it, the first one who looks does."""
+    with closing(Index(run.layout.attempts)) as found:
+        found.refresh()
+
+
+def _write_journal(journal: Journal, numbers: range, agents: int, seed: str) -> None:
+    rules = journal.memory.rules
+    assert rules is not None
+    # The run's clock stands still: else every heartbeat of the clock would be due when the run is resumed.
+    fleet, now = journal.memory.fleet, Moment(clock=journal.memory.clock, wall=journal.memory.wall)
+    names = list(fleet.agents)[:agents]
+    for some in (numbers[at : at + AT_ONCE] for at in range(0, len(numbers), AT_ONCE)):
+        draft = Draft(fleet, now, rules)
+        actions = [Publish(attempt=each) for each in _attempts(draft, some, names, seed, rules)]
+        after = draft.fleet()
+        journal.record(now, (), actions, fleet, after)
+        fleet = after
+
+
+def _attempts(draft: Draft, numbers: range, names: list[str], seed: str, rules: Rules) -> Iterator[Attempt]:
+    for number in numbers:
+        agent = draft.agents[names[number % len(names)]]
+        attempt = _attempt(number, agent, draft, seed, rules)
+        whole = advance(draft.run.progress, attempt, rules.direction, rules.noise)
+        draft.set_run(next_number=number + 1, order=attempt.order, progress=whole)
+        draft.set_agent(
+            agent.name,
+            progress=advance(agent.progress, attempt, rules.direction, rules.noise),
+            told=attempt.order,
+            submitted=agent.submitted + 1,
+            recent=remember(agent.recent, attempt.submission),
         )
+        cross_after_attempt(draft, agent.name, number)
+        draft.set_agent(agent.name, owed=())
+        yield attempt
+
+
+def _attempt(number: int, agent: Agent, draft: Draft, seed: str, rules: Rules) -> Attempt:
+    height = float(number if number % 49 == 1 else number % 49)
+    score = height if rules.direction is Direction.MAXIMIZE else -height
+    return Attempt(
+        number=number,
+        agent=agent.name,
+        kind=Kind.REAL,
+        commit=seed,
+        tree=f"{number:040x}",
+        parent=seed,
+        title=f"move the boundary by {number} and look again",
+        submission=f"{number:020d}",
+        submitted_at="2030-01-01T00:00:00.000Z",
+        published_at=draft.wall,
+        order=draft.run.order + 1,
+        verdict=judge(agent.progress, score, rules.direction, rules.noise),
+        score=score,
+        feedback="the second half is worse than the first",
+        metrics={"loss": number / 7},
+    )

@@ -29,6 +29,7 @@ def measure(ask: Ask) -> Iterable[Result]:
         run = place.start(place.small_task(), "agents.runtime=command", agents_run("up.sh"), f"agents.count={agents}")
         place.stop(run)
         history.fill(run, attempts, agents)
+        history.index(run)
         supervisor = _resume(place, run, agents)
         ask.say(f"watching the supervisor for {windows * WINDOW:g} s")
         cpu = [share(supervisor, WINDOW) for _ in range(windows)]
