@@ -4,14 +4,13 @@ A record is written once, by the supervisor. Whatever is read from a file is che
 becomes a record, so that nothing downstream meets a score that is no number or a commit that is no commit.
 """
 
-import math
-import numbers
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from attempts.fields import Fields, json_safe, one_line, printable, shown
+from attempts.score import finite_score as finite_score
 
 TITLE_LIMIT = 500
 COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
@@ -86,19 +85,6 @@ class Submission:
     of: int | None
     wait: float
     submitted_at: str
-
-
-def finite_score(value: object) -> float:
-    """The one place that says what a score is: a finite real number. ValueError says what was given instead."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise ValueError(f"a score must be a number, got {shown(value)}")
-    try:
-        score = float(value)
-    except OverflowError:
-        raise ValueError("a score must fit a 64-bit float, got an integer that is too large") from None
-    if not math.isfinite(score):
-        raise ValueError(f"a score must be finite, got {score}")
-    return score
 
 
 def to_dict(item: Attempt | Submission) -> dict[str, object]:

@@ -1,5 +1,6 @@
 """A function grader, run as the supervisor runs it: a process of its own, a result at a path."""
 
+import functools
 import json
 import os
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 
 from attempts.record import Kind
 from coral.config.model import GraderSection
+from coral.grading import runner
 from coral.grading.launch import command_for
 from coral.grading.result import GradeResult, read_result
 from heartbeats.beat import from_dict
@@ -218,3 +220,47 @@ def test_a_traceback_begins_in_the_graders_own_file(tmp_path: Path, code: str) -
     assert output.count("grade.py") == 1
     assert output.count("Error") == 1
     assert not any(ours in output for ours in ("runner.py", "runpy", "importlib"))
+
+
+SHAPES = (
+    "lambda w: 0",
+    "lambda w, /, a, b=1: 0",
+    "lambda w, a, /, b, *, c, d=2: 0",
+    "lambda *w, c, d=2: 0",
+    "lambda w=0, a=1: 0",
+    "lambda *, w, c: 0",
+    "lambda w, *more, c=1, **rest: 0",
+    "lambda **rest: 0",
+    "lambda: 0",
+)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_parameters_of_a_function_are_those_of_its_signature(shape: str) -> None:
+    function = eval(shape)
+    assert runner._of_code(function) == runner._of_signature(function)
+
+
+def test_whatever_can_be_called_gets_what_it_names() -> None:
+    class Grader:
+        def __call__(self, workspace: object, attempt: int) -> float:
+            return attempt
+
+    @functools.wraps(Grader().__call__)
+    def wrapped(*arguments: object, **rest: object) -> float:
+        return 1.0
+
+    for grader in (Grader(), Grader().__call__, wrapped, functools.partial(lambda x, w, attempt: 0, 1)):
+        assert runner._wanted(grader, {"attempt": 3, "kind": "real"}) == {"attempt": 3}
+
+
+@pytest.mark.slow
+def test_a_small_grader_pays_for_nothing_it_does_not_use(tmp_path: Path) -> None:
+    code = """
+        import sys
+        def grade(workspace, attempt):
+            return {"score": 1, "metrics": {name: True for name in sys.modules if name in HEAVY}}
+        HEAVY = ["inspect", "traceback", "dataclasses", "typing", "runpy", "importlib.util", "attempts.record"]
+    """
+    result = grade(tmp_path, code)
+    assert (result.outcome, result.reason, result.metrics) == ("scored", "", {})

@@ -25,7 +25,7 @@ MAY_IMPORT = {
     "coral.errors": (),
     "coral.types": (),
     "coral.grader": ("coral.types",),
-    "coral.grading.runner": ("coral.types", "attempts.record"),
+    "coral.grading.runner": ("coral.types", "attempts.score"),
     "coral.fleet": ("coral.fleet", "attempts", "heartbeats"),
     "coral.config": ("coral.config", "coral.errors", "attempts", "heartbeats"),
     "coral.runtimes": (
@@ -53,7 +53,14 @@ EMPTY_ROOMS = (
     "coral.native",
 )
 
-PURE = ("attempts.fields", "attempts.record", "attempts.progress", "attempts.board", "heartbeats.heartbeat")
+PURE = (
+    "attempts.fields",
+    "attempts.score",
+    "attempts.record",
+    "attempts.progress",
+    "attempts.board",
+    "heartbeats.heartbeat",
+)
 PURE += ("heartbeats.trigger", "heartbeats.reply", "heartbeats.beat", "heartbeats.entry", "coral.fleet", "coral.errors")
 PURE += ("coral.types", "coral.codec", "coral.standings")
 PURE_STDLIB = {"__future__", "abc", "bisect", "collections", "dataclasses", "enum", "functools", "graphlib", "hashlib"}

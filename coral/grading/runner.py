@@ -1,23 +1,27 @@
-"""`python -P -m coral.grading.runner SPEC.json` calls a Python grader and writes what it returned, never to stdout.
+"""In a process of its own, `main(SPEC.json)` calls a Python grader and writes what it returned, never to stdout.
 
-It starts in milliseconds (standard library only), and what the grader prints cannot be mistaken for its result.
+It starts in milliseconds, and what the grader prints cannot be mistaken for its result. What it imports is paid by
+every grade: what only some graders need is imported where they need it.
 """
 
-import contextlib
-import importlib.util
-import inspect
+from __future__ import annotations
+
 import json
 import os
 import sys
-import traceback
 from collections.abc import Callable, Mapping
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
-from types import ModuleType, TracebackType
 
-from attempts.record import finite_score
-from coral.types import Fail, Result
+from attempts.score import finite_score
+
+TYPE_CHECKING = False  # as in typing, which takes as long to import as a small grader to run
+if TYPE_CHECKING:
+    from types import CodeType, ModuleType, TracebackType
+    from typing import Any
 
 _NEXT_TO_SCORE = ("metrics", "feedback")
+_VARIADIC, _KEYWORDS = 0x04, 0x08  # flags of a function's code: it takes *args, **kwargs
 
 
 def main(spec_path: str) -> None:
@@ -33,13 +37,16 @@ def main(spec_path: str) -> None:
 def _load(path: Path, function: str) -> Callable[..., object]:
     """The function of the file, whose folder comes first on the path, as for a script: siblings can be imported."""
     sys.path.insert(0, str(path.parent))
-    name = path.stem if path.stem not in sys.modules else f"coral_grader_{path.stem}"
-    loaded = importlib.util.spec_from_file_location(name, path)
-    if loaded is None or loaded.loader is None:
+    if path.suffix != ".py":
         raise ImportError(f"cannot load the grader: {path} is not a Python file")
-    module = importlib.util.module_from_spec(loaded)
+    name = path.stem if path.stem not in sys.modules else f"coral_grader_{path.stem}"
+    # What importlib.util would make of it, without importing that.
+    loader = SourceFileLoader(name, str(path))
+    module = type(sys)(name)
+    module.__spec__ = ModuleSpec(name, loader, origin=str(path))
+    module.__loader__, module.__file__ = loader, str(path)
     sys.modules[name] = module  # a grader that uses multiprocessing pickles functions by this name
-    loaded.loader.exec_module(module)
+    loader.exec_module(module)
     return _function(module, function)
 
 
@@ -60,27 +67,57 @@ def _outcome(grade: Callable[..., object], spec: Mapping[str, object]) -> dict[s
     keywords = _wanted(grade, offered)
     try:
         return _record(grade(Path(str(spec["workspace"])), **keywords))
-    except Fail as fail:
+    except _types("Fail") as fail:
         return _record(fail)
 
 
 def _wanted(grade: Callable[..., object], offered: Mapping[str, object]) -> dict[str, object]:
     """What the signature names of what is offered; all of it for `**kwargs`."""
-    parameters = list(inspect.signature(grade).parameters.values())
-    if any(one.kind is one.VAR_KEYWORD for one in parameters):
+    plain = type(grade) is type(_wanted) and not vars(grade)  # else it may say of itself that it is another
+    named, everything = (_of_code if plain else _of_signature)(grade)
+    if everything:
         return dict(offered)
+    for name, optional in named.items():
+        if name not in offered and not optional:
+            raise TypeError(f"the grader asks for {name!r}; after the workspace it can have {', '.join(offered)}")
+    return {name: offered[name] for name in named if name in offered}
+
+
+def _of_code(grade: Callable[..., object]) -> tuple[dict[str, bool], bool]:
+    """Which parameters after the first can be given by name, with whether they need not be; and whether any can."""
+    code: CodeType = getattr(grade, "__code__")  # noqa: B009 - it is a function
+    count = code.co_argcount
+    defaults = getattr(grade, "__defaults__", None) or ()
+    names = code.co_varnames
+    named = {names[at]: at >= count - len(defaults) for at in range(max(code.co_posonlyargcount, 1), count)}
+    only = names[count : count + code.co_kwonlyargcount]
+    given = getattr(grade, "__kwdefaults__", None) or {}
+    named |= {name: name in given for name in only[0 if count or code.co_flags & _VARIADIC else 1 :]}
+    return named, bool(code.co_flags & _KEYWORDS)
+
+
+def _of_signature(grade: Callable[..., object]) -> tuple[dict[str, bool], bool]:
+    """The same of whatever can be called: inspect takes longer to import than all the rest."""
+    import inspect
+
+    parameters = list(inspect.signature(grade).parameters.values())
     named = [one for one in parameters[1:] if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
-    for one in named:
-        if one.name not in offered and one.default is one.empty:
-            raise TypeError(f"the grader asks for {one.name!r}; after the workspace it can have {', '.join(offered)}")
-    return {one.name: offered[one.name] for one in named if one.name in offered}
+    return {one.name: one.default is not one.empty for one in named}, any(
+        one.kind is one.VAR_KEYWORD for one in parameters
+    )
+
+
+def _types(name: str) -> tuple[type[Any], ...]:
+    """`coral.types` has it; but only where somebody imported that can there be a value of it."""
+    types = sys.modules.get("coral.types")
+    return () if types is None else (getattr(types, name),)
 
 
 def _record(value: object) -> dict[str, object]:
     """The JSON that a grader's answer becomes, whatever was returned."""
-    if isinstance(value, Fail):
+    if isinstance(value, _types("Fail")):
         return {"failed": value.reason, "feedback": value.feedback}
-    if isinstance(value, Result):
+    if isinstance(value, _types("Result")):
         value = {"score": value.score, "metrics": value.metrics, "feedback": value.feedback}
     if not isinstance(value, Mapping):
         return _scored({"score": value})
@@ -106,12 +143,10 @@ def _scalar(value: object) -> object:
 
 
 def _write(result: Path, data: Mapping[str, object]) -> None:
-    """The result is there whole or not at all."""
+    """The result is there whole or not at all. Not on disk for sure: what a loss of power takes is graded again."""
     draft = result.with_name(f".{result.name}.{os.getpid()}")
     with draft.open("w", encoding="utf-8") as file:
         json.dump(_plain(data), file)
-        file.flush()
-        os.fsync(file.fileno())
     draft.replace(result)
 
 
@@ -133,6 +168,8 @@ def _crash_report(
     """An exception hook: whatever ends the grader is told to people on stderr and to the supervisor in the result."""
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        import traceback
+
         text = "".join(traceback.format_exception(kind, error, _from_grader(error, trace, entry)))
         sys.stderr.write(text)
         line = "".join(traceback.format_exception_only(kind, error)).strip()
@@ -154,10 +191,8 @@ def _from_grader(error: BaseException, trace: TracebackType | None, entry: str) 
 def _leave() -> None:
     """End now: what a candidate left running in this process would hold it until the timeout and cost it the result."""
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError, AttributeError):  # a candidate may have closed or replaced them
+        try:
             stream.flush()
+        except (OSError, ValueError, AttributeError):  # a candidate may have closed or replaced them
+            continue
     os._exit(0)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])

@@ -1,0 +1,19 @@
+"""What a score is. Every Python grader's process loads this: it imports next to nothing."""
+
+import math
+import numbers
+
+
+def finite_score(value: object) -> float:
+    """The one place that says what a score is: a finite real number. ValueError says what was given instead."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        from attempts.fields import shown
+
+        raise ValueError(f"a score must be a number, got {shown(value)}")
+    try:
+        score = float(value)
+    except OverflowError:
+        raise ValueError("a score must fit a 64-bit float, got an integer that is too large") from None
+    if not math.isfinite(score):
+        raise ValueError(f"a score must be finite, got {score}")
+    return score
