@@ -104,6 +104,7 @@ class Performer:
         for owner in self._shown.altered():
             self._shown.show(fleet, owner, now.clock)
             yield on.Restored(item=f"heartbeats/{owner}.yaml", found="was altered")
+        yield from self._journal.mend()
         if self._look is not None and self._look.done():
             done, self._look = self._look, None
             yield from self._scrub.take(done.result())

@@ -53,6 +53,12 @@ def test_what_was_restored_is_an_alert() -> None:
         "alert run-alert-1: the record of #3 was deleted, though only the supervisor writes there;"
         " restored from the journal"
     ]
+    assert Stage(started=False).at(0, on.Restored(item="the journal", found="was cut", source="memory")) == [
+        "alert run-alert-1: the journal was cut, though only the supervisor writes there; restored from memory"
+    ]
+    assert Stage(started=False).at(0, on.Restored(item="it", found="was deleted", source="")) == [
+        "alert run-alert-1: it was deleted, though only the supervisor writes there; that cannot be restored"
+    ]
 
 
 def test_first_words_bring_the_session_which_later_ones_may_leave_out_or_change() -> None:

@@ -83,8 +83,9 @@ def _on(draft: Draft, event: on.Event) -> None:  # noqa: C901 - one arm per even
             draft.alert(f"{item} was set aside: {reason}")
         case on.Space(lack=lack):
             space.on_space(draft, lack)
-        case on.Restored(item=item, found=found):
-            draft.alert(f"{item} {found}, though only the supervisor writes there; restored from the journal")
+        case on.Restored(item=item, found=found, source=source):
+            done = f"restored from {source}" if source else "that cannot be restored"
+            draft.alert(f"{item} {found}, though only the supervisor writes there; {done}")
         case _:
             assert_never(event)
 

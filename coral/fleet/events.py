@@ -226,10 +226,11 @@ class Broken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """What only the supervisor writes was not as it had left it, and is again."""
+    """What only the supervisor writes was not as it had left it, and is again. Without a `source` it is lost."""
 
     item: str
     found: str
+    source: str = "the journal"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,23 +1,27 @@
 """Writing the journal: each line whole or not at all, and before anything in it is done.
 
 When a file has grown long, the next begins with everything that is known, so that going on needs no file but the
-newest. That it cannot be begun, on a full disk, stops nothing: it is tried again later.
+newest. That it cannot be begun, on a full disk, stops nothing: it is tried again later. The next is also begun where
+somebody did something to the file: what is known here is not lost with it.
 """
 
 import contextlib
 import os
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from coral import __version__
 from coral.census import Identity
 from coral.codec import encode
+from coral.errors import CoralError
 from coral.fleet.actions import Action
-from coral.fleet.events import Event, Moment
+from coral.fleet.events import Event, Moment, Restored
 from coral.fleet.policy import Rules
 from coral.fleet.state import Fleet
 from coral.journal.changes import difference, whole
+from coral.journal.guard import is_as_written, seen, wrong_with
 from coral.journal.lines import FORMAT, Lines, seal
 from coral.journal.memory import recall
 from coral.journal.segments import PACKED, Packing, number_of, prepare, segment, segments, sync
@@ -39,9 +43,12 @@ class Journal:
         self._known = {"rules": encode(self.memory.rules), "folder": list(self.memory.folder or ())}
         self._started = {who: [launch, encode(each)] for who, (launch, each) in self.memory.identities.items()}
         self._last = Moment(clock=self.memory.clock, wall=self.memory.wall)
+        self._fleet = self.memory.fleet
         self._packing = Packing()
+        self._seen, self._wrong, self._torn, self._there = (0, 0), dict[str, None](), False, set[int]()
         self._file, self._number, self._size, self._sum, self._named, self._next_at = -1, 1, 0, 0, True, 0
         self._open(read)
+        self._there |= {number_of(each) for each in segments(path)}
 
     def open_supervision(self, rules: Rules, now: Moment, folder: tuple[int, int]) -> None:
         """The first line of every supervisor: by which rules it decides, and in which folder."""
@@ -58,11 +65,11 @@ class Journal:
         plain_events, plain_actions = encode(tuple(events)), encode(tuple(actions))
         # Preferably in a turn that leads to nothing: nobody waits for it.
         if self._size > self._next_at + (self._long if plain_actions else 0):
-            self._try_to_begin_next(before)
+            self._try_to_begin_next()
         line = {"at": now.clock, "wall": now.wall, "events": plain_events, "actions": plain_actions}
         # A mere sign of life may be lost with the machine; everything that leads to an action may not.
         self._append({**line, "set": difference(before, after)}, durable=bool(plain_actions))
-        self._last = now
+        self._last, self._fleet = now, after
 
     def keep_time(self, now: Moment) -> None:
         """Nothing happened, and that for so long: what of a quiet hour is not written down is gone with a supervisor
@@ -77,6 +84,22 @@ class Journal:
         self._append({"started": plain}, durable=True)
         self._started |= plain
 
+    def mend(self) -> Iterator[Restored]:
+        """What somebody did to the journal since we last looked, after it was put right where that is possible."""
+        with contextlib.suppress(OSError):  # the next line says so
+            if not self._is_ours():
+                self._begin(self._number + 1)
+        for wrong in self._wrong:
+            yield Restored(item="the journal", found=wrong, source="memory")
+        self._wrong = {}
+        for number in sorted(self._there - {self._number}):
+            paths = segment(self.path, number), segment(self.path, number).with_name(f"{number:06d}.jsonl{PACKED}")
+            # In this order: when it is packed, the second is there before the first is gone.
+            if not any(each.exists() for each in paths):
+                self._there.remove(number)
+                yield Restored(item=f"{paths[0].name} of the journal", found="was deleted", source="")
+        yield from self._set_strangers_aside()
+
     def close(self) -> None:
         self._packing.close()
         os.close(self._file)
@@ -90,11 +113,12 @@ class Journal:
         elif read.path == files[-1] and read.path.suffix != PACKED:
             self._take(read.path, os.open(read.path, _OPEN), read.end, read.sum, read.head)
         else:
-            self._begin(number_of(read.path) + 1, self.memory.fleet)
+            self._begin(number_of(read.path) + 1)
 
     def _append(self, line: Mapping[str, Any], durable: bool) -> None:
+        if not self._is_ours():
+            self._begin(self._number + 1)
         data, checksum = seal(line, self._sum)
-        self._cut()  # what a write that failed may have left, if it could not be taken back then
         try:
             _write(self._file, data)
             if durable:
@@ -103,30 +127,57 @@ class Journal:
                     sync(self.path)
                     self._named = True
         except OSError:
+            self._torn = True
             with contextlib.suppress(OSError):
                 self._cut()
             raise
         self._size += len(data)
         self._sum = checksum
+        self._seen = seen(self._file)
 
     def _cut(self) -> None:
-        if os.fstat(self._file).st_size != self._size:
+        """Take away what is not ours, or was left by a write that failed."""
+        if os.fstat(self._file).st_size > self._size:
             os.ftruncate(self._file, self._size)
+            if not self._torn:
+                self._wrong["was added to"] = None
+        self._torn = False
+        self._seen = seen(self._file)
 
-    def _try_to_begin_next(self, fleet: Fleet) -> None:
+    def _is_ours(self) -> bool:
+        """Whether the file holds what we wrote, and a line that is added now will be found again."""
+        path = segment(self.path, self._number)
+        wrong = wrong_with(path, self._file, self._size)
+        if not wrong and (self._torn or self._seen != seen(self._file)):
+            self._cut()
+            wrong = "" if is_as_written(path, self._size, self._sum) else "was altered"
+        if wrong:
+            self._wrong[wrong] = None
+        return not wrong
+
+    def _set_strangers_aside(self) -> Iterator[Restored]:
+        """Files that would be taken for newer ones of ours."""
+        with contextlib.suppress(CoralError, OSError):
+            for each in [each for each in segments(self.path) if number_of(each) > self._number]:
+                each.rename(each.with_name(f"foreign-{time.time_ns()}-{each.name}"))
+                yield Restored(item=f"a file {each.name} of the journal", found="was put there", source="memory")
+
+    def _try_to_begin_next(self) -> None:
         try:
             os.fsync(self._file)
-            self._begin(self._number + 1, fleet)
+            self._begin(self._number + 1)
         except OSError:
             self._next_at = self._size + self._long // TRIES
             return
-        self._packing.start([each for each in segments(self.path)[:-1] if each.suffix != PACKED])
+        older = [each for each in segments(self.path) if number_of(each) < self._number]
+        self._packing.start([each for each in older if each.suffix != PACKED])
 
-    def _begin(self, number: int, fleet: Fleet) -> None:
+    def _begin(self, number: int) -> None:
         """The next file appears whole, with its first line, or not at all."""
-        self._started = {who: each for who, each in self._started.items() if _matters(who, fleet)}
+        self._started = {who: each for who, each in self._started.items() if _matters(who, self._fleet)}
         head = {**_FORMAT, **self._known, "at": self._last.clock, "wall": self._last.wall}
-        data, checksum = seal({**head, "started": self._started, "state": whole(fleet)}, 0)
+        data, checksum = seal({**head, "started": self._started, "state": whole(self._fleet)}, 0)
+        self.path.mkdir(mode=0o700, exist_ok=True)
         path = segment(self.path, number)
         draft = path.with_name(f".{path.name}")
         file = os.open(draft, _OPEN | os.O_TRUNC, 0o600)
@@ -147,6 +198,8 @@ class Journal:
             os.close(self._file)
         self._file, self._number, self._size, self._sum, self._named = file, number_of(path), size, sum, named
         self._next_at = head + max(self._long, head)
+        self._there.add(self._number)
+        self._torn = True  # what there is more of was left by the supervisor before
         self._cut()
 
 

@@ -1,0 +1,216 @@
+"""What somebody does to the journal while the supervisor runs is noticed, told once, and takes nothing with it."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from real_runs import wait_until
+from scribe import LongScribe, Scribe, moment
+from stage import submitted
+
+from coral.census import Identity
+from coral.fleet import events as on
+from coral.fleet.events import Restored
+from coral.journal import Journal, Memory, fold, segments
+from coral.journal.replay import replay
+
+Spoil = Callable[[Path], object]
+SPY = Identity(8, 80, "boot")
+
+
+@pytest.fixture
+def scribe(tmp_path: Path) -> Iterator[LongScribe]:
+    made = LongScribe(tmp_path / "journal")
+    made.play()
+    made.go_on(3)
+    yield made
+    made.journal.close()
+
+
+def told(scribe: Scribe) -> list[str]:
+    return [f"{each.item} {each.found} ({each.source})" for each in scribe.journal.mend()]
+
+
+def file_of(scribe: Scribe) -> Path:
+    return segments(scribe.journal.path)[-1]
+
+
+def cut(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def alter(path: Path) -> None:
+    """In its place, and as long as it was."""
+    before = path.stat()
+    text = path.read_bytes()
+    while path.stat().st_ctime_ns == before.st_ctime_ns:  # the kernel's clock for this is a coarse one
+        with path.open("r+b") as file:
+            file.write(text.replace(b'"ann"', b'"eve"', 1))
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def add(path: Path) -> None:
+    with path.open("ab") as file:
+        file.write(b'{"sum":"00000000","at":9e9}\n')
+
+
+def put_an_older_one_there(path: Path) -> None:
+    text = path.read_bytes()
+    path.unlink()
+    path.write_bytes(text[: text.rindex(b"\n", 0, -1) + 1])
+
+
+def swap_names(path: Path) -> None:
+    shutil.copy(path, path.with_name("copy"))
+    path.with_name("copy").rename(path)
+
+
+WRONG: dict[str, tuple[Spoil, str]] = {
+    "deleted": (Path.unlink, "deleted"),
+    "moved away": (lambda path: path.rename(path.with_name("elsewhere")), "deleted"),
+    "deleted with its folder": (lambda path: shutil.rmtree(path.parent), "deleted"),
+    "replaced by an older one": (put_an_older_one_there, "replaced"),
+    "replaced by its copy": (swap_names, "replaced"),
+    "replaced by a folder": (lambda path: (path.unlink(), path.mkdir()), "replaced"),
+    "emptied": (lambda path: os.truncate(path, 0), "cut"),
+    "cut": (cut, "cut"),
+    "added to": (add, "added to"),
+    "altered": (alter, "altered"),
+}
+
+
+def expected(scribe: Scribe) -> Memory:
+    """What has to be remembered."""
+    before = fold(scribe.journal.path)
+    assert before.fleet == scribe.fleet
+    return before
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_at_the_next_look_it_is_told_once_and_all_is_there_again(scribe: LongScribe, name: str) -> None:
+    spoil, found = WRONG[name]
+    before = expected(scribe)
+    spoil(file_of(scribe))
+    said = told(scribe)
+    assert said[0] == f"the journal was {found} (memory)"
+    lost = ["000001.jsonl of the journal was deleted ()"]
+    assert said[1:] == (lost if found == "deleted" else [])
+    assert told(scribe) == []
+    assert fold(scribe.journal.path) == before
+    scribe.go_on(1)
+    assert told(scribe) == []
+    again = LongScribe(scribe.journal.path)
+    assert again.journal.memory.fleet == scribe.fleet
+    again.journal.close()
+
+
+@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.parametrize("who", ["a decision", "who was started", "a quiet minute"])
+def test_what_is_written_next_is_found_again(scribe: LongScribe, name: str, who: str) -> None:
+    spoil, found = WRONG[name]
+    before = expected(scribe)
+    spoil(file_of(scribe))
+    clock = before.clock + 61
+    if who == "a decision":
+        scribe.decide(clock, submitted("ann", 99))
+        after = replace(before, fleet=scribe.fleet, clock=clock)
+    elif who == "who was started":
+        scribe.journal.record_started({"ben": (1, SPY)})
+        after = replace(before, identities={**before.identities, "ben": (1, SPY)})
+    else:
+        scribe.journal.keep_time(moment(clock))
+        after = replace(before, clock=clock)
+    assert replace(fold(scribe.journal.path), wall="") == replace(after, wall="")
+    assert told(scribe)[0] == f"the journal was {found} (memory)"
+    if name in ("deleted", "added to", "replaced by its copy"):
+        assert replay(scribe.journal.path).different == 0
+
+
+@pytest.mark.parametrize(
+    "touch",
+    [
+        lambda path: path.chmod(0o640),
+        lambda path: os.utime(path),
+        lambda path: os.link(path, path.with_name("link")),
+        lambda path: path.write_bytes(path.read_bytes()),
+    ],
+)
+def test_a_change_that_changes_nothing_is_not_told(scribe: LongScribe, touch: Spoil) -> None:
+    before = expected(scribe)
+    touch(file_of(scribe))
+    assert told(scribe) == []
+    assert len(segments(scribe.journal.path)) == 1
+    assert fold(scribe.journal.path) == before
+
+
+def test_a_file_that_would_be_taken_for_a_newer_one_is_set_aside(scribe: LongScribe) -> None:
+    forged = scribe.journal.path / "000007.jsonl"
+    forged.write_bytes(file_of(scribe).read_bytes())
+    assert told(scribe) == ["a file 000007.jsonl of the journal was put there (memory)"]
+    (aside,) = scribe.journal.path.glob("foreign-*")
+    assert aside.read_bytes() == file_of(scribe).read_bytes()
+    assert [each.name for each in segments(scribe.journal.path)] == ["000001.jsonl"]
+    assert told(scribe) == []
+
+
+def test_what_is_written_to_is_not_packed_however_the_files_are_called(tmp_path: Path) -> None:
+    scribe = LongScribe(tmp_path / "journal", long=1)
+    scribe.play()
+    (scribe.journal.path / "000099.jsonl").write_bytes(b"")
+    scribe.go_on(8)
+    assert len(told(scribe)) == 1
+    scribe.journal.close()
+    assert fold(scribe.journal.path).fleet == scribe.fleet
+    assert segments(scribe.journal.path)[-1].suffix == ".jsonl"
+
+
+def test_an_earlier_file_that_is_gone_is_told_once_and_one_that_is_packed_is_not(tmp_path: Path) -> None:
+    scribe = LongScribe(tmp_path / "journal", long=1)
+    scribe.play()
+    scribe.go_on(8)
+    files = segments(scribe.journal.path)
+    assert len(files) > 3
+    assert told(scribe) == []
+    wait_until(lambda: len(list(scribe.journal.path.glob("*.gz"))) > 1, 30, "the packing")
+    assert told(scribe) == []
+    again = reopened(scribe)
+    (gone,) = scribe.journal.path.glob("000002.jsonl*")
+    gone.unlink()
+    assert told(again) == ["000002.jsonl of the journal was deleted ()"]
+    assert told(again) == []
+    again.journal.close()
+
+
+def reopened(scribe: LongScribe) -> LongScribe:
+    scribe.journal.close()
+    again = LongScribe(scribe.journal.path)
+    again.fleet = scribe.fleet
+    return again
+
+
+def test_what_a_crash_left_is_nobodys_doing(scribe: LongScribe) -> None:
+    scribe.journal.close()
+    add(file_of(scribe))
+    os.truncate(file_of(scribe), file_of(scribe).stat().st_size - 3)
+    scribe.journal = Journal(scribe.journal.path)
+    assert told(scribe) == []
+    assert scribe.journal.memory.fleet == scribe.fleet
+
+
+def test_it_is_told_where_the_next_cannot_be_begun_either(scribe: LongScribe, tmp_path: Path) -> None:
+    before = expected(scribe)
+    shutil.rmtree(scribe.journal.path)
+    scribe.journal.path.write_text("in the way")
+    assert told(scribe)[0] == "the journal was deleted (memory)"
+    with pytest.raises(OSError, match="exists"):
+        scribe.decide(before.clock + 1, on.Heard(agent="ben", launch=1))
+    scribe.journal.path.unlink()
+    scribe.decide(before.clock + 2, on.Heard(agent="ben", launch=1))
+    assert fold(scribe.journal.path).fleet == scribe.fleet
+
+
+def test_restored_says_by_what() -> None:
+    assert Restored(item="it", found="was altered").source == "the journal"
