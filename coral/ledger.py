@@ -5,9 +5,11 @@ again. With every record stands its witness, by which a change of the public fil
 """
 
 import json
+import os
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -58,6 +60,7 @@ class Ledger:
         """`published` tells every publication again, from the journal. CoralError where no file can be made."""
         self._path = path
         self._published = published
+        self._wrong = ""
         try:
             self._open()
         except sqlite3.DatabaseError:
@@ -85,19 +88,20 @@ class Ledger:
         self._heal(lambda: self._enter([attempt]))
 
     def set_witnesses(self, witnesses: Mapping[int, Witness | None]) -> None:
-        with self._base:
-            self._base.executemany(
-                "UPDATE records SET inode = ?, size = ?, changed = ? WHERE number = ?",
-                ((*(held or (None, None, None)), number) for number, held in witnesses.items()),
-            )
+        self._heal(lambda: self._set_witnesses(witnesses))
+
+    def mend(self) -> str:
+        """What somebody did to the file since we last looked, in words; it is there again."""
+        self._check()
+        wrong, self._wrong = self._wrong, ""
+        return wrong
 
     def make_again(self) -> None:
         """From the journal. The witnesses are lost: the next look at each file reads it."""
         base: sqlite3.Connection | None = getattr(self, "_base", None)
         if base is not None:
             base.close()
-        for suffix in ("", "-wal", "-shm"):
-            self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+        self._unlink()
         self._open()
         self._enter(self._published())
 
@@ -139,6 +143,7 @@ class Ledger:
             self.make_again()
         # What a loss of power takes with it is made again from the journal.
         self._base.execute("PRAGMA synchronous = NORMAL")
+        self._seen = self._look()
 
     def _enter(self, attempts: Iterable[Attempt]) -> None:
         with self._base:
@@ -152,6 +157,64 @@ class Ledger:
                     for each in attempts
                 ),
             )
+
+        self._seen = self._look()
+
+    def _set_witnesses(self, witnesses: Mapping[int, Witness | None]) -> None:
+        with self._base:
+            self._base.executemany(
+                "UPDATE records SET inode = ?, size = ?, changed = ? WHERE number = ?",
+                ((*(held or (None, None, None)), number) for number, held in witnesses.items()),
+            )
+        self._seen = self._look()
+
+    def _check(self) -> None:
+        if self._look() == self._seen:
+            return
+        if not self._is_moved():
+            count, before = self._digest()
+            self.make_again()
+            self._wrong = self._wrong if self._digest(count) == (count, before) else "was altered"
+            return
+        self._wrong = "was replaced" if self._path.exists() else "was deleted"
+        try:
+            self._copy()  # nobody but us has the file that we hold
+        except (sqlite3.DatabaseError, OSError):
+            self.make_again()
+
+    def _look(self) -> tuple[tuple[int, ...] | None, ...]:
+        """By which it is noticed that somebody else wrote to the file, or to what is to be written to it."""
+        return _stat(self._path), _stat(self._path.with_name(self._path.name + "-wal"))
+
+    def _is_moved(self) -> bool:
+        """Whether what we write goes into a file that nobody will find."""
+        return [each and each[:2] for each in self._look()] != [each and each[:2] for each in self._seen]
+
+    def _digest(self, most: int = -1) -> tuple[int, bytes]:
+        """How many records the file has, at most the first so many, and what tells them from any others."""
+        rows = "SELECT number, place, agent, tree, kind, verdict, score, record FROM records ORDER BY place LIMIT ?"
+        count, digest = 0, sha256()
+        try:
+            self._base.execute("PRAGMA shrink_memory")  # what is asked is what the file says now
+            for row in self._base.execute(rows, (most,)):
+                count += 1
+                digest.update(repr(row).encode("utf-8", "surrogatepass"))
+        except sqlite3.DatabaseError:
+            return -1, b""
+        return count, digest.digest()
+
+    def _copy(self) -> None:
+        draft = self._path.with_name(f".{self._path.name}")
+        draft.unlink(missing_ok=True)
+        self._base.execute("VACUUM INTO ?", (str(draft),))
+        self._base.close()
+        self._unlink()
+        draft.rename(self._path)
+        self._open()
+
+    def _unlink(self) -> None:
+        for suffix in ("", "-wal", "-shm"):
+            self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
 
     def _outline(self, direction: Direction, top: int, recent: int) -> list[Attempt]:
         order = "score DESC, place" if direction is Direction.MAXIMIZE else "score, place"
@@ -170,6 +233,7 @@ class Ledger:
 
     def _heal(self, use: Callable[[], T]) -> T:
         """What is found damaged while it is used is made again; a full disk or a lock is no damage."""
+        self._check()
         try:
             return use()
         except sqlite3.OperationalError:
@@ -184,6 +248,14 @@ class Ledger:
 
     def _rows(self, query: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
         return self._base.execute(query, values).fetchall()
+
+
+def _stat(path: Path) -> tuple[int, ...] | None:
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_ctime_ns
 
 
 def _read(record: str) -> Attempt:

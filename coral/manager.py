@@ -199,7 +199,10 @@ def _lies_in_a_folder(event: on.Event) -> bool:
 
 
 def _ledger_of(layout: Layout, fleet: Fleet) -> Ledger:
-    """What was published so far, whatever became of the files."""
+    """What was published so far, whatever became of the files. CoralError where all that would be begun again."""
+    if not fleet.run.opened and (layout.attempts / "000001.json").exists():
+        hint = f"put it back from a backup; {layout.attempts} and the hub are as they were"
+        raise CoralError(f"cannot resume {layout.root.name}: its journal is gone, and its attempts are there", hint)
     ledger = Ledger(layout.ledger, lambda: published(layout.journal) if fleet.run.opened else ())
     settled = [number for number, each in fleet.pending.items() if each.step is Step.SETTLED]
     ledger.ensure(fleet.run.order + 1 if fleet.run.opened else 0, settled)

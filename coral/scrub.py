@@ -16,6 +16,7 @@ from coral.fleet import events as on
 from coral.ledger import Ledger, Row
 
 AT_ONCE = 200  # records per poll; with a poll every five seconds, 144,000 in an hour
+LEDGER = "the private ledger of records"
 MOST_TOLD = 20  # restored records that are named one by one; what a wiped folder lost is told as a number
 
 
@@ -80,9 +81,11 @@ class Scrub:
             yield on.Restored(item=f"the record of #{number}", found=wrong)
         if len(seen.restored) > MOST_TOLD:
             yield on.Restored(item=f"{len(seen.restored) - MOST_TOLD} other records", found="were altered or deleted")
-        if seen.spoiled:
+        if found := self._ledger.mend():
+            yield on.Restored(item=LEDGER, found=found)
+        elif seen.spoiled:
             self._ledger.make_again()
-            yield on.Restored(item="the private ledger of records", found="was altered")
+            yield on.Restored(item=LEDGER, found="was altered")
         for number in sorted(set(seen.listed) - self._ledger.known(seen.listed)):
             aside = self._store.set_aside(number)
             yield on.Broken(item=f"a record of #{number}, which was never published", reason=f"kept as {aside.name}")

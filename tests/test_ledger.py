@@ -1,6 +1,8 @@
 """The ledger knows what was published, whatever happens to its file, and tells the standings in a few records."""
 
+import os
 import sqlite3
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -139,6 +141,59 @@ def test_a_record_in_it_that_is_none_is_made_again_from_the_journal(path: Path, 
     ledger.ensure(2, [])
     assert ledger.outline(Direction.MAXIMIZE, 5, 5) == [SEED, record(1)]
     ledger.close()
+
+
+def rewrite(path: Path) -> None:
+    """A score in it, in place: whole as a file, and a lie."""
+    wal = path.with_name(path.name + "-wal")
+    for each in (path, wal):
+        before, text = each.stat(), each.read_bytes()
+        while each.stat().st_ctime_ns == before.st_ctime_ns:  # the kernel's clock for this is a coarse one
+            with each.open("r+b") as file:
+                file.write(text.replace(b'"title": "try', b'"title": "lie'))
+            os.utime(each, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def touch(path: Path) -> None:
+    before = path.stat().st_ctime_ns
+    while path.stat().st_ctime_ns == before:
+        path.chmod(0o600)
+
+
+AWAY: dict[str, tuple[Callable[[Path], object], str]] = {
+    "deleted": (Path.unlink, "was deleted"),
+    "deleted with what belongs to it": (lambda path: [each.unlink() for each in path.parent.iterdir()], "was deleted"),
+    "without its log": (lambda path: path.with_name(path.name + "-wal").unlink(), "was replaced"),
+    "replaced": (lambda path: (path.unlink(), path.write_bytes(b"garbage")), "was replaced"),
+    "rewritten": (rewrite, "was altered"),
+    "touched": (touch, ""),
+}
+
+
+@pytest.mark.parametrize("away", AWAY)
+@pytest.mark.parametrize("first", ["a look", "a record", "witnesses"])
+def test_what_is_done_to_it_while_it_is_open_is_noticed_and_loses_nothing(path: Path, away: str, first: str) -> None:
+    spoil, found = AWAY[away]
+    known = [record(1), record(2)]
+    ledger = Ledger(path, lambda: known)
+    for each in known:
+        ledger.enter(each)
+    ledger.set_witnesses({1: (1, 2, 3)})
+    assert ledger.mend() == ""
+    spoil(path)
+    if first == "a record":
+        known.append(record(3))
+        ledger.enter(record(3))
+    elif first == "witnesses":
+        ledger.set_witnesses({2: (7, 8, 9)})
+        assert ledger.page(1, 1)[0].witness == (7, 8, 9)
+    assert ledger.mend() == found
+    assert ledger.mend() == ""
+    assert entered(ledger) == known
+    ledger.close()
+    again = Ledger(path, nothing)
+    assert entered(again) == known
+    again.close()
 
 
 def test_a_lock_that_somebody_keeps_on_it_is_got_round(path: Path) -> None:

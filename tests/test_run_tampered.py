@@ -1,0 +1,82 @@
+"""What an agent that nothing holds back removes or alters of the supervisor's own files takes nothing with it."""
+
+import os
+import shutil
+
+import pytest
+from real_runs import TRY, wait_until
+from survival import assert_attempts_are_whole
+
+from coral.errors import CoralError
+from coral.journal import published, segments
+from coral.ledger import Ledger
+from coral.manager import supervise
+
+pytestmark = pytest.mark.slow
+
+COUNTING = [{"repeat": {"steps": TRY}}]
+OFTEN = ("run.poll_seconds=0.2",)
+
+
+def cut(path):
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def remove_all(path):
+    for each in path.parent.iterdir():
+        each.unlink()
+
+
+def said(run):
+    return {each["text"].partition(", though")[0] for each in run.events("alert")}
+
+
+def go_on(run, attempts=2):
+    run.wait_for_attempts(len(run.attempts()) + attempts)
+
+
+@pytest.mark.parametrize("spoil", [remove_all, cut, lambda path: shutil.rmtree(path.parent)])
+def test_a_journal_that_is_spoiled_while_it_is_written_takes_nothing_with_it(start, spoil):
+    run = start(COUNTING, overrides=OFTEN)
+    go_on(run)
+    spoil(segments(run.layout.journal)[-1])
+    wait_until(lambda: said(run), 30, "an alert")
+    run.kill()
+    assert_attempts_are_whole(run, run.fleet())
+    run.supervise()
+    go_on(run)
+    run.stop()
+    assert_attempts_are_whole(run, run.fleet())
+    found = "the journal was cut" if spoil is cut else "the journal was deleted"
+    assert found in said(run) <= {found, "000001.jsonl of the journal was deleted"}
+
+
+def test_a_ledger_that_is_removed_while_it_is_written_is_there_again(start):
+    run = start(COUNTING, overrides=OFTEN)
+    go_on(run)
+    for path in run.layout.private.glob("ledger.sqlite*"):
+        path.unlink()
+    go_on(run)
+    wait_until(lambda: said(run) == {"the private ledger of records was deleted"}, 30, "an alert")
+    run.stop()
+    ledger = Ledger(run.layout.ledger, lambda: ())
+    assert [row.attempt for row in ledger.page(-1, 1000)] == list(published(run.layout.journal))
+    ledger.close()
+    assert_attempts_are_whole(run, run.fleet())
+
+
+def test_a_run_that_lost_its_journal_is_not_begun_again(start):
+    run = start(COUNTING, overrides=OFTEN)
+    go_on(run)
+    run.stop()
+    kept = {path: path.read_bytes() for path in run.layout.attempts.glob("0*.json")}
+    aside = run.layout.journal.rename(run.layout.private / "aside")
+    with pytest.raises(CoralError, match="its journal is gone"):
+        supervise(run.layout)
+    assert {path: path.read_bytes() for path in run.layout.attempts.glob("0*.json")} == kept
+    shutil.rmtree(run.layout.journal)
+    aside.rename(run.layout.journal)
+    run.supervise()
+    go_on(run)
+    run.stop()
+    assert_attempts_are_whole(run, run.fleet())
