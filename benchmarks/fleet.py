@@ -1,6 +1,7 @@
-"""What a supervisor costs, and how soon it acts, while a fleet works: one pace for each agent, more and more agents.
+"""What a supervisor costs, and how soon it acts, while a fleet works: the same work, done by more and more agents.
 
-The pace is the real one. Agents sleep in a shell between their attempts, so that hundreds of them fit one machine.
+For 500 agents the pace is a real one, an attempt per agent in ten minutes. Agents sleep in a shell between their
+attempts, so that hundreds of them fit one machine.
 """
 
 from __future__ import annotations
@@ -16,94 +17,111 @@ from benchmarks.arena import Arena, BenchmarkError, Started, agents_run, arena, 
 from benchmarks.benchmark import Ask
 from benchmarks.figure import Check, Target, check
 from benchmarks.idle import share
-from benchmarks.interrupt import WHOLE, paired
+from benchmarks.interrupt import WHOLE, ends, paired
 from benchmarks.results import Result
 from coral.launch import holder
 
 NAME = "fleet"
-SIZES = (1, 16, 100, 500)
-PERIOD = 600  # seconds between two attempts of an agent
-WINDOW, WINDOWS = 10.0, 24  # seconds of one value; values
+PACE = 1.2  # seconds between two attempts of the fleet
+WINDOW = 5.0  # seconds of one value
+WINDOWS = {1: 4, 16: 4, 100: 4, 500: 18}  # values for so many agents
+SETTLING = 5.0  # seconds: until the start itself costs nothing any more
 SLOTS = 2
 CPU, MEMORY, THREADS = "cpu", "memory", "threads"
+MOST = max(WINDOWS)
 CPU_TARGET, MEMORY_TARGET, SOON_TARGET = Target(median=10), Target(median=150), Target(median=20, p99=100)
 
 
 def measure(ask: Ask) -> Iterable[Result]:
     here, series = machine.here(), dict[str, list[float]]()
-    sizes, windows, period = ((1, 4), 2, 20) if ask.quick else (SIZES, WINDOWS, PERIOD)
-    for agents in sizes:
+    for agents, windows in ({1: 1, 4: 1} if ask.quick else WINDOWS).items():
         with arena() as place:
-            found = _run(place, agents, windows, period, ask)
-        series |= {f"{agents}: {part}": values for part, values in found.items()}
-    settings = {"period": period, "window": WINDOW, "slots": SLOTS}
-    yield Result(NAME, machine.today(), here, settings, series)
+            ask.say(f"preparing {agents} agents")
+            run = start(place, agents)
+            ask.say(f"watching {agents} agents for {windows * WINDOW:g} s")
+            series |= {f"{agents}: {part}": values for part, values in watch(place, run, windows).items()}
+    yield Result(NAME, machine.today(), here, {"pace": PACE, "window": WINDOW, "slots": SLOTS}, series)
 
 
 def checks(results: Mapping[str, Result]) -> list[Check]:
-    series, most = results[NAME].series, SIZES[-1]
+    series = results[NAME].series
     return [
-        check(f"supervisor, {most} agents at work", series[f"{most}: {CPU}"], CPU_TARGET, "% of a core", _WHY),
-        check(f"its memory, {most} agents", series[f"{most}: {MEMORY}"], MEMORY_TARGET, "MB", _WHY),
-        check(f"grade to interrupt, {most} agents", series[f"{most}: {WHOLE}"], SOON_TARGET, "ms", _WHY_LATE),
+        check(f"supervisor, {MOST} agents at work", series[f"{MOST}: {CPU}"], CPU_TARGET, "% of a core", _WHY),
+        check(f"its memory, {MOST} agents", series[f"{MOST}: {MEMORY}"], MEMORY_TARGET, "MB", _WHY),
+        check(f"grade to interrupt, {MOST} agents", series[f"{MOST}: {WHOLE}"], SOON_TARGET, "ms", _WHY_LATE),
     ]
 
 
 def section(results: Mapping[str, Result]) -> list[str]:
     result = results[NAME]
-    lines = ["## A supervisor while a fleet works", "", _ABOUT, "", *table.head("% of a core", "agents")]
-    lines += [table.row(f"{agents}", result.series[f"{agents}: {CPU}"]) for agents in SIZES]
-    lines += ["", *table.head("memory, MB", "agents")]
-    lines += [table.row(f"{agents}", result.series[f"{agents}: {MEMORY}"]) for agents in SIZES]
-    lines += ["", *table.head("grader ended to SIGINT, ms", "agents")]
-    lines += [table.row(f"{agents}", result.series[f"{agents}: {WHOLE}"]) for agents in SIZES]
-    lines += ["", *table.head("threads", "agents")]
-    lines += [table.row(f"{agents}", result.series[f"{agents}: {THREADS}"]) for agents in SIZES]
-    return [*lines, "", table.origin(result)]
+    lines = ["## A supervisor while a fleet works", "", _ABOUT, ""]
+    for part, unit in ((CPU, "% of a core"), (WHOLE, "ms from grader ended to SIGINT"), (MEMORY, "MB")):
+        lines += [*table.head(unit, "agents"), *_rows(result, part), ""]
+    threads = max(result.series[f"{MOST}: {THREADS}"])
+    return [*lines, f"With {MOST} agents the supervisor has {threads:g} threads.", "", table.origin(result)]
 
 
-_ABOUT = f"""Each agent submits once in {PERIOD // 60} minutes, all of them evenly spread; `reflect` interrupts
-it at each of its attempts and `consolidate` at every tenth of the fleet, as they do by default, and it is launched
-again. The grader costs nothing and has {SLOTS} slots. A value is the time that the supervisor's process computed in
-{WINDOW:g} seconds, its threads included and the git it starts not. The fewer agents, the fewer attempts there are to
-measure in {WINDOW * WINDOWS / 60:g} minutes; [the interrupt alone](#from-a-grade-to-the-interrupt) is measured with
-more."""
+def _rows(result: Result, part: str) -> list[str]:
+    return [table.row(f"{agents}", result.series[f"{agents}: {part}"]) for agents in WINDOWS]
+
+
+_ABOUT = f"""The fleet submits every {PACE:g} seconds, its agents one after the other: {MOST} agents once each in
+{PACE * MOST / 60:g} minutes. `reflect` interrupts an agent at each of its attempts and `consolidate` at every tenth
+of the fleet, as they do by default, and it is launched again. The grader costs nothing and has {SLOTS} slots. The share
+of a core is the time that the supervisor's process computed in {WINDOW:g} seconds, its threads included and the git
+it starts not."""
 
 _WHY = "Every agent's output is looked at twice a second, and every attempt starts and ends two launches."
-_WHY_LATE = "Agents, their git and the supervisor share the cores, and the figure is what the clock on the wall says."
+_WHY_LATE = (
+    "Agents, their git and the supervisor share the cores, and the end of a launch is looked for among all processes."
+)
 
 
-def _run(place: Arena, agents: int, windows: int, period: int, ask: Ask) -> dict[str, list[float]]:
-    lead = 5 + agents // 4
-    ask.say(f"preparing {agents} agents")
-    run = place.start(
-        place.small_task(),
-        "agents.runtime=command",
-        agents_run("paced.sh", str(period), str(agents), str(lead), sys.executable),
-        f"agents.count={agents}",
-        f"grader.slots={SLOTS}",
-    )
+def start(place: Arena, agents: int) -> Started:
+    """A run whose agents submit in turn, one every PACE seconds; all of them are there."""
+    program = agents_run("paced.sh", f"{1000 * PACE * agents:.0f}", str(agents), sys.executable)
+    work = ("agents.runtime=command", program, f"agents.count={agents}", f"grader.slots={SLOTS}")
+    run = place.start(place.small_task(), *work)
+    wait_for_all(place, agents)
+    return run
+
+
+def resume(place: Arena, run: Started, agents: int) -> None:
+    """Go on with a run that was stopped; all agents are there again, and begin anew to take turns."""
+    for pattern in ("up-*", "due-*", "first-*", "began"):
+        for path in place.notes.glob(pattern):
+            path.unlink()
+    place.call("resume", "--detach", "--run", str(run.layout.root))
+    wait_for_all(place, agents)
+
+
+def wait_for_all(place: Arena, agents: int) -> None:
     wait_until(lambda: len(list(place.notes.glob("up-*"))) == agents, 600, f"the first line of {agents} agents")
-    wait_until(lambda: any(place.notes.glob("due-*")), lead + 60, "the first attempt")
-    ask.say(f"watching {agents} agents for {windows * WINDOW:g} s")
-    supervisor = _supervisor(run)
+    time.sleep(SETTLING)
+
+
+def watch(place: Arena, run: Started, windows: int) -> dict[str, list[float]]:
+    """What the supervisor uses, one value for each window; and how soon it acted meanwhile."""
+    supervisor, began = _supervisor(run), time.time_ns()
     found: dict[str, list[float]] = {CPU: [], MEMORY: []}
     for _ in range(windows):
         found[CPU].append(share(supervisor, WINDOW))
         found[MEMORY].append(supervisor.memory_info().rss / 1e6)
     found[THREADS] = [supervisor.num_threads()]
-    return found | _soon(place, run)
+    return found | {WHOLE: _soon(place, run, began)}
 
 
-def _soon(place: Arena, run: Started) -> dict[str, list[float]]:
-    """From grades to interrupts; every attempt but those of the last moment must have come to one."""
-    began = time.time_ns()
-    soon = paired(run, place.notes)
-    attempts = run.attempts()
-    late = [each for each in attempts if began - run.record(each.number).stat().st_mtime_ns < 5e9]
-    if len(soon[WHOLE]) < len(attempts) - len(late) or not soon[WHOLE]:
-        raise BenchmarkError(f"only {len(soon[WHOLE])} of {len(attempts)} attempts were interrupted")
-    return {WHOLE: soon[WHOLE]}
+def _soon(place: Arena, run: Started, began: int) -> list[float]:
+    """From grades to interrupts; every attempt came to one."""
+    wanted = ends(place.notes, began)
+
+    def all_came() -> bool:
+        return len(paired(run, place.notes, began)[WHOLE]) >= len(wanted)
+
+    wait_until(all_came, 60, f"the interrupt of {len(wanted)} attempts")
+    if not wanted:
+        raise BenchmarkError("nothing was graded meanwhile")
+    return paired(run, place.notes, began)[WHOLE]
 
 
 def _supervisor(run: Started) -> psutil.Process:

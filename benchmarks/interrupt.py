@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from attempts.store import Missing, Store
 from benchmarks import machine, table
 from benchmarks.arena import Arena, BenchmarkError, Started, agents_run, arena, ms
 from benchmarks.benchmark import Ask
@@ -83,18 +84,27 @@ def _run(place: Arena, count: int, pause: float, ask: Ask) -> dict[str, list[flo
     return found
 
 
-def paired(run: Started, notes: Path) -> dict[str, list[float]]:
-    """The times of every attempt that a heartbeat's interrupt followed, in milliseconds."""
+def paired(run: Started, notes: Path, since: int = 0) -> dict[str, list[float]]:
+    """The times of every attempt that a heartbeat's interrupt followed, in milliseconds; of those whose grader ended
+    `since` then, in nanoseconds."""
     found: dict[str, list[float]] = {WHOLE: [], WRITTEN: [], SENT: []}
-    for attempt in run.attempts():
-        ended, interrupted = notes / f"ended-{attempt.number}", notes / f"interrupted-{attempt.title}"
-        if not ended.exists() or not interrupted.exists():
+    store = Store(run.layout.attempts)
+    for number, end in ends(notes, since).items():
+        try:
+            interrupted = notes / f"interrupted-{store.read(number).title}"
+            signal = int(interrupted.read_text() or 0)
+        except (Missing, FileNotFoundError):
             continue
-        end, signal = int(ended.read_text()), int(interrupted.read_text())
         if signal < end:
             continue
-        written = run.record(attempt.number).stat().st_mtime_ns
+        written = run.record(number).stat().st_mtime_ns
         found[WHOLE].append(ms(signal - end))
         found[WRITTEN].append(ms(written - end))
         found[SENT].append(ms(signal - written))
     return found
+
+
+def ends(notes: Path, since: int) -> dict[int, int]:
+    """When the grader of each attempt ended, as it noted itself."""
+    moments = {int(path.name.rpartition("-")[2]): int(path.read_text() or 0) for path in notes.glob("ended-*")}
+    return {number: end for number, end in sorted(moments.items()) if number > 0 and end > since}
