@@ -39,8 +39,9 @@ from heartbeats.render import render_file
 from workspace import hub, knowledge
 from workspace.furniture import place
 from workspace.layout import Layout, create, new_run
+from workspace.space import lack, tells_of_it
 
-__all__ = ["detach", "has_ended", "holder", "prepare", "supervise"]
+__all__ = ["detach", "has_begun", "has_ended", "holder", "prepare", "remove", "supervise"]
 
 DETACH_SECONDS = 20.0
 Say = Callable[[str], None]
@@ -51,6 +52,10 @@ def prepare(config: Config, runs: Path, say: Say) -> Layout:
     runtime = find(config.agents.runtime, config.agents.options)
     if found := problems(runtime, config.agents.model):
         raise CoralError(f"cannot start {config.agents.runtime}: {found[0]}", "see agents.runtime and agents.options")
+    if lacking := lack(runs):
+        raise CoralError(
+            f"cannot make a run in {runs}: {lacking}", "free some space, or see workspace.runs in task.yaml"
+        )
     try:
         layout = new_run(runs, config.slug)
     except OSError as error:
@@ -59,14 +64,21 @@ def prepare(config: Config, runs: Path, say: Say) -> Layout:
         with _signals_interrupt():
             _furnish(layout, config, runtime.instruction_file, say)
     except BaseException as error:
-        shutil.rmtree(layout.root, ignore_errors=True)
-        for folder in (layout.root.parent, runs):  # made for this run alone, if nothing else lies there
-            with contextlib.suppress(OSError):
-                folder.rmdir()
+        remove(layout)
+        if tells_of_it(error):
+            raise CoralError(f"cannot make the run: {error}", "free some space; nothing was left behind") from error
         if isinstance(error, OSError):
             raise CoralError(f"cannot make the run: {error}", "nothing was left behind") from error
         raise
     return layout
+
+
+def remove(layout: Layout) -> None:
+    """A run that never began, with the folders that were made for it alone."""
+    shutil.rmtree(layout.root, ignore_errors=True)
+    for folder in (layout.root.parent, layout.root.parent.parent):
+        with contextlib.suppress(OSError):
+            folder.rmdir()
 
 
 @contextlib.contextmanager
@@ -88,7 +100,7 @@ def _signals_interrupt() -> Iterator[None]:
 def detach(layout: Layout, overrides: tuple[str, ...] = ()) -> int:
     """Supervise the run in a process of its own that outlives this terminal; returns its pid once it has begun.
 
-    CoralError with its last word when it could not.
+    CoralError with its last word, or with what the disk lacks for any, when it could not.
     """
     with layout.log.open("ab") as log:
         child = subprocess.Popen(
@@ -101,13 +113,14 @@ def detach(layout: Layout, overrides: tuple[str, ...] = ()) -> int:
         )
     deadline = time.monotonic() + DETACH_SECONDS
     while _shown_by(layout) != child.pid and child.poll() != 0:
-        late = time.monotonic() > deadline
-        if late and holder(layout) == child.pid:
+        lacking = lack(layout.root)
+        late = bool(lacking) or time.monotonic() > deadline
+        if late and not lacking and holder(layout) == child.pid:
             break  # it has the run, and reads a long journal
         if child.returncode is not None or late:
             child.terminate()
             child.wait()
-            last = layout.log.read_text(errors="replace").strip().rpartition("\n")[2]
+            last = lacking or layout.log.read_text(errors="replace").strip().rpartition("\n")[2]
             raise CoralError(f"cannot supervise in the background: {last or 'no word from it'}", f"see {layout.log}")
         time.sleep(0.01)
     child.returncode = 0  # nobody will wait for it: it is meant to outlive us
@@ -121,6 +134,11 @@ def _shown_by(layout: Layout) -> int | None:
     except (OSError, ValueError):
         return None
     return found if isinstance(found, int) else None
+
+
+def has_begun(layout: Layout) -> bool:
+    """Whether a supervisor decided anything in this run: then there may be something to lose."""
+    return bool(segments(layout.journal)) and fold(layout.journal).fleet.run.opened
 
 
 def has_ended(layout: Layout) -> bool:

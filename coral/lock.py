@@ -18,13 +18,16 @@ LOOKERS = 25
 @contextlib.contextmanager
 def hold_lock(path: Path) -> Iterator[None]:
     """Hold the lock. CoralError names the one who has it already."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise CoralError(f"cannot supervise this run: {error}", "see its disk, and whose folder it is") from error
     try:
         if not _take(descriptor):
             raise CoralError(f"cannot supervise this run: {_holder(path)}", "`coral attach` watches it")
-        os.ftruncate(descriptor, 0)
         who = {"pid": os.getpid(), "host": socket.gethostname(), "since": wall()}
-        os.pwrite(descriptor, json.dumps(who).encode(), 0)
+        with contextlib.suppress(OSError):  # without it on a full disk: only what it says is missing then
+            os.ftruncate(descriptor, os.pwrite(descriptor, json.dumps(who).encode(), 0))
         yield
     finally:
         os.close(descriptor)

@@ -84,13 +84,14 @@ class Manager:
             self._rules,
         )
         self._unwritten: list[on.Event] = []
+        self._supervises = False  # whether the journal says so
+        self._told = ""
         self._shadow: Fleet | None = None
         self._due = float("-inf")  # on the run's clock: before that, only an event changes anything
 
     def run(self) -> str:
         """Supervise until the run ends; returns the reason."""
         now = self._clock.now()
-        self._journal.open_supervision(self._rules, now, _folder(self._layout))
         self._turn(self._first_events(now))
         while not (self._shadow or self._fleet).run.finished:
             self._turn([])
@@ -133,6 +134,9 @@ class Manager:
     def _decide(self, events: list[on.Event], fresh: list[on.Event], now: on.Moment) -> None:
         after, actions = decide(self._fleet, events, now, self._rules)
         try:
+            if not self._supervises:
+                self._journal.open_supervision(self._rules, now, _folder(self._layout))
+                self._supervises = True
             if actions or _differs(self._fleet, after):
                 self._journal.record(now, events, actions, self._fleet, after)
             else:
@@ -140,7 +144,7 @@ class Manager:
         except OSError as error:
             self._hold_out(fresh, now, error)
             return
-        self._fleet, self._unwritten, self._shadow = after, [], None
+        self._fleet, self._unwritten, self._shadow, self._told = after, [], None, ""
         self._performer.perform(actions, self._fleet, now)
         deadline = next_deadline(self._fleet, now.clock, self._rules)
         self._due = float("inf") if deadline is None else deadline
@@ -155,7 +159,11 @@ class Manager:
         self._shadow, actions = decide(self._shadow or self._fleet, fresh, now, self._rules)
         ending = [each for each in actions if isinstance(each, do.Interrupt | do.Terminate | do.Kill)]
         self._performer.perform(ending, self._fleet, now)
-        self._report.note(now, "warning", f"the journal cannot be written: {error}")
+        self._performer.lacking = f"the journal cannot be written: {error}"
+        if self._told != self._performer.lacking:
+            self._told = self._performer.lacking
+            self._report.note(now, "warning", self._told)
+        self._report.show(self._shadow, self._performer.ears, now)
         self._launches.suspect(self._doorbell.wait(RETRY_SECONDS))
 
     def _sleep(self, now: on.Moment) -> None:
@@ -164,17 +172,24 @@ class Manager:
         self._launches.suspect(self._doorbell.wait(seconds))
 
 
-def supervise(layout: Layout, overrides: tuple[str, ...] = (), *, outlives_terminal: bool = False) -> int:
+def supervise(
+    layout: Layout, overrides: tuple[str, ...] = (), *, outlives_terminal: bool = False, stop: str = ""
+) -> int:
     """Hold the run's lock and supervise it in this process until it ends; returns the exit code.
 
-    `overrides` (`budget.hours=4`) change the run's task from here on.
+    `overrides` (`budget.hours=4`) change the run's task from here on; with a reason to `stop` it is only ended.
     """
     with hold_lock(layout.lock):
         process.rearm_interrupts()
         load()
         if overrides:
             _change_task(layout, overrides)
-        manager = Manager(layout, (layout.private / "seed").read_text().strip())
+        try:
+            manager = Manager(layout, (layout.private / "seed").read_text().strip())
+        except OSError as error:
+            raise CoralError(f"cannot supervise this run: {error}", "see its disk, and whose folder it is") from error
+        if stop:
+            manager.stop(stop)
         try:
             with _signals_stop(manager, outlives_terminal):
                 manager.run()

@@ -35,6 +35,7 @@ from workspace.errors import Unacceptable
 from workspace.hub import take_in
 from workspace.intake import Taken
 from workspace.knowledge import snapshot
+from workspace.space import tells_of_it
 
 THREADS = 4
 Work = do.TakeIn | do.Grade
@@ -55,6 +56,7 @@ class Performer:
         ledger: Ledger,
     ) -> None:
         self.happened: list[on.Event] = []
+        self.lacking = ""  # what failed last for want of space on the disk
         self.ears: dict[str, Ear] = {}
         self._office = office
         self._layout = office.layout
@@ -74,6 +76,7 @@ class Performer:
         self._work: dict[Future[object], Work] = {}
         self._publisher = Publisher(office, self._store, ledger, self._feed, report, self._tell_once)
         self._unpublished: dict[int, do.Publish] = {}
+        self._unsaid: dict[str, do.Notify] = {}
         self._held: dict[str, tuple[int, Held]] = {}
         self._told: set[tuple[str, str]] = set()
 
@@ -95,9 +98,9 @@ class Performer:
                 self._failed(work, error)
         self._let_go()
 
-    def publish_again(self, fleet: Fleet, now: on.Moment) -> None:
-        """Records that could not be written: the disk may have space by now."""
-        self.perform(list(self._unpublished.values()), fleet, now)
+    def write_again(self, fleet: Fleet, now: on.Moment) -> None:
+        """Records and alerts that could not be written: the disk may have space by now."""
+        self.perform([*self._unpublished.values(), *self._unsaid.values()], fleet, now)
 
     def scrub(self, fleet: Fleet, now: on.Moment) -> Iterator[on.Event]:
         """Look whether what only we write is as we left it: some of the records, and of the heartbeats in force."""
@@ -145,8 +148,7 @@ class Performer:
             case do.Answer(sender=sender, id=id, ok=ok, message=message, hint=hint):
                 self._post.answer(sender, id, {"ok": ok, "message": message, "hint": hint})
             case do.Notify():
-                self._report.alert(now, action)
-                self.happened.append(on.Notified(id=action.id))
+                self._notify(action, now)
             case do.Note(type=type, text=text, agent=agent):
                 self._report.note(now, type, text, agent)
             case do.Finish(reason=reason):
@@ -156,6 +158,7 @@ class Performer:
 
     def _failed(self, action: do.Action, error: Exception) -> None:
         """Whose fault it was, and what the decisions should know of it."""
+        self.lacking = str(error) if tells_of_it(error) else self.lacking
         reason = f"{type(error).__name__}: {error}" if not isinstance(error, OSError) else str(error)
         if isinstance(action, do.Grade | do.Spawn):
             self._call_off(f"#{action.number}" if isinstance(action, do.Grade) else action.agent)
@@ -232,6 +235,14 @@ class Performer:
         self._unpublished.pop(number, None)
         self.happened.append(on.Published(number=number))
         self._publisher.tidy(number, self._pool)
+
+    def _notify(self, action: do.Notify, now: on.Moment) -> None:
+        """Said once it stands in the timeline; until then it is said again at each poll."""
+        if self._report.alert(now, action):
+            self._unsaid.pop(action.id, None)
+            self.happened.append(on.Notified(id=action.id))
+        else:
+            self._unsaid[action.id] = action
 
     def _spawn(self, action: do.Spawn, fleet: Fleet, now: on.Moment) -> None:
         agent, launch, layout = action.agent, action.launch, self._layout

@@ -39,8 +39,8 @@ class Report:
 
     def note(
         self, now: Moment, type: str, text: str, agent: str = "", attempt: int | None = None, id: str = ""
-    ) -> None:
-        """One line of the timeline."""
+    ) -> bool:
+        """One line of the timeline; whether it is there now."""
         line: dict[str, Any] = {
             "at": now.wall,
             "clock": round(now.clock, 3),
@@ -52,16 +52,15 @@ class Report:
             line["attempt"] = attempt
         if id:
             line["id"] = id
-        _append(self._office.layout.events, line)
+        return _append(self._office.layout.events, line)
 
-    def alert(self, now: Moment, notify: Notify) -> None:
-        """One record each, however often it is to be delivered."""
-        if any(each["id"] == notify.id for each in self._alerts):
-            return
-        self._alerts.append({"id": notify.id, "level": "alert", "text": notify.text, "at": now.wall})
-        del self._alerts[:-ALERTS_SHOWN]
-        if not (notify.repeat and self._has_said(notify.id)):
-            self.note(now, "alert", notify.text, notify.agent, id=notify.id)
+    def alert(self, now: Moment, notify: Notify) -> bool:
+        """One record each, however often it is to be delivered. Whether it is in the timeline: the disk may be full."""
+        if not any(each["id"] == notify.id for each in self._alerts):
+            self._alerts.append({"id": notify.id, "level": "alert", "text": notify.text, "at": now.wall})
+            del self._alerts[:-ALERTS_SHOWN]
+        said = notify.repeat and self._has_said(notify.id)
+        return said or self.note(now, "alert", notify.text, notify.agent, id=notify.id)
 
     def _has_said(self, id: str) -> bool:
         """Whether the supervisor before said this: then it was among its last words."""
@@ -148,6 +147,8 @@ class Report:
         return {**agent_of(fleet, agent, now.clock), "runtime": runtime, "beat": beat}
 
 
-def _append(path: Path, line: Mapping[str, Any]) -> None:
+def _append(path: Path, line: Mapping[str, Any]) -> bool:
     with contextlib.suppress(OSError):
         append_bytes(path, json.dumps(line).encode() + b"\n")
+        return True
+    return False

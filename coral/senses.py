@@ -17,6 +17,7 @@ from coral.perform import Performer
 from coral.post import Post
 from coral.report import Report
 from coral.runtimes.model import Runtime
+from coral.space import Space
 from coral.watch import Watch
 from heartbeats.beat import Status
 from workspace.layout import Layout
@@ -53,6 +54,7 @@ class Senses:
         self._watch = watch
         self._poll_seconds = poll_seconds
         self._rules = rules
+        self._space = Space(layout.root)
         self._polled_at = float("-inf")
         self._collected_at = float("-inf")
         self._full: set[str] = set()
@@ -63,14 +65,17 @@ class Senses:
 
     def gather(self, fleet: Fleet, now: on.Moment) -> list[on.Event]:
         """Everything that happened, in an order that a person would tell it in."""
-        events: list[on.Event] = []
+        lacking, self._performer.lacking = self._performer.lacking, ""
+        lack = self._space.look(now.clock, lacking)
+        # What fails for want of space comes after it is said, and before it is said that it is over.
+        events: list[on.Event] = [on.Space(lack=lack)] if lack else []
         touched = self._watch.take() if self._watch is not None else frozenset()
         polls = now.clock - self._polled_at >= self._poll_seconds
         if polls:
             self._polled_at = now.clock
             self._keep_watching(now)
             self._launches.suspect_all()
-            self._performer.publish_again(fleet, now)
+            self._performer.write_again(fleet, now)
             events += self._guarded("the look at the records", self._performer.scrub(fleet, now))
         self._performer.collect(fleet, now)
         events += self._take_happened()
@@ -83,7 +88,7 @@ class Senses:
             events += self._guarded("the inboxes", found)
         events += self._listen(fleet, now)
         events += self._guarded("the launches that are over", self._ends(now))
-        return events
+        return [*events, on.Space(lack="")] if lack == "" else events
 
     def _post_is_due(self, wanted: bool, now: on.Moment) -> bool:
         """While somebody floods us there is always more: then at a pace, whatever comes."""
@@ -107,6 +112,8 @@ class Senses:
             return 0.0
         listening = EXPECT_SECONDS if any(_is_new(each, now) for each in fleet.agents.values()) else LISTEN_SECONDS
         looks = [self._polled_at + self._poll_seconds - now.clock]
+        if self._space.next_look is not None:
+            looks.append(self._space.next_look - now.clock)
         if self._post.more:
             looks.append(self._collected_at + MORE_SECONDS - now.clock)
         if any(each.phase in LIVE for each in fleet.agents.values()):

@@ -5,7 +5,28 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import small_disk
 from real_runs import Run, write_task
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """A test with a disk of its own runs in a namespace of its own."""
+    if pyfuncitem.get_closest_marker("small_disk") is None or small_disk.is_inside():
+        return None
+    small_disk.run_inside(pyfuncitem)
+    return True
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[small_disk.Disk | None]:
+    """A small disk, for a test that is marked with `small_disk`. Outside, where the test does not run, it is none."""
+    if not small_disk.is_inside():
+        yield None
+        return
+    mounted = small_disk.Disk(tmp_path / "disk", 48)
+    yield mounted
+    mounted.unmount()
 
 
 @pytest.fixture

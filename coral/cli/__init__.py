@@ -63,6 +63,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:  # noqa: BLE001 - the handler at the top of the command line
         if hasattr(error, "hint"):
             return complain(str(error), str(error.hint))
+        from workspace.space import tells_of_it
+
+        if isinstance(error, OSError) and tells_of_it(error):
+            return complain(f"cannot go on: {error}", "see the disk: free some space, or make it writable")
         from coral.cli.crash import report
 
         return report(error)

@@ -10,6 +10,7 @@ from coral.cli.reading import Reading
 from coral.cli.start import add_watching, check_watching, watch
 from coral.config.load import load_frozen
 from coral.errors import CoralError
+from workspace.space import lack
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,6 +28,9 @@ def run(args: argparse.Namespace) -> int:
     if pid is not None:
         hint = f"`{program()} attach{where.flag(layout)}` watches it"
         raise CoralError(f"cannot resume {layout.root.name}: process {pid} supervises it already", hint)
+    if lacking := lack(layout.root):
+        hint = "what still runs goes on; free some space, or `coral stop` ends it"
+        raise CoralError(f"cannot resume {layout.root.name}: {lacking}", hint)
     load_frozen(layout.task_file, args.overrides)  # a mistake in them is told here, not in the log of a supervisor
     if args.instruction and args.instruction.strip():
         request.send(layout, sender, {"type": "tell", "to": "*", "text": args.instruction.strip()})

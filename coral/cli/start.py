@@ -42,7 +42,7 @@ def check_watching(args: argparse.Namespace) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from coral.config.load import load
-    from coral.launch import prepare
+    from coral.launch import has_begun, prepare, remove
 
     check_watching(args)
     task, overrides, base = _task(args.task, args.overrides)
@@ -51,7 +51,13 @@ def run(args: argparse.Namespace) -> int:
         layout = prepare(config, base / config.workspace.runs, steps.say)
     if not args.json:
         print(f"run {layout.root.name} in {shown(layout.root)}")
-    return watch(layout, args)
+    try:
+        return watch(layout, args)
+    except CoralError as error:
+        if has_begun(layout):
+            raise
+        remove(layout)
+        raise CoralError(error.message, "nothing was left behind") from error
 
 
 def watch(layout: Layout, args: argparse.Namespace, overrides: tuple[str, ...] = ()) -> int:

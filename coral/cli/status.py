@@ -15,6 +15,7 @@ from coral.cli.program import program
 from coral.cli.reading import Reading
 from coral.cli.screen import console, dim, tone
 from coral.usage import brief
+from workspace.space import lack
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -104,6 +105,8 @@ def warnings(reading: Reading) -> list[Text]:
         lines.append(
             Text("its status.json is missing or damaged; `coral log` still reads the attempts", style="yellow")
         )
+    if reading.supervisor is not None and (lacking := lack(reading.layout.root)):
+        lines.append(Text(f"{lacking}; nothing new is begun, until there is space again", style="red"))
     if reading.state == "dead":
         last = f"; last word {words.ago(reading.status.data.get('wall'))}" if reading.status else ""
         lines.append(Text(f"nobody supervises this run{last}: go on with `{how}`", style="red"))

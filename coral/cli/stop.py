@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import signal
 import sys
 
 from coral.cli import request, where, words
 from coral.cli.program import program
 from coral.cli.reading import Reading
+from coral.errors import CoralError
+from workspace.layout import Layout
 
 LONGEST = 120.0  # the graces of a deaf fleet are seconds; a full stop takes less
 
@@ -29,11 +33,11 @@ def run(args: argparse.Namespace) -> int:
     if Reading(layout).supervisor is None and has_ended(layout):
         print(_data(name, 0.0) if args.json else f"{name} is not running")
         return 0
-    request.send(layout, sender, {"type": "stop", "reason": args.reason})
+    asked = _ask(layout, sender, args.reason)
     print(f"stopping {name} ...", file=sys.stderr)
     if Reading(layout).supervisor is None:
         # Its supervisor was killed, its agents may live on: take the run over just to end it.
-        supervise(layout)
+        supervise(layout, stop="" if asked else args.reason)
     for passed in request.pauses(args.timeout):
         if Reading(layout).supervisor is None:
             said = f"{name} has stopped ({words.span(passed)})\n  {program()} resume{where.flag(layout)}"
@@ -44,6 +48,20 @@ def run(args: argparse.Namespace) -> int:
     print(f"coral: {name} has not stopped within {words.span(args.timeout)}", file=sys.stderr)
     print(f"  `{program()} status` shows what still runs; it goes on stopping", file=sys.stderr)
     return 2
+
+
+def _ask(layout: Layout, sender: str, reason: str) -> bool:
+    """By a request; where none can be written, by a signal, which cannot say the reason. Whether it was a request."""
+    try:
+        request.send(layout, sender, {"type": "stop", "reason": reason})
+    except OSError as error:
+        if pid := Reading(layout).supervisor:
+            try:
+                os.kill(pid, signal.SIGTERM)
+            except OSError:
+                raise CoralError(f"cannot stop {layout.root.name}: {error}", f"end process {pid} by SIGTERM") from error
+        return False
+    return True
 
 
 def _data(name: str, seconds: float, *, stopped: bool = True) -> str:

@@ -1,0 +1,245 @@
+"""A disk that fills under a run that works, and one that is full or can only be read when a command begins."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from real_runs import Run, wait_until, write_task
+from small_disk import Disk
+
+from attempts.store import Store
+from coral.cli import main
+from workspace.hub import tree_of
+
+pytestmark = [pytest.mark.slow, pytest.mark.small_disk]
+
+# It tries the same again until it was handed in, and keeps on another disk what it was told.
+AGENT = """\
+echo here
+cat > "{notes}/$CORAL_AGENT-$(date +%s%N)"
+n=0
+while :; do
+  n=$((n + 1))
+  until echo "$(date +%s%N)" > x.txt; do sleep 0.05; done
+  until coral eval -m "try $n" > "{notes}/.$CORAL_AGENT"; do
+    [ $? -le 1 ] || break
+    sleep 0.05
+  done
+done
+"""
+MEGABYTE = 1_000_000
+
+
+@pytest.fixture
+def begin(disk: Disk, tmp_path: Path) -> Iterator[Callable[..., Run]]:
+    """Make a run on the small disk; its task and what its agents note down lie elsewhere."""
+    started: list[Run] = []
+    (tmp_path / "notes").mkdir()
+
+    def begin(script: object, *overrides: str) -> Run:
+        if isinstance(script, str):
+            script = script.replace("{notes}", str(tmp_path / "notes"))
+        task = write_task(tmp_path / f"task{len(started)}", script)
+        started.append(Run(task, disk.root / "runs", ("run.poll_seconds=0.3", *overrides)))
+        return started[-1]
+
+    yield begin
+    for run in started:
+        run.end()
+
+
+def coral(*words: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-P", "-m", "coral", *words]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=60, check=False)
+
+
+def is_clear(done: "subprocess.CompletedProcess[str]", about: str) -> bool:
+    """Two lines, and no traceback."""
+    said = done.stderr.strip().splitlines()
+    return done.returncode == 1 and len(said) == 2 and said[0].startswith("coral: cannot ") and about in said[0]
+
+
+def told(tmp_path: Path, agent: str) -> list[str]:
+    """The ids of the reflections that an agent really received, in order."""
+    prompts = sorted((tmp_path / "notes").glob(f"{agent}-*"))
+    head = "## Heartbeat: reflect (id "
+    lines = [line for path in prompts for line in path.read_text().splitlines()]
+    return [id for line in lines if line.startswith(head) for id in line[len(head) : -1].split(", ")]
+
+
+def test_a_full_disk_halts_what_is_new_and_costs_nothing_that_was_accepted(
+    disk: Disk, begin: Callable[..., Run], tmp_path: Path
+) -> None:
+    run = begin(AGENT, "agents.count=2", "grader.slots=2")
+    run.supervise()
+    run.wait_for_attempts(3)
+    # First it runs short: that is said while it still can be.
+    disk.fill(left=6 * MEGABYTE)
+    wait_until(lambda: [each for each in run.events("alert") if "the disk is full" in each["text"]], what="an alert")
+    disk.fill()
+    shown = coral("status", "--run", str(run.layout.root), cwd=tmp_path)
+    assert "the disk is full: 0.0 MB left; nothing new is begun" in " ".join(shown.stdout.split())
+    for _ in range(3):  # polls of the supervisor, during which it can write nothing
+        before = time.monotonic()
+        wait_until(lambda: time.monotonic() - before > 0.5)  # noqa: B023 - called at once
+        assert disk.left < MEGABYTE
+        disk.fill()
+    assert run.supervisor is not None
+    assert run.supervisor.poll() is None
+    accepted = run.fleet().run.next_number
+    disk.ease()
+    run.wait_for_attempts(accepted + 4)
+    assert [each for each in run.events("alert") if "the disk can be used again" in each["text"]]
+    run.stop()
+    attempts = run.attempts()
+    fleet = run.fleet()
+    numbers = sorted([*(each.number for each in attempts), *fleet.pending])
+    assert numbers == list(range(1, fleet.run.next_number))
+    assert sorted(each.order for each in attempts) == list(range(1, len(attempts) + 1))
+    assert {each.verdict.value for each in attempts} <= {"improved", "tied", "regressed"}
+    assert len({each.submission for each in attempts}) == len(attempts)
+    assert all(tree_of(run.layout.hub, each.commit) == each.tree for each in attempts)
+    assert Store(run.layout.attempts).damaged() == []
+    for agent in fleet.agents.values():
+        mine = [each for each in attempts if each.agent == agent.name]
+        owed = {each.id for each in agent.owed if each.name == "reflect"}
+        assert len(set(told(tmp_path, agent.name)) | owed) == len(mine)
+        assert agent.crashes == 0
+    assert not [each for each in run.events("alert") if "crash" in each["text"] or "void" in each["text"]]
+    assert run.left() == []
+
+
+def test_a_run_on_a_full_disk_can_be_stopped_and_is_not_resumed(
+    disk: Disk, begin: Callable[..., Run], tmp_path: Path
+) -> None:
+    run = begin("echo here; exec sleep 300\n")
+    run.supervise()
+    wait_until(lambda: any(each.heard for each in run.fleet().agents.values()), what="its first word")
+    disk.fill()
+    name = ("--run", str(run.layout.root))
+    stopped = coral("stop", *name, cwd=tmp_path)
+    assert stopped.returncode == 0, stopped.stderr
+    assert run.left() == []
+    for command in (["resume", *name], ["resume", "--detach", *name]):
+        assert is_clear(coral(*command, cwd=tmp_path), "the disk is full: 0.0 MB left")
+    for command in (["log"], ["status"], ["show", "0"], ["notes"]):
+        shown = coral(*command, *name, cwd=tmp_path)
+        assert shown.returncode == 0, (command, shown.stderr)
+    disk.ease()
+    resumed = coral("resume", "--detach", *name, cwd=tmp_path)
+    assert resumed.returncode == 0, resumed.stderr
+    assert coral("stop", *name, cwd=tmp_path).returncode == 0
+    assert run.left() == []
+
+
+def test_agents_of_a_dead_supervisor_are_ended_on_a_full_disk_too(
+    disk: Disk, begin: Callable[..., Run], tmp_path: Path
+) -> None:
+    run = begin("echo here; exec sleep 300\n")
+    run.supervise()
+    wait_until(lambda: any(each.heard for each in run.fleet().agents.values()), what="its first word")
+    run.kill()
+    disk.fill()
+    assert run.left()
+    stopped = coral("stop", "--run", str(run.layout.root), cwd=tmp_path)
+    assert stopped.returncode == 0, stopped.stderr
+    assert run.left() == []
+
+
+def test_a_start_on_a_full_disk_says_so_and_leaves_nothing(disk: Disk, tmp_path: Path) -> None:
+    task = write_task(tmp_path / "task", ["hang"])
+    where = f"workspace.runs={disk.root / 'runs'}"
+    disk.fill(left=MEGABYTE)
+    before = sorted(disk.root.rglob("*"))
+    for more in ([], ["--detach"]):
+        done = coral("start", str(task), where, *more, cwd=tmp_path)
+        assert is_clear(done, "the disk is full: 1.0 MB left"), done.stderr
+        assert sorted(disk.root.rglob("*")) == before
+    disk.ease()
+    disk.fill(left=20 * MEGABYTE)
+    (task / "seed" / "large").write_bytes(os.urandom(30 * MEGABYTE))
+    done = coral("start", str(task), where, cwd=tmp_path)
+    assert (done.returncode, "No space left on device" in done.stderr) == (1, True)
+    assert done.stderr.endswith("\n  free some space; nothing was left behind\n")
+    assert sorted(disk.root.rglob("*")) == before
+
+
+def test_a_supervisor_that_finds_the_disk_full_never_began(
+    disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from coral import launch
+
+    task = write_task(tmp_path / "task", ["hang"])
+    prepare = launch.prepare
+
+    def prepare_and_fill(*arguments: object) -> object:
+        layout = prepare(*arguments)  # type: ignore[arg-type]
+        disk.fill()
+        return layout
+
+    monkeypatch.setattr(launch, "prepare", prepare_and_fill)
+    monkeypatch.chdir(tmp_path)
+    assert main(["start", str(task), f"workspace.runs={disk.root / 'runs'}", "--detach"]) == 1
+    why = "coral: cannot supervise in the background: the disk is full: 0.0 MB left"
+    assert capsys.readouterr().err.splitlines()[-2:] == [why, "  nothing was left behind"]
+    assert [each.name for each in disk.root.iterdir()] == ["ballast"]
+
+
+def test_an_eval_on_a_full_disk_says_so_and_commits_nothing_that_is_not_handed_in(
+    disk: Disk, begin: Callable[..., Run]
+) -> None:
+    run = begin(["hang"])
+    clone = run.layout.clone("agent-1")
+    git = ["git", "-C", str(clone)]
+
+    def head() -> str:
+        return subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout
+
+    seed = head()
+    (clone / "x.txt").write_text("1")
+    # At every amount of space, from none at all to as much as is needed.
+    for left in (0, *range(4096, 80_000, 4096)):
+        (disk.root / "ballast").unlink(missing_ok=True)
+        disk.fill(left=left)
+        done = coral("eval", "--no-wait", "-m", "one", cwd=clone)
+        handed_in = [json.loads(path.read_bytes())["commit"] for path in run.layout.attempts.glob("inbox/*/*.json")]
+        assert head() == seed or head().strip() in handed_in
+        assert len(handed_in) == len(set(handed_in))
+        if done.returncode == 0:
+            assert head().strip() in handed_in
+            break
+        assert done.stderr.startswith("coral: cannot "), done.stderr
+        assert "Traceback" not in done.stderr
+        assert "internal error" not in done.stderr
+    else:
+        pytest.fail("it was never handed in")
+
+
+def test_on_a_disk_that_can_only_be_read_commands_look_or_say_so(
+    disk: Disk, begin: Callable[..., Run], tmp_path: Path
+) -> None:
+    run = begin([{"edit": {"file": "x.txt", "content": "1"}}, {"submit": "one"}, "hang"])
+    run.supervise()
+    run.wait_for_attempts(1)
+    run.stop()
+    disk.make_readonly()
+    name = ("--run", str(run.layout.root))
+    for command in (["log"], ["log", "--search", "one"], ["status"], ["show", "1"], ["notes"], ["runs"], ["replay"]):
+        done = coral(*command, *([] if command == ["runs"] else name), cwd=run.layout.root)
+        assert done.returncode == 0, (command, done.stderr)
+    stopped = coral("stop", *name, cwd=tmp_path)
+    assert (stopped.returncode, "is not running" in stopped.stdout) == (0, True)
+    assert is_clear(coral("resume", *name, cwd=tmp_path), "can only be read")
+    task = write_task(tmp_path / "another", ["hang"])
+    assert is_clear(coral("start", str(task), f"workspace.runs={disk.root / 'runs'}", cwd=tmp_path), "can only be read")
+    tried = coral("eval", "-m", "two", cwd=run.layout.clone("agent-1"))
+    assert tried.returncode == 1
+    assert tried.stderr.startswith("coral: cannot "), tried.stderr
+    assert is_clear(coral("tell", "hello", *name, cwd=tmp_path), "Read-only file system")
+    disk.make_readonly(False)
+    assert coral("eval", "--no-wait", "-m", "two", "--again", cwd=run.layout.clone("agent-1")).returncode == 0
