@@ -1,4 +1,4 @@
-"""What is known of a disk: what it lacks, for how long after that was over, and what tells of it where it says nothing."""
+"""What is known of a disk: what it lacks, for how long after that was over, and what tells of it where it is silent."""
 
 import errno
 import os
