@@ -60,6 +60,8 @@ def test_limits_and_when_they_end(text: str, until: float | None) -> None:
         ("prompt is too long: 210000 tokens > 200000 maximum", Ending.UNKNOWN_SESSION),
         ("Codex ran out of room in the model's context window.", Ending.UNKNOWN_SESSION),
         ("Context is too large to send safely after automatic compression.", Ending.UNKNOWN_SESSION),
+        ("400 Your input exceeds the context window of this model.", Ending.UNKNOWN_SESSION),
+        ("The provider rejected the prompt as too long, but could not reduce it.", Ending.UNKNOWN_SESSION),
     ],
 )
 def test_errors_that_are_no_limits(text: str, ending: Ending) -> None:

@@ -55,7 +55,9 @@ def test_the_command_line_is_the_one_that_was_measured(program: str, case: str, 
     command = runtime.command(job(tmp_path, session if case == "resume" else None, MODELS.get(program, "")))
     ours = [command.session if word == session else word for word in command.argv]
     theirs = [command.session if word == session else word.replace(session, command.session) for word in measured]
-    if program == "codex":  # with settings that say where the scripted model was
+    if program == "codex":  # with settings that say where the scripted model was, and before ours of the shell
+        shell = ours.index("allow_login_shell=false")
+        del ours[shell - 1 : shell + 1]
         for setting in [word for word in theirs if word.startswith(("model_provider=", "model_providers."))]:
             del theirs[theirs.index(setting) - 1 : theirs.index(setting) + 1]
     assert list(behind_program(tuple(ours))) == list(behind_program(tuple(theirs)))
@@ -164,18 +166,20 @@ def test_a_login_is_linked_and_never_copied(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("program", "folder", "login"),
-    [("claude", ".claude", ".credentials.json"), ("codex", ".codex", "auth.json")],
+    [("claude", ".claude", [".credentials.json"]), ("codex", ".codex", ["auth.json", "config.toml"])],
 )
 def test_the_users_login_is_looked_for_where_the_program_keeps_it(
-    program: str, folder: str, login: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    program: str, folder: str, login: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert runtimes.find(program, {}).command(job(tmp_path)).links == {login: tmp_path / folder / login}
+    assert runtimes.find(program, {}).command(job(tmp_path)).links == {each: tmp_path / folder / each for each in login}
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", "/elsewhere")
     monkeypatch.setenv("CODEX_HOME", "/elsewhere")
-    assert runtimes.find(program, {}).command(job(tmp_path)).links == {login: Path("/elsewhere") / login}
+    assert runtimes.find(program, {}).command(job(tmp_path)).links == {
+        each: Path("/elsewhere") / each for each in login
+    }
 
 
 def write_task(folder: Path, options: Mapping[str, object], seed: Mapping[str, str]) -> Path:

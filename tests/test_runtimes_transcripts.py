@@ -135,6 +135,7 @@ LOST = {
     "opencode": "Error: Session not found: x",
     "gemini": "Error resuming session: x",
     "qwen": "No saved session found with ID x",
+    "copilot": "Error: No session, task, or name matched 'x'.",
     "pi": "No session found matching 'x'",
 }
 

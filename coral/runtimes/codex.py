@@ -13,6 +13,7 @@ from coral.runtimes.model import Counted, Ending, Job, Retry, Sign, Tool, Usage
 
 _AGAIN = re.compile(r"Reconnecting\.\.\. (\d+)/\d+")
 _QUIET = ("check_for_update_on_startup=false", "analytics.enabled=false")
+_SHELL = ("allow_login_shell=false",)  # a login shell may set another PATH: without `coral`, no attempt is possible
 
 
 class Codex(AgentProgram):
@@ -29,7 +30,7 @@ class Codex(AgentProgram):
 
     def arguments(self, job: Job, session: str) -> tuple[str, ...]:
         settings = [f"model={json.dumps(job.model)}"] if job.model else []
-        settings += _QUIET
+        settings += [*_QUIET, *_SHELL]
         settings += [f'model_reasoning_effort="{self.option("effort")}"'] if self.option("effort") else []
         words = ["exec", *(["resume"] if job.session else [])]
         words += [word for setting in settings for word in ("-c", setting)]
@@ -40,8 +41,9 @@ class Codex(AgentProgram):
         return {"CODEX_HOME": str(job.state)}
 
     def links(self) -> Mapping[str, Path]:
+        """Also the configuration, which names the providers that the user has a key for."""
         home = Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
-        return {"auth.json": home / "auth.json"}
+        return {name: home / name for name in ("auth.json", "config.toml")}
 
     def events(self, event: Event) -> Iterator[Sign]:
         match event.line("type"):

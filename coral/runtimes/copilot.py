@@ -35,7 +35,7 @@ class Copilot(AgentProgram):
         "COPILOT_AUTO_TIER",
     )
     quiet = {"COPILOT_AUTO_UPDATE": "false"}  # noqa: RUF012
-    lost = ("no session or task found", "session not found", "no session found")
+    lost = ("no session, task, or name matched", "no session or task found", "session not found", "no session found")
 
     def executable(self, found: Path) -> tuple[str, ...]:
         real = programs.native(found, "@github/copilot-{platform}", "copilot")

@@ -1,5 +1,6 @@
 """Real agent programs, launch by launch: started, heard and judged as the supervisor does it, by the same parts."""
 
+import contextlib
 import os
 import subprocess
 import time
@@ -20,6 +21,7 @@ from coral.runtimes.speech import Speech
 from workspace.layout import Layout
 
 Drive = Callable[..., "tuple[ModelServer, Desk]"]  # a fixture: a program's name, its script, its options
+GRACE = 10.0  # seconds for an interrupted program, as the supervisor gives it
 PATIENCE = 60.0  # seconds for what a program does by itself; it is never waited for without a condition
 
 
@@ -50,6 +52,7 @@ class Launch:
         self._ear = ear
         self._tag = tag
         self._files = files
+        self._interrupted = False
         self.heard = False
 
     @property
@@ -58,6 +61,7 @@ class Launch:
 
     def interrupt(self) -> None:
         process.interrupt(self._held.identity)
+        self._interrupted = True
 
     def terminate(self) -> None:
         process.terminate(self._held.identity, self._tag)
@@ -88,7 +92,12 @@ class Launch:
             time.sleep(0.01)
 
     def end(self, seconds: float = PATIENCE) -> Ended:
-        """Wait for its end, and end what it left."""
+        """Wait for its end, after an interrupt no longer than the supervisor does, and end what it left."""
+        if self._interrupted:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._held.child.wait(GRACE)
+            if self._held.child.poll() is None:
+                self.terminate()
         try:
             code = self._held.child.wait(seconds)
         except subprocess.TimeoutExpired as error:
