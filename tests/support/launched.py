@@ -2,14 +2,19 @@
 
 from dataclasses import dataclass, field
 
-from coral.fleet.events import Ending
+from coral.fleet.events import Ending, Graded, Heard, Outcome
+from coral.fleet.state import Pending
 
 OBEDIENT, NEEDS_TERM, NEEDS_KILL, UNKILLABLE = range(4)  # which signal a process obeys at last
+# What the grader says of a tree: a score, or that it fails, makes the grader crash, or hang until it is ended.
+SCORES = (1.0, 2.0, 3.0, 2.25, 1.0, 0.0, 4.0)
+FAILS, CRASHES, HANGS = 7, 8, 9
 
 
 @dataclass(slots=True)
 class Process:
-    """A launch. `deaf`: which signals it does not obey; `unread`: whether it printed more than was heard."""
+    """A launch. `deaf`: which signals it does not obey; `unread`: whether it printed more than was heard; `place`: how
+    much it has printed."""
 
     who: str
     launch: int
@@ -18,6 +23,7 @@ class Process:
     unread: bool = False
     busy: str = ""
     reply: str = ""
+    place: int = 0
     ending: Ending | None = None
     leftovers: bool = False
     lingered_at: float = -1.0
@@ -26,3 +32,26 @@ class Process:
     @property
     def is_gone(self) -> bool:
         return self.ending is not None and not self.leftovers
+
+
+def heard(process: Process) -> Heard:
+    """What an agent has printed by now."""
+    return Heard(
+        agent=process.who,
+        launch=process.launch,
+        session=f"session of {process.who}",
+        busy=process.busy,
+        reply=process.reply,
+        place=process.place,
+    )
+
+
+def graded(process: Process, pending: Pending | None, broken: bool) -> Graded:
+    """What a grading process came to. A broken grader crashes, whatever it grades."""
+    tree = 0 if pending is None or pending.suspicion else int(pending.tree, 16)
+    number, launch = int(process.who[1:]), process.launch
+    if process.ending is not Ending.CLEAN or broken or tree == CRASHES:
+        return Graded(number=number, launch=launch, outcome=Outcome.CRASHED, reason="crashed")
+    if tree >= FAILS:
+        return Graded(number=number, launch=launch, outcome=Outcome.FAILED, reason="wrong")
+    return Graded(number=number, launch=launch, outcome=Outcome.SCORED, score=SCORES[tree])

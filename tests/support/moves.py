@@ -188,7 +188,7 @@ def _do_to_agent(world: World, process: Process, kind: str, code: int) -> None:
         submission = submission_of(world.given, process.who, code)
         world.inbox[submission.id] = submission
     elif kind == "print":
-        process.printed = process.unread = True
+        process.printed, process.unread, process.place = True, True, process.place + 1
         process.busy = ("", "tool", "thinking")[code % 3]
         process.reply = ("", "HEARTBEAT_OK", "ALERT: look here")[code // 3 % 3]
     elif kind == "ack" and process.printed_inline:

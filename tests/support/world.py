@@ -7,9 +7,8 @@ decided, as the loop would, and writes each decision down as the journal's bytes
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
-from launched import NEEDS_KILL, NEEDS_TERM, OBEDIENT, UNKILLABLE, Process
+from launched import NEEDS_KILL, NEEDS_TERM, OBEDIENT, UNKILLABLE, Process, graded, heard
 from stage import assert_quiet_until_its_deadline, attempt_zero, is_untouched
 
 from attempts.record import Attempt, Kind, Submission
@@ -20,12 +19,9 @@ from coral.fleet.decide import decide, next_deadline
 from coral.fleet.events import Ending, Outcome
 from coral.fleet.policy import Rules
 from coral.fleet.state import LIVE, OCCUPYING, Fleet
-from coral.journal import difference, fold_lines
+from coral.journal import Memory, difference, fold_lines
 
 NAMES = ("ann", "ben", "cid")
-# What the grader says of a tree: a score, or that it fails, makes the grader crash, or hang until it is ended.
-SCORES = (1.0, 2.0, 3.0, 2.25, 1.0, 0.0, 4.0)
-FAILS, CRASHES, HANGS = 7, 8, 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +47,7 @@ class World:
         self.log: list[Turn] = []
         self.lines: list[bytes] = []
         self.alive = True
+        self.away = 0.0
         self.dying: int | None = None
         self.processes: dict[str, Process] = {}
         self.inbox: dict[str, Submission] = {}
@@ -106,7 +103,7 @@ class World:
         """Another supervisor takes the run over, from what is written down."""
         if self.alive and not self.finished:
             return
-        memory = fold_lines(self._readable())
+        memory = self.recall()
         assert memory.fleet == (self.log[-1].after if self.log else Fleet())
         self.fleet, self.clock, self.alive, self.finished = memory.fleet, memory.clock, True, ""
         for process in self.processes.values():
@@ -114,7 +111,8 @@ class World:
         if not self.fleet.run.opened:
             self.look(self._opening())
         else:
-            self.look(on.Resumed(), *self._reconcile())
+            self.look(on.Resumed(away=self.away), *self._reconcile())
+        self.away = 0.0
 
     def _opening(self) -> on.Opened:
         return on.Opened(run="run", agents=self.names, baseline=attempt_zero(1.0))
@@ -125,45 +123,54 @@ class World:
         assert_quiet_until_its_deadline(after, self.clock, self.rules)
         if not actions and is_untouched(before, after):
             return
-        plain = {"at": now.clock, "wall": now.wall, "events": encode(tuple(events)), "actions": encode(actions)}
-        line = json.dumps({**plain, "set": difference(before, after)}, allow_nan=False).encode() + b"\n"
         if self.dying == -1:
-            self.lines.append(line[: len(line) // 2])
+            self.tear(now, events, actions, after)
             self.alive = False
             return
-        self.lines.append(line)
+        self.write(now, events, actions, after)
         self.log.append(Turn(self.clock, tuple(events), before, after, actions))
         self.fleet = after
         self.heard_of += events
         for action in actions if self.dying is None else actions[: self.dying]:
             self._perform(action)
-        if self.dying is None:
-            self._open_gates(actions)
-        else:
-            self.alive = False
+        if self.dying is None or self.dying > len(actions):
+            self.open_gates(actions)
+        self.alive = self.dying is None
         self.finished = self.fleet.run.finished if self.alive else ""
 
-    def _readable(self) -> Iterator[dict[str, Any]]:
+    # The journal.
+
+    def write(self, now: on.Moment, events: list[on.Event], actions: tuple[do.Action, ...], after: Fleet) -> None:
+        plain = {"at": now.clock, "wall": now.wall, "events": encode(tuple(events)), "actions": encode(actions)}
+        line = {**plain, "set": difference(self.fleet, after)}
+        self.lines.append(json.dumps(line, allow_nan=False).encode() + b"\n")
+
+    def tear(self, now: on.Moment, events: list[on.Event], actions: tuple[do.Action, ...], after: Fleet) -> None:
+        """Write half of it."""
+        self.write(now, events, actions, after)
+        self.lines[-1] = self.lines[-1][: len(self.lines[-1]) // 2]
+
+    def recall(self) -> Memory:
         self.lines = [each for each in self.lines if each.endswith(b"\n")]
-        return map(json.loads, self.lines)
+        return fold_lines(map(json.loads, self.lines))
 
     def _reconcile(self) -> Iterator[on.Event]:
         """What a new supervisor finds of the launches it was told of: alive, or with its last words, or nothing."""
         for agent in self.fleet.agents.values():
-            if agent.phase in LIVE and not self._is_alive(agent.name, agent.launch):
+            if agent.phase in LIVE and not self.is_alive(agent.name, agent.launch):
                 process = self.processes.pop(agent.name, None)
                 if process is not None and process.printed:
                     yield self._heard(process)
                 yield on.Exited(agent=agent.name, launch=agent.launch, ending=Ending.LOST)
         for number, pending in self.fleet.pending.items():
-            if pending.step in OCCUPYING and not self._is_alive(pending.who, pending.launch):
+            if pending.step in OCCUPYING and not self.is_alive(pending.who, pending.launch):
                 process = self.processes.pop(pending.who, None)
                 if process is not None and process.ending is Ending.CLEAN:
                     yield self._graded(process)  # its result was there
                 else:
                     yield on.Graded(number=number, launch=pending.launch, outcome=Outcome.LOST)
 
-    def _is_alive(self, who: str, launch: int) -> bool:
+    def is_alive(self, who: str, launch: int) -> bool:
         process = self.processes.get(who)
         return process is not None and process.launch == launch and not process.is_gone
 
@@ -193,8 +200,7 @@ class World:
 
     def _heard(self, process: Process) -> on.Heard:
         process.unread = False
-        session, reply = f"session of {process.who}", process.reply
-        return on.Heard(agent=process.who, launch=process.launch, session=session, busy=process.busy, reply=reply)
+        return heard(process)
 
     def _ends(self) -> Iterator[on.Event]:
         for who, process in list(self.processes.items()):
@@ -215,14 +221,7 @@ class World:
                 yield on.Exited(agent=who, launch=process.launch, ending=process.ending, until=until)
 
     def _graded(self, process: Process) -> on.Graded:
-        pending = self.fleet.pending.get(int(process.who[1:]))
-        tree = 0 if pending is None or pending.suspicion else int(pending.tree, 16)
-        number, launch = int(process.who[1:]), process.launch
-        if process.ending is not Ending.CLEAN or self.broken or tree == CRASHES:
-            return on.Graded(number=number, launch=launch, outcome=Outcome.CRASHED, reason="crashed")
-        if tree >= FAILS:
-            return on.Graded(number=number, launch=launch, outcome=Outcome.FAILED, reason="wrong")
-        return on.Graded(number=number, launch=launch, outcome=Outcome.SCORED, score=SCORES[tree])
+        return graded(process, self.fleet.pending.get(int(process.who[1:])), self.broken)
 
     # What it does.
 
@@ -238,11 +237,11 @@ class World:
                 if attempt.agent in self.processes:
                     self.processes[attempt.agent].printed_inline += [each.id for each in inline]
             case do.Interrupt(who=who, launch=launch):
-                self._signal(who, launch, OBEDIENT)
+                self.signal(who, launch, OBEDIENT)
             case do.Terminate(who=who, launch=launch):
-                self._signal(who, launch, NEEDS_TERM)
+                self.signal(who, launch, NEEDS_TERM)
             case do.Kill(who=who, launch=launch):
-                self._signal(who, launch, NEEDS_KILL)
+                self.signal(who, launch, NEEDS_KILL)
             case do.Notify(id=id):
                 self.notified.append(id)
                 self.happened.append(on.Notified(id=id))
@@ -252,7 +251,7 @@ class World:
             case _:
                 pass
 
-    def _open_gates(self, actions: Iterable[do.Action]) -> None:
+    def open_gates(self, actions: Iterable[do.Action]) -> None:
         """Whoever was started runs only once it is written down who that was."""
         for action in actions:
             match action:
@@ -287,7 +286,7 @@ class World:
             twin_score=None if twin is None else twin.score,
         )
 
-    def _signal(self, who: str, launch: int, strength: int) -> None:
+    def signal(self, who: str, launch: int, strength: int) -> None:
         process = self.processes.get(who)
         if process is None:
             return
