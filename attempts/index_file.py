@@ -61,9 +61,9 @@ def trusting_nothing() -> Iterator[None]:
         raise Unusable(f"{type(error).__name__}: {error}") from error
 
 
-def opened(folder: Path) -> sqlite3.Connection:
+def opened(folder: Path, patience: float = PATIENCE) -> sqlite3.Connection:
     """The index of a folder, to be read."""
-    connection = _connected(folder, "ro", PATIENCE)
+    connection = _connected(folder, "ro", patience)
     try:
         with trusting_nothing():
             _check(connection, folder)

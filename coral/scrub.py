@@ -2,6 +2,7 @@
 
 At each poll the same number of files is looked at, however many there are, and off the loop: a file whose inode, size
 and time of change are as we left them is not opened. What was there instead of a record is kept under a hidden name.
+What the index says of these records is compared as well: it may hide from everybody what lies in its place.
 """
 
 import os
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from attempts import index_check
 from attempts.files import Witness
 from attempts.record import Attempt, attempt_from_dict, to_dict
 from attempts.store import Malformed, Missing, Store, is_record
@@ -23,12 +25,13 @@ MOST_TOLD = 20  # restored records that are named one by one; what a wiped folde
 @dataclass(frozen=True, slots=True)
 class Seen:
     """What one look found: witnesses to remember, what had to be restored and why, numbers of files in the folder,
-    and of rows of the ledger that are no records."""
+    of rows of the ledger that are no records, and of those of which the index said something else."""
 
     witnesses: dict[int, Witness | None]
     restored: dict[int, str]
     listed: list[int]
     spoiled: list[int]
+    misled: list[int]
 
 
 class Scrub:
@@ -56,7 +59,8 @@ class Scrub:
 
     def look(self, rows: Sequence[Row]) -> Seen:
         """Compare the records with their files, and put right what differs. Only reads and writes files."""
-        seen = Seen({}, {}, self._list(), [])
+        seen = Seen({}, {}, self._list(), [], [])
+        self._compare(rows, seen)
         for row in rows:
             if row.witness is not None and self._store.witness(row.number) == row.witness:
                 continue
@@ -74,6 +78,18 @@ class Scrub:
             seen.witnesses[row.number] = self._store.witness(row.number)
         return seen
 
+    def _compare(self, rows: Sequence[Row], seen: Seen) -> None:
+        """What the index says of them with what they are."""
+        known = {row.number: row for row in rows}
+        try:
+            lacking, wrong = index_check.lies(self._store.root, {number: row.record for number, row in known.items()})
+            for number in (*lacking, *wrong):
+                self._written(known[number].attempt)
+        except ValueError:
+            return  # a row of the ledger is no record: that is dealt with first
+        # One who read a record while it was altered put into the index what he read: that is told of the record.
+        seen.misled.extend(number for number in wrong if self._store.witness(number) == known[number].witness)
+
     def take(self, seen: Seen) -> Iterator[on.Event]:
         """Remember what was seen, and tell what was wrong."""
         self._ledger.set_witnesses(seen.witnesses)
@@ -81,6 +97,8 @@ class Scrub:
             yield on.Restored(item=f"the record of #{number}", found=wrong)
         if len(seen.restored) > MOST_TOLD:
             yield on.Restored(item=f"{len(seen.restored) - MOST_TOLD} other records", found="were altered or deleted")
+        if seen.misled:
+            yield on.Restored(item="the index of records", found="was altered")
         if found := self._ledger.mend():
             yield on.Restored(item=LEDGER, found=found)
         elif seen.spoiled:

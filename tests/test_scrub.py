@@ -5,12 +5,16 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from real_runs import Run, tries, wait_until
 
-from attempts.record import Attempt, Kind, Verdict
+from attempts import index_check
+from attempts.index import Index
+from attempts.index_query import Wanted, ranked
+from attempts.record import Attempt, Direction, Kind, Verdict
 from attempts.store import Store
 from coral import scrub
 from coral.fleet import events as on
@@ -193,6 +197,69 @@ def test_the_leaders_are_looked_at_in_every_step(room: Room) -> None:
     forge(room.path(9))
     assert room.step() == []
     assert room.step(9) == [on.Restored(item="the record of #9", found="was altered")]
+
+
+def fed(room: Room) -> Index:
+    """An index that is fed as a supervisor feeds it."""
+    index = Index(room.store.root)
+    index.refresh()
+    room.scrub = Scrub(room.store, room.ledger, lambda attempt: room.written.append(attempt) or index.add([attempt]))
+    return index
+
+
+def numbers(index: Index, wanted: Wanted) -> list[int]:
+    index.refresh()
+    return [each.number for each in index.ask(lambda rows: ranked(rows, wanted, Direction.MAXIMIZE, None))]
+
+
+FORGERIES = {
+    "a score": "UPDATE records SET score = 99.0 WHERE number = 7",
+    "an agent": "UPDATE records SET agent = 'agent-2' WHERE number = 7",
+    "a candidate": "UPDATE records SET tree = 'x' WHERE number = 7",
+    "what it says": "UPDATE said SET text = 'nothing' WHERE number = 7",
+    "a text that is no text": "UPDATE said SET text = x'00ff' WHERE number = 7",
+    "its words": "INSERT INTO words(words, rowid, text) VALUES('delete', 7, 'try 7\n\n')",
+}
+
+
+@pytest.mark.parametrize("what", FORGERIES)
+def test_an_index_that_lies_is_put_right_and_told(room: Room, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    monkeypatch.setattr(index_check, "SEARCHED", 1.0)
+    index = fed(room)
+    assert room.round() == []
+    with closing(sqlite3.connect(room.store.root / "index.sqlite")) as base, base:
+        base.execute(FORGERIES[what])
+    assert room.round() == [on.Restored(item="the index of records", found="was altered")]
+    assert [each.number for each in room.written] == [7]
+    assert numbers(index, Wanted(text="try 7")) == [7]
+    assert room.round() == []
+    index.close()
+
+
+def test_what_an_index_hides_is_shown_again(room: Room) -> None:
+    index = fed(room)
+    with closing(sqlite3.connect(room.store.root / "index.sqlite")) as base, base:
+        for name in ("records", "said"):
+            base.execute(f"DELETE FROM {name} WHERE number = 7")
+    assert room.round() == []
+    assert numbers(index, Wanted()) == list(range(10))
+    index.close()
+
+
+def test_a_lie_of_a_record_that_was_altered_is_told_of_the_record(room: Room) -> None:
+    index = fed(room)
+    forge(room.path(7))
+    index.refresh()
+    index.audit()  # somebody looks
+    assert room.round() == [on.Restored(item="the record of #7", found="was altered")]
+    assert numbers(index, Wanted()) == list(range(10))
+    index.close()
+
+
+def test_an_index_that_is_none_is_left_to_those_who_look(room: Room) -> None:
+    (room.store.root / "index.sqlite").write_bytes(b"\xff" * 5000)
+    assert room.round() == []
+    assert room.written == []
 
 
 @pytest.mark.slow
