@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO ?= examples/circle_packing agents.count=4 budget.hours=0.025
 
-.PHONY: demo test test-agents check bench mutants clean
+.PHONY: demo test test-agents check bench bench-packing mutants clean
 
 demo: .venv/.ready
 	$(BIN)/coral start $(DEMO)
@@ -24,6 +24,9 @@ check: .venv/.ready
 
 bench: .venv/.ready
 	$(BIN)/python -m benchmarks
+
+bench-packing: .venv/.ready
+	$(BIN)/python -m benchmarks packing
 
 mutants: .venv/.ready
 	$(BIN)/python tests/mutants.py

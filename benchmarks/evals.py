@@ -1,4 +1,4 @@
-"""How long an agent waits for one `coral eval` when grading itself costs nothing.
+"""How long an agent waits for one `coral eval` when grading itself costs nothing, in a young run and in old ones.
 
 The agent takes the time around the whole command; submission, grader and record say when each part of it ended.
 """
@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
-from pathlib import Path
 
-from benchmarks import machine, table
+from attempts.store import Store
+from benchmarks import history, machine, table
 from benchmarks.arena import Arena, BenchmarkError, Started, agents_run, arena, ms, wait_until
 from benchmarks.benchmark import Ask
-from benchmarks.figure import Check, Target, check
+from benchmarks.figure import Check, Target, check, median
 from benchmarks.results import Result
 
 NAME = "eval"
@@ -26,82 +26,103 @@ PARTS = {
     "return": "`coral eval` sees the record, prints it, ends",
 }
 GRADERS = {
-    "command": ("a command (a shell script)", ()),
     "function": ("a Python function", ("grader.command=", "grader.entry=grade.py:grade")),
+    "command": ("a command (a shell script)", ()),
 }
-WHY = {
-    "command": "Half of it comes before the submission: an interpreter, what it imports, git five times. The rest is "
-    "git again, which takes the commit in and checks it out, and the grader's own process.",
-    "late": "Compare its parts with those of the first attempts: what grew is what depends on the history.",
-    "function": "What it takes longer than a command is the interpreter that calls the function, and what it imports.",
-}
-FIRST, PRIOR = 100, 1000  # values per row; attempts before the late ones
+WHY = "Compare its parts: most of it are processes - the interpreter twice, git a dozen times."
+WHY_GROWN = "Compare the parts: what grew is what depends on the history."
+PRIOR, QUICK_PRIOR = (0, 1_000, 10_000, 100_000), (0, 50)  # attempts before those that are measured
+VALUES, QUICK_VALUES = 60, 8
+FLAT = Target(median=1.2)
 
 
 def measure(ask: Ask) -> Iterable[Result]:
     here, series = machine.here(), dict[str, list[float]]()
-    first, prior = (10, 10) if ask.quick else (FIRST, PRIOR)
+    count = QUICK_VALUES if ask.quick else VALUES
     for grader, (_, overrides) in GRADERS.items():
-        count = prior + first if grader == "command" else first
         with arena() as place:
-            rows = _run(place, overrides, count, ask)
-        series |= _columns(grader, rows[:first])
-        if grader == "command":
-            series |= _columns("late", rows[-first:])
-    yield Result(NAME, machine.today(), here, {"values": first, "prior": prior}, series)
+            for prior, rows in _run(place, overrides, QUICK_PRIOR if ask.quick else PRIOR, count, ask):
+                series |= {f"{grader}, {prior}: {part}": [row[part] for row in rows] for part in (WHOLE, *PARTS)}
+    yield Result(NAME, machine.today(), here, {"values": count}, series)
 
 
 def checks(results: Mapping[str, Result]) -> list[Check]:
-    result = results[NAME]
-    return [
-        check(f"`coral eval`, {label}", result.series[f"{name}: {WHOLE}"], TARGET, "ms", WHY[name])
-        for name, label in _labels(result).items()
+    series = results[NAME].series
+    found = [
+        check(f"`coral eval`, {_label(grader, prior)}", series[key], TARGET, "ms", WHY)
+        for grader in GRADERS
+        for prior in (PRIOR[0], PRIOR[-1])
+        if (key := f"{grader}, {prior}: {WHOLE}") in series
     ]
+    for grader, (label, _) in GRADERS.items():
+        first, last = (series.get(f"{grader}, {prior}: {WHOLE}") for prior in (PRIOR[0], PRIOR[-1]))
+        if first and last:
+            what = f"`coral eval`, {label}, {PRIOR[-1]:,} attempts to none"
+            grown = [round(each / median(first), 3) for each in last]
+            found.append(check(what, grown, FLAT, "times as long", WHY_GROWN))
+    return found
 
 
 def section(results: Mapping[str, Result]) -> list[str]:
     result = results[NAME]
-    lines = ["## One `coral eval`", "", _ABOUT, "", *table.head("ms")]
-    for name, label in _labels(result).items():
-        lines.append(table.row(f"**{label}**", result.series[f"{name}: {WHOLE}"]))
-        lines += [table.row(f"... {text}", result.series[f"{name}: {part}"]) for part, text in PARTS.items()]
-    return [*lines, "", table.origin(result)]
+    labels = {}
+    for grader in GRADERS:
+        for prior in PRIOR:
+            labels[f"{grader}, {prior}: {WHOLE}"] = f"**{_label(grader, prior)}**"
+            labels |= {f"{grader}, {prior}: {part}": f"... {text}" for part, text in PARTS.items()}
+    return [
+        *("## One `coral eval`", "", _ABOUT, "", *table.head("ms")),
+        *table.rows(labels, result),
+        *("", table.origin(result)),
+    ]
 
 
-def _labels(result: Result) -> dict[str, str]:
-    labels = {grader: label for grader, (label, _) in GRADERS.items()}
-    return {**labels, "late": f"a command, after {int(result.settings['prior']):,} attempts"}
-
-
-def _columns(name: str, rows: list[dict[str, float]]) -> dict[str, list[float]]:
-    return {f"{name}: {part}": [row[part] for row in rows] for part in (WHOLE, *PARTS)}
+def _label(grader: str, prior: int) -> str:
+    return GRADERS[grader][0] + (f", after {prior:,} attempts" if prior else "")
 
 
 _ABOUT = """One agent in a repository of thirty small files changes one of them and runs `coral eval -m ...`,
 again and again. The figure is the wall time of the whole command, interpreter and all. Heartbeats are retimed
 to come as rarely as the protected ones may (`reflect` every tenth attempt); evals that they interrupt are not
-counted, for those end with the interrupt.
-Every attempt scores the same, so that none of a thousand improves on the first."""
+counted, for those end with the interrupt. The attempts before are made up, in every place where a run keeps one,
+while it is stopped; then it is resumed. A function is called in the same moment that it is at an end in."""
 
 
-def _run(place: Arena, overrides: tuple[str, ...], count: int, ask: Ask) -> list[dict[str, float]]:
+def _run(
+    place: Arena, overrides: tuple[str, ...], priors: tuple[int, ...], count: int, ask: Ask
+) -> Iterable[tuple[int, list[dict[str, float]]]]:
     task = place.small_task()
     if overrides:
         path = task / "task.yaml"
         path.write_text(path.read_text().replace("  command: sh $CORAL_PRIVATE/grade.sh\n", ""))
     rare = "{name: reflect, every: 10}, {name: consolidate, every: 100}, {name: redirect, stagnant: 1000000}"
-    runtime = ("agents.runtime=command", agents_run("evaluating.py", str(count)))
+    (place.notes / "goal").write_text("0")
+    runtime = ("agents.runtime=command", agents_run("evaluating.py"))
     run = place.start(task, *runtime, f"heartbeats=[{rare}]", *overrides)
-    ask.say(f"{count} times `coral eval`")
-    wait_until((place.notes / "done").exists, 60 + count, f"{count} evals")
-    return _rows(run, place.notes, count)
+    for turn, prior in enumerate(priors):
+        if prior:
+            ask.say(f"making up {prior:,} attempts")
+            place.stop(run)
+            history.fill(run, prior, agents=1)
+            history.index(run)
+            place.call("resume", "--detach", "--run", str(run.layout.root))
+        ask.say(f"{count} times `coral eval` after {prior:,} attempts")
+        (place.notes / "goal").write_text(f"{(turn + 1) * count}")
+        wait_until(lambda: len(_noted(place)) >= (turn + 1) * count, 60 + 2 * count, f"{count} evals")  # noqa: B023
+        yield prior, _rows(run, place, prior, _noted(place)[turn * count :])
 
 
-def _rows(run: Started, notes: Path, count: int) -> list[dict[str, float]]:
+def _noted(place: Arena) -> list[str]:
+    path = place.notes / "evals"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def _rows(run: Started, place: Arena, prior: int, lines: list[str]) -> list[dict[str, float]]:
     """What each eval and its parts took, in milliseconds."""
-    attempts = {each.title: each for each in run.attempts()}
-    rows = []
-    for line in (notes / "evals").read_text().splitlines():
+    store, rows = Store(run.layout.attempts), []
+    late = (store.read(number) for number in store.numbers() if number > prior)
+    attempts = {each.title: each for each in late}
+    for line in lines:
         title, began, ended, code = line.split()
         if code != "0":
             raise BenchmarkError(f"coral eval ended with exit code {code}")
@@ -109,13 +130,11 @@ def _rows(run: Started, notes: Path, count: int) -> list[dict[str, float]]:
         moments = [
             int(began),
             int(attempt.submission),
-            int((notes / f"began-{attempt.number}").read_text()),
-            int((notes / f"ended-{attempt.number}").read_text()),
+            int((place.notes / f"began-{attempt.number}").read_text()),
+            int((place.notes / f"ended-{attempt.number}").read_text()),
             run.record(attempt.number).stat().st_mtime_ns,
             int(ended),
         ]
         parts = [ms(after - before) for before, after in pairwise(moments)]
         rows.append({WHOLE: ms(moments[-1] - moments[0]), **dict(zip(PARTS, parts, strict=True))})
-    if len(rows) < count:
-        raise BenchmarkError(f"only {len(rows)} of {count} evals were measured")
     return rows

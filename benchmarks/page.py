@@ -16,7 +16,9 @@ def text(benchmarks: Sequence[Benchmark], results: Mapping[str, Result]) -> str:
     for benchmark in there:
         lines += ["", *benchmark.section(results)]
     missing = [f"- `python -m benchmarks {each.NAME}`" for each in benchmarks if each not in there]
-    return "\n".join([*lines, "", _NOT_MEASURED, *missing]) + "\n"
+    if missing:
+        lines += ["", "## Not measured yet", "", *missing]
+    return "\n".join(lines) + "\n"
 
 
 def _is_there(benchmark: Benchmark, results: Mapping[str, Result]) -> bool:
@@ -32,14 +34,11 @@ def _glance(checks: Sequence[Check]) -> list[str]:
 
 _HEAD = """# How fast Coral is
 
-`make bench` measures all of this on your machine (half an hour) and writes this page; `python -m benchmarks
-NAME` measures one part, `--quick` tries it out. The raw values lie in
+`make bench` measures all of this on your machine and writes this page, in about a quarter of an hour; only what
+the packing of circles comes to takes another twenty minutes, and is measured by `make bench-packing`. `python -m
+benchmarks NAME` measures one part, `--quick` tries it out. The raw values lie in
 [benchmarks/results](../benchmarks/results).
 
 Every figure comes from real runs in a temporary folder: real processes, real git, a real disk, real signals.
 Percentiles are measured values (nearest rank), so with fewer than a hundred values the p99 is the largest.
 Nothing is left out as an outlier. A target that is missed says so."""
-
-_NOT_MEASURED = """## Not measured yet
-
-- `coral eval` after 100,000 attempts (target: as fast as the first); here it is measured after 1,000."""
