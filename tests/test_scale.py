@@ -8,11 +8,11 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 
+import psutil
 import pytest
 from real_runs import Run, wait_until
 
 from attempts.record import Attempt, Verdict
-from attempts.store import is_record
 from coral.journal.replay import replay
 
 pytestmark = pytest.mark.slow
@@ -86,19 +86,21 @@ def withdrawn(run: Run) -> Iterator[tuple[str, str, str]]:
         yield event["agent"], name, id
 
 
-def records(run: Run) -> int:
-    return sum(is_record(each.name) for each in run.layout.attempts.iterdir()) - 1
+def everything_has_arrived(run: Run, count: int) -> bool:
+    """Whether so many attempts were counted and nobody is owed anything for them: then nobody is interrupted again."""
+    shown = json.loads(run.layout.status.read_text())
+    return shown["attempts"] == count and not any(each["owed"] for each in shown["agents"])
 
 
-def nothing_is_owed(run: Run) -> bool:
-    return not any(each["owed"] for each in json.loads(run.layout.status.read_text())["agents"])
+def wait_for_everything(run: Run, count: int) -> None:
+    wait_until(run.layout.status.exists, 60, "the first status")
+    wait_until(lambda: everything_has_arrived(run, count), 300, f"attempt {count} and its heartbeats")
 
 
 def test_of_a_thousand_attempts_by_fifty_agents_every_heartbeat_arrives_once(start):
     overrides = (f"agents.count={AGENTS}", "grader.slots=4")
     run = start(agent(EACH, 4, 60), command=GRADER, extra=HEARTBEATS, overrides=overrides)
-    wait_until(lambda: records(run) >= COUNT, 300, f"attempt {COUNT}")
-    wait_until(lambda: nothing_is_owed(run), 60, "the last heartbeat's delivery")
+    wait_for_everything(run, COUNT)
     run.stop()
     assert run.left() == []
 
@@ -115,3 +117,25 @@ def test_of_a_thousand_attempts_by_fifty_agents_every_heartbeat_arrives_once(sta
     again = replay(run.layout.journal)
     assert again.agrees
     assert again.same > 0
+
+
+def test_a_large_fleet_needs_no_thread_for_each_agent_and_leaves_nothing(start):
+    many = 150
+    overrides = (f"agents.count={many}", "grader.slots=4")
+    run = start(agent(1, 1, 60), command=GRADER, extra=HEARTBEATS, overrides=overrides)
+    wait_for_everything(run, many)
+    assert run.supervisor is not None
+    supervisor = psutil.Process(run.supervisor.pid)
+    # What takes in and checks out, what watches two folders, and the loop: however many agents there are.
+    assert supervisor.num_threads() < 20
+    graders_and_git = 4 + 4
+    assert many <= len(supervisor.children()) <= many + graders_and_git
+    run.stop(120)
+    assert run.left() == []
+
+    attempts = run.attempts()
+    assert [each.number for each in attempts] == list(range(1, many + 1))
+    assert Counter(each.agent for each in attempts) == {f"agent-{k}": 1 for k in range(1, many + 1)}
+    arrived = list(delivered(run)) + list(withdrawn(run))
+    assert Counter((who, name) for who, name, _ in arrived) == due(attempts)
+    assert replay(run.layout.journal).agrees
