@@ -7,8 +7,8 @@ from coral.heartbeat_view import distance
 
 
 def state_of(run: Run) -> dict[str, str]:
-    state = "stopped" if run.finished else "stopping" if run.stopping else "running"
-    return {"state": state, "reason": run.finished or run.stopping}
+    state = "stopped" if run.finished else "left" if run.left else "stopping" if run.stopping else "running"
+    return {"state": state, "reason": run.finished or run.left or run.stopping}
 
 
 def grading_of(fleet: Fleet, clock: float) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from coral.errors import CoralError
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.decide import decide, next_deadline
-from coral.fleet.state import Fleet, Step
+from coral.fleet.state import Fleet, Run, Step
 from coral.journal import Journal, Memory, published
 from coral.launches import Launches
 from coral.ledger import Ledger
@@ -90,14 +90,14 @@ class Manager:
         self._due = float("-inf")  # on the run's clock: before that, only an event changes anything
 
     def run(self) -> str:
-        """Supervise until the run ends; returns the reason."""
+        """Supervise until the run ends or is left; returns the reason."""
         now = self._clock.now()
         self._turn(self._first_events(now))
-        while not (self._shadow or self._fleet).run.finished:
+        while not _is_over((self._shadow or self._fleet).run):
             self._turn([])
         ended = self._shadow or self._fleet
         self._report.show(ended, self._performer.ears, self._clock.now(), force=True)
-        return ended.run.finished
+        return ended.run.finished or ended.run.left
 
     def stop(self, reason: str) -> None:
         """Ask for the end of the run, from a signal handler too."""
@@ -128,7 +128,7 @@ class Manager:
             self._decide(events, fresh, now)
         if self._shadow is None:
             self._report.show(self._fleet, self._performer.ears, now)
-            if not self._fleet.run.finished:
+            if not _is_over(self._fleet.run):
                 self._sleep(now)
 
     def _decide(self, events: list[on.Event], fresh: list[on.Event], now: on.Moment) -> None:
@@ -206,6 +206,11 @@ def _change_task(layout: Layout, overrides: tuple[str, ...]) -> None:
             "cannot change agents.count of a run", "`coral start` makes a run with another number of agents"
         )
     place(layout.private, layout.task_file.name, after.text)
+
+
+def _is_over(run: Run) -> bool:
+    """Whether a supervisor has nothing more to do here: all has ended, or goes on without one."""
+    return bool(run.finished or run.left)
 
 
 def _lies_in_a_folder(event: on.Event) -> bool:

@@ -120,6 +120,8 @@ def _parse(data: Mapping[str, object]) -> on.Request:
             return on.Tell(to=_text(data, "to", "*"), text=_text(data, "text"))
         case "stop":
             return on.Stop(reason=_text(data, "reason", ""))
+        case "leave":
+            return on.Leave(reason=_text(data, "reason", ""))
         case "acknowledge":
             ids = data.get("owed")
             if not isinstance(ids, list) or not all(isinstance(each, str) for each in ids):

@@ -114,6 +114,12 @@ def test_status_of_a_run_that_nobody_supervises_says_so_first_of_all(layout: Lay
     said = coral("status")
     assert "· dead ·" in said
     assert "nobody supervises this run; last word 2h ago: go on with `coral resume`" in said
+    write_status(layout, "left", wall=stamp(600), reason="an upgrade")
+    said = coral("status")
+    assert "· left ·" in said
+    assert "left 10m ago: agents and grades go on without a supervisor; `coral resume` takes them over" in said
+    with hold_lock(layout.lock):
+        assert "· running ·" in coral("status")
     write_status(layout, "stopped", reason="the budget of 4 attempts is used up")
     said = coral("status")
     assert "stopped: the budget of 4 attempts is used up; go on with `coral resume budget.attempts=…" in said

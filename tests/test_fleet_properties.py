@@ -27,7 +27,7 @@ from coral.fleet import events as on
 from coral.fleet.decide import decide
 from coral.fleet.events import Event, Moment
 from coral.fleet.policy import KILL_AGAIN_SECONDS, MOST_KILLS, is_due, may_interrupt
-from coral.fleet.state import FLEET, Agent, Fleet, Phase, Step
+from coral.fleet.state import FLEET, LIVE, Agent, Fleet, Phase, Step
 from coral.journal import difference, fold_lines
 from heartbeats.heartbeat import Scope, find
 
@@ -228,7 +228,7 @@ def test_an_interrupt_waits_for_nobody_else(history: History) -> None:
     # Whoever else is deaf, parked or broken: who can be interrupted for what is due, is - in that very turn.
     for turn in play(history).log:
         for agent in turn.after.agents.values():
-            if agent.phase is Phase.RUNNING and agent.heard and not turn.after.run.stopping:
+            if agent.phase is Phase.RUNNING and agent.heard and not (turn.after.run.stopping or turn.after.run.left):
                 assert not [
                     each
                     for each in agent.owed
@@ -289,6 +289,22 @@ def _agents(turn: Turn) -> list[Agent]:
     return list(turn.after.agents.values())
 
 
+@over(WORK, TIME, TROUBLE, STOP, ["leave"] * 4)
+def test_where_a_supervisor_leaves_nothing_begins_and_nobody_is_disturbed(history: History) -> None:
+    world = play(history)
+    calm(world)
+    for turn in world.log:
+        begun = [each for each in turn.actions if isinstance(each, do.Spawn | do.Grade | do.Interrupt)]
+        assert not (turn.after.run.left and begun)
+        if turn.before.run.left:
+            assert isinstance(turn.events[0], on.Resumed)
+            ended = {each.agent for each in turn.events if isinstance(each, on.Exited)}
+            at_work = {name for name, each in turn.before.agents.items() if each.phase in LIVE} - ended
+            assert at_work.isdisjoint(each.agent for each in begun if isinstance(each, do.Spawn))
+            for name in at_work:
+                assert turn.after.agents[name].launch == turn.before.agents[name].launch
+
+
 @over(WORK, TIME, TROUBLE, TROUBLE, DEATH, examples=60)
 def test_left_alone_after_stop_everything_is_gone_in_time_or_named(history: History) -> None:
     world = play(history)
@@ -320,7 +336,7 @@ def test_budgets_end_the_run_and_are_never_overdrawn(history: History) -> None:
             and run.progress.best is not None
             and not rules.direction.better(rules.target, run.progress.best),
         ]
-        assert not any(spent) or run.stopping
+        assert not any(spent) or run.stopping or run.left
         if rules.budget_attempts is not None:
             coming = sum(each.step is not Step.SETTLED for each in turn.after.pending.values())
             assert run.progress.graded + coming <= rules.budget_attempts

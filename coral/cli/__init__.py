@@ -21,7 +21,7 @@ COMMANDS = {
     "validate": ("task", "check a task and grade its seed, without spending anything"),
     "start": ("run", "start a run of a task and watch it"),
     "attach": ("run", "watch a run that is going on"),
-    "stop": ("run", "stop a run and everything it started"),
+    "stop": ("run", "stop a run and everything it started; or its supervisor alone"),
     "resume": ("run", "go on with a run that was stopped or killed"),
     "tell": ("run", "say something to the agents, at the next good moment"),
     "heartbeat": ("run", "when agents are interrupted and what they are asked: see, change"),

@@ -83,11 +83,11 @@ class Reading:
 
     @property
     def state(self) -> str:
-        """running, stopping, stopped; `dead` when the last word was not `stopped` and nobody supervises it."""
+        """running, stopping, stopped; `left` by its supervisor, whose agents go on; or `dead`: nobody supervises it."""
         said = self.status.text("state")
         if self.supervisor is not None or not self.is_open:
             return said if said == "stopping" else "running"
-        return "stopped" if said == "stopped" else "dead"
+        return said if said in ("stopped", "left") else "dead"
 
     @cached_property
     def baseline(self) -> float | None:

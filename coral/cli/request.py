@@ -26,6 +26,13 @@ def send(layout: Layout, sender: str, request: Mapping[str, object]) -> str:
     return name
 
 
+def take_back(layout: Layout, sender: str, *types: str) -> None:
+    """Requests of these types that nobody read: asked of a supervisor that is gone, they would meet the next one."""
+    for path in layout.requests_of(sender).glob("*.json"):
+        if loose.read(path).text("type") in types:
+            path.unlink(missing_ok=True)
+
+
 def answer(layout: Layout, sender: str, name: str, seconds: float) -> Loose | None:
     """The answer to a request, or None when there is none in that time."""
     path = layout.replies_to(sender) / f"{name}.json"

@@ -32,6 +32,7 @@ def run(args: argparse.Namespace) -> int:
         hint = "what still runs goes on; free some space, or `coral stop` ends it"
         raise CoralError(f"cannot resume {layout.root.name}: {lacking}", hint)
     load_frozen(layout.task_file, args.overrides)  # a mistake in them is told here, not in the log of a supervisor
+    request.take_back(layout, sender, "stop", "leave")
     if args.instruction and args.instruction.strip():
         request.send(layout, sender, {"type": "tell", "to": "*", "text": args.instruction.strip()})
     if not args.json:

@@ -17,6 +17,7 @@ TONES = {
     "void": "magenta",
     "running": "green",
     "stopping": "yellow",
+    "left": "yellow",
     "dead": "red",
     "retired": "dim",
     "parked": "yellow",

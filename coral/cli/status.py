@@ -110,6 +110,10 @@ def warnings(reading: Reading) -> list[Text]:
     if reading.state == "dead":
         last = f"; last word {words.ago(reading.status.data.get('wall'))}" if reading.status else ""
         lines.append(Text(f"nobody supervises this run{last}: go on with `{how}`", style="red"))
+    elif reading.state == "left":
+        since = words.ago(reading.status.data.get("wall"))
+        text = f"left {since}: agents and grades go on without a supervisor; `{how}` takes them over"
+        lines.append(Text(text, style="yellow"))
     elif reading.state == "stopped":
         reason = reading.status.text("reason")
         if reason.startswith("the budget"):

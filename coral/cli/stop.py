@@ -1,12 +1,17 @@
-"""`coral stop`: ask the supervisor to end the run, and stay until it has: when this returns 0, nothing of it runs."""
+"""`coral stop`: ask the supervisor to end the run, and stay until it has: when this returns 0, nothing of it runs.
+
+With `--keep-agents` it is the supervisor alone that ends; agents and grades go on, and `coral resume` takes them over.
+"""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import signal
 import sys
+import time
 
 from coral.cli import request, where, words
 from coral.cli.program import program
@@ -18,40 +23,59 @@ LONGEST = 120.0  # the graces of a deaf fleet are seconds; a full stop takes les
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--reason", default="stopped by the operator", help="what the records say about it")
+    parser.add_argument(
+        "--keep-agents", action="store_true", help="end the supervisor alone; agents go on until `coral resume`"
+    )
+    parser.add_argument("--reason", default="", help="what the records say about it")
     parser.add_argument("--timeout", type=float, default=LONGEST, metavar="S", help="seconds to wait for its end")
-    parser.add_argument("--json", action="store_true", help="for programs: run, stopped, seconds")
+    parser.add_argument("--json", action="store_true", help="for programs: run, stopped, left, seconds")
     where.add_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     sender = request.as_operator("stop the run")
-    from coral.launch import has_ended, supervise
+    from coral.launch import has_ended
 
-    layout = where.run_of(args)
+    layout, begun = where.run_of(args), time.monotonic()
     name = layout.root.name
     if Reading(layout).supervisor is None and has_ended(layout):
-        print(_data(name, 0.0) if args.json else f"{name} is not running")
+        print(_data(name, 0.0, stopped=True) if args.json else f"{name} is not running")
         return 0
-    asked = _ask(layout, sender, args.reason)
-    print(f"stopping {name} ...", file=sys.stderr)
-    if Reading(layout).supervisor is None:
-        # Its supervisor was killed, its agents may live on: take the run over just to end it.
-        supervise(layout, stop="" if asked else args.reason)
-    for passed in request.pauses(args.timeout):
-        if Reading(layout).supervisor is None:
-            said = f"{name} has stopped ({words.span(passed)})\n  {program()} resume{where.flag(layout)}"
-            print(_data(name, passed) if args.json else said)
-            return 0
+    finished = _leave(layout, sender, args) if args.keep_agents else _stop(layout, sender, args)
+    passed = time.monotonic() - begun
+    left = finished and args.keep_agents and not has_ended(layout)
+    stopped = finished and not left
     if args.json:
-        print(_data(name, args.timeout, stopped=False))
+        print(_data(name, passed, stopped=stopped, left=left))
+    elif stopped:
+        print(f"{name} has stopped ({words.span(passed)})\n  {program()} resume{where.flag(layout)}")
+    elif left:
+        flag, coral = where.flag(layout), program()
+        print(f"{name} is left: its agents and grades go on without a supervisor ({words.span(passed)})")
+        print(f"  `{coral} resume{flag}` takes them over, `{coral} stop{flag}` ends them")
+    if finished:
+        return 0
     print(f"coral: {name} has not stopped within {words.span(args.timeout)}", file=sys.stderr)
     print(f"  `{program()} status` shows what still runs; it goes on stopping", file=sys.stderr)
     return 2
 
 
-def _ask(layout: Layout, sender: str, reason: str) -> bool:
-    """By a request; where none can be written, by a signal, which cannot say the reason. Whether it was a request."""
+def _stop(layout: Layout, sender: str, args: argparse.Namespace) -> bool:
+    """Whether the run has ended in time. A supervisor that is gone without having ended it is replaced, just for that:
+    it was killed, perhaps while it was stopping, or it has left; its agents may live on."""
+    from coral.launch import has_ended
+
+    reason = args.reason or "stopped by the operator"
+    _ask(layout, sender, reason)
+    print(f"stopping {layout.root.name} ...", file=sys.stderr)
+    for _ in request.pauses(args.timeout):
+        if Reading(layout).supervisor is None and (has_ended(layout) or _end(layout, sender, reason)):
+            return True
+    return False
+
+
+def _ask(layout: Layout, sender: str, reason: str) -> None:
+    """By a request; where none can be written, by a signal, which cannot say the reason."""
     try:
         request.send(layout, sender, {"type": "stop", "reason": reason})
     except OSError as error:
@@ -60,9 +84,38 @@ def _ask(layout: Layout, sender: str, reason: str) -> bool:
                 os.kill(pid, signal.SIGTERM)
             except OSError:
                 raise CoralError(f"cannot stop {layout.root.name}: {error}", f"end process {pid} by SIGTERM") from error
+
+
+def _end(layout: Layout, sender: str, reason: str) -> bool:
+    """Supervise the run just to end it; False where somebody else was faster, who reads the request."""
+    from coral.launch import holder, supervise
+
+    try:
+        supervise(layout, stop=reason)
+    except CoralError:
+        if holder(layout) is None:
+            raise
         return False
+    with contextlib.suppress(OSError):
+        request.take_back(layout, sender, "stop", "leave")
     return True
 
 
-def _data(name: str, seconds: float, *, stopped: bool = True) -> str:
-    return json.dumps({"run": name, "stopped": stopped, "seconds": round(seconds, 3)})
+def _leave(layout: Layout, sender: str, args: argparse.Namespace) -> bool:
+    """Whether nobody supervises the run any more. CoralError if its supervisor refuses."""
+    if Reading(layout).supervisor is None:
+        request.take_back(layout, sender, "leave")
+        return True
+    asked = request.send(layout, sender, {"type": "leave", "reason": args.reason})
+    for _ in request.pauses(args.timeout):
+        answered = request.answer(layout, sender, asked, 0.0)
+        if answered is not None and not answered.data.get("ok"):
+            raise CoralError(answered.text("message"), answered.text("hint"))
+        if Reading(layout).supervisor is None:
+            request.take_back(layout, sender, "leave")  # of one that was killed before it read this
+            return True
+    return False
+
+
+def _data(name: str, seconds: float, *, stopped: bool = False, left: bool = False) -> str:
+    return json.dumps({"run": name, "stopped": stopped, "left": left, "seconds": round(seconds, 3)})

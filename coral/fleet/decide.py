@@ -22,7 +22,7 @@ def decide(
     draft = Draft(fleet, now, rules)
     for event in events:
         _on(draft, space.excused(event, draft.run.lack))
-    if draft.run.opened:
+    if draft.run.opened and not draft.run.left:
         _let_time_pass(draft)
     return draft.fleet(), tuple(draft.actions)
 
@@ -142,7 +142,8 @@ def _open(draft: Draft, event: on.Opened) -> None:
 
 
 def _resume(draft: Draft, away: float) -> None:
-    draft.set_run(stopping="", finished="", held_until=0.0, queue_held_until=0.0, crashes=(), voids=0, lack="")
+    draft.set_run(stopping="", left="", finished="", held_until=0.0, queue_held_until=0.0)
+    draft.set_run(crashes=(), voids=0, lack="")
     for each in draft.run.unsaid:
         draft.act(do.Notify(id=each.id, text=each.text, agent=each.agent, repeat=True))
     agents.resume_all(draft, away)

@@ -75,6 +75,13 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Leave:
+    """The supervisor ends, and nothing else does: whoever resumes the run takes it over as it is then."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Acknowledge:
     owed: tuple[str, ...]
 
@@ -84,7 +91,7 @@ class Alert:
     text: str
 
 
-Request = SetHeartbeat | RemoveHeartbeat | ResetHeartbeats | Tell | Stop | Acknowledge | Alert
+Request = SetHeartbeat | RemoveHeartbeat | ResetHeartbeats | Tell | Stop | Leave | Acknowledge | Alert
 
 
 # --- events ---------------------------------------------------------------------------------------------------

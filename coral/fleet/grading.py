@@ -29,7 +29,7 @@ from coral.fleet.state import OCCUPYING, Pending, Step
 
 def on_submitted(draft: Draft, submission: Submission) -> None:
     agent = draft.agents.get(submission.agent)
-    if agent is None or draft.run.stopping or draft.run.lack:
+    if agent is None or draft.run.stopping or draft.run.left or draft.run.lack:
         return  # it stays in the inbox, and is read again
     if is_repeat(agent.recent, submission.id):
         draft.act(do.Discard(agent=agent.name, submission=submission.id))

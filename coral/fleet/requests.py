@@ -51,7 +51,7 @@ def _check_allowed(draft: Draft, event: on.Requested) -> None:
     if event.sender not in draft.agents:
         raise Refused(f"cannot answer {event.sender}: there is no such agent", "")
     match event.request:
-        case on.Stop() | on.Tell():
+        case on.Stop() | on.Leave() | on.Tell():
             raise Refused("cannot do this for an agent", "only the operator can")
         case on.SetHeartbeat(owner=owner) | on.RemoveHeartbeat(owner=owner) | on.ResetHeartbeats(owner=owner):
             retimes = isinstance(event.request, on.SetHeartbeat) and owner == FLEET
@@ -72,8 +72,10 @@ def _carry_out(draft: Draft, sender: str, request: on.Request) -> str:
             return _tell(draft, to, text)
         case on.Stop(reason=reason):
             if not draft.run.stopping:
-                draft.set_run(stopping=reason or "stopped by the operator")
+                draft.set_run(stopping=reason or "stopped by the operator", left="")
             return "stopping"
+        case on.Leave(reason=reason):
+            return _leave(draft, reason)
         case on.Acknowledge(owed=ids):
             # Only what was printed: an agent could wave away by its id what is about to interrupt it.
             printed = {each.id for each in draft.agents[sender].owed if each.printed}
@@ -82,6 +84,14 @@ def _carry_out(draft: Draft, sender: str, request: on.Request) -> str:
         case on.Alert(text=text):
             draft.alert(text, "" if sender == OPERATOR else sender)
             return "the operator is told"
+
+
+def _leave(draft: Draft, reason: str) -> str:
+    if draft.run.stopping:
+        raise Refused("cannot leave the agents at work: the run is stopping", "`coral resume` goes on when it has")
+    draft.set_run(left=reason or "left by the operator")
+    draft.note("left", "agents and grades go on without a supervisor")
+    return "agents and grades go on without a supervisor"
 
 
 def _owners(draft: Draft, owner: str, name: str, scope: Scope) -> list[str]:

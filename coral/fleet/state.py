@@ -178,7 +178,8 @@ class Alert:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What belongs to the fleet as a whole. `lack`: why nothing can be written to the disk, while that is so."""
+    """What belongs to the fleet as a whole. `lack`: why nothing can be written to the disk, while that is so. `left`:
+    why its supervisor went and left the agents at work; until the run is resumed nothing begins or falls due."""
 
     id: str = ""
     opened: bool = False
@@ -199,6 +200,7 @@ class Run:
     lack: str = ""
     spent: Spent = field(default_factory=Spent)
     stopping: str = ""
+    left: str = ""
     finished: str = ""
 
 

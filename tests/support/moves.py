@@ -79,7 +79,7 @@ BUDGETS = st.fixed_dictionaries(
 WORK = ["try"] * 8 + ["submit"] * 4 + ["print"] * 4 + ["grade"] * 4 + ["ack", "look", "look", "look", "look"]
 TIME = ["wait"] * 6
 TROUBLE = ["end", "end", "mute", "deaf", "clean", "deafgrade", "broken", "spoil", "ask", "blind", "echo", "wall"]
-DEATH = ["die", "resume", "again"]
+DEATH = ["die", "leave", "resume", "again"]
 
 
 def histories(*kinds: list[str], budgets: bool = False) -> st.SearchStrategy[History]:
@@ -116,6 +116,9 @@ def make(world: World, move: Move) -> None:  # noqa: C901 - one arm per kind of 
             try_at_once(world, NAMES[x % len(NAMES)], y)
         case "die":
             world.die(x % 8 - 1)
+        case "leave":
+            ask(world, "operator", on.Leave(reason="an upgrade"))
+            world.look()
         case "resume":
             world.resume()
         case "again":
@@ -220,7 +223,9 @@ def calm(world: World, seconds: float = 2000.0) -> None:
     world.blind = world.broken = False
     world.mute = set()
     world.spoilt, world.dying = 0, None
-    world.requests = {id: each for id, each in world.requests.items() if not isinstance(each.request, on.Stop)}
+    world.requests = {
+        id: each for id, each in world.requests.items() if not isinstance(each.request, on.Stop | on.Leave)
+    }
     for _ in range(int(seconds / 40.0)):
         world.resume()
         for process in list(world.processes.values()):

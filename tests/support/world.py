@@ -100,9 +100,12 @@ class World:
         self.dying, self.alive, self.happened = None, False, []
 
     def resume(self) -> None:
-        """Another supervisor takes the run over, from what is written down."""
+        """Another supervisor takes the run over, from what is written down. Whoever asks for that takes back what was
+        to end the one before."""
         if self.alive and not self.finished:
             return
+        ending = (on.Stop, on.Leave)
+        self.requests = {id: each for id, each in self.requests.items() if not isinstance(each.request, ending)}
         memory = self.recall()
         assert memory.fleet == (self.log[-1].after if self.log else Fleet())
         self.fleet, self.clock, self.alive, self.finished = memory.fleet, memory.clock, True, ""
@@ -137,6 +140,8 @@ class World:
             self.open_gates(actions)
         self.alive = self.dying is None
         self.finished = self.fleet.run.finished if self.alive else ""
+        if self.fleet.run.left:
+            self.alive, self.happened = False, []  # what its threads did is not heard of
 
     # The journal.
 
