@@ -112,6 +112,11 @@ def terminate(identity: Identity, tag: str) -> None:
     _signal_all(members(identity, tag), signal.SIGTERM)
 
 
+def end_supervisor(pid: int) -> None:
+    """SIGTERM for the one process that is known by something else: it holds its run's lock. OSError if it cannot be."""
+    os.kill(pid, signal.SIGTERM)
+
+
 def kill(identity: Identity, tag: str) -> None:
     """SIGKILL for everything the launch started; again for what was started meanwhile."""
     for _ in range(3):

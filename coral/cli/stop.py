@@ -8,8 +8,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import os
-import signal
 import sys
 import time
 
@@ -80,8 +78,10 @@ def _ask(layout: Layout, sender: str, reason: str) -> None:
         request.send(layout, sender, {"type": "stop", "reason": reason})
     except OSError as error:
         if pid := Reading(layout).supervisor:
+            from coral.process import end_supervisor
+
             try:
-                os.kill(pid, signal.SIGTERM)
+                end_supervisor(pid)
             except OSError:
                 raise CoralError(f"cannot stop {layout.root.name}: {error}", f"end process {pid} by SIGTERM") from error
 
