@@ -105,7 +105,7 @@ class Ear:
         for line in self.tail.rest() if ended else self.tail.lines():
             heard = True
             signs = self.runtime.read(line)
-            self.output = self.output or not (signs and all(sign.early for sign in signs))
+            self.output = self.output or _proves(signs)
             for sign in self._speech.join(signs):
                 self._take(sign)
                 self._hear(sign.reply)
@@ -167,6 +167,12 @@ class Ear:
             self._tally.take(sign.usage)
         if sign.limit_until is not None and (sign.exact or not self._exact):
             self.limit_until, self._exact = sign.limit_until, sign.exact  # a figure beats a sentence
+
+
+def _proves(signs: tuple[Sign, ...]) -> bool:
+    """Whether a line shows that the conversation has taken the prompt in. A turn that failed may have left nothing."""
+    failed = any(sign.ending in (Ending.LIMIT, Ending.TERMINAL, Ending.CRASHED) for sign in signs)
+    return not failed and not (signs and all(sign.early for sign in signs))
 
 
 def _is_answer(reply: str) -> bool:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from coral.fleet.events import Heard, Used
+from coral.fleet.events import Ending, Heard, Used
 from coral.fleet.state import Spent
 from coral.listen import LONGEST_LINE, MOST_ANSWERS, REMIND_SECONDS, Ear, Tail
 from coral.runtimes import find
@@ -154,3 +154,21 @@ def test_garbage_is_a_sign_of_life_and_nothing_more(output):
     listening = ear(output, session="abc")
     output.write_bytes(b"\xff\xfe\x00\n[[[[\n{}\n")
     assert listening.listen(1.0) == [Heard(agent="agent-1", launch=1, session="abc")]
+
+
+def test_a_turn_that_failed_at_once_does_not_show_that_its_prompt_was_taken_in(output):
+    listening = Ear("agent-1", 1, find("gemini", {}), Tail(output), output.with_suffix(".err"), None)
+    error = {"message": "You have exhausted your daily quota on this model."}
+    lines = [
+        {"type": "init", "session_id": "abc", "model": "m"},
+        {"type": "message", "role": "user", "content": "Do it."},
+        {"type": "error", "severity": "error", **error},
+        {"type": "result", "status": "error", "error": error, "stats": {}},
+    ]
+    output.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert listening.listen(1.0) == []
+    assert listening.said().ending is Ending.LIMIT
+    answer = {"type": "message", "role": "assistant", "content": "I look around.", "delta": True}
+    output.write_text("".join(json.dumps(line) + "\n" for line in [*lines[:2], answer, *lines[2:]]))
+    listening = Ear("agent-1", 1, find("gemini", {}), Tail(output), output.with_suffix(".err"), None)
+    assert [each.session for each in listening.listen(1.0)] == ["abc"]

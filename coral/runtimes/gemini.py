@@ -60,7 +60,7 @@ class Gemini(AgentProgram):
                 answer = event.text("output") or event.text("error", "message")
                 yield messages.ended("", event.line("tool_id"), answer, failed=event.line("status") == "error")
             case "error":
-                yield Sign(message=event.line("message"))  # a warning, or what `result` says once more
+                yield Sign(message=event.line("message"), early=True)  # a warning, or what `result` says once more
             case "result":
                 yield Sign(usage=_usage(event.inner("stats")))
                 if event.line("status") == "success":
