@@ -10,11 +10,11 @@ from attempts.record import Attempt
 from coral.config.load import Config
 from coral.fleet.actions import Spawn
 from coral.fleet.interventions import MESSAGE
-from coral.fleet.policy import Rules
-from coral.fleet.state import FLEET, Fleet, Owed
+from coral.fleet.policy import Allowance, Rules
+from coral.fleet.state import FLEET, Agent, Fleet, Owed, Spent
 from coral.fleet_view import spent_of
 from coral.standings import Standings
-from coral.usage import brief
+from coral.usage import brief, money, tokens
 from heartbeats.render import render, render_file
 from workspace.knowledge import list_skills, recent_notes
 from workspace.layout import Layout
@@ -77,7 +77,7 @@ def context_of(office: Office, fleet: Fleet, agent: str, told: int, clock: float
         "results": results,
         "own": _own(standings, fleet, agent),
         "fleet": _fleet(office, fleet, agent),
-        "budget": budget(office.rules, fleet, clock),
+        "budget": budget(office.rules, fleet, clock, agent),
         "heartbeats": _heartbeats(fleet, agent),
         "notes": _notes(office, agent),
         "skills": _skills(office, agent),
@@ -99,19 +99,47 @@ def attempt_data(standings: Standings, attempt: Attempt) -> dict[str, Any]:
     }
 
 
-def budget(rules: Rules, fleet: Fleet, clock: float) -> dict[str, Any]:
-    """What is left, in words."""
-    lines = []
+def budget(rules: Rules, fleet: Fleet, clock: float, agent: str = "") -> dict[str, Any]:
+    """What is left, in words; for an agent also what it has left of its own."""
+    run, lines = fleet.run, []
     if rules.budget_attempts is not None:
         left = max(rules.budget_attempts - fleet.run.progress.graded, 0)
         lines.append(f"{left} of {rules.budget_attempts} attempts are left to the fleet")
     if rules.budget_seconds is not None:
         left_seconds = max(rules.budget_seconds - clock, 0)
         lines.append(f"{duration(left_seconds)} of {duration(rules.budget_seconds)} are left")
+    if rules.budget_money is not None:
+        lines.append(f"{_money_left(run.spent, rules.budget_money)} are left to the fleet")
+    if rules.budget_tokens is not None:
+        lines.append(f"{_tokens_left(run.spent, rules.budget_tokens)} tokens are left to the fleet")
+    if agent:
+        lines += _own_budget(rules.own, fleet.agents[agent])
+    if rules.plateau is not None:
+        since = run.progress.stagnant
+        lines.append(f"the run ends after {rules.plateau} attempts without a new best; it is {since} since the last")
     if rules.target is not None:
         lines.append(f"the run ends when a score reaches {rules.target:.10g}")
-    used = brief(spent_of(fleet.run.spent))
+    used = "" if rules.budget_money or rules.budget_tokens else brief(spent_of(run.spent))
     return {"text": "; ".join([*lines, *([f"{used} used so far"] if used else [])]), "lines": lines}
+
+
+def _own_budget(own: Allowance, agent: Agent) -> list[str]:
+    lines = []
+    if own.attempts is not None:
+        lines.append(f"{max(own.attempts - agent.progress.graded, 0)} of your own {own.attempts} attempts are left")
+    if own.money is not None:
+        lines.append(f"{_money_left(agent.spent, own.money)} of your own are left")
+    if own.tokens is not None:
+        lines.append(f"{_tokens_left(agent.spent, own.tokens)} tokens of your own are left")
+    return lines
+
+
+def _money_left(spent: Spent, limit: float) -> str:
+    return f"{money(max(limit - (spent.money or 0.0), 0.0))} of {money(limit)}"
+
+
+def _tokens_left(spent: Spent, limit: int) -> str:
+    return f"{tokens(max(limit - spent.tokens, 0))} of {tokens(limit)}"
 
 
 def duration(seconds: float) -> str:

@@ -32,6 +32,7 @@ from coral.grading.result import GradeResult
 from coral.journal import fold, segments
 from coral.lock import holder as lock_holder
 from coral.manager import supervise
+from coral.prices import unkept
 from coral.rules import agent_names, rules_of
 from coral.runtimes import find, problems
 from coral.standings import Standings
@@ -56,6 +57,8 @@ def prepare(config: Config, runs: Path, say: Say) -> Layout:
         raise CoralError(
             f"cannot make a run in {runs}: {lacking}", "free some space, or see workspace.runs in task.yaml"
         )
+    if lost := unkept(config, runtime):
+        raise CoralError(f"cannot start: {lost[0]}", "leave that budget out, or limit attempts or hours")
     try:
         layout = new_run(runs, config.slug)
     except OSError as error:

@@ -8,7 +8,9 @@ from typing import Any
 
 from coral.config.load import Config
 from coral.fleet.policy import MILLION, Prices
+from coral.runtimes.model import Runtime
 
+WATCHED = ("money", "tokens")
 SAMPLE = 1000  # tokens: prices that rise with the length of a request are taken at their beginning
 
 
@@ -18,6 +20,22 @@ def prices_of(config: Config) -> Prices | None:
         return looked_up(config.agents.model)
     cached = stated.input if stated.cached is None else stated.cached
     return Prices(input=stated.input, cached=cached, output=stated.output)
+
+
+def unkept(config: Config, runtime: Runtime) -> list[str]:
+    """The budgets that nobody could keep, because the agents' program does not say what it uses."""
+    tells: str = getattr(runtime, "tells", "")
+    kept = WATCHED if tells == "money" or (tells and prices_of(config)) else (tells,)
+    budget = config.budget
+    given = [f"budget.{name}" for name in WATCHED if name not in kept and getattr(budget, name) is not None]
+    given += [
+        f"budget.per_agent.{name}"
+        for name in WATCHED
+        if name not in kept and getattr(budget.per_agent, name) is not None
+    ]
+    why = f"{runtime.name} tells {tells or 'nothing of what it uses'}"
+    why += ": say in agents.prices what they cost" if tells else ""
+    return [f"{name} cannot be kept: {why}" for name in given]
 
 
 def looked_up(model: str) -> Prices | None:

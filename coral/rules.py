@@ -1,7 +1,7 @@
 """The rules a run is decided by, out of its task."""
 
 from coral.config.load import Config
-from coral.fleet.policy import Rules
+from coral.fleet.policy import Allowance, Rules
 from coral.prices import prices_of
 
 PAYING_NOBODY = ("native", "scripted")
@@ -31,6 +31,10 @@ def rules_of(config: Config, seed_commit: str) -> Rules:
         prices=prices_of(config),
         budget_attempts=budget.attempts,
         budget_seconds=None if budget.hours is None else budget.hours * 3600,
+        budget_money=budget.money,
+        budget_tokens=budget.tokens,
+        plateau=budget.plateau,
+        own=Allowance(**budget.per_agent.model_dump()),
         target=budget.target,
     )
 

@@ -15,6 +15,7 @@ from coral.grading.once import grade_once
 from coral.grading.result import GradeResult
 from coral.native.check import Check, CheckBroken
 from coral.native.numeric.space import MOST_VARIABLES, Space, editable_texts
+from coral.prices import unkept
 from heartbeats.render import problems
 
 OUTPUT_LINES = 20  # of a grader that failed
@@ -119,6 +120,9 @@ def _runtime(config: Config) -> Finding:
     wrong = tuple(runtimes.check(name, config.agents.options, config.agents.model))
     if wrong:
         return Finding("runtime", False, f"{name} cannot be used", wrong)
+    lost = unkept(config, runtimes.find(name, config.agents.options))
+    if lost:
+        return Finding("runtime", False, f"{name} cannot keep within its budget", tuple(lost))
     return Finding("runtime", True, f"{name}, {_plural(config.agents.count, 'agent')}")
 
 

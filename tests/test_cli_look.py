@@ -82,6 +82,24 @@ def test_status_shows_the_fleet(layout: Layout, coral: Run) -> None:
     assert "supervises" not in "\n".join(lines)
 
 
+@pytest.mark.parametrize(
+    ("reason", "more"),
+    [
+        ("the budget of 2 hours is used up", " budget.hours=…"),
+        ("the budget of $2 is used up", " budget.money=…"),
+        ("the budget of 2000 tokens is used up", " budget.tokens=…"),
+        ("a plateau is reached: 2 attempts in a row did not improve the fleet's best", " budget.plateau=…"),
+        ("acme has reached its usage limit", ""),
+    ],
+)
+def test_the_reason_why_a_run_is_over_is_said_with_what_would_go_on(
+    layout: Layout, coral: Run, reason: str, more: str
+) -> None:
+    write_status(layout, "stopped", reason=reason)
+    assert f"stopped: {reason}; go on with `coral resume{more}`" in coral("status")
+    assert coral("log").splitlines()[-1] == f"the run is over: {reason}"
+
+
 def test_status_shows_what_was_spent_where_somebody_tells(layout: Layout, coral: Run) -> None:
     agents = [
         agent_status("agent-1", spent={"tokens": 1200, "money": 2.5}),

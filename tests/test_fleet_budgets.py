@@ -52,8 +52,13 @@ def test_void_attempts_cost_nothing() -> None:
 
 def test_the_budget_of_hours_ends_the_run_to_the_second() -> None:
     stage = Stage(rules=replace(QUIET_RULES, budget_seconds=90.0))
+    # On the way it is told twice.
+    assert stage.until(72) == ["72 interrupt ann/1"]
+    stage.resumed("ann", 73)
+    assert stage.until(85.5) == ["85.5 interrupt ann/2"]
+    stage.resumed("ann", 86)
     assert stage.until(89.9) == []
-    assert stage.until(90) == ["90 interrupt ann/1"]
+    assert stage.until(90) == ["90 interrupt ann/3"]
     assert stage.at(91, stage.exited("ann"))[-1] == "finish: the budget of 0.025 hours is used up"
 
 

@@ -66,7 +66,7 @@ def frame(name: str, context: Mapping[str, Any], *heartbeats: str) -> str:
 
 
 @MOMENTS
-@pytest.mark.parametrize("name", [*HEARTBEATS, *FRAMES, *OTHERS])
+@pytest.mark.parametrize("name", [*HEARTBEATS, *FRAMES, *OTHERS, "land"])
 def test_every_prompt_is_good_text_at_any_moment(name: str, moment: Any) -> None:
     text = frame(name, moment())
     assert len(text) > 200
@@ -119,7 +119,7 @@ def test_nobody_is_watching_and_the_run_ends_by_its_budget(name: str) -> None:
     assert "ends by its budget" in text
 
 
-@pytest.mark.parametrize("name", ["reflect", "consolidate", "redirect", "checkpoint"])
+@pytest.mark.parametrize("name", ["reflect", "consolidate", "redirect", "checkpoint", "land"])
 def test_every_heartbeat_ends_with_the_next_attempt(name: str) -> None:
     for moment in (full, empty_context):
         assert "coral eval -m" in render_file(name, moment()).strip().splitlines()[-1]
@@ -247,5 +247,5 @@ def test_long_feedback_is_clipped_and_marked_as_somebody_else_s() -> None:
 
 def test_the_folder_holds_what_is_known_and_nothing_else() -> None:
     names = {path.name.removesuffix(".md.j2") for path in Path(PROMPTS).iterdir()}
-    assert {name for name in names if not name.startswith("_")} == {*HEARTBEATS, *FRAMES, *OTHERS}
+    assert {name for name in names if not name.startswith("_")} == {*HEARTBEATS, *FRAMES, *OTHERS, "land"}
     assert "sections" not in CONTEXT_NAMES

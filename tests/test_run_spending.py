@@ -36,3 +36,28 @@ def test_a_supervisor_that_takes_over_counts_nothing_twice(start, capsys):
     assert "1 attempt · 3.3k tokens, $0.75" in capsys.readouterr().out
     assert "used so far" in run.layout.prompt("agent-1", 2).read_text()
     assert main(("replay", "--run", str(run.layout.root))) == 0
+
+
+def test_a_budget_of_money_is_announced_and_ends_the_run(start, capsys):
+    steps = [{"use": {"input": 1000, "output": 100, "cost": 0.25}}, *SUBMIT]
+    run = start([{"repeat": {"steps": steps}}], overrides=("budget.money=2",))
+    run.wait_for_end(60)
+    reason = "the budget of $2 is used up"
+    assert run.fleet().run.finished == reason
+    # Every launch tells one figure before it is interrupted: no more than that was in flight.
+    assert run.fleet().run.spent.money == 2.0
+    landing = [each for each in run.prompts("agent-1") if "## Heartbeat: land" in each["text"]]
+    assert len(landing) == 1
+    assert "$0.25 of $2.00 are left to the fleet" in landing[0]["text"]
+    assert main(("log", "--run", str(run.layout.root))) == 0
+    assert f"the run is over: {reason}" in capsys.readouterr().out
+
+
+def test_an_agent_with_a_budget_of_its_own_ends_and_the_run_says_so(start):
+    steps = [{"use": {"input": 400, "output": 100}}, *SUBMIT]
+    run = start([{"repeat": {"steps": steps}}], overrides=("budget.per_agent.tokens=1000",))
+    run.wait_for_end(60)
+    assert run.fleet().run.finished == "every agent has retired"
+    assert run.fleet().agents["agent-1"].why == "its budget of 1000 tokens is used up"
+    assert run.fleet().agents["agent-1"].spent.tokens == 1000
+    assert "500 of 1.0k tokens of your own are left" in run.layout.prompt("agent-1", 2).read_text()

@@ -13,6 +13,8 @@ from coral.config.freeze import write
 from coral.config.load import load
 from coral.errors import CoralError
 from coral.launch import prepare
+from coral.prices import unkept
+from coral.runtimes import find
 
 
 @pytest.fixture(autouse=True)
@@ -198,6 +200,31 @@ def test_a_model_that_nobody_would_read_is_found(tmp_path: Path, capsys: pytest.
     with pytest.raises(CoralError, match="cannot start native: native uses no model"):
         prepare(load(folder, ["agents.model=large"]), tmp_path / "runs", lambda _: None)
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_budget_that_nobody_could_keep_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = task(tmp_path / "t", "return 1")
+    code, checks = validate(capsys, str(folder), "budget.money=5", "budget.per_agent.tokens=5")
+    assert code == 1
+    assert checks["runtime"]["details"] == [
+        "budget.money cannot be kept: native tells nothing of what it uses",
+        "budget.per_agent.tokens cannot be kept: native tells nothing of what it uses",
+    ]
+    with pytest.raises(CoralError, match=r"cannot start: budget\.money cannot be kept"):
+        prepare(load(folder, ["budget.money=5"]), tmp_path / "runs", lambda _: None)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_budget_of_money_needs_prices_where_a_program_tells_tokens_only(tmp_path: Path) -> None:
+    folder = task(tmp_path / "t", "return 1")
+    given = ["budget.money=5", "budget.tokens=5", "agents.runtime=codex"]
+    codex, claude = find("codex", {}), find("claude", {})
+    config = load(folder, given)
+    assert unkept(config, codex) == [
+        "budget.money cannot be kept: codex tells tokens: say in agents.prices what they cost"
+    ]
+    assert unkept(config, claude) == []
+    assert unkept(load(folder, [*given, "agents.prices={input: 1, output: 2}"]), codex) == []
 
 
 def test_a_runtime_that_nobody_knows_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -99,7 +99,7 @@ def _recent(reading: Reading, wanted: Wanted, most: int | None) -> list[Line]:
 
 
 def _remainder(reading: Reading, args: argparse.Namespace, shown: int) -> None:
-    """What the list leaves out, and the records that cannot be read."""
+    """What the list leaves out, the records that cannot be read, and why there will be no more."""
     if args.recent or args.agent or args.kind or args.search:
         return
     totals = reading.index.ask(lambda rows: index_query.totals(rows, reading.alone))
@@ -111,5 +111,7 @@ def _remainder(reading: Reading, args: argparse.Namespace, shown: int) -> None:
         )
     if totals.unreadable and not reading.alone:
         notes.append(f"{words.plural(totals.unreadable, 'record')} cannot be read")
+    if reading.state == "stopped" and (reason := reading.status.text("reason")):
+        notes.append(f"the run is over: {reason}")
     for note in notes:
         console().print(dim(note))

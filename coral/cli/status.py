@@ -17,6 +17,9 @@ from coral.cli.screen import console, dim, tone
 from coral.usage import brief
 from workspace.space import lack
 
+# What a larger budget is called, by a word of the reason why the run stopped.
+MORE = {"plateau": "plateau", "attempts": "attempts", "hours": "hours", "$": "money", "tokens": "tokens"}
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     where.add_arguments(parser)
@@ -116,8 +119,8 @@ def warnings(reading: Reading) -> list[Text]:
         lines.append(Text(text, style="yellow"))
     elif reading.state == "stopped":
         reason = reading.status.text("reason")
-        if reason.startswith("the budget"):
-            how += " budget.attempts=… or budget.hours=…"
+        more = next((f" budget.{key}=…" for word, key in MORE.items() if word in reason), "")
+        how += more if reason.startswith(("the budget", "a plateau")) else ""
         why = reason if reason.startswith("stopped") or not reason else f"stopped: {reason}"
         lines.append(Text(f"{why or 'stopped'}; go on with `{how}`"))
     return lines

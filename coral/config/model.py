@@ -165,11 +165,33 @@ class WorkspaceSection(Section):
     setup: Texts = Field(default=(), description="Shell commands that are run once in each agent's clone.")
 
 
+Money = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1, le=10**15)]
+
+
+class AllowanceSection(Section):
+    """What each agent may use of its own: it ends there, and the run goes on. What is not given does not limit."""
+
+    attempts: Count | None = Field(default=None, description="Graded attempts.")
+    money: Money | None = Field(default=None, description="US dollars.")
+    tokens: Count | None = Field(default=None, description="Tokens, without those that are read from a cache.")
+
+
 class BudgetSection(Section):
     """When to stop. What is not given does not limit."""
 
     attempts: int | None = Field(default=None, ge=1, description="Stop after this many graded attempts.")
     hours: float | None = Field(default=None, gt=0, allow_inf_nan=False, description="Stop after this many hours.")
+    money: Money | None = Field(default=None, description="Stop when the agents have used this many US dollars.")
+    tokens: Count | None = Field(
+        default=None, description="Stop when the agents have used this many tokens, without those read from a cache."
+    )
+    plateau: Count | None = Field(
+        default=None, description="Stop after this many attempts in a row that did not improve the fleet's best."
+    )
+    per_agent: AllowanceSection = Field(
+        default_factory=AllowanceSection, description="What each agent may use of its own."
+    )
     target: float | None = Field(default=None, allow_inf_nan=False, description="Stop when a score is this good.")
 
 

@@ -4,7 +4,7 @@ Heartbeat, stall, crash, back-off, pause, budget and stop are these phases with 
 of its own.
 """
 
-from coral.fleet import accounts
+from coral.fleet import accounts, budgets
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.draft import Draft
@@ -80,6 +80,8 @@ def advance_timers(draft: Draft) -> None:
     for agent in list(draft.agents.values()):
         if agent.phase is Phase.RUNNING and accounts.is_held(draft, agent):
             _interrupt(draft, agent, AT_LIMIT)
+        elif agent.phase is Phase.RUNNING and budgets.agent_over(agent, draft.rules):
+            _interrupt(draft, agent, "budget")
         elif agent.phase is Phase.RUNNING and _has_something_due(draft, agent):
             _interrupt(draft, agent, "heartbeat")
         elif agent.deadline is not None and draft.clock >= agent.deadline:
@@ -93,6 +95,8 @@ def _on_deadline(draft: Draft, agent: Agent) -> None:
                 return
             if reason := accounts.closed(draft, agent):
                 retire(draft, agent, reason, told=True)
+            elif reason := budgets.agent_over(agent, draft.rules):
+                retire(draft, agent, reason)
             elif accounts.is_held(draft, agent):
                 draft.set_agent(agent.name, phase=Phase.PARKED, deadline=None, why=AT_LIMIT)
             else:

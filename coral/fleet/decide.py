@@ -4,12 +4,12 @@ from collections.abc import Iterable
 from typing import assert_never
 
 from attempts.progress import Progress, advance
-from coral.fleet import accounts, agents, ends, grading, requests, space, spending
+from coral.fleet import accounts, agents, budgets, ends, grading, requests, space, spending
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.draft import Draft
 from coral.fleet.interventions import beat_by_clock
-from coral.fleet.policy import BUSY_SECONDS, STAGGER_SECONDS, Rules, budget_spent
+from coral.fleet.policy import BUSY_SECONDS, STAGGER_SECONDS, Rules
 from coral.fleet.state import FLEET, LIVE, Agent, Fleet, Phase, Step
 from heartbeats.heartbeat import Scope
 from heartbeats.trigger import Elapsed
@@ -39,7 +39,8 @@ def next_deadline(fleet: Fleet, now: float, rules: Rules) -> float | None:
         times += [] if agent.deadline is None else [agent.deadline]
     times += [each.until for each in fleet.run.limits.values() if each.until is not None]
     times += [each.deadline for each in fleet.pending.values() if each.deadline is not None]
-    times += [] if rules.budget_seconds is None else [rules.budget_seconds]
+    if rules.budget_seconds is not None:
+        times += [each * rules.budget_seconds for each in (*budgets.THRESHOLDS, 1.0)]
     return min((each for each in times if each > now), default=None)
 
 
@@ -104,6 +105,7 @@ def _let_time_pass(draft: Draft) -> None:
             grading.stop_grading(draft)
         else:
             beat_by_clock(draft)
+            budgets.land(draft)
             accounts.advance(draft)
         agents.advance_timers(draft)
         grading.fill_slots(draft)
@@ -113,7 +115,7 @@ def _let_time_pass(draft: Draft) -> None:
 
 
 def _reason_to_stop(draft: Draft) -> str:
-    if spent := budget_spent(draft.fleet(), draft.clock, draft.rules):
+    if spent := budgets.run_over(draft.fleet(), draft.clock, draft.rules):
         return spent
     idle = all(each.step is Step.SETTLED for each in draft.pending.values())
     if idle and all(each.phase is Phase.RETIRED for each in draft.agents.values()):

@@ -10,6 +10,7 @@ from attempts.progress import advance, judge
 from attempts.record import Attempt, Kind, Submission, Verdict
 from coral.fleet import actions as do
 from coral.fleet import events as on
+from coral.fleet.budgets import no_attempt_left
 from coral.fleet.draft import Draft
 from coral.fleet.interventions import cross_after_attempt, place_at_eval, withdraw_overtaken
 from coral.fleet.policy import (
@@ -19,7 +20,6 @@ from coral.fleet.policy import (
     MOST_VOIDS,
     QUEUE_PAUSE,
     TAKE_AGAIN_SECONDS,
-    attempts_left,
     counts_same,
     is_repeat,
     remember,
@@ -34,9 +34,8 @@ def on_submitted(draft: Draft, submission: Submission) -> None:
     if is_repeat(agent.recent, submission.id):
         draft.act(do.Discard(agent=agent.name, submission=submission.id))
         return
-    left = attempts_left(draft.fleet(), draft.rules)
-    if left is not None and left <= 0:
-        reason = f"cannot grade this commit: the budget of {draft.rules.budget_attempts} attempts is used up"
+    if reason := no_attempt_left(draft.fleet(), agent, draft.rules):
+        reason = f"cannot grade this commit: {reason}"
         hint = "finish the notes; the run ends when the attempts in hand are graded"
         draft.act(do.Refuse(agent=agent.name, submission=submission.id, reason=reason, hint=hint))
         return

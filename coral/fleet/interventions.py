@@ -17,6 +17,8 @@ from heartbeats.reply import Ok, parse_reply
 from heartbeats.trigger import Elapsed, Stagnant, step
 
 MESSAGE = "message"
+LAND = "land"
+UNASKED = (MESSAGE, LAND)  # they ask for no answer
 UNDELIVERED = "the one before has not been delivered yet"
 UNANSWERED = "the one before has not been answered yet"
 
@@ -113,7 +115,7 @@ def acknowledge(draft: Draft, name: str, ids: tuple[str, ...]) -> None:
         return
     names = tuple(dict.fromkeys(each.name for each in got))
     # What the clock set off, and nobody said, asks for an answer.
-    asks = tuple(each.name for each in got if each.attempt is None and each.name != MESSAGE)
+    asks = tuple(each.name for each in got if each.attempt is None and each.name not in UNASKED)
     draft.set_agent(
         name,
         owed=tuple(each for each in agent.owed if each.id not in ids),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from attempts.record import Direction, Kind
-from coral.fleet.state import Agent, Fleet, Owed, Pending, Step
+from coral.fleet.state import Agent, Owed, Pending
 from heartbeats.heartbeat import BUILT_IN, Heartbeat, Scope
 
 MILLION = 1_000_000  # tokens, for which prices are stated
@@ -41,9 +41,19 @@ class Prices:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Allowance:
+    """What each agent may use of its own; None is without limit."""
+
+    attempts: int | None = None
+    money: float | None = None
+    tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
     """What the task fixed for a run. Times in seconds; a budget of None is without limit. `accounts`: whose purse an
-    agent spends from; who is not named there spends from nobody's. `prices`: for programs that tell tokens only."""
+    agent spends from; who is not named there spends from nobody's. `prices`: for programs that tell tokens only.
+    `plateau`: so many attempts without a new best end the run."""
 
     direction: Direction = Direction.MAXIMIZE
     noise: float = 0.0
@@ -66,6 +76,10 @@ class Rules:
     prices: Prices | None = None
     budget_attempts: int | None = None
     budget_seconds: float | None = None
+    budget_money: float | None = None
+    budget_tokens: int | None = None
+    plateau: int | None = None
+    own: Allowance = field(default_factory=Allowance)
     target: float | None = None
 
     def defaults(self, scope: Scope) -> tuple[Heartbeat, ...]:
@@ -98,31 +112,11 @@ def waits_until(agent: str, pending: Iterable[Pending]) -> float | None:
     return max((each.waited_until for each in pending if each.submission.agent == agent), default=None)
 
 
-def budget_spent(fleet: Fleet, now: float, rules: Rules) -> str:
-    """Why the run is over, in words; empty while it is not."""
-    progress = fleet.run.progress
-    if rules.target is not None and progress.best is not None and _reaches(progress.best, rules):
-        return f"the target of {rules.target:g} is reached: {progress.best:.10g} by #{progress.best_attempt}"
-    if rules.budget_attempts is not None and progress.graded >= rules.budget_attempts:
-        return f"the budget of {rules.budget_attempts} attempts is used up"
-    if rules.budget_seconds is not None and now >= rules.budget_seconds:
-        return f"the budget of {rules.budget_seconds / 3600:g} hours is used up"
-    return ""
-
-
 def room(agents: Iterable[str], pending: Iterable[Pending], rules: Rules) -> dict[str, int]:
     """How many more submissions of each agent are taken up now; the rest waits in its inbox. Attempts are graded in
     the order of their numbers, so this is what keeps one that hands in hundreds from delaying all others."""
     in_hand = Counter(each.submission.agent for each in pending)
     return {agent: max(rules.slots + AHEAD - in_hand[agent], 0) for agent in agents}
-
-
-def attempts_left(fleet: Fleet, rules: Rules) -> int | None:
-    """How many more submissions the budget pays for, those on their way counted; None is without limit."""
-    if rules.budget_attempts is None:
-        return None
-    coming = sum(each.step is not Step.SETTLED for each in fleet.pending.values())
-    return rules.budget_attempts - fleet.run.progress.graded - coming
 
 
 def is_repeat(recent: tuple[str, ...], id: str) -> bool:
@@ -139,8 +133,3 @@ def remember(recent: tuple[str, ...], id: str) -> tuple[str, ...]:
 def counts_same(kind: Kind) -> bool:
     """Whether an equal tree makes grading again pointless; a confirmation is asked for to be measured again."""
     return kind is not Kind.CONFIRM
-
-
-def _reaches(best: float, rules: Rules) -> bool:
-    assert rules.target is not None
-    return not rules.direction.better(rules.target, best)

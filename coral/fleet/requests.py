@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.draft import Draft
-from coral.fleet.interventions import MESSAGE, acknowledge, owe_message
+from coral.fleet.interventions import MESSAGE, UNASKED, acknowledge, owe_message
 from coral.fleet.policy import REQUEST_WINDOW
 from coral.fleet.state import FLEET, Agent, Phase
 from heartbeats.entry import from_entry
@@ -124,8 +124,9 @@ def _wanted(entry: Mapping[str, object], owner: str, current: tuple[Heartbeat, .
     wanted = from_entry({**entry, "scope": scope.value} if entry.get("scope") is None else entry, current)
     if wanted.scope is not scope:
         raise Refused(f"cannot set {wanted.name} for {owner}: its scope is {wanted.scope}", "leave out the scope")
-    if wanted.name == MESSAGE:
-        raise Refused(f"cannot name a heartbeat {MESSAGE}: that is what the operator sends", "choose another name")
+    if wanted.name in UNASKED:
+        sends = "the operator sends" if wanted.name == MESSAGE else "Coral sends itself"
+        raise Refused(f"cannot name a heartbeat {wanted.name}: that is what {sends}", "choose another name")
     return wanted
 
 

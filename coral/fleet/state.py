@@ -122,6 +122,7 @@ class Agent:
     unanswered: int = 0
     kills: int = 0
     replied: int = 0
+    landed: float = 0.0
     meter: Meter = field(default_factory=Meter)
     spent: Spent = field(default_factory=Spent)
 

@@ -28,6 +28,8 @@ _COMMON = ("program", "args", "limits", "keep")
 class AgentProgram:
     """`package`: what npm installs. `own`: beginnings of variables of its own, which it keeps.
 
+    `tells`: what is known of its usage: money, tokens, or nothing.
+
     `cut`: exit codes that it has after SIGINT alone. `lost`: how it says, in lower case, that it does not know a
     conversation.
     """
@@ -37,6 +39,7 @@ class AgentProgram:
     instruction_file = "AGENTS.md"
     resumes = True
     uses_model = True
+    tells = "tokens"
     efforts: tuple[str, ...] = ()
     own: tuple[str, ...] = ()
     quiet: Mapping[str, str] = {}

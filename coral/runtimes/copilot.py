@@ -29,6 +29,7 @@ _SILENT = {
 class Copilot(AgentProgram):
     name = "copilot"
     package = "@github/copilot"
+    tells = ""
     efforts = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
     own = (
         *("COPILOT_GITHUB_TOKEN", "COPILOT_PROVIDER_", "COPILOT_MODEL", "COPILOT_OFFLINE", "COPILOT_GH_HOST"),

@@ -18,6 +18,7 @@ _AUTH = Path("opencode/auth.json")
 class Opencode(AgentProgram):
     name = "opencode"
     package = "opencode-ai"
+    tells = "money"
     own = (
         *("OPENCODE_API_KEY", "OPENCODE_AUTH_CONTENT", "OPENCODE_CONFIG", "OPENCODE_DISABLE_", "OPENCODE_ENABLE_"),
         *("OPENCODE_EXPERIMENTAL", "OPENCODE_MODELS_", "OPENCODE_PERMISSION"),

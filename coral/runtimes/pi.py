@@ -16,6 +16,7 @@ _SILENT |= {"agent_start", "turn_start", "session_info_changed", "thinking_level
 class Pi(AgentProgram):
     name = "pi"
     package = "@mariozechner/pi-coding-agent"
+    tells = "money"
     efforts = ("off", "minimal", "low", "medium", "high", "xhigh")
     own = (
         *("ANTHROPIC_API_KEY", "ANTHROPIC_OAUTH_TOKEN", "OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"),

@@ -20,6 +20,7 @@ class Scripted:
     instruction_file = "AGENTS.md"
     resumes = True
     uses_model = False
+    tells = "money"
 
     def __init__(self, options: Mapping[str, object]) -> None:
         self._options = options

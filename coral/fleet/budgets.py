@@ -1,0 +1,115 @@
+"""What a run and its agents may use: why it is over, and the word in time that it soon will be.
+
+A target and a plateau end a run, but nothing of them is used up: they are not announced.
+"""
+
+from collections.abc import Iterable
+
+from coral.fleet.draft import Draft
+from coral.fleet.interventions import LAND
+from coral.fleet.policy import Rules, waits_until
+from coral.fleet.state import Agent, Fleet, Owed, Phase, Step
+
+THRESHOLDS = (0.8, 0.95)  # of any budget; at each, agents are asked to land what they have in hand
+
+Measure = tuple[float, float | None]  # what is used, and of how much
+
+
+def run_over(fleet: Fleet, now: float, rules: Rules) -> str:
+    """Why the run is over, in words; empty while it is not."""
+    progress, spent = fleet.run.progress, fleet.run.spent
+    if rules.target is not None and progress.best is not None and _reaches(progress.best, rules):
+        return f"the target of {rules.target:g} is reached: {progress.best:.10g} by #{progress.best_attempt}"
+    if rules.budget_attempts is not None and progress.graded >= rules.budget_attempts:
+        return f"the budget of {rules.budget_attempts} attempts is used up"
+    if rules.budget_seconds is not None and now >= rules.budget_seconds:
+        return f"the budget of {rules.budget_seconds / 3600:g} hours is used up"
+    if rules.budget_money is not None and (spent.money or 0.0) >= rules.budget_money:
+        return f"the budget of ${rules.budget_money:g} is used up"
+    if rules.budget_tokens is not None and spent.tokens >= rules.budget_tokens:
+        return f"the budget of {rules.budget_tokens} tokens is used up"
+    if rules.plateau is not None and progress.stagnant >= rules.plateau:
+        return f"a plateau is reached: {rules.plateau} attempts in a row did not improve the fleet's best"
+    return ""
+
+
+def agent_over(agent: Agent, rules: Rules) -> str:
+    """Why the agent may do no more, in words; empty while it may."""
+    own = rules.own
+    if own.attempts is not None and agent.progress.graded >= own.attempts:
+        return f"its budget of {own.attempts} attempts is used up"
+    if own.money is not None and (agent.spent.money or 0.0) >= own.money:
+        return f"its budget of ${own.money:g} is used up"
+    if own.tokens is not None and agent.spent.tokens >= own.tokens:
+        return f"its budget of {own.tokens} tokens is used up"
+    return ""
+
+
+def no_attempt_left(fleet: Fleet, agent: Agent, rules: Rules) -> str:
+    """Why one more submission of this agent is not paid for, those on their way counted; empty where it is."""
+    coming = [each.submission.agent for each in fleet.pending.values() if each.step is not Step.SETTLED]
+    if rules.budget_attempts is not None and fleet.run.progress.graded + len(coming) >= rules.budget_attempts:
+        return f"the budget of {rules.budget_attempts} attempts is used up"
+    own = rules.own.attempts
+    if own is not None and agent.progress.graded + coming.count(agent.name) >= own:
+        return f"the budget of {own} attempts of {agent.name} is used up"
+    return ""
+
+
+def land(draft: Draft) -> None:
+    """Tell everybody once for each threshold that was passed. Where a larger budget has moved the end away again,
+    the word of it that was not delivered yet is taken back."""
+    run, rules = draft.run, draft.rules
+    whole = _passed(
+        [
+            (run.progress.graded, rules.budget_attempts),
+            (draft.clock, rules.budget_seconds),
+            (run.spent.money or 0.0, rules.budget_money),
+            (run.spent.tokens, rules.budget_tokens),
+        ]
+    )
+    for agent in list(draft.agents.values()):
+        level = max(whole, _passed(_own(agent, rules)))
+        if level == agent.landed or agent.phase is Phase.RETIRED:
+            continue
+        draft.set_agent(agent.name, landed=level)
+        if level < agent.landed:
+            _withdraw(draft, agent)
+        elif not any(_is_undelivered(each, agent) for each in agent.owed):
+            _owe(draft, agent)
+
+
+def _own(agent: Agent, rules: Rules) -> list[Measure]:
+    return [
+        (agent.progress.graded, rules.own.attempts),
+        (agent.spent.money or 0.0, rules.own.money),
+        (agent.spent.tokens, rules.own.tokens),
+    ]
+
+
+def _passed(measures: Iterable[Measure]) -> float:
+    """The last threshold that any of these has come to; 0 where none has."""
+    known = [(used, limit) for used, limit in measures if limit is not None]
+    return max((each for each in THRESHOLDS for used, limit in known if used >= each * limit), default=0.0)
+
+
+def _owe(draft: Draft, agent: Agent) -> None:
+    """Whoever waits for a grade hears of it when that is there."""
+    due = max(draft.clock, waits_until(agent.name, draft.pending.values()) or draft.clock)
+    id = draft.next_owed_id()
+    draft.owe(agent.name, Owed(id=id, name=LAND, since=draft.clock, due=due, defers=True))
+
+
+def _withdraw(draft: Draft, agent: Agent) -> None:
+    for owed in (each for each in agent.owed if _is_undelivered(each, agent)):
+        draft.note("withdrawn", f"{LAND} ({owed.id}): there is more budget now", agent.name)
+    draft.set_agent(agent.name, owed=tuple(each for each in agent.owed if not _is_undelivered(each, agent)))
+
+
+def _is_undelivered(owed: Owed, agent: Agent) -> bool:
+    return owed.name == LAND and owed.id not in agent.carried
+
+
+def _reaches(best: float, rules: Rules) -> bool:
+    assert rules.target is not None
+    return not rules.direction.better(rules.target, best)
