@@ -21,6 +21,7 @@ from coral.process import Program
 from heartbeats.beat import Beat
 from heartbeats.beat import from_dict as beat_from_dict
 from workspace.hub import checkout
+from workspace.intake import Taken
 from workspace.layout import Layout
 
 STDOUT, STDERR, CANDIDATE = "stdout", "stderr", "candidate"
@@ -33,6 +34,14 @@ class Ready:
 
     grade: Grade
     command: GradeCommand
+
+
+def taken_in(number: int, taken: Taken, twin: tuple[int, float] | None) -> on.TakenIn:
+    """`twin`: the first attempt with the same tree that has a score, and that."""
+    of, score = twin if twin is not None else (None, None)
+    return on.TakenIn(
+        number=number, commit=taken.commit, tree=taken.tree, parent=taken.parent, twin=of, twin_score=score
+    )
 
 
 def make_ready(layout: Layout, config: Config, grade: Grade, kind: Kind) -> Ready:

@@ -3,8 +3,8 @@
 An action that fails is an event of the next turn. What may block goes to a few threads, whose results are events too.
 """
 
-from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
 from typing import assert_never
 
 from attempts.files import write_bytes
@@ -21,6 +21,7 @@ from coral.fleet.state import OCCUPYING, Fleet
 from coral.grades import Ready
 from coral.heartbeat_view import Shown
 from coral.journal import Journal
+from coral.lanes import Lanes
 from coral.launches import Launches
 from coral.ledger import Ledger
 from coral.listen import Ear, Tail
@@ -35,9 +36,10 @@ from workspace.errors import Unacceptable
 from workspace.hub import take_in
 from workspace.intake import Taken
 from workspace.knowledge import snapshot
+from workspace.leash import Leash
 from workspace.space import tells_of_it
 
-THREADS = 4
+LAST_SECONDS = 10.0  # for what the threads have yet to do at the end
 Work = do.TakeIn | do.Grade
 
 
@@ -70,7 +72,8 @@ class Performer:
         self._ledger = ledger
         self._look: Future[Seen] | None = None
         self._shown = Shown(office.layout.heartbeats)
-        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="coral")
+        self._pool = Lanes()
+        self._leashes: dict[str, Leash] = {}
         self._feed = Feed(office.layout.attempts, self._pool)
         self._scrub = Scrub(self._store, ledger, self._feed.add)
         self._work: dict[Future[object], Work] = {}
@@ -90,8 +93,10 @@ class Performer:
 
     def collect(self, fleet: Fleet, now: on.Moment) -> None:
         """What the threads have finished: results become events, and a candidate that is checked out is graded."""
+        self._pool.advance()
         for future in [each for each in self._work if each.done()]:
             work = self._work.pop(future)
+            self._leashes.pop(f"#{work.number}", None)
             try:
                 self._take(work, future.result(), fleet, now)
             except Exception as error:  # noqa: BLE001 - the quarantine of one item in the loop
@@ -116,9 +121,11 @@ class Performer:
             self._look = self._pool.submit(self._scrub.look, self._scrub.next_rows(leaders))
 
     def close(self) -> None:
-        """Let the threads finish, and keep the history of what was written since the last snapshot."""
+        """End what the threads are at, and keep the history of what was written since the last snapshot."""
+        for leash in self._leashes.values():
+            leash.cut()
         self._pool.submit(snapshot, self._layout.shared, "at the end")
-        self._pool.shutdown(wait=True)
+        self._pool.finish(LAST_SECONDS)
         self._scrub.close()
 
     def _do(self, action: do.Action, fleet: Fleet, now: on.Moment) -> None:  # noqa: C901 - one arm per action
@@ -193,8 +200,9 @@ class Performer:
             held[1].abandon()
             self._launches.abandon(who)
 
-    def _submit(self, work: Work, function: object, *arguments: object) -> None:
-        future: Future[object] = self._pool.submit(function, *arguments)  # type: ignore[arg-type]
+    def _submit(self, work: Work, function: Callable[..., object], *arguments: object) -> None:
+        leash = self._leashes[f"#{work.number}"] = Leash()
+        future: Future[object] = self._pool.lead(leash, function, *arguments)
         self._work[future] = work
         future.add_done_callback(lambda _: self._doorbell.ring())
 
@@ -202,17 +210,7 @@ class Performer:
         if isinstance(work, do.TakeIn) and isinstance(result, Taken):
             submission = fleet.pending[work.number].submission
             twin = self._ledger.twin(result.tree, submission.kind is Kind.TUNE)
-            number, score = twin if twin is not None else (None, None)
-            self.happened.append(
-                on.TakenIn(
-                    number=work.number,
-                    commit=result.commit,
-                    tree=result.tree,
-                    parent=result.parent,
-                    twin=number,
-                    twin_score=score,
-                )
-            )
+            self.happened.append(grades.taken_in(work.number, result, twin))
         elif isinstance(work, do.Grade) and isinstance(result, Ready):
             self._start_grading(work, result, fleet, now)
 
@@ -267,6 +265,8 @@ class Performer:
     def _signal(self, action: do.Interrupt | do.Terminate | do.Kill, now: on.Moment) -> None:
         launch = self._launches.find(action.who, action.launch)
         if launch is None:
+            if leash := self._leashes.get(action.who):
+                leash.cut()  # it is being checked out
             return
         match action:
             case do.Interrupt():

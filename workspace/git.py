@@ -23,6 +23,7 @@ from typing import IO, TYPE_CHECKING, BinaryIO, cast
 
 from workspace.errors import GitError, ReaderError
 from workspace.gitenv import FLAGS, SETTINGS, identity
+from workspace.leash import leash
 
 __all__ = ["Git", "GitError", "ReaderError", "scrub_environment"]
 
@@ -112,18 +113,23 @@ class Git:
         load()
         from git.exc import GitCommandNotFound
 
-        try:
-            started = _program(str(self.directory.parent)).execute(
-                ["git", *FLAGS, *arguments],
-                istream=cast(BinaryIO, source),
-                as_process=True,
-                env=self.variables,
-                start_new_session=True,
-            )
-        except GitCommandNotFound as error:
-            raise GitError("cannot find the program git", "install git, and see that it is on PATH") from error
-        process, started.proc = started.proc, None  # its destructor would terminate what we still read
-        assert process is not None
+        held = leash()
+        with held.starting() as running:
+            if held.is_cut:
+                raise GitError(f"cannot run git {arguments[0]}: it is to end", killed=True)
+            try:
+                started = _program(str(self.directory.parent)).execute(
+                    ["git", *FLAGS, *arguments],
+                    istream=cast(BinaryIO, source),
+                    as_process=True,
+                    env=self.variables,
+                    start_new_session=True,
+                )
+            except GitCommandNotFound as error:
+                raise GitError("cannot find the program git", "install git, and see that it is on PATH") from error
+            process, started.proc = started.proc, None  # its destructor would terminate what we still read
+            assert process is not None
+            running.add(process)
         return process
 
 
@@ -217,6 +223,7 @@ def _kill(processes: Iterable[Popen[bytes]]) -> None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+        leash().let_go(process)
         for stream in (process.stdout, process.stderr):
             if stream is not None:
                 stream.close()

@@ -20,6 +20,7 @@ from pathlib import Path
 from workspace.borrowed import objects_of
 from workspace.errors import GitError, ReaderError, Unacceptable
 from workspace.git import Git
+from workspace.locks import clear_stale_lock
 from workspace.loose import parse_header, read_header
 from workspace.tree import MAX_BYTES, MAX_FILES, check, parse, too_many
 
@@ -68,6 +69,7 @@ def pin(hub: Path, number: int, commit: str) -> None:
     """Keep `commit` for as long as the run: `refs/attempts/<number>`, written once."""
     name = f"refs/attempts/{int(number)}"
     store = Git(hub)
+    clear_stale_lock(hub, f"{name}.lock", whose=name)  # of a git that was killed with the supervisor before
     try:
         store.run("update-ref", name, full(commit), "0" * len(commit))
     except GitError as error:

@@ -38,13 +38,18 @@ def one_at_a_time(repository: Path, patience: float = _PATIENCE) -> Iterator[Non
         yield
 
 
-def clear_stale_lock(repository: Path, name: str = "index.lock", patience: float = _PATIENCE) -> None:
-    """Return once `name` is free: wait for the git that holds it, or remove it if that git is dead."""
+def clear_stale_lock(
+    repository: Path, name: str = "index.lock", patience: float = _PATIENCE, *, whose: str = ""
+) -> None:
+    """Return once `name` is free: wait for the git that holds it, or remove it if that git is dead.
+
+    Where many gits work in one repository, only one counts on whose command line `whose` stands.
+    """
     lock = repository / name
     deadline = time.monotonic() + patience
     seen, since = _mark(lock), time.monotonic()
     while seen is not None:
-        if _git_works_in(repository):
+        if _git_works_in(repository, whose):
             since = time.monotonic()
             if since > deadline:
                 raise LockedError(f"cannot get {lock}: git is at work in this clone", "wait for it, or end it")
@@ -64,8 +69,9 @@ def _mark(path: Path) -> tuple[int, int, int] | None:
     return status.st_ino, status.st_mtime_ns, status.st_size
 
 
-def _git_works_in(repository: Path) -> bool:
+def _git_works_in(repository: Path, whose: str) -> bool:
     """Whether a git process has its working directory in the clone. A zombie has none, and so does not count."""
+    word = whose.encode()
     home = repository.resolve().parent
     if not Path("/proc/self").is_dir():
         return _any_git()
@@ -74,6 +80,8 @@ def _git_works_in(repository: Path) -> bool:
             with contextlib.suppress(OSError):
                 if (process / "comm").read_bytes().startswith(b"git"):
                     where = (process / "cwd").readlink()
+                    if word and word not in (process / "cmdline").read_bytes().split(b"\0"):
+                        continue
                     if where == home or home in where.parents:
                         return True
     return False
