@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from coral.clock import wall
 from coral.errors import CoralError
 
 LOOKERS = 25
@@ -22,6 +21,8 @@ def hold_lock(path: Path) -> Iterator[None]:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise CoralError(f"cannot supervise this run: {error}", "see its disk, and whose folder it is") from error
+    from coral.clock import wall  # those who only look who holds it do without
+
     try:
         if not _take(descriptor):
             raise CoralError(f"cannot supervise this run: {_holder(path)}", "`coral attach` watches it")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from workspace import history as history_module
-from workspace import knowledge
+from workspace import knowledge, notes
 from workspace.errors import GitError
 from workspace.git import Git
 from workspace.gitenv import environment
@@ -89,7 +89,7 @@ def test_what_is_much_is_kept_a_part_at_a_time(shared: Path, monkeypatch: pytest
 
 def test_folders_without_end_are_not_searched_to_the_end(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(history_module, "_LOOKS", 50)
-    monkeypatch.setattr(knowledge, "_LOOKS", 50)
+    monkeypatch.setattr(notes, "_LOOKS", 50)
     for name in range(10):
         for inner in range(10):
             (shared / "notes" / f"a{name}" / f"b{inner}").mkdir(parents=True)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from workspace import frontmatter
+from workspace import frontmatter, notes
 from workspace.errors import WorkspaceError
 from workspace.knowledge import (
     create,
@@ -185,3 +185,48 @@ def test_a_folder_that_is_a_link_or_absent_is_empty(shared: Path, tmp_path: Path
     (shared / "notes").symlink_to(tmp_path / "private")
     assert list_notes(shared) == []
     assert list_skills(tmp_path / "nowhere") == []
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        'created: "2026-01-02T03:04:05.678Z"',
+        "created: 2026-01-02T03:04:05.678Z",
+        "created: 2026-01-02T03:04:05.678Z\ncreated: 2026-01-01",
+        "CREATED: 2026-01-01\ncreated: 2026-01-02T03:04:05.678Z",
+        "created: 2026-13-02T03:04:05.678Z",
+        "created: yesterday",
+        "created:\n  2026-01-01",
+        "kind: |\n  created: 2026-01-02T03:04:05.678Z",
+        "note: created: 2026-01-02T03:04:05.678Z",
+    ],
+)
+def test_the_time_of_a_note_is_what_its_whole_head_says(shared: Path, head: str) -> None:
+    path = shared / "notes" / "a.md"
+    path.write_text(f"---\n{head}\n---\n\nbody\n---\ncreated: 1999-01-01T00:00:00.000Z\n")
+    os.utime(path, (0, 0))
+    front, _ = frontmatter.split(path.read_text())
+    (note,) = list_notes(shared)
+    assert note.created == (notes._moment(frontmatter.words(front.get("created"))) or "1970-01-01T00:00:00.000Z")
+
+
+def test_what_a_head_says_by_escapes_is_found(shared: Path) -> None:
+    path = shared / "notes" / "a.md"
+    path.write_text("---\ntitle: \"caf\\u00e9\"\nkind: 'don''t'\n---\nbody")
+    assert [note.title for note in search_notes(shared, "café don't BODY")] == ["café"]
+    assert search_notes(shared, "cafe") == []
+
+
+@pytest.mark.slow
+def test_more_than_some_thousand_notes_are_all_there(shared: Path) -> None:
+    for number in range(3000):
+        (shared / "notes" / f"n{number}.md").write_text(f"number {number} of many")
+    assert len(list_notes(shared)) == 3000
+    assert [note.name for note in search_notes(shared, "2999")] == ["n2999"]
+
+
+def test_reading_ends_where_it_would_fill_the_memory(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notes, "_IN_ALL", 100)
+    for number in range(9):
+        (shared / "notes" / f"n{number}.md").write_text("x" * 40)
+    assert len(list_notes(shared)) == 3

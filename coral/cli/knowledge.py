@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from coral.cli import words
 from coral.cli.alone import alone_in
 from coral.cli.screen import dim
-from workspace.knowledge import Note, Skill, list_notes, list_skills
 from workspace.layout import Layout
+from workspace.notes import Note, find_notes
+
+if TYPE_CHECKING:
+    from workspace.knowledge import Skill
 
 SYNTHESES = ("synthesis", "consolidation", "conclusions")
 
@@ -27,14 +30,14 @@ def folders(layout: Layout) -> list[Path]:
     return [layout.shared, *alone]
 
 
-def all_notes(layout: Layout) -> list[Note]:
-    """Oldest first, numbered from 1."""
-    notes = [note for folder in folders(layout) for note in list_notes(folder)]
-    notes.sort(key=lambda note: (note.created, note.name))
-    return [replace(note, number=number) for number, note in enumerate(notes, 1)]
+def all_notes(layout: Layout, query: str = "") -> list[Note]:
+    """Oldest first, numbered from 1; only those in which every word of the query occurs."""
+    return find_notes(folders(layout), query)
 
 
 def all_skills(layout: Layout) -> list[Skill]:
+    from workspace.knowledge import list_skills  # with it comes git, which notes do without
+
     return [skill for folder in folders(layout) for skill in list_skills(folder)]
 
 

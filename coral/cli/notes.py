@@ -12,11 +12,10 @@ from rich.text import Text
 from coral.cli import where, words
 from coral.cli.columns import table
 from coral.cli.knowledge import all_notes, body_of, folders, is_synthesis, title_line
-from coral.cli.markdown import markdown
 from coral.cli.screen import console, dim
 from coral.errors import CoralError
-from workspace.knowledge import Note, history
 from workspace.layout import Layout
+from workspace.notes import Note
 
 LISTED = 15
 RECENT = 5
@@ -37,13 +36,11 @@ def run(args: argparse.Namespace) -> int:
     layout = where.run_of(args)
     if args.history:
         return _history(layout, args.json)
-    notes = all_notes(layout)
+    notes = all_notes(layout, args.search or "")
     if args.read:
         chosen = [_named(notes, args.read)]
     elif args.recent is not None:
         chosen = notes[-max(args.recent, 1) :][::-1]
-    elif args.search:
-        chosen = [note for note in notes if _holds(note, args.search)][::-1]
     else:
         chosen = notes[::-1]
     if args.json:
@@ -81,6 +78,8 @@ def _overview(out: Console, notes: list[Note]) -> None:
 
 
 def _in_full(out: Console, notes: list[Note]) -> None:
+    from coral.cli.markdown import markdown  # takes as long to load as all the rest
+
     for place, note in enumerate(notes):
         if place:
             out.print()
@@ -113,12 +112,9 @@ def _named(notes: list[Note], name: str) -> Note:
     raise CoralError(f"cannot read note {name!r}: there is none of that number or name", f"`coral notes` lists; {what}")
 
 
-def _holds(note: Note, query: str) -> bool:
-    text = "\n".join((note.name, note.title, note.author, note.kind, note.body)).casefold()
-    return all(word in text for word in query.casefold().split())
-
-
 def _history(layout: Layout, as_json: bool) -> int:
+    from workspace.history import history  # with it comes git, which the others do without
+
     changes = [change for folder in folders(layout) for change in history(folder, CHANGES)]
     if as_json:
         rows = [{"at": each.at, "message": each.message, "files": list(each.files)} for each in changes]
