@@ -21,13 +21,16 @@ _WRITERS_DOING = frozenset(
 Witness = tuple[int, int, int]
 
 
-def write_json(path: Path, data: Mapping[str, object], *, durable: bool) -> None:
-    """Write one JSON object. Durable means on disk, name and content, before this returns."""
+def write_json(path: Path, data: Mapping[str, object], *, durable: bool, new: bool = False) -> None:
+    """Write one JSON object. Durable means on disk, name and content, before this returns.
+
+    `new`: FileExistsError where there is something of this name already, also if it came this very moment.
+    """
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, indent=1)
-    write_bytes(path, text.encode("utf-8", "replace") + b"\n", durable=durable)
+    write_bytes(path, text.encode("utf-8", "replace") + b"\n", durable=durable, new=new)
 
 
-def write_bytes(path: Path, data: bytes, *, durable: bool) -> None:
+def write_bytes(path: Path, data: bytes, *, durable: bool, new: bool = False) -> None:
     temporary = path.parent / f".{path.name}.{os.getpid()}-{time.time_ns()}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
@@ -41,7 +44,10 @@ def write_bytes(path: Path, data: bytes, *, durable: bool) -> None:
             file.flush()
             if durable:
                 os.fsync(file.fileno())
-        temporary.replace(path)
+        if new:
+            _put_new(temporary, path)
+        else:
+            temporary.replace(path)
     except BaseException:
         # Also Ctrl-C: the agent's program may interrupt `coral eval` at any moment.
         with contextlib.suppress(OSError):
@@ -49,6 +55,18 @@ def write_bytes(path: Path, data: bytes, *, durable: bool) -> None:
         raise
     if durable:
         _sync_folder(path.parent)
+
+
+def _put_new(temporary: Path, path: Path) -> None:
+    """Like a rename, which does not replace."""
+    try:
+        os.link(temporary, path)
+        temporary.unlink()
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644))
+        temporary.replace(path)
 
 
 def witness(path: Path) -> Witness | None:

@@ -1,6 +1,7 @@
 """The run's clock: seconds since the run first started, standing still while nobody supervises.
 
-It follows the machine's monotonic clock: no deadline moves when somebody sets the time. Wall time is for people.
+It follows the machine's monotonic clock: no deadline moves when somebody sets the time. Wall time is for people. What
+the supervisor overslept, stopped by a signal or with the machine, is no time that passed: nobody was listening.
 """
 
 import time
@@ -8,14 +9,25 @@ from datetime import UTC, datetime
 
 from coral.fleet.events import Moment
 
+LONGEST = 2.0  # seconds of work between two looks at the clock, at most, that count
+
 
 class Clock:
     def __init__(self, elapsed: float) -> None:
         """`elapsed`: what the clock showed when the run was last supervised, in seconds."""
-        self._start = time.monotonic() - elapsed
+        self._elapsed = elapsed
+        self._looked_at = time.monotonic()
+        self._longest = LONGEST
 
     def now(self) -> Moment:
-        return Moment(clock=time.monotonic() - self._start, wall=wall())
+        at = time.monotonic()
+        self._elapsed += min(at - self._looked_at, self._longest)
+        self._looked_at, self._longest = at, LONGEST
+        return Moment(clock=self._elapsed, wall=wall())
+
+    def sleep(self, seconds: float) -> None:
+        """So long may it be, rightly, until the next look at the clock, and what a look takes besides."""
+        self._longest = max(seconds, 0.0) + LONGEST
 
 
 def wall() -> str:

@@ -164,11 +164,13 @@ class Manager:
             self._told = self._performer.lacking
             self._report.note(now, "warning", self._told)
         self._report.show(self._shadow, self._performer.ears, now)
+        self._clock.sleep(RETRY_SECONDS)
         self._launches.suspect(self._doorbell.wait(RETRY_SECONDS))
 
     def _sleep(self, now: on.Moment) -> None:
         passed = self._clock.now().clock - now.clock
         seconds = min(self._due - now.clock, MOST_SLEEP, self._senses.next_look(self._fleet, now)) - passed
+        self._clock.sleep(seconds)
         self._launches.suspect(self._doorbell.wait(seconds))
 
 

@@ -5,12 +5,16 @@ The request stays when nobody answers: the supervisor reads it when it next look
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
-from attempts.files import write_json
+from attempts.files import entries, is_plain_file, write_json
+from attempts.record import SUBMISSION_ID
+from attempts.store import Store
 from coral.cli import loose
 from coral.cli.loose import Loose
 from coral.errors import CoralError
@@ -20,10 +24,17 @@ PATIENCE = 10.0  # seconds; twice the default poll of the supervisor
 
 
 def send(layout: Layout, sender: str, request: Mapping[str, object]) -> str:
-    """Write a request down; its id."""
-    name = f"{time.time_ns():020d}"
-    write_json(layout.requests_of(sender) / f"{name}.json", request, durable=True)
-    return name
+    """Write a request down; its id. Later ones have later ids, whatever the wall clock does, and are done later."""
+    places = (layout.requests_of(sender), layout.replies_to(sender))
+    while True:
+        name = Store.next_id(max((each for place in places for each in _ids(place)), default=""))
+        with contextlib.suppress(FileExistsError):  # another one, this very moment
+            write_json(places[0] / f"{name}.json", request, durable=True, new=True)
+            return name
+
+
+def _ids(folder: Path) -> Iterator[str]:
+    return (path.stem for path in entries(folder, is_plain_file) if SUBMISSION_ID.fullmatch(path.stem))
 
 
 def take_back(layout: Layout, sender: str, *types: str) -> None:
