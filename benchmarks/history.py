@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 from attempts.files import write_json
 from attempts.index import Index
@@ -35,13 +36,12 @@ def fill(run: Started, count: int, agents: int) -> None:
     with closing(Journal(run.layout.journal)) as journal:
         first = journal.memory.fleet.run.next_number
         _write_journal(journal, range(first, count + 1), agents, (run.layout.private / "seed").read_text().strip())
-    store, references = Store(run.layout.attempts), run.layout.hub / "refs" / "attempts"
-    references.mkdir(parents=True, exist_ok=True)
+    store, references = Store(run.layout.attempts), []
     for attempt in published(run.layout.journal):
-        if attempt.number < first:
-            continue
-        write_json(run.record(attempt.number), to_dict(attempt), durable=False)
-        (references / f"{attempt.number}").write_text(f"{attempt.commit}\n")
+        if attempt.number >= first:
+            write_json(run.record(attempt.number), to_dict(attempt), durable=False)
+            references.append(f"{attempt.commit} refs/attempts/{attempt.number}")
+    _write_references(run.layout.hub / "packed-refs", references)
     with closing(Ledger(run.layout.ledger, lambda: published(run.layout.journal))) as ledger:
         ledger.make_again()
         ledger.set_witnesses({number: store.witness(number) for number in range(count + 1)})
@@ -51,6 +51,13 @@ def index(run: Started) -> None:
     """What a supervisor does beside its work: without it, the first one who looks does."""
     with closing(Index(run.layout.attempts)) as found:
         found.refresh()
+
+
+def _write_references(path: Path, lines: list[str]) -> None:
+    """In the one file that git packs references into: a file for each, as they are left, takes minutes to remove."""
+    there = path.read_text().splitlines()[1:] if path.exists() else []
+    lines = sorted((*there, *lines), key=lambda line: line.partition(" ")[2])
+    path.write_text("\n".join(("# pack-refs with: peeled fully-peeled sorted ", *lines, "")))
 
 
 def _write_journal(journal: Journal, numbers: range, agents: int, seed: str) -> None:

@@ -179,10 +179,9 @@ def _set_off(draft: Draft, owner: str) -> list[Heartbeat]:
     holder = draft.run if owner == FLEET else draft.agents[owner]
     targets, fired = holder.targets, []
     for heartbeat in draft.heartbeats.get(owner, ()):
-        if not isinstance(heartbeat.trigger, Elapsed):
-            continue
-        now = step(heartbeat.trigger, targets[heartbeat.name], holder.progress, draft.clock)
-        if now.fired:
+        # Asked here first: at nearly every look none is due, and a fleet has many.
+        if isinstance(heartbeat.trigger, Elapsed) and draft.clock >= targets[heartbeat.name]:
+            now = step(heartbeat.trigger, targets[heartbeat.name], holder.progress, draft.clock)
             targets = {**targets, heartbeat.name: now.target}
             fired.append(heartbeat)
     if fired and owner == FLEET:
