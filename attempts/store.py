@@ -30,8 +30,10 @@ from attempts.record import (
 )
 
 SUBMISSION_BYTES = 64 * 1024
+REPLIES = 1_000  # to one agent that are kept; each `coral eval` lists them
 MOST_NAMES = 5_000  # of one folder that are looked at; the others are seen when these are gone
 _LAST_ID = "9" * 20
+_REPLY = re.compile(rf"{SUBMISSION_ID.pattern}\.json")
 _RECORD = re.compile(r"[0-9]{6}\.json|[1-9][0-9]{6,11}\.json")
 
 
@@ -126,6 +128,15 @@ class Store:
         except (FileNotFoundError, ValueError):
             return None
 
+    def forget_replies(self, agent: str) -> None:
+        """Remove an agent's oldest replies. Whoever still asks for such an attempt finds its record."""
+        folder = self.root / "replies" / agent
+        if folder.is_symlink() or not folder.is_dir():
+            return  # what is taken away there is never somebody else's
+        names = [name for name in os.listdir(folder) if _REPLY.fullmatch(name)]  # noqa: PTH208 - at each attempt
+        for name in sorted(names)[:-REPLIES]:
+            (folder / name).unlink(missing_ok=True)
+
     # Records.
 
     def publish(self, attempt: Attempt) -> Path | None:
@@ -180,7 +191,11 @@ class Store:
         return attempt
 
     def numbers(self) -> list[int]:
-        return sorted({int(path.name[:-5]) for path in entries(self.root, is_plain_file) if is_record(path.name)})
+        try:
+            with os.scandir(self.root) as found:  # a hundred thousand: no path is made of each
+                return sorted(int(entry.name[:-5]) for entry in found if is_record(entry.name) and is_plain_file(entry))
+        except (FileNotFoundError, PermissionError, NotADirectoryError):
+            return []
 
     def scan(self) -> list[Attempt]:
         """Every record that can be read, by number. `damaged` names the others."""

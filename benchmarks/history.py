@@ -14,7 +14,7 @@ from attempts.files import write_json
 from attempts.index import Index
 from attempts.progress import advance, judge
 from attempts.record import Attempt, Direction, Kind, to_dict
-from attempts.store import Store
+from attempts.store import REPLIES, Store
 from benchmarks.arena import Started
 from coral.fleet.actions import Publish
 from coral.fleet.draft import Draft
@@ -38,9 +38,12 @@ def fill(run: Started, count: int, agents: int) -> None:
         _write_journal(journal, range(first, count + 1), agents, (run.layout.private / "seed").read_text().strip())
     store, references = Store(run.layout.attempts), []
     for attempt in published(run.layout.journal):
-        if attempt.number >= first:
-            write_json(run.record(attempt.number), to_dict(attempt), durable=False)
-            references.append(f"{attempt.commit} refs/attempts/{attempt.number}")
+        if attempt.number < first:
+            continue
+        write_json(run.record(attempt.number), to_dict(attempt), durable=False)
+        references.append(f"{attempt.commit} refs/attempts/{attempt.number}")
+        if attempt.number > count - REPLIES * agents:
+            store.reply(attempt.agent, attempt.submission, {"attempt": attempt.number, "published": True})
     _write_references(run.layout.hub / "packed-refs", references)
     with closing(Ledger(run.layout.ledger, lambda: published(run.layout.journal))) as ledger:
         ledger.make_again()

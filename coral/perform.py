@@ -232,7 +232,7 @@ class Performer:
         self._publisher.publish(action, fleet, now)
         self._unpublished.pop(number, None)
         self.happened.append(on.Published(number=number))
-        self._publisher.tidy(number, self._pool)
+        self._publisher.tidy(action.attempt, self._pool)
 
     def _notify(self, action: do.Notify, now: on.Moment) -> None:
         """Said once it stands in the timeline; until then it is said again at each poll."""

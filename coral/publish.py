@@ -6,6 +6,7 @@ Each part may be done again and comes to the same; only when all are done it is 
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 
+from attempts.record import Attempt
 from attempts.store import Store
 from coral import grades
 from coral.briefing import Office, inline
@@ -51,9 +52,11 @@ class Publisher:
         score = "" if attempt.score is None else f" {attempt.score:.10g}"
         self._report.note(now, "published", f"{attempt.verdict}{score}: {attempt.title}", attempt.agent, attempt.number)
 
-    def tidy(self, number: int, pool: Executor) -> None:
+    def tidy(self, attempt: Attempt, pool: Executor) -> None:
         """What remains to be done behind it, when somebody has the time."""
-        layout = self._office.layout
+        layout, number = self._office.layout, attempt.number
         pool.submit(grades.tidy, layout, number)
+        if attempt.submission:
+            pool.submit(self._store.forget_replies, attempt.agent)
         if self._snapshot is None or self._snapshot.done():
             self._snapshot = pool.submit(snapshot, layout.shared, f"after attempt #{number}")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import attempts.store
 from attempts.files import read_bytes
 from attempts.record import Attempt, Kind, Submission, Verdict, to_dict
 from attempts.store import Conflict, Malformed, Missing, Store
@@ -209,6 +210,23 @@ def test_what_must_last_is_on_disk_with_its_name(store: Store, monkeypatch: pyte
     assert len(synced) == 4
     store.reply("agent-1", ID, {})
     assert len(synced) == 4
+
+
+def test_only_the_latest_replies_are_kept(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attempts.store, "REPLIES", 3)
+    store.forget_replies("agent-1")
+    for number in range(6):
+        store.reply("agent-1", f"{number:020d}", {"attempt": number})
+        store.reply("agent-2", f"{number:020d}", {"attempt": number})
+    (store.root / "replies" / "agent-1" / "other.json").write_text("{}")
+    store.forget_replies("agent-1")
+    kept = sorted(path.name for path in (store.root / "replies" / "agent-1").iterdir())
+    assert kept == [f"{number:020d}.json" for number in (3, 4, 5)] + ["other.json"]
+    assert len(list((store.root / "replies" / "agent-2").iterdir())) == 6
+    (store.root / "replies" / "agent-2").rename(tmp_path / "elsewhere")
+    (store.root / "replies" / "agent-2").symlink_to(tmp_path / "elsewhere")
+    store.forget_replies("agent-2")
+    assert len(list((tmp_path / "elsewhere").iterdir())) == 6
 
 
 def test_a_reply_is_read_by_the_one_who_waits(store: Store) -> None:
