@@ -236,6 +236,13 @@ def test_a_larger_budget_takes_back_what_was_not_delivered() -> None:
     assert stage.owed("ann") == ["message h1", "land h4"]
 
 
+def test_what_nobody_knows_the_price_of_has_cost_nothing() -> None:
+    for given in (rules(budget_money=0.5), own(money=0.5)):
+        stage = Stage(1, given)
+        assert stage.at(2, used(stage, "ann", tokens=10)) == []
+        assert stage["ann"].landed == 0.0
+
+
 def test_the_nearer_of_two_ends_counts() -> None:
     stage = Stage(2, rules(budget_money=100.0, own=Allowance(money=10.0)))
     stage.at(2, used(stage, "ann", 9.5))

@@ -12,7 +12,7 @@ from coral.fleet.state import Agent, Fleet, Owed, Phase, Step
 
 THRESHOLDS = (0.8, 0.95)  # of any budget; at each, agents are asked to land what they have in hand
 
-Measure = tuple[float, float | None]  # what is used, and of how much
+Measure = tuple[float | None, float | None]  # what is used, as far as it is known, and of how much
 
 
 def run_over(fleet: Fleet, now: float, rules: Rules) -> str:
@@ -24,7 +24,7 @@ def run_over(fleet: Fleet, now: float, rules: Rules) -> str:
         return f"the budget of {rules.budget_attempts} attempts is used up"
     if rules.budget_seconds is not None and now >= rules.budget_seconds:
         return f"the budget of {rules.budget_seconds / 3600:g} hours is used up"
-    if rules.budget_money is not None and (spent.money or 0.0) >= rules.budget_money:
+    if rules.budget_money is not None and spent.money is not None and spent.money >= rules.budget_money:
         return f"the budget of ${rules.budget_money:g} is used up"
     if rules.budget_tokens is not None and spent.tokens >= rules.budget_tokens:
         return f"the budget of {rules.budget_tokens} tokens is used up"
@@ -35,10 +35,10 @@ def run_over(fleet: Fleet, now: float, rules: Rules) -> str:
 
 def agent_over(agent: Agent, rules: Rules) -> str:
     """Why the agent may do no more, in words; empty while it may."""
-    own = rules.own
+    own, money = rules.own, agent.spent.money
     if own.attempts is not None and agent.progress.graded >= own.attempts:
         return f"its budget of {own.attempts} attempts is used up"
-    if own.money is not None and (agent.spent.money or 0.0) >= own.money:
+    if own.money is not None and money is not None and money >= own.money:
         return f"its budget of ${own.money:g} is used up"
     if own.tokens is not None and agent.spent.tokens >= own.tokens:
         return f"its budget of {own.tokens} tokens is used up"
@@ -64,37 +64,40 @@ def land(draft: Draft) -> None:
         [
             (run.progress.graded, rules.budget_attempts),
             (draft.clock, rules.budget_seconds),
-            (run.spent.money or 0.0, rules.budget_money),
+            (run.spent.money, rules.budget_money),
             (run.spent.tokens, rules.budget_tokens),
         ]
     )
     for agent in list(draft.agents.values()):
         level = max(whole, _passed(_own(agent, rules)))
-        if level == agent.landed or agent.phase is Phase.RETIRED:
+        if agent.phase is Phase.RETIRED:
             continue
-        draft.set_agent(agent.name, landed=level)
-        if level < agent.landed:
-            _withdraw(draft, agent)
-        elif not any(_is_undelivered(each, agent) for each in agent.owed):
+        if level > agent.landed:
+            draft.set_agent(agent.name, landed=level)
             _owe(draft, agent)
+        elif level < agent.landed:
+            draft.set_agent(agent.name, landed=level)
+            _withdraw(draft, agent)
 
 
 def _own(agent: Agent, rules: Rules) -> list[Measure]:
     return [
         (agent.progress.graded, rules.own.attempts),
-        (agent.spent.money or 0.0, rules.own.money),
+        (agent.spent.money, rules.own.money),
         (agent.spent.tokens, rules.own.tokens),
     ]
 
 
 def _passed(measures: Iterable[Measure]) -> float:
     """The last threshold that any of these has come to; 0 where none has."""
-    known = [(used, limit) for used, limit in measures if limit is not None]
+    known = [(used, limit) for used, limit in measures if used is not None and limit is not None]
     return max((each for each in THRESHOLDS for used, limit in known if used >= each * limit), default=0.0)
 
 
 def _owe(draft: Draft, agent: Agent) -> None:
-    """Whoever waits for a grade hears of it when that is there."""
+    """Whoever waits for a grade hears of it when that is there. One that was not handed on yet says it for both."""
+    if any(_is_undelivered(each, agent) for each in agent.owed):
+        return
     due = max(draft.clock, waits_until(agent.name, draft.pending.values()) or draft.clock)
     id = draft.next_owed_id()
     draft.owe(agent.name, Owed(id=id, name=LAND, since=draft.clock, due=due, defers=True))
