@@ -8,6 +8,7 @@ from typing import Any
 
 from attempts.record import Attempt
 from coral.config.load import Config
+from coral.crew import Crew
 from coral.fleet.actions import Spawn
 from coral.fleet.interventions import MESSAGE
 from coral.fleet.policy import Allowance, Rules
@@ -30,11 +31,13 @@ class Office:
     config: Config
     rules: Rules
     standings: Standings
+    crew: Crew
 
 
 def instructions(office: Office, agent: str) -> str:
     """The instruction file of an agent's clone."""
-    return render_file("instructions", _task_context(office, agent))
+    part = office.crew.part(agent)
+    return render_file("instructions", {**_task_context(office, agent), "role": part.role})
 
 
 def prompt(office: Office, fleet: Fleet, spawn: Spawn, clock: float) -> tuple[str, list[str]]:

@@ -7,15 +7,15 @@ from coral import environment, equip
 from coral.briefing import Office, instructions
 from coral.fleet.actions import Spawn
 from coral.process import Program
-from coral.runtimes.model import Job, Runtime
+from coral.runtimes.model import Job
 from workspace.furniture import Instructions, link_shared, put_back, write_instructions
 
 INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md", "GEMINI.md")
 
 
-def settle_in(office: Office, filename: str, agent: str) -> None:
+def settle_in(office: Office, agent: str) -> None:
     """Furnish a new clone, and remember how."""
-    clone = office.layout.clone(agent)
+    clone, filename = office.layout.clone(agent), office.crew.runtime(agent).instruction_file
     link_shared(clone, office.layout.shared_of(agent, office.config.workspace.share))
     others = [name for name in INSTRUCTIONS if name != filename and (clone / name).is_file()]
     text = instructions(office, agent)
@@ -25,9 +25,9 @@ def settle_in(office: Office, filename: str, agent: str) -> None:
     write_json(office.layout.instructions(agent), asdict(given), durable=False)
 
 
-def furnish(office: Office, runtime: Runtime, agent: str) -> None:
+def furnish(office: Office, agent: str) -> None:
     """Put back what the agent may have removed: the way to the shared knowledge, and its instructions."""
-    clone, filename = office.layout.clone(agent), runtime.instruction_file
+    clone, filename = office.layout.clone(agent), office.crew.runtime(agent).instruction_file
     link_shared(clone, office.layout.shared_of(agent, office.config.workspace.share))
     if not (clone / filename).exists():
         put_back(clone, filename, _remembered(office, agent))
@@ -41,10 +41,10 @@ def _remembered(office: Office, agent: str) -> Instructions:
         return Instructions(instructions(office, agent), tracked=False)
 
 
-def program_of(office: Office, runtime: Runtime, spawn: Spawn, tag: str) -> tuple[Program, str | None]:
+def program_of(office: Office, spawn: Spawn, tag: str) -> tuple[Program, str | None]:
     """The program of a launch whose prompt is written, and its session, where that is known before it starts."""
     layout, agent, launch = office.layout, spawn.agent, spawn.launch
-    command = runtime.command(_job(office, agent, launch, spawn.session))
+    command = office.crew.runtime(agent).command(_job(office, agent, launch, spawn.session))
     equip.settle(command, layout.state(agent))
     program = Program(
         argv=command.argv,
@@ -58,9 +58,9 @@ def program_of(office: Office, runtime: Runtime, spawn: Spawn, tag: str) -> tupl
     return program, command.session or spawn.session
 
 
-def session_of(office: Office, runtime: Runtime, agent: str, launch: int) -> str | None:
+def session_of(office: Office, agent: str, launch: int) -> str | None:
     """The session that this launch began, where that is known before it says so: asked again, it is the same one."""
-    return runtime.command(_job(office, agent, launch, None)).session or None
+    return office.crew.runtime(agent).command(_job(office, agent, launch, None)).session or None
 
 
 def _job(office: Office, agent: str, launch: int, session: str | None) -> Job:
@@ -71,7 +71,7 @@ def _job(office: Office, agent: str, launch: int, session: str | None) -> Job:
         session=session,
         clone=layout.clone(agent),
         state=layout.state(agent),
-        model=config.agents.model,
+        model=office.crew.part(agent).model,
         editable=config.task.editable,
         check=config.task.check,
         direction=config.grader.direction.value,

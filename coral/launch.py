@@ -22,6 +22,7 @@ from coral import environment
 from coral.briefing import Office
 from coral.clock import wall
 from coral.config.load import Config
+from coral.crew import Crew
 from coral.enlist import settle_in
 from coral.errors import CoralError
 from coral.fleet.actions import Grade
@@ -33,8 +34,7 @@ from coral.journal import fold, segments
 from coral.lock import holder as lock_holder
 from coral.manager import supervise
 from coral.prices import unkept
-from coral.rules import agent_names, rules_of
-from coral.runtimes import find, problems
+from coral.rules import rules_of
 from coral.standings import Standings
 from heartbeats.render import render_file
 from workspace import hub, knowledge
@@ -50,14 +50,13 @@ Say = Callable[[str], None]
 
 def prepare(config: Config, runs: Path, say: Say) -> Layout:
     """Make a run of a task in the folder `runs`; `say` is told each step. CoralError where that is not possible."""
-    runtime = find(config.agents.runtime, config.agents.options)
-    if found := problems(runtime, config.agents.model):
-        raise CoralError(f"cannot start {config.agents.runtime}: {found[0]}", "see agents.runtime and agents.options")
+    crew = Crew(config)
+    crew.must_work()
     if lacking := lack(runs):
         raise CoralError(
             f"cannot make a run in {runs}: {lacking}", "free some space, or see workspace.runs in task.yaml"
         )
-    if lost := unkept(config, runtime):
+    if lost := [each for part, runtime in crew.driven for each in unkept(config, part, runtime)]:
         raise CoralError(f"cannot start: {lost[0]}", "leave that budget out, or limit attempts or hours")
     try:
         layout = new_run(runs, config.slug)
@@ -65,7 +64,7 @@ def prepare(config: Config, runs: Path, say: Say) -> Layout:
         raise CoralError(f"cannot make a run in {runs}: {error.strerror}", "see workspace.runs in task.yaml") from error
     try:
         with _signals_interrupt():
-            _furnish(layout, config, runtime.instruction_file, say)
+            _furnish(layout, config, crew, say)
     except BaseException as error:
         remove(layout)
         if tells_of_it(error):
@@ -154,8 +153,8 @@ def holder(layout: Layout) -> int | None:
     return lock_holder(layout.lock)
 
 
-def _furnish(layout: Layout, config: Config, instruction_file: str, say: Say) -> None:
-    agents = agent_names(config)
+def _furnish(layout: Layout, config: Config, crew: Crew, say: Say) -> None:
+    agents = tuple(crew)
     create(layout, agents)
     layout.task_file.write_text(config.text, encoding="utf-8")
     prepare_grader(config, layout.grader)
@@ -166,13 +165,13 @@ def _furnish(layout: Layout, config: Config, instruction_file: str, say: Say) ->
     baseline = _grade_seed(layout, config, commit)
     Store(layout.attempts).publish(baseline)
     rules = rules_of(config, commit)
-    office = Office(layout, config, rules, Standings(rules.direction, [baseline]))
+    office = Office(layout, config, rules, Standings(rules.direction, [baseline]), crew)
     for agent in agents:
         say(f"preparing {agent}")
-        _settle_in(office, agent, commit, instruction_file)
+        _settle_in(office, agent, commit)
 
 
-def _settle_in(office: Office, agent: str, commit: str, instruction_file: str) -> None:
+def _settle_in(office: Office, agent: str, commit: str) -> None:
     layout, workspace = office.layout, office.config.workspace
     shared = layout.shared_of(agent, workspace.share)
     for folder in (layout.attempts / "inbox" / agent, layout.attempts / "replies" / agent):
@@ -181,8 +180,8 @@ def _settle_in(office: Office, agent: str, commit: str, instruction_file: str) -
     if not (shared / "HEARTBEAT.md").exists():
         place(shared, "HEARTBEAT.md", render_file("checklist", {}))
     clone = layout.clone(agent)
-    hub.clone(layout.hub, clone, agent, commit, exclude=[f"/{instruction_file}"])
-    settle_in(office, instruction_file, agent)
+    hub.clone(layout.hub, clone, agent, commit, exclude=[f"/{office.crew.runtime(agent).instruction_file}"])
+    settle_in(office, agent)
     for command in workspace.setup:
         _set_up(layout, agent, command)
 

@@ -17,6 +17,7 @@ from coral.briefing import Office
 from coral.census import Identity
 from coral.clock import Clock, since
 from coral.config.load import load_frozen
+from coral.crew import Crew, members
 from coral.doorbell import Doorbell
 from coral.errors import CoralError
 from coral.fleet import actions as do
@@ -30,8 +31,7 @@ from coral.lock import hold_lock
 from coral.perform import Performer
 from coral.post import Post
 from coral.report import Report
-from coral.rules import agent_names, rules_of
-from coral.runtimes import find
+from coral.rules import rules_of
 from coral.senses import Senses
 from coral.standings import RECENT, TOP, Standings
 from coral.watch import Watch
@@ -60,28 +60,24 @@ class Manager:
         self._doorbell = Doorbell()
         self._ledger = _ledger_of(layout, self._fleet)
         known = self._ledger.outline(self._rules.direction, TOP, RECENT) or [Store(layout.attempts).read(0)]
-        office = Office(layout, config, self._rules, Standings(self._rules.direction, known))
-        runtime = find(config.agents.runtime, config.agents.options)
+        office = Office(layout, config, self._rules, Standings(self._rules.direction, known), Crew(config))
         # With its inode: a copy of the run's folder has another tag, and never meets the original's processes.
         self._launches = Launches(f"{layout.root.name}.{layout.root.stat().st_ino}", self._doorbell)
-        self._agents = tuple(self._fleet.agents) or agent_names(config)
+        self._agents = tuple(self._fleet.agents) or tuple(office.crew)
         post = Post(layout, self._agents)
         self._report = Report(office, self._clock.now().wall)
         self._performer = Performer(
-            office, runtime, self._launches, self._journal, post, self._report, self._doorbell, self._ledger
+            office, self._launches, self._journal, post, self._report, self._doorbell, self._ledger
         )
         folders = (layout.attempts / "inbox", layout.requests)
         self._watch = Watch(folders, self._doorbell.ring) if config.run.watch else None
         self._senses = Senses(
-            layout,
-            runtime,
+            office,
             self._launches,
             post,
             self._performer,
             self._report,
             self._watch,
-            config.run.poll_seconds,
-            self._rules,
         )
         self._unwritten: list[on.Event] = []
         self._supervises = False  # whether the journal says so
@@ -203,9 +199,9 @@ def supervise(
 def _change_task(layout: Layout, overrides: tuple[str, ...]) -> None:
     """Overrides hold from here on, for later supervisors too. The agents of a run are there, or are not."""
     before, after = load_frozen(layout.task_file), load_frozen(layout.task_file, overrides)
-    if agent_names(before) != agent_names(after):
+    if list(members(before)) != list(members(after)):
         raise CoralError(
-            "cannot change agents.count of a run", "`coral start` makes a run with another number of agents"
+            "cannot change the number of agents of a run", "`coral start` makes a run with another number of agents"
         )
     place(layout.private, layout.task_file.name, after.text)
 

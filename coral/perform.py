@@ -29,7 +29,6 @@ from coral.post import Post
 from coral.process import Held
 from coral.publish import Publisher
 from coral.report import Report
-from coral.runtimes.model import Runtime
 from coral.scrub import Scrub, Seen
 from heartbeats.beat import Status
 from workspace.errors import Unacceptable
@@ -49,7 +48,6 @@ class Performer:
     def __init__(
         self,
         office: Office,
-        runtime: Runtime,
         launches: Launches,
         journal: Journal,
         post: Post,
@@ -62,7 +60,6 @@ class Performer:
         self.ears: dict[str, Ear] = {}
         self._office = office
         self._layout = office.layout
-        self._runtime = runtime
         self._launches = launches
         self._journal = journal
         self._post = post
@@ -244,12 +241,12 @@ class Performer:
 
     def _spawn(self, action: do.Spawn, fleet: Fleet, now: on.Moment) -> None:
         agent, launch, layout = action.agent, action.launch, self._layout
-        furnish(self._office, self._runtime, agent)
+        furnish(self._office, agent)
         text, warnings = prompt(self._office, fleet, action, now.clock)
         for warning in warnings:
             self._report.note(now, "warning", warning, agent)
         write_bytes(layout.prompt(agent, launch), text.encode("utf-8", "replace"), durable=False)
-        program, session = program_of(self._office, self._runtime, action, self._launches.tag(agent, launch))
+        program, session = program_of(self._office, action, self._launches.tag(agent, launch))
         self._held[agent] = (launch, self._launches.hold(agent, launch, program, now.clock))
         self.listen_to(agent, launch, session, now.clock)
         names = ", ".join(dict.fromkeys(each.name for each in action.owed))
@@ -258,9 +255,9 @@ class Performer:
 
     def listen_to(self, agent: str, launch: int, session: str | None, clock: float) -> None:
         """Start reading what a launch prints, from its beginning. A session that it began may be unheard of yet."""
-        session = session or session_of(self._office, self._runtime, agent, launch)
+        session = session or session_of(self._office, agent, launch)
         output, errors = Tail(self._layout.output(agent, launch)), self._layout.errors(agent, launch)
-        self.ears[agent] = Ear(agent, launch, self._runtime, output, errors, session, beat_at=clock)
+        self.ears[agent] = Ear(agent, launch, self._office.crew.runtime(agent), output, errors, session, beat_at=clock)
 
     def _signal(self, action: do.Interrupt | do.Terminate | do.Kill, now: on.Moment) -> None:
         launch = self._launches.find(action.who, action.launch)

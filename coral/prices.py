@@ -7,6 +7,8 @@ import importlib
 from typing import Any
 
 from coral.config.load import Config
+from coral.config.model import Driven
+from coral.crew import account_of
 from coral.fleet.policy import MILLION, Prices
 from coral.runtimes.model import Runtime
 
@@ -14,18 +16,20 @@ WATCHED = ("money", "tokens")
 SAMPLE = 1000  # tokens: prices that rise with the length of a request are taken at their beginning
 
 
-def prices_of(config: Config) -> Prices | None:
-    stated = config.agents.prices
+def prices_of(part: Driven) -> Prices | None:
+    stated = part.prices
     if stated is None:
-        return looked_up(config.agents.model)
+        return looked_up(part.model)
     cached = stated.input if stated.cached is None else stated.cached
     return Prices(input=stated.input, cached=cached, output=stated.output)
 
 
-def unkept(config: Config, runtime: Runtime) -> list[str]:
+def unkept(config: Config, part: Driven, runtime: Runtime) -> list[str]:
     """The budgets that nobody could keep, because the agents' program does not say what it uses."""
+    if config.agents.assignments and not account_of(part):
+        return []  # it spends nothing: the budget is that of the others
     tells: str = getattr(runtime, "tells", "")
-    kept = WATCHED if tells == "money" or (tells and prices_of(config)) else (tells,)
+    kept = WATCHED if tells == "money" or (tells and prices_of(part)) else (tells,)
     budget = config.budget
     given = [f"budget.{name}" for name in WATCHED if name not in kept and getattr(budget, name) is not None]
     given += [

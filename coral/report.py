@@ -143,7 +143,7 @@ class Report:
         beat = None
         if ear is not None and ear.output and agent.phase is not Phase.RETIRED:
             beat = {"phase": ear.phase, "message": ear.message, "age": round(now.clock - ear.beat_at, 1)}
-        runtime = self._office.config.agents.runtime
+        runtime = self._office.crew.part(agent.name).runtime
         return {**agent_of(fleet, agent, now.clock), "runtime": runtime, "beat": beat}
 
 

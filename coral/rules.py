@@ -1,14 +1,14 @@
 """The rules a run is decided by, out of its task."""
 
 from coral.config.load import Config
+from coral.crew import account_of, members
 from coral.fleet.policy import Allowance, Rules
 from coral.prices import prices_of
-
-PAYING_NOBODY = ("native", "scripted")
 
 
 def rules_of(config: Config, seed_commit: str) -> Rules:
     grader, run, budget = config.grader, config.run, config.budget
+    crew = members(config)
     return Rules(
         direction=grader.direction,
         noise=grader.noise,
@@ -26,9 +26,9 @@ def rules_of(config: Config, seed_commit: str) -> Rules:
         breaker_crashes=run.breaker_crashes,
         breaker_window=run.breaker_window,
         breaker_pause=run.breaker_pause,
-        accounts=_accounts(config),
+        accounts={agent: account for agent, part in crew.items() if (account := account_of(part))},
         stop_at_limit=config.agents.on_limit == "stop",
-        prices=prices_of(config),
+        prices={agent: prices for agent, part in crew.items() if (prices := prices_of(part)) is not None},
         budget_attempts=budget.attempts,
         budget_seconds=None if budget.hours is None else budget.hours * 3600,
         budget_money=budget.money,
@@ -37,14 +37,3 @@ def rules_of(config: Config, seed_commit: str) -> Rules:
         own=Allowance(**budget.per_agent.model_dump()),
         target=budget.target,
     )
-
-
-def agent_names(config: Config) -> tuple[str, ...]:
-    return tuple(f"agent-{number}" for number in range(1, config.agents.count + 1))
-
-
-def _accounts(config: Config) -> dict[str, str]:
-    """Agents that come with Coral spend nobody's usage; all others share what their program's login has."""
-    agents = config.agents
-    account = agents.account or ("" if agents.runtime in PAYING_NOBODY else agents.runtime)
-    return dict.fromkeys(agent_names(config), account) if account else {}

@@ -8,19 +8,18 @@ from collections.abc import Iterator, Mapping
 
 from attempts.fields import one_line
 from coral import grades
+from coral.briefing import Office
 from coral.census import Identity
 from coral.fleet import events as on
-from coral.fleet.policy import Rules, room
+from coral.fleet.policy import room
 from coral.fleet.state import LIVE, OCCUPYING, Agent, Fleet
 from coral.launches import Launch, Launches, State
 from coral.perform import Performer
 from coral.post import Post
 from coral.report import Report
-from coral.runtimes.model import Runtime
 from coral.space import Space
 from coral.watch import Watch
 from heartbeats.beat import Status
-from workspace.layout import Layout
 
 LISTEN_SECONDS = 0.5  # how often output is read that nobody waits for
 EXPECT_SECONDS = 0.05  # how often it is read while a new launch has yet to say its first word
@@ -35,26 +34,23 @@ Identities = Mapping[str, tuple[int, Identity]]
 class Senses:
     def __init__(
         self,
-        layout: Layout,
-        runtime: Runtime,
+        office: Office,
         launches: Launches,
         post: Post,
         performer: Performer,
         report: Report,
         watch: Watch | None,
-        poll_seconds: float,
-        rules: Rules,
     ) -> None:
-        self._layout = layout
-        self._runtime = runtime
+        self._layout = office.layout
+        self._crew = office.crew
         self._launches = launches
         self._post = post
         self._performer = performer
         self._report = report
         self._watch = watch
-        self._poll_seconds = poll_seconds
-        self._rules = rules
-        self._space = Space(layout.root)
+        self._poll_seconds = office.config.run.poll_seconds
+        self._rules = office.rules
+        self._space = Space(office.layout.root)
         self._polled_at = float("-inf")
         self._collected_at = float("-inf")
         self._full: set[str] = set()
@@ -215,7 +211,7 @@ class Senses:
         if launch.code is None:
             ending = on.Ending.LOST
         else:
-            ending = self._runtime.judge(launch.code, said)
+            ending = self._crew.runtime(launch.who).judge(launch.code, said)
         lines = said.stderr.strip().splitlines()
         detail = said.error or (lines[-1] if lines else f"exit code {launch.code}")
         ear.message, ear.phase = detail if ending is on.Ending.CRASHED else "", "ended"

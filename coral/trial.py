@@ -9,6 +9,8 @@ from pathlib import Path
 
 from coral import runtimes
 from coral.config.load import Config
+from coral.config.model import Driven
+from coral.crew import parts
 from coral.errors import CoralError
 from coral.fleet.events import Outcome
 from coral.grading.once import grade_once
@@ -36,9 +38,10 @@ class Finding:
 
 def looks(config: Config) -> list[Finding]:
     """What is known at once: the seed, its public check, the heartbeats, the runtime."""
-    varies = [_variables] if config.agents.runtime == "native" else []
-    parts = [_seed, *([_check] if config.task.check else []), _heartbeats, _runtime, *varies]
-    return [look(config) for look in parts]
+    drivers = parts(config)
+    found = [look(config) for look in (_seed, *([_check] if config.task.check else []), _heartbeats)]
+    found += [_runtime(config, part) for part in drivers]
+    return [*found, _variables(config)] if any(part.runtime == "native" for part in drivers) else found
 
 
 def grades(config: Config, say: Callable[[str], None]) -> Iterator[Finding]:
@@ -115,15 +118,15 @@ def _heartbeats(config: Config) -> Finding:
     return Finding("heartbeats", True, "; ".join(f"{beat.name} {beat.when}" for beat in config.heartbeats))
 
 
-def _runtime(config: Config) -> Finding:
-    name = config.agents.runtime
-    wrong = tuple(runtimes.check(name, config.agents.options, config.agents.model))
+def _runtime(config: Config, part: Driven) -> Finding:
+    name = part.runtime
+    wrong = tuple(runtimes.check(name, part.options, part.model))
     if wrong:
         return Finding("runtime", False, f"{name} cannot be used", wrong)
-    lost = unkept(config, runtimes.find(name, config.agents.options))
+    lost = unkept(config, part, runtimes.find(name, part.options))
     if lost:
         return Finding("runtime", False, f"{name} cannot keep within its budget", tuple(lost))
-    return Finding("runtime", True, f"{name}, {_plural(config.agents.count, 'agent')}")
+    return Finding("runtime", True, f"{name}, {_plural(part.count, 'agent')}")
 
 
 def _grade(config: Config) -> GradeResult:

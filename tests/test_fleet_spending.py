@@ -146,15 +146,22 @@ def test_what_a_launch_says_after_the_next_began_is_not_heard() -> None:
 
 
 def test_tokens_without_a_price_cost_what_the_task_says() -> None:
-    stage = Stage(rules=replace(QUIET_RULES, prices=PRICES))
+    stage = Stage(rules=replace(QUIET_RULES, prices={"ann": PRICES}))
     stage.at(2, used(stage, "ann", 1_000_000, 100_000, cached=2_000_000))
     assert total(stage)[3] == pytest.approx(3.0 + 1.5 + 1.0)
     stage.at(3, used(stage, "ann", 2_000_000, 100_000, cached=2_000_000))
     assert total(stage)[3] == pytest.approx(3.0 + 1.5 + 1.0 + 3.0)
 
 
+def test_each_agent_has_the_prices_of_its_own_program() -> None:
+    stage = Stage(2, rules=replace(QUIET_RULES, prices={"ann": PRICES, "ben": replace(PRICES, input=7.0)}))
+    stage.at(2, used(stage, "ann", 1_000_000, 0))
+    stage.at(3, used(stage, "ben", 1_000_000, 0))
+    assert total(stage)[3] == pytest.approx(3.0 + 7.0)
+
+
 def test_what_the_program_says_itself_goes_before_the_prices() -> None:
-    stage = Stage(rules=replace(QUIET_RULES, prices=PRICES))
+    stage = Stage(rules=replace(QUIET_RULES, prices={"ann": PRICES}))
     stage.at(2, used(stage, "ann", 1_000_000, 0, 0.125))
     assert total(stage)[3] == 0.125
     # But one that knows no price says that it costs nothing.

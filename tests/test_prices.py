@@ -17,8 +17,9 @@ def prices(folder: Path, *lines: str) -> Prices | None:
     (folder / "seed").mkdir(exist_ok=True)
     (folder / "task.yaml").write_text(TASK + "".join(f"  {line}\n" for line in lines))
     config = load(folder)
-    assert rules_of(config, "").prices == prices_of(config)
-    return prices_of(config)
+    found = prices_of(config.agents)
+    assert rules_of(config, "").prices == ({} if found is None else {"agent-1": found})
+    return found
 
 
 def test_the_task_says_what_a_model_costs(tmp_path: Path) -> None:

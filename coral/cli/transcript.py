@@ -93,15 +93,16 @@ def _launch(agent: str, there: list[int], wanted: int | None) -> int:
 def _runtime(reading: Reading, agent: str) -> Runtime:
     """How the task says that the agent is driven; without a task in reach, as the supervisor shows it."""
     from coral.config.load import load_frozen
+    from coral.crew import members
 
     try:
-        agents = load_frozen(reading.layout.task_file).agents
-        return runtimes.find(agents.runtime, agents.options)
+        part = members(load_frozen(reading.layout.task_file))[agent]
     except (CoralError, OSError):
         names = {each.text("name"): each.text("runtime") for each in reading.status.each("agents")}
         if not names.get(agent):
             raise
-    return runtimes.find(names[agent], {})
+        return runtimes.find(names[agent], {})
+    return runtimes.find(part.runtime, part.options)
 
 
 def _last(entries: Iterator[Entry], most: int) -> tuple[Iterator[Entry] | deque[Entry], int]:

@@ -73,7 +73,7 @@ class Rules:
     breaker_pause: float = 300.0
     accounts: Mapping[str, str] = field(default_factory=dict)
     stop_at_limit: bool = False
-    prices: Prices | None = None
+    prices: Mapping[str, Prices] = field(default_factory=dict)
     budget_attempts: int | None = None
     budget_seconds: float | None = None
     budget_money: float | None = None

@@ -18,7 +18,7 @@ def on_used(draft: Draft, event: on.Used) -> None:
     meter = Meter(launch=event.launch, session=event.session, figure=_highest(before, event.figure))
     if meter == agent.meter:
         return
-    spent = _since(before, event.figure, draft.rules.prices)
+    spent = _since(before, event.figure, draft.rules.prices.get(event.agent))
     draft.set_agent(agent.name, meter=meter, spent=added(agent.spent, spent))
     draft.set_run(spent=added(draft.run.spent, spent))
 

@@ -1,0 +1,124 @@
+"""A mixed fleet: each assignment has its own program, model, account, prices and part, and all of them one run."""
+
+from pathlib import Path
+
+import pytest
+from real_runs import TRY, Run, wait_until, write_task
+
+from coral import crew
+from coral.config.load import Config, load
+from coral.config.model import Driven
+from coral.errors import CoralError
+from coral.fleet.policy import Prices
+from coral.rules import rules_of
+from coral.trial import looks
+
+HEAD = "task: {name: t, description: d}\ngrader: {command: 'true'}\n"
+MIXED = """\
+agents:
+  assignments:
+    - {runtime: claude, count: 2, model: opus, prices: {input: 5, output: 25}}
+    - {runtime: codex, account: work}
+    - {runtime: native, role: "Tune the numbers; leave the design to the others."}
+"""
+
+
+def config(folder: Path, text: str, *overrides: str) -> Config:
+    (folder / "seed").mkdir(exist_ok=True)
+    (folder / "task.yaml").write_text(HEAD + text)
+    return load(folder, overrides)
+
+
+def test_agents_are_numbered_through_all_assignments(tmp_path: Path) -> None:
+    mixed = config(tmp_path, MIXED)
+    found = crew.members(mixed)
+    assert {name: (part.runtime, part.model) for name, part in found.items()} == {
+        "agent-1": ("claude", "opus"),
+        "agent-2": ("claude", "opus"),
+        "agent-3": ("codex", ""),
+        "agent-4": ("native", ""),
+    }
+    made = crew.Crew(mixed)
+    assert [made.runtime(each).name for each in made] == ["claude", "claude", "codex", "native"]
+    assert made.runtime("agent-1") is made.runtime("agent-2")
+
+
+def test_each_assignment_has_its_own_account_and_prices(tmp_path: Path) -> None:
+    rules = rules_of(config(tmp_path, MIXED), "")
+    assert rules.accounts == {"agent-1": "claude", "agent-2": "claude", "agent-3": "work"}
+    opus = Prices(input=5, cached=5, output=25)
+    assert {name: prices for name, prices in rules.prices.items() if name != "agent-3"} == {
+        "agent-1": opus,
+        "agent-2": opus,
+    }
+
+
+def test_without_assignments_all_are_driven_as_the_section_says(tmp_path: Path) -> None:
+    alike = config(tmp_path, "agents: {count: 2, runtime: codex, model: m}\n")
+    assert [(part.runtime, part.model) for part in crew.members(alike).values()] == [("codex", "m")] * 2
+
+
+@pytest.mark.parametrize(
+    ("text", "override", "told"),
+    [
+        ("agents: {assignments: [{runtime: pi, coutn: 2}]}", "", 'assignments[0].coutn: unknown key (with 2); did you'),
+        ("agents: {assignments: [{runtime: pi}, {count: 0}]}", "", "assignments[1].count: must be at least 1; got 0"),
+        ("agents: {assignments: [{count: 600}, {count: 401}]}", "", "more than 1000 agents in its assignments"),
+        ("agents: {assignments: pi}", "", 'agents.assignments: must be a list; got "pi"'),
+        ("agents: {model: m, assignments: [{runtime: pi}]}", "", "has both assignments and model: say those in each"),
+        ("agents: {assignments: [{runtime: pi}]}", "agents.count=3", "has both assignments and count: say those"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_an_assignment_is_told_in_its_place(
+    text: str, override: str, told: str, tmp_path: Path
+) -> None:
+    with pytest.raises(CoralError) as caught:
+        config(tmp_path, text, *([override] if override else []))
+    assert told in str(caught.value.message)
+
+
+def test_every_program_is_looked_for_before_anything_starts(tmp_path: Path) -> None:
+    text = "agents:\n  assignments:\n    - {runtime: native}\n    - {runtime: pi, options: {program: /no/such/pi}}\n"
+    mixed = config(tmp_path, text)
+    with pytest.raises(CoralError, match="cannot start pi: /no/such/pi: there is no such program"):
+        crew.Crew(mixed).must_work()
+    assert [(each.ok, each.text) for each in looks(mixed) if each.name == "runtime"] == [
+        (True, "native, 1 agent"),
+        (False, "pi cannot be used"),
+    ]
+
+
+def test_two_that_say_the_same_are_two(tmp_path: Path) -> None:
+    made = crew.Crew(config(tmp_path, "agents: {assignments: [{runtime: native}, {runtime: native, role: x}]}\n"))
+    assert [made.part(each).role for each in made] == ["", "x"]
+    assert isinstance(made.part("agent-1"), Driven)
+
+
+SHELL = 'echo 7 > x.txt; coral eval -m "from the shell"; sleep 600'
+
+
+@pytest.mark.slow
+def test_a_mixed_fleet_works_in_one_run(tmp_path: Path) -> None:
+    task = write_task(tmp_path / "task", TRY)
+    text = (task / "task.yaml").read_text()
+    begin, end = text.index("agents:\n"), text.index("run:\n")
+    script = '{script: [{edit: {file: x.txt, content: "{n}"}}, {submit: "try {n}"}]}'
+    start = f"{{start: [/bin/sh, -c, {SHELL!r}]}}"
+    agents = (
+        f"agents:\n  assignments:\n    - runtime: scripted\n      count: 2\n      options: {script}\n"
+        f"    - runtime: command\n      role: Write sevens.\n      options: {start}\n"
+    )
+    (task / "task.yaml").write_text(text[:begin] + agents + text[end:])
+    run = Run(task, tmp_path / "runs")
+    try:
+        run.supervise()
+        everybody = {"agent-1", "agent-2", "agent-3"}
+        wait_until(lambda: {each.agent for each in run.attempts()} == everybody, what="an attempt of each")
+        assert {each.score for each in run.attempts() if each.agent == "agent-3"} == {7.0}
+        shown = {name: (run.layout.clone(name) / "AGENTS.md").read_text() for name in everybody}
+        assert {name for name, text in shown.items() if "## Your part\n\nWrite sevens.\n" in text} == {"agent-3"}
+        wait_until(lambda: run.received("agent-1", "reflect"), what="a heartbeat")
+        run.stop()
+        assert run.left() == []
+    finally:
+        run.end()
