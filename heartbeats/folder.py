@@ -3,12 +3,14 @@
 The files are a view, written by the supervisor alone; the truth is its journal. Changing one changes nothing.
 """
 
+import math
 from collections.abc import Iterable, Mapping
 from io import StringIO
 from pathlib import Path
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
+from ruamel.yaml.events import CollectionEndEvent, CollectionStartEvent
 from ruamel.yaml.scalarstring import LiteralScalarString
 
 from attempts.fields import printable
@@ -19,6 +21,10 @@ from heartbeats.heartbeat import Heartbeat
 
 FLEET = "fleet"
 LARGEST = 2_000_000
+MOST_PARTS = 2_000  # of the file: 20 heartbeats have 500
+DEEPEST = 3
+# What the reader of YAML raises, besides its own errors, where a file is nested too deeply or makes no sense.
+_UNREADABLE = (ValueError, RecursionError, TypeError, LookupError, AttributeError, ArithmeticError, AssertionError)
 _HEAD = "# Heartbeats in force for {owner}. Written by the supervisor; to change one: coral heartbeat set\n"
 
 
@@ -39,13 +45,18 @@ class Folder:
         write_bytes(self._path(owner), out.getvalue().encode(), durable=False)
 
     def read(self, owner: str) -> list[dict[str, object]]:
-        """The rows of an owner; none where there is no readable file."""
+        """The rows of an owner; none where there is no readable file.
+
+        Somebody may have altered it: of a row, only plain values under plain names count, which is all we write. What
+        refers to something else in the file could unfold without end.
+        """
         try:
             text = read_bytes(self._path(owner), LARGEST).decode()
+            _check_size(text)
             rows = YAML(typ="safe", pure=True).load(text)
-        except (FileNotFoundError, ValueError, YAMLError):
+        except (FileNotFoundError, YAMLError, *_UNREADABLE):
             return []
-        return [dict(row) for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
+        return [_plain(row) for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
 
     def witness(self, owner: str) -> Witness | None:
         """What a change of the file of an owner would change; None where there is none."""
@@ -58,6 +69,24 @@ class Folder:
 def load_entries(raw: Iterable[object]) -> tuple[Heartbeat, ...]:
     """The `heartbeats` section of a task, over the built-in ones. Refused says which entry is wrong, and how."""
     return tuple(from_entry(entry) for entry in raw)
+
+
+def _check_size(text: str) -> None:
+    """ValueError for what no file of ours has: it could take minutes to read. Reads no further than that."""
+    depth = 0
+    for count, event in enumerate(YAML(typ="safe", pure=True).parse(text)):
+        depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
+        if count > MOST_PARTS or depth > DEEPEST:
+            raise ValueError("it is none of ours")
+
+
+def _plain(row: Mapping[object, object]) -> dict[str, object]:
+    return {
+        name: value
+        for name, value in row.items()
+        if isinstance(name, str)
+        and (isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value)))
+    }
 
 
 def _row(heartbeat: Heartbeat, due: str) -> dict[str, object]:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import argparse
 
+from coral.cli.parser import finite
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-m", "--message", required=True, metavar="MSG", help="what you tried, for others to read")
     parser.add_argument("--no-wait", action="store_true", help="hand it in and go on; `coral wait` gives the result")
     parser.add_argument("--tune", action="store_true", help="a trial of numbers: graded, but no heartbeat counts it")
     parser.add_argument("--again", action="store_true", help="grade an unchanged workspace once more")
-    parser.add_argument("--timeout", type=float, metavar="S", help="wait at most S seconds")
+    parser.add_argument("--timeout", type=finite, metavar="S", help="wait at most S seconds")
     parser.add_argument("--json", action="store_true", help="for programs")
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from coral.cli import request, where
+from coral.cli.parser import finite
 from coral.cli.reading import Reading
 from coral.cli.tell import EVERYBODY, check_agent
 from coral.errors import CoralError
@@ -29,7 +30,7 @@ def add_arguments(parser: Parser) -> None:
     when = change.add_mutually_exclusive_group()
     when.add_argument("--every", type=int, metavar="N", help="after every N attempts")
     when.add_argument("--stagnant", type=int, metavar="N", help="after N attempts in a row without improvement")
-    when.add_argument("--minutes", type=float, metavar="M", help="every M minutes")
+    when.add_argument("--minutes", type=finite, metavar="M", help="every M minutes")
     change.add_argument("--prompt", metavar="TEXT", help="what it says, a Jinja template; @FILE reads it from there")
     change.add_argument("--scope", choices=[scope.value for scope in Scope], help="whose attempts count")
     change.add_argument("--delivery", choices=[way.value for way in Delivery], help="an interrupt, or in `coral eval`")

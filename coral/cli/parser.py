@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import argparse
+from math import isfinite
 from typing import NoReturn
 
 from coral.errors import CoralError
+
+
+def finite(text: str) -> float:
+    """A number of a person's: `nan` and `inf` are none."""
+    value = float(text)
+    if not isfinite(value):
+        raise ValueError(text)
+    return value
 
 
 class Parser(argparse.ArgumentParser):

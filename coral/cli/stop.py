@@ -12,6 +12,7 @@ import sys
 import time
 
 from coral.cli import request, where, words
+from coral.cli.parser import finite
 from coral.cli.program import program
 from coral.cli.reading import Reading
 from coral.errors import CoralError
@@ -25,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--keep-agents", action="store_true", help="end the supervisor alone; agents go on until `coral resume`"
     )
     parser.add_argument("--reason", default="", help="what the records say about it")
-    parser.add_argument("--timeout", type=float, default=LONGEST, metavar="S", help="seconds to wait for its end")
+    parser.add_argument("--timeout", type=finite, default=LONGEST, metavar="S", help="seconds to wait for its end")
     parser.add_argument("--json", action="store_true", help="for programs: run, stopped, left, seconds")
     where.add_arguments(parser)
 
