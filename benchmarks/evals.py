@@ -31,7 +31,9 @@ GRADERS = {
 }
 WHY = "Compare its parts: most of it are processes - the interpreter twice, git a dozen times."
 WHY_GROWN = "Compare the parts: what grew is what depends on the history."
-PRIOR, QUICK_PRIOR = (0, 1_000, 10_000, 100_000), (0, 50)  # attempts before those that are measured
+# Attempts before those that are measured. What depends on them is the same for both: one goes all the way.
+PRIOR = {"function": (0, 1_000, 10_000, 100_000), "command": (0, 10_000)}
+QUICK_PRIOR = (0, 50)
 VALUES, QUICK_VALUES = 60, 8
 FLAT = Target(median=1.2)
 
@@ -41,7 +43,7 @@ def measure(ask: Ask) -> Iterable[Result]:
     count = QUICK_VALUES if ask.quick else VALUES
     for grader, (_, overrides) in GRADERS.items():
         with arena() as place:
-            for prior, rows in _run(place, overrides, QUICK_PRIOR if ask.quick else PRIOR, count, ask):
+            for prior, rows in _run(place, overrides, QUICK_PRIOR if ask.quick else PRIOR[grader], count, ask):
                 series |= {f"{grader}, {prior}: {part}": [row[part] for row in rows] for part in (WHOLE, *PARTS)}
     yield Result(NAME, machine.today(), here, {"values": count}, series)
 
@@ -51,13 +53,13 @@ def checks(results: Mapping[str, Result]) -> list[Check]:
     found = [
         check(f"`coral eval`, {_label(grader, prior)}", series[key], TARGET, "ms", WHY)
         for grader in GRADERS
-        for prior in (PRIOR[0], PRIOR[-1])
+        for prior in (PRIOR[grader][0], PRIOR[grader][-1])
         if (key := f"{grader}, {prior}: {WHOLE}") in series
     ]
     for grader, (label, _) in GRADERS.items():
-        first, last = (series.get(f"{grader}, {prior}: {WHOLE}") for prior in (PRIOR[0], PRIOR[-1]))
+        first, last = (series.get(f"{grader}, {prior}: {WHOLE}") for prior in (PRIOR[grader][0], PRIOR[grader][-1]))
         if first and last:
-            what = f"`coral eval`, {label}, {PRIOR[-1]:,} attempts to none"
+            what = f"`coral eval`, {label}, {PRIOR[grader][-1]:,} attempts to none"
             grown = [round(each / median(first), 3) for each in last]
             found.append(check(what, grown, FLAT, "times as long", WHY_GROWN))
     return found
@@ -67,7 +69,7 @@ def section(results: Mapping[str, Result]) -> list[str]:
     result = results[NAME]
     labels = {}
     for grader in GRADERS:
-        for prior in PRIOR:
+        for prior in PRIOR[grader]:
             labels[f"{grader}, {prior}: {WHOLE}"] = f"**{_label(grader, prior)}**"
             labels |= {f"{grader}, {prior}: {part}": f"... {text}" for part, text in PARTS.items()}
     return [

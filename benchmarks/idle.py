@@ -17,7 +17,7 @@ from coral.launch import holder
 NAME = "idle"
 TARGET = Target(median=1)
 AGENTS, ATTEMPTS = 100, 10_000
-WINDOW, WINDOWS = 10.0, 12  # seconds of one value; values
+WINDOW, WINDOWS = 10.0, 6  # seconds of one value; values
 CPU, MEMORY = "cpu", "memory"
 
 

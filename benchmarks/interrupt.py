@@ -35,7 +35,7 @@ WHOLE, WRITTEN, SENT = "grader ended to SIGINT", "grader ended to record written
 
 def measure(ask: Ask) -> Iterable[Result]:
     here, series = machine.here(), dict[str, list[float]]()
-    count = 12 if ask.quick else 300
+    count = 12 if ask.quick else 200
     for name, pause in PAUSES.items():
         with arena() as place:
             series |= {f"{name}: {part}": values for part, values in _run(place, count, pause, ask).items()}
