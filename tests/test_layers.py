@@ -110,7 +110,7 @@ HOMES = {
 # Who starts or signals processes; each but the first for children of its own: git, ps, the public check, ourselves.
 # The last is itself an agent, which does what agents do.
 PROCESSES = ("coral.process", "workspace.git", "workspace.submit", "workspace.locks", "coral.native", "coral.launch")
-PROCESSES += ("coral.runtimes.script_steps", "workspace.leash")
+PROCESSES += ("coral.runtimes.script_steps", "workspace.leash", "coral.doctor")
 GIT = ("workspace.git", "workspace.submit")
 BROAD = (
     "coral.cli",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "init": ("task", "make the skeleton of a task that works"),
     "validate": ("task", "check a task and grade its seed, without spending anything"),
+    "doctor": ("task", "what this machine has for a fleet, and what is missing"),
     "start": ("run", "start a run of a task and watch it"),
     "attach": ("run", "watch a run that is going on"),
     "stop": ("run", "stop a run and everything it started; or its supervisor alone"),

@@ -26,7 +26,9 @@ _COMMON = ("program", "args", "limits", "keep")
 
 
 class AgentProgram:
-    """`package`: what npm installs. `own`: beginnings of variables of its own, which it keeps.
+    """`package`: what npm installs; `tried`: the version that Coral was tried with. `keys`: variables that hold a key.
+
+    `own`: beginnings of variables of its own, which it keeps.
 
     `tells`: what is known of its usage: money, tokens, or nothing.
 
@@ -40,6 +42,8 @@ class AgentProgram:
     resumes = True
     uses_model = True
     tells = "tokens"
+    tried = ""
+    keys: tuple[str, ...] = ()
     efforts: tuple[str, ...] = ()
     own: tuple[str, ...] = ()
     quiet: Mapping[str, str] = {}
@@ -101,8 +105,8 @@ class AgentProgram:
 
     def command(self, job: Job) -> Command:
         session = self.session_of(job)
-        found = programs.on_path(self._program)
-        start = self.executable(found) if found else (self._program,)
+        found = programs.on_path(self.program)
+        start = self.executable(found) if found else (self.program,)
         return Command(
             argv=(*start, *self.arguments(job, session)),
             env={**PLAIN, **self.quiet, **self.variables(job)},
@@ -161,7 +165,7 @@ class AgentProgram:
         return self._texts("args") or ()
 
     @property
-    def _program(self) -> str:
+    def program(self) -> str:
         return self.option("program") or self.name
 
     @cached_property
@@ -170,10 +174,10 @@ class AgentProgram:
         return limits.Patterns(limits.own(self._options.get("limits", {})))
 
     def _missing(self) -> list[str]:
-        if programs.on_path(self._program):
+        if programs.on_path(self.program):
             return []
-        where = "there is no such program" if os.sep in self._program else "the program is not on PATH"
-        return [f"{self._program}: {where}; `npm install -g {self.package}` installs it"]
+        where = "there is no such program" if os.sep in self.program else "the program is not on PATH"
+        return [f"{self.program}: {where}; `npm install -g {self.package}` installs it"]
 
     def _texts(self, name: str) -> tuple[str, ...] | None:
         value = self._options.get(name, [])

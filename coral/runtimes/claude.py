@@ -20,6 +20,8 @@ _USED_UP = {"error_max_turns", "error_max_budget_usd"}  # ceilings that the task
 class Claude(AgentProgram):
     name = "claude"
     package = "@anthropic-ai/claude-code"
+    tried = "2.1.329"
+    keys = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
     tells = "money"
     instruction_file = "CLAUDE.md"  # AGENTS.md is read only where there is no CLAUDE.md
     efforts = ("low", "medium", "high", "xhigh", "max")

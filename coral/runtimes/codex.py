@@ -19,6 +19,8 @@ _SHELL = ("allow_login_shell=false",)  # a login shell may set another PATH: wit
 class Codex(AgentProgram):
     name = "codex"
     package = "@openai/codex"
+    tried = "0.169.0"
+    keys = ("CODEX_API_KEY", "OPENAI_API_KEY")
     efforts = ("none", "minimal", "low", "medium", "high", "xhigh")
     own = ("OPENAI_", "CODEX_API_KEY")
     lost = ("no rollout found",)

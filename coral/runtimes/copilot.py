@@ -29,6 +29,8 @@ _SILENT = {
 class Copilot(AgentProgram):
     name = "copilot"
     package = "@github/copilot"
+    tried = "1.0.102"
+    keys = ("COPILOT_GITHUB_TOKEN", "COPILOT_PROVIDER_API_KEY")
     tells = ""
     efforts = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
     own = (

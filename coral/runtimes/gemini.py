@@ -16,6 +16,8 @@ _LOGIN = ("oauth_creds.json", "google_accounts.json")
 class Gemini(AgentProgram):
     name = "gemini"
     package = "@google/gemini-cli"
+    tried = "0.61.0"
+    keys = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
     instruction_file = "GEMINI.md"
     own = ("GEMINI_API_KEY", "GOOGLE_")
     quiet = {"GEMINI_CLI_NO_RELAUNCH": "true"}  # noqa: RUF012

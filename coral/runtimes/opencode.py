@@ -18,6 +18,8 @@ _AUTH = Path("opencode/auth.json")
 class Opencode(AgentProgram):
     name = "opencode"
     package = "opencode-ai"
+    tried = "1.18.33"
+    keys = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENCODE_API_KEY")
     tells = "money"
     own = (
         *("OPENCODE_API_KEY", "OPENCODE_AUTH_CONTENT", "OPENCODE_CONFIG", "OPENCODE_DISABLE_", "OPENCODE_ENABLE_"),

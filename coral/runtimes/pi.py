@@ -16,6 +16,8 @@ _SILENT |= {"agent_start", "turn_start", "session_info_changed", "thinking_level
 class Pi(AgentProgram):
     name = "pi"
     package = "@mariozechner/pi-coding-agent"
+    tried = "0.73.1"
+    keys = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY")
     tells = "money"
     efforts = ("off", "minimal", "low", "medium", "high", "xhigh")
     own = (

@@ -17,6 +17,8 @@ _API_ERROR = "[API Error: "
 class Qwen(AgentProgram):
     name = "qwen"
     package = "@qwen-code/qwen-code"
+    tried = "0.24.4"
+    keys = ("OPENAI_API_KEY",)
     own = ("OPENAI_",)
     quiet = {"QWEN_CODE_NO_RELAUNCH": "true", "QWEN_CODE_SUPPRESS_YOLO_WARNING": "1"}  # noqa: RUF012
     lost = ("no saved session found",)

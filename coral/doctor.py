@@ -1,0 +1,184 @@
+"""What this machine has for a fleet, and what is missing: findings as data, each with what to do about it.
+
+Nothing here stops a start. A start that cannot work says so itself; this says it before, and says what would be better.
+"""
+
+import os
+import platform
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib.util import find_spec
+from pathlib import Path
+
+from attempts.fields import one_line
+from coral import __version__, environment, equip, runtimes
+from coral.config.load import Config
+from coral.runtimes import programs
+from coral.runtimes.agent import AgentProgram
+from coral.runtimes.model import Job
+from workspace.space import lack
+
+ANSWER_SECONDS = 60.0  # for a program to say its version
+WATCHES, INSTANCES = 65_536, 128
+ROOM = 2 << 30  # bytes: a run keeps every commit, every log, and a clone for each agent
+FILES = 1024
+INOTIFY = Path("/proc/sys/fs/inotify")
+UNSEALED = "run what you would let run in your own account, or run Coral as a user of its own or in a container"
+
+
+class State(StrEnum):
+    WELL = "well"
+    NOTE = "note"  # it works, and could be better
+    ABSENT = "absent"  # a program that is not here, and that nothing asks for
+    WRONG = "wrong"  # no run can start like that
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    name: str
+    state: State
+    text: str
+    advice: str = ""
+
+
+def findings(folder: Path, config: Config | None) -> Iterator[Finding]:
+    """Of the machine, then of every agent program; `config`: the task that is looked at, if any, whose program must
+    be there. `folder`: where runs would be."""
+    yield Finding("coral", State.WELL, f"{__version__}, Python {platform.python_version()} on {platform.system()}")
+    yield _git()
+    yield Finding("sandbox", State.NOTE, "none: agents and graders run as you, on your disk", UNSEALED)
+    yield from _watching()
+    yield _disk(folder)
+    yield _open_files()
+    yield _prices()
+    names = [name for name in runtimes.RUNTIMES if isinstance(runtimes.find(name, {}), AgentProgram)]
+    with ThreadPoolExecutor(4) as pool:
+        for found in pool.map(lambda name: _program(name, config), names):
+            yield from found
+    if config is not None and config.agents.runtime not in names:
+        yield _of_the_task(config)
+
+
+def _git() -> Finding:
+    found = shutil.which("git")
+    if found is None:
+        return Finding("git", State.WRONG, "there is none on PATH", "install git")
+    said = _first_line([found, "--version"], environment.base())
+    return Finding("git", State.WELL, f"{said.removeprefix('git version ') or 'it does not say its version'} ({found})")
+
+
+def _watching() -> Iterator[Finding]:
+    """Without enough of these, the supervisor polls: a few seconds late, and otherwise the same."""
+    if sys.platform != "linux":
+        return
+    for name, least in (("max_user_watches", WATCHES), ("max_user_instances", INSTANCES)):
+        try:
+            found = int((INOTIFY / name).read_text())
+        except (OSError, ValueError):
+            yield Finding("inotify", State.NOTE, f"{name} cannot be read; files may have to be polled")
+            continue
+        few = found < least
+        advice = f"`sudo sysctl fs.inotify.{name}={8 * least}`; until then files may have to be polled" if few else ""
+        yield Finding("inotify", State.NOTE if few else State.WELL, f"{name} is {found}", advice)
+
+
+def _disk(folder: Path) -> Finding:
+    if lacking := lack(folder):
+        return Finding("disk", State.WRONG, lacking, "free some space, or set workspace.runs to a larger disk")
+    free = shutil.disk_usage(folder).free
+    text = f"{free / 1e9:.1f} GB are free in {folder}"
+    if free >= ROOM:
+        return Finding("disk", State.WELL, text)
+    return Finding("disk", State.NOTE, text, "free some space, or set workspace.runs to a larger disk")
+
+
+def _open_files() -> Finding:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    text = f"a process may have {soft} open"
+    if soft >= FILES:
+        return Finding("files", State.WELL, text)
+    return Finding("files", State.NOTE, text, f"`ulimit -n {min(4096, hard) if hard > 0 else 4096}` for large fleets")
+
+
+def _prices() -> Finding:
+    if find_spec("genai_prices") is not None:
+        return Finding("prices", State.WELL, "genai-prices is installed")
+    text = "of models are not known, but to programs that tell money themselves"
+    return Finding("prices", State.ABSENT, text, "state agents.prices, or `pip install 'coral-fleet[prices]'`")
+
+
+def _program(name: str, config: Config | None) -> list[Finding]:
+    """An agent program: whether it is there, which version, and whether it has a login or a key."""
+    wanted = config is not None and config.agents.runtime == name
+    options = config.agents.options if config is not None and wanted else {}
+    runtime = runtimes.find(name, options)
+    assert isinstance(runtime, AgentProgram)
+    if problems := runtimes.problems(runtime, config.agents.model if config is not None and wanted else ""):
+        said, _, how = problems[0].partition("; ")
+        return [Finding(name, State.WRONG if wanted else State.ABSENT, said, how)]
+    version = _version(runtime)
+    text = version or "it does not say its version"
+    if runtime.tried not in version:
+        text += f"; Coral was tried with {runtime.tried}"
+    return [Finding(name, State.WELL, text), _login(runtime)]
+
+
+def _version(runtime: AgentProgram) -> str:
+    """As the program says it, with its state in a folder that is thrown away, and as quiet as when it works."""
+    with tempfile.TemporaryDirectory(prefix="coral-doctor-", ignore_cleanup_errors=True) as made:
+        folder = Path(made)
+        job = Job(agent="doctor", launch=1, session=None, clone=folder, state=folder, run_root=folder)
+        env = equip.environment(environment.base(), runtime.command(job))
+        found = programs.on_path(runtime.program)
+        return _first_line([*runtime.executable(found), "--version"], env) if found else ""
+
+
+def _login(runtime: AgentProgram) -> Finding:
+    name = f"{runtime.name} login"
+    given = [key for key in runtime.keys if os.environ.get(key)]
+    if given:
+        return Finding(name, State.WELL, f"{given[0]} is set")
+    for path in runtime.links().values():
+        if path.exists():
+            return Finding(name, State.WELL, f"there is one in {path}")
+    places = [str(path) for path in runtime.links().values()][:1]
+    text = f"neither {' nor '.join([*runtime.keys[:2], *places])} is there"
+    return Finding(name, State.NOTE, text, f"log in once with `{runtime.program}`, or set {runtime.keys[0]}")
+
+
+def _of_the_task(config: Config) -> Finding:
+    agents = config.agents
+    if problems := runtimes.check(agents.runtime, agents.options, agents.model):
+        return Finding(agents.runtime, State.WRONG, problems[0], "see agents.runtime and agents.options in task.yaml")
+    return Finding(agents.runtime, State.WELL, "can be started")
+
+
+def _first_line(argv: list[str], env: Mapping[str, str]) -> str:
+    """The first line that it says; empty where it fails or takes too long. Nothing that it started stays behind."""
+    try:
+        child = subprocess.Popen(
+            argv,
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    except OSError:
+        return ""
+    try:
+        said, _ = child.communicate(timeout=ANSWER_SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(child.pid, signal.SIGKILL)
+        child.communicate()
+        return ""
+    lines = said.decode("utf-8", "replace").split("\n") if child.returncode == 0 else []
+    return next((one_line(line, 80) for line in lines if line.strip()), "")

@@ -1,0 +1,157 @@
+"""`coral doctor` says what is here and what to do about what is not, and is wrong about neither."""
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from agent_programs import PROGRAMS
+
+from coral import doctor, runtimes
+from coral.cli import main
+from coral.runtimes.agent import AgentProgram
+
+NAMES = [name for name in runtimes.RUNTIMES if isinstance(runtimes.find(name, {}), AgentProgram)]
+TASK = "task: {name: t, description: d}\ngrader: {command: 'true'}\nagents: {runtime: %s}\n"
+Checks = dict[str, dict[str, str]]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine with git and nothing else, and the home of somebody who has no login."""
+    for name in NAMES:
+        for key in programs(name).keys:
+            monkeypatch.delenv(key, raising=False)
+    for variable in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME", "GEMINI_CLI_HOME", "QWEN_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "git").symlink_to(str(shutil.which("git")))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "task" / "seed").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "task")
+    return tmp_path
+
+
+def programs(name: str) -> AgentProgram:
+    found = runtimes.find(name, {})
+    assert isinstance(found, AgentProgram)
+    return found
+
+
+def install(here: Path, name: str, says: str) -> None:
+    path = here / "bin" / name
+    path.write_text(f"#!/bin/sh\n{says}\n")
+    path.chmod(0o755)
+
+
+def look(capsys: pytest.CaptureFixture[str], code: int = 0) -> Checks:
+    assert main(("doctor", "--json")) == code
+    said = json.loads(capsys.readouterr().out)
+    assert said["ok"] is (code == 0)
+    return {each["name"]: each for each in said["checks"]}
+
+
+def test_a_machine_without_any_agent_program_can_start_native_ones(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = look(capsys)
+    assert found["git"]["state"] == "well"
+    assert found["git"]["text"][0].isdigit()
+    assert found["sandbox"]["state"] == "note"
+    assert {found[name]["state"] for name in NAMES} == {"absent"}
+    assert found["codex"]["text"] == "codex: the program is not on PATH"
+    assert found["codex"]["advice"] == "`npm install -g @openai/codex` installs it"
+    assert "codex login" not in found
+
+
+def test_a_program_is_asked_for_its_version(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    install(here, "codex", f"echo codex-cli {PROGRAMS['codex'].version}")
+    install(here, "claude", "echo; echo '2.0.1 (Claude Code)'")
+    install(here, "pi", "echo 0.73.1 >&2")
+    install(here, "copilot", "exit 3")
+    found = look(capsys)
+    assert found["codex"]["text"] == f"codex-cli {PROGRAMS['codex'].version}"
+    assert found["claude"]["text"] == f"2.0.1 (Claude Code); Coral was tried with {PROGRAMS['claude'].version}"
+    assert found["pi"]["text"] == "0.73.1"
+    assert found["copilot"]["text"].startswith("it does not say its version; ")
+    assert {found[name]["state"] for name in ("codex", "claude", "pi", "copilot")} == {"well"}
+
+
+def test_a_program_that_does_not_answer_is_ended_with_what_it_started(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "ANSWER_SECONDS", 0.2)
+    install(here, "claude", f"{shutil.which('sleep', path=os.defpath)} 600 & echo $! > {here}/pid; wait")
+    assert look(capsys)["claude"]["text"].startswith("it does not say its version")
+    if (here / "pid").exists() and sys.platform == "linux":  # it came to that before its time was over
+        stat = Path(f"/proc/{(here / 'pid').read_text().strip()}/stat")
+        assert not stat.exists() or ") Z " in stat.read_text()
+
+
+def test_a_login_or_a_key_is_found(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("claude", "codex", "gemini"):
+        install(here, name, "echo 1")
+    monkeypatch.setenv("GEMINI_API_KEY", "x")
+    (here / "home" / ".codex").mkdir(parents=True)
+    (here / "home" / ".codex" / "auth.json").write_text("{}")
+    found = look(capsys)
+    assert found["gemini login"] == {
+        "name": "gemini login",
+        "state": "well",
+        "text": "GEMINI_API_KEY is set",
+        "advice": "",
+    }
+    assert found["codex login"]["text"] == f"there is one in {here}/home/.codex/auth.json"
+    claude = found["claude login"]
+    assert claude["state"] == "note"
+    assert "ANTHROPIC_API_KEY" in claude["text"]
+    assert claude["advice"] == "log in once with `claude`, or set ANTHROPIC_API_KEY"
+
+
+def test_the_program_of_the_task_must_be_here(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "task" / "task.yaml").write_text(TASK % "codex")
+    assert look(capsys, 1)["codex"]["state"] == "wrong"
+    install(here, "codex", "echo 1")
+    assert look(capsys)["codex"]["state"] == "well"
+    (here / "task" / "task.yaml").write_text(TASK % "native")
+    assert look(capsys)["native"]["text"] == "can be started"
+    (here / "task" / "task.yaml").write_text(TASK % "no_such:Thing")
+    assert "no_such" in look(capsys, 1)["no_such:Thing"]["text"]
+    (here / "task" / "task.yaml").write_text("task: 3\n")
+    found = look(capsys, 1)
+    assert found["task"]["state"] == "wrong"
+    assert found["git"]["state"] == "well"
+
+
+def test_without_git_nothing_starts(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "bin" / "git").unlink()
+    assert look(capsys, 1)["git"]["advice"] == "install git"
+
+
+def test_what_is_scarce_is_said_with_what_to_do(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("max_user_watches", "8192"), ("max_user_instances", "x")):
+        (here / name).write_text(value)
+    monkeypatch.setattr(doctor, "INOTIFY", here)
+    monkeypatch.setattr(doctor, "ROOM", 1 << 62)
+    monkeypatch.setattr(doctor, "FILES", 1 << 40)
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert main(("doctor",)) == 0
+    said = capsys.readouterr().out
+    assert "max_user_watches is 8192\n" in said
+    assert "`sudo sysctl fs.inotify.max_user_watches=524288`" in said
+    assert "max_user_instances cannot be read" in said
+    assert "free some space" in said
+    assert "`ulimit -n " in said
+
+
+def test_the_versions_that_coral_was_tried_with_are_those_of_its_own_tests() -> None:
+    assert {name: programs(name).tried for name in NAMES} == {name: PROGRAMS[name].version for name in NAMES}
+    for name in NAMES:
+        assert programs(name).keys
