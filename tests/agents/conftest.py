@@ -1,14 +1,14 @@
 """Real agent programs against a scripted model, in homes of their own; what is missing is reported as not run."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from agent_programs import NODE, PROGRAMS
-from driven import Desk, Drive
-from endpoints import ENDPOINTS
+from driven import Desk, Drive, Mixed
+from endpoints import ENDPOINTS, Endpoint
 from model_server import ModelServer, Script
 
 from coral.runtimes import RUNTIMES, find
@@ -38,6 +38,31 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+def settle(name: str, server: ModelServer, home: Path, monkeypatch: pytest.MonkeyPatch) -> Endpoint:
+    """The user has told this program of the scripted model."""
+    endpoint = ENDPOINTS[name](server.url)
+    endpoint.furnish(home)
+    for variable, value in endpoint.env.items():
+        monkeypatch.setenv(variable, value)
+    return endpoint
+
+
+@pytest.fixture
+def mixed(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mixed]:
+    """One scripted model for several programs at once, and what a task says of each."""
+    with ExitStack() as closing:
+
+        def begin(names: Sequence[str], script: Script) -> tuple[ModelServer, list[dict[str, object]]]:
+            server = closing.enter_context(ModelServer(script))
+            settled = {name: settle(name, server, home, monkeypatch) for name in names}
+            parts = [
+                {"runtime": name, "model": each.model, "options": dict(each.options)} for name, each in settled.items()
+            ]
+            return server, [{key: value for key, value in part.items() if value} for part in parts]
+
+        yield begin
+
+
 @pytest.fixture
 def drive(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Drive]:
     """A scripted model, and a desk of the program that talks to it."""
@@ -45,10 +70,7 @@ def drive(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
 
         def begin(name: str, script: Script = (), **options: object) -> tuple[ModelServer, Desk]:
             server = closing.enter_context(ModelServer(script))
-            endpoint = ENDPOINTS[name](server.url)
-            endpoint.furnish(home)
-            for variable, value in endpoint.env.items():
-                monkeypatch.setenv(variable, value)
+            endpoint = settle(name, server, home, monkeypatch)
             runtime = find(name, {**endpoint.options, **options})
             assert runtime.check() == []
             desk = Desk(tmp_path, runtime, endpoint.model)

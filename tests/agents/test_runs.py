@@ -1,15 +1,18 @@
 """A whole run with a real program: each attempt is followed by its own heartbeat, in the agent's own conversation."""
 
+import json
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable, Mapping
 from itertools import count
 from pathlib import Path
 
 import pytest
-from driven import Drive
-from model_server import Asked, Step
+from agent_programs import NODE, PROGRAMS
+from driven import Drive, Mixed
+from model_server import Asked, ModelServer, Step
 from real_runs import READ_NUMBER
 
 from attempts.store import Store
@@ -18,20 +21,42 @@ from workspace.layout import Layout, runs_under
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
-AGENTS, ATTEMPTS = 2, 6
+AGENTS = 2
+EACH = 6  # attempts; of the last nobody needs to hear any more
+FLEET = ("claude", "codex", "opencode", "qwen")
 MOST_SECONDS = 240.0
 HEAD = re.compile(r"^## Heartbeat: reflect \(id .+\)$", re.MULTILINE)
 
 
 def test_every_heartbeat_arrives_in_its_own_conversation(program: str, drive: Drive, tmp_path: Path) -> None:
+    server, desk = drive(program, _worker())
+    chosen = {"model": desk.model} if desk.model else {}
+    _write_task(tmp_path / "task", {"runtime": program, "count": AGENTS, **chosen})
+    _run(tmp_path, server, AGENTS)
+
+
+def test_a_mixed_fleet_works_on_one_task(mixed: Mixed, tmp_path: Path) -> None:
+    for name in FLEET:
+        if reason := PROGRAMS[name].missing or NODE.missing:
+            pytest.skip(f"NOT RUN: {name}: {reason}")
+    server, parts = mixed(FLEET, _worker())
+    _write_task(tmp_path / "task", {"assignments": parts})
+    _run(tmp_path, server, len(FLEET))
+
+
+def _worker() -> Callable[[Asked], Step]:
+    """A model whose every answer is another try."""
     numbers = count(1)
 
     def work(asked: Asked) -> Step:
         number = next(numbers)
         return Step(say=f"I try {number}.", run=f"echo {number} > x.txt && coral eval -m 'try {number}'")
 
-    server, desk = drive(program, work)
-    _write_task(tmp_path / "task", program, desk.model)
+    return work
+
+
+def _run(tmp_path: Path, server: ModelServer, agents: int) -> None:
+    """A whole run. Each agent hears of each of its attempts once, in its own conversation, but for the last one."""
     try:
         done = _coral(tmp_path, "start", str(tmp_path / "task"), "--plain")
         assert done.returncode == 0, done.stdout + done.stderr
@@ -40,16 +65,16 @@ def test_every_heartbeat_arrives_in_its_own_conversation(program: str, drive: Dr
     (layout,) = runs_under(tmp_path / "runs")
     found = [each for each in Store(layout.attempts).scan() if each.number > 0]
     assert [each.score is not None for each in found] == [True] * len(found)
-    assert len(found) >= ATTEMPTS
-    delivered = {agent: _delivered(layout, agent) for agent in fold(layout.journal).fleet.agents}
-    everything = [head for heads in delivered.values() for head in heads]
-    assert len(set(everything)) == len(everything) >= ATTEMPTS - AGENTS
-    for agent, told in delivered.items():
-        # The end of the run may have come before its last launch asked the model for anything.
-        heads = told if any(each.has(f"You are {agent},", *told) for each in server.turns) else told[:-1]
-        conversation = "\n".join([each for each in server.turns if each.has(f"You are {agent},", *heads)][-1].texts)
-        assert [head for head in everything if head in conversation] == heads
-        assert [conversation.count(head) for head in heads] == [1] * len(heads)
+    assert len(found) == agents * EACH
+    told = {agent: _delivered(layout, agent) for agent in fold(layout.journal).fleet.agents}
+    everything = [head for heads in told.values() for head in heads]
+    assert len(set(everything)) == len(everything)
+    for agent, heads in told.items():
+        assert len(heads) >= EACH - 1  # its budget ends with the last
+        seen = [each for each in server.turns if each.has(f"You are {agent},", *heads[: EACH - 1])]
+        conversation = "\n".join(seen[-1].texts)
+        assert [head for head in everything if head in conversation][: EACH - 1] == heads[: EACH - 1]
+        assert [conversation.count(head) for head in heads[: EACH - 1]] == [1] * (EACH - 1)
 
 
 def _delivered(layout: Layout, agent: str) -> list[str]:
@@ -58,14 +83,13 @@ def _delivered(layout: Layout, agent: str) -> list[str]:
     return [head for text in prompts for head in HEAD.findall(text)]
 
 
-def _write_task(folder: Path, program: str, model: str) -> None:
+def _write_task(folder: Path, agents: Mapping[str, object]) -> None:
     (folder / "seed").mkdir(parents=True)
     (folder / "seed" / "x.txt").write_text("0")
     (folder / "grade.py").write_text(READ_NUMBER)
-    chosen = f"  model: {model}\n" if model else ""
     (folder / "task.yaml").write_text(
         "task:\n  name: number\n  description: Make the number large.\ngrader:\n  entry: grade.py:grade\n"
-        f"agents:\n  runtime: {program}\n  count: {AGENTS}\n{chosen}budget:\n  attempts: {ATTEMPTS}\n"
+        f"agents: {json.dumps(agents)}\nbudget: {{per_agent: {{attempts: {EACH}}}}}\n"
     )
 
 

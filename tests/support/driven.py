@@ -21,6 +21,7 @@ from coral.runtimes.speech import Speech
 from workspace.layout import Layout
 
 Drive = Callable[..., "tuple[ModelServer, Desk]"]  # a fixture: a program's name, its script, its options
+Mixed = Callable[..., "tuple[ModelServer, list[dict[str, object]]]"]  # a fixture: programs' names, their script
 GRACE = 10.0  # seconds for an interrupted program, as the supervisor gives it
 PATIENCE = 60.0  # seconds for what a program does by itself; it is never waited for without a condition
 
