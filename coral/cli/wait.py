@@ -15,7 +15,7 @@ from coral.cli import alone, request, result, waiting, words
 from coral.cli.loose import Loose
 from coral.cli.parser import finite
 from coral.cli.waiting import Inline, Outcome
-from coral.cli.where import agent_here
+from coral.cli.where import agent_here, number
 from coral.errors import CoralError
 from workspace.layout import Layout
 
@@ -25,7 +25,7 @@ STAY = 120.0  # seconds to wait for the interrupt that a heartbeat brings; then 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "number", type=finite, nargs="?", metavar="N", help="the attempt; otherwise the last you handed in"
+        "number", type=number, nargs="?", metavar="N", help="the attempt; otherwise the last you handed in"
     )
     parser.add_argument(
         "--timeout", type=finite, metavar="S", help="wait at most S seconds (default: as long as you may)"
