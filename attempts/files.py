@@ -34,11 +34,11 @@ def write_bytes(path: Path, data: bytes, *, durable: bool, new: bool = False) ->
     temporary = path.parent / f".{path.name}.{os.getpid()}-{time.time_ns()}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        descriptor = os.open(temporary, flags, 0o644)
-    except FileNotFoundError:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(temporary, flags, 0o644)
-    try:
+        try:
+            descriptor = os.open(temporary, flags, 0o644)
+        except FileNotFoundError:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(temporary, flags, 0o644)
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
             file.flush()

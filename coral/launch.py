@@ -10,15 +10,14 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from attempts.progress import Progress, judge
 from attempts.record import Attempt, Kind
 from attempts.store import Store
-from coral import environment
+from coral import environment, signals
 from coral.briefing import Office
 from coral.clock import wall
 from coral.config.load import Config
@@ -37,7 +36,7 @@ from coral.prices import unkept
 from coral.rules import rules_of
 from coral.standings import Standings
 from heartbeats.render import render_file
-from workspace import hub, knowledge
+from workspace import git, hub, knowledge
 from workspace.furniture import place
 from workspace.layout import Layout, create, new_run
 from workspace.space import lack, tells_of_it
@@ -58,20 +57,23 @@ def prepare(config: Config, runs: Path, say: Say) -> Layout:
         )
     if lost := [each for part, runtime in crew.driven for each in unkept(config, part, runtime)]:
         raise CoralError(f"cannot start: {lost[0]}", "leave that budget out, or limit attempts or hours")
-    try:
-        layout = new_run(runs, config.slug)
-    except OSError as error:
-        raise CoralError(f"cannot make a run in {runs}: {error.strerror}", "see workspace.runs in task.yaml") from error
-    try:
-        with _signals_interrupt():
+    git.waiting = signals.let_through
+    with signals.held() as gate:
+        gate.check()
+        try:
+            layout = new_run(runs, config.slug)
+        except OSError as error:
+            hint = "see workspace.runs in task.yaml"
+            raise CoralError(f"cannot make a run in {runs}: {error.strerror}", hint) from error
+        try:
             _furnish(layout, config, crew, say)
-    except BaseException as error:
-        remove(layout)
-        if tells_of_it(error):
-            raise CoralError(f"cannot make the run: {error}", "free some space; nothing was left behind") from error
-        if isinstance(error, OSError):
-            raise CoralError(f"cannot make the run: {error}", "nothing was left behind") from error
-        raise
+        except BaseException as error:
+            remove(layout)
+            if tells_of_it(error):
+                raise CoralError(f"cannot make the run: {error}", "free some space; nothing was left behind") from error
+            if isinstance(error, OSError):
+                raise CoralError(f"cannot make the run: {error}", "nothing was left behind") from error
+            raise
     return layout
 
 
@@ -83,50 +85,42 @@ def remove(layout: Layout) -> None:
             folder.rmdir()
 
 
-@contextlib.contextmanager
-def _signals_interrupt() -> Iterator[None]:
-    """A closed terminal and SIGTERM end the preparation as Ctrl-C does: with everything cleaned up behind it."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    numbers = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) is signal.SIG_DFL]
-    for number in numbers:
-        signal.signal(number, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        for number in numbers:
-            signal.signal(number, signal.SIG_DFL)
-
-
 def detach(layout: Layout, overrides: tuple[str, ...] = ()) -> int:
     """Supervise the run in a process of its own that outlives this terminal; returns its pid once it has begun.
 
     CoralError with its last word, or with what the disk lacks for any, when it could not.
     """
-    with layout.log.open("ab") as log:
-        child = subprocess.Popen(
-            [sys.executable, "-P", "-m", "coral.manager", str(layout.root), *overrides],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            cwd=layout.root,
-            start_new_session=True,
-        )
+    with signals.held() as gate:
+        gate.check()
+        with layout.log.open("ab") as log:
+            child = subprocess.Popen(
+                [sys.executable, "-P", "-m", "coral.manager", str(layout.root), *overrides],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=layout.root,
+                start_new_session=True,
+            )
+        _wait_for(child, layout, gate)
+        child.returncode = 0  # nobody will wait for it: it is meant to outlive us
+        return child.pid
+
+
+def _wait_for(child: "subprocess.Popen[bytes]", layout: Layout, gate: signals.Gate) -> None:
+    """Until it supervises the run. An interrupt ends it in order; it may have started agents."""
     deadline = time.monotonic() + DETACH_SECONDS
     while _shown_by(layout) != child.pid and child.poll() != 0:
         lacking = lack(layout.root)
         late = bool(lacking) or time.monotonic() > deadline
         if late and not lacking and holder(layout) == child.pid:
             break  # it has the run, and reads a long journal
-        if child.returncode is not None or late:
+        if child.returncode is not None or late or gate.came:
             child.terminate()
             child.wait()
+            gate.check()
             last = lacking or layout.log.read_text(errors="replace").strip().rpartition("\n")[2]
             raise CoralError(f"cannot supervise in the background: {last or 'no word from it'}", f"see {layout.log}")
         time.sleep(0.01)
-    child.returncode = 0  # nobody will wait for it: it is meant to outlive us
-    return child.pid
 
 
 def _shown_by(layout: Layout) -> int | None:
@@ -155,9 +149,10 @@ def holder(layout: Layout) -> int | None:
 
 def _furnish(layout: Layout, config: Config, crew: Crew, say: Say) -> None:
     agents = tuple(crew)
-    create(layout, agents)
-    layout.task_file.write_text(config.text, encoding="utf-8")
-    prepare_grader(config, layout.grader)
+    with signals.let_through():  # nothing but files, which go with the run
+        create(layout, agents)
+        layout.task_file.write_text(config.text, encoding="utf-8")
+        prepare_grader(config, layout.grader)
     say("taking in the seed")
     commit = hub.create(layout.hub, config.seed)
     (layout.private / "seed").write_text(commit)
@@ -187,19 +182,27 @@ def _settle_in(office: Office, agent: str, commit: str) -> None:
 
 
 def _set_up(layout: Layout, agent: str, command: str) -> None:
-    done = subprocess.run(
+    shell = subprocess.Popen(
         ["/bin/sh", "-c", command],
         cwd=layout.clone(agent),
         env=environment.of_agent(layout, agent),
         stdin=subprocess.DEVNULL,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
         errors="replace",
-        check=False,
+        start_new_session=True,
     )
-    if done.returncode != 0:
-        shown = (done.stderr or done.stdout).strip()[-2000:]
-        raise CoralError(f"cannot set up {agent}: `{command}` ended with exit code {done.returncode}", shown)
+    try:
+        with signals.let_through():
+            out, err = shell.communicate()
+    except BaseException:
+        os.killpg(shell.pid, signal.SIGKILL)
+        shell.wait()
+        raise
+    if shell.returncode != 0:
+        shown = (err or out).strip()[-2000:]
+        raise CoralError(f"cannot set up {agent}: `{command}` ended with exit code {shell.returncode}", shown)
 
 
 def _grade_seed(layout: Layout, config: Config, commit: str) -> Attempt:

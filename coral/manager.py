@@ -3,16 +3,13 @@
 Started as `python -P -m coral.manager RUN` when detached; `coral start` and `coral resume` call `supervise` instead.
 """
 
-import contextlib
 import signal
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType
 
 from attempts.store import Store
-from coral import process
+from coral import process, signals
 from coral.briefing import Office
 from coral.census import Identity
 from coral.clock import Clock, since
@@ -177,8 +174,8 @@ def supervise(
 
     `overrides` (`budget.hours=4`) change the run's task from here on; with a reason to `stop` it is only ended.
     """
-    with hold_lock(layout.lock):
-        process.rearm_interrupts()
+    process.rearm_interrupts()
+    with signals.held() as gate, hold_lock(layout.lock):
         load()
         if overrides:
             _change_task(layout, overrides)
@@ -188,8 +185,15 @@ def supervise(
             raise CoralError(f"cannot supervise this run: {error}", "see its disk, and whose folder it is") from error
         if stop:
             manager.stop(stop)
+
+        def take(number: int) -> None:
+            if number != signal.SIGHUP or not outlives_terminal:
+                manager.stop(f"stopped by {signal.Signals(number).name}")
+
         try:
-            with _signals_stop(manager, outlives_terminal):
+            if not stop:
+                gate.check()  # nothing has begun yet
+            with gate.taken_by(take):
                 manager.run()
                 return 0
         finally:
@@ -245,22 +249,6 @@ def _differs(before: Fleet, after: Fleet) -> bool:
     if before.run is not after.run or before.pending != after.pending or before.heartbeats != after.heartbeats:
         return True
     return any(before.agents.get(name) is not each for name, each in after.agents.items())
-
-
-@contextlib.contextmanager
-def _signals_stop(manager: Manager, outlives_terminal: bool) -> Iterator[None]:
-    """The signals that ask for an end do so in order. All have handlers: an ignored one would be inherited."""
-
-    def handle(number: int, _: FrameType | None) -> None:
-        if number != signal.SIGHUP or not outlives_terminal:
-            manager.stop(f"stopped by {signal.Signals(number).name}")
-
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def main() -> int:

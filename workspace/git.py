@@ -34,6 +34,8 @@ MEGABYTE = 1_000_000
 TIMEOUT = 60.0
 LIMIT = 256 * MEGABYTE
 _STDERR = 64_000
+# Entered while a command is waited for. Whoever holds signals back lets them through there: what runs is killed.
+waiting: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
 
 
 def scrub_environment() -> None:
@@ -162,11 +164,12 @@ def _finish(
     output, errors = bytearray(), [bytearray() for _ in processes]
     sinks = {process.stderr: sink for process, sink in zip(processes, errors, strict=True)}
     try:
-        complete = _drain({processes[-1].stdout: output, **sinks}, deadline, limit)
-        if not complete:
-            _kill(processes)
-        for process in processes:
-            process.wait(max(0.0, deadline - time.monotonic()) if complete else None)
+        with waiting():
+            complete = _drain({processes[-1].stdout: output, **sinks}, deadline, limit)
+            if not complete:
+                _kill(processes)
+            for process in processes:
+                process.wait(max(0.0, deadline - time.monotonic()) if complete else None)
         if not complete and not cut:
             raise GitError(f"cannot run git {commands[-1][0]}: it printed more than {limit:,} bytes")
     except (TimeoutExpired, TimeoutError) as error:

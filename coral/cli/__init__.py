@@ -5,6 +5,7 @@ Agents run `coral eval` thousands of times: nothing but the standard library is 
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import sys
@@ -54,6 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the one place where an exception becomes a message and an exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     try:
+        _let_all_signals_interrupt()
         return _dispatch(words)
     except KeyboardInterrupt:
         return STOPPED
@@ -103,6 +105,16 @@ def _dispatch(words: list[str]) -> int:
     code: int = module.run(parser.read(words))
     sys.stdout.flush()
     return code
+
+
+def _let_all_signals_interrupt() -> None:
+    """SIGTERM and a closed terminal end a command as Ctrl-C does, which cleans up what it had begun to write."""
+    import signal
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            with contextlib.suppress(ValueError):  # not in the main thread
+                signal.signal(number, signal.default_int_handler)
 
 
 def _overview() -> str:

@@ -31,10 +31,10 @@ def run(args: argparse.Namespace) -> int:
     desk = desks.Desk(layout, agent, args, _seconds(args))
     try:
         commit(layout.clone(agent), agent, args.message, desk.announce)
+        if not args.no_wait:
+            return finish(layout, agent, desk.id, desk.seconds, as_json=args.json)
     except KeyboardInterrupt:
         return interrupted() if desk.id else STOPPED
-    if not args.no_wait:
-        return finish(layout, agent, desk.id, desk.seconds, as_json=args.json)
     if args.json:
         import json
 

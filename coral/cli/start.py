@@ -9,6 +9,7 @@ import threading
 from difflib import get_close_matches
 from pathlib import Path
 
+from coral import signals
 from coral.cli import where
 from coral.cli.live import follow
 from coral.cli.program import program
@@ -47,17 +48,20 @@ def run(args: argparse.Namespace) -> int:
     check_watching(args)
     task, overrides, base = _task(args.task, args.overrides)
     config = load(task, overrides)
-    with Steps() as steps:
-        layout = prepare(config, base / config.workspace.runs, steps.say)
-    if not args.json:
-        print(f"run {layout.root.name} in {shown(layout.root)}")
-    try:
-        return watch(layout, args)
-    except CoralError as error:
-        if has_begun(layout):
-            raise
-        remove(layout)
-        raise CoralError(error.message, "nothing was left behind") from error
+    with signals.held():
+        with Steps() as steps:
+            layout = prepare(config, base / config.workspace.runs, steps.say)
+        if not args.json:
+            print(f"run {layout.root.name} in {shown(layout.root)}")
+        try:
+            return watch(layout, args)
+        except (CoralError, KeyboardInterrupt) as error:
+            if has_begun(layout):
+                raise
+            remove(layout)
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            raise CoralError(error.message, "nothing was left behind") from error
 
 
 def watch(layout: Layout, args: argparse.Namespace, overrides: tuple[str, ...] = ()) -> int:
@@ -75,14 +79,16 @@ def watch(layout: Layout, args: argparse.Namespace, overrides: tuple[str, ...] =
         name="view",
         daemon=True,
     )
-    view.start()
-    try:
-        code = supervise(layout, overrides)
-    finally:
-        over.set()
-        view.join(5)
-    summarize(layout)
-    return code
+    with signals.held():
+        view.start()
+        try:
+            code = supervise(layout, overrides)
+        finally:
+            over.set()
+            view.join(5)
+        with signals.let_through():
+            summarize(layout)
+        return code
 
 
 def _say_detached(layout: Layout, pid: int, *, as_json: bool) -> None:

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 from attempts.record import Kind
-from coral import environment, process
+from coral import environment, process, signals
 from coral.config.load import Config
 from coral.errors import CoralError
 from coral.grading.launch import GradeCommand, command_for
@@ -69,7 +69,8 @@ def _finish(held: process.Held, tag: str, timeout: float) -> int | None:
     code: int | None = None
     try:
         held.release()
-        code = held.child.wait(timeout)
+        with signals.let_through():
+            code = held.child.wait(timeout)
     except subprocess.TimeoutExpired:
         pass
     finally:
