@@ -19,7 +19,7 @@ from attempts import index_file as file
 from attempts.files import Witness
 from attempts.index_file import Unusable
 from attempts.index_row import NOWHERE, Row, holds, row_of
-from attempts.record import Attempt
+from attempts.record import Attempt, attempt_from_dict, to_dict
 from attempts.store import Malformed, Missing, Store
 
 SETTLED = 2.0  # seconds: a change so soon after another may leave the folder's times as they are
@@ -78,7 +78,9 @@ class Index:
 
     def add(self, attempts: Iterable[Attempt]) -> bool:
         """Take in what was just published, at a cost that does not grow; False where that is left to whoever looks."""
-        rows = [(each.number, row_of(each, self._seen(each.number))) for each in attempts]
+        # As whoever reads the file will find it: control characters and the like are left out there.
+        found = [attempt_from_dict(to_dict(each)) for each in attempts]
+        rows = [(each.number, row_of(each, self._seen(each.number))) for each in found]
         try:
             file.write(self.folder, lambda found: file.put(found, rows))
         except Unusable:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sample import attempt
 
-from attempts import board, index_file, index_query
+from attempts import board, index_check, index_file, index_query
 from attempts.index import MANY, SETTLED, Index
 from attempts.index_query import Wanted
 from attempts.index_row import row_of
@@ -240,6 +241,16 @@ def test_being_fed_costs_no_reading_and_is_complete(store: Store) -> None:
         assert index.add([attempt(6, 9.0), attempt(5, 9.0)])
     assert reads(store.root, lambda: numbers(store.root)) == 0
     assert numbers(store.root) == [6, 5, 4, 3, 2, 1, 0]
+
+
+def test_what_it_is_fed_is_what_a_reader_of_the_file_finds(store: Store) -> None:
+    odd = replace(attempt(5, 9.0), title="a \x07 title\n of  two lines", reason="why\r\nso", feedback="half a \ud800")
+    numbers(store.root)
+    store.publish(odd)
+    with closing(Index(store.root)) as index:
+        assert index.add([odd])
+        assert index.agrees(store.read(5))
+    assert index_check.lies(store.root, {5: json.dumps(to_dict(odd))}) == ([], [])
 
 
 def test_a_record_that_was_altered_in_place_is_told_from_what_was_read(store: Store) -> None:
