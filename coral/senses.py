@@ -11,7 +11,7 @@ from coral import grades
 from coral.briefing import Office
 from coral.census import Identity
 from coral.fleet import events as on
-from coral.fleet.policy import room
+from coral.fleet.policy import MOST_KILLS, room
 from coral.fleet.state import LIVE, OCCUPYING, Agent, Fleet
 from coral.launches import Launch, Launches, State
 from coral.perform import Performer
@@ -122,8 +122,8 @@ class Senses:
         """A new supervisor: take over what still runs, and say of the rest that nobody saw it end."""
         events: list[on.Event] = []
         for agent in fleet.agents.values():
-            if agent.phase not in LIVE:
-                continue
+            if agent.phase not in LIVE and agent.kills < MOST_KILLS:
+                continue  # one that could not be killed may be gone by now, after a reboot at the latest
             self._performer.listen_to(agent.name, agent.launch, agent.session, now.clock)
             if not self._adopt(agent.name, agent.launch, identities, now):
                 events += self._guarded(f"the output of {agent.name}", self._last_words(agent.name, now))

@@ -8,19 +8,26 @@ import os
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from functools import reduce
 from typing import Any
 
 import pytest
-from chronicle import counts, created, crossings, owed_by_id, published, received, resumes, spawns, withdrawn
+from chronicle import (
+    assert_counted_once,
+    assert_owed_once,
+    assert_received_once,
+    assert_repeated_only_unheard,
+    counts,
+    created,
+    owed_by_id,
+    resumes,
+    spawns,
+)
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from moves import DEATH, RULES, TIME, TROUBLE, WORK, History, ask, calm, histories, play
 from stage import QUIET_RULES, Stage
 from world import Turn
 
-from attempts.progress import Progress, advance
-from attempts.record import Attempt
 from coral.codec import decode
 from coral.fleet import actions as do
 from coral.fleet import events as on
@@ -55,19 +62,7 @@ def over(*kinds: list[str], budgets: bool = False, examples: int = 40) -> Callab
 def test_each_attempt_counts_exactly_once_in_the_order_of_publication(history: History) -> None:
     world = play(history)
     calm(world)
-    records, rules = published(world), world.rules
-    # Everything that was handed in became one record, and one place in the order.
-    assert world.inbox == {}
-    assert world.fleet.pending == {}
-    assert [each.order for each in records] == list(range(len(records)))
-    assert len({each.submission for each in records}) == len(records)
-
-    def fold(attempts: list[Attempt]) -> Progress:
-        return reduce(lambda so_far, each: advance(so_far, each, rules.direction, rules.noise), attempts, Progress())
-
-    assert world.fleet.run.progress == fold(records)
-    for name, agent in world.fleet.agents.items():
-        assert agent.progress == fold([each for each in records if each.agent in ("", name)])
+    assert_counted_once(world)
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.none() | st.integers(0, 4)), min_size=1, max_size=12), st.data())
@@ -95,22 +90,7 @@ def test_it_makes_no_difference_how_grades_are_batched(
 def test_each_crossing_is_owed_once_as_counted_one_by_one(history: History) -> None:
     world = play(history)
     calm(world)
-    seen, gone = created(world), withdrawn(world)
-    for owner in (FLEET, *world.names):
-        scope = Scope.FLEET if owner == FLEET else Scope.OWN
-        expected = crossings(world, owner)
-        names = {name for name, _ in expected}
-        mine = [each for who, each in seen.values() if each.scope is scope and owner in (FLEET, who)]
-        assert {each.name for each in mine if each.attempt is not None} - {"mine"} <= names
-        there = Counter((each.name, each.attempt) for each in mine if each.attempt is not None and each.name in names)
-        assert there <= expected
-        # What an improvement in the same batch overtook was never seen to be owed.
-        unseen = Counter(name for who, name, id in gone if id not in seen and (who == owner or name == "stuck"))
-        for name in names:
-            visible = sum(count for (each, _), count in there.items() if each == name)
-            assert visible + (unseen[name] if name in ("redirect", "stuck") else 0) == sum(
-                count for (each, _), count in expected.items() if each == name
-            )
+    assert_owed_once(world)
 
 
 @over(WORK, WORK, TIME, TROUBLE, DEATH)
@@ -142,36 +122,14 @@ def test_what_the_fleet_crossed_falls_to_the_author_or_to_the_next_who_submits(h
 def test_what_is_owed_is_received_once_or_withdrawn_and_never_lost(history: History) -> None:
     world = play(history)
     calm(world)
-    ends = Counter(received(world)) + Counter(id for *_, id in withdrawn(world))
-    assert set(ends.values()) <= {1}
-    left = owed_by_id(world.fleet)
-    for id, (_, owed) in created(world).items():
-        if ends[id]:
-            assert id not in left
-            continue
-        agent, _ = left[id]
-        late = owed.attempt is None and owed.since > world.clock - 1500
-        assert agent == "" or world.fleet.agents[agent].phase is Phase.RETIRED or late, f"{agent} never got {owed}"
+    assert_received_once(world)
 
 
 @over(WORK, TIME, TROUBLE, DEATH, STOP, CHANGE, examples=60)
 def test_every_launch_carries_what_is_owed_and_repeats_only_what_died_unheard(history: History) -> None:
     world = play(history)
     calm(world)
-    heard = {
-        (event.agent, event.launch)
-        for turn in world.log
-        for event in turn.events
-        if isinstance(event, on.Heard) and turn.before.agents[event.agent].phase is not Phase.RETIRED
-    }
-    handed: dict[str, do.Spawn] = {}
-    for turn, spawn in spawns(world):
-        assert spawn.owed == turn.after.agents[spawn.agent].owed
-        for each in spawn.owed:
-            if each.id in handed:
-                before = handed[each.id]
-                assert (before.agent, before.launch) not in heard
-            handed[each.id] = spawn
+    assert_repeated_only_unheard(world)
 
 
 @over(WORK, TIME, TROUBLE, DEATH, STOP)

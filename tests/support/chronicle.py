@@ -3,13 +3,15 @@
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import reduce
 
 from world import Turn, World
 
+from attempts.progress import Progress, advance
 from attempts.record import Attempt, Kind, Verdict
 from coral.fleet import actions as do
 from coral.fleet import events as on
-from coral.fleet.state import FLEET, Fleet, Owed
+from coral.fleet.state import FLEET, Fleet, Owed, Phase
 from heartbeats.heartbeat import Scope
 from heartbeats.trigger import Elapsed, Every
 
@@ -64,11 +66,11 @@ def spawns(world: World) -> Iterator[tuple[Turn, do.Spawn]]:
         yield from ((turn, each) for each in turn.actions if isinstance(each, do.Spawn))
 
 
-def crossings(world: World, owner: str) -> Counter[tuple[str, int]]:
-    """By counting on one's fingers: which heartbeats were crossed at which attempts."""
-    rules, mine = world.rules, Counter[tuple[str, int]]()
-    evals = stagnant = 0
-    best = 1.0  # the seed's
+def tally(world: World, owner: str) -> Iterator[tuple[Attempt, int, int, float]]:
+    """By counting on one's fingers: the attempts of an owner with how many counted by then, how many of them in a row
+    did not improve, and the best score."""
+    rules = world.rules
+    evals, stagnant, best = 0, 0, 1.0  # the seed's
     for attempt in published(world)[1:]:
         if owner != FLEET and attempt.agent != owner:
             continue
@@ -76,10 +78,88 @@ def crossings(world: World, owner: str) -> Counter[tuple[str, int]]:
         if counts(attempt):
             improved = score is not None and better(score, best) and abs(score - best) > rules.noise
             evals, stagnant = evals + 1, 0 if improved and attempt.verdict is not Verdict.TIED else stagnant + 1
-            for each in rules.defaults(Scope.FLEET if owner == FLEET else Scope.OWN):
-                if not isinstance(each.trigger, Elapsed):
-                    count = evals if isinstance(each.trigger, Every) else stagnant
-                    mine[each.name, attempt.number] += count > 0 and count % each.trigger.n == 0
         if score is not None and attempt.verdict is not Verdict.VOID and attempt.kind is not Kind.TUNE:
             best = score if better(score, best) else best
+        yield attempt, evals, stagnant, best
+
+
+def crossings(world: World, owner: str) -> Counter[tuple[str, int]]:
+    """Which heartbeats were crossed at which attempts."""
+    mine = Counter[tuple[str, int]]()
+    for attempt, evals, stagnant, _ in tally(world, owner):
+        for each in world.rules.defaults(Scope.FLEET if owner == FLEET else Scope.OWN):
+            if counts(attempt) and not isinstance(each.trigger, Elapsed):
+                count = evals if isinstance(each.trigger, Every) else stagnant
+                mine[each.name, attempt.number] += count > 0 and count % each.trigger.n == 0
     return +mine
+
+
+# --- what must hold when all is calm ---------------------------------------------------------------------------------
+
+
+def assert_counted_once(world: World) -> None:
+    """Everything that was handed in became one record, and one place in the order."""
+    records, rules = published(world), world.rules
+    assert world.inbox == {}
+    assert world.fleet.pending == {}
+    assert [each.order for each in records] == list(range(len(records)))
+    assert len({each.submission for each in records}) == len(records)
+
+    def fold(attempts: list[Attempt]) -> Progress:
+        return reduce(lambda so_far, each: advance(so_far, each, rules.direction, rules.noise), attempts, Progress())
+
+    assert world.fleet.run.progress == fold(records)
+    for name, agent in world.fleet.agents.items():
+        assert agent.progress == fold([each for each in records if each.agent in ("", name)])
+
+
+def assert_owed_once(world: World) -> None:
+    """Each crossing is owed once."""
+    seen, gone = created(world), withdrawn(world)
+    for owner in (FLEET, *world.names):
+        scope = Scope.FLEET if owner == FLEET else Scope.OWN
+        expected = crossings(world, owner)
+        names = {name for name, _ in expected}
+        mine = [each for who, each in seen.values() if each.scope is scope and owner in (FLEET, who)]
+        assert {each.name for each in mine if each.attempt is not None} - {"mine"} <= names
+        there = Counter((each.name, each.attempt) for each in mine if each.attempt is not None and each.name in names)
+        assert there <= expected
+        # What an improvement in the same batch overtook was never seen to be owed.
+        unseen = Counter(name for who, name, id in gone if id not in seen and (who == owner or name == "stuck"))
+        for name in names:
+            visible = sum(count for (each, _), count in there.items() if each == name)
+            assert visible + (unseen[name] if name in ("redirect", "stuck") else 0) == sum(
+                count for (each, _), count in expected.items() if each == name
+            )
+
+
+def assert_received_once(world: World) -> None:
+    """What is owed is received once, or withdrawn, or still owed."""
+    ends = Counter(received(world)) + Counter(id for *_, id in withdrawn(world))
+    assert set(ends.values()) <= {1}
+    left = owed_by_id(world.fleet)
+    for id, (_, owed) in created(world).items():
+        if ends[id]:
+            assert id not in left
+            continue
+        agent, _ = left[id]
+        late = owed.attempt is None and owed.since > world.clock - 1500
+        assert agent == "" or world.fleet.agents[agent].phase is Phase.RETIRED or late, f"{agent} never got {owed}"
+
+
+def assert_repeated_only_unheard(world: World) -> None:
+    """Every launch carries what is owed, and repeats only what a launch that died unheard had carried."""
+    heard = {
+        (event.agent, event.launch)
+        for turn in world.log
+        for event in turn.events
+        if isinstance(event, on.Heard) and turn.before.agents[event.agent].phase is not Phase.RETIRED
+    }
+    handed: dict[str, do.Spawn] = {}
+    for turn, spawn in spawns(world):
+        assert spawn.owed == turn.after.agents[spawn.agent].owed
+        for each in spawn.owed:
+            if each.id in handed:
+                before = handed[each.id]
+                assert (before.agent, before.launch) not in heard
+            handed[each.id] = spawn

@@ -189,7 +189,7 @@ def _do_to_agent(world: World, process: Process, kind: str, code: int) -> None:
     elif kind == "submit":
         world.given += 1
         submission = submission_of(world.given, process.who, code)
-        world.inbox[submission.id] = submission
+        world.inbox[submission.id] = world.handed[submission.id] = submission
     elif kind == "print":
         process.printed, process.unread, process.place = True, True, process.place + 1
         process.busy = ("", "tool", "thinking")[code % 3]

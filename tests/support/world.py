@@ -17,7 +17,7 @@ from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.decide import decide, next_deadline
 from coral.fleet.events import Ending, Outcome
-from coral.fleet.policy import Rules
+from coral.fleet.policy import MOST_KILLS, Rules
 from coral.fleet.state import LIVE, OCCUPYING, Fleet
 from coral.journal import Memory, difference, fold_lines
 
@@ -51,6 +51,7 @@ class World:
         self.dying: int | None = None
         self.processes: dict[str, Process] = {}
         self.inbox: dict[str, Submission] = {}
+        self.handed: dict[str, Submission] = {}
         self.records: dict[int, Attempt] = {}
         self.requests: dict[str, on.Requested] = {}
         self.answers: list[do.Answer] = []
@@ -162,7 +163,8 @@ class World:
     def _reconcile(self) -> Iterator[on.Event]:
         """What a new supervisor finds of the launches it was told of: alive, or with its last words, or nothing."""
         for agent in self.fleet.agents.values():
-            if agent.phase in LIVE and not self.is_alive(agent.name, agent.launch):
+            may_live = agent.phase in LIVE or agent.kills >= MOST_KILLS
+            if may_live and not self.is_alive(agent.name, agent.launch):
                 process = self.processes.pop(agent.name, None)
                 if process is not None and process.printed:
                     yield self._heard(process)

@@ -1,0 +1,185 @@
+"""A simulated machine on which a run lives for days: a real journal, pids that are given away again, reboots, copies.
+
+A supervisor knows of a process what its journal says of it. Whatever has the same pid with another start, in another
+boot, or belongs to the folder that this one was copied from, is not its own - and is never signalled or waited for.
+"""
+
+from collections.abc import Iterable
+from itertools import count
+from pathlib import Path
+from random import Random
+
+from launched import OBEDIENT, Process
+from moves import make
+from world import NAMES, World
+
+from coral.census import Identity
+from coral.fleet import actions as do
+from coral.fleet import events as on
+from coral.fleet.events import Ending
+from coral.fleet.policy import Rules
+from coral.fleet.state import Fleet
+from coral.journal import Journal, Memory
+from coral.journal.writer import QUIET_SECONDS
+
+LONG = 100_000  # bytes of a file of the journal
+STRANGERS = 5  # processes that have the pids and start times after a reboot that ours had before
+# Kinds of moves, as often as each is to be drawn; and what happens to the machine.
+WORK = ["try"] * 6 + ["submit"] * 6 + ["grade"] * 5 + ["print"] * 5 + ["ack", "look", "look"]
+TROUBLE = ["end", "mute", "deaf", "clean", "deafgrade", "ask", "kill", "kill", "killgrader", "killgrader"]
+DEATH = ["die"] * 8 + ["resume"] * 6 + ["again", "reboot", "copy"]
+
+
+class Week(World):
+    def __init__(self, rules: Rules, folder: Path, agents: int = 3) -> None:
+        self.folder = folder / "1"
+        self.copies = self.boots = self.deaths = 1
+        self.journal = Journal(self.folder, LONG)
+        self.machine: dict[int, tuple[int, Process]] = {}
+        self.ticks = count(1)
+        self.pids = count(1)
+        self.known: dict[str, tuple[int, Identity]] = {}
+        self.refused: list[str] = []
+        self.adopted = 0
+        self.journal.open_supervision(rules, on.Moment(clock=0.0, wall=""), self.inode)
+        super().__init__(rules, agents)
+
+    @property
+    def inode(self) -> tuple[int, int]:
+        """What tells the run's folder from its copies."""
+        return 1, self.copies
+
+    # The supervisor.
+
+    def die(self, performed: int) -> None:
+        if self.alive:
+            super().die(performed)
+            self.journal.close()
+            self.deaths += 1
+
+    def wait(self, seconds: float) -> None:
+        """As it wakes up at least every minute."""
+        end = self.clock + seconds
+        while self.alive and not self.finished and end - self.clock > 0.001:
+            super().wait(min(QUIET_SECONDS, end - self.clock))
+            self.journal.keep_time(on.Moment(clock=self.clock, wall=""))
+
+    def reboot(self, performed: int) -> None:
+        """Everything is gone at once, wherever the supervisor was; pids and start times begin again."""
+        self.die(performed)
+        self.boots += 1
+        self.processes = {}
+        self.ticks, self.pids = count(1), count(1)
+        self.machine = {next(self.pids): (next(self.ticks), Process("a stranger", 0)) for _ in range(STRANGERS)}
+
+    def copy(self, performed: int) -> None:
+        """From here on it is the copy that goes on; what runs belongs to the original."""
+        self.die(performed)
+        self.copies += 1
+        self.processes = {}
+        self.folder = self.folder.rename(self.folder.with_name(f"{self.copies}"))
+
+    # The journal.
+
+    def write(self, now: on.Moment, events: list[on.Event], actions: tuple[do.Action, ...], after: Fleet) -> None:
+        self.journal.record(now, events, actions, self.fleet, after)
+
+    def tear(self, now: on.Moment, events: list[on.Event], actions: tuple[do.Action, ...], after: Fleet) -> None:
+        self.write(now, events, actions, after)
+        newest = max(self.folder.glob("*.jsonl"))
+        text = newest.read_bytes()
+        line = len(text) - text.rindex(b"\n", 0, -1) - 1
+        newest.write_bytes(text[: len(text) - line // 2])
+
+    def recall(self) -> Memory:
+        stood = self.clock
+        if self.alive:  # it came to its end
+            self.journal.close()
+        self.journal = Journal(self.folder, LONG)
+        memory = self.journal.memory
+        assert stood - QUIET_SECONDS <= memory.clock <= stood
+        self.known = memory.identities if memory.folder == self.inode else {}
+        self.journal.open_supervision(self.rules, on.Moment(clock=memory.clock, wall=""), self.inode)
+        return memory
+
+    # Processes.
+
+    def open_gates(self, actions: Iterable[do.Action]) -> None:
+        before = dict(self.processes)
+        super().open_gates(actions)
+        started = {who: each for who, each in self.processes.items() if before.get(who) is not each}
+        if started:
+            identities = {who: (each.launch, self._born(each)) for who, each in started.items()}
+            self.journal.record_started(identities)
+            self.known |= identities
+        if self.dying is not None:
+            # It died before it opened the gates, and behind them nobody waits for long.
+            self.processes = before
+            for each in started.values():
+                each.ending = Ending.CRASHED
+
+    def _born(self, process: Process) -> Identity:
+        """With the next pid that is free, of a few: each is soon given to somebody else."""
+        taken = {pid for pid, (_, each) in self.machine.items() if not each.is_gone}
+        pid = next(pid for each in self.pids if (pid := each % 50 + 1) not in taken)
+        self.machine[pid] = (next(self.ticks), process)
+        return Identity(pid, self.machine[pid][0], f"boot {self.boots}")
+
+    def _living(self, who: str, launch: int) -> Process | None:
+        """The process that the supervisor knows as this launch, if it is still there."""
+        number, identity = self.known.get(who, (0, None))
+        if identity is None or number != launch or identity.boot != f"boot {self.boots}":
+            return None
+        started, process = self.machine.get(identity.pid, (0, None))
+        return process if process is not None and started == identity.started and not process.is_gone else None
+
+    def is_alive(self, who: str, launch: int) -> bool:
+        found, there = self._living(who, launch), self.processes.get(who)
+        assert found is there if found else there is None or there.is_gone, f"{who} is taken for {found}"
+        self.adopted += found is not None
+        return found is not None
+
+    def signal(self, who: str, launch: int, strength: int) -> None:
+        if found := self._living(who, launch):
+            assert self.processes.get(who) is found, "a signal meets somebody else"
+            super().signal(who, launch, strength)
+
+    def _perform(self, action: do.Action) -> None:
+        super()._perform(action)
+        if isinstance(action, do.Refuse):
+            self.refused.append(action.submission)
+
+
+def live(world: Week, chance: Random, seconds: float) -> None:
+    """So much of the run's time, in which anything may happen, a little at a time."""
+    kinds = WORK * 4 + TROUBLE * 2 + DEATH
+    while world.clock < seconds:
+        for _ in range(chance.randint(1, 8)):
+            befall(world, chance.choice(kinds), chance.randrange(100), chance.randrange(100))
+        if world.finished:
+            world.reboot(0)  # the last agent has retired, with a process that nothing else ends
+        world.resume()
+        world.wait(chance.expovariate(1 / 900))
+
+
+def befall(world: Week, kind: str, x: int, y: int) -> None:
+    match kind:
+        case "die":
+            world.die(x % 12 - 1)
+        case "reboot":
+            world.reboot(x % 12 - 1)
+        case "copy":
+            world.copy(x % 12 - 1)
+        case "kill":
+            _kill(world.processes.get(NAMES[x % len(NAMES)]))
+        case "killgrader":
+            graders = [each for who, each in world.processes.items() if who.startswith("#")]
+            _kill(graders[x % len(graders)] if graders else None)
+        case _:
+            make(world, (kind, x, y))
+
+
+def _kill(process: Process | None) -> None:
+    """kill -9, from outside; what it started may live on."""
+    if process is not None and process.ending is None and process.deaf == OBEDIENT:
+        process.ending = Ending.CRASHED
