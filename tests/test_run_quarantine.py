@@ -53,14 +53,24 @@ def test_what_is_no_file_or_has_no_fit_name_is_no_request(start, plant):
     assert run.left() == []
 
 
+WAITS = """\
+echo here
+until [ -e "$CORAL_RUN/planted" ]; do sleep 0.05; done
+echo 1 > x.txt
+coral eval -m mine
+exec sleep 300
+"""
+
+
 def test_a_foreign_record_makes_way_and_is_kept(start):
-    run = start([*TRY, "hang"], supervise=False)
+    run = start(WAITS)
     store = Store(run.layout.attempts)
     foreign = attempt_from_dict({**to_dict(store.read(0)), "number": 1, "title": "planted"})
+    wait_until(lambda: run.events("spawned"), 30, "the agent")
     store.publish(foreign)
-    run.supervise()
+    (run.layout.root / "planted").touch()
     wait_until(lambda: [each for each in run.attempts() if each.title != "planted"], 60, "our record")
-    wait_until(lambda: run.received("agent-1", "reflect"), 30, "its heartbeat")
+    wait_until(lambda: len(run.events("spawned")) == 2, 30, "its heartbeat")
     assert store.read(1).agent == "agent-1"
     (aside,) = run.layout.attempts.glob(".000001.json.*")
     assert "planted" in aside.read_text()
