@@ -61,7 +61,8 @@ class Nursery:
         return done
 
     def cases(self, places: list[str], count: int) -> Iterator[dict[str, Any]]:
-        places = list(dict.fromkeys(each for each in places if each != "!"))
+        # Before a command has begun, a signal ends it at once.
+        places = list(dict.fromkeys(each for each in places if each != "!" and "_let_all_signals" not in each))
         for place in self._chance.sample(places, min(count * MOMENTS, len(places))):
             again = self._chance.choice([None, None, 0.0, self._chance.random() / 5])
             number, group = self._chance.choice(NUMBERS), self._chance.random() < 0.5
