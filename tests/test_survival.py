@@ -1,6 +1,7 @@
 """kill -9 of the supervisor at random moments, and between the journal and everything that is done: nothing is lost."""
 
 import random
+import threading
 
 import pytest
 from mortal import PLACES
@@ -65,6 +66,29 @@ def test_killed_at_every_place_between_writing_down_and_doing_a_run_loses_and_do
     assert_nothing_is_doubled(run, owed, withdrawn, fleet)
     assert_graded_once(run, attempts)
     assert_answered_once(run, asked)
+    assert run.left() == []
+
+
+def test_agents_and_graders_killed_in_mixture_with_the_supervisor_lose_and_double_nothing(mortal):
+    run, chance = mortal(deaf="3", slow="0.3"), random.Random(2)
+    for number in range(40):
+        # One while nobody supervises, or one under the eyes of a supervisor - that may itself die in the middle of it.
+        if number % 4:
+            run.kill_one(chance)
+            run.live(chance.expovariate(3), nth=chance.randint(1, 120) if number % 3 else 0)
+        else:
+            timer = threading.Timer(chance.expovariate(4), run.kill_one, (chance,), {"agents_only": True})
+            timer.start()
+            run.live(0.5)
+            timer.join()
+    while not run.live(30, overrides=(f"budget.attempts={run.fleet().run.next_number}",)):
+        pass
+    owed, withdrawn, fleet = replay(run)
+    attempts = assert_attempts_are_whole(run, fleet)
+    assert_handed_in_is_taken_up(run, fleet, attempts)
+    assert_nothing_is_doubled(run, owed, withdrawn, fleet)
+    assert_graded_once(run, attempts)
+    assert {who[0] for who in run.killed} == {"a", "#"}
     assert run.left() == []
 
 

@@ -4,6 +4,7 @@ The agents are shell scripts that keep records of their own: each prompt they re
 in. They never end by themselves, so every life but the first is owed to an interrupt, and says so in its prompt.
 """
 
+import contextlib
 import json
 import os
 import re
@@ -13,6 +14,7 @@ import sys
 from collections import Counter
 from collections.abc import Collection, Iterator
 from pathlib import Path
+from random import Random
 
 from real_runs import Run
 
@@ -76,12 +78,13 @@ run: {interrupt_grace: 0.1, terminate_grace: 0.1, backoff: 0.05, poll_seconds: 0
 """
 
 
-def write_fragile_task(folder: Path, *, deaf: str = "", extra: str = "") -> Path:
-    """`deaf`: the number of the agent that hears no signal in every other life."""
+def write_fragile_task(folder: Path, *, deaf: str = "", extra: str = "", slow: str = "0.0") -> Path:
+    """`deaf`: the number of the agent that hears no signal in every other life; `slow`: how long a grade takes, but
+    for its last digit."""
     (folder / "seed").mkdir(parents=True)
     (folder / "seed" / "x.txt").write_text("0.5")
     (folder / "seed" / "agent.sh").write_text(f"DEAF='{deaf}'\n{AGENT}")
-    (folder / "grade.sh").write_text(GRADE)
+    (folder / "grade.sh").write_text(GRADE.replace("0.0", slow))
     (folder / "task.yaml").write_text(TASK + extra)
     return folder
 
@@ -92,6 +95,8 @@ class Mortal(Run):
     def __init__(self, task: Path, runs: Path, overrides: Collection[str] = ()) -> None:
         super().__init__(task, runs, tuple(overrides))
         self.places: Counter[str] = Counter()
+        self.killed: Counter[str] = Counter()
+        self.cut_short: set[tuple[str, int]] = set()
         (runs / "tmp").mkdir()
         self._nursery = subprocess.Popen(
             [sys.executable, "-P", str(Path(__file__).with_name("mortal.py"))],
@@ -123,6 +128,24 @@ class Mortal(Run):
         assert ended["status"] == signal.SIGKILL, self.layout.log.read_text()
         self.places[ended["place"] or "anywhere"] += 1
         return False
+
+    def kill_one(self, chance: Random, agents_only: bool = False) -> None:
+        """kill -9 for everything of one launch, a grader's if there is one, else an agent's."""
+        launches: dict[str, list[int]] = {}
+        for pid in self.left():
+            with contextlib.suppress(OSError):
+                tag = re.search(rb"CORAL_LAUNCH=[^/\0]*/([^/\0]*)/", Path(f"/proc/{pid}/environ").read_bytes())
+                launches.setdefault(tag[1].decode() if tag else "", []).append(pid)
+        found = sorted(who for who in launches if who and not (agents_only and who.startswith("#")))
+        if not found:
+            return
+        who = chance.choice([each for each in found if each.startswith("#")] or found)
+        before = len(self.lives(who))
+        for pid in launches[who]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.killed[who] += 1
+        self.cut_short |= {(who, life) for life in range(before, len(self.lives(who)) + 1)}
 
     def end(self) -> None:
         with self._nursery:
@@ -224,7 +247,8 @@ def assert_handed_in_is_taken_up(run: Mortal, fleet: Fleet, attempts: Collection
 
 
 def assert_nothing_is_doubled(run: Mortal, owed: dict[str, Owed], withdrawn: set[str], fleet: Fleet) -> None:
-    """By the agents' own records: each heartbeat reached them once, in one conversation, and nobody was restarted."""
+    """By the agents' own records: each heartbeat reached them once, in one conversation, and nobody was restarted -
+    but for those whose life was cut short by somebody else."""
     left = {each.id for each in still_owed(fleet)}
     reached: Counter[str] = Counter()
     for name in fleet.agents:
@@ -232,11 +256,18 @@ def assert_nothing_is_doubled(run: Mortal, owed: dict[str, Owed], withdrawn: set
         assert len(set(run.lives(name))) <= 1, "more than one conversation"
         for life, prompt in run.handed(name).items():
             ids = ids_in(prompt)
-            assert life == 1 or ids, f"{name} was started again for nothing:\n{prompt}"
-            reached.update(ids)
+            assert life == 1 or ids or (name, life - 1) in run.cut_short, f"{name} was started for nothing:\n{prompt}"
+            again = {id for id in ids if id in left or any(id in ids_in(each) for each in later(run, name, life))}
+            assert not again or (name, life) in run.cut_short, f"handed over again: {again}"
+            reached.update(set(ids) - again)
     assert set(reached.values()) <= {1}, "handed over twice"
     assert set(reached).isdisjoint(left)
     assert set(owed) == set(reached) | withdrawn | left, "lost, or out of nothing"
+
+
+def later(run: Mortal, name: str, life: int) -> list[str]:
+    """The prompts of the lives after that one."""
+    return [prompt for each, prompt in run.handed(name).items() if each > life]
 
 
 def assert_graded_once(run: Mortal, attempts: Collection[Attempt]) -> None:
@@ -244,7 +275,8 @@ def assert_graded_once(run: Mortal, attempts: Collection[Attempt]) -> None:
     graded = run.graded()
     for each in attempts:
         assert each.score == float(show_file(run.layout.hub, each.commit, "x.txt")), each
-        assert graded[each.number] == (not each.reason.startswith("the same tree")), each
+        most = 1 + run.killed[f"#{each.number}"]
+        assert graded[each.number] in ([0] if each.reason.startswith("the same tree") else range(1, most + 1)), each
 
 
 def assert_answered_once(run: Mortal, asked: Collection[str]) -> None:
