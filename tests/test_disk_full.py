@@ -125,11 +125,9 @@ def test_a_run_on_a_full_disk_can_be_stopped_and_is_not_resumed(
     stopped = coral("stop", *name, cwd=tmp_path)
     assert stopped.returncode == 0, stopped.stderr
     assert run.left() == []
-    for command in (["resume", *name], ["resume", "--detach", *name]):
-        assert is_clear(coral(*command, cwd=tmp_path), "the disk is full: 0.0 MB left")
+    assert is_clear(coral("resume", *name, cwd=tmp_path), "the disk is full: 0.0 MB left")
     for command in (["log"], ["status"], ["show", "0"], ["notes"]):
-        shown = coral(*command, *name, cwd=tmp_path)
-        assert shown.returncode == 0, (command, shown.stderr)
+        assert main([*command, *name]) == 0, command
     disk.ease()
     resumed = coral("resume", "--detach", *name, cwd=tmp_path)
     assert resumed.returncode == 0, resumed.stderr
@@ -221,7 +219,7 @@ def test_an_eval_on_a_full_disk_says_so_and_commits_nothing_that_is_not_handed_i
 
 
 def test_on_a_disk_that_can_only_be_read_commands_look_or_say_so(
-    disk: Disk, begin: Callable[..., Run], tmp_path: Path
+    disk: Disk, begin: Callable[..., Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = begin([{"edit": {"file": "x.txt", "content": "1"}}, {"submit": "one"}, "hang"])
     run.supervise()
@@ -229,9 +227,10 @@ def test_on_a_disk_that_can_only_be_read_commands_look_or_say_so(
     run.stop()
     disk.make_readonly()
     name = ("--run", str(run.layout.root))
-    for command in (["log"], ["log", "--search", "one"], ["status"], ["show", "1"], ["notes"], ["runs"], ["replay"]):
-        done = coral(*command, *([] if command == ["runs"] else name), cwd=run.layout.root)
-        assert done.returncode == 0, (command, done.stderr)
+    monkeypatch.chdir(run.layout.root)
+    assert main(["runs"]) == 0
+    for command in (["log"], ["log", "--search", "one"], ["status"], ["show", "1"], ["notes"], ["replay"]):
+        assert main([*command, *name]) == 0, command
     stopped = coral("stop", *name, cwd=tmp_path)
     assert (stopped.returncode, "is not running" in stopped.stdout) == (0, True)
     assert is_clear(coral("resume", *name, cwd=tmp_path), "can only be read")
