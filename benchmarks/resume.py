@@ -1,0 +1,80 @@
+"""How long it takes to open a run that has gone on for long: what a new supervisor reads before its first decision."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from dataclasses import replace
+
+from benchmarks import history, machine, table
+from benchmarks.arena import Started, agents_run, arena
+from benchmarks.benchmark import Ask
+from benchmarks.figure import Check, Target, check
+from benchmarks.results import Result
+from coral.fleet.events import Heard, Moment
+from coral.journal import Journal
+from coral.manager import Manager
+
+NAME = "resume"
+TARGET = Target(median=1000)
+COUNTS, QUICK_COUNTS = (10_000, 100_000, 1_000_000), (1_000, 5_000)
+PER_ATTEMPT = 20  # events; all but a few of them say that an agent printed something
+AGENTS = 4
+
+
+def measure(ask: Ask) -> Iterable[Result]:
+    here, series = machine.here(), dict[str, list[float]]()
+    counts, repeats = (QUICK_COUNTS, 3) if ask.quick else (COUNTS, 20)
+    with arena() as place:
+        run = place.start(place.small_task(), "agents.runtime=command", agents_run("up.sh"), f"agents.count={AGENTS}")
+        place.stop(run)
+        before = 0
+        for count in counts:
+            ask.say(f"opening a run of {count:,} events")
+            history.fill(run, count // PER_ATTEMPT, AGENTS)
+            _hear(run, count - before)
+            before = count
+            series[str(count)] = [_open(run) for _ in range(repeats)]
+    yield Result(NAME, machine.today(), here, {"agents": AGENTS, "per attempt": PER_ATTEMPT}, series)
+
+
+def checks(results: Mapping[str, Result]) -> list[Check]:
+    longest = COUNTS[-1]
+    return [check(f"opening a run of {longest:,} events", results[NAME].series[str(longest)], TARGET, "ms", _WHY)]
+
+
+def section(results: Mapping[str, Result]) -> list[str]:
+    result = results[NAME]
+    lines = ["## Resuming a run", "", _ABOUT, "", *table.head("ms")]
+    lines += [table.row(f"{count:,} events", result.series[str(count)]) for count in COUNTS]
+    return [*lines, "", table.origin(result)]
+
+
+_ABOUT = f"""Journal, ledger and standings read, threads and watches made: all that a supervisor does before it looks
+at what still runs. The history is made up, one attempt for {PER_ATTEMPT} events; the interpreter and its imports
+are not counted."""
+
+_WHY = "Only the newest file of the journal is read, 8 MB after its head, and as few records as tell the standings."
+
+
+def _hear(run: Started, count: int) -> None:
+    """So many lines in which an agent says something."""
+    with closing(Journal(run.layout.journal)) as journal:
+        fleet, now = journal.memory.fleet, Moment(clock=journal.memory.clock, wall=journal.memory.wall)
+        names = list(fleet.agents)
+        for number in range(count):
+            agent = fleet.agents[names[number % AGENTS]]
+            busy = f"tool {number}"
+            after = replace(fleet, agents={**fleet.agents, agent.name: replace(agent, busy=busy)})
+            journal.record(now, [Heard(agent=agent.name, launch=agent.launch, busy=busy)], (), fleet, after)
+            fleet = after
+
+
+def _open(run: Started) -> float:
+    seed = (run.layout.private / "seed").read_text().strip()
+    began = time.perf_counter_ns()
+    manager = Manager(run.layout, seed)
+    took = round((time.perf_counter_ns() - began) / 1e6, 3)
+    manager.close()
+    return took
