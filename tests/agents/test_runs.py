@@ -16,7 +16,9 @@ from model_server import Asked, ModelServer, Step
 from real_runs import READ_NUMBER
 
 from attempts.store import Store
+from coral import runtimes
 from coral.journal import fold
+from coral.transcript import Kind, entries, launches
 from workspace.layout import Layout, runs_under
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -25,6 +27,9 @@ AGENTS = 2
 EACH = 6  # attempts; of the last nobody needs to hear any more
 FLEET = ("claude", "codex", "opencode", "qwen")
 MOST_SECONDS = 240.0
+# Who tells what it used when it is interrupted, or before. The others do so at the end of a turn or of a step, and here
+# every turn is interrupted: then codex and qwen make up for it at the next end of a turn, opencode and gemini never do.
+AT_INTERRUPTS = ("claude", "pi")
 HEAD = re.compile(r"^## Heartbeat: reflect \(id .+\)$", re.MULTILINE)
 
 
@@ -33,6 +38,8 @@ def test_every_heartbeat_arrives_in_its_own_conversation(program: str, drive: Dr
     chosen = {"model": desk.model} if desk.model else {}
     _write_task(tmp_path / "task", {"runtime": program, "count": AGENTS, **chosen})
     _run(tmp_path, server, AGENTS)
+    (layout,) = runs_under(tmp_path / "runs")
+    _assert_what_was_used_is_counted(layout, program)
 
 
 def test_a_mixed_fleet_works_on_one_task(mixed: Mixed, tmp_path: Path) -> None:
@@ -75,6 +82,22 @@ def _run(tmp_path: Path, server: ModelServer, agents: int) -> None:
         conversation = "\n".join(seen[-1].texts)
         assert [head for head in everything if head in conversation][: EACH - 1] == heads[: EACH - 1]
         assert [conversation.count(head) for head in heads[: EACH - 1]] == [1] * (EACH - 1)
+
+
+def _assert_what_was_used_is_counted(layout: Layout, program: str) -> None:
+    """As the program tells it; and its transcript has the conversation, whichever program it is."""
+    fleet, runtime = fold(layout.journal).fleet, runtimes.find(program, {})
+    tells = getattr(runtime, "tells", "")
+    if program in AT_INTERRUPTS:
+        assert fleet.run.spent.tokens > 0
+        assert fleet.run.spent.money is not None
+    if not tells:
+        assert fleet.run.spent.tokens == 0
+    assert sum(each.spent.tokens for each in fleet.agents.values()) == fleet.run.spent.tokens
+    told = [each for number in launches(layout, "agent-1") for each in entries(layout, "agent-1", number, runtime)]
+    assert {Kind.PROMPT, Kind.REPLY, Kind.TOOL, Kind.END} <= {each.kind for each in told}
+    assert any("I try" in each.text for each in told if each.kind is Kind.REPLY)
+    assert any("coral eval -m" in each.text for each in told if each.kind is Kind.TOOL)
 
 
 def _delivered(layout: Layout, agent: str) -> list[str]:
