@@ -21,6 +21,8 @@ from pathlib import Path
 from attempts.fields import one_line
 from coral import __version__, environment, equip, runtimes
 from coral.config.load import Config
+from coral.config.model import Driven
+from coral.crew import parts
 from coral.runtimes import programs
 from coral.runtimes.agent import AgentProgram
 from coral.runtimes.model import Job
@@ -59,12 +61,12 @@ def findings(folder: Path, config: Config | None) -> Iterator[Finding]:
     yield _disk(folder)
     yield _open_files()
     yield _prices()
+    driven = parts(config) if config is not None else ()
     names = [name for name in runtimes.RUNTIMES if isinstance(runtimes.find(name, {}), AgentProgram)]
     with ThreadPoolExecutor(4) as pool:
-        for found in pool.map(lambda name: _program(name, config), names):
+        for found in pool.map(lambda name: _program(name, [each for each in driven if each.runtime == name]), names):
             yield from found
-    if config is not None and config.agents.runtime not in names:
-        yield _of_the_task(config)
+    yield from (_of_the_task(part) for part in driven if part.runtime not in names)
 
 
 def _git() -> Finding:
@@ -115,13 +117,13 @@ def _prices() -> Finding:
     return Finding("prices", State.ABSENT, text, "state agents.prices, or `pip install 'coral-fleet[prices]'`")
 
 
-def _program(name: str, config: Config | None) -> list[Finding]:
-    """An agent program: whether it is there, which version, and whether it has a login or a key."""
-    wanted = config is not None and config.agents.runtime == name
-    options = config.agents.options if config is not None and wanted else {}
-    runtime = runtimes.find(name, options)
+def _program(name: str, wanted: list[Driven]) -> list[Finding]:
+    """An agent program: whether it is there, which version, and whether it has a login or a key. `wanted`: the parts
+    of the task's fleet that it drives."""
+    runtime = runtimes.find(name, wanted[0].options if wanted else {})
     assert isinstance(runtime, AgentProgram)
-    if problems := runtimes.problems(runtime, config.agents.model if config is not None and wanted else ""):
+    problems = [each for part in wanted for each in runtimes.check(name, part.options, part.model)]
+    if problems := problems or runtime.check():
         said, _, how = problems[0].partition("; ")
         return [Finding(name, State.WRONG if wanted else State.ABSENT, said, how)]
     version = _version(runtime)
@@ -154,11 +156,10 @@ def _login(runtime: AgentProgram) -> Finding:
     return Finding(name, State.NOTE, text, f"log in once with `{runtime.program}`, or set {runtime.keys[0]}")
 
 
-def _of_the_task(config: Config) -> Finding:
-    agents = config.agents
-    if problems := runtimes.check(agents.runtime, agents.options, agents.model):
-        return Finding(agents.runtime, State.WRONG, problems[0], "see agents.runtime and agents.options in task.yaml")
-    return Finding(agents.runtime, State.WELL, "can be started")
+def _of_the_task(part: Driven) -> Finding:
+    if problems := runtimes.check(part.runtime, part.options, part.model):
+        return Finding(part.runtime, State.WRONG, problems[0], "see agents in task.yaml")
+    return Finding(part.runtime, State.WELL, "can be started")
 
 
 def _first_line(argv: list[str], env: Mapping[str, str]) -> str:

@@ -118,6 +118,10 @@ def test_the_program_of_the_task_must_be_here(here: Path, capsys: pytest.Capture
     assert look(capsys, 1)["codex"]["state"] == "wrong"
     install(here, "codex", "echo 1")
     assert look(capsys)["codex"]["state"] == "well"
+    mixed = "{assignments: [{runtime: codex}, {runtime: claude, count: 2}, {runtime: native}]}"
+    (here / "task" / "task.yaml").write_text(TASK.replace("{runtime: %s}", mixed))
+    found = look(capsys, 1)
+    assert [found[name]["state"] for name in ("codex", "claude", "pi", "native")] == ["well", "wrong", "absent", "well"]
     (here / "task" / "task.yaml").write_text(TASK % "native")
     assert look(capsys)["native"]["text"] == "can be started"
     (here / "task" / "task.yaml").write_text(TASK % "no_such:Thing")
