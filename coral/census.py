@@ -58,22 +58,48 @@ class Census:
 
     def __init__(self) -> None:
         self._table: dict[int, _Stat] = {}
+        self._inodes: dict[int, int] = {}
         self._children: dict[int, list[int]] = {}
         # What processes were started with is read once: a fleet has a thousand, and every end of a launch asks each.
         self._tags: dict[tuple[int, int], bytes] = {}
         self.looked = False
 
     def look(self) -> None:
-        self._table, self._children, self.looked = _table(), {}, True
-        for pid, each in self._table.items():
-            self._children.setdefault(each.parent, []).append(pid)
+        self._table, self.looked = self._look_again() if _has_proc() else _portable_table(), True
+        self._tell_children()
         living = {(pid, each.started) for pid, each in self._table.items()}
         self._tags = {process: tag for process, tag in self._tags.items() if process in living}
+
+    def _look_again(self) -> "dict[int, _Stat]":
+        """Read who is new, and whose parent is gone: of everybody else the parent and the start are what they were,
+        and nobody comes into the group or the session of a launch from outside. The kernel gives a process's folder a
+        number of its own, and another one to the next process with the same pid."""
+        before, self._inodes = self._inodes, _inodes()
+        gone = {pid for pid, inode in before.items() if self._inodes.get(pid) != inode}
+        found = {}
+        for pid in self._inodes:
+            known = None if pid in gone else self._table.get(pid)
+            if known is None or known.parent in gone:
+                known = _stat(pid)
+            if known is not None:
+                found[pid] = known
+        return found
+
+    def _tell_children(self) -> None:
+        self._children = {}
+        for pid, each in self._table.items():
+            self._children.setdefault(each.parent, []).append(pid)
 
     def members(self, identity: Identity, tag: str) -> list[Identity]:
         """Every process of a launch that lived when we looked, except ourselves."""
         if identity.boot != _boot():
             return []
+        mine = self._related(identity, tag)
+        if self._read_again(mine):
+            mine = self._related(identity, tag)
+        return [Identity(pid, self._table[pid].started, identity.boot) for pid in mine if pid != os.getpid()]
+
+    def _related(self, identity: Identity, tag: str) -> set[int]:
         leader = self._table.get(identity.pid)
         led = leader is not None and leader.started == identity.started
         mine, wanted = {identity.pid} if led else set(), tag.encode()
@@ -89,7 +115,19 @@ class Census:
                 if pid not in mine:
                     mine.add(pid)
                     ahead.append(pid)
-        return [Identity(pid, self._table[pid].started, identity.boot) for pid in mine if pid != os.getpid()]
+        return mine
+
+    def _read_again(self, mine: set[int]) -> bool:
+        """Whether some of these have ended since they were read, or have left: to a group or a parent of their own."""
+        now = {pid: _stat(pid) for pid in mine if _has_proc()}
+        changed = {pid: each for pid, each in now.items() if each != self._table[pid]}
+        for pid, each in changed.items():
+            del self._table[pid]
+            if each is not None:
+                self._table[pid] = each
+        if changed:
+            self._tell_children()
+        return bool(changed)
 
     def _tag(self, pid: int, started: int) -> bytes:
         """The tag in a process's environment. A process that is just becoming another program has none for a moment:
@@ -111,19 +149,15 @@ class _Stat(NamedTuple):
     started: int
 
 
-def _table() -> dict[int, _Stat]:
-    if not _has_proc():
-        return _portable_table()
-    found = {}
-    for name in os.listdir(_PROC):  # noqa: PTH208 - thousands of entries, once per exit
-        if name.isdigit() and (stat := _stat(int(name))) is not None:
-            found[int(name)] = stat
-    return found
+def _inodes() -> dict[int, int]:
+    """Every process's pid, and the number of its folder, which no other process has."""
+    with os.scandir(_PROC) as entries:
+        return {int(each.name): each.inode() for each in entries if each.name.isdigit()}
 
 
 def _stat(pid: int) -> _Stat | None:
     """A process as the kernel tells it; None if it is gone or a zombie."""
-    # Without pathlib: every process of the machine is read at every exit, and a path costs more than the reading.
+    # Without pathlib: hundreds are read at once, and a path costs more than the reading.
     try:
         file = os.open(f"{_PROC}/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

@@ -1,6 +1,7 @@
 """Real processes: the gate, identity, and the end of everything a launch started."""
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
 from coral import census, process
@@ -236,11 +238,41 @@ def test_who_was_given_a_dead_launchs_pid_is_never_signalled(tmp_path):
     assert ran.stdout.strip() == "alive", ran.stderr
 
 
+# A process without tag, in a session of its own, whose parent ends: it falls to the program that began it all.
+ORPHAN = """
+import ctypes, os, subprocess, time
+if ctypes.CDLL(None).prctl(36, 1, 0, 0, 0):  # PR_SET_CHILD_SUBREAPER
+    os._exit(77)
+subprocess.run(["sh", "-c", "setsid env -i sleep 60 & echo $! >orphan.new; mv orphan.new orphan; cat go"])
+open("over", "w").close()
+time.sleep(60)
+"""
+
+
+def test_a_look_sees_who_has_another_parent_since_the_last_one(started, tmp_path):
+    os.mkfifo(tmp_path / "go")
+    held = started(f"exec {shlex.quote(sys.executable)} -c {shlex.quote(ORPHAN)}")
+    wait_until(lambda: (tmp_path / "orphan").exists() or held.child.poll() is not None)
+    if held.child.poll() == 77:
+        pytest.skip("orphans always fall to the first process here")
+    orphan = int((tmp_path / "orphan").read_text())
+    wait_until(lambda: os.getsid(orphan) == orphan and not census._environment(orphan).count(b"="))
+    kept = census.Census()
+    for _ in range(2):
+        kept.look()
+        assert orphan in {each.pid for each in kept.members(held.identity, "run/agent-1/1")}
+        if not (tmp_path / "over").exists():
+            (tmp_path / "go").write_text("")
+            wait_until((tmp_path / "over").exists)
+    assert psutil.Process(orphan).ppid() == held.identity.pid
+
+
 def test_one_look_at_all_processes_serves_every_launch_that_ended(make, tmp_path, monkeypatch):
     """A fleet has thousands of processes: they are read once a turn, and what each was started with once at all."""
-    bell, looks, read = Doorbell(), [], []
-    table, environment = census._table, census._environment
-    monkeypatch.setattr(census, "_table", lambda: looks.append(1) or table())
+    bell, looks, read, asked = Doorbell(), [], [], []
+    look, stat, environment = census.Census.look, census._stat, census._environment
+    monkeypatch.setattr(census.Census, "look", lambda self: looks.append(1) or look(self))
+    monkeypatch.setattr(census, "_stat", lambda pid: asked.append(pid) or stat(pid))
     monkeypatch.setattr(census, "_environment", lambda pid: read.append(pid) or environment(pid))
     launches = Launches("run", bell)
     tags = {who: launches.tag(who, 1) for who in ("agent-1", "agent-2", "agent-3", "agent-4")}
@@ -256,6 +288,7 @@ def test_one_look_at_all_processes_serves_every_launch_that_ended(make, tmp_path
         assert sorted((launch.who, state) for launch, state in launches.over()) == [(who, State.GONE) for who in ending]
         assert len(looks) == 1
     assert read.count(held["agent-1"].identity.pid) <= 1
+    assert asked.count(os.getpid()) <= 1
     process.kill(held["agent-1"].identity, tags["agent-1"])
     held["agent-1"].child.wait(10)
     bell.close()
