@@ -6,7 +6,12 @@ from typing import Any
 
 import pytest
 import small_disk
+from hypothesis import settings
 from real_runs import Run, write_task
+
+# How long an example takes says something of the machine, and nothing of us.
+settings.register_profile("timeless", deadline=None)
+settings.load_profile("timeless")
 
 
 @pytest.hookimpl(tryfirst=True)
