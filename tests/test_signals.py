@@ -60,10 +60,11 @@ class Nursery:
         assert done["status"] in expected, f"{moment}: {done['status']}\n{said}"
         return done
 
-    def cases(self, places: list[str], count: int) -> Iterator[dict[str, Any]]:
+    def cases(self, places: list[str], count: int, always: str = "") -> Iterator[dict[str, Any]]:
         # Before a command has begun, a signal ends it at once.
         places = list(dict.fromkeys(each for each in places if each != "!" and "_let_all_signals" not in each))
-        for place in self._chance.sample(places, min(count * MOMENTS, len(places))):
+        drawn = self._chance.sample(places, min(count * MOMENTS, len(places)))
+        for place in dict.fromkeys([each for each in places if always and each.endswith(always)] + drawn):
             again = self._chance.choice([None, None, 0.0, self._chance.random() / 5])
             number, group = self._chance.choice(NUMBERS), self._chance.random() < 0.5
             yield {"at": place, "number": number, "group": group, "again": again}
@@ -186,7 +187,7 @@ def test_an_eval_hands_in_what_it_committed_once(nursery: Nursery, made: Layout,
     argv = ["eval", "-m", "a try", "--timeout", "0.05"]
     (layout.clone("agent-1") / "x.txt").write_text("1")
     places = nursery.run(argv, layout.clone("agent-1"), environment)["places"]
-    for n, case in enumerate(nursery.cases(places, 10)):
+    for n, case in enumerate(nursery.cases(places, 8, "_sync_folder")):
         layout = copy(made, base)
         clone = layout.clone("agent-1")
         (clone / "x.txt").write_text(str(n + 2))

@@ -108,13 +108,24 @@ def _dispatch(words: list[str]) -> int:
 
 
 def _let_all_signals_interrupt() -> None:
-    """SIGTERM and a closed terminal end a command as Ctrl-C does, which cleans up what it had begun to write."""
+    """SIGTERM and a closed terminal end a command as Ctrl-C does, which cleans up what it had begun to write; and a
+    second of them does not interrupt that."""
     import signal
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is signal.SIG_DFL:
-            with contextlib.suppress(ValueError):  # not in the main thread
-                signal.signal(number, signal.default_int_handler)
+    ends = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    numbers = tuple(each for each in ends if signal.getsignal(each) in (signal.SIG_DFL, signal.default_int_handler))
+
+    def ignore(*_: object) -> None:
+        pass  # with a handler: an ignored one would be inherited
+
+    def interrupt(*_: object) -> None:
+        for each in numbers:
+            signal.signal(each, ignore)
+        raise KeyboardInterrupt
+
+    for number in numbers:
+        with contextlib.suppress(ValueError):  # not in the main thread
+            signal.signal(number, interrupt)
 
 
 def _overview() -> str:
