@@ -29,7 +29,7 @@ COMMANDS = {
     "coral log --search boundary": ("log", "--search", "boundary"),
     "coral show N": ("show", LAST),
 }
-SEARCH = ("notes", "--search", "half 77")
+SEARCH = ("notes", "--search", "half 77.")
 IN_SIGHT = ("runs",)  # commands that take no run
 FIRST = "the first look"
 WHY = "Most of it is the interpreter and its imports: compare the times at 0 attempts."
@@ -79,7 +79,7 @@ def section(results: Mapping[str, Result]) -> list[str]:
 
 _ABOUT = """The wall time of the whole command in a run that has stopped. The records are made up, one file each like
 real ones. A supervised run has its index up to date at all times; the first look at records that are all new to it
-reads every one. A note has some two hundred words, and the search finds one in about a hundred."""
+reads every one. A note has some two hundred words, and the search finds one in a hundred."""
 
 
 def _notes(count: int) -> str:
@@ -95,7 +95,7 @@ def _write_notes(run: Started, count: int) -> None:
             "created": (start + timedelta(seconds=number)).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "attempts": [number],
         }
-        body = "\n".join(f"The second half is worse than the first by {number + line}." for line in range(20))
+        body = "The second half is worse than the first.\n" * 20 + f"It has lost {number}."
         write_note(run.layout.shared, f"reflection-{number}", front, body)
 
 
