@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -44,6 +45,7 @@ from workspace.space import lack, tells_of_it
 __all__ = ["detach", "has_begun", "has_ended", "holder", "prepare", "remove", "supervise"]
 
 DETACH_SECONDS = 20.0
+SHOWN_OF_SETUP = 2000  # bytes of what a command said that failed
 Say = Callable[[str], None]
 
 
@@ -182,27 +184,33 @@ def _settle_in(office: Office, agent: str, commit: str) -> None:
 
 
 def _set_up(layout: Layout, agent: str, command: str) -> None:
-    shell = subprocess.Popen(
-        ["/bin/sh", "-c", command],
-        cwd=layout.clone(agent),
-        env=environment.of_agent(layout, agent),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    )
-    try:
-        with signals.let_through():
-            out, err = shell.communicate()
-    except BaseException:
-        os.killpg(shell.pid, signal.SIGKILL)
-        shell.wait()
-        raise
-    if shell.returncode != 0:
-        shown = (err or out).strip()[-2000:]
-        raise CoralError(f"cannot set up {agent}: `{command}` ended with exit code {shell.returncode}", shown)
+    """What it leaves running ends with it: nobody would know of it later. Its words go to a file, for whoever is left
+    would hold a pipe open."""
+    with tempfile.TemporaryFile() as said:
+        shell = subprocess.Popen(
+            ["/bin/sh", "-c", command],
+            cwd=layout.clone(agent),
+            env=environment.of_agent(layout, agent),
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
+            start_new_session=True,
+        )
+        try:
+            with signals.let_through():
+                if hasattr(os, "waitid"):
+                    # Looked at, not reaped: until its group is gone, no other process has its number.
+                    os.waitid(os.P_PID, shell.pid, os.WEXITED | os.WNOWAIT)
+                else:  # macOS, before Python 3.13
+                    shell.wait()
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(shell.pid, signal.SIGKILL)
+            shell.wait()
+        if shell.returncode != 0:
+            said.seek(max(said.tell() - SHOWN_OF_SETUP, 0))
+            shown = said.read().decode(errors="replace").strip()
+            raise CoralError(f"cannot set up {agent}: `{command}` ended with exit code {shell.returncode}", shown)
 
 
 def _grade_seed(layout: Layout, config: Config, commit: str) -> Attempt:

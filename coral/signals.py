@@ -33,6 +33,7 @@ class Gate:
     def check(self) -> None:
         """KeyboardInterrupt if a signal waits."""
         if self.came:
+            self.came = 0
             raise KeyboardInterrupt
 
     @contextlib.contextmanager
@@ -54,7 +55,8 @@ class Gate:
         self._take = take
         try:
             if self.came:
-                take(self.came)
+                came, self.came = self.came, 0
+                take(came)
             yield
         finally:
             self._take = None
@@ -66,13 +68,14 @@ _gates: list[Gate] = []
 @contextlib.contextmanager
 def held() -> Iterator[Gate]:
     """Hold the signals back; within another `held`, that one's gate. All get handlers: an ignored one would be
-    inherited."""
+    inherited. But whoever ignores that the terminal closes, as `nohup` has it, goes on doing so."""
     if _gates or threading.current_thread() is not threading.main_thread():
         yield _gates[0] if _gates else Gate()
         return
     gate = Gate()
     _gates.append(gate)
-    before = {number: signal.signal(number, gate.handle) for number in ENDS}
+    stays = signal.SIGHUP if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else None
+    before = {number: signal.signal(number, gate.handle) for number in ENDS if number is not stays}
     try:
         yield gate
     finally:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -25,7 +26,7 @@ from coral.launch import detach
 
 pytestmark = pytest.mark.slow
 
-PAUSE = 2.0  # seconds that a run stands still
+PAUSE = 10.0  # seconds that a run stands still
 
 COUNTING = [{"repeat": {"steps": [{"edit": {"file": "x.txt", "content": "{n}"}}, {"submit": "try {n}"}]}}]
 
@@ -201,8 +202,8 @@ def test_submissions_arrive_after_the_watched_inbox_was_replaced(start):
 
 def test_with_notifications_an_attempt_does_not_wait_for_the_poll(start):
     run = start([*TRY, "hang"], overrides=("run.poll_seconds=600",))
-    run.wait_for_attempts(1, 20)
-    run.stop(20)
+    run.wait_for_attempts(1, 120)  # the poll would take ten minutes
+    run.stop(120)
 
 
 def test_heartbeats_interrupt_under_nohup(start):
@@ -211,6 +212,28 @@ def test_heartbeats_interrupt_under_nohup(start):
     wait_until(lambda: len(run.prompts("agent-1")) == 3, 30, "two heartbeats")
     assert [each["text"].split(": ")[1] for each in run.events("exited")] == ["interrupted"] * 2
     run.stop()
+
+
+def test_a_supervisor_in_the_background_outlives_its_terminal(start):
+    run = start(COUNTING)
+    run.wait_for_attempts(1)
+    run.supervisor.send_signal(signal.SIGHUP)
+    run.wait_for_attempts(3)
+    assert run.supervisor.poll() is None
+    run.stop()
+
+
+def test_a_start_under_nohup_outlives_its_terminal(start, tmp_path):
+    run = start(COUNTING, supervise=False)
+    words = [sys.executable, "-P", "-m", "coral", "resume", "--plain", "--run", str(run.layout.root)]
+    ignoring = ["/bin/sh", "-c", "trap '' HUP; exec \"$@\"", "sh", *words]
+    run.supervisor = subprocess.Popen(ignoring, cwd=tmp_path, stdout=subprocess.DEVNULL, start_new_session=True)
+    run.wait_for_attempts(1)
+    run.supervisor.send_signal(signal.SIGHUP)
+    run.wait_for_attempts(3)
+    run.supervisor.send_signal(signal.SIGTERM)
+    run.wait_for_end()
+    assert fold(run.layout.journal).fleet.run.finished == "stopped by SIGTERM"
 
 
 # An improvement, then two values below it: what stagnates is told from what does not.
@@ -457,7 +480,7 @@ def test_time_goes_on_from_where_the_clock_stood(start):
     wait_until(lambda: run.prompts("agent-1"), 20)
     run.stop()
     stood, count = fold(run.layout.journal).clock, len(run.decisions())
-    time.sleep(PAUSE)
+    time.sleep(PAUSE)  # nothing else tells how long it stood
     run.supervise()
     wait_until(lambda: len(run.prompts("agent-1")) == 2, 30)
     # What the new supervisor did before its first decision counts, and is short; the pause does not.

@@ -1,17 +1,19 @@
 """A start that cannot work fails with two lines that say why, and leaves nothing behind."""
 
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from real_runs import write_task
+from real_runs import Run, wait_until, write_task
 
 pytestmark = pytest.mark.slow
 
 
-def start(base: Path, *overrides: str, path: str = "") -> subprocess.CompletedProcess[str]:
+def attempt(base: Path, *overrides: str, path: str = "") -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PATH": path or os.environ["PATH"], "TMPDIR": str(base / "tmp")}
     (base / "tmp").mkdir(exist_ok=True)
     command = [sys.executable, "-P", "-m", "coral", "start", str(base / "task"), "--detach", *overrides]
@@ -30,32 +32,60 @@ def assert_failed(done: subprocess.CompletedProcess[str], base: Path, *said: str
 def test_without_git(tmp_path: Path) -> None:
     write_task(tmp_path / "task", ["hang"])
     (tmp_path / "tmp" / "bin").mkdir(parents=True)
-    done = start(tmp_path, path=str(tmp_path / "tmp" / "bin"))
+    done = attempt(tmp_path, path=str(tmp_path / "tmp" / "bin"))
     (tmp_path / "tmp" / "bin").rmdir()
     assert_failed(done, tmp_path, "cannot find the program git", "install git")
 
 
 def test_without_the_agents_program(tmp_path: Path) -> None:
     write_task(tmp_path / "task", ["hang"])
-    done = start(tmp_path, "agents.runtime=command", "agents.options={start: [no-such-program]}")
+    done = attempt(tmp_path, "agents.runtime=command", "agents.options={start: [no-such-program]}")
     assert_failed(done, tmp_path, "no-such-program", "not on PATH")
 
 
 def test_without_what_the_grader_imports(tmp_path: Path) -> None:
     write_task(tmp_path / "task", ["hang"], grade="import no_such_module\n\n\ndef grade(workspace):\n    return 1.0\n")
-    done = start(tmp_path)
+    done = attempt(tmp_path)
     assert_failed(done, tmp_path, "cannot grade the seed", "no_such_module")
 
 
 def test_where_nothing_can_be_written(tmp_path: Path) -> None:
     write_task(tmp_path / "task", ["hang"])
-    done = start(tmp_path, "workspace.runs=/proc/runs")
+    done = attempt(tmp_path, "workspace.runs=/proc/runs")
     assert_failed(done, tmp_path, "cannot make a run in /proc/runs")
 
 
 def test_runs_that_are_there_already_stay(tmp_path: Path) -> None:
     write_task(tmp_path / "task", ["hang"], grade="def grade(workspace):\n    raise ValueError('no')\n")
     (tmp_path / "runs" / "number" / "another").mkdir(parents=True)
-    done = start(tmp_path)
+    done = attempt(tmp_path)
     assert done.returncode == 1
     assert [path.name for path in (tmp_path / "runs" / "number").iterdir()] == ["another"]
+
+
+def test_where_the_setup_fails(tmp_path: Path) -> None:
+    write_task(tmp_path / "task", ["hang"])
+    done = attempt(tmp_path, "workspace.setup=[echo needs more; exit 3]")
+    assert_failed(
+        done, tmp_path, "cannot set up agent-1: `echo needs more; exit 3` ended with exit code 3", "needs more"
+    )
+
+
+def test_what_a_setup_leaves_running_ends_with_it(start: Callable[..., Run], tmp_path: Path) -> None:
+    """And holds nobody up, though it holds what it was given to write to."""
+    mark = tmp_path / "pid"
+    run = start(["hang"], overrides=(f"workspace.setup=[sleep 600 & echo $! > {mark}]",), supervise=False)
+    assert run.layout.clone("agent-1").is_dir()
+    wait_until(lambda: not Path(f"/proc/{mark.read_text().strip()}").exists(), what="its end")
+
+
+def test_a_signal_in_the_setup_leaves_nothing(tmp_path: Path) -> None:
+    write_task(tmp_path / "task", ["hang"])
+    mark = tmp_path / "task" / "pid"
+    command = [sys.executable, "-P", "-m", "coral", "start", str(tmp_path / "task"), "--plain"]
+    with subprocess.Popen([*command, f"workspace.setup=[echo $$ > {mark}; sleep 600]"], cwd=tmp_path) as child:
+        wait_until(lambda: mark.is_file() and mark.read_text(), what="the setup")
+        child.send_signal(signal.SIGINT)
+        assert child.wait(60) == 130
+    assert not Path(f"/proc/{mark.read_text().strip()}").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["task"]
