@@ -14,10 +14,15 @@ from stage import submitted
 from coral.census import Identity
 from coral.fleet import events as on
 from coral.fleet.events import Restored
+from coral.fleet.policy import Rules
+from coral.fleet.state import Fleet
 from coral.journal import Journal, Memory, fold, segments
+from coral.journal.changes import whole
+from coral.journal.lines import seal
 from coral.journal.replay import replay
 
 Spoil = Callable[[Path], object]
+RULES = Rules()
 SPY = Identity(8, 80, "boot")
 
 
@@ -214,3 +219,18 @@ def test_it_is_told_where_the_next_cannot_be_begun_either(scribe: LongScribe, tm
 
 def test_restored_says_by_what() -> None:
     assert Restored(item="it", found="was altered").source == "the journal"
+
+
+def test_a_journal_that_is_deleted_before_the_first_supervision_is_begun_anew(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal")
+    segments(journal.path)[-1].unlink()
+    journal.open_supervision(RULES, moment(1.0), (1, 2))
+    journal.close()
+    assert (fold(journal.path).rules, fold(journal.path).folder) == (RULES, (1, 2))
+
+
+def test_a_file_that_was_begun_without_rules_is_read(tmp_path: Path) -> None:
+    head = {"format": 2, "rules": None, "folder": [], "at": 0.0, "wall": "", "started": {}, "state": whole(Fleet())}
+    (tmp_path / "journal").mkdir()
+    (tmp_path / "journal" / "000002.jsonl").write_bytes(seal(head, 0)[0])
+    assert fold(tmp_path / "journal") == Memory()

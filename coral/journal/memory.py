@@ -73,7 +73,7 @@ def fold_lines(lines: Iterable[Mapping[str, Any]]) -> Memory:
         memory.wall = line.get("wall", memory.wall)
         if "state" in line:
             state, started = copy_of(line["state"]), {}
-        if "rules" in line:
+        if line.get("rules") is not None:  # begun anew before the first supervision, a file knows of none
             rules = line["rules"]
             device, inode = line["folder"]
             if memory.folder not in (None, (device, inode)):

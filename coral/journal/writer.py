@@ -40,7 +40,9 @@ class Journal:
         self.path = path
         self.memory, read = recall(path)
         self._long = long
-        self._known = {"rules": encode(self.memory.rules), "folder": list(self.memory.folder or ())}
+        self._known: dict[str, Any] = {}
+        if self.memory.folder is not None:
+            self._known = {"rules": encode(self.memory.rules), "folder": list(self.memory.folder)}
         self._started = {who: [launch, encode(each)] for who, (launch, each) in self.memory.identities.items()}
         self._last = Moment(clock=self.memory.clock, wall=self.memory.wall)
         self._fleet = self.memory.fleet
@@ -54,7 +56,7 @@ class Journal:
         """The first line of every supervisor: by which rules it decides, and in which folder."""
         known = {"rules": encode(rules), "folder": list(folder)}
         self._append({**_FORMAT, **known, "at": now.clock, "wall": now.wall}, durable=True)
-        if self._known["folder"] != known["folder"]:
+        if self._known.get("folder") != known["folder"]:
             self._started = {}
         self._known, self._last = known, now
 
