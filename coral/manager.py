@@ -31,6 +31,7 @@ from coral.report import Report
 from coral.rules import rules_of
 from coral.senses import Senses
 from coral.standings import RECENT, TOP, Standings
+from coral.unwritten import kept
 from coral.watch import Watch
 from workspace.furniture import place
 from workspace.git import load
@@ -148,7 +149,7 @@ class Manager:
         Meanwhile a shadow of the fleet, written nowhere, leads from SIGINT to SIGKILL and to the end of a stop. What
         happened is kept for the journal; what lies in a folder is read from there again.
         """
-        self._unwritten += [each for each in fresh if not _lies_in_a_folder(each)]
+        self._unwritten = kept([*self._unwritten, *(each for each in fresh if not _lies_in_a_folder(each))])
         self._shadow, actions = decide(self._shadow or self._fleet, fresh, now, self._rules)
         ending = [each for each in actions if isinstance(each, do.Interrupt | do.Terminate | do.Kill)]
         self._performer.perform(ending, self._fleet, now)
