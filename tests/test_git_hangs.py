@@ -13,7 +13,7 @@ from clones import clone, commit, git, layout, template
 from real_runs import wait_until
 
 from coral.lanes import Lanes
-from workspace import hub
+from workspace import hub, intake
 from workspace.errors import GitError
 from workspace.furniture import place
 from workspace.git import Git
@@ -166,6 +166,22 @@ def test_at_the_end_what_hangs_is_cut_and_what_waits_does_not_begin(tmp_path, mo
     assert not waits.running()
     assert len(hanging.pids()) == 1
     assert hanging.alive() == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("word", ["pack-objects", "unpack-objects"])
+def test_a_git_that_hangs_is_not_the_fault_of_whose_commit_it_reads(
+    layout: Layout, clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str
+) -> None:
+    mine = commit(clone, "one")
+    with monkeypatch.context() as patch:
+        patch.setattr(intake, "TIMEOUT", 1.0)
+        hanging = Hanging(tmp_path, patch, word, 1)
+        with pytest.raises(GitError) as found:
+            hub.take_in(layout.hub, clone, mine, 1)
+    assert found.value.timed_out
+    assert hanging.alive() == []
+    assert hub.take_in(layout.hub, clone, mine, 1).commit == mine
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ from pathlib import Path
 
 _HEX = re.compile("[0-9a-f]{2}")
 _FOLDERS = 1_000  # looked at among a clone's objects; it has 256, and a few more
+_FILES = 100_000  # looked at in each of them
 
 
 def objects_of(clone: Path, views: Path) -> Path:
@@ -30,6 +31,15 @@ def objects_of(clone: Path, views: Path) -> Path:
     for name in wanted:
         _link(view / name, f"{start}/{name}")
     return view
+
+
+def may_hold_up(view: Path) -> bool:
+    """Whether something among these objects is neither file nor folder: who opens a pipe waits for its writer."""
+    for folder in view.iterdir():
+        with contextlib.suppress(OSError), os.scandir(folder) as entries:
+            if any(not (each.is_file() or each.is_dir()) for each in islice(entries, _FILES)):
+                return True
+    return False
 
 
 def _link(path: Path, target: str) -> None:

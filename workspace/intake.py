@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from workspace.borrowed import objects_of
+from workspace.borrowed import may_hold_up, objects_of
 from workspace.errors import GitError, ReaderError, Unacceptable
 from workspace.git import Git
 from workspace.locks import clear_stale_lock
@@ -131,7 +131,8 @@ def _transfer(hub: Path, clone: Path, commit: str, incoming: Path) -> None:
     theirs = clone / ".git" / "objects"
     if not theirs.is_dir():
         raise Unacceptable("its clone has no repository any more", "git init will not help: ask the operator")
-    source = _reading(hub, objects_of(clone, hub / "views"), hub / "objects")
+    view = objects_of(clone, hub / "views")
+    source = _reading(hub, view, hub / "objects")
     into = _reading(hub, incoming, hub / "objects")
     # Uncompressed and without deltas, so that the limit below holds for what the objects really are.
     pack = ("pack-objects", "--revs", "--stdout", "--local", "-q", "--no-reuse-object", "--no-reuse-delta")
@@ -144,7 +145,7 @@ def _transfer(hub: Path, clone: Path, commit: str, incoming: Path) -> None:
         source.pipe((*pack, *plain), into, unpack, data=wanted, timeout=TIMEOUT, head=(_PACK_HEAD, _counted))
     except GitError as error:
         full_disk = isinstance(error, ReaderError) and any(sign in error.detail for sign in _OURS)
-        if full_disk or error.killed:
+        if full_disk or error.killed or (error.timed_out and not may_hold_up(view)):
             raise
         Git(hub).run("rev-parse", "--verify", "--quiet", SEED)  # raises if it is the hub that cannot be used
         if "maximum allowed size" in error.detail:
