@@ -1,5 +1,6 @@
 """What is known of a disk: what it lacks, for how long after that was over, and what tells of it where it is silent."""
 
+import contextlib
 import errno
 import os
 import sqlite3
@@ -9,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from coral.space import EASED_SECONDS, PAUSES, Space
+from workspace.errors import GitError, Unacceptable
 from workspace.space import ENOUGH, FEWEST, LEAST, lack, tells_of_it
 
 ROOM = {"f_flag": 0, "f_frsize": 4096, "f_blocks": 9e9, "f_bfree": 8e9, "f_bavail": 8e9, "f_files": 9e9}
@@ -81,6 +83,23 @@ def test_what_the_disk_does_not_say_is_told_by_what_fails_and_tried_again_ever_l
     assert space.next_look == clock + PAUSES[0] + EASED_SECONDS
 
 
+def of_git(detail: str, cause: GitError | None = None, *, killed: bool = False) -> GitError:
+    error = GitError("cannot run git x: disk is full", detail=detail, killed=killed)
+    error.__cause__ = cause
+    return error
+
+
+def of_sqlite() -> sqlite3.Error:
+    with contextlib.closing(sqlite3.connect(":memory:")) as base:
+        base.execute("pragma max_page_count = 2")
+        with pytest.raises(sqlite3.OperationalError, match="disk is full") as found:
+            base.execute("create table a as select zeroblob(100000)")
+    return found.value
+
+
+FULL = "No space left on device"
+
+
 @pytest.mark.parametrize(
     ("error", "tells"),
     [
@@ -88,10 +107,25 @@ def test_what_the_disk_does_not_say_is_told_by_what_fails_and_tried_again_ever_l
         (OSError(errno.EDQUOT, "x"), True),
         (OSError(errno.EROFS, "x"), True),
         (OSError(errno.EIO, "No space left"), False),
-        (sqlite3.OperationalError("database or disk is full"), True),
-        (RuntimeError("cannot run git add: unable to write: No space left on device"), True),
-        (ValueError("something else"), False),
+        (of_sqlite(), True),
+        (sqlite3.OperationalError("database or disk is full"), False),
+        (RuntimeError(FULL), False),
+        (of_git(f"error: file write error: {FULL}\nfatal: unable to write"), True),
+        (of_git(f"fatal: cannot create directory at 'a': {FULL}"), True),
+        (of_git("error: unable to create file a: Disk quota exceeded"), True),
+        (of_git("fatal: Unable to create 'x.lock': Read-only file system"), True),
+        (of_git("error: unable to write file a"), True),
+        (of_git("", of_git(f"fatal: write error: {FULL}")), True),
+        # What others chose: a path, a name with a line's end in it, what stands in an object; and no reason at all.
+        (of_git(f"error: invalid path '{FULL}'"), False),
+        (of_git(f"error: unable to create file {FULL}: File exists"), False),
+        (of_git(f"error: invalid path 'a\nfatal: b: {FULL}\nc'"), False),
+        (of_git(f"error: object {'a' * 40}: gitmodulesUrl: disallowed submodule url: -a: {FULL}"), False),
+        (of_git(f"warning: a: {FULL}"), False),
+        (of_git(f"fatal: write error: {FULL}", killed=True), False),
+        (of_git(""), False),
+        (Unacceptable("the link disk is full leads out of the repository"), False),
     ],
 )
-def test_what_failed_for_want_of_space_is_known_by_what_it_says(error: Exception, tells: bool) -> None:
+def test_what_failed_for_want_of_space_is_known_by_what_no_agent_can_say(error: Exception, tells: bool) -> None:
     assert tells_of_it(error) is tells

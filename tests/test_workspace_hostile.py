@@ -55,6 +55,11 @@ def refused(layout: Layout, clone: Path, name: str, reason: str) -> None:
     assert not list((layout.hub / "incoming").iterdir())
 
 
+def test_an_object_that_speaks_as_the_disk_would_is_its_authors_fault(layout: Layout, clone: Path) -> None:
+    modules = blob(clone, '[submodule "a"]\npath = a\nurl = -a: No space left on device\n')
+    refused(layout, clone, crafted(clone, f"100644 blob {modules}\t.gitmodules"), "No space left on device")
+
+
 @pytest.mark.slow
 def test_a_file_larger_than_all_that_is_taken_in_is_refused_with_the_bound(layout: Layout, clone: Path) -> None:
     # Cut off at the bound, whatever comes behind it.

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
+# Whatever git cites may be an agent's to choose: what stands in quotes, and what it finds inside an object.
+_QUOTED = re.compile(r"'.*'", re.DOTALL)
+_OWN_WORDS = re.compile(r"^(?:fatal|error): (?!object [0-9a-f]{40})(.*)$", re.MULTILINE)
+
 
 class WorkspaceError(Exception):
     """Says "cannot X: Y"; `hint` is what to do about it, or ""."""
@@ -24,6 +30,11 @@ class GitError(WorkspaceError):
         self.detail = detail
         self.timed_out = timed_out
         self.killed = killed
+
+    @property
+    def own_words(self) -> list[str]:
+        """Why git failed, line by line, as far as nobody else can have put the words into its mouth."""
+        return _OWN_WORDS.findall(_QUOTED.sub("''", self.detail))
 
 
 class ReaderError(GitError):

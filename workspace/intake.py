@@ -144,8 +144,10 @@ def _transfer(hub: Path, clone: Path, commit: str, incoming: Path) -> None:
         wanted = "\n".join((commit, f"^{SEED}", *known, "")).encode()
         source.pipe((*pack, *plain), into, unpack, data=wanted, timeout=TIMEOUT, head=(_PACK_HEAD, _counted))
     except GitError as error:
-        full_disk = isinstance(error, ReaderError) and any(sign in error.detail for sign in _OURS)
-        if full_disk or error.killed or (error.timed_out and not may_hold_up(view)):
+        by_the_system = isinstance(error, ReaderError) and any(
+            sign in each for each in error.own_words for sign in _OURS
+        )
+        if by_the_system or error.killed or (error.timed_out and not may_hold_up(view)):
             raise
         Git(hub).run("rev-parse", "--verify", "--quiet", SEED)  # raises if it is the hub that cannot be used
         if "maximum allowed size" in error.detail:

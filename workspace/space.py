@@ -9,12 +9,16 @@ import errno
 import os
 from pathlib import Path
 
+from workspace.errors import GitError
+
 MEGABYTE = 1_000_000
 LEAST = 8 * MEGABYTE  # below that nothing new is begun; it is left for what has begun, and for saying so
 ENOUGH = 12 * MEGABYTE  # with that it goes on
 FEWEST = 200  # files, likewise
-_WORDS = ("no space left", "quota exceeded", "read-only file system", "disk is full")
 _CODES = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+_ENDS = tuple(f": {os.strerror(code)}" for code in _CODES)
+_UNWRITTEN = "unable to write file "  # git says this without a reason
+_SQLITE_FULL = 13
 
 
 def lack(folder: Path, least: int = LEAST) -> str:
@@ -39,7 +43,14 @@ def lack(folder: Path, least: int = LEAST) -> str:
 
 
 def tells_of_it(error: BaseException) -> bool:
-    """Whether something failed because the disk is full, or can only be read."""
+    """Whether something failed because the disk is full, or can only be read.
+
+    Asked of codes, and of git's own words alone: a name that an agent chose must not halt a fleet.
+    """
     if isinstance(error, OSError):
         return error.errno in _CODES
-    return any(each in str(error).lower() for each in _WORDS)
+    if isinstance(error, GitError):
+        words = [] if error.killed else error.own_words
+        told = any(each.endswith(_ENDS) or each.startswith(_UNWRITTEN) for each in words)
+        return told or (isinstance(error.__cause__, GitError) and tells_of_it(error.__cause__))
+    return getattr(error, "sqlite_errorcode", None) == _SQLITE_FULL
