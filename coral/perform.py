@@ -30,6 +30,7 @@ from coral.process import Held
 from coral.publish import Publisher
 from coral.report import Report
 from coral.scrub import Scrub, Seen
+from coral.told import Told
 from heartbeats.beat import Status
 from workspace.errors import Unacceptable
 from workspace.hub import take_in
@@ -78,7 +79,7 @@ class Performer:
         self._unpublished: dict[int, do.Publish] = {}
         self._unsaid: dict[str, do.Notify] = {}
         self._held: dict[str, tuple[int, Held]] = {}
-        self._told: set[tuple[str, str]] = set()
+        self._told = Told()
 
     def perform(self, actions: Iterable[do.Action], fleet: Fleet, now: on.Moment) -> None:
         for action in actions:
@@ -186,9 +187,7 @@ class Performer:
                 self._tell_once(f"the action {type(action).__name__}", reason)
 
     def _tell_once(self, item: str, reason: str) -> None:
-        """What goes wrong at every poll is one alert."""
-        if (item, reason) not in self._told:
-            self._told.add((item, reason))
+        if self._told.is_new(item, reason):
             self.happened.append(on.Broken(item=item, reason=reason))
 
     def _call_off(self, who: str) -> None:
