@@ -1,7 +1,7 @@
 """The rolling look at the records: what was altered, deleted or forged is put right within the hour.
 
-At each poll the same number of files is looked at, however many there are, and off the loop: a file whose inode, size
-and time of change are as we left them is not opened. What was there instead of a record is kept under a hidden name.
+Every five seconds the same number of files is looked at, however many there are, and off the loop: a file whose inode,
+size and time of change are as we left them is not opened. What was there instead of a record gets a hidden name.
 What the index says of these records is compared as well: it may hide from everybody what lies in its place.
 """
 
@@ -17,7 +17,7 @@ from attempts.store import Malformed, Missing, Store, is_record
 from coral.fleet import events as on
 from coral.ledger import Ledger, Row
 
-AT_ONCE = 200  # records per poll; with a poll every five seconds, 144,000 in an hour
+AT_ONCE = 200  # records per look; with a look every five seconds, 144,000 in an hour
 LEDGER = "the private ledger of records"
 MOST_TOLD = 20  # restored records that are named one by one; what a wiped folder lost is told as a number
 

@@ -24,6 +24,7 @@ from heartbeats.beat import Status
 LISTEN_SECONDS = 0.5  # how often output is read that nobody waits for
 EXPECT_SECONDS = 0.05  # how often it is read while a new launch has yet to say its first word
 EXPECTED_FOR = 30.0  # how long a launch is new
+SCRUB_SECONDS = 5.0  # how often the records are looked at, however rarely the inboxes are
 MORE_SECONDS = 0.2  # how soon to look again at an inbox that holds more than is read at a time
 MOST_PIECES = 64  # what is read at most of the output that a launch left at its end
 ENDED = {on.Ending.CLEAN: Status.SUCCESS, on.Ending.INTERRUPTED: Status.CANCELLED}
@@ -52,6 +53,8 @@ class Senses:
         self._rules = office.rules
         self._space = Space(office.layout.root)
         self._polled_at = float("-inf")
+        self._scrub_seconds = min(self._poll_seconds, SCRUB_SECONDS)
+        self._scrubbed_at = float("-inf")
         self._collected_at = float("-inf")
         self._full: set[str] = set()
         self._listened_at = float("-inf")
@@ -72,6 +75,8 @@ class Senses:
             self._keep_watching(now)
             self._launches.suspect_all()
             self._performer.write_again(fleet, now)
+        if now.clock - self._scrubbed_at >= self._scrub_seconds:
+            self._scrubbed_at = now.clock
             events += self._guarded("the look at the records", self._performer.scrub(fleet, now))
         self._performer.collect(fleet, now)
         events += self._take_happened()
@@ -108,6 +113,7 @@ class Senses:
             return 0.0
         listening = EXPECT_SECONDS if any(_is_new(each, now) for each in fleet.agents.values()) else LISTEN_SECONDS
         looks = [self._polled_at + self._poll_seconds - now.clock]
+        looks.append(self._scrubbed_at + self._scrub_seconds - now.clock)
         if self._space.next_look is not None:
             looks.append(self._space.next_look - now.clock)
         if self._post.more:

@@ -18,7 +18,9 @@ from attempts.record import Attempt, Direction, Kind, Verdict
 from attempts.store import Store
 from coral import scrub
 from coral.fleet import events as on
+from coral.fleet.state import Fleet
 from coral.ledger import Ledger
+from coral.manager import Manager
 from coral.scrub import Scrub
 
 
@@ -260,6 +262,27 @@ def test_an_index_that_is_none_is_left_to_those_who_look(room: Room) -> None:
     (room.store.root / "index.sqlite").write_bytes(b"\xff" * 5000)
     assert room.round() == []
     assert room.written == []
+
+
+@pytest.mark.slow
+def test_the_records_are_looked_at_however_rarely_the_inboxes_are(start: Callable[..., Run]) -> None:
+    run = start(["hang"], overrides=("run.poll_seconds=3600",), supervise=False)
+    manager = Manager(run.layout, (run.layout.private / "seed").read_text().strip())
+    baseline = Store(run.layout.attempts).read(0)
+    manager._ledger.enter(baseline)
+    manager._ledger.set_witnesses({0: (0, 0, 0)})
+    (run.layout.attempts / "000000.json").unlink()
+    clock, looks = 0.0, 0
+    while manager._ledger.page(-1, 1)[0].witness == (0, 0, 0):
+        now = on.Moment(clock=clock, wall="")
+        manager._senses.gather(Fleet(), now)
+        assert manager._performer._look is not None
+        manager._performer._look.exception(30)
+        clock += manager._senses.next_look(Fleet(), now)
+        looks += 1
+        assert clock < 3600 / (100_000 / scrub.AT_ONCE) * (looks + 1)
+    assert Store(run.layout.attempts).read(0) == baseline
+    manager.close()
 
 
 @pytest.mark.slow
