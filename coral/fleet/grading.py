@@ -4,10 +4,8 @@ It is counted when it settles, once, in the order of settling; publication is a 
 repeated. It becomes void only with proof that the fault is ours: the seed, graded in its place, fails too.
 """
 
-from dataclasses import replace
-
 from attempts.progress import advance, judge
-from attempts.record import Attempt, Kind, Submission, Verdict
+from attempts.record import Attempt, Submission, Verdict
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.budgets import no_attempt_left
@@ -24,6 +22,7 @@ from coral.fleet.policy import (
     is_repeat,
     remember,
 )
+from coral.fleet.records import record_of
 from coral.fleet.state import OCCUPYING, Pending, Step
 
 
@@ -225,7 +224,7 @@ def _settle(
 ) -> None:
     """Count the attempt: progress, triggers, and what the agent hears of it."""
     order = draft.run.order + 1
-    attempt = _record(draft, pending, verdict, order, score=score, reason=reason, graded=graded)
+    attempt = record_of(draft, pending, verdict, order, score=score, reason=reason, graded=graded)
     draft.set_run(order=order)
     _count(draft, attempt)
     _watch_voids(draft, attempt)
@@ -263,37 +262,3 @@ def _watch_voids(draft: Draft, attempt: Attempt) -> None:
         draft.alert(
             f"{voids} attempts in a row are void; grading is held up for {QUEUE_PAUSE:g} seconds: {attempt.reason}"
         )
-
-
-def _record(
-    draft: Draft,
-    pending: Pending,
-    verdict: Verdict,
-    order: int,
-    *,
-    score: float | None,
-    reason: str,
-    graded: on.Graded | None,
-) -> Attempt:
-    submission = pending.submission
-    record = Attempt(
-        number=pending.number,
-        agent=submission.agent,
-        kind=submission.kind,
-        commit=pending.commit or submission.commit,
-        tree=pending.tree or submission.tree,
-        parent=pending.parent,
-        title=submission.title,
-        submission=submission.id,
-        submitted_at=submission.submitted_at,
-        published_at=draft.wall,
-        order=order,
-        verdict=verdict,
-        score=score,
-        reason=reason,
-        of=submission.of if submission.kind is Kind.CONFIRM else None,
-    )
-    if graded is None:
-        return record
-    told = {} if pending.suspicion else {"feedback": graded.feedback, "metrics": graded.metrics}
-    return replace(record, seconds=graded.seconds, **told)  # type: ignore[arg-type]
