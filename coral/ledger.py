@@ -4,38 +4,27 @@ A private SQLite file beside the journal and made from it: whenever the two diff
 again. With every record stands its witness, by which a change of the public file is noticed without reading it.
 """
 
-import json
+import contextlib
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
+from threading import Lock, RLock
 from typing import Any, TypeVar
 
 from attempts.files import Witness
-from attempts.record import Attempt, Direction, attempt_from_dict, to_dict
+from attempts.record import Attempt, Direction
 from coral.errors import CoralError
+from coral.fleet.events import Restored
+from coral.ledger_file import COLUMNS, FORMAT, Draft, connect, insert, make_tables, read, read_row
 
 T = TypeVar("T")
 
-FORMAT = 1
-BUSY_SECONDS = 1.0
-# In one piece: a supervisor that is killed in between leaves no file that has the version and lacks the tables.
-_SCHEMA = f"""
-BEGIN;
-PRAGMA user_version = {FORMAT};
-CREATE TABLE records (
-    number INTEGER PRIMARY KEY, place INTEGER NOT NULL, agent TEXT NOT NULL, tree TEXT NOT NULL, kind TEXT NOT NULL,
-    verdict TEXT NOT NULL, score REAL, record TEXT NOT NULL, inode INTEGER, size INTEGER, changed INTEGER
-);
-CREATE INDEX by_agent ON records (agent, place);
-CREATE INDEX by_tree ON records (tree, place) WHERE score IS NOT NULL;
-CREATE INDEX by_score ON records (score, place) WHERE score IS NOT NULL AND kind IN ('real', 'confirm');
-CREATE INDEX by_agent_and_score ON records (agent, score, place)
-    WHERE score IS NOT NULL AND kind IN ('real', 'confirm');
-COMMIT;
-"""
+BLOCK = 500  # rows that are compared at a time: for so long, others wait
+REST = 4.0  # times as long as it took to make it again, until it is made again once more: a touch is quickly done
+TOUCHED, ALTERED = "was touched", "was altered"
 _RANKED = "score IS NOT NULL AND kind IN ('real', 'confirm')"
 
 
@@ -50,23 +39,41 @@ class Row:
     @property
     def attempt(self) -> Attempt:
         """Read only where it is needed: a scrub passes by thousands. ValueError if somebody spoiled it."""
-        return _read(self.record)
+        return read(self.record)
 
 
 class Ledger:
-    """The published records of one run, for the one who holds the run's lock."""
+    """The published records of one run, for the one who holds the run's lock; used by the loop and by one thread."""
 
-    def __init__(self, path: Path, published: Callable[[], Iterable[Attempt]]) -> None:
-        """`published` tells every publication again, from the journal. CoralError where no file can be made."""
+    def __init__(
+        self,
+        path: Path,
+        published: Callable[[], Iterable[Attempt]],
+        count: int = 0,
+        pending: Iterable[int] = (),
+        unvouched: Callable[[Collection[int]], Iterable[Attempt]] = lambda _: (),
+    ) -> None:
+        """`published` tells from the journal every publication again that it still knows; `unvouched`, from where
+        agents can write, those with other numbers. For `count` and `pending` see `ensure`. CoralError where no file
+        can be made."""
         self._path = path
         self._published = published
-        self._wrong = ""
+        self._unvouched = unvouched
+        self._count = count
+        self._pending = set(pending)
+        self._lock, self._making = RLock(), Lock()  # of the two, the second is taken first
+        self._doubt = ""
+        self._rests_until = float("-inf")
+        self._since: list[Attempt] | None = None  # what is entered while it is made again
+        self._losses: list[Restored] = []
+        self._base = connect(":memory:")
         try:
             self._open()
         except sqlite3.DatabaseError:
             try:
                 self.make_again()
             except (sqlite3.DatabaseError, OSError) as error:
+                self._base.close()
                 raise CoralError(f"cannot write {path}: {error}", "see whether the disk has space") from error
 
     def close(self) -> None:
@@ -74,36 +81,72 @@ class Ledger:
 
     def ensure(self, count: int, pending: Iterable[int]) -> None:
         """`count` publications were decided, and those of `pending` may have to be done again: know all the others."""
-        doubtful = list(pending)
+        self._count, self._pending = count, set(pending)
         try:
             ((known,),) = self._rows("SELECT count(*) FROM records")
-            unsure = len(self.known(doubtful))
+            unsure = len(self.known(self._pending))
         except sqlite3.DatabaseError:
             known = unsure = -1
-        if known - unsure != count - len(doubtful):
+        if known - unsure != count - len(self._pending):
             self.make_again()
 
     def enter(self, attempt: Attempt) -> None:
         """Before the record is written: from then on, a file that says anything else is not ours."""
-        self._heal(lambda: self._enter([attempt]))
+        self._heal(lambda: self._enter(attempt))
 
     def set_witnesses(self, witnesses: Mapping[int, Witness | None]) -> None:
         self._heal(lambda: self._set_witnesses(witnesses))
 
-    def mend(self) -> str:
-        """What somebody did to the file since we last looked, in words; it is there again."""
-        self._check()
-        wrong, self._wrong = self._wrong, ""
-        return wrong
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether somebody was at the file, and it is not made again yet."""
+        with self._lock:
+            self._notice()
+            return bool(self._doubt)
 
-    def make_again(self) -> None:
-        """From the journal. The witnesses are lost: the next look at each file reads it."""
-        base: sqlite3.Connection | None = getattr(self, "_base", None)
-        if base is not None:
-            base.close()
-        self._unlink()
-        self._open()
-        self._enter(self._published())
+    def doubt(self, found: str) -> None:
+        self._doubt = found
+
+    def mend(self) -> str:
+        """What somebody did to the file since we last looked, in words; it is there again. It takes long: nothing for
+        the loop. Whoever touches the file again and again is not followed each time."""
+        if not self.is_doubtful or time.monotonic() < self._rests_until:
+            return ""
+        began, doubt = time.monotonic(), self._doubt
+        try:
+            altered = self.make_again()
+        finally:
+            now = time.monotonic()
+            self._rests_until = now + REST * (now - began)
+        return doubt if doubt != TOUCHED else ALTERED if altered else ""
+
+    def losses(self) -> list[Restored]:
+        """What neither the journal nor the ledger knew when it was made again; told once."""
+        losses, self._losses = self._losses, []
+        return losses
+
+    def make_again(self) -> bool:
+        """From the journal; what that lacks, from the rows that were there. Returns whether those said anything else.
+
+        The witnesses are lost: the next look at each file reads it.
+        """
+        with self._making:
+            draft = Draft(self._path)
+            try:
+                with self._lock:
+                    count, self._since = self._count, []
+                draft.take(self._readable())
+                same = self._keep_rows(draft, count)
+                losses = draft.take_unvouched(self._unvouched, count, self._pending)
+                with self._lock:
+                    draft.take(self._since)
+                    draft.replace(self._path)
+                    self._open()
+                    self._doubt, self._losses = "", losses
+            finally:
+                self._since = None
+                draft.discard()
+            return not same
 
     def page(self, after: int, count: int) -> list[Row]:
         """The next records by number."""
@@ -133,54 +176,47 @@ class Ledger:
         return next(((number, score) for number, score in rows), None)
 
     def _open(self) -> None:
-        self._base = sqlite3.connect(self._path, timeout=BUSY_SECONDS)
-        # One process uses it: with the lock kept, no shared memory is needed, which some file systems lack.
-        self._base.execute("PRAGMA locking_mode = EXCLUSIVE")
+        self._base.close()
+        self._base = connect(self._path)
         (version,) = self._base.execute("PRAGMA user_version").fetchone()
         if version == 0:
-            self._base.executescript("PRAGMA journal_mode = WAL;" + _SCHEMA)
+            make_tables(self._base)
         elif version != FORMAT:
-            self.make_again()
+            raise sqlite3.DatabaseError("it is of another version")
         # What a loss of power takes with it is made again from the journal.
         self._base.execute("PRAGMA synchronous = NORMAL")
         self._seen = self._look()
 
-    def _enter(self, attempts: Iterable[Attempt]) -> None:
-        with self._base:
-            self._base.executemany(
-                "INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL)",
-                (
-                    (
-                        *(each.number, each.order, each.agent, each.tree, each.kind.value, each.verdict.value),
-                        *(each.score, json.dumps(to_dict(each), allow_nan=False)),
-                    )
-                    for each in attempts
-                ),
-            )
-
-        self._seen = self._look()
+    def _enter(self, attempt: Attempt) -> None:
+        with self._lock:
+            self._notice()
+            if self._since is not None:
+                self._since.append(attempt)
+            self._count = max(self._count, attempt.order + 1)
+            insert(self._base, [attempt])
+            self._seen = self._look()
 
     def _set_witnesses(self, witnesses: Mapping[int, Witness | None]) -> None:
-        with self._base:
-            self._base.executemany(
-                "UPDATE records SET inode = ?, size = ?, changed = ? WHERE number = ?",
-                ((*(held or (None, None, None)), number) for number, held in witnesses.items()),
-            )
-        self._seen = self._look()
+        with self._lock:
+            self._notice()
+            with self._base:
+                self._base.executemany(
+                    "UPDATE records SET inode = ?, size = ?, changed = ? WHERE number = ?",
+                    ((*(held or (None, None, None)), number) for number, held in witnesses.items()),
+                )
+            self._seen = self._look()
 
-    def _check(self) -> None:
+    def _notice(self) -> None:
+        """Whether somebody was at the file. What we hold of it goes on meanwhile, whatever lies in its place."""
         if self._look() == self._seen:
             return
         if not self._is_moved():
-            count, before = self._digest()
-            self.make_again()
-            self._wrong = self._wrong if self._digest(count) == (count, before) else "was altered"
-            return
-        self._wrong = "was replaced" if self._path.exists() else "was deleted"
-        try:
-            self._copy()  # nobody but us has the file that we hold
-        except (sqlite3.DatabaseError, OSError):
-            self.make_again()
+            self._doubt = self._doubt or TOUCHED
+        else:
+            self._doubt = "was replaced" if self._path.exists() else "was deleted"
+        self._seen = self._look()
+        with contextlib.suppress(sqlite3.DatabaseError):
+            self._base.execute("PRAGMA shrink_memory")  # what is asked is what the file says now
 
     def _look(self) -> tuple[tuple[int, ...] | None, ...]:
         """By which it is noticed that somebody else wrote to the file, or to what is to be written to it."""
@@ -190,31 +226,34 @@ class Ledger:
         """Whether what we write goes into a file that nobody will find."""
         return [each and each[:2] for each in self._look()] != [each and each[:2] for each in self._seen]
 
-    def _digest(self, most: int = -1) -> tuple[int, bytes]:
-        """How many records the file has, at most the first so many, and what tells them from any others."""
-        rows = "SELECT number, place, agent, tree, kind, verdict, score, record FROM records ORDER BY place LIMIT ?"
-        count, digest = 0, sha256()
+    def _keep_rows(self, draft: Draft, count: int) -> bool:
+        """Give the draft the rows that the journal lacks. Returns whether all the others are as it says."""
+        lacking = draft.lacking(count)
+        same, ours = True, set[int]()
         try:
-            self._base.execute("PRAGMA shrink_memory")  # what is asked is what the file says now
-            for row in self._base.execute(rows, (most,)):
-                count += 1
-                digest.update(repr(row).encode("utf-8", "surrogatepass"))
+            for row in self._blocks():
+                ours.add(row[0])
+                if row[0] not in draft.places and row[1] in lacking and (kept := read_row(row)):
+                    draft.take([kept])
+                    lacking.remove(kept.order)
+                elif row != draft.row(row[0]):
+                    same = same and row[0] in [each.number for each in self._since or ()]
         except sqlite3.DatabaseError:
-            return -1, b""
-        return count, digest.digest()
+            return False
+        gone = draft.places.keys() - ours - self._pending
+        return same and all(draft.places[number] >= count for number in gone)
 
-    def _copy(self) -> None:
-        draft = self._path.with_name(f".{self._path.name}")
-        draft.unlink(missing_ok=True)
-        self._base.execute("VACUUM INTO ?", (str(draft),))
-        self._base.close()
-        self._unlink()
-        draft.rename(self._path)
-        self._open()
+    def _readable(self) -> Iterator[Attempt]:
+        """What the journal tells, as far as it can be read."""
+        with contextlib.suppress(CoralError):
+            yield from self._published()
 
-    def _unlink(self) -> None:
-        for suffix in ("", "-wal", "-shm"):
-            self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+    def _blocks(self) -> Iterator[tuple[Any, ...]]:
+        query = f"SELECT {COLUMNS} FROM records WHERE number > ? ORDER BY number LIMIT {BLOCK}"
+        block = self._rows(query, (-1,))
+        while block:
+            yield from block
+            block = self._rows(query, (block[-1][0],))
 
     def _outline(self, direction: Direction, top: int, recent: int) -> list[Attempt]:
         order = "score DESC, place" if direction is Direction.MAXIMIZE else "score, place"
@@ -233,7 +272,6 @@ class Ledger:
 
     def _heal(self, use: Callable[[], T]) -> T:
         """What is found damaged while it is used is made again; a full disk or a lock is no damage."""
-        self._check()
         try:
             return use()
         except sqlite3.OperationalError:
@@ -244,10 +282,11 @@ class Ledger:
 
     def _attempts(self, where: str, values: tuple[object, ...]) -> list[Attempt]:
         rows = self._rows(f"SELECT record FROM records WHERE {where}", values)
-        return [_read(row[0]) for row in rows]
+        return [read(row[0]) for row in rows]
 
     def _rows(self, query: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
-        return self._base.execute(query, values).fetchall()
+        with self._lock:
+            return self._base.execute(query, values).fetchall()
 
 
 def _stat(path: Path) -> tuple[int, ...] | None:
@@ -256,7 +295,3 @@ def _stat(path: Path) -> tuple[int, ...] | None:
     except FileNotFoundError:
         return None
     return found.st_dev, found.st_ino, found.st_size, found.st_ctime_ns
-
-
-def _read(record: str) -> Attempt:
-    return attempt_from_dict(json.loads(record))

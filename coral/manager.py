@@ -3,12 +3,15 @@
 Started as `python -P -m coral.manager RUN` when detached; `coral start` and `coral resume` call `supervise` instead.
 """
 
+import contextlib
 import signal
 import sys
 import time
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from attempts.store import Store
+from attempts.record import Attempt
+from attempts.store import Store, StoreError
 from coral import process, signals
 from coral.briefing import Office
 from coral.census import Identity
@@ -21,7 +24,7 @@ from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.decide import decide, next_deadline
 from coral.fleet.state import Fleet, Run, Step
-from coral.journal import Journal, Memory, published
+from coral.journal import Journal, Memory, salvaged
 from coral.launches import Launches
 from coral.ledger import Ledger
 from coral.lock import hold_lock
@@ -226,9 +229,18 @@ def _ledger_of(layout: Layout, fleet: Fleet) -> Ledger:
     if not fleet.run.opened and (layout.attempts / "000001.json").exists():
         hint = f"put it back from a backup; {layout.attempts} and the hub are as they were"
         raise CoralError(f"cannot resume {layout.root.name}: its journal is gone, and its attempts are there", hint)
-    ledger = Ledger(layout.ledger, lambda: published(layout.journal) if fleet.run.opened else ())
     settled = [number for number, each in fleet.pending.items() if each.step is Step.SETTLED]
-    ledger.ensure(fleet.run.order + 1 if fleet.run.opened else 0, settled)
+    count = fleet.run.order + 1 if fleet.run.opened else 0
+    store = Store(layout.attempts)
+
+    def unvouched(known: Collection[int]) -> Iterator[Attempt]:
+        for number in store.numbers():
+            if number < fleet.run.next_number and number not in known and number not in fleet.pending:
+                with contextlib.suppress(StoreError, OSError):
+                    yield store.read(number)
+
+    ledger = Ledger(layout.ledger, lambda: salvaged(layout.journal), count, settled, unvouched)
+    ledger.ensure(count, settled)
     return ledger
 
 

@@ -113,10 +113,10 @@ class Performer:
         yield from self._journal.mend()
         if self._look is not None and self._look.done():
             done, self._look = self._look, None
-            yield from self._scrub.take(done.result())
+            yield from self._scrub.take(done.result(), fleet.run.next_number, fleet.pending)
         if self._look is None:
             leaders = [each.number for each in self._office.standings.top]
-            self._look = self._pool.submit(self._scrub.look, self._scrub.next_rows(leaders))
+            self._look = self._pool.submit(self._scrub.look, leaders)
 
     def close(self) -> None:
         """End what the threads are at, and keep the history of what was written since the last snapshot."""

@@ -6,7 +6,7 @@ What the index says of these records is compared as well: it may hide from every
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -15,7 +15,7 @@ from attempts.files import Witness
 from attempts.record import Attempt, attempt_from_dict, to_dict
 from attempts.store import Malformed, Missing, Store, is_record
 from coral.fleet import events as on
-from coral.ledger import Ledger, Row
+from coral.ledger import ALTERED, Ledger, Row
 
 AT_ONCE = 200  # records per look; with a look every five seconds, 144,000 in an hour
 LEDGER = "the private ledger of records"
@@ -24,9 +24,11 @@ MOST_TOLD = 20  # restored records that are named one by one; what a wiped folde
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What one look found: witnesses to remember, what had to be restored and why, numbers of files in the folder,
-    of rows of the ledger that are no records, and of those of which the index said something else."""
+    """What one look found: what had become of the ledger, witnesses to remember, what had to be restored and why,
+    numbers of files in the folder, of rows of the ledger that are no records, and of those of which the index said
+    something else."""
 
+    ledger: str
     witnesses: dict[int, Witness | None]
     restored: dict[int, str]
     listed: list[int]
@@ -50,16 +52,11 @@ class Scrub:
             self._listing.close()
             self._listing = None
 
-    def next_rows(self, leaders: Iterable[int]) -> list[Row]:
-        """What to look at next: the next records, from the beginning again after the last one; and the leaders, which
-        every prompt names and everybody reads."""
-        rows = self._ledger.page(self._after, AT_ONCE)
-        self._after = rows[-1].number if rows else -1
-        return [row for number in leaders for row in self._ledger.page(number - 1, 1)] + rows
-
-    def look(self, rows: Sequence[Row]) -> Seen:
-        """Compare the records with their files, and put right what differs. Only reads and writes files."""
-        seen = Seen({}, {}, self._list(), [], [])
+    def look(self, leaders: Iterable[int]) -> Seen:
+        """Compare the next records and the leaders with their files, and put right what differs; in a thread."""
+        seen = Seen(self._ledger.mend(), {}, {}, self._list(), [], [])
+        # What may have been altered itself tells nothing of the files.
+        rows = [] if self._ledger.is_doubtful else self._next_rows(leaders)
         self._compare(rows, seen)
         for row in rows:
             if row.witness is not None and self._store.witness(row.number) == row.witness:
@@ -78,6 +75,13 @@ class Scrub:
             seen.witnesses[row.number] = self._store.witness(row.number)
         return seen
 
+    def _next_rows(self, leaders: Iterable[int]) -> list[Row]:
+        """What to look at next: the next records, from the beginning again after the last one; and the leaders, which
+        every prompt names and everybody reads."""
+        rows = self._ledger.page(self._after, AT_ONCE)
+        self._after = rows[-1].number if rows else -1
+        return [row for number in leaders for row in self._ledger.page(number - 1, 1)] + rows
+
     def _compare(self, rows: Sequence[Row], seen: Seen) -> None:
         """What the index says of them with what they are."""
         known = {row.number: row for row in rows}
@@ -90,8 +94,9 @@ class Scrub:
         # One who read a record while it was altered put into the index what he read: that is told of the record.
         seen.misled.extend(number for number in wrong if self._store.witness(number) == known[number].witness)
 
-    def take(self, seen: Seen) -> Iterator[on.Event]:
-        """Remember what was seen, and tell what was wrong."""
+    def take(self, seen: Seen, next_number: int, pending: Collection[int]) -> Iterator[on.Event]:
+        """Remember what was seen, and tell what was wrong. `next_number` was given to no attempt yet; the `pending`
+        ones are not published. All others were, whether or not anything is known of them."""
         self._ledger.set_witnesses(seen.witnesses)
         for number, wrong in list(seen.restored.items())[:MOST_TOLD]:
             yield on.Restored(item=f"the record of #{number}", found=wrong)
@@ -99,12 +104,14 @@ class Scrub:
             yield on.Restored(item=f"{len(seen.restored) - MOST_TOLD} other records", found="were altered or deleted")
         if seen.misled:
             yield on.Restored(item="the index of records", found="was altered")
-        if found := self._ledger.mend():
-            yield on.Restored(item=LEDGER, found=found)
-        elif seen.spoiled:
-            self._ledger.make_again()
-            yield on.Restored(item=LEDGER, found="was altered")
+        if seen.ledger:
+            yield on.Restored(item=LEDGER, found=seen.ledger)
+        yield from self._ledger.losses()
+        if seen.spoiled:
+            self._ledger.doubt(ALTERED)
         for number in sorted(set(seen.listed) - self._ledger.known(seen.listed)):
+            if number < next_number and number not in pending:
+                continue
             aside = self._store.set_aside(number)
             yield on.Broken(item=f"a record of #{number}, which was never published", reason=f"kept as {aside.name}")
 

@@ -13,11 +13,12 @@ from scribe import FOLDER, RULES, LongScribe, Scribe
 from stage import SEED, submitted
 
 from coral.census import Identity
+from coral.codec import TAG
 from coral.errors import CoralError
 from coral.fleet import events as on
 from coral.fleet.decide import decide
 from coral.fleet.events import Moment
-from coral.journal import Journal, decisions, fold, published, read_lines, segments
+from coral.journal import Journal, decisions, fold, published, read_lines, salvaged, segments
 from coral.journal.lines import Lines, seal
 from coral.journal.replay import replay
 from coral.journal.segments import Packing
@@ -74,6 +75,30 @@ def test_all_files_together_say_what_one_would(scribe: LongScribe, tmp_path: Pat
     assert list(decisions(scribe.journal.path)) == list(decisions(single.journal.path))
     assert [each.number for each in published(scribe.journal.path)] == list(range(10))
     assert list(published(scribe.journal.path)) == list(published(single.journal.path))
+
+
+def test_what_is_left_of_a_journal_tells_what_it_still_knows(scribe: LongScribe) -> None:
+    scribe.go_on(8)
+    reopened(scribe)  # so that nothing is packed any more
+    whole = list(published(scribe.journal.path))
+    assert list(salvaged(scribe.journal.path)) == whole
+    first, *_, damaged, last = [file for file in segments(scribe.journal.path) if orders_in(file)]
+    lost = [*orders_in(first), *orders_in(damaged)]
+    first.unlink()
+    damaged.write_bytes(b"damaged")
+    assert list(salvaged(scribe.journal.path)) == [each for each in whole if each.order not in lost]
+    assert len(orders_in(last)) < len(whole) - len(lost)
+    with pytest.raises(CoralError, match="cannot read"):
+        list(published(scribe.journal.path))
+
+
+def orders_in(file: Path) -> list[int]:
+    return [
+        action["attempt"]["order"]
+        for line in Lines(file, may_be_torn=True)
+        for action in line.get("actions", ())
+        if action[TAG] == "Publish"
+    ]
 
 
 def test_deciding_again_from_any_file_on_gives_what_was_written(scribe: LongScribe, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -196,6 +196,118 @@ def test_what_is_done_to_it_while_it_is_open_is_noticed_and_loses_nothing(path: 
     again.close()
 
 
+def cut_short() -> Iterator[Attempt]:
+    yield SEED
+    yield record(1)
+    raise CoralError("cannot read it", "look for a backup")
+
+
+LACKING: dict[str, Callable[[], Iterable[Attempt]]] = {
+    "its beginning": lambda: [record(3), record(4)],
+    "its end": cut_short,
+    "its middle": lambda: [SEED, record(1), record(4)],
+    "everything": nothing,
+}
+
+
+@pytest.mark.parametrize("what", LACKING)
+@pytest.mark.parametrize("touched", [False, True])
+def test_what_the_journal_lacks_is_kept(path: Path, what: str, touched: bool) -> None:
+    ledger = Ledger(path, LACKING[what])
+    known = [SEED, *map(record, range(1, 5))]
+    for each in known:
+        ledger.enter(each)
+    if touched:
+        touch(path)
+        assert ledger.mend() == ""
+    else:
+        ledger.make_again()
+    assert entered(ledger) == known
+    assert ledger.losses() == []
+    ledger.close()
+    base = sqlite3.connect(path)
+    base.execute("PRAGMA user_version = 77")
+    base.commit()
+    base.close()
+    ledger = Ledger(path, LACKING[what], 5)
+    ledger.ensure(5, [])
+    assert entered(ledger) == known
+    ledger.close()
+
+
+def test_what_neither_knows_is_taken_from_the_folder_and_told(path: Path) -> None:
+    asked: list[Collection[int]] = []
+
+    def unvouched(known: Collection[int]) -> list[Attempt]:
+        asked.append(known)
+        return [record(1), record(2), replace(record(9), order=3)]
+
+    ledger = Ledger(path, lambda: [SEED, record(3)], 6, [5], unvouched)
+    ledger.ensure(6, [5])
+    assert asked == [{0, 3}]
+    assert entered(ledger) == [SEED, record(1), record(2), record(3)]
+    taken, lost = ledger.losses()
+    assert (taken.item, taken.found) == ("2 published records", "were gone from journal and ledger")
+    assert "attempts/" in taken.source
+    assert (lost.item, lost.source) == ("1 published records", "")
+    assert ledger.losses() == []
+    ledger.close()
+
+
+def test_one_that_cannot_be_made_again_goes_on_as_it_was(path: Path) -> None:
+    def full() -> Iterator[Attempt]:
+        yield SEED
+        raise OSError("no space left")
+
+    ledger = Ledger(path, full)
+    ledger.enter(SEED)
+    ledger.enter(record(1))
+    with pytest.raises(OSError, match="no space"):
+        ledger.make_again()
+    assert entered(ledger) == [SEED, record(1)]
+    ledger.enter(record(2))
+    ledger.close()
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
+    again = Ledger(path, nothing)
+    assert entered(again) == [SEED, record(1), record(2)]
+    again.close()
+
+
+def test_what_is_entered_while_it_is_made_again_is_there(path: Path) -> None:
+    def published() -> Iterator[Attempt]:
+        yield SEED
+        ledger.enter(record(1))
+
+    ledger = Ledger(path, published)
+    ledger.enter(SEED)
+    assert ledger.make_again() is False
+    assert entered(ledger) == [SEED, record(1)]
+    ledger.close()
+
+
+def test_only_who_mends_it_reads_the_journal_and_not_at_each_touch(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Attempt] = []
+
+    def published() -> list[Attempt]:
+        made.append(SEED)
+        return [SEED, record(1)]
+
+    monkeypatch.setattr("coral.ledger.REST", 1e12)
+    ledger = Ledger(path, published)
+    ledger.enter(SEED)
+    touch(path)
+    ledger.enter(record(1))
+    ledger.set_witnesses({1: (1, 2, 3)})
+    assert ledger.is_doubtful
+    assert made == []
+    assert ledger.mend() == ""
+    assert not ledger.is_doubtful
+    touch(path)
+    assert ledger.mend() == ""
+    assert (made, ledger.is_doubtful) == ([SEED], True)
+    ledger.close()
+
+
 def test_a_lock_that_somebody_keeps_on_it_is_got_round(path: Path) -> None:
     Ledger(path, nothing).close()
     other = sqlite3.connect(path)
@@ -234,7 +346,8 @@ ROWS = st.lists(
 def test_the_outline_tells_the_standings_as_all_records_do(rows, direction):
     attempts = [SEED, *(record(place, *row) for place, row in enumerate(rows, 1))]
     ledger = Ledger(Path(":memory:"), lambda: attempts)
-    ledger.ensure(len(attempts), [])
+    for attempt in attempts:
+        ledger.enter(attempt)
     outline = ledger.outline(direction, TOP, RECENT)
     ledger.close()
     whole, short = Standings(direction, attempts), Standings(direction, outline)

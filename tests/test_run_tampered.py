@@ -10,7 +10,8 @@ from survival import assert_attempts_are_whole
 from coral.errors import CoralError
 from coral.journal import published, segments
 from coral.ledger import Ledger
-from coral.manager import supervise
+from coral.lock import hold_lock
+from coral.manager import Manager, supervise
 
 pytestmark = pytest.mark.slow
 
@@ -63,6 +64,31 @@ def test_a_ledger_that_is_removed_while_it_is_written_is_there_again(start):
     assert [row.attempt for row in ledger.page(-1, 1000)] == list(published(run.layout.journal))
     ledger.close()
     assert_attempts_are_whole(run, run.fleet())
+
+
+def test_a_journal_that_forgot_the_records_makes_no_forgeries_of_them(start):
+    """Made again from memory, the journal knows nothing of the first ones; nor does a ledger that is made from it."""
+    run = start(COUNTING, overrides=OFTEN)
+    go_on(run)
+    remove_all(segments(run.layout.journal)[-1])
+    wait_until(lambda: said(run), 30, "an alert")
+    go_on(run)
+    os.link(run.layout.ledger, run.layout.private / "link")
+    go_on(run)
+    run.stop()
+    assert not any("records" in each for each in said(run))
+    run.layout.ledger.unlink()
+    (run.layout.private / "link").unlink()
+    before = run.attempts()
+    layout = run.layout
+    with hold_lock(layout.lock):
+        manager = Manager(layout, (layout.private / "seed").read_text().strip())
+        assert [row.attempt for row in manager._ledger.page(0, 1000)] == before
+        (loss,) = manager._ledger.losses()
+        manager.close()
+    assert loss.found == "were gone from journal and ledger"
+    assert list(layout.attempts.glob(".*.foreign-*")) == []
+    assert run.attempts() == before
 
 
 def test_a_run_that_lost_its_journal_is_not_begun_again(start):

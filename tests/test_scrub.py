@@ -52,11 +52,12 @@ class Room:
             self.ledger.enter(record(number))
             self.store.publish(record(number))
             self.ledger.set_witnesses({number: self.store.witness(number)})
+        self.next_number, self.pending = count, set[int]()
         self.written: list[Attempt] = []
         self.scrub = Scrub(self.store, self.ledger, self.written.append)
 
     def step(self, *leaders: int) -> list[on.Event]:
-        return list(self.scrub.take(self.scrub.look(self.scrub.next_rows(leaders))))
+        return list(self.scrub.take(self.scrub.look(leaders), self.next_number, self.pending))
 
     def round(self) -> list[on.Event]:
         """More than once around."""
@@ -193,6 +194,39 @@ def test_a_ledger_that_was_altered_is_made_again(room: Room, tmp_path: Path) -> 
     assert on.Restored(item="the private ledger of records", found="was altered") in room.round()
     assert room.store.read(7) == record(7)
     assert room.round() == []
+
+
+def test_a_journal_that_lacks_records_makes_no_forgeries_of_them(room: Room, tmp_path: Path) -> None:
+    room.ledger.close()
+    (tmp_path / "ledger.sqlite").unlink()
+    room.ledger = Ledger(tmp_path / "ledger.sqlite", lambda: [record(number) for number in range(6, 10)])
+    room.ledger.ensure(10, [])
+    room.scrub = Scrub(room.store, room.ledger, room.written.append)
+    (told,) = room.round()
+    assert told == on.Restored(
+        item="6 published records", found="are gone from journal, ledger and attempts/", source=""
+    )
+    assert room.store.numbers() == list(range(10))
+
+
+def test_a_record_of_what_is_not_published_yet_is_set_aside(room: Room) -> None:
+    shutil.copy(room.path(7), room.path(10))
+    room.next_number, room.pending = 11, {10}
+    (told,) = room.round()
+    assert isinstance(told, on.Broken)
+    assert room.store.numbers() == list(range(10))
+
+
+def test_a_ledger_that_was_touched_is_made_again_in_the_look_and_not_by_the_loop(room: Room, tmp_path: Path) -> None:
+    made = []
+    room.ledger._published = lambda: made.append(1) or [record(number) for number in range(10)]
+    seen = room.scrub.look([])
+    room.ledger._path.chmod(0o640)
+    list(room.scrub.take(seen, 10, set()))
+    room.ledger.enter(record(9))
+    assert made == []
+    assert room.scrub.look([]).witnesses
+    assert made == [1]
 
 
 def test_the_leaders_are_looked_at_in_every_step(room: Room) -> None:

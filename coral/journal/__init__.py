@@ -6,7 +6,7 @@ next is written, and nothing that was only in it had been done. See `lines` for 
 
 from coral.journal.changes import difference
 from coral.journal.lines import FORMAT
-from coral.journal.memory import Decision, Memory, decisions, fold, fold_lines, published, read_lines
+from coral.journal.memory import Decision, Memory, decisions, fold, fold_lines, published, read_lines, salvaged
 from coral.journal.segments import segments
 from coral.journal.writer import Journal
 
@@ -21,5 +21,6 @@ __all__ = [
     "fold_lines",
     "published",
     "read_lines",
+    "salvaged",
     "segments",
 ]

@@ -1,5 +1,6 @@
 """What a journal says: folded without logic, on plain data that becomes records once, at the end."""
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -114,16 +115,33 @@ def decision_of(line: Mapping[str, Any]) -> Decision:
 
 def published(journal: Path) -> Iterator[Attempt]:
     """Every attempt that the journal says was published, once each, in order of publication."""
+    return _once(each for lines in _files(journal) for each in _understood(lines))
+
+
+def salvaged(journal: Path) -> Iterator[Attempt]:
+    """Those of them that can still be read, whatever is missing or damaged."""
+    return _once(each for file in segments(journal) for each in _salvaged_in(Lines(file, may_be_torn=True)))
+
+
+def _once(attempts: Iterable[Attempt]) -> Iterator[Attempt]:
     last = -1
-    for lines in _files(journal):
-        try:
-            for attempt in _published_in(lines):
-                # A supervisor that took over publishes again what the one before may not have finished.
-                if attempt.order > last:
-                    last = attempt.order
-                    yield attempt
-        except NOT_OURS as error:
-            raise not_understood(lines, error) from None
+    for attempt in attempts:
+        # A supervisor that took over publishes again what the one before may not have finished.
+        if attempt.order > last:
+            last = attempt.order
+            yield attempt
+
+
+def _understood(lines: Lines) -> Iterator[Attempt]:
+    try:
+        yield from _published_in(lines)
+    except NOT_OURS as error:
+        raise not_understood(lines, error) from None
+
+
+def _salvaged_in(lines: Lines) -> Iterator[Attempt]:
+    with contextlib.suppress(CoralError, *NOT_OURS):
+        yield from _published_in(lines)
 
 
 def _published_in(lines: Lines) -> Iterator[Attempt]:

@@ -1,0 +1,138 @@
+"""The file of the ledger: its shape, and a draft of a new one, which takes its place whole or not at all."""
+
+import json
+import sqlite3
+from collections.abc import Callable, Collection, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from attempts.record import Attempt, attempt_from_dict, to_dict
+from coral.fleet.events import Restored
+
+FORMAT = 1
+BUSY_SECONDS = 1.0
+COLUMNS = "number, place, agent, tree, kind, verdict, score, record"
+# In one piece: a supervisor that is killed in between leaves no file that has the version and lacks the tables.
+_SCHEMA = f"""
+PRAGMA journal_mode = WAL;
+BEGIN;
+PRAGMA user_version = {FORMAT};
+CREATE TABLE records (
+    number INTEGER PRIMARY KEY, place INTEGER NOT NULL, agent TEXT NOT NULL, tree TEXT NOT NULL, kind TEXT NOT NULL,
+    verdict TEXT NOT NULL, score REAL, record TEXT NOT NULL, inode INTEGER, size INTEGER, changed INTEGER
+);
+CREATE INDEX by_agent ON records (agent, place);
+CREATE INDEX by_tree ON records (tree, place) WHERE score IS NOT NULL;
+CREATE INDEX by_score ON records (score, place) WHERE score IS NOT NULL AND kind IN ('real', 'confirm');
+CREATE INDEX by_agent_and_score ON records (agent, score, place)
+    WHERE score IS NOT NULL AND kind IN ('real', 'confirm');
+COMMIT;
+"""
+
+
+def connect(path: Path | str) -> sqlite3.Connection:
+    """For whatever thread holds the ledger's lock. One process uses it: with the lock on the file kept, no shared
+    memory is needed, which some file systems lack."""
+    base = sqlite3.connect(path, timeout=BUSY_SECONDS, check_same_thread=False)
+    base.execute("PRAGMA locking_mode = EXCLUSIVE")
+    return base
+
+
+def make_tables(base: sqlite3.Connection) -> None:
+    base.executescript(_SCHEMA)
+
+
+def insert(base: sqlite3.Connection, attempts: Iterable[Attempt]) -> None:
+    with base:
+        base.executemany(
+            "INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL)",
+            (
+                (
+                    *(each.number, each.order, each.agent, each.tree, each.kind.value, each.verdict.value),
+                    *(each.score, json.dumps(to_dict(each), allow_nan=False)),
+                )
+                for each in attempts
+            ),
+        )
+
+
+def read(record: str) -> Attempt:
+    return attempt_from_dict(json.loads(record))
+
+
+def read_row(row: tuple[Any, ...]) -> Attempt | None:
+    """The record of a row of these columns, if it is one, and the row says the same."""
+    try:
+        attempt = read(row[-1])
+    except (ValueError, TypeError):
+        return None
+    return attempt if (attempt.number, attempt.order) == row[:2] else None
+
+
+class Draft:
+    """A ledger in the making. `places`: the number of each record that it has, and its place among all."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.with_name(f".{path.name}")
+        self.places: dict[int, int] = {}
+        self._unlink()
+        self._base = connect(self.path)
+        make_tables(self._base)
+
+    def take(self, attempts: Iterable[Attempt]) -> None:
+        insert(self._base, self._counted(attempts))
+
+    def lacking(self, count: int) -> set[int]:
+        """The places among the first so many of which it has nothing."""
+        return set(range(count)).difference(self.places.values())
+
+    def take_unvouched(
+        self, unvouched: Callable[[Collection[int]], Iterable[Attempt]], count: int, pending: Collection[int]
+    ) -> list[Restored]:
+        """What is known only from where agents can write, or nowhere, as the operator is told. What is `pending` will
+        be published again."""
+        lacking = self.lacking(count)
+        due = len(set(pending) - self.places.keys())
+        if len(lacking) <= due:
+            return []
+        taken: dict[int, Attempt] = {}
+        for each in unvouched(frozenset(self.places)):
+            if each.order in lacking:
+                taken.setdefault(each.order, each)
+        self.take(taken.values())
+        losses, lost = [], len(lacking) - len(taken) - due
+        if taken:
+            found, source = "were gone from journal and ledger", "attempts/, where agents can write: look at them"
+            losses.append(Restored(item=f"{len(taken)} published records", found=found, source=source))
+        if lost > 0:
+            found = "are gone from journal, ledger and attempts/"
+            losses.append(Restored(item=f"{lost} published records", found=found, source=""))
+        return losses
+
+    def row(self, number: int) -> tuple[object, ...] | None:
+        found = self._base.execute(f"SELECT {COLUMNS} FROM records WHERE number = ?", (number,)).fetchone()
+        return None if found is None else tuple(found)
+
+    def replace(self, path: Path) -> None:
+        """Take the place of the file. OSError leaves that one there."""
+        self._base.close()
+        remove_logs(path)  # of another file, they would be written into this one
+        self.path.replace(path)
+
+    def discard(self) -> None:
+        self._base.close()
+        self._unlink()
+
+    def _counted(self, attempts: Iterable[Attempt]) -> Iterator[Attempt]:
+        for each in attempts:
+            self.places[each.number] = each.order
+            yield each
+
+    def _unlink(self) -> None:
+        self.path.unlink(missing_ok=True)
+        remove_logs(self.path)
+
+
+def remove_logs(path: Path) -> None:
+    for suffix in ("-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
