@@ -3,10 +3,11 @@
 Checking out a commit may take long, so it is done by a few threads; the process itself is started by the loop.
 """
 
+import contextlib
 import os
 import shutil
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,7 +51,8 @@ def make_ready(layout: Layout, config: Config, grade: Grade, kind: Kind) -> Read
     Each launch has a place of its own: a git that outlives a killed supervisor may still write into an older one.
     """
     folder = layout.grading(grade.number)
-    shutil.rmtree(folder, ignore_errors=True)
+    for path in (folder, *_aside(layout, grade.number)):
+        shutil.rmtree(path, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
     workspace = folder / f"{CANDIDATE}-{grade.launch}"
     checkout(layout.hub, grade.commit, workspace)
@@ -80,8 +82,32 @@ def program(layout: Layout, ready: Ready, environment: Mapping[str, str], tag: s
 
 def tidy(layout: Layout, number: int) -> None:
     """Remove the checkout and the scratch of an attempt that is published; what its grader printed stays. Blocks."""
-    for path in (*layout.grading(number).glob(f"{CANDIDATE}-*"), layout.grading(number) / SCRATCH):
+    folder = layout.grading(number)
+    for path in (*folder.glob(f"{CANDIDATE}-*"), folder / SCRATCH, *_aside(layout, number)):
         shutil.rmtree(path, ignore_errors=True)
+
+
+def set_aside(layout: Layout, number: int, launch: int, whole: bool) -> list[Path]:
+    """Where the checkout and the scratch of a launch that is over, or the whole of it, are now out of the way of the
+    next launch, which need not wait until they are removed."""
+    folder = layout.grading(number)
+    asides = []
+    for path in (folder,) if whole else (folder / f"{CANDIDATE}-{launch}", folder / SCRATCH):
+        asides.append(folder.with_name(f".{number}.{launch}.{path.name}"))
+        with contextlib.suppress(OSError):  # then it stays until the attempt is graded again or published
+            path.rename(asides[-1])
+    return asides
+
+
+def remove(asides: list[Path]) -> None:
+    """Remove what was set aside. Blocks."""
+    for path in asides:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _aside(layout: Layout, number: int) -> Iterator[Path]:
+    """What a supervisor that died had no time to remove."""
+    return layout.grading(number).parent.glob(f".{number}.*")
 
 
 def read_end(layout: Layout, number: int, launch: int, code: int | None, seconds: float) -> on.Graded:

@@ -154,7 +154,7 @@ class Manager:
         """
         self._unwritten = kept([*self._unwritten, *(each for each in fresh if not _lies_in_a_folder(each))])
         self._shadow, actions = decide(self._shadow or self._fleet, fresh, now, self._rules)
-        ending = [each for each in actions if isinstance(each, do.Interrupt | do.Terminate | do.Kill)]
+        ending = [each for each in actions if isinstance(each, do.Interrupt | do.Terminate | do.Kill | do.Tidy)]
         self._performer.perform(ending, self._fleet, now)
         self._performer.lacking = f"the journal cannot be written: {error}"
         if self._told != self._performer.lacking:

@@ -142,6 +142,8 @@ class Performer:
             case do.Grade():
                 kind = fleet.pending[action.number].submission.kind
                 self._submit(action, grades.make_ready, self._layout, self._office.config, action, kind)
+            case do.Tidy(number=number, launch=launch, whole=whole):
+                self._pool.submit(grades.remove, grades.set_aside(self._layout, number, launch, whole))
             case do.Publish():
                 self._publish(action, fleet, now)
             case do.Spawn():

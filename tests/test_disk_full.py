@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from real_runs import Run, wait_until, write_task
+from real_runs import Run, tries, wait_until, write_task
 from small_disk import Disk
 
 from attempts.store import Store
@@ -42,10 +42,10 @@ def begin(disk: Disk, tmp_path: Path) -> Iterator[Callable[..., Run]]:
     started: list[Run] = []
     (tmp_path / "notes").mkdir()
 
-    def begin(script: object, *overrides: str) -> Run:
+    def begin(script: object, *overrides: str, **task: str) -> Run:
         if isinstance(script, str):
             script = script.replace("{notes}", str(tmp_path / "notes"))
-        task = write_task(tmp_path / f"task{len(started)}", script)
+        task = write_task(tmp_path / f"task{len(started)}", script, **task)
         started.append(Run(task, disk.root / "runs", ("run.poll_seconds=0.3", *overrides)))
         return started[-1]
 
@@ -112,6 +112,39 @@ def test_a_full_disk_halts_what_is_new_and_costs_nothing_that_was_accepted(
         assert len(set(told(tmp_path, agent.name)) | owed) == len(mine)
     assert run.events("crashed") == []
     assert run.left() == []
+
+
+# The seed has a score. After that it fills the disk twice: without coming to a score, and with one.
+FILLS = """\
+import os, pathlib
+turn = len(list(pathlib.Path({marks!r}).iterdir()))
+pathlib.Path({marks!r}, str(turn)).touch()
+if turn != 1:
+    pathlib.Path(os.environ["CORAL_RESULT"]).write_text(f'{{{{"score": {{turn}}}}}}')
+if turn:
+    with open(os.environ["TMPDIR"] + "/large", "wb", buffering=0) as file:
+        while True:
+            try:
+                file.write(bytes(1 << 20))
+            except OSError:
+                break
+raise SystemExit(turn == 1)
+"""
+
+
+def test_what_a_grade_filled_the_disk_with_is_removed_and_what_it_came_to_is_kept(
+    disk: Disk, begin: Callable[..., Run], tmp_path: Path
+) -> None:
+    (tmp_path / "marks").mkdir()
+    grade = FILLS.format(marks=str(tmp_path / "marks"))
+    run = begin([*tries(1), "hang"], command=f"{sys.executable} grade.py", grade=grade)
+    run.supervise()
+    (attempt,) = run.wait_for_attempts(1)
+    assert (attempt.verdict.value, attempt.score) == ("improved", 2)
+    assert len(list((tmp_path / "marks").iterdir())) == 3
+    wait_until(lambda: disk.left > 30 * MEGABYTE, what="space")
+    run.stop()
+    assert [each.name for each in run.layout.grading(1).parent.iterdir() if each.name.startswith(".")] == []
 
 
 def test_a_run_on_a_full_disk_can_be_stopped_and_is_not_resumed(

@@ -56,7 +56,7 @@ def test_the_fault_of_the_candidate_is_its_fault_all_the_same() -> None:
 def test_a_grade_that_failed_meanwhile_is_done_again_and_tells_nothing(outcome: Outcome) -> None:
     stage = Stage()
     stage.in_grading(2, "ann")
-    assert stage.at(3, FULL, stage.graded(1, outcome=outcome, reason="No space left")) == [TOLD]
+    assert stage.at(3, FULL, stage.graded(1, outcome=outcome, reason="No space left")) == [TOLD, "tidy #1/1 whole"]
     assert (stage.pending(1).step, stage.pending(1).suspicion) == (Step.QUEUED, "")
     assert stage.at(4, EASED) == [GOES_ON, "grade #1/2: commit 1"]
 
@@ -64,20 +64,71 @@ def test_a_grade_that_failed_meanwhile_is_done_again_and_tells_nothing(outcome: 
 def test_a_score_counts_whenever_it_comes() -> None:
     stage = Stage()
     stage.in_grading(2, "ann")
-    assert stage.at(3, FULL, stage.graded(1, 5.0)) == [TOLD, "publish #1 improved 5"]
+    assert stage.at(3, FULL, stage.graded(1, 5.0)) == [TOLD, "tidy #1/1", "publish #1 improved 5"]
 
 
 def test_a_grade_that_could_not_be_started_is_started_later() -> None:
     stage = Stage()
     stage.in_grading(2, "ann")
-    assert stage.at(3, FULL, stage.not_started("#1", "No space left")) == [TOLD]
+    assert stage.at(3, FULL, stage.not_started("#1", "No space left")) == [TOLD, "tidy #1/1 whole"]
     assert stage.at(4, EASED) == [GOES_ON, "grade #1/2: commit 1"]
+
+
+def lose(stage: Stage, clock: float, number: int) -> list[str]:
+    """A grade that ends on a full disk, and what is said when there is space again."""
+    launch = stage.pending(number).launch
+    said = stage.at(clock, FULL, stage.graded(number, outcome=Outcome.CRASHED, reason="No space left"))
+    assert said[1:] == [f"tidy #{number}/{launch} whole"]
+    return stage.at(clock + 1, EASED)[1:]
+
+
+def test_who_fills_the_disk_at_every_grade_is_judged_by_the_seed() -> None:
+    stage = Stage()
+    stage.in_grading(2, "ann")
+    said = [lose(stage, clock, 1) for clock in (10, 20, 30, 40)]
+    assert said == [[f"grade #1/{launch}: commit 1"] for launch in (2, 3, 4)] + [["grade #1/5: commit seed as a probe"]]
+    said = stage.at(50, stage.graded(1, 5.0))
+    reason = "each of 4 grades of it ended on a disk without room: the disk has 0.0 MB left"
+    assert said == [f"publish #1 failed ({reason})"]
+
+
+def test_who_loses_the_seed_as_often_is_void() -> None:
+    stage = Stage()
+    stage.in_grading(2, "ann")
+    said = [lose(stage, clock, 1) for clock in (10, 20, 30, 40, 50, 60, 70)]
+    assert said[3:] == [[f"grade #1/{launch}: commit seed as a probe"] for launch in (5, 6, 7, 8)]
+    said = stage.at(80, FULL, stage.graded(1, outcome=Outcome.FAILED))
+    reason = "the seed cannot be graded either: the disk has 0.0 MB left"
+    assert said[1:] == ["tidy #1/8 whole", f"publish #1 void ({reason})"]
+
+
+def test_grades_of_which_nobody_saw_the_end_do_not_count_among_those() -> None:
+    stage = Stage()
+    stage.in_grading(2, "ann")
+    for clock in range(3, 13):
+        said = stage.at(clock, stage.graded(1, outcome=Outcome.LOST))
+        assert said == [f"grade #1/{clock - 1}: commit 1"]
+    assert stage.pending(1).lost == 0
+
+
+def test_a_stop_on_a_full_disk_leaves_nothing_of_a_grade_and_counts_it_for_nothing() -> None:
+    stage = Stage()
+    stage.in_grading(2, "ann")
+    stop = on.Requested(sender="operator", id="1", request=on.Stop(reason="enough"))
+    stage.at(3, FULL, stop)
+    lost = stage.graded(1, outcome=Outcome.CRASHED)
+    assert stage.at(4, lost, stage.exited("ann")) == [
+        "tidy #1/1 whole",
+        "exited ann: launch 1 ended: clean",
+        "finish: enough",
+    ]
+    assert (stage.pending(1).step, stage.pending(1).lost) == (Step.QUEUED, 0)
 
 
 def test_nothing_is_graded_before_it_is_over() -> None:
     stage = Stage(rules=replace(QUIET_RULES, slots=1))
     stage.in_grading(2, "ann", "ann")
-    assert stage.at(3, FULL, stage.graded(1, 5.0)) == [TOLD, "publish #1 improved 5"]
+    assert stage.at(3, FULL, stage.graded(1, 5.0)) == [TOLD, "tidy #1/1", "publish #1 improved 5"]
     assert stage.at(4, EASED) == [GOES_ON, "grade #2/1: commit 2"]
 
 

@@ -55,6 +55,15 @@ class Grade:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Tidy:
+    """Remove what a grade that is over filled the disk with; the `whole` of it where it counts for nothing."""
+
+    number: int
+    launch: int
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Publish:
     """Write the record, once, and tell `coral eval`: the heartbeats that follow, and those to print at once."""
 
@@ -139,6 +148,7 @@ Action = (
     | Refuse
     | Discard
     | Grade
+    | Tidy
     | Publish
     | Spawn
     | Interrupt

@@ -14,6 +14,7 @@ from coral.fleet.interventions import cross_after_attempt, place_at_eval, withdr
 from coral.fleet.policy import (
     KILL_AGAIN_SECONDS,
     MOST_KILLS,
+    MOST_LOST,
     MOST_TRIES,
     MOST_VOIDS,
     QUEUE_PAUSE,
@@ -77,8 +78,13 @@ def on_graded(draft: Draft, event: on.Graded) -> None:
     pending = draft.pending.get(event.number)
     if pending is None or pending.launch != event.launch or pending.step not in OCCUPYING:
         return
-    if event.outcome is on.Outcome.LOST or pending.stopped:
+    if draft.run.lack:
+        void = pending.stopped or event.outcome is on.Outcome.LOST
+        draft.act(do.Tidy(number=event.number, launch=event.launch, whole=void))
+    if pending.stopped:
         _queue_again(draft, pending)
+    elif event.outcome is on.Outcome.LOST:
+        _lose(draft, pending)
     elif pending.suspicion:
         _end_probe(draft, pending, event)
     elif pending.timed_out:
@@ -202,6 +208,19 @@ def _kill(draft: Draft, pending: Pending) -> None:
 def _queue_again(draft: Draft, pending: Pending) -> None:
     """This try of grading it tells nothing about it."""
     draft.set_pending(pending.number, step=Step.QUEUED, deadline=None)
+
+
+def _lose(draft: Draft, pending: Pending) -> None:
+    """Nobody saw its end, or it came on a full disk. That is nobody's fault, unless it does so every time: then it is
+    a suspicion like any other."""
+    if not draft.run.lack or pending.lost < MOST_LOST:
+        _queue_again(draft, draft.set_pending(pending.number, lost=pending.lost + bool(draft.run.lack)))
+    elif pending.suspicion:
+        reason = f"the seed cannot be graded either: {draft.run.lack}"
+        _settle(draft, pending, Verdict.VOID, reason=reason)
+    else:
+        suspicion = f"each of {MOST_LOST + 1} grades of it ended on a disk without room: {draft.run.lack}"
+        _queue_again(draft, draft.set_pending(pending.number, suspicion=suspicion, lost=0))
 
 
 def _end_probe(draft: Draft, pending: Pending, event: on.Graded) -> None:

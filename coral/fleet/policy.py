@@ -22,6 +22,7 @@ REQUEST_WINDOW = 128  # how many requests that were carried out are remembered
 AHEAD = 3  # submissions that an agent may have in hand beyond those that could be graded now
 MOST_TRIES = 3  # of taking a commit in once more, where it is not its author's fault that it failed
 TAKE_AGAIN_SECONDS = 5.0
+MOST_LOST = 3  # more grades of one commit than these do not end on a full disk by chance
 MOST_VOIDS = 3
 QUEUE_PAUSE = 300.0
 STAGGER_SECONDS = 0.05

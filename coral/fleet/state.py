@@ -130,7 +130,8 @@ class Agent:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pending:
     """An attempt between its submission and its publication. `launch` counts the tries of grading it, `tries` those of
-    taking it in that failed by no fault of its; `waited_until` is how long its `coral eval` stays; with a `suspicion`
+    taking it in that failed by no fault of its, `lost` those of grading it that ended while the disk could not be
+    written to; `waited_until` is how long its `coral eval` stays; with a `suspicion`
     the seed is graded next, to learn whose fault it was."""
 
     number: int
@@ -140,6 +141,7 @@ class Pending:
     waited_until: float = 0.0
     launch: int = 0
     tries: int = 0
+    lost: int = 0
     commit: str = ""
     tree: str = ""
     parent: str = ""

@@ -225,6 +225,8 @@ def line_of(action: do.Action) -> str:  # noqa: C901 - one arm per action
             return f"discard {int(submission)} of {agent}"
         case do.Grade(number=number, launch=launch, commit=commit, probe=probe):
             return f"grade #{number}/{launch}: commit {_commit(commit)}{' as a probe' if probe else ''}"
+        case do.Tidy(number=number, launch=launch, whole=whole):
+            return f"tidy #{number}/{launch}{' whole' if whole else ''}"
         case do.Publish(attempt=attempt, heartbeats=heartbeats, inline=inline):
             names = f", then {' '.join(heartbeats)}" if heartbeats else ""
             printed = f", printing {_owed(inline)}" if inline else ""
