@@ -3,17 +3,22 @@
 A test that is marked `small_disk` is run by a pytest of its own in there. Where no namespace can be had, it is skipped.
 """
 
+import contextlib
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from functools import cache
 from pathlib import Path
+from typing import Any
 
+import psutil
 import pytest
 
 INSIDE = "CORAL_TEST_SMALL_DISK"
 BLOCK = 1 << 16
+SECONDS = 300.0  # less than the test itself may take, so that the end of it is ours to see to
 
 
 @cache
@@ -32,10 +37,36 @@ def run_inside(item: pytest.Function) -> None:
     base = item.config._tmp_path_factory.mktemp("inside")  # type: ignore[attr-defined]
     plain = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--basetemp", str(base / "pytest")]
     command = [*_unshare(), sys.executable, "-m", "pytest", *plain, item.nodeid]
-    done = subprocess.run(
-        command, cwd=item.config.rootpath, env={**os.environ, INSIDE: "1"}, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-2000:]
+    code, said = run_bounded(command, SECONDS, cwd=item.config.rootpath, env={**os.environ, INSIDE: "1"})
+    assert code == 0, said[-20_000:]
+
+
+def run_bounded(command: list[str], seconds: float, **more: Any) -> tuple[int | None, str]:
+    """How it ended and what it said; None where it did not in time. Then nothing that it started is left, nor when we
+    are called off: what has a group of its own, as a supervisor has, still has its parent, or a place in the tree."""
+    with tempfile.TemporaryFile() as output:
+        with subprocess.Popen(command, stdout=output, stderr=output, start_new_session=True, **more) as inside:
+            code = None
+            try:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    code = inside.wait(seconds)
+            finally:
+                if code is None:
+                    _end(inside.pid)
+        output.seek(0)
+        return code, output.read().decode(errors="replace")
+
+
+def _end(pid: int) -> None:
+    """End a process and all below it. Each is halted before its children are looked for: it makes no more of them."""
+    found = [psutil.Process(pid)]
+    for each in found:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            each.suspend()
+            found += each.children()
+    for each in found:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            each.kill()
 
 
 def is_inside() -> bool:
