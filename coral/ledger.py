@@ -5,7 +5,6 @@ again. With every record stands its witness, by which a change of the public fil
 """
 
 import contextlib
-import os
 import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -18,7 +17,7 @@ from attempts.files import Witness
 from attempts.record import Attempt, Direction
 from coral.errors import CoralError
 from coral.fleet.events import Restored
-from coral.ledger_file import COLUMNS, FORMAT, Draft, connect, insert, make_tables, read, read_row
+from coral.ledger_file import COLUMNS, FORMAT, Draft, connect, insert, look_at, make_tables, read, read_row
 
 T = TypeVar("T")
 
@@ -70,17 +69,14 @@ class Ledger:
         try:
             self._open()
         except sqlite3.DatabaseError:
-            try:
-                self.make_again()
-            except (sqlite3.DatabaseError, OSError) as error:
-                self._base.close()
-                raise CoralError(f"cannot write {path}: {error}", "see whether the disk has space") from error
+            self._begin_again()
 
     def close(self) -> None:
         self._base.close()
 
     def ensure(self, count: int, pending: Iterable[int]) -> None:
-        """`count` publications were decided, and those of `pending` may have to be done again: know all the others."""
+        """`count` publications were decided, and those of `pending` may have to be done again: know all the others.
+        CoralError as above."""
         self._count, self._pending = count, set(pending)
         try:
             ((known,),) = self._rows("SELECT count(*) FROM records")
@@ -88,7 +84,7 @@ class Ledger:
         except sqlite3.DatabaseError:
             known = unsure = -1
         if known - unsure != count - len(self._pending):
-            self.make_again()
+            self._begin_again()
 
     def enter(self, attempt: Attempt) -> None:
         """Before the record is written: from then on, a file that says anything else is not ours."""
@@ -175,6 +171,13 @@ class Ledger:
         )
         return next(((number, score) for number, score in rows), None)
 
+    def _begin_again(self) -> None:
+        try:
+            self.make_again()
+        except (sqlite3.DatabaseError, OSError) as error:
+            self._base.close()
+            raise CoralError(f"cannot write {self._path}: {error}", "see whether the disk has space") from error
+
     def _open(self) -> None:
         self._base.close()
         self._base = connect(self._path)
@@ -220,7 +223,7 @@ class Ledger:
 
     def _look(self) -> tuple[tuple[int, ...] | None, ...]:
         """By which it is noticed that somebody else wrote to the file, or to what is to be written to it."""
-        return _stat(self._path), _stat(self._path.with_name(self._path.name + "-wal"))
+        return look_at(self._path), look_at(self._path.with_name(self._path.name + "-wal"))
 
     def _is_moved(self) -> bool:
         """Whether what we write goes into a file that nobody will find."""
@@ -287,11 +290,3 @@ class Ledger:
     def _rows(self, query: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
         with self._lock:
             return self._base.execute(query, values).fetchall()
-
-
-def _stat(path: Path) -> tuple[int, ...] | None:
-    try:
-        found = os.lstat(path)
-    except FileNotFoundError:
-        return None
-    return found.st_dev, found.st_ino, found.st_size, found.st_ctime_ns

@@ -1,6 +1,7 @@
 """The file of the ledger: its shape, and a draft of a new one, which takes its place whole or not at all."""
 
 import json
+import os
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
@@ -136,3 +137,12 @@ class Draft:
 def remove_logs(path: Path) -> None:
     for suffix in ("-wal", "-shm"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+def look_at(path: Path) -> tuple[int, ...] | None:
+    """By which it is noticed that somebody else wrote to a file. Nobody can set the last back."""
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_ctime_ns

@@ -266,7 +266,8 @@ def test_one_that_cannot_be_made_again_goes_on_as_it_was(path: Path) -> None:
         ledger.make_again()
     assert entered(ledger) == [SEED, record(1)]
     ledger.enter(record(2))
-    ledger.close()
+    with pytest.raises(CoralError, match=r"cannot write .* no space"):
+        ledger.ensure(9, [])
     assert [each.name for each in path.parent.iterdir()] == [path.name]
     again = Ledger(path, nothing)
     assert entered(again) == [SEED, record(1), record(2)]
