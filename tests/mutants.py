@@ -28,7 +28,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
 from mutations import Mutation, mutations_of  # noqa: E402 - found only there
 
 PACKAGE = ROOT / "coral" / "fleet"
-TESTS = sorted(path for path in (ROOT / "tests").glob("test_fleet_*.py") if "properties" not in path.name)
+TRANSCRIPTS = (path for path in (ROOT / "tests").glob("test_fleet_*.py"))
+TESTS = sorted(path for path in TRANSCRIPTS if not path.stem.endswith(("_properties", "_week")))
 MARK = "# mutants: equivalent, "
 WORKERS = 2
 MEMORY = 2 << 30
