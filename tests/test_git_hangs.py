@@ -24,6 +24,8 @@ from workspace.locks import clear_stale_lock
 
 __all__ = ["clone", "layout", "template"]  # fixtures
 
+pytestmark = pytest.mark.timeout(400)  # two cores may have more to do than this
+
 # A git that hangs, as often as there are folders to be made for it, where it is asked for a certain thing.
 WRAPPER = """\
 #!/bin/sh
