@@ -121,7 +121,7 @@ class Manager:
         now = self._clock.now()
         fresh = [*first, *self._senses.gather(self._fleet, now)]
         events = [*self._unwritten, *fresh]
-        if events or self._shadow is not None or now.clock >= self._due:
+        if events or self._shadow is not None or now.clock >= self._due or self._journal.is_quiet(now):
             self._decide(events, fresh, now)
         if self._shadow is None:
             self._report.show(self._fleet, self._performer.ears, now)

@@ -5,6 +5,8 @@ from coral.crew import account_of, members
 from coral.fleet.policy import Allowance, Rules
 from coral.prices import prices_of
 
+LAND_AT = (0.8, 0.95)
+
 
 def rules_of(config: Config, seed_commit: str) -> Rules:
     grader, run, budget = config.grader, config.run, config.budget
@@ -35,5 +37,6 @@ def rules_of(config: Config, seed_commit: str) -> Rules:
         budget_tokens=budget.tokens,
         plateau=budget.plateau,
         own=Allowance(**budget.per_agent.model_dump()),
+        land_at=LAND_AT,
         target=budget.target,
     )

@@ -40,7 +40,7 @@ def next_deadline(fleet: Fleet, now: float, rules: Rules) -> float | None:
     times += [each.until for each in fleet.run.limits.values() if each.until is not None]
     times += [each.deadline for each in fleet.pending.values() if each.deadline is not None]
     if rules.budget_seconds is not None:
-        times += [each * rules.budget_seconds for each in (*budgets.THRESHOLDS, 1.0)]
+        times += [each * rules.budget_seconds for each in (*rules.land_at, 1.0)]
     return min((each for each in times if each > now), default=None)
 
 

@@ -54,7 +54,8 @@ class Allowance:
 class Rules:
     """What the task fixed for a run. Times in seconds; a budget of None is without limit. `accounts`: whose purse an
     agent spends from; who is not named there spends from nobody's. `prices`: for programs that tell tokens only.
-    `plateau`: so many attempts without a new best end the run."""
+    `plateau`: so many attempts without a new best end the run. `land_at`: the parts of any budget at which agents are
+    asked to land what they have in hand; runs of before that was done have none."""
 
     direction: Direction = Direction.MAXIMIZE
     noise: float = 0.0
@@ -81,6 +82,7 @@ class Rules:
     budget_tokens: int | None = None
     plateau: int | None = None
     own: Allowance = field(default_factory=Allowance)
+    land_at: tuple[float, ...] = ()
     target: float | None = None
 
     def defaults(self, scope: Scope) -> tuple[Heartbeat, ...]:

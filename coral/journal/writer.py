@@ -76,9 +76,13 @@ class Journal:
     def keep_time(self, now: Moment) -> None:
         """Nothing happened, and that for so long: what of a quiet hour is not written down is gone with a supervisor
         that is killed, and every deadline would come that much later. OSError as for `record`."""
-        if now.clock - self._last.clock >= QUIET_SECONDS:
+        if self.is_quiet(now):
             self._append({"at": now.clock, "wall": now.wall}, durable=False)
             self._last = now
+
+    def is_quiet(self, now: Moment) -> bool:
+        """Whether nothing was written for so long that the time has to be."""
+        return now.clock - self._last.clock >= QUIET_SECONDS
 
     def record_started(self, started: Mapping[str, tuple[int, Identity]]) -> None:
         """Who was started, before any of them is let go."""
