@@ -5,6 +5,7 @@ import errno
 import json
 import os
 import stat
+import threading
 import time
 from collections.abc import Callable, Mapping
 from itertools import islice
@@ -31,7 +32,8 @@ def write_json(path: Path, data: Mapping[str, object], *, durable: bool, new: bo
 
 
 def write_bytes(path: Path, data: bytes, *, durable: bool, new: bool = False) -> None:
-    temporary = path.parent / f".{path.name}.{os.getpid()}-{time.time_ns()}.tmp"
+    # Nobody else's name, be the clock as coarse as it likes: no two threads of this machine have one number.
+    temporary = path.parent / f".{path.name}.{os.getpid()}-{threading.get_native_id()}-{time.time_ns()}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         try:

@@ -110,9 +110,10 @@ def test_agents_and_grades_go_on_and_are_taken_over(run: Run) -> None:
     assert f"{run.layout.root.name} is left" in left.stdout
     assert "coral resume" in left.stdout
     run.wait_for_end()
-    status = coral(run, "status").stdout
+    status = " ".join(coral(run, "status").stdout.split())  # as it is folded says nothing
     assert "· left ·" in status
-    assert "agents and grades go on without a supervisor; `coral resume" in status
+    assert "agents and grades go on without a supervisor; `" in status
+    assert "coral resume" in status
     assert run.fleet().run.left == "an upgrade"
     # Nothing was signalled: one of them tries again, and a grade comes to its end.
     try_it(run, "agent-3", 1)

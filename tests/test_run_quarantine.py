@@ -192,7 +192,7 @@ def test_resume_refuses_another_number_of_agents(start):
         check=False,
     )
     assert refused.returncode != 0
-    assert "agents.count" in refused.stderr
+    assert "cannot change the number of agents of a run" in refused.stderr
     assert run.layout.task_file.read_text() == task
     assert len(run.decisions()) == decided
     assert run.left() == []
