@@ -137,6 +137,14 @@ def test_money_of_which_nothing_was_known_has_not_fallen() -> None:
     assert total(stage) == (12, 0, 2, None)
 
 
+def test_a_program_that_goes_on_saying_that_it_costs_nothing_has_not_fallen() -> None:
+    stage = Stage()
+    stage.at(2, used(stage, "ann", 10, 1, 0.0, session="s"))
+    again(stage, 3)
+    stage.at(103, used(stage, "ann", 12, 2, 0.0, session="s"))
+    assert total(stage) == (12, 0, 2, 0.0)
+
+
 def test_what_a_launch_says_after_the_next_began_is_not_heard() -> None:
     stage = Stage()
     late = used(stage, "ann", 10, 1)

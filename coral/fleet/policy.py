@@ -36,9 +36,9 @@ JITTER_SECONDS = 60.0  # the most that is added to a reset that a provider named
 class Prices:
     """US dollars for a million tokens; `cached` are those that were read from a cache."""
 
-    input: float = 0.0
-    cached: float = 0.0
-    output: float = 0.0
+    input: float
+    cached: float
+    output: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
