@@ -225,3 +225,8 @@ def test_a_lost_grade_is_no_attempt() -> None:
     stage.in_grading(2, "ann")
     stage.at(3, stage.graded(1, outcome=Outcome.LOST))
     assert stage.owed("ann") == []
+
+
+def test_an_answer_of_which_no_place_is_known_is_always_heard() -> None:
+    """As in journals of old: 0 is before everything, and hides no later answer of the same launch."""
+    assert on.Heard(agent="ann", launch=1, reply="HEARTBEAT_OK").place == 0
