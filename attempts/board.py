@@ -8,8 +8,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from attempts.progress import Progress, advance
-from attempts.record import Attempt, Direction, Kind, Verdict
+from attempts.record import Attempt, Direction, Kind
 
 _COUNTING = (Kind.REAL, Kind.CONFIRM)
 
@@ -22,17 +21,6 @@ class Standing:
     score: float
     measurements: int
     confirmed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class AgentRow:
-    """One agent. `progress` starts from the baseline: an attempt worse than the seed is no improvement."""
-
-    agent: str
-    progress: Progress
-    last: Attempt
-    failed: int
-    seconds: float
 
 
 def leaderboard(attempts: Iterable[Attempt], direction: Direction, limit: int) -> list[Standing]:
@@ -67,19 +55,6 @@ def lineage(attempts: Iterable[Attempt], number: int) -> list[Attempt]:
     return line[::-1]
 
 
-def agent_rows(attempts: Iterable[Attempt], direction: Direction, noise: float) -> list[AgentRow]:
-    """One row per agent with an attempt, the best agent first."""
-    start = Progress()
-    of_agent: dict[str, list[Attempt]] = {}
-    for each in sorted(attempts, key=lambda each: each.order):
-        if each.kind is Kind.BASELINE:
-            start = advance(start, each, direction, noise)
-        else:
-            of_agent.setdefault(each.agent, []).append(each)
-    rows = [_row(agent, tried, start, direction, noise) for agent, tried in sorted(of_agent.items())]
-    return sorted(rows, key=lambda row: _place(row, direction))
-
-
 def curve(attempts: Iterable[Attempt], direction: Direction) -> list[tuple[str, int, float]]:
     """The best score over time: a point (published_at, order, best) wherever it rises, from the baseline on."""
     points: list[tuple[str, int, float]] = []
@@ -110,26 +85,6 @@ def _standings(attempts: Iterable[Attempt]) -> list[Standing]:
 def _ranked(standings: list[Standing], direction: Direction) -> list[Standing]:
     # Sorting is stable and the standings come in the order of publication: equals keep it.
     return sorted(standings, key=lambda each: each.score, reverse=direction is Direction.MAXIMIZE)
-
-
-def _row(agent: str, tried: list[Attempt], start: Progress, direction: Direction, noise: float) -> AgentRow:
-    progress = start
-    for each in tried:
-        progress = advance(progress, each, direction, noise)
-    return AgentRow(
-        agent=agent,
-        progress=progress,
-        last=tried[-1],
-        failed=sum(each.verdict is Verdict.FAILED for each in tried),
-        seconds=sum(each.seconds for each in tried),
-    )
-
-
-def _place(row: AgentRow, direction: Direction) -> tuple[bool, float]:
-    best = row.progress.best
-    if best is None:
-        return True, 0.0
-    return False, best if direction is Direction.MINIMIZE else -best
 
 
 def mean(scores: list[float]) -> float:

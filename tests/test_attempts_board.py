@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attempts.board import agent_rows, curve, leaderboard, lineage, record
-from attempts.progress import Progress
+from attempts.board import curve, leaderboard, lineage, record
 from attempts.record import Attempt, Direction, Kind, Verdict
 
 UP, DOWN = Direction.MAXIMIZE, Direction.MINIMIZE
@@ -103,24 +102,6 @@ def test_a_lineage_that_bites_its_tail_ends() -> None:
     assert [each.number for each in lineage([one, attempt(2, 2.0, parent=one.commit)], 2)] == [1, 2]
 
 
-def test_agents_are_rows_the_best_first() -> None:
-    attempts = [
-        SEED,
-        attempt(1, 0.5),
-        attempt(2, 2.0, "agent-2"),
-        attempt(3, None),
-        attempt(6, None),
-        attempt(4, 1.5, "agent-3"),
-        attempt(5, None, "agent-4", verdict=Verdict.VOID),
-    ]
-    rows = agent_rows(attempts, UP, 0.0)
-    assert [row.agent for row in rows] == ["agent-2", "agent-3", "agent-1", "agent-4"]
-    worst = rows[2]
-    assert worst.progress == Progress(evals=3, best=1.0, best_attempt=0, stagnant=3, graded=3)
-    assert (worst.last.number, worst.failed, worst.seconds) == (6, 2, 6.0)
-    assert [row.agent for row in agent_rows(attempts[1:], DOWN, 0.0)] == ["agent-1", "agent-3", "agent-2", "agent-4"]
-
-
 def test_the_curve_has_a_point_where_the_best_rises() -> None:
     attempts = [
         attempt(5, 2.5, kind=Kind.CONFIRM),
@@ -142,4 +123,3 @@ def test_the_views_agree_about_the_best(scores: list[float | None], direction: D
     if board:
         assert board[0].score == line[-1][2]
         assert board[0].attempt == record(attempts, direction, 0.0)
-        assert agent_rows(attempts, direction, 0.0)[0].progress.best == board[0].score

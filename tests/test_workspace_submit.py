@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from clones import clone, git, layout
 
 from workspace import hub, submit
 from workspace.errors import LockedError, SubmitError
@@ -23,14 +24,7 @@ from workspace.layout import Layout, create, new_run
 from workspace.locks import clear_stale_lock, one_at_a_time
 from workspace.submit import Made
 
-
-def git(folder: Path, *arguments: str) -> str:
-    """Git as the agent runs it."""
-    done = subprocess.run(
-        ["git", *arguments], cwd=folder, env=environment(**identity("a")), capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+__all__ = ["clone", "layout"]  # fixtures
 
 
 @pytest.fixture(scope="module")
@@ -47,18 +41,6 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     hub.clone(found.hub, found.clone("agent-1"), "agent-1", commit, ["AGENTS.md"])
     link_shared(found.clone("agent-1"), found.shared)
     return found
-
-
-@pytest.fixture
-def layout(template: Layout, tmp_path: Path) -> Layout:
-    root = tmp_path / "runs" / "task" / template.root.name
-    shutil.copytree(template.root, root, symlinks=True)
-    return Layout(root)
-
-
-@pytest.fixture
-def clone(layout: Layout) -> Path:
-    return layout.clone("agent-1")
 
 
 def quiet(made: Made) -> None:

@@ -109,11 +109,5 @@ def _error(text: str, line: str) -> Sign:
 
 
 def _usage(usage: Event) -> Usage:
-    """Of the whole thread, earlier launches too; no money is told."""
-    cached = usage.count("cached_input_tokens")
-    return Usage(
-        counted=Counted.SESSION,
-        input=max(usage.count("input_tokens") - cached, 0),
-        cached=cached,
-        output=usage.count("output_tokens"),
-    )
+    """Of the whole thread, earlier launches too."""
+    return messages.cached_within(usage, Counted.SESSION, "input_tokens", "cached_input_tokens", "output_tokens")

@@ -78,11 +78,5 @@ def _home() -> Path:
 
 
 def _usage(stats: Event) -> Usage:
-    """Since the program started; no money is told."""
-    cached = stats.count("cached")
-    return Usage(
-        counted=Counted.LAUNCH,
-        input=max(stats.count("input_tokens") - cached, 0),
-        cached=cached,
-        output=stats.count("output_tokens"),
-    )
+    """Since the program started."""
+    return messages.cached_within(stats, Counted.LAUNCH, "input_tokens", "cached", "output_tokens")

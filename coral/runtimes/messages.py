@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from attempts.fields import one_line
 from coral.runtimes.event import MESSAGE, REPLY, Event
-from coral.runtimes.model import Sign, Tool
+from coral.runtimes.model import Counted, Sign, Tool, Usage
 
 _PATHS = ("file_path", "notebook_path", "path", "filePath", "absolute_path")
 _EDITORS = {"edit", "write", "multiedit", "notebookedit", "write_file", "replace", "create", "patch", "apply_patch"}
@@ -84,3 +84,14 @@ def _changed(event: Event) -> list[str]:
     """The files that a shell command changed, where the program found out."""
     names = event.raw("tool_use_result", "bashEditDiff", "changedFiles")
     return [one_line(name, 200) for name in names[:100] if isinstance(name, str)] if isinstance(names, list) else []
+
+
+def cached_within(usage: Event, counted: Counted, input: str, cached: str, output: str) -> Usage:
+    """Figures by these names, where those of the input include what was read from a cache. No money is told."""
+    found = usage.count(cached)
+    return Usage(
+        counted=counted,
+        input=max(usage.count(input) - found, 0),
+        cached=found,
+        output=usage.count(output),
+    )

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from coral.runtimes import programs, settings
+from coral.runtimes import messages, programs, settings
 from coral.runtimes.agent import AgentProgram
 from coral.runtimes.event import Event
 from coral.runtimes.messages import content, tool_results
@@ -87,11 +87,5 @@ def _home() -> Path:
 
 
 def _usage(usage: Event) -> Usage:
-    """Of the whole conversation, earlier launches too; no money is told."""
-    cached = usage.count("cache_read_input_tokens")
-    return Usage(
-        counted=Counted.SESSION,
-        input=max(usage.count("input_tokens") - cached, 0),
-        cached=cached,
-        output=usage.count("output_tokens"),
-    )
+    """Of the whole conversation, earlier launches too."""
+    return messages.cached_within(usage, Counted.SESSION, "input_tokens", "cache_read_input_tokens", "output_tokens")

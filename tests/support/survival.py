@@ -211,6 +211,15 @@ def still_owed(fleet: Fleet) -> Iterator[Owed]:
         yield from agent.owed
 
 
+def assert_nothing_is_lost_or_doubled(run: Mortal) -> None:
+    """When a run is over, whoever died in it: its records, its journal and what the agents say themselves agree."""
+    owed, withdrawn, fleet = replay(run)
+    attempts = assert_attempts_are_whole(run, fleet)
+    assert_handed_in_is_taken_up(run, fleet, attempts)
+    assert_nothing_is_doubled(run, owed, withdrawn, fleet)
+    assert_graded_once(run, attempts)
+
+
 def assert_attempts_are_whole(run: Mortal, fleet: Fleet) -> list[Attempt]:
     """Each attempt has one number, one place in the order, one submission; and progress is what they add up to."""
     attempts = run.attempts()
