@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from coral.config.agents import Driven
 from coral.config.load import Config
-from coral.config.model import Driven
 from coral.errors import CoralError
 from coral.runtimes import find, problems
 from coral.runtimes.model import Runtime

@@ -20,8 +20,8 @@ from pathlib import Path
 
 from attempts.fields import one_line
 from coral import __version__, environment, equip, runtimes
+from coral.config.agents import Driven
 from coral.config.load import Config
-from coral.config.model import Driven
 from coral.crew import parts
 from coral.runtimes import programs
 from coral.runtimes.agent import AgentProgram

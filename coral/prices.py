@@ -6,8 +6,8 @@ They are looked up when a supervisor begins, and hold as long as it does.
 import importlib
 from typing import Any
 
+from coral.config.agents import Driven
 from coral.config.load import Config
-from coral.config.model import Driven
 from coral.crew import account_of
 from coral.fleet.policy import MILLION, Prices
 from coral.runtimes.model import Runtime

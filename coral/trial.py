@@ -8,8 +8,8 @@ from itertools import islice
 from pathlib import Path
 
 from coral import runtimes
+from coral.config.agents import Driven
 from coral.config.load import Config
-from coral.config.model import Driven
 from coral.crew import parts
 from coral.errors import CoralError
 from coral.fleet.events import Outcome

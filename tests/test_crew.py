@@ -6,8 +6,8 @@ import pytest
 from real_runs import TRY, Run, wait_until, write_task
 
 from coral import crew
+from coral.config.agents import Driven
 from coral.config.load import Config, load
-from coral.config.model import Driven
 from coral.errors import CoralError
 from coral.fleet.policy import Prices
 from coral.rules import rules_of

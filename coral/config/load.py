@@ -11,22 +11,22 @@ from pydantic import BaseModel
 from coral.config import document as yaml
 from coral.config import overrides as command_line
 from coral.config import shape
+from coral.config.agents import AgentsSection
 from coral.config.beats import settle
 from coral.config.document import Document
 from coral.config.files import file_problems
 from coral.config.freeze import ORIGIN, frozen
 from coral.config.model import (
-    AgentsSection,
     BudgetSection,
     GraderSection,
     RunSection,
-    Section,
     TaskFile,
     TaskSection,
     WorkspaceSection,
     slug,
 )
 from coral.config.problem import Problem, refuse
+from coral.config.section import Section
 from coral.errors import CoralError
 from heartbeats.heartbeat import Heartbeat
 

@@ -1,0 +1,74 @@
+"""The section `agents` of task.yaml: who works, what drives them, and what holds for all of them."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, Strict, model_validator
+
+from coral.config.section import Options, Seconds, Section, Text
+
+MOST_AGENTS = 1000
+Dollars = Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False)]
+
+
+class PricesSection(Section):
+    """What a model costs, in US dollars for a million tokens. What a program tells itself goes before it."""
+
+    input: Dollars = Field(description="What the model reads.")
+    output: Dollars = Field(description="What the model writes.")
+    cached: Dollars | None = Field(default=None, description="What it reads from a cache. Empty: as input.")
+
+
+class Driven(Section):
+    """How many agents, and what drives them."""
+
+    count: int = Field(default=1, ge=1, le=MOST_AGENTS, description="How many agents work on the task.")
+    runtime: Text = Field(default="native", description="The program that drives them: native, command, ...")
+    model: str = Field(default="", description="The model the program uses. Empty: the program's own default.")
+    options: Options = Field(default_factory=dict, description="Options of the runtime itself.")
+    role: str = Field(
+        default="", description="What these agents are told besides, in their instructions: their part in the fleet."
+    )
+    account: str = Field(
+        default="",
+        description="Whose usage the agents spend: when it is used up, all of them pause until it is there again. "
+        "Empty: the program's own; native agents spend none.",
+    )
+    prices: PricesSection | None = Field(
+        default=None,
+        description="What the model costs, where the program tells tokens only. Empty: as the package genai-prices "
+        "knows it, if that is installed.",
+    )
+
+
+class Assignment(Driven):
+    """A part of a mixed fleet: agents that are driven alike."""
+
+
+_DEFAULT = Assignment()
+
+
+class AgentsSection(Driven):
+    """Who works."""
+
+    assignments: Annotated[tuple[Assignment, ...], Strict(False)] = Field(
+        default=(),
+        description="A mixed fleet: a list of parts, each with a runtime, a count, a model, ... of its own. "
+        "What stands there does not stand here.",
+    )
+    on_limit: Literal["park", "stop"] = Field(
+        default="park", description="At a usage limit: park the agents until the provider's reset, or stop the run."
+    )
+    stall: Seconds = Field(default=1200.0, description="Seconds of silence after which an agent is interrupted.")
+
+    @model_validator(mode="after")
+    def _says_each_thing_once(self) -> Self:
+        if self.assignments:
+            fields = Driven.model_fields.items()
+            twice = [
+                name for name, field in fields if getattr(self, name) != field.get_default(call_default_factory=True)
+            ]
+            if twice:
+                raise ValueError(f"has both assignments and {', '.join(twice)}: say those in each assignment")
+            if sum(each.count for each in self.assignments) > MOST_AGENTS:
+                raise ValueError(f"has more than {MOST_AGENTS} agents in its assignments")
+        return self
