@@ -15,8 +15,8 @@ from attempts.files import append_bytes, write_bytes
 from coral.briefing import Office, budget
 from coral.fleet.actions import Notify
 from coral.fleet.events import Moment
-from coral.fleet.state import Agent, Fleet, Phase
-from coral.fleet_view import agent_of, grading_of, spent_of, state_of
+from coral.fleet.state import Fleet, Phase
+from coral.fleet_view import agents_of, grading_of, spent_of, state_of
 from coral.grades import progress_of
 from coral.listen import Ear
 from heartbeats.beat import Beat, Status, to_dict
@@ -92,8 +92,8 @@ class Report:
         _append(self._office.layout.beats(ear.agent), to_dict(beat))
 
     def show(self, fleet: Fleet, ears: Mapping[str, Ear], now: Moment, force: bool = False) -> None:
-        """Write `status.json`, at most twice a second, and of a large fleet less often: never a hundredth of the time
-        is spent on it."""
+        """Write `status.json`, at most twice a second, and of a large fleet less often: never a three-hundredth of the
+        time is spent on it."""
         if not force and now.clock - self._shown_at < self._pause:
             return
         self._shown_at, began = now.clock, time.monotonic()
@@ -101,7 +101,7 @@ class Report:
         text = json.dumps(self._status(fleet, ears, now), allow_nan=False)
         with contextlib.suppress(OSError):
             write_bytes(self._office.layout.status, text.encode() + b"\n", durable=False)
-        self._pause = min(max(STATUS_SECONDS, 100 * (time.monotonic() - began)), MOST_STATUS_SECONDS)
+        self._pause = min(max(STATUS_SECONDS, 300 * (time.monotonic() - began)), MOST_STATUS_SECONDS)
 
     def _status(self, fleet: Fleet, ears: Mapping[str, Ear], now: Moment) -> dict[str, Any]:
         office, run, best = self._office, fleet.run, self._office.standings.best
@@ -125,7 +125,7 @@ class Report:
             "protection": PROTECTION,
             "spent": spent_of(run.spent),
             "budget": budget(office.rules, fleet, now.clock),
-            "agents": [self._agent(fleet, each, ears.get(each.name), now) for each in fleet.agents.values()],
+            "agents": [self._agent(each, ears.get(each["name"]), now) for each in agents_of(fleet, now.clock)],
             "alerts": list(self._alerts),
         }
 
@@ -139,12 +139,12 @@ class Report:
         ]
         return {"slots": self._office.rules.slots, **view, "beats": shown}
 
-    def _agent(self, fleet: Fleet, agent: Agent, ear: Ear | None, now: Moment) -> dict[str, Any]:
+    def _agent(self, view: dict[str, Any], ear: Ear | None, now: Moment) -> dict[str, Any]:
         beat = None
-        if ear is not None and ear.output and agent.phase is not Phase.RETIRED:
+        if ear is not None and ear.output and view["phase"] != Phase.RETIRED.value:
             beat = {"phase": ear.phase, "message": ear.message, "age": round(now.clock - ear.beat_at, 1)}
-        runtime = self._office.crew.part(agent.name).runtime
-        return {**agent_of(fleet, agent, now.clock), "runtime": runtime, "beat": beat}
+        runtime = self._office.crew.part(view["name"]).runtime
+        return {**view, "runtime": runtime, "beat": beat}
 
 
 def _append(path: Path, line: Mapping[str, Any]) -> bool:

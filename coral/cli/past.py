@@ -14,8 +14,8 @@ from coral.cli.loose import Loose
 from coral.cli.reading import Reading
 from coral.cli.status import heading
 from coral.fleet.policy import Rules
-from coral.fleet.state import LIVE, Agent
-from coral.fleet_view import agent_of, grading_of, spent_of, state_of
+from coral.fleet.state import LIVE
+from coral.fleet_view import agents_of, grading_of, spent_of, state_of
 from coral.journal import Memory
 from coral.journal.changes import whole
 from workspace.layout import Layout
@@ -66,15 +66,16 @@ def view(memory: Memory) -> dict[str, Any]:
         "grading": {"slots": rules.slots, **grading_of(fleet, memory.clock)},
         "spent": spent_of(fleet.run.spent),
         "budget": budget(rules, fleet, memory.clock),
-        "agents": [_agent(each, memory) for each in fleet.agents.values()],
+        "agents": [_agent(each, memory) for each in agents_of(fleet, memory.clock)],
     }
 
 
-def _agent(agent: Agent, memory: Memory) -> dict[str, Any]:
+def _agent(view: dict[str, Any], memory: Memory) -> dict[str, Any]:
     """With the last sign of life that was worth a line."""
+    agent = memory.fleet.agents[view["name"]]
     age = round(memory.clock - agent.heard_at, 1)
     beat = {"phase": agent.busy, "message": "", "age": age} if agent.phase in LIVE and agent.heard else None
-    return {**agent_of(memory.fleet, agent, memory.clock), "beat": beat}
+    return {**view, "beat": beat}
 
 
 def plain(memory: Memory) -> dict[str, Any]:
