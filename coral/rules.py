@@ -38,5 +38,6 @@ def rules_of(config: Config, seed_commit: str) -> Rules:
         plateau=budget.plateau,
         own=Allowance(**budget.per_agent.model_dump()),
         land_at=LAND_AT,
+        doubts_resets=True,
         target=budget.target,
     )

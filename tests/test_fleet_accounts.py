@@ -270,6 +270,52 @@ def test_no_attempt_is_lost_to_parking_and_what_is_owed_goes_along_with_the_retu
     assert said[-1].endswith("spawn ben/2: usage limit is over, session of ben, told 0, owed reflect:h1")
 
 
+# --- resets that are never true -------------------------------------------------------------------------------------
+
+
+def test_an_attempt_ends_the_doubts() -> None:
+    stage = Stage(rules=replace(QUIET_RULES, doubts_resets=True, backoff=100.0))
+    for launch in range(3):
+        stage.at(launch * 1000 + 2, stage.exited("ann", Ending.LIMIT, until=0.0))
+        stage.until((launch + 1) * 1000)
+        stage.at((launch + 1) * 1000, stage.heard("ann"))
+    assert stage["ann"].crashes == 3
+    stage.tried(3000, "ann", 1.0)
+    assert stage["ann"].crashes == 0
+    stage.at(3001, stage.exited("ann", Ending.LIMIT, until=0.0))
+    assert stage["ann"].deadline is not None
+    assert 100 <= stage["ann"].deadline - 3001 <= 120
+
+
+def waits(rules: Rules, until: float | None) -> list[float]:
+    """How long each of four limits in a row is waited out."""
+    stage, found = Stage(1, rules), []
+    for launch in range(1, 5):
+        at = launch * 10_000.0
+        stage.until(at)
+        stage.at(at, stage.exited("ann", Ending.LIMIT, until=until))
+        known = stage.fleet.run.limits.get("acme")
+        due = stage["ann"].deadline if known is None else known.until
+        assert due is not None
+        found.append(due - at)
+        stage.until(due)
+        stage.at(due, stage.heard("ann"))
+        stage.until(due + 600)
+        stage.at(due + 600, stage.heard("ann"))
+    return found
+
+
+@pytest.mark.parametrize("rules", [QUIET_RULES, SHARED], ids=["alone", "shared"])
+def test_a_reset_that_is_never_true_is_believed_less_each_time(rules: Rules) -> None:
+    doubting = replace(rules, doubts_resets=True, stall=1e6)
+    low, high = (5, 10, 20, 40), (6.6, 13.2, 26.4, 52.8)
+    assert all(a <= each <= b for a, each, b in zip(low, waits(doubting, 0.0), high, strict=True))
+    # Further away than the back-off would be, it is believed.
+    assert all(30 <= each <= 33 for each in waits(doubting, 30.0)[:3])
+    # A run of before it did so does as it did.
+    assert all(5 <= each <= 6.6 for each in waits(replace(doubting, doubts_resets=False), 0.0))
+
+
 # --- an account that is closed for good -----------------------------------------------------------------------------
 
 

@@ -69,6 +69,13 @@ def ended(draft: Draft, agent: Agent, well: bool) -> None:
         _limit(draft, draft.rules.accounts[agent.name], replace(limit, until=None))
 
 
+def least(draft: Draft, agent: Agent) -> float:
+    """For how many seconds a limit is taken to last at the least. Resets that are named may never be true, and then
+    it is a back-off like any other."""
+    failures = agent.crashes if draft.rules.doubts_resets else 1
+    return back_off(draft.run.id, agent, failures, draft.rules)
+
+
 def advance(draft: Draft) -> None:
     """Whatever the clock makes due: somebody tries, or everybody comes back."""
     for account, limit in list(draft.run.limits.items()):
@@ -138,8 +145,7 @@ def _agents_of(draft: Draft, account: str) -> list[Agent]:
 
 def _seconds(draft: Draft, agent: Agent, until: float | None, tries: int) -> float:
     """How long to wait. A provider that names no time, or one that has come already, is not asked again at once."""
-    rules, run = draft.rules, draft.run.id
-    least = back_off(run, agent, 1, rules)
-    seconds = rules.backoff_max * 2.0 ** min(tries, 3) if until is None else max(until, least)
-    digest = hashlib.sha256(f"{run}/{agent.name}/{agent.launch}/limit".encode()).digest()
+    rules = draft.rules
+    seconds = rules.backoff_max * 2.0 ** min(tries, 3) if until is None else max(until, least(draft, agent))
+    digest = hashlib.sha256(f"{draft.run.id}/{agent.name}/{agent.launch}/limit".encode()).digest()
     return seconds + min(JITTER_SECONDS, seconds / 10) * digest[0] / 255

@@ -87,13 +87,15 @@ def _let_go(draft: Draft, agent: Agent) -> Agent:
 def _park(draft: Draft, agent: Agent, until: float | None) -> None:
     """No usage is left. A provider that names no time, or one that has come already, is not asked again at once."""
     rules = draft.rules
+    if rules.doubts_resets:
+        agent = draft.set_agent(agent.name, crashes=agent.crashes + 1)
     if rules.stop_at_limit and not draft.run.stopping:
         draft.set_run(stopping=f"{rules.accounts.get(agent.name, agent.name)} has reached its usage limit")
     if agent.name in rules.accounts:
         accounts.hit(draft, agent, until)
         draft.set_agent(agent.name, phase=Phase.PARKED, deadline=None, why=AT_LIMIT)
         return
-    seconds = rules.backoff_max if until is None else max(until, back_off(draft.run.id, agent, 1, rules))
+    seconds = rules.backoff_max if until is None else max(until, accounts.least(draft, agent))
     draft.set_agent(agent.name, phase=Phase.PARKED, deadline=draft.clock + seconds, why=AT_LIMIT)
     draft.alert(f"{agent.name} has reached a usage limit and is parked", agent.name)
 

@@ -55,7 +55,8 @@ class Rules:
     """What the task fixed for a run. Times in seconds; a budget of None is without limit. `accounts`: whose purse an
     agent spends from; who is not named there spends from nobody's. `prices`: for programs that tell tokens only.
     `plateau`: so many attempts without a new best end the run. `land_at`: the parts of any budget at which agents are
-    asked to land what they have in hand; runs of before that was done have none."""
+    asked to land what they have in hand; runs of before that was done have none. `doubts_resets`: an agent that meets a
+    limit in one launch after the other waits longer each time, whatever reset is named."""
 
     direction: Direction = Direction.MAXIMIZE
     noise: float = 0.0
@@ -83,6 +84,7 @@ class Rules:
     plateau: int | None = None
     own: Allowance = field(default_factory=Allowance)
     land_at: tuple[float, ...] = ()
+    doubts_resets: bool = False
     target: float | None = None
 
     def defaults(self, scope: Scope) -> tuple[Heartbeat, ...]:

@@ -64,6 +64,7 @@ RULES = st.builds(
     breaker_crashes=st.sampled_from([2, 6]),
     breaker_pause=st.sampled_from([20.0, 300.0]),
     accounts=st.sampled_from([{}, {}, dict.fromkeys(NAMES, "acme"), dict.fromkeys(NAMES[:2], "acme")]),
+    doubts_resets=st.booleans(),
 )
 BUDGETS = st.fixed_dictionaries(
     {},
