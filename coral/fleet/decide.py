@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import assert_never
 
 from attempts.progress import Progress, advance
-from coral.fleet import accounts, agents, budgets, ends, grading, requests, space, spending
+from coral.fleet import accounts, agents, budgets, ends, grading, intake, requests, space, spending
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.draft import Draft
@@ -51,11 +51,11 @@ def _on(draft: Draft, event: on.Event) -> None:  # noqa: C901 - one arm per even
         case on.Resumed(away=away):
             _resume(draft, away)
         case on.Submitted(submission=submission):
-            grading.on_submitted(draft, submission)
+            intake.on_submitted(draft, submission)
         case on.TakenIn():
-            grading.on_taken_in(draft, event)
+            intake.on_taken_in(draft, event)
         case on.NotTaken():
-            grading.on_not_taken(draft, event)
+            intake.on_not_taken(draft, event)
         case on.Graded():
             grading.on_graded(draft, event)
         case on.Published(number=number):

@@ -1,77 +1,17 @@
-"""An attempt's way: taken in, queued, graded as a launch of its own, settled, published.
+"""An attempt that was taken in is graded as a launch of its own, in one of a few slots, and settled by its outcome.
 
-It is counted when it settles, once, in the order of settling; publication is a file that follows and can be
-repeated. It becomes void only with proof that the fault is ours: the seed, graded in its place, fails too.
+It becomes void only with proof that the fault is ours: the seed, graded in its place, fails too.
 """
 
-from attempts.progress import advance, judge
-from attempts.record import Attempt, Submission, Verdict
+from attempts.progress import judge
+from attempts.record import Verdict
 from coral.fleet import actions as do
 from coral.fleet import events as on
-from coral.fleet.budgets import no_attempt_left
 from coral.fleet.draft import Draft
-from coral.fleet.interventions import cross_after_attempt, place_at_eval, withdraw_overtaken
-from coral.fleet.policy import (
-    KILL_AGAIN_SECONDS,
-    MOST_KILLS,
-    MOST_LOST,
-    MOST_TRIES,
-    MOST_VOIDS,
-    QUEUE_PAUSE,
-    TAKE_AGAIN_SECONDS,
-    counts_same,
-    is_repeat,
-    remember,
-)
-from coral.fleet.records import record_of
+from coral.fleet.intake import take_again
+from coral.fleet.policy import KILL_AGAIN_SECONDS, MOST_KILLS, MOST_LOST
+from coral.fleet.settling import settle
 from coral.fleet.state import OCCUPYING, Pending, Step
-
-
-def on_submitted(draft: Draft, submission: Submission) -> None:
-    agent = draft.agents.get(submission.agent)
-    if agent is None or draft.run.stopping or draft.run.left or draft.run.lack:
-        return  # it stays in the inbox, and is read again
-    if is_repeat(agent.recent, submission.id):
-        draft.act(do.Discard(agent=agent.name, submission=submission.id))
-        return
-    if reason := no_attempt_left(draft.fleet(), agent, draft.rules):
-        reason = f"cannot grade this commit: {reason}"
-        hint = "finish the notes; the run ends when the attempts in hand are graded"
-        draft.act(do.Refuse(agent=agent.name, submission=submission.id, reason=reason, hint=hint))
-        return
-    number = draft.run.next_number
-    draft.set_run(next_number=number + 1)
-    # A refusal is not remembered: should it be lost, it is given again, and that does no harm.
-    draft.set_agent(agent.name, submitted=agent.submitted + 1, recent=remember(agent.recent, submission.id))
-    draft.pending[number] = Pending(number=number, submission=submission, waited_until=draft.clock + submission.wait)
-    draft.act(do.TakeIn(number=number, agent=agent.name, commit=submission.commit, repeat=False))
-    draft.act(do.Accept(agent=agent.name, submission=submission.id, number=number))
-
-
-def on_taken_in(draft: Draft, event: on.TakenIn) -> None:
-    pending = draft.pending.get(event.number)
-    if pending is None or pending.step is not Step.TAKING:
-        return
-    pending = draft.set_pending(event.number, commit=event.commit, tree=event.tree, parent=event.parent)
-    if event.twin is not None and draft.rules.noise == 0 and counts_same(pending.submission.kind):
-        reason = f"the same tree as #{event.twin}"
-        _settle(draft, pending, Verdict.TIED, score=event.twin_score, reason=reason)
-    else:
-        draft.set_pending(event.number, step=Step.QUEUED)
-
-
-def on_not_taken(draft: Draft, event: on.NotTaken) -> None:
-    pending = draft.pending.get(event.number)
-    if pending is None or pending.step is not Step.TAKING:
-        return
-    if not event.ours:
-        _settle(draft, pending, Verdict.FAILED, reason=event.reason)
-    elif draft.run.lack or draft.run.stopping:
-        draft.set_pending(event.number, deadline=draft.clock)
-    elif pending.tries < MOST_TRIES:
-        draft.set_pending(event.number, tries=pending.tries + 1, deadline=draft.clock + TAKE_AGAIN_SECONDS)
-    else:
-        _settle(draft, pending, Verdict.VOID, reason=event.reason)
 
 
 def on_graded(draft: Draft, event: on.Graded) -> None:
@@ -89,13 +29,13 @@ def on_graded(draft: Draft, event: on.Graded) -> None:
         _end_probe(draft, pending, event)
     elif pending.timed_out:
         reason = f"the grader took longer than {draft.rules.grade_timeout:g} seconds"
-        _settle(draft, pending, Verdict.FAILED, reason=reason, graded=event)
+        settle(draft, pending, Verdict.FAILED, reason=reason, graded=event)
     elif event.outcome is on.Outcome.SCORED and event.score is not None:
         agent = draft.agents[pending.submission.agent]
         verdict = judge(agent.progress, event.score, draft.rules.direction, draft.rules.noise)
-        _settle(draft, pending, verdict, score=event.score, graded=event)
+        settle(draft, pending, verdict, score=event.score, graded=event)
     elif event.outcome is on.Outcome.FAILED:
-        _settle(draft, pending, Verdict.FAILED, reason=event.reason, graded=event)
+        settle(draft, pending, Verdict.FAILED, reason=event.reason, graded=event)
     else:
         suspicion = event.reason or "the grader crashed"
         _queue_again(draft, draft.set_pending(event.number, suspicion=suspicion))
@@ -108,7 +48,7 @@ def on_grade_not_started(draft: Draft, number: int, launch: int, reason: str) ->
     if pending.stopped:
         _queue_again(draft, pending)
     else:
-        _settle(draft, pending, Verdict.VOID, reason=f"the grader could not be started: {reason}")
+        settle(draft, pending, Verdict.VOID, reason=f"the grader could not be started: {reason}")
 
 
 def on_lingered(draft: Draft, number: int, launch: int) -> None:
@@ -130,7 +70,7 @@ def repeat_unfinished(draft: Draft) -> None:
         agent = pending.submission.agent
         draft.act(do.Accept(agent=agent, submission=pending.submission.id, number=number))
         if pending.step is Step.TAKING:
-            _take_again(draft, pending)
+            take_again(draft, pending)
         elif pending.attempt is not None:
             draft.act(do.Publish(attempt=pending.attempt, heartbeats=pending.heartbeats))
 
@@ -150,7 +90,7 @@ def advance_timers(draft: Draft) -> None:
             continue
         if pending.step is Step.TAKING:
             if not draft.run.lack and not draft.run.stopping:
-                _take_again(draft, pending)
+                take_again(draft, pending)
         elif pending.step is Step.GRADING:
             draft.set_pending(number, timed_out=True)
             _terminate(draft, pending)
@@ -181,11 +121,6 @@ def fill_slots(draft: Draft) -> None:
         draft.act(do.Grade(number=pending.number, launch=launch, commit=commit, probe=probe))
 
 
-def _take_again(draft: Draft, pending: Pending) -> None:
-    submission = draft.set_pending(pending.number, deadline=None).submission
-    draft.act(do.TakeIn(number=pending.number, agent=submission.agent, commit=submission.commit, repeat=True))
-
-
 def _terminate(draft: Draft, pending: Pending) -> None:
     deadline = draft.clock + draft.rules.terminate_grace
     draft.set_pending(pending.number, step=Step.TERMINATED, deadline=deadline)
@@ -198,7 +133,7 @@ def _kill(draft: Draft, pending: Pending) -> None:
         if pending.stopped:
             _queue_again(draft, pending)
         else:
-            _settle(draft, pending, Verdict.VOID, reason="the grader could not be killed")
+            settle(draft, pending, Verdict.VOID, reason="the grader could not be killed")
         return
     deadline = draft.clock + KILL_AGAIN_SECONDS
     draft.set_pending(pending.number, step=Step.KILLED, deadline=deadline, kills=pending.kills + 1)
@@ -217,7 +152,7 @@ def _lose(draft: Draft, pending: Pending) -> None:
         _queue_again(draft, draft.set_pending(pending.number, lost=pending.lost + bool(draft.run.lack)))
     elif pending.suspicion:
         reason = f"the seed cannot be graded either: {draft.run.lack}"
-        _settle(draft, pending, Verdict.VOID, reason=reason)
+        settle(draft, pending, Verdict.VOID, reason=reason)
     else:
         suspicion = f"each of {MOST_LOST + 1} grades of it ended on a disk without room: {draft.run.lack}"
         _queue_again(draft, draft.set_pending(pending.number, suspicion=suspicion, lost=0))
@@ -226,58 +161,7 @@ def _lose(draft: Draft, pending: Pending) -> None:
 def _end_probe(draft: Draft, pending: Pending, event: on.Graded) -> None:
     """The seed was graded in the candidate's place: if that works, the crash was the candidate's doing."""
     if event.outcome is on.Outcome.SCORED:
-        _settle(draft, pending, Verdict.FAILED, reason=pending.suspicion, graded=event)
+        settle(draft, pending, Verdict.FAILED, reason=pending.suspicion, graded=event)
     else:
         reason = f"the grader fails on the seed too: {event.reason or pending.suspicion}"
-        _settle(draft, pending, Verdict.VOID, reason=reason, graded=event)
-
-
-def _settle(
-    draft: Draft,
-    pending: Pending,
-    verdict: Verdict,
-    *,
-    score: float | None = None,
-    reason: str = "",
-    graded: on.Graded | None = None,
-) -> None:
-    """Count the attempt: progress, triggers, and what the agent hears of it."""
-    order = draft.run.order + 1
-    attempt = record_of(draft, pending, verdict, order, score=score, reason=reason, graded=graded)
-    draft.set_run(order=order)
-    _count(draft, attempt)
-    _watch_voids(draft, attempt)
-    names, inline = place_at_eval(draft, attempt.agent, draft.clock < pending.waited_until)
-    draft.set_pending(
-        pending.number,
-        step=Step.SETTLED,
-        deadline=None,
-        waited_until=0.0,
-        attempt=attempt,
-        heartbeats=names,
-    )
-    draft.act(do.Publish(attempt=attempt, heartbeats=names, inline=inline))
-
-
-def _count(draft: Draft, attempt: Attempt) -> None:
-    rules = draft.rules
-    before, whole_before = draft.agents[attempt.agent].progress, draft.run.progress
-    own = advance(before, attempt, rules.direction, rules.noise)
-    whole = advance(whole_before, attempt, rules.direction, rules.noise)
-    draft.set_agent(attempt.agent, progress=own, crashes=0, idle=0)
-    draft.set_run(progress=whole)
-    if own.evals == before.evals:
-        return
-    withdraw_overtaken(draft, attempt.agent, improved=own.stagnant == 0, best_improved=whole.stagnant == 0)
-    cross_after_attempt(draft, attempt.agent, attempt.number)
-
-
-def _watch_voids(draft: Draft, attempt: Attempt) -> None:
-    """Three voids in a row hold the queue up, so that breaking the grader is no way to try for free."""
-    voids = draft.run.voids + 1 if attempt.verdict is Verdict.VOID else 0
-    draft.set_run(voids=voids)
-    if voids >= MOST_VOIDS:
-        draft.set_run(queue_held_until=draft.clock + QUEUE_PAUSE)
-        draft.alert(
-            f"{voids} attempts in a row are void; grading is held up for {QUEUE_PAUSE:g} seconds: {attempt.reason}"
-        )
+        settle(draft, pending, Verdict.VOID, reason=reason, graded=event)
