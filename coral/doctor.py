@@ -128,6 +128,9 @@ def _program(name: str, wanted: list[Driven]) -> list[Finding]:
         return [Finding(name, State.WRONG if wanted else State.ABSENT, said, how)]
     version = _version(runtime)
     text = version or "it does not say its version"
+    if not runtime.tried:
+        text += "; unverified: Coral follows its documentation, and was never tried with it"
+        return [Finding(name, State.NOTE, text, f"`coral doctor --ping {name}` tries one prompt"), _login(runtime)]
     if runtime.tried not in version:
         text += f"; Coral was tried with {runtime.tried}"
     return [Finding(name, State.WELL, text), _login(runtime)]
@@ -148,10 +151,10 @@ def _login(runtime: AgentProgram) -> Finding:
     given = [key for key in runtime.keys if os.environ.get(key)]
     if given:
         return Finding(name, State.WELL, f"{given[0]} is set")
-    for path in runtime.links().values():
+    for path in runtime.logins():
         if path.exists():
             return Finding(name, State.WELL, f"there is one in {path}")
-    places = [str(path) for path in runtime.links().values()][:1]
+    places = [str(path) for path in runtime.logins()][:1]
     text = f"neither {' nor '.join([*runtime.keys[:2], *places])} is there"
     return Finding(name, State.NOTE, text, f"log in once with `{runtime.program}`, or set {runtime.keys[0]}")
 

@@ -17,6 +17,7 @@ PIECE = 1 << 20  # bytes read at a time
 LONGEST_LINE = 1 << 20
 REMIND_SECONDS = 15.0  # how often a sign of life that says nothing new is passed on
 STDERR_TAIL = 4000
+FAILED = (Ending.LIMIT, Ending.TERMINAL, Ending.CRASHED, Ending.UNKNOWN_SESSION)
 MOST_ANSWERS = 8  # to checkpoints that are told of one look; the last ones
 
 
@@ -170,8 +171,9 @@ class Ear:
 
 
 def _proves(signs: tuple[Sign, ...]) -> bool:
-    """Whether a line shows that the conversation has taken the prompt in. A turn that failed may have left nothing."""
-    failed = any(sign.ending in (Ending.LIMIT, Ending.TERMINAL, Ending.CRASHED) for sign in signs)
+    """Whether a line shows that the conversation has taken the prompt in. A turn that failed may have left nothing, and
+    one whose conversation is given up leaves nothing."""
+    failed = any(sign.ending in FAILED for sign in signs)
     return not failed and not (signs and all(sign.early for sign in signs))
 
 

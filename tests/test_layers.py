@@ -106,11 +106,13 @@ HOMES = {
     "pydantic": ("coral.config",),
     "pydantic_core": ("coral.config",),
     "rich": ("coral.cli",),
+    "acp": ("coral.runtimes.acp_program", "coral.runtimes.acp_talk"),
 }
 # Who starts or signals processes; each but the first for children of its own: git, ps, the public check, ourselves.
-# The last is itself an agent, which does what agents do.
+# The last but two is itself an agent, which does what agents do; the last starts the agent that it talks to.
 PROCESSES = ("coral.process", "workspace.git", "workspace.submit", "workspace.locks", "coral.native", "coral.launch")
 PROCESSES += ("coral.runtimes.script_steps", "workspace.leash", "coral.doctor")
+PROCESSES += ("coral.runtimes.acp_program",)
 GIT = ("workspace.git", "workspace.submit")
 BROAD = (
     "coral.cli",
@@ -133,6 +135,7 @@ STARTERS = {
         "execve",
         "execvp",
     },
+    "asyncio": {"create_subprocess_exec", "create_subprocess_shell"},
     "signal": {"pidfd_send_signal", "pthread_kill"},
 }
 

@@ -17,6 +17,7 @@ from coral.runtimes.agent import AgentProgram
 from coral.runtimes.model import Command, Job
 
 PROGRAMS = [name for name in runtimes.RUNTIMES if isinstance(runtimes.find(name, {}), AgentProgram)]
+MEASURED = [name for name in PROGRAMS if getattr(runtimes.find(name, {}), "tried")]  # noqa: B009 - not of every one
 PRESET = ("claude", "gemini", "qwen", "copilot")  # these take an id that we choose
 
 
@@ -46,7 +47,7 @@ OPTIONS: Mapping[str, Mapping[str, object]] = {"qwen": {"auth": "openai"}, "pi":
 MODELS = {"codex": "mock-model", "gemini": "gemini-2.5-pro", "pi": "mock-model"}
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("program", MEASURED)
 @pytest.mark.parametrize("case", ["ok", "resume"])
 def test_the_command_line_is_the_one_that_was_measured(program: str, case: str, tmp_path: Path) -> None:
     measured = transcripts.meta(f"{program}-{case}")["argv"]
@@ -93,11 +94,14 @@ def test_a_program_that_is_missing_is_named_with_the_command_that_installs_it(
     program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
+    runtime = runtimes.find(program, {})
+    assert isinstance(runtime, AgentProgram)
     [problem] = runtimes.check(program, {})
-    assert problem.startswith(f"{program}: the program is not on PATH; `npm install -g ")
+    how = "npm install -g " if runtime.package else runtime.installs
+    assert problem.startswith(f"{runtime.program}: the program is not on PATH; `{how}")
     [problem] = runtimes.check(program, {"program": "/no/such/thing"})
     assert "/no/such/thing: there is no such program" in problem
-    monkeypatch.setenv("PATH", str(install(tmp_path, program)))
+    monkeypatch.setenv("PATH", str(install(tmp_path, runtime.program)))
     assert runtimes.check(program, {}) == []
 
 
@@ -134,7 +138,8 @@ def test_the_environment_is_plain_and_has_nothing_of_other_agents(program: str, 
     }
     assert (made["OPENAI_API_KEY"], made["CLAUDECODE"]) == ("k", "1")
     assert made.keys() & {"CLAUDE_CODE_ENTRYPOINT", "CODEX_SANDBOX", "GEMINI_CLI", "OPENCODE", "QWEN_CODE"} == set()
-    assert any(str(job(tmp_path).state) in value for value in made.values()), "its state lies in the run"
+    stays = program not in MEASURED  # how to move it without the login is not documented
+    assert stays or any(str(job(tmp_path).state) in value for value in made.values()), "its state lies in the run"
 
 
 KEYS = {"claude": "ANTHROPIC_API_KEY", "codex": "OPENAI_API_KEY", "gemini": "GEMINI_API_KEY", "qwen": "OPENAI_API_KEY"}

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coral import runtimes
-from coral.runtimes.agent import AgentProgram
 from coral.runtimes.model import Ending, Runtime, Said, Sign
+from coral.runtimes.reader import Reader
 from coral.runtimes.speech import Speech
 
 PROGRAMS = sorted({case.partition("-")[0] for case in transcripts.CASES})
@@ -58,9 +58,9 @@ def reading(program: str, line: bytes) -> tuple[Sign, ...]:
     return runtimes.find(program, {}).read(line)
 
 
-def all_programs() -> list[AgentProgram]:
+def all_programs() -> list[Reader]:
     found: list[Runtime] = [runtimes.find(name, {}) for name in PROGRAMS]
-    return [each for each in found if isinstance(each, AgentProgram)]
+    return [each for each in found if isinstance(each, Reader)]
 
 
 def check(sign: Sign) -> None:

@@ -1,6 +1,6 @@
 """`coral doctor`: what this machine has for a fleet of agents, what is missing, and what to do about each.
 
-It starts nothing but programs that are asked for their version, and stops no start.
+It starts nothing but programs that are asked for their version - or, with `--ping`, for a word - and stops no start.
 """
 
 from __future__ import annotations
@@ -26,6 +26,12 @@ GOOD, PLAIN = ("✓·-✗", "+.-!")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("task", nargs="?", metavar="TASK", help="whose program must be here (default: the one around)")
+    parser.add_argument(
+        "--ping",
+        nargs="*",
+        metavar="RUNTIME",
+        help="also ask these for one word, in earnest (default: the task's, and every program that is here)",
+    )
     parser.add_argument("--json", action="store_true", help="for programs: {ok, checks: [{name, state, text, advice}]}")
 
 
@@ -33,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     from coral.doctor import State
 
     found = []
-    for finding in _findings(args.task):
+    for finding in _findings(args.task, args.ping):
         found.append(finding)
         if not args.json:
             _print(finding)
@@ -43,8 +49,8 @@ def run(args: argparse.Namespace) -> int:
     return 0 if ok else 1
 
 
-def _findings(task: str | None) -> Iterator[Finding]:
-    """A task that cannot be read is one of them."""
+def _findings(task: str | None, pinged: list[str] | None) -> Iterator[Finding]:
+    """A task that cannot be read is one of them. `pinged`: None asks nobody for a word."""
     from coral.doctor import Finding, State, findings
     from coral.errors import CoralError
 
@@ -54,6 +60,10 @@ def _findings(task: str | None) -> Iterator[Finding]:
         config = None
         yield Finding("task", State.WRONG, " ".join(error.message.split()), error.hint)
     yield from findings(where.here(), config)
+    if pinged is not None:
+        from coral.ping import pings
+
+        yield from pings(config, pinged)
 
 
 def _config(given: str | None) -> Config | None:

@@ -17,6 +17,9 @@ RUNTIMES = {
     "qwen": "coral.runtimes.qwen:Qwen",
     "copilot": "coral.runtimes.copilot:Copilot",
     "pi": "coral.runtimes.pi:Pi",
+    "cursor": "coral.runtimes.cursor:Cursor",
+    "kiro": "coral.runtimes.kiro:Kiro",
+    "acp": "coral.runtimes.acp:Acp",
     "command": "coral.runtimes.command:AnyProgram",
     "scripted": "coral.runtimes.scripted:Scripted",
 }

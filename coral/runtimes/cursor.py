@@ -1,0 +1,28 @@
+"""Cursor's agent by the Agent Client Protocol, after its documentation: nobody has run it with Coral yet.
+
+It tells nothing of what it uses, and asks to be told to use its login.
+"""
+
+import os
+from pathlib import Path
+
+from coral.runtimes.acp import AcpProgram
+from coral.runtimes.model import Job
+
+
+class Cursor(AcpProgram):
+    name = "cursor"
+    binary = "cursor-agent"
+    installs = "curl https://cursor.com/install -fsS | bash"
+    keys = ("CURSOR_API_KEY",)
+    tells = ""
+    own = ("CURSOR_API_", "CURSOR_CONFIG_DIR")
+
+    def arguments(self, job: Job, session: str) -> tuple[str, ...]:  # noqa: ARG002 - the client has it
+        return ("--trust", *(["--model", job.model] if job.model else []), *self.extra(), "acp")
+
+    def auth(self) -> str:
+        return "" if os.environ.get("CURSOR_API_KEY") else "cursor_login"
+
+    def logins(self) -> tuple[Path, ...]:
+        return (Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "cursor/auth.json",)

@@ -1,0 +1,28 @@
+"""Kiro's command line by the Agent Client Protocol, after its documentation: nobody has run it with Coral yet.
+
+What it uses it counts in credits of its own, which say nothing of tokens or money.
+"""
+
+import os
+from pathlib import Path
+
+from coral.runtimes.acp import AcpProgram
+from coral.runtimes.model import Job
+
+
+class Kiro(AcpProgram):
+    name = "kiro"
+    binary = "kiro-cli"
+    installs = "curl -fsSL https://cli.kiro.dev/install | bash"
+    keys = ("KIRO_API_KEY",)
+    tells = ""
+    efforts = ("low", "medium", "high", "xhigh", "max")
+
+    def arguments(self, job: Job, session: str) -> tuple[str, ...]:  # noqa: ARG002 - the client has it
+        words = ["acp", "--trust-all-tools"]
+        words += ["--model", job.model] if job.model else []
+        words += ["--effort", self.option("effort")] if self.option("effort") else []
+        return (*words, *self.extra())
+
+    def logins(self) -> tuple[Path, ...]:
+        return (Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "kiro-cli/data.sqlite3",)

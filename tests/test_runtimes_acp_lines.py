@@ -1,0 +1,364 @@
+"""What our client prints is read as every other program's output; options are checked before anything is started."""
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coral import runtimes
+from coral.cli import main
+from coral.config.load import load
+from coral.errors import CoralError
+from coral.launch import prepare
+from coral.runtimes import acp
+from coral.runtimes.acp_notes import Bill, Tools, cut
+from coral.runtimes.event import REPLY, Event
+from coral.runtimes.model import Counted, Ending, Job, Said, Sign, Usage
+
+KNOWN: dict[str, object] = {"command": [sys.executable, "agent.py"]}
+CLEAN, CRASHED, TERMINAL = Ending.CLEAN, Ending.CRASHED, Ending.TERMINAL
+LIMIT, UNKNOWN, INTERRUPTED = Ending.LIMIT, Ending.UNKNOWN_SESSION, Ending.INTERRUPTED
+
+
+def job(session: str | None = None, model: str = "") -> Job:
+    root = Path("/runs/t/20250101-000000-abcd")
+    clone, state = root / "workspace/agents/agent-1", root / "workspace/state/agent-1"
+    return Job(agent="agent-1", launch=2, session=session, clone=clone, state=state, run_root=root, model=model)
+
+
+def read(**event: object) -> tuple[Sign, ...]:
+    return runtimes.find("acp", {}).read(json.dumps(event).encode())
+
+
+# --- the end of a turn --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("event", "ending"),
+    [
+        ({"type": "result", "stop": "end_turn", "said": None}, CLEAN),
+        ({"type": "result", "stop": "end_turn", "said": "I am done with it."}, CLEAN),
+        ({"type": "result", "stop": "max_turn_requests"}, CLEAN),
+        ({"type": "result", "stop": "cancelled"}, INTERRUPTED),
+        ({"type": "result", "stop": "refusal"}, CRASHED),
+        # Some say an error as if it were an answer.
+        ({"type": "result", "stop": "end_turn", "said": "You've hit your usage limit. Try again later."}, LIMIT),
+        ({"type": "result", "stop": "end_turn", "said": "Error: (HTTP 401) bad credentials"}, TERMINAL),
+        ({"type": "result", "stop": "end_turn", "said": "prompt is too long: 9 tokens > 8 maximum"}, UNKNOWN),
+        ({"type": "error", "during": "prompt", "code": -32603, "message": "Internal error", "data": None}, CRASHED),
+        ({"type": "error", "during": "prompt", "code": -32000, "message": "Authentication required"}, TERMINAL),
+        ({"type": "error", "during": "new", "code": -32000, "message": "Authentication required"}, TERMINAL),
+        ({"type": "error", "during": "prompt", "code": 401, "message": "nope"}, TERMINAL),
+        ({"type": "error", "during": "prompt", "code": 429, "message": "nope"}, CRASHED),
+        ({"type": "error", "during": "prompt", "code": 1, "message": "x", "data": {"statusCode": 403}}, TERMINAL),
+        ({"type": "error", "during": "prompt", "code": 1, "message": "x", "data": {"details": "usage limit"}}, LIMIT),
+        ({"type": "error", "during": "prompt", "code": 1, "message": "x", "data": "quota exceeded"}, LIMIT),
+        ({"type": "error", "during": "prompt", "code": -32002, "message": "Session not found: s"}, UNKNOWN),
+        ({"type": "error", "during": "load", "code": -32603, "message": "Internal error"}, UNKNOWN),
+        ({"type": "error", "during": "load", "code": 1, "message": "x", "data": {"message": "usage limit"}}, LIMIT),
+        (
+            {"type": "error", "during": "load", "message": "the agent ended with exit code 0", "gone": True, "exit": 0},
+            UNKNOWN,
+        ),
+        (
+            {"type": "error", "during": "load", "message": "the agent ended with exit code 1", "gone": True, "exit": 1},
+            None,
+        ),
+        (
+            {
+                "type": "error",
+                "during": "prompt",
+                "message": "the agent ended with exit code 0",
+                "gone": True,
+                "exit": 0,
+            },
+            None,
+        ),
+        ({"type": "error", "during": "start", "message": "x cannot be started", "gone": True}, None),
+        ({"type": "error", "during": "choice", "message": "it offers no model 'x'"}, TERMINAL),
+        ({"type": "error", "during": "authenticate", "message": "it does not answer"}, TERMINAL),
+        ({"type": "error", "during": "initialize", "message": "it does not answer"}, CRASHED),
+        ({"type": "interrupted"}, INTERRUPTED),
+    ],
+)
+def test_how_a_turn_ended(event: dict[str, Any], ending: Ending | None) -> None:
+    sign = read(**event)[-1]
+    assert sign.ending is ending
+    assert sign.ended == (ending is not None)
+    if event["type"] == "error":
+        assert event["message"] in sign.error
+        assert sign.error.startswith(f"{event['during']}: ") == (event["during"] != "prompt")
+
+
+def test_the_words_that_came_with_an_error_are_told_with_it() -> None:
+    nested = {"error": {"message": "try again in 2 hours"}}
+    (sign,) = read(type="error", during="prompt", code=-32603, message="Internal error", data=nested)
+    assert sign.error == "Internal error: try again in 2 hours"
+    assert sign.limit_until is not None
+    (sign,) = read(type="error", during="new", code=1, message="it says so", data="it says so")
+    assert sign.error == "new: it says so"
+
+
+def test_what_an_agent_that_is_gone_left_in_its_stderr_says_why() -> None:
+    runtime = runtimes.find("acp", {})
+    said = Said(error="the agent ended with exit code 1", stderr="Error: no such session s-1")
+    assert runtime.judge(1, said) is UNKNOWN
+    assert runtime.judge(1, Said(stderr="Please log in first")) is TERMINAL
+    assert runtime.judge(1, Said(stderr="panic")) is CRASHED
+    assert runtime.judge(130, Said()) is INTERRUPTED
+    assert runtime.judge(-9, Said(output=True)) is CRASHED
+
+
+# --- before and during a turn -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"type": "agent", "name": "a", "version": "1"},
+        {"type": "session", "session": "s"},
+        {"type": "notice", "message": "x"},
+        {"type": "prompted"},
+        {"type": "other", "method": "_x/y"},
+        {"type": "update", "update": {"sessionUpdate": "available_commands_update", "availableCommands": []}},
+        {"type": "update", "update": {"sessionUpdate": "user_message_chunk", "content": {"text": "go"}}},
+        {"type": "result", "stop": "cancelled", "usage": {"inputTokens": 3}},
+        {"type": "error", "during": "prompt", "message": "gone", "gone": True, "exit": 1},
+    ],
+)
+def test_nothing_of_it_proves_that_the_prompt_was_taken_in(event: dict[str, object]) -> None:
+    assert [sign.early for sign in read(**event)] == [True] * len(read(**event))
+
+
+def test_a_session_is_known_as_soon_as_there_is_one() -> None:
+    assert [sign.session for sign in read(type="session", session="ses_1", resumed=False)] == ["ses_1"]
+
+
+def update(**fields: object) -> tuple[Sign, ...]:
+    return read(type="update", update=fields)
+
+
+def test_a_tool_is_told_from_its_beginning_to_its_end() -> None:
+    call = {"sessionUpdate": "tool_call", "toolCallId": "t", "title": "List", "kind": "execute", "begins": True}
+    (sign,) = update(**call, status="in_progress", rawInput={"command": "ls -l"})
+    assert (sign.phase, sign.message, sign.tool and sign.tool.text) == ("tool", "shell: ls -l", "ls -l")
+    (sign,) = update(**call, status="in_progress")
+    assert sign.tool is not None
+    assert sign.tool.text == "List"
+    (sign,) = update(**{**call, "begins": False}, status="in_progress")
+    assert (sign.phase, sign.tool) == ("tool", None)
+    signs = update(**call, status="failed", rawOutput={"output": "no such file"})
+    assert [(each.tool.over, each.tool.failed, each.tool.text) for each in signs if each.tool] == [
+        (False, False, "List"),
+        (True, True, "no such file"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "edited"),
+    [
+        ({"content": [{"type": "diff", "path": "a.py", "newText": "x"}], "status": "completed"}, ["a.py"]),
+        (
+            {"locations": [{"path": "a.py"}, {"path": "a.py"}, {"path": "b.py"}], "status": "completed"},
+            ["a.py", "b.py"],
+        ),
+        ({"content": [{"type": "diff", "path": "a.py", "newText": "x"}], "status": "failed"}, []),
+        ({"content": [{"type": "diff", "path": "a.py", "newText": "x"}], "status": "in_progress"}, []),
+        ({"locations": [{"path": "a.py"}], "kind": "read", "status": "completed"}, []),
+    ],
+)
+def test_a_file_counts_as_edited_when_it_is(fields: dict[str, object], edited: list[str]) -> None:
+    signs = update(**{"sessionUpdate": "tool_call_update", "toolCallId": "t", "kind": "edit", **fields})
+    assert [sign.edited for sign in signs if sign.edited] == edited
+
+
+@pytest.mark.parametrize(
+    ("usage", "expected"),
+    [
+        # What was read from a cache is part of the input, or stands beside it: the sum shows.
+        ((100, 10, 60, 0, 0, 110), (40, 60, 10)),
+        ((40, 10, 60, 0, 0, 110), (40, 60, 10)),
+        ((40, 10, 60, 5, 7, 122), (45, 60, 17)),
+        ((40, 17, 60, 0, 7, 117), (40, 60, 17)),
+        ((100, 10, 0, 0, 0, 0), (100, 0, 10)),
+    ],
+)
+def test_tokens_are_counted_once(usage: tuple[int, ...], expected: tuple[int, int, int]) -> None:
+    names = ("input", "output", "cachedRead", "cachedWrite", "thought", "total")
+    told = {f"{name}Tokens": count for name, count in zip(names, usage, strict=True)}
+    sign, _ = read(type="result", stop="end_turn", usage=told, cost=0.5)
+    assert sign.usage is not None
+    assert (sign.usage.input, sign.usage.cached, sign.usage.output) == expected
+    assert (sign.usage.cost, sign.usage.counted) == (0.5, Counted.LAUNCH)
+    assert len(read(type="result", stop="end_turn", usage=None, cost=None)) == 1
+    assert read(type="usage", cost=0.25)[0].usage == Usage(counted=Counted.LAUNCH, cost=0.25)
+
+
+def test_a_plan_says_what_is_being_done() -> None:
+    entries = [{"content": "Look", "status": "completed"}, {"content": "Tune it", "status": "in_progress"}]
+    assert update(sessionUpdate="plan", entries=entries)[0].message == "Tune it"
+    assert update(sessionUpdate="plan", entries=[])[0].message == ""
+    assert update(sessionUpdate="of_tomorrow")[0].unknown == "of_tomorrow"
+
+
+# --- what our client keeps ----------------------------------------------------------------------------------------
+
+
+def test_the_parts_of_a_tool_are_put_together() -> None:
+    tools = Tools()
+    first = tools.merge(Event({"toolCallId": "t", "title": "Shell", "kind": "execute", "status": "pending"}))
+    assert first.raw("begins") is False, "it does not say yet what it does"
+    second = tools.merge(Event({"toolCallId": "t", "status": "in_progress", "rawInput": {"command": "ls"}}))
+    assert (second.raw("begins"), second.raw("title"), second.raw("kind")) == (True, "Shell", "execute")
+    third = tools.merge(Event({"toolCallId": "t", "status": "completed", "title": None, "content": []}))
+    assert (third.raw("begins"), third.raw("rawInput"), third.raw("title")) == (False, {"command": "ls"}, "Shell")
+    assert tools.merge(Event({"toolCallId": "t", "status": "completed"})).raw("title") is None, "it was forgotten"
+    for number in range(3000):
+        tools.merge(Event({"toolCallId": f"t{number}", "status": "in_progress"}))
+    assert len(tools._known) == len(tools._begun) == 1000
+
+
+def cost(amount: float, currency: str = "USD") -> Event:
+    return Event({"amount": amount, "currency": currency})
+
+
+def test_what_a_conversation_has_cost_before_is_not_counted_again(tmp_path: Path) -> None:
+    first = Bill(tmp_path)
+    first.open("s", new=True)
+    assert first.spent is None
+    first.told(cost(0.5))
+    first.told(cost(0.75))
+    first.told(cost(9, "EUR"))
+    first.told(Event(None))
+    assert first.spent == 0.75
+    told_when_loaded, silent, other = Bill(tmp_path), Bill(tmp_path), Bill(tmp_path)
+    told_when_loaded.told(cost(1.0))
+    for bill, session in ((told_when_loaded, "s"), (silent, "s"), (other, "of another")):
+        bill.open(session, new=False)
+    told_when_loaded.told(cost(1.25))
+    assert told_when_loaded.spent == 0.25
+    silent.told(cost(1.5))
+    assert silent.spent == 0.75, "by what was told last before"
+    other.told(cost(2.0))
+    assert other.spent == 0.0, "nobody knows what of it is new"
+    other.told(cost(2.5))
+    assert other.spent == 0.5
+    (tmp_path / "acp-bill.json").write_text("{")
+    broken = Bill(tmp_path / "none")
+    broken.open("s", new=False)
+    broken.told(cost(3.0))
+    assert broken.spent == 0.0
+
+
+def test_an_agent_that_counts_each_launch_anew_is_believed(tmp_path: Path) -> None:
+    first, second = Bill(tmp_path), Bill(tmp_path)
+    first.open("s", new=True)
+    first.told(cost(0.5))
+    second.open("s", new=False)
+    second.told(cost(0.25))
+    assert second.spent == 0.25
+
+
+def test_nothing_is_too_long_for_a_log() -> None:
+    deep: Any = "x"
+    for _ in range(50):
+        deep = [deep]
+    whole = {"text": "x" * 100_000, "items": list(range(1000)), "deep": deep, "number": 3, "none": None}
+    found = cut(whole)
+    assert isinstance(found, dict)
+    assert (len(found["text"]), len(found["items"]), found["number"], found["none"]) == (REPLY, 200, 3, None)
+    assert len(json.dumps(found["deep"])) < 100
+
+
+# --- options ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({}, "command is empty"),
+        ({"command": ["no-such-agent", "acp"]}, "command: the program 'no-such-agent' is not on PATH"),
+        ({**KNOWN, "modle": "x"}, "there is no option 'modle'; did you mean mode?"),
+        ({**KNOWN, "mode": 3}, "mode must be a text"),
+        ({**KNOWN, "resumes": "no"}, "resumes must be true or false"),
+        ({**KNOWN, "tells": "all"}, "tells must be money or tokens; got 'all'"),
+        ({**KNOWN, "env": {"A": 1}}, "env must hold texts by the name of a variable"),
+        ({**KNOWN, "env": ["A=1"]}, "env must hold texts by the name of a variable"),
+        ({**KNOWN, "instruction_file": "../x"}, "instruction_file must be a path inside the workspace"),
+        ({**KNOWN, "limits": {"limit": ["("]}}, "limits limit: '(' is no regular expression"),
+    ],
+)
+def test_wrong_options_are_found_before_anything_is_started(options: Mapping[str, object], problem: str) -> None:
+    assert runtimes.check("acp", KNOWN) == []
+    (found,) = runtimes.check("acp", options)
+    assert found.startswith(problem)
+
+
+def test_the_command_line_says_what_is_wanted_of_the_agent() -> None:
+    options = {"command": "my-agent acp --log {state}/log", "mode": "yolo", "env": {"HOME_OF_IT": "{state}/home"}}
+    runtime = runtimes.find("acp", options)
+    new, state = runtime.command(job(model="m-1")), str(job().state)
+    assert new.argv[:4] == (sys.executable, "-P", "-m", "coral.runtimes.acp_program")
+    assert new.argv[4:] == (
+        f"--state={state}",
+        "--model=m-1",
+        "--mode=yolo",
+        "--",
+        "my-agent",
+        "acp",
+        "--log",
+        f"{state}/log",
+    )
+    assert (new.session, new.env["HOME_OF_IT"], new.env["TZ"]) == ("", f"{state}/home", "UTC")
+    resumed = runtime.command(job("s-1"))
+    assert resumed.session == "s-1"
+    assert "--session=s-1" in resumed.argv
+    named = runtimes.find("acp", {"command": ["a", "--model={model}"]}).command(job(model="m-1"))
+    assert named.argv[-2:] == ("a", "--model=m-1")
+    assert "--model=m-1" not in named.argv[: named.argv.index("--")]
+    always_new = runtimes.find("acp", {**KNOWN, "resumes": False})
+    assert always_new.resumes is False
+    assert not any("s-1" in word for word in always_new.command(job("s-1")).argv)
+    assert runtimes.find("acp", {**KNOWN, "instruction_file": "GEMINI.md"}).instruction_file == "GEMINI.md"
+
+
+def test_without_the_sdk_the_line_that_installs_it_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(acp, "find_spec", lambda name: None)
+    assert runtimes.check("acp", KNOWN) == [acp.NO_SDK]
+    folder = tmp_path / "t"
+    (folder / "seed").mkdir(parents=True)
+    (folder / "grade.py").write_text("def grade(workspace):\n    return 1.0\n")
+    agents = json.dumps({"runtime": "acp", "options": KNOWN})
+    task = f"task: {{name: t, description: d}}\ngrader: {{entry: grade.py:grade}}\nagents: {agents}\n"
+    (folder / "task.yaml").write_text(task)
+    assert main(("validate", str(folder))) == 1
+    assert "`pip install 'coral-fleet[acp]'` installs it" in capsys.readouterr().out
+    with pytest.raises(CoralError, match="cannot start acp: the SDK of the Agent Client Protocol is not installed"):
+        prepare(load(folder), tmp_path / "runs", lambda _: None)
+
+
+# --- programs that are driven by it -------------------------------------------------------------------------------
+
+
+def test_cursor_and_kiro_are_started_as_their_documentation_says(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CURSOR_API_KEY", raising=False)
+    cursor = runtimes.find("cursor", {"args": ["--sandbox", "disabled"]}).command(job("s-1", "m-1"))
+    assert cursor.argv[cursor.argv.index("--") + 1 :] == (
+        *("cursor-agent", "--trust", "--model", "m-1", "--sandbox", "disabled", "acp"),
+    )
+    assert {"--session=s-1", "--auth=cursor_login"} <= set(cursor.argv)
+    monkeypatch.setenv("CURSOR_API_KEY", "k")
+    assert "--auth=cursor_login" not in runtimes.find("cursor", {}).command(job()).argv
+    kiro = runtimes.find("kiro", {"effort": "high"}).command(job(model="m-1"))
+    assert kiro.argv[kiro.argv.index("--") + 1 :] == (
+        *("kiro-cli", "acp", "--trust-all-tools", "--model", "m-1", "--effort", "high"),
+    )
+    assert kiro.session == ""
