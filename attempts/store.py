@@ -74,9 +74,12 @@ class Store:
     def submit(self, submission: Submission) -> Path:
         """Hand in a submission. It is in the inbox when this returns, and survives a loss of power."""
         path = self._waiting(submission.agent, submission.id)
-        if path.exists():
-            raise Conflict(f"cannot submit {submission.id}: it is in the inbox already", "submit again")
-        write_json(path, to_dict(submission), durable=True)
+        try:
+            # By a link and not a rename: of a rename whose halves it reads apart, watchdog tells half a second late.
+            write_json(path, to_dict(submission), durable=True, new=True)
+        except FileExistsError:
+            hint = "submit again"
+            raise Conflict(f"cannot submit {submission.id}: it is in the inbox already", hint) from None
         return path
 
     def inbox(self, most: int | None = None, only: Collection[Path] | None = None) -> list[tuple[str, str, Path]]:

@@ -6,6 +6,7 @@ A quick try is shown and not kept: a figure is what was measured in full.
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 from pathlib import Path
@@ -24,6 +25,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 
 def main() -> int:
     args = _arguments()
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # what is measured starts as it does after its first use
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ended from outside, a benchmark cleans up as for Ctrl-C
     try:
         for benchmark in ALL:

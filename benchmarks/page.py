@@ -40,5 +40,6 @@ benchmarks NAME` measures one part, `--quick` tries it out. The raw values lie i
 [benchmarks/results](../benchmarks/results).
 
 Every figure comes from real runs in a temporary folder: real processes, real git, a real disk, real signals.
+Python may keep what it has compiled, as it does where nobody forbids it: without that, every start takes longer.
 Percentiles are measured values (nearest rank), so with fewer than a hundred values the p99 is the largest.
 Nothing is left out as an outlier. A target that is missed says so."""

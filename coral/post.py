@@ -71,7 +71,11 @@ class Post:
 
     def answer(self, sender: str, id: str, data: Mapping[str, object]) -> None:
         """Answer a request, and take it away."""
-        write_json(self._layout.replies_to(sender) / f"{id}.json", data, durable=False)
+        path = self._layout.replies_to(sender) / f"{id}.json"
+        try:
+            write_json(path, data, durable=False, new=True)  # no rename in a watched folder, see `Store.submit`
+        except FileExistsError:
+            write_json(path, data, durable=False)
         (self._layout.requests_of(sender) / f"{id}.json").unlink(missing_ok=True)
 
     def _trouble(self, path: Path, item: str, error: OSError) -> Iterator[on.Event]:

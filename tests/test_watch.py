@@ -9,8 +9,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from watchdog.events import FileSystemEvent, FileSystemEventHandler
+from watchdog.observers import Observer
 
+from attempts.record import Kind, Submission
+from attempts.store import Store
+from coral.post import Post
 from coral.watch import Watch
+from workspace.layout import Layout
 
 
 @pytest.fixture
@@ -50,6 +56,39 @@ def test_a_file_that_is_moved_into_place_rings(watch, inbox, rung):
     assert rung.wait(10)
     assert watch.take() == {inbox / "agent-1"}
     assert not watch.take()
+
+
+def test_what_is_handed_in_or_answered_comes_without_a_rename(tmp_path):
+    """Of a rename whose two halves are read apart, watchdog tells half a second late."""
+    root = tmp_path / "run"
+    layout = Layout(root)
+    seen: list[FileSystemEvent] = []
+    handler = FileSystemEventHandler()
+    handler.on_any_event = seen.append
+    for folder in (root / "attempts" / "inbox" / "agent-1", layout.replies_to("agent-1")):
+        folder.mkdir(parents=True)
+    observer = Observer()
+    observer.schedule(handler, str(root), recursive=True)
+    observer.start()
+    try:
+        submission = Submission(
+            id=Store.next_id(""),
+            agent="agent-1",
+            commit="c" * 40,
+            tree="e" * 40,
+            title="one",
+            kind=Kind.REAL,
+            of=None,
+            wait=0.0,
+            submitted_at="2026-01-01T00:00:00.000+00:00",
+        )
+        paths = {str(Store(layout.attempts).submit(submission)), str(layout.replies_to("agent-1") / "7.json")}
+        Post(layout, ["agent-1"]).answer("agent-1", "7", {"ok": True})
+        wait_until(lambda: paths <= {each.src_path for each in seen} | {each.dest_path for each in seen})
+    finally:
+        observer.stop()
+        observer.join()
+    assert not [each for each in seen if each.event_type == "moved"]
 
 
 def test_drafts_and_our_own_replies_do_not_ring(watch, inbox, rung):
@@ -105,7 +144,11 @@ def test_looking_into_a_watched_folder_is_no_news(watch, inbox, rung):
 LIMITED = """
 import pathlib, sys, threading
 sys.path.insert(0, sys.argv[2])
+from attempts.record import Kind, Submission
+from attempts.store import Store
+from coral.post import Post
 from coral.watch import Watch
+from workspace.layout import Layout
 root, limit, rung = pathlib.Path(sys.argv[1]), pathlib.Path("/proc/sys/user") / sys.argv[3], threading.Event()
 try:
     limit.write_text(sys.argv[4])
