@@ -6,6 +6,7 @@ from coral.fleet.policy import Allowance, Rules
 from coral.prices import prices_of
 
 LAND_AT = (0.8, 0.95)
+START_AGAIN = 3
 
 
 def rules_of(config: Config, seed_commit: str) -> Rules:
@@ -16,6 +17,7 @@ def rules_of(config: Config, seed_commit: str) -> Rules:
         noise=grader.noise,
         slots=grader.slots,
         grade_timeout=grader.timeout,
+        start_again=START_AGAIN,
         seed_commit=seed_commit,
         heartbeats=config.heartbeats,
         stall=config.agents.stall,

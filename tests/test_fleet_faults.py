@@ -167,6 +167,51 @@ def test_a_grader_that_cannot_be_started_is_no_fault_of_the_candidate() -> None:
     assert stage.at(4, on.SpawnFailed(who="#1", launch=1, reason="again")) == []
 
 
+AGAIN = replace(QUIET_RULES, start_again=2, slots=1)
+
+
+def test_a_grade_that_could_not_be_begun_is_tried_again_and_keeps_nobody_waiting_meanwhile() -> None:
+    stage = Stage(rules=AGAIN)
+    stage.in_grading(2, "ann", "ann")
+    assert stage.at(3, stage.not_started("#1", "git hangs")) == ["grade #2/1: commit 2"]
+    assert (stage.pending(1).step, stage.pending(1).deadline, stage.pending(1).unstarted) == (Step.QUEUED, 8, 1)
+    assert stage.at(4, stage.graded(2, 1.0)) == ["publish #2 improved 1"]
+    assert stage.until(7.9) == []
+    assert stage.until(8) == ["8 grade #1/2: commit 1"]
+    assert stage.pending(1).deadline == 308
+    assert stage.at(9, stage.not_started("#1", "git hangs")) == []
+    assert stage.until(14) == ["14 grade #1/3: commit 1"]
+    assert stage.at(15, stage.not_started("#1", "git hangs")) == [
+        "publish #1 void (the grader could not be started: git hangs)"
+    ]
+
+
+def test_a_grade_whose_time_was_over_before_it_began_is_tried_again_with_all_of_its_time() -> None:
+    stage = Stage(rules=replace(AGAIN, grade_timeout=10.0, terminate_grace=3.0))
+    stage.in_grading(2, "ann")
+    assert stage.until(12) == ["12 terminate #1/1"]
+    assert stage.at(12, stage.not_started("#1", "it is to end")) == []
+    assert stage.until(17) == ["17 grade #1/2: commit 1"]
+    assert stage.at(18, stage.graded(1, 1.0)) == ["publish #1 improved 1"]
+
+
+def test_a_probe_that_could_not_be_begun_is_tried_again_as_a_probe() -> None:
+    stage = Stage(rules=AGAIN)
+    stage.in_grading(2, "ann")
+    stage.at(3, stage.graded(1, outcome=Outcome.CRASHED, reason="odd"))
+    assert stage.at(4, stage.not_started("#1", "git hangs")) == []
+    assert stage.until(9) == ["9 grade #1/3: commit seed as a probe"]
+
+
+def test_a_grade_that_waits_to_be_tried_again_stands_in_no_way_of_a_stop() -> None:
+    stage = Stage(rules=AGAIN)
+    stage.in_grading(2, "ann")
+    stage.at(3, stage.not_started("#1", "git hangs"))
+    stage.at(4, stage.asks("operator", on.Stop(reason="enough")))
+    assert "finish: enough" in stage.at(5, stage.exited("ann", on.Ending.INTERRUPTED))
+    assert stage.at(20, on.Resumed())[-1] == "grade #1/2: commit 1"
+
+
 # --- voids ------------------------------------------------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -108,6 +109,20 @@ def test_a_checkout_that_hangs_does_not_outlive_a_stop(start, tmp_path, monkeypa
     assert hanging.alive() == []
     assert [each.step.value for each in run.fleet().pending.values()] == ["queued"]
     assert run.events("alert") == []
+
+
+@pytest.mark.slow
+def test_a_checkout_that_failed_by_our_fault_is_tried_again(start, tmp_path, monkeypatch):
+    run = start(ONCE, supervise=False)
+    hanging = Hanging(tmp_path, monkeypatch, "read-tree", 1)
+    run.supervise()
+    (pid,) = wait_until(hanging.alive, 60, "a hanging git")
+    os.kill(pid, signal.SIGKILL)  # as whoever runs out of memory does
+    (attempt,) = run.wait_for_attempts(1)
+    assert attempt.verdict.value == "improved"
+    assert run.fleet().run.voids == 0
+    run.stop()
+    assert run.left() == []
 
 
 def test_who_is_stuck_makes_room_and_who_works_does_not() -> None:

@@ -9,7 +9,7 @@ from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.draft import Draft
 from coral.fleet.intake import take_again
-from coral.fleet.policy import KILL_AGAIN_SECONDS, MOST_KILLS, MOST_LOST
+from coral.fleet.policy import KILL_AGAIN_SECONDS, MOST_KILLS, MOST_LOST, START_AGAIN_SECONDS
 from coral.fleet.settling import settle
 from coral.fleet.state import OCCUPYING, Pending, Step
 
@@ -47,6 +47,9 @@ def on_grade_not_started(draft: Draft, number: int, launch: int, reason: str) ->
         return
     if pending.stopped:
         _queue_again(draft, pending)
+    elif pending.unstarted < draft.rules.start_again:
+        later = draft.clock + START_AGAIN_SECONDS
+        draft.set_pending(number, step=Step.QUEUED, unstarted=pending.unstarted + 1, deadline=later)
     else:
         settle(draft, pending, Verdict.VOID, reason=f"the grader could not be started: {reason}")
 
@@ -96,6 +99,8 @@ def advance_timers(draft: Draft) -> None:
             _terminate(draft, pending)
         elif pending.step in OCCUPYING:
             _kill(draft, pending)
+        elif pending.step is Step.QUEUED:
+            draft.set_pending(number, deadline=None)
 
 
 def fill_slots(draft: Draft) -> None:
@@ -103,7 +108,7 @@ def fill_slots(draft: Draft) -> None:
     if draft.run.stopping or draft.run.lack or draft.clock < draft.run.queue_held_until:
         return
     taken = sum(each.step in OCCUPYING for each in draft.pending.values())
-    queue = [each for each in draft.pending.values() if each.step is Step.QUEUED]
+    queue = [each for each in draft.pending.values() if each.step is Step.QUEUED and each.deadline is None]
     queue.sort(key=lambda each: not each.suspicion)
     for pending in queue[: max(draft.rules.slots - taken, 0)]:
         launch = pending.launch + 1

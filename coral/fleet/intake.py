@@ -42,7 +42,7 @@ def on_taken_in(draft: Draft, event: on.TakenIn) -> None:
         reason = f"the same tree as #{event.twin}"
         settle(draft, pending, Verdict.TIED, score=event.twin_score, reason=reason)
     else:
-        draft.set_pending(event.number, step=Step.QUEUED)
+        draft.set_pending(event.number, step=Step.QUEUED, deadline=None)
 
 
 def on_not_taken(draft: Draft, event: on.NotTaken) -> None:

@@ -22,6 +22,7 @@ REQUEST_WINDOW = 128  # how many requests that were carried out are remembered
 AHEAD = 3  # submissions that an agent may have in hand beyond those that could be graded now
 MOST_TRIES = 3  # of taking a commit in once more, where it is not its author's fault that it failed
 TAKE_AGAIN_SECONDS = 5.0
+START_AGAIN_SECONDS = 5.0  # after a grade that could not be begun
 MOST_LOST = 3  # more grades of one commit than these do not end on a full disk by chance
 MOST_VOIDS = 3
 QUEUE_PAUSE = 300.0
@@ -56,12 +57,14 @@ class Rules:
     agent spends from; who is not named there spends from nobody's. `prices`: for programs that tell tokens only.
     `plateau`: so many attempts without a new best end the run. `land_at`: the parts of any budget at which agents are
     asked to land what they have in hand; runs of before that was done have none. `doubts_resets`: an agent that meets a
-    limit in one launch after the other waits longer each time, whatever reset is named."""
+    limit in one launch after the other waits longer each time, whatever reset is named. `start_again`: how often a
+    grade that could not be begun, from its checkout on, is tried once more; runs of before had none."""
 
     direction: Direction = Direction.MAXIMIZE
     noise: float = 0.0
     slots: int = 1
     grade_timeout: float = 300.0
+    start_again: int = 0
     seed_commit: str = ""
     heartbeats: tuple[Heartbeat, ...] = BUILT_IN
     stall: float = 1200.0

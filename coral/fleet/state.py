@@ -31,7 +31,7 @@ class Step(StrEnum):
     """Where an attempt is on its way from a submission to a published record."""
 
     TAKING = "taking"  # the commit is on its way into the hub; deadline: it is tried again
-    QUEUED = "queued"
+    QUEUED = "queued"  # deadline: not before that, after a grade that could not be begun
     GRADING = "grading"  # deadline: the grader's timeout
     TERMINATED = "terminated"
     KILLED = "killed"
@@ -130,9 +130,9 @@ class Agent:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pending:
     """An attempt between its submission and its publication. `launch` counts the tries of grading it, `tries` those of
-    taking it in that failed by no fault of its, `lost` those of grading it that ended while the disk could not be
-    written to; `waited_until` is how long its `coral eval` stays; with a `suspicion`
-    the seed is graded next, to learn whose fault it was."""
+    taking it in that failed by no fault of its, `unstarted` those of grading it that did not come to begin, `lost`
+    those that ended while the disk could not be written to; `waited_until` is how long its `coral eval` stays; with a
+    `suspicion` the seed is graded next, to learn whose fault it was."""
 
     number: int
     submission: Submission
@@ -141,6 +141,7 @@ class Pending:
     waited_until: float = 0.0
     launch: int = 0
     tries: int = 0
+    unstarted: int = 0
     lost: int = 0
     commit: str = ""
     tree: str = ""

@@ -52,6 +52,7 @@ RULES = st.builds(
     noise=st.sampled_from([0.0, 0.0, 0.5]),
     slots=st.integers(1, 3),
     grade_timeout=st.sampled_from([20.0, 300.0]),
+    start_again=st.sampled_from([0, 2]),
     seed_commit=st.just(SEED),
     heartbeats=st.sets(st.sampled_from(HEARTBEATS)).map(lambda chosen: tuple(h for h in HEARTBEATS if h in chosen)),
     stall=st.sampled_from([150.0, 1200.0]),

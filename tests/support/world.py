@@ -263,11 +263,12 @@ class World:
         for action in actions:
             match action:
                 case do.Spawn(agent=who, launch=launch):
-                    spoilt, self.spoilt = self.spoilt, 0
+                    pass
                 case do.Grade(number=number, launch=launch):
-                    who, spoilt = f"#{number}", 0
+                    who = f"#{number}"
                 case _:
                     continue
+            spoilt, self.spoilt = self.spoilt, 0
             if who.startswith("#") and who in self.processes and self.processes[who].deaf == UNKILLABLE:
                 del self.processes[who]  # given up, by name, when the run before this one stopped
             assert who not in self.processes, f"{who} runs already"
