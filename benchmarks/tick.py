@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 
 from benchmarks import fleet, history, machine, table
@@ -29,6 +30,7 @@ def measure(ask: Ask) -> Iterable[Result]:
                 place.stop(run)
                 history.fill(run, count, AGENTS)
                 history.index(run)
+                os.sync()  # a disk that still writes what was made up would be measured
                 fleet.resume(place, run, AGENTS)
             ask.say(f"watching the supervisor for {windows * WINDOW:g} s")
             found = fleet.watch(place, run, windows)
