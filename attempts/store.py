@@ -7,7 +7,7 @@ believed: a file there is a submission, or `Malformed` with the reason, and neve
 import os
 import re
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from pathlib import Path
 
 from attempts.files import (
@@ -199,21 +199,6 @@ class Store:
                 return sorted(int(entry.name[:-5]) for entry in found if is_record(entry.name) and is_plain_file(entry))
         except (FileNotFoundError, PermissionError, NotADirectoryError):
             return []
-
-    def scan(self) -> list[Attempt]:
-        """Every record that can be read, by number. `damaged` names the others."""
-        return [found for found in self._each() if isinstance(found, Attempt)]
-
-    def damaged(self) -> list[tuple[int, str]]:
-        """The records that cannot be read, and why."""
-        return [found for found in self._each() if not isinstance(found, Attempt)]
-
-    def _each(self) -> Iterator[Attempt | tuple[int, str]]:
-        for number in self.numbers():
-            try:
-                yield self.read(number)
-            except (Missing, Malformed) as error:
-                yield number, str(error)
 
     # Where each file lies. An id is checked, because it becomes part of a path.
 

@@ -146,11 +146,11 @@ def _tokens_left(spent: Spent, limit: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """`42 s`, `7 min`, `3 h 05 min`."""
+    """`42 s`, `7 min`, `3 h 05 min`: whole minutes only, so that what is left is never all once some is gone."""
     whole = round(seconds)
     if whole < 120:
         return f"{whole} s"
-    minutes = round(seconds / 60)
+    minutes = whole // 60
     return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 

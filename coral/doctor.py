@@ -124,7 +124,7 @@ def _program(name: str, wanted: list[Driven]) -> list[Finding]:
     assert isinstance(runtime, AgentProgram)
     problems = [each for part in wanted for each in runtimes.check(name, part.options, part.model)]
     if problems := problems or runtime.check():
-        said, _, how = problems[0].partition("; ")
+        said, _, how = problems[0].removeprefix(f"{runtime.program}: ").partition("; ")
         return [Finding(name, State.WRONG if wanted else State.ABSENT, said, how)]
     version = _version(runtime)
     text = version or "it does not say its version"

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from records import readable
 from sample import attempt
 
 from attempts import board, index_check, index_file, index_query
@@ -206,7 +207,7 @@ def test_no_order_of_events_leaves_it_behind(
                 (folder / index_file.NAME).unlink(missing_ok=True)
             case "settle":
                 settle(folder)
-        assert numbers(folder) == [each.number for each in reversed(store.scan())]
+        assert numbers(folder) == [each.number for each in reversed(readable(store))]
     feeding.close()
 
 
@@ -256,7 +257,7 @@ def test_what_it_is_fed_is_what_a_reader_of_the_file_finds(store: Store) -> None
 def test_a_record_that_was_altered_in_place_is_told_from_what_was_read(store: Store) -> None:
     with closing(Index(store.root)) as index:
         index.refresh()
-        assert all(index.agrees(each) for each in store.scan())
+        assert all(index.agrees(each) for each in readable(store))
         (store.root / "000001.json").write_text(json.dumps(to_dict(attempt(1, 99.0))))
         assert not index.agrees(store.read(1))
         assert not index.agrees(attempt(17, 1.0))
@@ -497,4 +498,4 @@ def test_killed_at_any_moment_its_writer_leaves_nothing_wrong(store: Store) -> N
             for _ in range(3 + moment):
                 child.stdout.readline()
             child.send_signal(signal.SIGKILL)
-        assert numbers(store.root) == [each.number for each in reversed(store.scan())]
+        assert numbers(store.root) == [each.number for each in reversed(readable(store))]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from records import readable, unreadable
 
 import attempts.store
 from attempts.files import read_bytes
@@ -102,7 +103,7 @@ def test_a_submission_is_not_overwritten(store: Store) -> None:
 def test_an_empty_or_absent_inbox_is_no_error(store: Store) -> None:
     assert store.inbox() == []
     assert store.numbers() == []
-    assert store.scan() == []
+    assert readable(store) == []
 
 
 def test_only_plain_files_are_seen(store: Store, tmp_path: Path) -> None:
@@ -313,7 +314,7 @@ def test_a_torn_record_is_replaced(store: Store) -> None:
     assert store.read(1) == attempt()
 
 
-def test_records_are_scanned_by_number_and_damage_is_named(store: Store) -> None:
+def test_records_are_listed_by_number_and_damage_is_named(store: Store) -> None:
     for number in (2, 1, 1_000_000, 3, 4):
         store.publish(attempt(number))
     (store.root / "000003.json").write_text("{")
@@ -321,10 +322,10 @@ def test_records_are_scanned_by_number_and_damage_is_named(store: Store) -> None
     (store.root / ".000009.json.tmp").write_text("{")
     (store.root / "index.sqlite").write_text("")
     assert store.numbers() == [1, 2, 3, 4, 1_000_000]
-    assert [each.number for each in store.scan()] == [1, 2, 1_000_000]
-    damaged = store.damaged()
-    assert [number for number, _ in damaged] == [3, 4]
-    assert "the file says #2" in damaged[1][1]
+    assert [each.number for each in readable(store)] == [1, 2, 1_000_000]
+    assert unreadable(store) == [3, 4]
+    with pytest.raises(Malformed, match="#4: the file says #2"):
+        store.read(4)
 
 
 def test_an_attempt_that_is_not_there(store: Store) -> None:
@@ -336,7 +337,7 @@ def test_an_attempt_that_is_not_there(store: Store) -> None:
 def _read_until_done(root: Path, done: Path, torn: Path) -> None:
     store = Store(root)
     while not done.exists():
-        if store.damaged():
+        if unreadable(store):
             torn.touch()
 
 

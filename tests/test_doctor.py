@@ -63,7 +63,7 @@ def test_a_machine_without_any_agent_program_can_start_native_ones(
     assert found["git"]["text"][0].isdigit()
     assert found["sandbox"]["state"] == "note"
     assert {found[name]["state"] for name in NAMES} == {"absent"}
-    assert found["codex"]["text"] == "codex: the program is not on PATH"
+    assert found["codex"]["text"] == "the program is not on PATH"
     assert found["codex"]["advice"] == "`npm install -g @openai/codex` installs it"
     assert "codex login" not in found
 

@@ -14,6 +14,7 @@ from agent_programs import NODE, PROGRAMS
 from driven import Drive, Mixed
 from model_server import Asked, ModelServer, Step
 from real_runs import READ_NUMBER
+from records import readable
 
 from attempts.store import Store
 from coral import runtimes
@@ -70,7 +71,7 @@ def _run(tmp_path: Path, server: ModelServer, agents: int) -> None:
     finally:
         _coral(tmp_path, "stop")
     (layout,) = runs_under(tmp_path / "runs")
-    found = [each for each in Store(layout.attempts).scan() if each.number > 0]
+    found = [each for each in readable(Store(layout.attempts)) if each.number > 0]
     assert [each.score is not None for each in found] == [True] * len(found)
     assert len(found) == agents * EACH
     told = {agent: _delivered(layout, agent) for agent in fold(layout.journal).fleet.agents}

@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from records import readable
+
 from attempts.record import Attempt
 from attempts.store import Store
 from coral.census import TAG
@@ -132,7 +134,7 @@ class Run:
 
     def attempts(self) -> list[Attempt]:
         """Published attempts, without the baseline."""
-        return [each for each in Store(self.layout.attempts).scan() if each.number > 0]
+        return [each for each in readable(Store(self.layout.attempts)) if each.number > 0]
 
     def events(self, type: str = "") -> list[dict[str, Any]]:
         if not self.layout.events.exists():

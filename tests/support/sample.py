@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from records import readable
+
 from attempts.progress import Progress, advance, judge
 from attempts.record import Attempt, Direction, Kind, Verdict
 from attempts.store import Store
@@ -64,7 +66,7 @@ def make_run(runs: Path, scores: Sequence[float | None] = (1.0, 1.5, None, 1.25,
 def write_status(layout: Layout, state: str = "running", **fields: object) -> None:
     """What a supervisor shows of a run."""
     best = max(
-        (each for each in Store(layout.attempts).scan() if each.score is not None), key=lambda each: each.score or 0
+        (each for each in readable(Store(layout.attempts)) if each.score is not None), key=lambda each: each.score or 0
     )
     agents = [agent_status(agent) for agent in AGENTS]
     status = {
