@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from stat import S_ISREG
+from stat import S_ISBLK, S_ISCHR, S_ISREG
 from typing import BinaryIO
 
 from coral.census import TAG, Identity, identify, is_alive, members
@@ -84,9 +84,11 @@ def start(program: Program) -> Held:
 
 
 def _to_write(path: Path) -> BinaryIO:
-    """A file to add to. Whatever else lies in its place makes way: a pipe would hold us, a link lead elsewhere."""
+    """A file to add to. Whatever else lies in its place makes way: a pipe would hold us, a link lead elsewhere. Only a
+    device does not: it belongs to the system."""
     with contextlib.suppress(FileNotFoundError):
-        if not S_ISREG(path.lstat().st_mode):
+        mode = path.lstat().st_mode
+        if not (S_ISREG(mode) or S_ISCHR(mode) or S_ISBLK(mode)):
             path.rename(path.with_name(f".{path.name}.foreign-{time.time_ns()}"))
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     return os.fdopen(os.open(path, flags, 0o644), "ab")

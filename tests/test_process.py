@@ -63,6 +63,16 @@ def started(make: Callable[..., Program]):
         held.child.wait(10)
 
 
+def test_a_device_is_written_to_and_never_put_aside(make: Callable[..., Program]) -> None:
+    master, slave = os.openpty()
+    held = process.start(replace(make("echo heard"), stdout=Path(os.ttyname(slave))))
+    held.release()
+    assert held.child.wait(10) == 0
+    assert os.read(master, 100).split() == [b"heard"]
+    os.close(master)
+    os.close(slave)
+
+
 def test_nothing_runs_before_the_gate_opens(make, tmp_path):
     held = process.start(make("cat; echo ran > ran"))
     assert census.is_alive(held.identity)
