@@ -5,12 +5,14 @@ A pid alone says nothing, for it is given away again; with its start time and th
 
 import contextlib
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 import psutil
+
+from coral import cgroup, mark
 
 TAG = "CORAL_LAUNCH"
 _MARK = f"{TAG}=".encode()
@@ -19,11 +21,13 @@ _PROC = Path("/proc")
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A process, not a pid: `started` is its start time in the kernel's ticks, `boot` the machine's current boot."""
+    """A process, not a pid: `started` is its start time in the kernel's ticks, `boot` the machine's current boot.
+    `group`: the control group of the launch that it began, where that has one."""
 
     pid: int
     started: int
     boot: str
+    group: str = field(default="", compare=False)
 
 
 def identify(pid: int) -> Identity | None:
@@ -44,7 +48,8 @@ def is_alive(identity: Identity) -> bool:
 
 
 def members(identity: Identity, tag: str) -> list[Identity]:
-    """Every living process of a launch: its group, its session, its descendants, and whoever carries its tag."""
+    """Every living process of a launch: its group, its session, its descendants, whoever is in its control group, bears
+    its mark or carries its tag."""
     census = Census()
     census.look()
     return census.members(identity, tag)
@@ -62,6 +67,7 @@ class Census:
         self._children: dict[int, list[int]] = {}
         # What processes were started with is read once: a fleet has a thousand, and every end of a launch asks each.
         self._tags: dict[tuple[int, int], bytes] = {}
+        self._marks: dict[tuple[int, int], int] = {}
         self.looked = False
 
     def look(self) -> None:
@@ -69,6 +75,7 @@ class Census:
         self._tell_children()
         living = {(pid, each.started) for pid, each in self._table.items()}
         self._tags = {process: tag for process, tag in self._tags.items() if process in living}
+        self._marks = {process: mark for process, mark in self._marks.items() if process in living}
 
     def _look_again(self) -> "dict[int, _Stat]":
         """Read who is new, and whose parent is gone: of everybody else the parent and the start are what they were,
@@ -78,7 +85,7 @@ class Census:
         gone = {pid for pid, inode in before.items() if self._inodes.get(pid) != inode}
         found = {}
         for pid in self._inodes:
-            known = None if pid in gone else self._table.get(pid)
+            known = self._table.get(pid) if pid in before and pid not in gone else None
             if known is None or known.parent in gone:
                 known = _stat(pid)
             if known is not None:
@@ -94,20 +101,28 @@ class Census:
         """Every process of a launch that lived when we looked, except ourselves."""
         if identity.boot != _boot():
             return []
-        mine = self._related(identity, tag)
+        inside = self._take_in(cgroup.members(identity.group))
+        mine = self._related(identity, tag, inside)
         if self._read_again(mine):
-            mine = self._related(identity, tag)
+            mine = self._related(identity, tag, inside & self._table.keys())
         return [Identity(pid, self._table[pid].started, identity.boot) for pid in mine if pid != os.getpid()]
 
-    def _related(self, identity: Identity, tag: str) -> set[int]:
+    def _take_in(self, pids: list[int]) -> set[int]:
+        """Those of these who live, also if they have begun to since the look."""
+        for pid in pids:
+            if pid not in self._table and (found := _stat(pid)) is not None:
+                self._table[pid] = found
+        return {pid for pid in pids if pid in self._table}
+
+    def _related(self, identity: Identity, tag: str, inside: set[int]) -> set[int]:
         leader = self._table.get(identity.pid)
         led = leader is not None and leader.started == identity.started
-        mine, wanted = {identity.pid} if led else set(), tag.encode()
+        mine, wanted = {identity.pid} | inside if led else set(inside), {mark.of(tag), tag.encode()} - {b""}
         for pid, each in self._table.items():
             # The group's number is not given to anybody else while one process of the group lives, unless all of
             # them had ended before: then a newer leader has it.
             of_group = identity.pid in (each.group, each.session) and (led or leader is None)
-            if each.started >= identity.started and (of_group or self._tag(pid, each.started) == wanted):
+            if each.started >= identity.started and (of_group or self._sign(pid, each.started) in wanted):
                 mine.add(pid)
         ahead = list(mine)
         while ahead:
@@ -128,6 +143,13 @@ class Census:
         if changed:
             self._tell_children()
         return bool(changed)
+
+    def _sign(self, pid: int, started: int) -> int | bytes:
+        """What says of which launch a process is: its mark, or the tag in its environment where it has none."""
+        marked = self._marks.get((pid, started))
+        if marked is None:
+            marked = self._marks[pid, started] = mark.read(pid)
+        return marked or self._tag(pid, started)
 
     def _tag(self, pid: int, started: int) -> bytes:
         """The tag in a process's environment. A process that is just becoming another program has none for a moment:
@@ -188,11 +210,11 @@ def _portable_table() -> dict[int, _Stat]:
 
 
 def _environment(pid: int) -> bytes:
-    """What a process was started with, as the kernel has it; empty where that is not for us to see."""
+    """What a process of this user's was started with, as the kernel has it; empty where that is not for us to see."""
     try:
         if _has_proc():
             with open(f"{_PROC}/{pid}/environ", "rb", buffering=0) as file:
-                return file.readall()
+                return file.readall() if os.fstat(file.fileno()).st_uid == os.geteuid() else b""
         held = psutil.Process(pid).environ()
         return b"\0".join(f"{name}={value}".encode() for name, value in held.items())
     except (psutil.Error, OSError):

@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from attempts.fields import one_line
-from coral import __version__, environment, equip, runtimes
+from coral import __version__, cgroup, environment, equip, mark, runtimes
 from coral.config.agents import Driven
 from coral.config.load import Config
 from coral.crew import parts
@@ -33,6 +33,8 @@ WATCHES, INSTANCES = 65_536, 128
 ROOM = 2 << 30  # bytes: a run keeps every commit, every log, and a clone for each agent
 FILES = 1024
 INOTIFY = Path("/proc/sys/fs/inotify")
+FEW_SIGNS = "are found by session, parent and environment: a daemon that gives up all three stays"
+DELEGATE = "where systemd runs: `systemd-run --user --scope -p Delegate=yes coral start ...`"
 UNSEALED = "run what you would let run in your own account, or run Coral as a user of its own or in a container"
 
 
@@ -57,6 +59,7 @@ def findings(folder: Path, config: Config | None) -> Iterator[Finding]:
     yield Finding("coral", State.WELL, f"{__version__}, Python {platform.python_version()} on {platform.system()}")
     yield _git()
     yield Finding("sandbox", State.NOTE, "none: agents and graders run as you, on your disk", UNSEALED)
+    yield _leftovers()
     yield from _watching()
     yield _disk(folder)
     yield _open_files()
@@ -75,6 +78,29 @@ def _git() -> Finding:
         return Finding("git", State.WRONG, "there is none on PATH", "install git")
     said = _first_line([found, "--version"], environment.base())
     return Finding("git", State.WELL, f"{said.removeprefix('git version ') or 'it does not say its version'} ({found})")
+
+
+def _leftovers() -> Finding:
+    """How whatever a launch leaves behind is found, tried with a child that waits as one at its gate does."""
+    groups = cgroup.Groups(f"doctor-{os.getpid()}")
+    group = groups.make("try")
+    child = subprocess.Popen(
+        ["/bin/sh", "-c", f"{cgroup.ENTER} && echo in || echo out; read end", "sh", group],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    assert child.stdout is not None
+    entered = child.stdout.readline() == b"in\n" and child.pid in cgroup.members(group)
+    marked = mark.put(child.pid, "doctor") and mark.read(child.pid) == mark.of("doctor")
+    child.communicate()
+    groups.tidy()
+    if entered:
+        return Finding("leftovers", State.WELL, f"are found by control groups, below {cgroup.home()}")
+    if marked:
+        return Finding("leftovers", State.WELL, "are found by a mark on every process; no control groups can be made")
+    return Finding("leftovers", State.NOTE, FEW_SIGNS, DELEGATE)
 
 
 def _watching() -> Iterator[Finding]:

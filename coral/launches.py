@@ -6,10 +6,10 @@ A launch is over when its process and everything it started are gone; only then 
 import subprocess
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from coral import process
+from coral import cgroup, process
 from coral.census import Census, Identity, is_alive
 from coral.doorbell import Doorbell
 from coral.process import Held, Program
@@ -46,13 +46,23 @@ class Launches:
         self._live: dict[str, Launch] = {}
         self._suspects: set[str] = set()
         self._census = Census()
+        self._groups = cgroup.Groups(run)
+
+    def close(self) -> None:
+        """Leave no group behind but those in which somebody lives on."""
+        self._groups.tidy()
 
     def tag(self, who: str, number: int) -> str:
         return f"{self._run}/{who}/{number}"
 
     def hold(self, who: str, number: int, program: Program, now: float) -> Held:
         """Start a program up to its gate. OSError where that fails; then there is no launch."""
-        held = process.start(program)
+        group = self._groups.make(f"{who}.{number}")
+        try:
+            held = process.start(replace(program, group=group))
+        except BaseException:
+            cgroup.remove(group)
+            raise
         launch = Launch(who, number, held.identity, program.tag, now, child=held.child)
         self._live[who] = launch
         self._doorbell.watch(who, held.identity.pid)
@@ -66,6 +76,7 @@ class Launches:
             if not self._census.looked:
                 self._census.look()  # once for all who ended: nothing of a launch comes back
             if not self._census.members(identity, launch.tag):
+                cgroup.remove(identity.group)
                 return False
         self._live[who] = launch
         if alive:
@@ -75,7 +86,9 @@ class Launches:
 
     def abandon(self, who: str) -> None:
         self._doorbell.forget(who)
-        self._live.pop(who, None)
+        launch = self._live.pop(who, None)
+        if launch is not None:
+            cgroup.remove(launch.identity.group)
 
     def find(self, who: str, number: int) -> Launch | None:
         launch = self._live.get(who)

@@ -107,6 +107,7 @@ class Manager:
         if self._watch is not None:
             self._watch.close()
         self._performer.close()
+        self._launches.close()
         self._journal.close()
         self._ledger.close()
         self._doorbell.close()

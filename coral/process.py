@@ -1,7 +1,7 @@
 """Processes: started in a session of their own behind a gate, known by more than their pid, ended with all they left.
 
 No other module starts or signals a process of an agent or a grader. A signal goes only to a process whose
-pid and start time were written down when it was started, or that carries its launch's tag.
+pid and start time were written down when it was started, or that belongs to its launch (see `census`).
 """
 
 import contextlib
@@ -10,22 +10,26 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from stat import S_ISBLK, S_ISCHR, S_ISREG
 from typing import BinaryIO
 
+from coral import cgroup, mark
 from coral.census import TAG, Identity, identify, is_alive, members
 
 GATE_CLOSED = 125
 # Waits for a line, then becomes the program. An end of file instead means that the supervisor died before it had
-# written down whom it started: then nothing was started.
-_GATE = f'IFS= read -r go || exit {GATE_CLOSED}; exec "$@" <"$0"'
+# written down whom it started: then nothing was started. It enters its control group by itself: the kernel may take its
+# time over that.
+_ENTER = f'if [ "$1" ]; then {cgroup.ENTER}; fi 2>/dev/null; shift'
+_GATE = f'{_ENTER}; IFS= read -r go || exit {GATE_CLOSED}; exec "$@" <"$0"'
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What to start: arguments, the whole environment, the folder, and the files for its three streams."""
+    """What to start: arguments, the whole environment, the folder, and the files for its three streams. `tag` names
+    the launch in all that comes of it; `group` is its control group, where there is one."""
 
     argv: Sequence[str]
     env: Mapping[str, str]
@@ -34,6 +38,7 @@ class Program:
     stdout: Path
     stderr: Path
     tag: str
+    group: str = ""
 
 
 class Held:
@@ -62,7 +67,7 @@ def start(program: Program) -> Held:
     try:
         with _to_write(program.stdout) as out, _to_write(program.stderr) as err:
             child = subprocess.Popen(
-                ["/bin/sh", "-c", _GATE, str(program.stdin), *program.argv],
+                ["/bin/sh", "-c", _GATE, str(program.stdin), program.group, *program.argv],
                 stdin=reading,
                 stdout=out,
                 stderr=err,
@@ -80,7 +85,8 @@ def start(program: Program) -> Held:
         os.close(gate)
         child.wait()
         raise OSError("it ended before it could be identified")
-    return Held(child, gate, identity)
+    mark.put(child.pid, program.tag)
+    return Held(child, gate, replace(identity, group=program.group))
 
 
 def _to_write(path: Path) -> BinaryIO:
@@ -121,6 +127,7 @@ def end_supervisor(pid: int) -> None:
 
 def kill(identity: Identity, tag: str) -> None:
     """SIGKILL for everything the launch started; again for what was started meanwhile."""
+    cgroup.kill(identity.group)
     for _ in range(3):
         found = members(identity, tag)
         _signal_all(found, signal.SIGKILL)

@@ -38,8 +38,10 @@ MAY_IMPORT = {
         "workspace.layout",
     ),
     "coral.native": ("coral.native", "coral.errors", "attempts", "heartbeats", "workspace"),
-    "coral.census": (),
-    "coral.process": ("coral.census", "coral.errors"),
+    "coral.cgroup": (),
+    "coral.mark": (),
+    "coral.census": ("coral.cgroup", "coral.mark"),
+    "coral.process": ("coral.census", "coral.cgroup", "coral.mark", "coral.errors"),
 }
 FOR_THE_TOP = ("coral.cli", "coral.__main__")  # imported by nobody else
 EMPTY_ROOMS = (

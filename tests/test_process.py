@@ -301,4 +301,5 @@ def test_one_look_at_all_processes_serves_every_launch_that_ended(make, tmp_path
     assert asked.count(os.getpid()) <= 1
     process.kill(held["agent-1"].identity, tags["agent-1"])
     held["agent-1"].child.wait(10)
+    launches.close()
     bell.close()

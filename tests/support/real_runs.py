@@ -16,6 +16,7 @@ from records import readable
 from attempts.record import Attempt
 from attempts.store import Store
 from coral.census import TAG
+from coral.cgroup import Groups, home
 from coral.config.load import load
 from coral.fleet.state import Fleet
 from coral.journal import Decision, decisions, fold
@@ -102,6 +103,13 @@ class Run:
         for pid in self.left():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+        # Its groups as well: a supervisor that was killed could not remove them.
+        wait_until(self._has_no_group, 60, "the end of what was killed")
+
+    def _has_no_group(self) -> bool:
+        run, own = f"{self.layout.root.name}.{self.layout.root.stat().st_ino}", home()
+        Groups(run).tidy()
+        return own is None or not (own / f"coral-{run}").exists()
 
     def request(self, data: dict[str, Any], sender: str = OPERATOR) -> dict[str, Any] | None:
         """Put a request down; returns a function's worth of nothing, the answer is read by `answer`."""
