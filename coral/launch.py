@@ -218,7 +218,9 @@ def _grade_seed(layout: Layout, config: Config, commit: str) -> Attempt:
     started = wall()
     grade = Grade(number=0, launch=1, commit=commit, probe=False)
     ready = make_ready(layout, config, grade, Kind.BASELINE)
+    began = time.monotonic()
     result = run_grader(ready.command, layout.grading(0), config.grader.timeout)
+    seconds = time.monotonic() - began
     if result.score is None:
         raise CoralError(f"cannot grade the seed: {result.reason}", _shown(result))
     tidy(layout, 0)
@@ -238,6 +240,7 @@ def _grade_seed(layout: Layout, config: Config, commit: str) -> Attempt:
         score=result.score,
         feedback=result.feedback,
         metrics=result.metrics,
+        seconds=round(seconds, 3),
     )
 
 

@@ -1,6 +1,7 @@
 """What can be known of a task before money is spent on it: findings as data, each from looking at the real thing."""
 
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -18,6 +19,7 @@ from coral.grading.result import GradeResult
 from coral.native.check import Check, CheckBroken
 from coral.native.numeric.space import MOST_VARIABLES, Space, editable_texts
 from coral.prices import unkept
+from coral.prospects import concerns
 from heartbeats.render import problems
 
 OUTPUT_LINES = 20  # of a grader that failed
@@ -48,7 +50,9 @@ def grades(config: Config, say: Callable[[str], None]) -> Iterator[Finding]:
     """Two real grades of the seed: it must score, and score the same again. `say` names a step that may take long."""
     say("grading the seed")
     try:
+        began = time.monotonic()
         first = _grade(config)
+        seconds = time.monotonic() - began
     except CoralError as error:
         yield Finding("grader", False, error.message, (error.hint,))
         return
@@ -59,6 +63,8 @@ def grades(config: Config, say: Callable[[str], None]) -> Iterator[Finding]:
         yield Finding(
             "target", False, f"the seed reaches the target {target:g} already", ("set budget.target further",)
         )
+    if told := tuple(concerns(config, seconds)):
+        yield Finding("budget", True, "it may be too small; nothing is refused for that", told)
     say("grading the seed once more")
     yield _repeated(first.score, _grade(config), config.grader.noise)
 

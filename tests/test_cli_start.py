@@ -64,6 +64,16 @@ def test_in_a_pipe_it_is_lines_and_a_summary(task: Path, tmp_path: Path) -> None
     assert holder(the_run(tmp_path)) is None
 
 
+def test_a_budget_that_may_be_too_small_is_told_and_is_no_reason_not_to_start(task: Path, tmp_path: Path) -> None:
+    done = run(tmp_path, "start", str(task), "agents.count=2", "budget.attempts=1")
+    assert done.returncode == 0, done.stderr
+    told = "coral: the budget may be too small: budget.attempts=1 is less than one for each of 2 agents"
+    assert told in done.stderr.splitlines()
+    assert "the budget of 1 attempts is used up" in done.stdout
+    # One that is large enough is no matter.
+    assert "budget" not in run(tmp_path, "start", str(task), "budget.attempts=1").stderr
+
+
 def test_detach_attach_stop_resume(task: Path, tmp_path: Path) -> None:
     started = run(tmp_path, "start", str(task), "--detach")
     assert started.returncode == 0, started.stderr

@@ -259,3 +259,15 @@ def test_the_task_around_here_is_meant(
     monkeypatch.chdir(tmp_path)
     _, checks = validate(capsys)
     assert "there is no task.yaml in or above" in str(checks["task"]["text"])
+
+
+@pytest.mark.slow
+def test_a_budget_that_may_be_too_small_is_told_and_nothing_to_mend(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = task(tmp_path / "t", "return 1.0", agents={"count": 4}, budget={"attempts": 2})
+    code, checks = validate(capsys, str(made))
+    assert code == 0
+    assert checks["budget"]["ok"] is True
+    assert checks["budget"]["details"] == ["budget.attempts=2 is less than one for each of 4 agents"]
+    assert "budget" not in validate(capsys, str(made), "budget.attempts=4")[1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
+import sys
 import threading
 from difflib import get_close_matches
 from pathlib import Path
@@ -42,8 +43,10 @@ def check_watching(args: argparse.Namespace) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from attempts.store import Store
     from coral.config.load import load
     from coral.launch import has_begun, prepare, remove
+    from coral.prospects import warning
 
     check_watching(args)
     task, overrides, base = _task(args.task, args.overrides)
@@ -51,6 +54,8 @@ def run(args: argparse.Namespace) -> int:
     with signals.held():
         with Steps() as steps:
             layout = prepare(config, base / config.workspace.runs, steps.say)
+        if told := warning(config, Store(layout.attempts).read(0).seconds):
+            print(f"coral: {told}", file=sys.stderr)
         if not args.json:
             print(f"run {layout.root.name} in {shown(layout.root)}")
         try:
