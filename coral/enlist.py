@@ -6,6 +6,8 @@ from attempts.files import parse_object, read_bytes, write_json
 from coral import environment, equip
 from coral.briefing import Office, instructions
 from coral.fleet.actions import Spawn
+from coral.fleet.budgets import money_left
+from coral.fleet.state import Fleet
 from coral.process import Program
 from coral.runtimes.model import Job
 from workspace.furniture import Instructions, link_shared, put_back, write_instructions
@@ -41,10 +43,11 @@ def _remembered(office: Office, agent: str) -> Instructions:
         return Instructions(instructions(office, agent), tracked=False)
 
 
-def program_of(office: Office, spawn: Spawn, tag: str) -> tuple[Program, str | None]:
+def program_of(office: Office, fleet: Fleet, spawn: Spawn, tag: str) -> tuple[Program, str | None]:
     """The program of a launch whose prompt is written, and its session, where that is known before it starts."""
     layout, agent, launch = office.layout, spawn.agent, spawn.launch
-    command = office.crew.runtime(agent).command(_job(office, agent, launch, spawn.session))
+    money = money_left(fleet, fleet.agents[agent], office.rules)
+    command = office.crew.runtime(agent).command(_job(office, agent, launch, spawn.session, money))
     equip.settle(command, layout.state(agent))
     program = Program(
         argv=command.argv,
@@ -63,7 +66,7 @@ def session_of(office: Office, agent: str, launch: int) -> str | None:
     return office.crew.runtime(agent).command(_job(office, agent, launch, None)).session or None
 
 
-def _job(office: Office, agent: str, launch: int, session: str | None) -> Job:
+def _job(office: Office, agent: str, launch: int, session: str | None, money: float | None = None) -> Job:
     config, layout = office.config, office.layout
     return Job(
         agent=agent,
@@ -77,6 +80,7 @@ def _job(office: Office, agent: str, launch: int, session: str | None) -> Job:
         direction=config.grader.direction.value,
         run_root=layout.root,
         seed=_seed(agent),
+        money=money,
     )
 
 

@@ -247,7 +247,7 @@ class Performer:
         for warning in warnings:
             self._report.note(now, "warning", warning, agent)
         write_bytes(layout.prompt(agent, launch), text.encode("utf-8", "replace"), durable=False)
-        program, session = program_of(self._office, action, self._launches.tag(agent, launch))
+        program, session = program_of(self._office, fleet, action, self._launches.tag(agent, launch))
         self._held[agent] = (launch, self._launches.hold(agent, launch, program, now.clock))
         self.listen_to(agent, launch, session, now.clock)
         names = ", ".join(dict.fromkeys(each.name for each in action.owed))

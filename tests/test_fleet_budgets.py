@@ -6,8 +6,10 @@ import pytest
 from stage import QUIET_RULES, Stage, submitted
 
 from coral.fleet import events as on
+from coral.fleet.budgets import money_left
 from coral.fleet.events import Ending, Outcome
-from coral.fleet.policy import MOST_TRIES
+from coral.fleet.policy import MOST_TRIES, Allowance
+from coral.fleet.state import Spent
 from heartbeats.heartbeat import Heartbeat
 from heartbeats.trigger import Every
 
@@ -136,3 +138,26 @@ def test_what_is_settled_but_not_yet_published_is_not_counted_twice() -> None:
     stage.in_grading(2, "ann")
     stage.at(3, stage.graded(1, 1.0))
     assert stage.at(3, stage.submission("ann"))[1] == "accept 2 of ann as #2"
+
+
+# --- what is left to a launch ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("run", "own", "left"),
+    [(None, None, None), (5.0, None, 3.0), (None, 4.0, 3.0), (5.0, 4.0, 3.0), (9.0, 1.5, 0.5), (1.0, 9.0, 0.0)],
+)
+def test_a_launch_may_use_what_is_left_to_the_fleet_and_to_its_agent(
+    run: float | None, own: float | None, left: float | None
+) -> None:
+    rules = replace(QUIET_RULES, budget_money=run, own=Allowance(money=own))
+    stage = Stage(2, rules)
+    for name in stage.names:
+        stage.at(2, on.Used(agent=name, launch=1, figure=Spent(input=1, money=1.0)))
+    assert money_left(stage.fleet, stage["ann"], rules) == left
+
+
+def test_before_anything_is_used_all_is_left() -> None:
+    rules = replace(QUIET_RULES, budget_money=5.0)
+    stage = Stage(1, rules)
+    assert money_left(stage.fleet, stage["ann"], rules) == 5.0

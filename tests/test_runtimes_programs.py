@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -221,3 +222,18 @@ def test_instructions_of_the_seed_that_the_program_would_not_read_are_pointed_to
     assert "read AGENTS.md as well" in text
     assert text.endswith("Be terse.")
     assert (clone / "AGENTS.md").read_text() == "Use tabs."
+
+
+@pytest.mark.parametrize(("money", "ceiling"), [(12.5, "12.5000"), (0.25, "0.2500"), (0.0, "0.0001")])
+def test_claude_is_told_what_is_left_of_the_budget(money: float, ceiling: str, tmp_path: Path) -> None:
+    argv = runtimes.find("claude", {}).command(replace(job(tmp_path), money=money)).argv
+    assert argv[argv.index("--max-budget-usd") + 1] == ceiling
+
+
+def test_claude_has_no_ceiling_without_a_budget_and_one_of_the_tasks_own_stays(tmp_path: Path) -> None:
+    assert "--max-budget-usd" not in runtimes.find("claude", {}).command(job(tmp_path)).argv
+    for own in (["--max-budget-usd", "3"], ["--max-budget-usd=3"]):
+        argv = runtimes.find("claude", {"args": own}).command(replace(job(tmp_path), money=9.0)).argv
+        assert [word for word in argv if "9" in word and "budget" in word] == []
+        assert "".join(argv).count("--max-budget-usd") == 1
+        assert argv[-len(own) :] == tuple(own)

@@ -43,6 +43,13 @@ def agent_over(agent: Agent, rules: Rules) -> str:
     return ""
 
 
+def money_left(fleet: Fleet, agent: Agent, rules: Rules) -> float | None:
+    """US dollars that a launch of this agent may use yet; None is without limit."""
+    purses = ((fleet.run.spent.money, rules.budget_money), (agent.spent.money, rules.own.money))
+    left = [limit - (used or 0.0) for used, limit in purses if limit is not None]
+    return max(min(left), 0.0) if left else None
+
+
 def no_attempt_left(fleet: Fleet, agent: Agent, rules: Rules) -> str:
     """Why one more submission of this agent is not paid for, those on their way counted; empty where it is."""
     coming = [each.submission.agent for each in fleet.pending.values() if each.step is not Step.SETTLED]

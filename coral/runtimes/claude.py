@@ -13,8 +13,10 @@ _SILENT = {
     *("hook_started", "hook_response", "task_started", "task_progress", "task_notification", "task_updated"),
     *("session_state_changed", "files_persisted", "thinking_tokens", "post_turn_summary"),
 }
+CEILING = "--max-budget-usd"
+LEAST = 0.0001  # US dollars: none at all is no ceiling to it, but a mistake
 _CUT = {"aborted_tools", "aborted_streaming"}
-_USED_UP = {"error_max_turns", "error_max_budget_usd"}  # ceilings that the task's own `args` set: the turn is over
+_USED_UP = {"error_max_turns", "error_max_budget_usd"}  # ceilings, ours or the task's own: the turn is over
 
 
 class Claude(AgentProgram):
@@ -40,7 +42,14 @@ class Claude(AgentProgram):
         words += ["--resume" if job.session else "--session-id", session]
         words += ["--model", job.model] if job.model else []
         words += ["--effort", self.option("effort")] if self.option("effort") else []
+        words += self._ceiling(job)
         return (*words, *self.extra())
+
+    def _ceiling(self, job: Job) -> list[str]:
+        """It tells what it has used at the end of a turn alone: until then it has to keep within the budget itself."""
+        if job.money is None or any(each.startswith(CEILING) for each in self.extra()):
+            return []
+        return [CEILING, f"{max(job.money, LEAST):.4f}"]
 
     def variables(self, job: Job) -> Mapping[str, str]:
         # As root it skips permissions only where it is told that nothing can be lost.

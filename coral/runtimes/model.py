@@ -29,7 +29,8 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One launch of one agent. `session` is the conversation to go on with, None for a new one."""
+    """One launch of one agent. `session` is the conversation to go on with, None for a new one. `money`: how many US
+    dollars it may use, as far as the budget says; for programs that can be told so."""
 
     agent: str
     launch: int
@@ -42,6 +43,7 @@ class Job:
     check: str = ""
     direction: str = "maximize"
     seed: int = 0
+    money: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
