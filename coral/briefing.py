@@ -14,6 +14,7 @@ from coral.fleet.interventions import MESSAGE
 from coral.fleet.policy import Allowance, Rules
 from coral.fleet.state import FLEET, Agent, Fleet, Owed, Spent
 from coral.fleet_view import spent_of
+from coral.mounts import mounts_of
 from coral.standings import Standings
 from coral.usage import brief, money, tokens
 from heartbeats.render import render, render_file
@@ -37,7 +38,12 @@ class Office:
 def instructions(office: Office, agent: str) -> str:
     """The instruction file of an agent's clone."""
     part = office.crew.part(agent)
-    return render_file("instructions", {**_task_context(office, agent), "role": part.role})
+    given = {
+        "role": part.role,
+        "mounts": [each.at for each in mounts_of(office.config, part)],
+        "research": "" if part.research is None else duration(part.research * 60),
+    }
+    return render_file("instructions", {**_task_context(office, agent), **given})
 
 
 def prompt(office: Office, fleet: Fleet, spawn: Spawn, clock: float) -> tuple[str, list[str]]:
@@ -84,7 +90,13 @@ def context_of(office: Office, fleet: Fleet, agent: str, told: int, clock: float
         "heartbeats": _heartbeats(fleet, agent),
         "notes": _notes(office, agent),
         "skills": _skills(office, agent),
+        "research": research_left(fleet.agents[agent], clock),
     }
+
+
+def research_left(agent: Agent, clock: float) -> str:
+    """How much longer an agent only reads and thinks; empty where it may begin."""
+    return "" if agent.research is None else duration(max(agent.research - clock, 0.0))
 
 
 def attempt_data(standings: Standings, attempt: Attempt) -> dict[str, Any]:

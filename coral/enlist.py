@@ -3,7 +3,7 @@
 from dataclasses import asdict
 
 from attempts.files import parse_object, read_bytes, write_json
-from coral import environment, equip
+from coral import environment, equip, mounts
 from coral.briefing import Office, instructions
 from coral.fleet.actions import Spawn
 from coral.fleet.budgets import money_left
@@ -20,6 +20,7 @@ def settle_in(office: Office, agent: str) -> None:
     clone, filename = office.layout.clone(agent), office.crew.runtime(agent).instruction_file
     link_shared(clone, office.layout.shared_of(agent, office.config.workspace.share))
     others = [name for name in INSTRUCTIONS if name != filename and (clone / name).is_file()]
+    mounts.set_up(clone, _mounts(office, agent), filename)
     text = instructions(office, agent)
     if others:  # few programs read more than one such file
         text = f"{text.rstrip()}\n\nThe task has instructions of its own: read {' and '.join(others)} as well.\n"
@@ -31,8 +32,13 @@ def furnish(office: Office, agent: str) -> None:
     """Put back what the agent may have removed: the way to the shared knowledge, and its instructions."""
     clone, filename = office.layout.clone(agent), office.crew.runtime(agent).instruction_file
     link_shared(clone, office.layout.shared_of(agent, office.config.workspace.share))
+    mounts.keep_up(clone, _mounts(office, agent))
     if not (clone / filename).exists():
         put_back(clone, filename, _remembered(office, agent))
+
+
+def _mounts(office: Office, agent: str) -> list[mounts.Mount]:
+    return mounts.mounts_of(office.config, office.crew.part(agent))
 
 
 def _remembered(office: Office, agent: str) -> Instructions:

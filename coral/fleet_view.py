@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from coral.fleet.interventions import BEGIN
 from coral.fleet.state import FLEET, OCCUPYING, Agent, Fleet, Run, Spent, Step
-from coral.heartbeat_view import distance
+from coral.heartbeat_view import distance, span
 
 
 def state_of(run: Run) -> dict[str, str]:
@@ -36,7 +37,8 @@ def _agent_of(fleet: Fleet, agent: Agent, common: list[dict[str, str]], clock: f
         "attempts": agent.progress.evals,
         "best": agent.progress.best,
         "stagnant": agent.progress.stagnant,
-        "next": [*_next_of(fleet, agent.name, agent, clock), *common],
+        "next": [*_begin(agent, clock), *_next_of(fleet, agent.name, agent, clock), *common],
+        "research": None if agent.research is None else round(agent.research - clock, 1),
         "owed": [each.name for each in agent.owed],
         "spent": spent_of(agent.spent),
         "until": None if agent.deadline is None else round(agent.deadline - clock, 1),
@@ -51,6 +53,11 @@ def spent_of(spent: Spent) -> dict[str, Any]:
         "output": spent.output,
         "money": None if spent.money is None else round(spent.money, 6),
     }
+
+
+def _begin(agent: Agent, clock: float) -> list[dict[str, str]]:
+    """When its research is over."""
+    return [] if agent.research is None else [{"name": BEGIN, "in": span(max(agent.research - clock, 0.0))}]
 
 
 def _next_of(fleet: Fleet, owner: str, holder: Agent | Run, clock: float) -> list[dict[str, str]]:

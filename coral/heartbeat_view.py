@@ -37,11 +37,14 @@ class Shown:
         return [owner for owner in looking if self._folder.witness(owner) != self._left[owner]]
 
 
+def span(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
 def distance(heartbeat: Heartbeat, target: float, progress: Progress, clock: float) -> str:
     """How far away it is, in the unit of its trigger: `3 attempts`, `2 more without improvement`, `12 min`."""
     if isinstance(heartbeat.trigger, Elapsed):
-        left = max(target - clock, 0.0)
-        return f"{left:.0f} s" if left < 120 else f"{left / 60:.0f} min"
+        return span(max(target - clock, 0.0))
     if isinstance(heartbeat.trigger, Every):
         more = max(round(target) - progress.evals, 0)
         return "next attempt" if more <= 1 else f"{more} attempts"

@@ -176,6 +176,8 @@ def _settle_in(office: Office, agent: str, commit: str) -> None:
     knowledge.create(shared)
     if not (shared / "HEARTBEAT.md").exists():
         place(shared, "HEARTBEAT.md", render_file("checklist", {}))
+    if role := office.crew.part(agent).role:
+        place(shared, f"roles/{agent}.md", f"---\nagent: {agent}\n---\n\n{role.strip()}\n")
     clone = layout.clone(agent)
     hub.clone(layout.hub, clone, agent, commit, exclude=[f"/{office.crew.runtime(agent).instruction_file}"])
     settle_in(office, agent)

@@ -41,5 +41,7 @@ def rules_of(config: Config, seed_commit: str) -> Rules:
         own=Allowance(**budget.per_agent.model_dump()),
         land_at=LAND_AT,
         doubts_resets=True,
+        research={agent: part.research * 60 for agent, part in crew.items() if part.research is not None},
+        stagger=config.agents.stagger,
         target=budget.target,
     )

@@ -39,6 +39,9 @@ def test_every_link_inside_the_repository_leads_somewhere(page: Path) -> None:
 def test_every_fragment_of_a_task_can_be_loaded(tmp_path: Path, fragment: str) -> None:
     (tmp_path / "seed").mkdir()
     (tmp_path / "grade.py").write_text("def grade(workspace): return 1\n")
+    for name in ("roles", "measurements"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "roles" / "explore.md").write_text("Look where nobody has looked.\n")
     (tmp_path / "task.yaml").write_text(TASK + fragment)
     assert load(tmp_path)
 

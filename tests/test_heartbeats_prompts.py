@@ -57,7 +57,14 @@ def _result(number: int) -> dict[str, Any]:
     return {**results[1], "number": number}
 
 
-MOMENTS = pytest.mark.parametrize("moment", [full, empty_context, crowded], ids=["full", "empty", "crowded"])
+def reading() -> dict[str, Any]:
+    """Before anything may be submitted, with something of the machine's in the workspace."""
+    return {**empty_context(), "research": "20 min", "mounts": ["data", "more\n## Heartbeat: x (id 1)"]}
+
+
+MOMENTS = pytest.mark.parametrize(
+    "moment", [full, empty_context, crowded, reading], ids=["full", "empty", "crowded", "reading"]
+)
 
 
 def frame(name: str, context: Mapping[str, Any], *heartbeats: str) -> str:
@@ -66,7 +73,7 @@ def frame(name: str, context: Mapping[str, Any], *heartbeats: str) -> str:
 
 
 @MOMENTS
-@pytest.mark.parametrize("name", [*HEARTBEATS, *FRAMES, *OTHERS, "land"])
+@pytest.mark.parametrize("name", [*HEARTBEATS, *FRAMES, *OTHERS, "land", "begin"])
 def test_every_prompt_is_good_text_at_any_moment(name: str, moment: Any) -> None:
     text = frame(name, moment())
     assert len(text) > 200
@@ -119,7 +126,7 @@ def test_nobody_is_watching_and_the_run_ends_by_its_budget(name: str) -> None:
     assert "ends by its budget" in text
 
 
-@pytest.mark.parametrize("name", ["reflect", "consolidate", "redirect", "checkpoint", "land"])
+@pytest.mark.parametrize("name", ["reflect", "consolidate", "redirect", "checkpoint", "land", "begin"])
 def test_every_heartbeat_ends_with_the_next_attempt(name: str) -> None:
     for moment in (full, empty_context):
         assert "coral eval -m" in render_file(name, moment()).strip().splitlines()[-1]
@@ -245,7 +252,18 @@ def test_long_feedback_is_clipped_and_marked_as_somebody_else_s() -> None:
     assert "... (cut)" in text
 
 
+def test_who_reads_first_is_told_so_wherever_it_stands_and_is_asked_for_no_attempt() -> None:
+    begins = frame("start", reading())
+    assert "For 20 min you read and think, and submit nothing" in begins
+    assert "coral eval -m" not in begins
+    assert "You begin with research: for your first 20 min" in render_file("instructions", reading())
+    for name in FRAMES:
+        assert "for 20 min more nothing is submitted" in frame(name, reading())
+        assert "esearch" not in frame(name, empty_context())
+    assert "`data`, `more ## Heartbeat: x (id 1)` lie outside this folder" in render_file("instructions", reading())
+
+
 def test_the_folder_holds_what_is_known_and_nothing_else() -> None:
     names = {path.name.removesuffix(".md.j2") for path in Path(PROMPTS).iterdir()}
-    assert {name for name in names if not name.startswith("_")} == {*HEARTBEATS, *FRAMES, *OTHERS, "land"}
+    assert {name for name in names if not name.startswith("_")} == {*HEARTBEATS, *FRAMES, *OTHERS, "land", "begin"}
     assert "sections" not in CONTEXT_NAMES

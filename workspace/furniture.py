@@ -60,14 +60,27 @@ def _keep_as_committed(repository: Path, name: str) -> None:
 
 def link_shared(clone: Path, shared: Path) -> None:
     """Make `.shared` in the clone lead to the knowledge folder, by a relative path: the run folder may be copied."""
-    exclude_from(clone / ".git", (), [SHARED])
-    link = clone / SHARED
-    target = os.path.relpath(shared.resolve(), clone.resolve())
+    _lead(clone, SHARED, os.path.relpath(shared.resolve(), clone.resolve()), "shared")
+
+
+def mount(clone: Path, name: str, source: Path) -> None:
+    """Make `name` in the clone lead to a file or folder of the machine, which is no part of the work."""
+    parent = (clone / name).parent
+    parent.mkdir(parents=True, exist_ok=True)
+    if not parent.resolve().is_relative_to(clone.resolve()):
+        raise GitError(f"cannot mount {source}: {parent} leads elsewhere")
+    _lead(clone, name, str(source), "mount")
+
+
+def _lead(clone: Path, name: str, target: str, kind: str) -> None:
+    """A link that git does not see."""
+    exclude_from(clone / ".git", (), [name])
+    link = clone / name
     if link.is_symlink() and str(link.readlink()) == target:
         return
     if link.is_dir() and not link.is_symlink():
-        # Made by the agent, perhaps with notes in it: kept, but not where the next launch looks for the fleet's.
-        link.rename(clone / f".coral-shared-{secrets.token_hex(8)}")
+        # Made by the agent, perhaps with notes in it: kept, but not where the next launch looks for what is ours.
+        link.rename(clone / f".coral-{kind}-{secrets.token_hex(8)}")
     temporary = clone / f".coral-{secrets.token_hex(8)}"
     temporary.symlink_to(target)
     temporary.replace(link)

@@ -98,7 +98,8 @@ def _show(store: Store, outcome: Outcome, as_json: bool) -> None:
     if as_json:
         print(result.data(store, outcome), flush=True)
     elif outcome.refused:
-        print(f"coral: cannot grade this submission: {outcome.refused}", file=sys.stderr)
+        reason = outcome.refused.removeprefix("cannot grade this commit: ")
+        print(f"coral: cannot grade this submission: {reason}", file=sys.stderr)
         if outcome.hint:
             print(f"  {outcome.hint}", file=sys.stderr)
     elif outcome.attempt is None:

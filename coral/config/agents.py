@@ -4,9 +4,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, Strict, model_validator
 
-from coral.config.section import Options, Seconds, Section, Text
+from coral.config.section import Grace, Options, Seconds, Section, Text
 
 MOST_AGENTS = 1000
+Minutes = Annotated[float, Field(gt=0, le=1440, allow_inf_nan=False)]
 Dollars = Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False)]
 
 
@@ -28,6 +29,19 @@ class Driven(Section):
     role: str = Field(
         default="", description="What these agents are told besides, in their instructions: their part in the fleet."
     )
+    role_file: str = Field(
+        default="", description="The same as a text file, relative to the task's folder; it is read when a run starts."
+    )
+    mounts: dict[Text, Text] = Field(
+        default_factory=dict,
+        description="Files and folders of this machine that the agents find in their workspace: a path there, and the "
+        "path it leads to, relative to the task's folder. No part of what they submit.",
+    )
+    research: Minutes | None = Field(
+        default=None,
+        description="For so many minutes at first, or until they end their turn, the agents read, think and write "
+        "notes; nothing they submit is graded.",
+    )
     account: str = Field(
         default="",
         description="Whose usage the agents spend: when it is used up, all of them pause until it is there again. "
@@ -39,12 +53,15 @@ class Driven(Section):
         "knows it, if that is installed.",
     )
 
+    @model_validator(mode="after")
+    def _can_read(self) -> Self:
+        if self.research is not None and self.runtime == "native":
+            raise ValueError("has research for native agents, which begin with a search: leave it out")
+        return self
+
 
 class Assignment(Driven):
     """A part of a mixed fleet: agents that are driven alike."""
-
-
-_DEFAULT = Assignment()
 
 
 class AgentsSection(Driven):
@@ -58,6 +75,7 @@ class AgentsSection(Driven):
     on_limit: Literal["park", "stop"] = Field(
         default="park", description="At a usage limit: park the agents until the provider's reset, or stop the run."
     )
+    stagger: Grace = Field(default=0.05, description="Seconds between the starts of two agents.")
     stall: Seconds = Field(default=1200.0, description="Seconds of silence after which an agent is interrupted.")
 
     @model_validator(mode="after")

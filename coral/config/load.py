@@ -25,6 +25,7 @@ from coral.config.model import (
     WorkspaceSection,
     slug,
 )
+from coral.config.parts import part_problems, with_roles
 from coral.config.problem import Problem, refuse
 from coral.config.section import Section
 from coral.errors import CoralError
@@ -33,7 +34,6 @@ from heartbeats.heartbeat import Heartbeat
 S = TypeVar("S", bound=BaseModel)
 TASK_FILE = "task.yaml"
 OTHERS: dict[str, type[Section]] = {
-    "agents": AgentsSection,
     "workspace": WorkspaceSection,
     "budget": BudgetSection,
     "run": RunSection,
@@ -129,14 +129,18 @@ def _checked(path: Path, values: Mapping[str, object], problems: list[Problem], 
 
     shape.strangers(values, problems)
     task, grader = read(TaskSection, "task"), read(GraderSection, "grader")
+    agents = read(AgentsSection, "agents")
     for name, kind in OTHERS.items():
         read(kind, name)
     heartbeats = settle(shape.heartbeats(values.get("heartbeats"), problems), problems)
     if files:
         problems += file_problems(task, grader, path.parent)
+        problems += part_problems(agents, task, grader, path.parent) if agents else []
     if problems:
         return None
     whole = TaskFile.model_validate({name: section for name, section in values.items() if section is not None})
+    if files:
+        whole = whole.model_copy(update={"agents": with_roles(whole.agents, path.parent)})
     return Config(
         path=path,
         folder=path.parent,

@@ -19,6 +19,8 @@ MOVED = {
     "agents.restart_burst_threshold": _BREAKER,
     "agents.restart_burst_window": _BREAKER,
     "agents.restart_pause_seconds": _BREAKER,
+    "agents.stagger_seconds": "write stagger",
+    "agents.warmstart": "write research: the minutes in which agents read and think first",
     "heartbeats.global": "write scope: fleet",
     "heartbeats.trigger": "write every: N, or stagnant: N for a plateau",
     "sharing": "write workspace.share: true or false",

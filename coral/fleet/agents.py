@@ -4,11 +4,11 @@ Heartbeat, stall, crash, back-off, pause, budget and stop are these phases with 
 of its own.
 """
 
-from coral.fleet import accounts, budgets
+from coral.fleet import accounts, budgets, research
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.draft import Draft
-from coral.fleet.ends import AT_LIMIT, LEFTOVERS, retire, wait
+from coral.fleet.ends import AT_LIMIT, LEFTOVERS, in_turn, retire, wait
 from coral.fleet.interventions import acknowledge, hear_reply
 from coral.fleet.policy import (
     KILL_AGAIN_SECONDS,
@@ -53,10 +53,10 @@ def resume_all(draft: Draft, away: float) -> None:
     for name, agent in list(draft.agents.items()):
         why = "resumed" if agent.why == "stop" else agent.why
         if agent.phase is Phase.WAITING and agent.deadline is None:
-            wait(draft, agent, "resumed" if agent.launch else "start")
+            wait(draft, agent, "resumed" if agent.launch else "start", in_turn(draft, name))
         elif agent.phase is Phase.RETIRED and agent.kills < MOST_KILLS:
             agent = draft.set_agent(name, crashes=0)
-            wait(draft, agent, "resumed")
+            wait(draft, agent, "resumed", in_turn(draft, name))
         elif agent.phase is Phase.INTERRUPTED:
             # Whether the signal went out before the last supervisor died is not known; twice does no harm. The grace
             # is what is left of it: given anew by one supervisor after the other, it would never end.
@@ -125,6 +125,8 @@ def _has_something_due(draft: Draft, agent: Agent) -> bool:
 
 
 def _spawn(draft: Draft, agent: Agent) -> None:
+    if not agent.launch:
+        agent = research.start(draft, agent)
     agent = draft.set_agent(
         agent.name,
         phase=Phase.RUNNING,

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import assert_never
 
 from attempts.progress import Progress, advance
-from coral.fleet import accounts, agents, budgets, ends, grading, intake, requests, space, spending
+from coral.fleet import accounts, agents, budgets, ends, grading, intake, requests, research, space, spending
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.draft import Draft
@@ -36,7 +36,7 @@ def next_deadline(fleet: Fleet, now: float, rules: Rules) -> float | None:
     for agent in fleet.agents.values():
         times += [agent.spawned_at + rules.start_grace, agent.heard_at + BUSY_SECONDS] if agent.owed else []
         times += [each.due for each in agent.owed]
-        times += [] if agent.deadline is None else [agent.deadline]
+        times += [each for each in (agent.deadline, agent.research) if each is not None]
     times += [each.until for each in fleet.run.limits.values() if each.until is not None]
     times += [each.deadline for each in fleet.pending.values() if each.deadline is not None]
     if rules.budget_seconds is not None:
@@ -106,6 +106,7 @@ def _let_time_pass(draft: Draft) -> None:
         else:
             beat_by_clock(draft)
             budgets.land(draft)
+            research.advance(draft)
             accounts.advance(draft)
         agents.advance_timers(draft)
         grading.fill_slots(draft)
@@ -138,8 +139,9 @@ def _open(draft: Draft, event: on.Opened) -> None:
     draft.set_run(id=event.run, opened=True, progress=start)
     draft.act(do.Publish(attempt=event.baseline))
     requests.put_in_force(draft, FLEET, draft.rules.defaults(Scope.FLEET))
+    between = STAGGER_SECONDS if draft.rules.stagger is None else draft.rules.stagger
     for place, name in enumerate(event.agents):
-        draft.agents[name] = Agent(name=name, progress=start, deadline=draft.clock + place * STAGGER_SECONDS)
+        draft.agents[name] = Agent(name=name, progress=start, deadline=draft.clock + place * between)
         requests.put_in_force(draft, name, draft.rules.defaults(Scope.OWN))
 
 

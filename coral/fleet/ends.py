@@ -6,7 +6,7 @@ lengths; only what is pointless to repeat retires an agent.
 
 from dataclasses import replace
 
-from coral.fleet import accounts
+from coral.fleet import accounts, research
 from coral.fleet import events as on
 from coral.fleet.draft import Draft
 from coral.fleet.interventions import leave_unanswered
@@ -33,14 +33,14 @@ def on_exited(draft: Draft, event: on.Exited) -> None:
         case on.Ending.LIMIT:
             _park(draft, agent, event.until)
         case on.Ending.LOST:
-            wait(draft, agent, "resumed")
+            wait(draft, agent, "resumed", in_turn(draft, agent.name))
         case on.Ending.UNKNOWN_SESSION:
             agent = draft.set_agent(agent.name, session=None)
             _wait_after_crash(draft, agent, event.detail or "its program does not know the session")
         case _ if asked_by_us:
             _wait_after_our_signal(draft, agent)
         case on.Ending.CLEAN:
-            _wait_after_turn(draft, agent)
+            _wait_after_turn(draft, research.over(draft, agent))
         case _:
             _wait_after_crash(draft, agent, event.detail or f"it {event.ending}")
 
@@ -53,6 +53,11 @@ def on_not_started(draft: Draft, name: str, launch: int, reason: str) -> None:
 
 def wait(draft: Draft, agent: Agent, why: str, seconds: float = 0.0) -> None:
     draft.set_agent(agent.name, phase=Phase.WAITING, deadline=draft.clock + seconds, why=why)
+
+
+def in_turn(draft: Draft, name: str) -> float:
+    """How many seconds an agent waits for those before it, where all of them come back at once."""
+    return list(draft.agents).index(name) * (draft.rules.stagger or 0.0)
 
 
 def retire(draft: Draft, agent: Agent, reason: str, *, told: bool = False) -> None:

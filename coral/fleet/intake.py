@@ -5,6 +5,7 @@ our fault. What cannot be graded settles here; what can waits for a slot.
 from attempts.record import Submission, Verdict
 from coral.fleet import actions as do
 from coral.fleet import events as on
+from coral.fleet import research
 from coral.fleet.budgets import no_attempt_left
 from coral.fleet.draft import Draft
 from coral.fleet.policy import MOST_TRIES, TAKE_AGAIN_SECONDS, counts_same, is_repeat, remember
@@ -19,10 +20,11 @@ def on_submitted(draft: Draft, submission: Submission) -> None:
     if is_repeat(agent.recent, submission.id):
         draft.act(do.Discard(agent=agent.name, submission=submission.id))
         return
+    if reason := research.refusal(draft, agent):
+        _refuse(draft, submission, reason, "write down what you find; end your turn to begin at once")
+        return
     if reason := no_attempt_left(draft.fleet(), agent, draft.rules):
-        reason = f"cannot grade this commit: {reason}"
-        hint = "finish the notes; the run ends when the attempts in hand are graded"
-        draft.act(do.Refuse(agent=agent.name, submission=submission.id, reason=reason, hint=hint))
+        _refuse(draft, submission, reason, "finish the notes; the run ends when the attempts in hand are graded")
         return
     number = draft.run.next_number
     draft.set_run(next_number=number + 1)
@@ -62,3 +64,8 @@ def on_not_taken(draft: Draft, event: on.NotTaken) -> None:
 def take_again(draft: Draft, pending: Pending) -> None:
     submission = draft.set_pending(pending.number, deadline=None).submission
     draft.act(do.TakeIn(number=pending.number, agent=submission.agent, commit=submission.commit, repeat=True))
+
+
+def _refuse(draft: Draft, submission: Submission, reason: str, hint: str) -> None:
+    reason = f"cannot grade this commit: {reason}"
+    draft.act(do.Refuse(agent=submission.agent, submission=submission.id, reason=reason, hint=hint))

@@ -18,7 +18,8 @@ from heartbeats.trigger import Elapsed, Stagnant, step
 
 MESSAGE = "message"
 LAND = "land"
-UNASKED = (MESSAGE, LAND)  # they ask for no answer
+BEGIN = "begin"
+UNASKED = (MESSAGE, LAND, BEGIN)  # they ask for no answer
 UNDELIVERED = "the one before has not been delivered yet"
 UNANSWERED = "the one before has not been answered yet"
 

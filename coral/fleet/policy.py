@@ -58,7 +58,9 @@ class Rules:
     `plateau`: so many attempts without a new best end the run. `land_at`: the parts of any budget at which agents are
     asked to land what they have in hand; runs of before that was done have none. `doubts_resets`: an agent that meets a
     limit in one launch after the other waits longer each time, whatever reset is named. `start_again`: how often a
-    grade that could not be begun, from its checkout on, is tried once more; runs of before had none."""
+    grade that could not be begun, from its checkout on, is tried once more; runs of before had none. `research`: for
+    how many seconds an agent only reads and thinks first. `stagger`: the seconds between the starts of two agents, when
+    a run begins and when it is resumed; runs of before it was stated have those of then."""
 
     direction: Direction = Direction.MAXIMIZE
     noise: float = 0.0
@@ -88,6 +90,8 @@ class Rules:
     own: Allowance = field(default_factory=Allowance)
     land_at: tuple[float, ...] = ()
     doubts_resets: bool = False
+    research: Mapping[str, float] = field(default_factory=dict)
+    stagger: float | None = None
     target: float | None = None
 
     def defaults(self, scope: Scope) -> tuple[Heartbeat, ...]:

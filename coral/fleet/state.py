@@ -95,7 +95,8 @@ class Agent:
     """A named worker. `carried` are the ids that the current launch was handed and has not acknowledged; `asked` the
     heartbeats whose answer is awaited; `told` the last publication whose result reached the agent; `recent` the ids
     of its latest submissions; `replied` how far its launch's output was searched for answers; `crashes` and `idle`
-    count launches in a row that failed, or ended without a try, and `unanswered` checkpoints in a row."""
+    count launches in a row that failed, or ended without a try, and `unanswered` checkpoints in a row; until `research`
+    it only reads and thinks."""
 
     name: str
     phase: Phase = Phase.WAITING
@@ -123,6 +124,7 @@ class Agent:
     kills: int = 0
     replied: int = 0
     landed: float = 0.0
+    research: float | None = None
     meter: Meter = field(default_factory=Meter)
     spent: Spent = field(default_factory=Spent)
 

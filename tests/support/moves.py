@@ -66,6 +66,8 @@ RULES = st.builds(
     breaker_pause=st.sampled_from([20.0, 300.0]),
     accounts=st.sampled_from([{}, {}, dict.fromkeys(NAMES, "acme"), dict.fromkeys(NAMES[:2], "acme")]),
     doubts_resets=st.booleans(),
+    research=st.sampled_from([{}, {}, {}, dict.fromkeys(NAMES[:2], 60.0)]),
+    stagger=st.sampled_from([None, 0.0, 30.0]),
 )
 BUDGETS = st.fixed_dictionaries(
     {},
