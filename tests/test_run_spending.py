@@ -61,3 +61,14 @@ def test_an_agent_with_a_budget_of_its_own_ends_and_the_run_says_so(start):
     assert run.fleet().agents["agent-1"].why == "its budget of 1000 tokens is used up"
     assert run.fleet().agents["agent-1"].spent.tokens == 1000
     assert "500 of 1.0k tokens of your own are left" in run.layout.prompt("agent-1", 2).read_text()
+
+
+def test_a_program_that_knows_a_ceiling_is_started_with_what_is_left(start, tmp_path):
+    program = tmp_path / "claude"
+    program.write_text('#!/bin/sh\necho "$@" > arguments.part && mv arguments.part arguments\nexec sleep 600\n')
+    program.chmod(0o755)
+    given = ("agents.runtime=claude", f"agents.options={{program: {program}}}", "budget.money=2")
+    run = start(["hang"], overrides=(*given, "budget.per_agent.money=1.5"))
+    said = run.layout.clone("agent-1") / "arguments"
+    wait_until(said.exists, 60, "the program")
+    assert "--max-budget-usd 1.5000" in said.read_text()
