@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from real_runs import Run, tries, wait_until, write_task
+from records import unreadable
 from small_disk import Disk
 
 from attempts.store import Store
@@ -73,6 +74,35 @@ def told(tmp_path: Path, agent: str) -> list[str]:
     return [id for line in lines if line.startswith(head) for id in line[len(head) : -1].split(", ")]
 
 
+def assert_nothing_is_lost(run: Run, tmp_path: Path) -> None:
+    """What was accepted was graded, once; every reflection reached its agent, or is owed; nothing runs any more."""
+    attempts = run.attempts()
+    fleet = run.fleet()
+    numbers = sorted([*(each.number for each in attempts), *fleet.pending])
+    assert numbers == list(range(1, fleet.run.next_number))
+    assert sorted(each.order for each in attempts) == list(range(1, len(attempts) + 1))
+    assert {each.verdict.value for each in attempts} <= {"improved", "tied", "regressed"}
+    assert len({each.submission for each in attempts}) == len(attempts)
+    assert all(tree_of(run.layout.hub, each.commit) == each.tree for each in attempts)
+    assert unreadable(Store(run.layout.attempts)) == []
+    for agent in fleet.agents.values():
+        mine = [each for each in attempts if each.agent == agent.name]
+        owed = {each.id for each in agent.owed if each.name == "reflect"}
+        assert len(set(told(tmp_path, agent.name)) | owed) == len(mine)
+    assert run.events("crashed") == []
+    assert run.left() == []
+
+
+def live_on(disk: Disk, polls: int) -> None:
+    """So many polls of the supervisor, during which it can write nothing."""
+    for _ in range(polls):
+        before = time.monotonic()
+        wait_until(lambda: time.monotonic() - before > 0.5)  # noqa: B023 - called at once
+        assert disk.left < MEGABYTE
+        if not disk.is_readonly:
+            disk.fill()
+
+
 def test_a_full_disk_halts_what_is_new_and_costs_nothing_that_was_accepted(
     disk: Disk, begin: Callable[..., Run], tmp_path: Path
 ) -> None:
@@ -85,11 +115,7 @@ def test_a_full_disk_halts_what_is_new_and_costs_nothing_that_was_accepted(
     disk.fill()
     shown = coral("status", "--run", str(run.layout.root), cwd=tmp_path)
     assert re.search(r"the disk is full: [0-9.]+ MB left; nothing new is begun", " ".join(shown.stdout.split()))
-    for _ in range(2):  # polls of the supervisor, during which it can write nothing
-        before = time.monotonic()
-        wait_until(lambda: time.monotonic() - before > 0.5)  # noqa: B023 - called at once
-        assert disk.left < MEGABYTE
-        disk.fill()
+    live_on(disk, polls=2)
     assert run.supervisor is not None
     assert run.supervisor.poll() is None
     accepted = run.fleet().run.next_number
@@ -97,21 +123,36 @@ def test_a_full_disk_halts_what_is_new_and_costs_nothing_that_was_accepted(
     run.wait_for_attempts(accepted + 2)
     assert [each for each in run.events("alert") if "the disk can be used again" in each["text"]]
     run.stop()
-    attempts = run.attempts()
-    fleet = run.fleet()
-    numbers = sorted([*(each.number for each in attempts), *fleet.pending])
-    assert numbers == list(range(1, fleet.run.next_number))
-    assert sorted(each.order for each in attempts) == list(range(1, len(attempts) + 1))
-    assert {each.verdict.value for each in attempts} <= {"improved", "tied", "regressed"}
-    assert len({each.submission for each in attempts}) == len(attempts)
-    assert all(tree_of(run.layout.hub, each.commit) == each.tree for each in attempts)
-    assert Store(run.layout.attempts).damaged() == []
-    for agent in fleet.agents.values():
-        mine = [each for each in attempts if each.agent == agent.name]
-        owed = {each.id for each in agent.owed if each.name == "reflect"}
-        assert len(set(told(tmp_path, agent.name)) | owed) == len(mine)
-    assert run.events("crashed") == []
-    assert run.left() == []
+    assert_nothing_is_lost(run, tmp_path)
+
+
+def test_a_disk_that_turns_readonly_under_a_run_and_back_costs_nothing_that_was_accepted(
+    disk: Disk, begin: Callable[..., Run], tmp_path: Path
+) -> None:
+    run = begin(AGENT, "agents.count=2", "grader.slots=2")
+    run.supervise()
+    run.wait_for_attempts(3)
+    for full in (False, True):
+        if full:
+            disk.fill()
+        disk.turn_readonly()
+        if full:  # then what was decided is not written down either
+            live_on(disk, polls=3)
+        else:
+            wait_until(lambda: run.fleet().run.lack == "the disk can only be read", what="its notice")
+        assert coral("tell", "hello", "--run", str(run.layout.root), cwd=tmp_path).returncode == 1
+        assert run.supervisor is not None
+        assert run.supervisor.poll() is None
+        accepted = run.fleet().run.next_number
+        disk.turn_back()
+        if full:
+            disk.ease()
+        run.wait_for_attempts(accepted + 2)
+    alerts = [each["text"] for each in run.events("alert")]
+    assert "nothing new is begun, until the disk can be used again: the disk can only be read" in alerts
+    assert alerts.count("the disk can be used again; the run goes on") == 2
+    run.stop()
+    assert_nothing_is_lost(run, tmp_path)
 
 
 # The seed has a score. After that it fills the disk twice: without coming to a score, and with one.

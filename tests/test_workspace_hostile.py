@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 from clones import blob, clone, commit, crafted, git, layout, objects, template
 
-from workspace import hub, intake
+from workspace import hub, intake, submit
 from workspace.errors import GitError, Unacceptable
 from workspace.git import Git
 from workspace.layout import Layout
 
 __all__ = ["clone", "layout", "template"]  # fixtures
+
+FILES = 100_000
 
 
 def loose(clone: Path, kind: str, content: bytes) -> str:
@@ -28,22 +30,13 @@ def loose(clone: Path, kind: str, content: bytes) -> str:
     return name
 
 
-def zeros(clone: Path, megabytes: int) -> str:
-    """A blob of zeros, packed as small as it gets without ever being in memory."""
-    size, piece = megabytes << 20, bytes(1 << 20)
-    head = f"blob {size}\0".encode()
-    digest, packer = hashlib.sha1(head, usedforsecurity=False), zlib.compressobj(1)
-    made = clone / ".git" / "objects" / "made"
-    with made.open("wb") as file:
-        file.write(packer.compress(head))
-        for _ in range(megabytes):
-            digest.update(piece)
-            file.write(packer.compress(piece))
-        file.write(packer.flush())
-    name = digest.hexdigest()
-    (made.parent / name[:2]).mkdir(exist_ok=True)
-    made.rename(made.parent / name[:2] / name[2:])
-    return name
+def handed_in(clone: Path) -> str:
+    """What `coral eval` commits of the files that are there; its name."""
+    return submit.commit(clone, "agent-1", "large", lambda made: None).commit
+
+
+def imported(path: str, content: str) -> str:
+    return f"M 100644 inline {path}\ndata {len(content)}\n{content}"
 
 
 def refused(layout: Layout, clone: Path, name: str, reason: str) -> None:
@@ -61,9 +54,30 @@ def test_an_object_that_speaks_as_the_disk_would_is_its_authors_fault(layout: La
 
 
 @pytest.mark.slow
-def test_a_file_larger_than_all_that_is_taken_in_is_refused_with_the_bound(layout: Layout, clone: Path) -> None:
+def test_a_file_of_a_gigabyte_is_refused_with_the_bound(layout: Layout, clone: Path) -> None:
     # Cut off at the bound, whatever comes behind it.
-    refused(layout, clone, crafted(clone, f"100644 blob {zeros(clone, 256)}\tbig"), "adds more than 200 MB")
+    with (clone / "large").open("wb") as file:
+        file.truncate(1 << 30)
+    refused(layout, clone, handed_in(clone), "adds more than 200 MB")
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_files_are_refused_with_the_bound(layout: Layout, clone: Path) -> None:
+    for number in range(FILES // 1000):
+        folder = clone / f"part{number}"
+        folder.mkdir()
+        (folder / "0").touch()
+        for name in range(1, 1000):  # the same file by other names, which is quicker made
+            os.link(folder / "0", folder / str(name))
+    refused(layout, clone, handed_in(clone), "it has more than 20,000 files")
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_contents_are_refused_before_one_is_written(layout: Layout, clone: Path) -> None:
+    stream = ["commit refs/heads/large", "committer a <a@x> 1 +0000", "data 0"]
+    stream += [imported(f"part{number // 1000}/{number}", str(number)) for number in range(FILES)]
+    git(clone, "fast-import", "--quiet", data="\n".join([*stream, ""]))
+    refused(layout, clone, git(clone, "rev-parse", "large"), "adds 100,102 files, folders and commits; at most 50,000")
 
 
 def test_more_objects_than_are_taken_in_are_refused_before_one_is_written(

@@ -86,6 +86,10 @@ class Disk:
         found = os.statvfs(self.root)
         return found.f_bfree * found.f_frsize
 
+    @property
+    def is_readonly(self) -> bool:
+        return bool(os.statvfs(self.root).f_flag & os.ST_RDONLY)
+
     def fill(self, left: int = 0) -> None:
         """Leave so many bytes free; none at all by default."""
         with (self.root / "ballast").open("ab", buffering=0) as file:
@@ -100,6 +104,15 @@ class Disk:
 
     def make_readonly(self, readonly: bool = True) -> None:
         self._mount("-o", f"remount,{'ro' if readonly else 'rw'}")
+
+    def turn_readonly(self) -> None:
+        """Under whoever works on it, who would hold up a remount. The same disk, to be read alone, lies above it: from
+        now on what is opened to be written is refused. On what is open already only a full disk is written no more."""
+        self._mount("--bind", str(self.root))
+        self._mount("-o", "remount,bind,ro")
+
+    def turn_back(self) -> None:
+        self._mount("-o", "remount,bind,rw")
 
     def unmount(self) -> None:
         subprocess.run(["umount", "-l", str(self.root)], check=True)
