@@ -14,7 +14,7 @@ from coral.config.load import load
 from coral.errors import CoralError
 from coral.launch import prepare
 from coral.runtimes import acp
-from coral.runtimes.acp_notes import Bill, Tools, cut
+from coral.runtimes.acp_notes import Bill, Steps, Tools, cut
 from coral.runtimes.event import REPLY, Event
 from coral.runtimes.model import Counted, Ending, Job, Said, Sign, Usage
 
@@ -122,6 +122,7 @@ def test_what_an_agent_that_is_gone_left_in_its_stderr_says_why() -> None:
         {"type": "session", "session": "s"},
         {"type": "notice", "message": "x"},
         {"type": "prompted"},
+        {"type": "usage", "cost": 0.5},
         {"type": "other", "method": "_x/y"},
         {"type": "update", "update": {"sessionUpdate": "available_commands_update", "availableCommands": []}},
         {"type": "update", "update": {"sessionUpdate": "user_message_chunk", "content": {"text": "go"}}},
@@ -216,6 +217,9 @@ def test_the_parts_of_a_tool_are_put_together() -> None:
     third = tools.merge(Event({"toolCallId": "t", "status": "completed", "title": None, "content": []}))
     assert (third.raw("begins"), third.raw("rawInput"), third.raw("title")) == (False, {"command": "ls"}, "Shell")
     assert tools.merge(Event({"toolCallId": "t", "status": "completed"})).raw("title") is None, "it was forgotten"
+    hardly = {"toolCallId": "u", "status": "pending", "rawInput": {"cwd": "/x"}}
+    assert tools.merge(Event(hardly)).raw("begins") is False
+    assert tools.merge(Event({**hardly, "rawInput": {"cwd": "/x", "command": "ls"}})).raw("begins") is True
     for number in range(3000):
         tools.merge(Event({"toolCallId": f"t{number}", "status": "in_progress"}))
     assert len(tools._known) == len(tools._begun) == 1000
@@ -260,6 +264,16 @@ def test_an_agent_that_counts_each_launch_anew_is_believed(tmp_path: Path) -> No
     second.open("s", new=False)
     second.told(cost(0.25))
     assert second.spent == 0.25
+
+
+def test_what_the_answers_used_is_added_up() -> None:
+    steps = Steps()
+    steps.told(Event(None))
+    assert steps.sum is None
+    for count in (1, 2):
+        steps.told(Event({"inputTokens": 100 * count, "outputTokens": count, "totalTokens": 101 * count, "other": 1}))
+    assert steps.sum is not None
+    assert (steps.sum["inputTokens"], steps.sum["outputTokens"], steps.sum["totalTokens"]) == (300, 3, 303)
 
 
 def test_nothing_is_too_long_for_a_log() -> None:

@@ -36,7 +36,7 @@ class AcpReader(Reader):
             case "permission":
                 yield Sign(phase="tool", message=one_line(f"allowed: {event.text('title')}", MESSAGE))
             case "usage":
-                yield Sign(usage=Usage(counted=Counted.LAUNCH, cost=event.number("cost")))
+                yield Sign(usage=Usage(counted=Counted.LAUNCH, cost=event.number("cost")), early=True)
             case "result":
                 yield from _usage(event)
                 yield self._result(event)

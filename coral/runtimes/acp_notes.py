@@ -1,4 +1,4 @@
-"""What is kept of a conversation by the Agent Client Protocol: tools that are at work, and what it has cost so far."""
+"""What is kept of a conversation by the Agent Client Protocol: tools that are at work, and what it has used so far."""
 
 import contextlib
 import json
@@ -23,7 +23,9 @@ class Tools:
         assert isinstance(part, dict)
         told = {name: each for name, each in part.items() if each not in (None, [], {}, "")}
         whole = {**self._known.get(id, {}), **told}
-        begins = id not in self._begun and bool(whole.get("rawInput") or whole.get("status") != "pending")
+        given = whole.get("rawInput")
+        tells = given not in (None, {}) and (not isinstance(given, dict) or given.keys() != {"cwd"})
+        begins = id not in self._begun and (tells or whole.get("status") != "pending")
         if begins:
             self._begun.add(id)
         if whole.get("status") in ("completed", "failed"):
@@ -80,6 +82,20 @@ class Bill:
         except (OSError, ValueError, RecursionError):
             return None
         return kept.number("cost") if kept.raw("session") == self._session else None
+
+
+class Steps:
+    """What the answers of the model used, for agents that tell it with each of them and not at the end."""
+
+    NAMES = ("inputTokens", "outputTokens", "cachedReadTokens", "cachedWriteTokens", "thoughtTokens", "totalTokens")
+
+    def __init__(self) -> None:
+        self.sum: dict[str, int] | None = None
+
+    def told(self, usage: Event) -> None:
+        if usage:
+            before = self.sum or dict.fromkeys(self.NAMES, 0)
+            self.sum = {name: before[name] + usage.count(name) for name in self.NAMES}
 
 
 def cut(value: object, depth: int = 0) -> object:

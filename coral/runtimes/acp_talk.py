@@ -16,7 +16,7 @@ from acp.meta import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION
 from acp.utils import serialize_params
 
 from coral import __version__
-from coral.runtimes.acp_notes import Bill, Tools, cut
+from coral.runtimes.acp_notes import Bill, Steps, Tools, cut
 from coral.runtimes.event import Event
 
 ALLOWED = ("allow_once", "allow_always")
@@ -54,6 +54,7 @@ class Talk:
         self._say = say
         self._tools = Tools()
         self._bill = Bill(state)
+        self._steps = Steps()
         self._session = ""
         self._prompted = False
         self._loads = self._resumes = False
@@ -80,7 +81,7 @@ class Talk:
         self._say(
             type="result",
             stop=result.line("stopReason", limit=40),
-            usage=cut(result.raw("usage")),
+            usage=cut(result.raw("usage")) or self._steps.sum,
             cost=self._bill.spent,
             said=self._said,
         )
@@ -202,8 +203,10 @@ class Talk:
             self._bill.told(update.inner("cost"))
         if not self._prompted:
             return
+        self._steps.told(update.inner("_meta", "usage"))
         if kind == "usage_update":
-            self._say(type="usage", cost=self._bill.spent)
+            if self._bill.spent is not None:
+                self._say(type="usage", cost=self._bill.spent)
             return
         if kind == "agent_message_chunk" and self._said is not None:
             self._said += str(update.raw("content", "text") or "")
