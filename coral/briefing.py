@@ -11,7 +11,8 @@ from coral.config.load import Config
 from coral.crew import Crew
 from coral.fleet.actions import Spawn
 from coral.fleet.interventions import MESSAGE
-from coral.fleet.policy import Allowance, Rules
+from coral.fleet.policy import Allowance, Rules, duration
+from coral.fleet.stalls import SILENT
 from coral.fleet.state import FLEET, Agent, Fleet, Owed, Spent
 from coral.fleet_view import spent_of
 from coral.mounts import mounts_of
@@ -88,6 +89,7 @@ def context_of(office: Office, fleet: Fleet, agent: str, told: int, clock: float
         "fleet": _fleet(office, fleet, agent),
         "budget": budget(office.rules, fleet, clock, agent),
         "heartbeats": _heartbeats(fleet, agent),
+        "stall": _stall(fleet.agents[agent]),
         "notes": _notes(office, agent),
         "skills": _skills(office, agent),
         "research": research_left(fleet.agents[agent], clock),
@@ -157,20 +159,9 @@ def _tokens_left(spent: Spent, limit: int) -> str:
     return f"{tokens(max(limit - spent.tokens, 0))} of {tokens(limit)}"
 
 
-def duration(seconds: float) -> str:
-    """`42 s`, `7 min`, `3 h 05 min`: whole minutes only, so that what is left is never all once some is gone."""
-    whole = round(seconds)
-    if whole < 120:
-        return f"{whole} s"
-    minutes = whole // 60
-    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60:02d} min"
-
-
 def _frame(spawn: Spawn) -> str:
     if spawn.session is None:
         return "start" if spawn.launch == 1 else "fresh"
-    if spawn.why == "stalled":
-        return "stalled"
     return "resume" if spawn.owed else "keep_going"
 
 
@@ -256,6 +247,13 @@ def _heartbeats(fleet: Fleet, agent: str) -> list[dict[str, Any]]:
         for owner in (agent, FLEET)
         for each in fleet.heartbeats.get(owner, ())
     ]
+
+
+def _stall(agent: Agent) -> dict[str, Any]:
+    """What was found of it that came to nothing, and how often in a row."""
+    found = agent.stall
+    lasted = duration(found.lasted) if found.steps else "too long"  # overtaken by progress, on its way
+    return {"times": found.steps, "silent": found.finding == SILENT, "lasted": lasted}
 
 
 def _notes(office: Office, agent: str) -> list[dict[str, Any]]:

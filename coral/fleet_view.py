@@ -3,6 +3,7 @@
 from typing import Any
 
 from coral.fleet.interventions import BEGIN
+from coral.fleet.stalls import words_of
 from coral.fleet.state import FLEET, OCCUPYING, Agent, Fleet, Run, Spent, Step
 from coral.heartbeat_view import distance, span
 
@@ -32,6 +33,7 @@ def _agent_of(fleet: Fleet, agent: Agent, common: list[dict[str, str]], clock: f
         "name": agent.name,
         "phase": agent.phase.value,
         "why": agent.why,
+        "stall": words_of(agent.stall),
         "launch": agent.launch,
         "session": agent.session,
         "attempts": agent.progress.evals,

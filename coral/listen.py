@@ -7,7 +7,7 @@ from pathlib import Path
 
 from attempts.files import open_plain
 from coral.fleet.events import Ending, Heard, Used
-from coral.fleet.state import Spent
+from coral.fleet.state import Count, Spent
 from coral.runtimes.model import Counted, Runtime, Said, Sign
 from coral.runtimes.speech import Speech
 from coral.runtimes.tally import Tally
@@ -89,6 +89,7 @@ class Ear:
     last_error: str = ""
     limit_until: float | None = None
     ending: Ending | None = None
+    count: Count = field(default_factory=Count)
     _exact: bool = False
     _speech: Speech = field(default_factory=Speech)
     _tally: Tally = field(default_factory=Tally)
@@ -115,7 +116,7 @@ class Ear:
         if not self.output or (self.session is None and self.runtime.resumes):
             return []
         session = self.session if self.runtime.resumes else None
-        event = Heard(agent=self.agent, launch=self.launch, session=session, busy=self.phase)
+        event = Heard(agent=self.agent, launch=self.launch, session=session, busy=self.phase, count=self.count)
         replies, self._replies = self._replies, []
         says_more = any(_is_answer(reply) or reply != self._reply for _, reply in replies)
         reminds = heard and now - self._told_at >= REMIND_SECONDS
@@ -164,10 +165,26 @@ class Ear:
         self.progress = sign.progress if sign.phase else self.progress
         self.last_error = sign.error or self.last_error
         self.ending = sign.ending or self.ending
+        self.count = counted(self.count, sign)
         if sign.usage is not None:
             self._tally.take(sign.usage)
         if sign.limit_until is not None and (sign.exact or not self._exact):
             self.limit_until, self._exact = sign.limit_until, sign.exact  # a figure beats a sentence
+
+
+def counted(count: Count, sign: Sign) -> Count:
+    """The count with one more sign. Whatever the model says or does is an answer; that a turn ends is none."""
+    if sign.retry is not None:
+        return replace(count, retries=count.retries + 1)
+    answers = (sign.phase or sign.reply or sign.part or sign.tool) and not (sign.error or sign.early or sign.ended)
+    if not (answers or sign.edited or sign.compacted):
+        return count
+    return replace(
+        count,
+        edits=count.edits + bool(sign.edited),
+        compactions=count.compactions + sign.compacted,
+        answered=count.retries if answers else count.answered,
+    )
 
 
 def _proves(signs: tuple[Sign, ...]) -> bool:

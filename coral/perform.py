@@ -25,6 +25,7 @@ from coral.lanes import Lanes
 from coral.launches import Launches
 from coral.ledger import Ledger
 from coral.listen import Ear, Tail
+from coral.looks import Looks
 from coral.post import Post
 from coral.process import Held
 from coral.publish import Publisher
@@ -71,6 +72,7 @@ class Performer:
         self._look: Future[Seen] | None = None
         self._shown = Shown(office.layout.heartbeats)
         self._pool = Lanes()
+        self._looks = Looks(self._pool, doorbell.ring)
         self._leashes: dict[str, Leash] = {}
         self._feed = Feed(office.layout.attempts, self._pool)
         self._scrub = Scrub(self._store, ledger, self._feed.add)
@@ -99,6 +101,7 @@ class Performer:
                 self._take(work, future.result(), fleet, now)
             except Exception as error:  # noqa: BLE001 - the quarantine of one item in the loop
                 self._failed(work, error)
+        self.happened += self._looks.over()
         self._let_go()
 
     def write_again(self, fleet: Fleet, now: on.Moment) -> None:
@@ -150,6 +153,8 @@ class Performer:
                 self._spawn(action, fleet, now)
             case do.Interrupt() | do.Terminate() | do.Kill():
                 self._signal(action, now)
+            case do.Look(agent=agent):
+                self._looks.begin(action, self._layout.clone(agent))
             case do.ShowHeartbeats(owner=owner):
                 self._shown.show(fleet, owner, now.clock)
             case do.Answer(sender=sender, id=id, ok=ok, message=message, hint=hint):

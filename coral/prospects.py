@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 
-from coral.briefing import duration
 from coral.config.load import Config
 from coral.crew import account_of, parts
-from coral.fleet.policy import Prices
+from coral.fleet.policy import Prices, duration
 from coral.fleet.spending import cost
 from coral.fleet.state import Spent
 from coral.prices import prices_of

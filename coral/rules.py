@@ -10,7 +10,7 @@ START_AGAIN = 3
 
 
 def rules_of(config: Config, seed_commit: str) -> Rules:
-    grader, run, budget = config.grader, config.run, config.budget
+    grader, run, budget, fresh_after = config.grader, config.run, config.budget, config.session.fresh_after
     crew = members(config)
     return Rules(
         direction=grader.direction,
@@ -44,4 +44,11 @@ def rules_of(config: Config, seed_commit: str) -> Rules:
         research={agent: part.research * 60 for agent, part in crew.items() if part.research is not None},
         stagger=config.agents.stagger,
         target=budget.target,
+        ladder=True,
+        no_progress=config.agents.no_progress or None,
+        outage=config.agents.outage,
+        retries=config.agents.retries,
+        fresh_compactions=fresh_after.compactions,
+        fresh_tokens=fresh_after.tokens,
+        forgives=True,
     )

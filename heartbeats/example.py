@@ -40,6 +40,7 @@ def example_context() -> dict[str, object]:
         ],
         "notes": [{"name": "wider-ring", "title": "A wider second ring gains 0.012", "author": "agent-1"}],
         "skills": [{"name": "polish-radii", "description": "Solve for the radii once the centres are fixed."}],
+        "stall": {"times": 2, "silent": False, "lasted": "2 h 00 min"},
         "message": "",
         "reason": "a heartbeat is due",
     }
@@ -68,6 +69,7 @@ def empty_context() -> dict[str, object]:
         "heartbeats": [],
         "notes": [],
         "skills": [],
+        "stall": {"times": 0, "silent": False, "lasted": "0 s"},
         "reason": "",
     }
 

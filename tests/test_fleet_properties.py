@@ -34,6 +34,7 @@ from coral.fleet import events as on
 from coral.fleet.decide import decide
 from coral.fleet.events import Event, Moment
 from coral.fleet.policy import KILL_AGAIN_SECONDS, MOST_KILLS, is_due, may_interrupt
+from coral.fleet.stalls import FRUITLESS, words_of
 from coral.fleet.state import FLEET, LIVE, Agent, Fleet, Phase, Step
 from coral.journal import difference, fold_lines
 from heartbeats.heartbeat import Scope, find
@@ -169,7 +170,11 @@ def test_nobody_is_interrupted_without_a_reason_before_its_first_words_or_at_a_t
                 assert any(is_due(each, agent, turn.clock) for each in agent.owed if each.id not in agent.carried)
             elif agent.why == "usage limit":
                 assert turn.after.run.limits[world.rules.accounts[agent.name]].probe != agent.name
-            elif agent.why == "stalled":
+            elif agent.why.startswith("outage: "):
+                assert agent.retrying is not None
+            elif agent.why == words_of(agent.stall) and agent.stall.finding == FRUITLESS:
+                assert world.rules.no_progress is not None  # when that may be, is said by the properties of the ladder
+            elif agent.why in ("stalled", words_of(agent.stall)):
                 assert turn.clock >= max(agent.heard_at, agent.spawned_at) + world.rules.stall
                 assert not any(
                     turn.clock < each.waited_until

@@ -35,7 +35,16 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 WEEK = 7 * 86_400.0
 TIMES = int(os.environ.get("TIMES", "1"))
 RULES = Rules(
-    seed_commit=QUIET_RULES.seed_commit, slots=2, heartbeats=HEARTBEATS, accounts=dict.fromkeys(NAMES[1:], "acme")
+    seed_commit=QUIET_RULES.seed_commit,
+    slots=2,
+    heartbeats=HEARTBEATS,
+    accounts=dict.fromkeys(NAMES[1:], "acme"),
+    ladder=True,
+    no_progress=7200.0,
+    outage=900.0,
+    retries=30,
+    fresh_compactions=3,
+    forgives=True,
 )
 
 

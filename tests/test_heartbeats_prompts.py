@@ -13,7 +13,8 @@ from heartbeats.heartbeat import BUILT_IN
 from heartbeats.render import CONTEXT_NAMES, PROMPTS, example_context, render_file
 
 HEARTBEATS = [each.name for each in BUILT_IN]
-FRAMES = ["start", "resume", "keep_going", "stalled", "fresh"]
+FRAMES = ["start", "resume", "keep_going", "fresh"]
+OURS = ["land", "begin", "stalled"]
 OTHERS = ["instructions", "checklist"]
 HEADING = re.compile(r"^## Heartbeat: (\S+) \(id (.+)\)$", re.MULTILINE)
 
@@ -73,7 +74,7 @@ def frame(name: str, context: Mapping[str, Any], *heartbeats: str) -> str:
 
 
 @MOMENTS
-@pytest.mark.parametrize("name", [*HEARTBEATS, *FRAMES, *OTHERS, "land", "begin"])
+@pytest.mark.parametrize("name", [*HEARTBEATS, *FRAMES, *OTHERS, *OURS])
 def test_every_prompt_is_good_text_at_any_moment(name: str, moment: Any) -> None:
     text = frame(name, moment())
     assert len(text) > 200
@@ -126,7 +127,7 @@ def test_nobody_is_watching_and_the_run_ends_by_its_budget(name: str) -> None:
     assert "ends by its budget" in text
 
 
-@pytest.mark.parametrize("name", ["reflect", "consolidate", "redirect", "checkpoint", "land", "begin"])
+@pytest.mark.parametrize("name", ["reflect", "consolidate", "redirect", "checkpoint", *OURS])
 def test_every_heartbeat_ends_with_the_next_attempt(name: str) -> None:
     for moment in (full, empty_context):
         assert "coral eval -m" in render_file(name, moment()).strip().splitlines()[-1]
@@ -213,6 +214,31 @@ def test_checkpoint_says_how_to_answer() -> None:
     assert "`.shared/HEARTBEAT.md`" in "\n".join(lines)
 
 
+@pytest.mark.parametrize(
+    ("stall", "demands", "not_yet"),
+    [
+        ({"times": 1, "silent": True, "lasted": "20 min"}, ["seen of it for 20 min", "`timeout 300`"], "Change the"),
+        ({"times": 1, "silent": False, "lasted": "2 h 00 min"}, ["for 2 h 00 min without a result"], "third"),
+        ({"times": 2, "silent": False, "lasted": "4 h"}, ["second time in a row", "best known state, #21"], "third"),
+        ({"times": 3, "silent": True, "lasted": "20 min"}, ["third time in a row", "you rest, longer"], "then begin"),
+        ({"times": 7, "silent": False, "lasted": "9 h"}, ["7th time in a row"], "then begin"),
+    ],
+)
+def test_who_came_to_nothing_hears_what_was_found_and_what_comes_next(
+    stall: dict[str, Any], demands: list[str], not_yet: str
+) -> None:
+    text = render_file("stalled", {**full(), "stall": stall})
+    assert [each for each in demands if each not in text] == []
+    assert not_yet not in text
+
+
+def test_nothing_is_said_to_be_right_with_who_came_to_nothing() -> None:
+    assert "nothing is wrong and nothing is lost" in frame("resume", full(), "reflect")
+    text = frame("resume", full(), "reflect", "stalled")
+    assert "nothing is lost" in text
+    assert "nothing is wrong" not in text
+
+
 def test_the_instructions_need_the_task_alone() -> None:
     names = ("agent", "run", "task", "baseline", "budget", "paths")
     text = render_file("instructions", {name: full()[name] for name in names})
@@ -265,5 +291,5 @@ def test_who_reads_first_is_told_so_wherever_it_stands_and_is_asked_for_no_attem
 
 def test_the_folder_holds_what_is_known_and_nothing_else() -> None:
     names = {path.name.removesuffix(".md.j2") for path in Path(PROMPTS).iterdir()}
-    assert {name for name in names if not name.startswith("_")} == {*HEARTBEATS, *FRAMES, *OTHERS, "land", "begin"}
+    assert {name for name in names if not name.startswith("_")} == {*HEARTBEATS, *FRAMES, *OTHERS, *OURS}
     assert "sections" not in CONTEXT_NAMES

@@ -65,10 +65,11 @@ def _activity(agent: Loose, late: float) -> Text:
     if agent.text("phase") in ("waiting", "parked", "retired") or not beat:
         why = agent.text("why", 80)
         return Text.assemble(why, dim(f" {words.span(until)}") if until else "")
+    stall = agent.text("stall", 80)
     seconds = beat.number("age")
     age = f"{words.coarse(seconds + late)} " if seconds is not None else ""
     said = " ".join(dict.fromkeys(part for part in (beat.text("phase", 40), beat.text("message", 80)) if part))
-    return Text.assemble(dim(age), said)
+    return Text.assemble((f"{stall} · " if stall else "", "yellow"), dim(age), said)
 
 
 def _next(agent: Loose) -> Text:

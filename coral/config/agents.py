@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, Strict, model_validator
 
-from coral.config.section import Grace, Options, Seconds, Section, Text
+from coral.config.section import DAY, Grace, Options, Seconds, Section, Text
 
 MOST_AGENTS = 1000
 Minutes = Annotated[float, Field(gt=0, le=1440, allow_inf_nan=False)]
@@ -77,6 +77,19 @@ class AgentsSection(Driven):
     )
     stagger: Grace = Field(default=0.05, description="Seconds between the starts of two agents.")
     stall: Seconds = Field(default=1200.0, description="Seconds of silence after which an agent is interrupted.")
+    no_progress: Annotated[float, Field(ge=0, le=30 * DAY, allow_inf_nan=False)] | None = Field(
+        default=7200.0,
+        description="Seconds of work without an edited file or a submission after which an agent is nudged, then "
+        "interrupted, given a fresh session, and parked. 0 or null: never.",
+    )
+    outage: Seconds = Field(
+        default=900.0,
+        description="Seconds in which an agent's program does nothing but ask its model again, after which it is "
+        "ended and waits as after a crash.",
+    )
+    retries: int = Field(
+        default=30, ge=1, le=1_000_000, description="The same after so many retries in a row, where they are told."
+    )
 
     @model_validator(mode="after")
     def _says_each_thing_once(self) -> Self:
@@ -90,3 +103,25 @@ class AgentsSection(Driven):
             if sum(each.count for each in self.assignments) > MOST_AGENTS:
                 raise ValueError(f"has more than {MOST_AGENTS} agents in its assignments")
         return self
+
+
+Count = Annotated[int, Field(ge=1, le=10**15)]
+
+
+class FreshAfterSection(Section):
+    """How worn a conversation is when an agent's next launch begins a new one. What is not given does not count."""
+
+    compactions: Count | None = Field(default=None, description="It was compacted so often.")
+    tokens: Count | None = Field(
+        default=None, description="It has used so many tokens, without those that were read from a cache."
+    )
+
+
+class SessionSection(Section):
+    """How long agents go on with one conversation."""
+
+    fresh_after: FreshAfterSection = Field(
+        default_factory=FreshAfterSection,
+        description="When the next launch begins a new conversation, which is handed the story so far. "
+        "Nobody is interrupted for it.",
+    )

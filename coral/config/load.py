@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from coral.config import document as yaml
 from coral.config import overrides as command_line
 from coral.config import shape
-from coral.config.agents import AgentsSection
+from coral.config.agents import AgentsSection, SessionSection
 from coral.config.beats import settle
 from coral.config.document import Document
 from coral.config.files import file_problems
@@ -34,6 +34,7 @@ from heartbeats.heartbeat import Heartbeat
 S = TypeVar("S", bound=BaseModel)
 TASK_FILE = "task.yaml"
 OTHERS: dict[str, type[Section]] = {
+    "session": SessionSection,
     "workspace": WorkspaceSection,
     "budget": BudgetSection,
     "run": RunSection,
@@ -52,6 +53,7 @@ class Config:
     task: TaskSection
     grader: GraderSection
     agents: AgentsSection
+    session: SessionSection
     heartbeats: tuple[Heartbeat, ...]
     workspace: WorkspaceSection
     budget: BudgetSection
@@ -148,6 +150,7 @@ def _checked(path: Path, values: Mapping[str, object], problems: list[Problem], 
         task=whole.task,
         grader=whole.grader,
         agents=whole.agents,
+        session=whole.session,
         heartbeats=heartbeats,
         workspace=whole.workspace,
         budget=whole.budget,

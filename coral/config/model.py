@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Discriminator, Field, Strict, Tag, field_validator
 
 from attempts.record import Direction
-from coral.config.agents import AgentsSection
+from coral.config.agents import AgentsSection, SessionSection
 from coral.config.section import DAY, Grace, Options, Seconds, Section, Text, Texts
 
 
@@ -187,6 +187,7 @@ class TaskFile(Section):
     task: TaskSection
     grader: GraderSection
     agents: AgentsSection = Field(default_factory=AgentsSection)
+    session: SessionSection = Field(default_factory=SessionSection)
     heartbeats: Annotated[tuple[HeartbeatEntry, ...], Strict(False)] = Field(
         default=(), description="Changes to the built-in heartbeats, and heartbeats of your own."
     )

@@ -106,7 +106,7 @@ def resume(draft: Draft, away: float) -> None:
 
 
 def _try(draft: Draft, account: str, limit: Limit) -> None:
-    candidates = [each for each in _agents_of(draft, account) if each.phase not in LIVE]
+    candidates = [each for each in _agents_of(draft, account) if each.phase not in LIVE and not _rests(draft, each)]
     if not candidates:
         if not _agents_of(draft, account):
             _limit(draft, account, None)
@@ -120,11 +120,17 @@ def _try(draft: Draft, account: str, limit: Limit) -> None:
 
 def _lift(draft: Draft, account: str) -> None:
     _limit(draft, account, None)
-    parked = [each for each in _agents_of(draft, account) if each.phase is Phase.PARKED]
+    mine = _agents_of(draft, account)
+    parked = [each for each in mine if each.phase is Phase.PARKED and not _rests(draft, each)]
     for place, agent in enumerate(parked, 1):
         deadline = draft.clock + place * RETURN_SECONDS
         draft.set_agent(agent.name, phase=Phase.WAITING, deadline=deadline, why=OVER)
     draft.note("limit lifted", f"{account} has usage again; {len(parked)} more agents come back")
+
+
+def _rests(draft: Draft, agent: Agent) -> bool:
+    """Whether it is parked for a reason of its own, until a time of its own."""
+    return agent.phase is Phase.PARKED and agent.deadline is not None and draft.clock < agent.deadline
 
 
 def _limit(draft: Draft, account: str, limit: Limit | None) -> None:

@@ -103,6 +103,14 @@ class Kill:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """See when a file in an agent's clone was last changed: tools edit without a word, too."""
+
+    agent: str
+    launch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ShowHeartbeats:
     """Write down which heartbeats are in force for an owner: an agent, or the fleet."""
 
@@ -154,6 +162,7 @@ Action = (
     | Interrupt
     | Terminate
     | Kill
+    | Look
     | ShowHeartbeats
     | Answer
     | Notify

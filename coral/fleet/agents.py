@@ -4,7 +4,7 @@ Heartbeat, stall, crash, back-off, pause, budget and stop are these phases with 
 of its own.
 """
 
-from coral.fleet import accounts, budgets, research
+from coral.fleet import accounts, budgets, outages, research, sessions, stalls
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.draft import Draft
@@ -17,25 +17,43 @@ from coral.fleet.policy import (
     may_interrupt,
     waits_until,
 )
-from coral.fleet.state import LIVE, Agent, Phase
+from coral.fleet.state import LIVE, Agent, Count, Phase
 
 
 def on_heard(draft: Draft, event: on.Heard) -> None:
     agent = draft.agents.get(event.agent)
     if agent is None or agent.launch != event.launch or agent.phase not in LIVE:
         return
+    before = agent.count
     deadline = draft.clock + draft.rules.stall if agent.phase is Phase.RUNNING else agent.deadline
     session = agent.session if event.session is None else event.session
     agent = draft.set_agent(
-        agent.name, heard=True, heard_at=draft.clock, busy=event.busy, session=session, deadline=deadline
+        agent.name,
+        heard=True,
+        heard_at=draft.clock,
+        busy=event.busy,
+        session=session,
+        deadline=deadline,
+        count=_most(before, event.count),
     )
-    accounts.heard(draft, agent)
+    sessions.heard(draft, agent, before)
+    outages.heard(draft, agent, before)
+    if agent.count.edits > before.edits:
+        stalls.progressed(draft, agent.name)
+    agent = draft.agents[agent.name]
+    if agent.retrying is None:
+        accounts.heard(draft, agent)
     if agent.carried or agent.told != agent.carried_told:
         draft.set_agent(agent.name, told=agent.carried_told)
         acknowledge(draft, agent.name, agent.carried)
     if event.reply and (event.place > agent.replied or not event.place):
         draft.set_agent(agent.name, replied=event.place)
         hear_reply(draft, agent.name, event.reply)
+
+
+def on_looked(draft: Draft, event: on.Looked) -> None:
+    if why := stalls.looked(draft, event):
+        _interrupt(draft, draft.agents[event.agent], why)
 
 
 def on_lingered(draft: Draft, name: str, launch: int) -> None:
@@ -64,6 +82,7 @@ def resume_all(draft: Draft, away: float) -> None:
             draft.act(do.Interrupt(who=name, launch=agent.launch))
         elif agent.phase is Phase.RUNNING:
             draft.set_agent(name, deadline=draft.clock + draft.rules.stall)
+            stalls.begin(draft, name)
         elif agent.phase in LIVE:
             draft.set_agent(name, why=why)
 
@@ -74,6 +93,8 @@ def stop_all(draft: Draft) -> None:
             _interrupt(draft, agent, "stop")
         elif agent.phase is Phase.WAITING and agent.deadline is not None:
             draft.set_agent(name, deadline=None, why="stopped")
+        elif stalls.rests(agent):
+            draft.set_agent(name, phase=Phase.WAITING, deadline=None, why="stopped")
 
 
 def advance_timers(draft: Draft) -> None:
@@ -82,8 +103,13 @@ def advance_timers(draft: Draft) -> None:
             _interrupt(draft, agent, AT_LIMIT)
         elif agent.phase is Phase.RUNNING and budgets.agent_over(agent, draft.rules):
             _interrupt(draft, agent, "budget")
+        elif agent.phase is Phase.RUNNING and (why := outages.reason(agent, draft.clock, draft.rules)):
+            draft.note("outage", f"launch {agent.launch}: {why}", agent.name)
+            _interrupt(draft, agent, why)
         elif agent.phase is Phase.RUNNING and _has_something_due(draft, agent):
             _interrupt(draft, agent, "heartbeat")
+        elif agent.phase is Phase.RUNNING and (why := stalls.busy(draft, agent)):
+            _interrupt(draft, draft.agents[agent.name], why)
         elif agent.deadline is not None and draft.clock >= agent.deadline:
             _on_deadline(draft, agent)
 
@@ -102,19 +128,25 @@ def _on_deadline(draft: Draft, agent: Agent) -> None:
             else:
                 _spawn(draft, agent)
         case Phase.RUNNING:
-            # Whoever waits for a grade is not silent; that begins when the waiting ends.
-            waits = waits_until(agent.name, draft.pending.values())
-            if waits is not None and draft.clock < waits + draft.rules.stall:
-                draft.set_agent(agent.name, deadline=waits + draft.rules.stall)
-            else:
-                draft.note("stalled", f"silent for {draft.clock - agent.heard_at:.0f} seconds", agent.name)
-                _interrupt(draft, agent, "stalled")
+            _on_silence(draft, agent)
         case Phase.INTERRUPTED:
             _terminate(draft, agent, agent.why)
         case Phase.TERMINATED | Phase.KILLED:
             _kill(draft, agent)
         case Phase.RETIRED:
             pass
+
+
+def _on_silence(draft: Draft, agent: Agent) -> None:
+    # Whoever waits for a grade is not silent; that begins when the waiting ends.
+    waits = waits_until(agent.name, draft.pending.values())
+    if waits is not None and draft.clock < waits + draft.rules.stall:
+        draft.set_agent(agent.name, deadline=waits + draft.rules.stall)
+    elif not draft.rules.ladder:
+        draft.note("stalled", f"silent for {draft.clock - agent.heard_at:.0f} seconds", agent.name)
+        _interrupt(draft, agent, "stalled")
+    elif why := stalls.silent(draft, agent):
+        _interrupt(draft, draft.agents[agent.name], why)
 
 
 def _has_something_due(draft: Draft, agent: Agent) -> bool:
@@ -127,6 +159,10 @@ def _has_something_due(draft: Draft, agent: Agent) -> bool:
 def _spawn(draft: Draft, agent: Agent) -> None:
     if not agent.launch:
         agent = research.start(draft, agent)
+    if agent.session is not None and (worn := sessions.worn(agent, draft.rules)):
+        agent = draft.set_agent(agent.name, session=None, why=f"fresh session after {worn}")
+    if agent.session is None:
+        agent = sessions.begin(draft, agent)
     agent = draft.set_agent(
         agent.name,
         phase=Phase.RUNNING,
@@ -139,7 +175,10 @@ def _spawn(draft: Draft, agent: Agent) -> None:
         carried_told=draft.run.order,
         submitted_at_spawn=agent.submitted,
         replied=0,
+        count=Count(),
+        retrying=None,
     )
+    stalls.begin(draft, agent.name)
     draft.act(
         do.Spawn(
             agent=agent.name,
@@ -152,13 +191,25 @@ def _spawn(draft: Draft, agent: Agent) -> None:
     )
 
 
+def _most(one: Count, other: Count) -> Count:
+    """A new supervisor hears it all again, piece by piece."""
+    return Count(
+        edits=max(one.edits, other.edits),
+        compactions=max(one.compactions, other.compactions),
+        retries=max(one.retries, other.retries),
+        answered=max(one.answered, other.answered),
+    )
+
+
 def _interrupt(draft: Draft, agent: Agent, why: str) -> None:
+    stalls.pause(draft, agent.name)
     deadline = draft.clock + draft.rules.interrupt_grace
     draft.set_agent(agent.name, phase=Phase.INTERRUPTED, deadline=deadline, why=why)
     draft.act(do.Interrupt(who=agent.name, launch=agent.launch))
 
 
 def _terminate(draft: Draft, agent: Agent, why: str) -> None:
+    stalls.pause(draft, agent.name)
     deadline = draft.clock + draft.rules.terminate_grace
     draft.set_agent(agent.name, phase=Phase.TERMINATED, deadline=deadline, why=why)
     draft.act(do.Terminate(who=agent.name, launch=agent.launch))

@@ -4,7 +4,20 @@ from collections.abc import Iterable
 from typing import assert_never
 
 from attempts.progress import Progress, advance
-from coral.fleet import accounts, agents, budgets, ends, grading, intake, requests, research, space, spending
+from coral.fleet import (
+    accounts,
+    agents,
+    budgets,
+    ends,
+    grading,
+    intake,
+    outages,
+    requests,
+    research,
+    space,
+    spending,
+    stalls,
+)
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.draft import Draft
@@ -37,6 +50,7 @@ def next_deadline(fleet: Fleet, now: float, rules: Rules) -> float | None:
         times += [agent.spawned_at + rules.start_grace, agent.heard_at + BUSY_SECONDS] if agent.owed else []
         times += [each.due for each in agent.owed]
         times += [each for each in (agent.deadline, agent.research) if each is not None]
+        times += [*stalls.deadlines(agent, rules), *outages.deadlines(agent, rules)]
     times += [each.until for each in fleet.run.limits.values() if each.until is not None]
     times += [each.deadline for each in fleet.pending.values() if each.deadline is not None]
     if rules.budget_seconds is not None:
@@ -64,6 +78,8 @@ def _on(draft: Draft, event: on.Event) -> None:  # noqa: C901 - one arm per even
             draft.set_run(unsaid=tuple(each for each in draft.run.unsaid if each.id != id))
         case on.Heard():
             agents.on_heard(draft, event)
+        case on.Looked():
+            agents.on_looked(draft, event)
         case on.Used():
             spending.on_used(draft, event)
         case on.Lingered(who=who, launch=launch):

@@ -6,7 +6,7 @@ lengths; only what is pointless to repeat retires an agent.
 
 from dataclasses import replace
 
-from coral.fleet import accounts, research
+from coral.fleet import accounts, outages, research, stalls
 from coral.fleet import events as on
 from coral.fleet.draft import Draft
 from coral.fleet.interventions import leave_unanswered
@@ -27,16 +27,21 @@ def on_exited(draft: Draft, event: on.Exited) -> None:
     agent = _let_go(draft, agent)
     if event.ending is not on.Ending.LIMIT and not asked_by_us:
         accounts.ended(draft, agent, well=event.ending is on.Ending.CLEAN)
+    cut_off = asked_by_us and outages.is_ended_for_it(agent)
+    if cut_off:
+        accounts.ended(draft, agent, well=False)
     match event.ending:
         case on.Ending.TERMINAL:
             _give_up(draft, agent, event.detail or "its program says that going on is pointless")
         case on.Ending.LIMIT:
             _park(draft, agent, event.until)
-        case on.Ending.LOST:
+        case on.Ending.LOST if not stalls.is_ended_for_it(agent):
             wait(draft, agent, "resumed", in_turn(draft, agent.name))
         case on.Ending.UNKNOWN_SESSION:
             agent = draft.set_agent(agent.name, session=None)
             _wait_after_crash(draft, agent, event.detail or "its program does not know the session")
+        case _ if cut_off:
+            _wait_after_crash(draft, agent, agent.why, agent.why)
         case _ if asked_by_us:
             _wait_after_our_signal(draft, agent)
         case on.Ending.CLEAN:
@@ -83,7 +88,8 @@ def _let_go(draft: Draft, agent: Agent) -> Agent:
     for number, pending in draft.pending.items():
         if pending.submission.agent == agent.name:
             draft.set_pending(number, waited_until=0.0)
-    if agent.asked:
+    stalls.pause(draft, agent.name)
+    if agent.asked and not (draft.run.stopping and draft.rules.forgives):
         leave_unanswered(draft, agent.name)
     why = "killed" if agent.phase is Phase.RETIRED else agent.why
     return draft.set_agent(agent.name, carried=(), asked=(), busy="", kills=0, why=why)
@@ -106,7 +112,12 @@ def _park(draft: Draft, agent: Agent, until: float | None) -> None:
 
 
 def _wait_after_our_signal(draft: Draft, agent: Agent) -> None:
-    if agent.heard:
+    seconds = stalls.rest(agent)
+    if stalls.renews(agent):
+        agent = draft.set_agent(agent.name, session=None)
+    if seconds:
+        draft.set_agent(agent.name, phase=Phase.PARKED, deadline=draft.clock + seconds)
+    elif agent.heard:
         wait(draft, agent, agent.why)
     else:
         # It never said a word: without a back-off, a program that hangs at its start would be restarted for ever.
@@ -123,9 +134,9 @@ def _wait_after_turn(draft: Draft, agent: Agent) -> None:
         wait(draft, agent, "turn ended", back_off(draft.run.id, agent, agent.idle, draft.rules))
 
 
-def _wait_after_crash(draft: Draft, agent: Agent, reason: str) -> None:
+def _wait_after_crash(draft: Draft, agent: Agent, reason: str, why: str = "crashed") -> None:
     draft.note("crashed", f"launch {agent.launch}: {reason}", agent.name)
-    _fail(draft, agent, "crashed")
+    _fail(draft, agent, why)
     _trip_breaker(draft, reason)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from attempts.record import Attempt, Metric, Submission
-from coral.fleet.state import Spent
+from coral.fleet.state import Count, Spent
 
 
 class Ending(StrEnum):
@@ -169,7 +169,8 @@ class Notified:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heard:
     """An agent printed something, and its session is known. `reply`: what it said in its own words, if anything;
-    `place`: where in its output that stands, for a new supervisor reads it all again. 0 in journals of old."""
+    `place`: where in its output that stands, for a new supervisor reads it all again. 0 in journals of old.
+    `count`: what the launch has come to; read and told once more, it counts once."""
 
     agent: str
     launch: int
@@ -177,6 +178,17 @@ class Heard:
     busy: str = ""
     reply: str = ""
     place: int = 0
+    count: Count = field(default_factory=Count)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looked:
+    """Somebody looked at the files of an agent's clone. `edited`: how many seconds ago one was changed, the last of
+    them; None where none was found."""
+
+    agent: str
+    launch: int
+    edited: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,6 +269,7 @@ Event = (
     | Published
     | Notified
     | Heard
+    | Looked
     | Used
     | Lingered
     | Exited

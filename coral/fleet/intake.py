@@ -10,6 +10,7 @@ from coral.fleet.budgets import no_attempt_left
 from coral.fleet.draft import Draft
 from coral.fleet.policy import MOST_TRIES, TAKE_AGAIN_SECONDS, counts_same, is_repeat, remember
 from coral.fleet.settling import settle
+from coral.fleet.stalls import progressed
 from coral.fleet.state import Pending, Step
 
 
@@ -30,6 +31,7 @@ def on_submitted(draft: Draft, submission: Submission) -> None:
     draft.set_run(next_number=number + 1)
     # A refusal is not remembered: should it be lost, it is given again, and that does no harm.
     draft.set_agent(agent.name, submitted=agent.submitted + 1, recent=remember(agent.recent, submission.id))
+    progressed(draft, agent.name)
     draft.pending[number] = Pending(number=number, submission=submission, waited_until=draft.clock + submission.wait)
     draft.act(do.TakeIn(number=number, agent=agent.name, commit=submission.commit, repeat=False))
     draft.act(do.Accept(agent=agent.name, submission=submission.id, number=number))

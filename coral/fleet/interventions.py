@@ -19,7 +19,8 @@ from heartbeats.trigger import Elapsed, Stagnant, step
 MESSAGE = "message"
 LAND = "land"
 BEGIN = "begin"
-UNASKED = (MESSAGE, LAND, BEGIN)  # they ask for no answer
+STALLED = "stalled"
+UNASKED = (MESSAGE, LAND, BEGIN, STALLED)  # they ask for no answer
 UNDELIVERED = "the one before has not been delivered yet"
 UNANSWERED = "the one before has not been answered yet"
 

@@ -31,6 +31,9 @@ PRODUCTIVE_SECONDS = 60.0
 PROBE_SECONDS = 30.0  # how long the one who tries an account must go on without meeting its limit again
 RETURN_SECONDS = 2.0  # between the others who come back after that
 JITTER_SECONDS = 60.0  # the most that is added to a reset that a provider named
+LOOK_SECONDS = 60.0  # how long a look at an agent's files may take before it has found nothing
+REST_SECONDS = 1800.0  # how long an agent rests that nothing has helped; doubled each time ...
+MOST_DOUBLINGS = 4  # ... so often at most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +63,13 @@ class Rules:
     limit in one launch after the other waits longer each time, whatever reset is named. `start_again`: how often a
     grade that could not be begun, from its checkout on, is tried once more; runs of before had none. `research`: for
     how many seconds an agent only reads and thinks first. `stagger`: the seconds between the starts of two agents, when
-    a run begins and when it is resumed; runs of before it was stated have those of then."""
+    a run begins and when it is resumed; runs of before it was stated have those of then.
+
+    `ladder`: whether more and more is done about an agent that comes to nothing; in runs of before that, silence was
+    interrupted and no more. `no_progress`: how long work without a result may go on; `outage` and `retries`: how long
+    and how often in a row a program may ask its model again; `fresh_compactions` and `fresh_tokens`: how worn a
+    conversation may be that is gone on with. None is without end. `forgives`: whether a checkpoint that a stop left
+    no time to answer is held against nobody."""
 
     direction: Direction = Direction.MAXIMIZE
     noise: float = 0.0
@@ -93,6 +102,13 @@ class Rules:
     research: Mapping[str, float] = field(default_factory=dict)
     stagger: float | None = None
     target: float | None = None
+    ladder: bool = False
+    no_progress: float | None = None
+    outage: float | None = None
+    retries: int | None = None
+    fresh_compactions: int | None = None
+    fresh_tokens: int | None = None
+    forgives: bool = False
 
     def defaults(self, scope: Scope) -> tuple[Heartbeat, ...]:
         """The heartbeats a new owner of this scope starts with."""
@@ -140,6 +156,15 @@ def is_repeat(recent: tuple[str, ...], id: str) -> bool:
 def remember(recent: tuple[str, ...], id: str) -> tuple[str, ...]:
     """The window with one more id, the smallest first."""
     return tuple(sorted((*recent, id))[-REPLAY_WINDOW:])
+
+
+def duration(seconds: float) -> str:
+    """`42 s`, `7 min`, `3 h 05 min`: whole minutes only, so that what is left is never all once some is gone."""
+    whole = round(seconds)
+    if whole < 120:
+        return f"{whole} s"
+    minutes = whole // 60
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
 def counts_same(kind: Kind) -> bool:

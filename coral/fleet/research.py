@@ -3,6 +3,7 @@ theirs is graded; then they are told to begin."""
 
 from coral.fleet.draft import Draft
 from coral.fleet.interventions import BEGIN
+from coral.fleet.stalls import waited
 from coral.fleet.state import Agent, Owed, Phase
 
 
@@ -24,6 +25,7 @@ def over(draft: Draft, agent: Agent) -> Agent:
     if agent.research is None:
         return agent
     draft.set_agent(agent.name, research=None)
+    waited(draft, agent.name)
     id = draft.next_owed_id()
     draft.owe(agent.name, Owed(id=id, name=BEGIN, since=draft.clock, due=draft.clock, defers=True))
     return draft.agents[agent.name]

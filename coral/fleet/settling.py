@@ -11,6 +11,7 @@ from coral.fleet.draft import Draft
 from coral.fleet.interventions import cross_after_attempt, place_at_eval, withdraw_overtaken
 from coral.fleet.policy import MOST_VOIDS, QUEUE_PAUSE
 from coral.fleet.records import record_of
+from coral.fleet.stalls import waited
 from coral.fleet.state import Pending, Step
 
 
@@ -29,7 +30,10 @@ def settle(
     draft.set_run(order=order)
     _count(draft, attempt)
     _watch_voids(draft, attempt)
-    names, inline = place_at_eval(draft, attempt.agent, draft.clock < pending.waited_until)
+    waits = draft.clock < pending.waited_until
+    names, inline = place_at_eval(draft, attempt.agent, waits)
+    if waits:
+        waited(draft, attempt.agent)
     draft.set_pending(
         pending.number,
         step=Step.SETTLED,

@@ -91,12 +91,54 @@ class Meter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Count:
+    """What a launch has printed so often by now: edits of files, summaries in place of its conversation, retries of
+    its model, and how many of those there had been when the model last answered."""
+
+    edits: int = 0
+    compactions: int = 0
+    retries: int = 0
+    answered: int = 0
+
+    @property
+    def in_a_row(self) -> int:
+        """Retries since the last answer."""
+        return self.retries - self.answered
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stall:
+    """How long an agent has come to nothing, and what was done about it.
+
+    `since`: from when its work without progress is counted; none while it does not work, and `spent` is what had come
+    together by then. `progress_at`: its last progress. `steps`: how often something was done since, the last time
+    because it had been `finding` for `lasted` seconds. `asked`: when somebody was sent to look for edited files.
+    """
+
+    since: float | None = None
+    spent: float = 0.0
+    progress_at: float | None = None
+    steps: int = 0
+    finding: str = ""
+    lasted: float = 0.0
+    asked: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Talk:
+    """How worn a conversation is: how often it was compacted, and what the agent had used when it began."""
+
+    compactions: int = 0
+    tokens_before: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Agent:
     """A named worker. `carried` are the ids that the current launch was handed and has not acknowledged; `asked` the
     heartbeats whose answer is awaited; `told` the last publication whose result reached the agent; `recent` the ids
     of its latest submissions; `replied` how far its launch's output was searched for answers; `crashes` and `idle`
     count launches in a row that failed, or ended without a try, and `unanswered` checkpoints in a row; until `research`
-    it only reads and thinks."""
+    it only reads and thinks; `retrying` is since when its launch has done nothing but ask its model again."""
 
     name: str
     phase: Phase = Phase.WAITING
@@ -127,6 +169,10 @@ class Agent:
     research: float | None = None
     meter: Meter = field(default_factory=Meter)
     spent: Spent = field(default_factory=Spent)
+    count: Count = field(default_factory=Count)
+    stall: Stall = field(default_factory=Stall)
+    talk: Talk = field(default_factory=Talk)
+    retrying: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

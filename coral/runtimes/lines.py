@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from attempts.fields import one_line, printable
 from coral.runtimes.exits import INTERRUPTED, UNKNOWN_SESSION, USAGE
-from coral.runtimes.model import Ending, Said, Sign, Usage
+from coral.runtimes.model import Ending, Retry, Said, Sign, Usage
 
 LONGEST = 65_536  # bytes of a line that are looked at
 MESSAGE, REPLY = 300, 20_000  # characters
@@ -39,6 +39,18 @@ def _sign(data: Mapping[str, object]) -> Sign:
         ended=data.get("ended") is True,
         error=_line(data.get("error"), MESSAGE),
         usage=_usage(data.get("usage")),
+        edited=_line(data.get("edited"), 200),
+        compacted=data.get("compacted") is True,
+        retry=_retry(data.get("retry")),
+    )
+
+
+def _retry(data: object) -> Retry | None:
+    if not isinstance(data, dict):
+        return None
+    attempt = int(_number(data.get("attempt"), 0.0, 1e9) or 0)
+    return Retry(
+        attempt=attempt, seconds=_number(data.get("seconds"), 0.0, 1e9), reason=_line(data.get("reason"), MESSAGE)
     )
 
 

@@ -104,6 +104,7 @@ _CHECKS: Mapping[str, Callable[[object], str]] = {
     "print": _text,
     "say": _text,
     "use": _use,
+    "retry": _seconds,
     "sleep": _seconds,
     "busy": _seconds,
     "hang": _nothing,

@@ -49,6 +49,15 @@ def _use(context: Context, value: Any) -> None:
     context.say({"phase": "use", "usage": dict(value)})
 
 
+def _retry(context: Context, value: Any) -> None:
+    """Tell a retry every so many seconds, as if no model answered, until it is interrupted."""
+    attempt = 0
+    while True:
+        attempt += 1
+        context.say({"phase": "retrying", "retry": {"attempt": attempt, "reason": "overloaded"}})
+        _sleep(context, value)
+
+
 def _sleep(context: Context, value: Any) -> None:
     deadline = time.monotonic() + float(value)
     with context.interrupts.waiting():
@@ -76,6 +85,7 @@ def _edit(context: Context, value: Any) -> None:
         path.write_text(before.replace(context.text(old), context.text(new)))
     else:
         path.write_text(before + context.text(value["append"]) if "append" in value else context.text(value["content"]))
+    context.say({"edited": str(path)})
 
 
 def _submit(context: Context, value: Any) -> None:
@@ -161,6 +171,7 @@ STEPS: Mapping[str, Callable[[Context, Any], None]] = {
     "print": _print,
     "say": _say,
     "use": _use,
+    "retry": _retry,
     "sleep": _sleep,
     "hang": _hang,
     "busy": _busy,

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from coral.fleet.events import Ending, Graded, Heard, Outcome
-from coral.fleet.state import Pending
+from coral.fleet.events import Ending, Graded, Heard, Outcome, Used
+from coral.fleet.state import Count, Pending, Spent
 
 OBEDIENT, NEEDS_TERM, NEEDS_KILL, UNKILLABLE = range(4)  # which signal a process obeys at last
 # What the grader says of a tree: a score, or that it fails, makes the grader crash, or hang until it is ended.
@@ -14,7 +14,8 @@ FAILS, CRASHES, HANGS = 7, 8, 9
 @dataclass(slots=True)
 class Process:
     """A launch. `deaf`: which signals it does not obey; `unread`: whether it printed more than was heard; `place`: how
-    much it has printed."""
+    much it has printed, and `count` what of it is counted; `silently`: the clock at an edit of which it says nothing;
+    `used`: tokens."""
 
     who: str
     launch: int
@@ -24,6 +25,9 @@ class Process:
     busy: str = ""
     reply: str = ""
     place: int = 0
+    count: Count = field(default_factory=Count)
+    silently: float | None = None
+    used: int = 0
     ending: Ending | None = None
     leftovers: bool = False
     lingered_at: float = -1.0
@@ -43,7 +47,13 @@ def heard(process: Process) -> Heard:
         busy=process.busy,
         reply=process.reply,
         place=process.place,
+        count=process.count,
     )
+
+
+def used(process: Process) -> Used:
+    """What an agent has used by now."""
+    return Used(agent=process.who, launch=process.launch, figure=Spent(output=process.used))
 
 
 def graded(process: Process, pending: Pending | None, broken: bool) -> Graded:

@@ -11,6 +11,7 @@ from attempts.record import Direction, Kind, Submission
 from coral.fleet import events as on
 from coral.fleet.events import Ending
 from coral.fleet.policy import Rules
+from coral.fleet.stalls import rests
 from heartbeats.heartbeat import Delivery, Heartbeat, Scope
 from heartbeats.trigger import Elapsed, Every, Stagnant
 
@@ -68,6 +69,13 @@ RULES = st.builds(
     doubts_resets=st.booleans(),
     research=st.sampled_from([{}, {}, {}, dict.fromkeys(NAMES[:2], 60.0)]),
     stagger=st.sampled_from([None, 0.0, 30.0]),
+    ladder=st.sampled_from([True, True, False]),
+    no_progress=st.sampled_from([None, 100.0, 400.0]),
+    outage=st.sampled_from([None, 50.0]),
+    retries=st.sampled_from([None, 3]),
+    fresh_compactions=st.sampled_from([None, 1, 2]),
+    fresh_tokens=st.sampled_from([None, 3000]),
+    forgives=st.booleans(),
 )
 BUDGETS = st.fixed_dictionaries(
     {},
@@ -82,6 +90,7 @@ BUDGETS = st.fixed_dictionaries(
 # Kinds of moves, as often as each is to be drawn.
 WORK = ["try"] * 8 + ["submit"] * 4 + ["print"] * 4 + ["grade"] * 4 + ["ack", "look", "look", "look", "look"]
 TIME = ["wait"] * 6
+STALLS = ["idle"] * 4 + ["edit", "edit silently", "retry", "retry", "compact", "use", "use"]
 TROUBLE = ["end", "end", "mute", "deaf", "clean", "deafgrade", "broken", "spoil", "ask", "blind", "echo", "wall"]
 DEATH = ["die", "leave", "resume", "again"]
 
@@ -113,6 +122,8 @@ def make(world: World, move: Move) -> None:  # noqa: C901 - one arm per kind of 
     match kind:
         case "look":
             world.look()
+        case "idle":
+            idle(world, NAMES[x % len(NAMES)], (60.0, 120.0, 600.0)[y % 3])
         case "wait":
             world.resume()  # where nobody supervises, no time passes
             world.wait(SECONDS[x % len(SECONDS)])
@@ -176,6 +187,19 @@ def try_at_once(world: World, agent: str, code: int) -> None:
     world.look()
 
 
+def idle(world: World, agent: str, seconds: float) -> None:
+    """A while in which an agent prints and nothing comes of it, or is silent, and obeys every signal."""
+    world.resume()
+    for _ in range(int(seconds / 30.0)):
+        process = world.processes.get(agent)
+        if process is not None:
+            process.deaf, process.leftovers = OBEDIENT, False
+            if process.ending is None and seconds < 600.0:
+                _do_to_agent(world, process, "print", 0)
+        world.look()
+        world.wait(30.0)
+
+
 def _do_to_grader(grader: Process, kind: str, code: int) -> None:
     if kind == "deafgrade":
         grader.deaf = code % 4
@@ -198,11 +222,32 @@ def _do_to_agent(world: World, process: Process, kind: str, code: int) -> None:
         process.printed, process.unread, process.place = True, True, process.place + 1
         process.busy = ("", "tool", "thinking")[code % 3]
         process.reply = ("", "HEARTBEAT_OK", "ALERT: look here")[code // 3 % 3]
+        process.count = replace(process.count, answered=process.count.retries)
+    elif kind in ("edit", "retry", "compact", "use"):
+        _count(process, kind)
+    elif kind == "edit silently":
+        process.silently = world.clock
     elif kind == "ack" and process.printed_inline:
         ask(world, process.who, on.Acknowledge(owed=tuple(process.printed_inline)))
         process.printed_inline = []
     elif kind == "end":
         process.ending, process.leftovers = ENDINGS[code % 6], code // 6 % 4 == 1
+
+
+def _count(process: Process, kind: str) -> None:
+    """It prints something that is counted."""
+    process.printed, process.unread, process.place = True, True, process.place + 1
+    count = process.count
+    match kind:
+        case "edit":
+            process.busy = ""
+            process.count = replace(count, edits=count.edits + 1, answered=count.retries)
+        case "compact":
+            process.count = replace(count, compactions=count.compactions + 1)
+        case "retry":
+            process.count = replace(count, retries=count.retries + 2)
+        case _:
+            process.used += 2000
 
 
 def submission_of(number: int, agent: str, code: int) -> Submission:
@@ -230,7 +275,9 @@ def calm(world: World, seconds: float = 2000.0) -> None:
     world.requests = {
         id: each for id, each in world.requests.items() if not isinstance(each.request, on.Stop | on.Leave)
     }
-    for _ in range(int(seconds / 40.0)):
+    left = seconds
+    while left > 0:
+        left = seconds if any(rests(each) for each in world.fleet.agents.values()) else left - 40.0
         world.resume()
         for process in list(world.processes.values()):
             process.deaf, process.leftovers = OBEDIENT, False
@@ -238,5 +285,6 @@ def calm(world: World, seconds: float = 2000.0) -> None:
                 process.ending = Ending.CLEAN
             else:
                 _do_to_agent(world, process, "ack", 0)
+                _do_to_agent(world, process, "edit", 0)
         world.look()
         world.wait(40.0)

@@ -13,10 +13,11 @@ from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.decide import decide, next_deadline
 from coral.fleet.policy import Rules
-from coral.fleet.state import Agent, Fleet, Owed, Pending
+from coral.fleet.state import Agent, Count, Fleet, Owed, Pending
 
 NAMES = ("ann", "ben", "cid", "dot")
 SEED = "5eed" * 10
+NOTHING = Count()
 QUIET_RULES = Rules(seed_commit=SEED, slots=4, heartbeats=())
 
 
@@ -68,9 +69,14 @@ class Stage:
         self._ids += 1
         return submitted(agent, self._ids, wait=wait, kind=kind, of=of)
 
-    def heard(self, agent: str, session: str | None = "", busy: str = "", reply: str = "") -> on.Heard:
+    def heard(
+        self, agent: str, session: str | None = "", busy: str = "", reply: str = "", count: Count = NOTHING
+    ) -> on.Heard:
         session = f"session of {agent}" if session == "" else session
-        return on.Heard(agent=agent, launch=self[agent].launch, session=session, busy=busy, reply=reply)
+        return on.Heard(agent=agent, launch=self[agent].launch, session=session, busy=busy, reply=reply, count=count)
+
+    def looked(self, agent: str, edited: float | None = None) -> on.Looked:
+        return on.Looked(agent=agent, launch=self[agent].launch, edited=edited)
 
     def exited(
         self, agent: str, ending: on.Ending = on.Ending.CLEAN, detail: str = "", until: float | None = None
@@ -239,6 +245,8 @@ def line_of(action: do.Action) -> str:  # noqa: C901 - one arm per action
             return f"terminate {who}/{launch}"
         case do.Kill(who=who, launch=launch):
             return f"kill {who}/{launch}"
+        case do.Look(agent=agent, launch=launch):
+            return f"look {agent}/{launch}"
         case do.ShowHeartbeats(owner=owner):
             return f"show {owner}"
         case do.Answer(sender=sender, id=id, ok=ok, message=message, hint=hint):

@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 
 from launched import OBEDIENT, Process
-from moves import make
+from moves import STALLS, make
 from world import NAMES, World
 
 from coral.census import Identity
@@ -152,7 +152,7 @@ class Week(World):
 
 def live(world: Week, chance: Random, seconds: float) -> None:
     """So much of the run's time, in which anything may happen, a little at a time."""
-    kinds = WORK * 4 + TROUBLE * 2 + DEATH
+    kinds = WORK * 4 + TROUBLE * 2 + DEATH + STALLS
     while world.clock < seconds:
         for _ in range(chance.randint(1, 8)):
             befall(world, chance.choice(kinds), chance.randrange(100), chance.randrange(100))

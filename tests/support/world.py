@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from launched import NEEDS_KILL, NEEDS_TERM, OBEDIENT, UNKILLABLE, Process, graded, heard
+from launched import NEEDS_KILL, NEEDS_TERM, OBEDIENT, UNKILLABLE, Process, graded, heard, used
 from stage import assert_quiet_until_its_deadline, attempt_zero, is_untouched
 
 from attempts.record import Attempt, Kind, Submission
@@ -204,6 +204,7 @@ class World:
                 process.printed = process.unread = True
             if process.unread:
                 yield self._heard(process)
+                yield used(process)
 
     def _heard(self, process: Process) -> on.Heard:
         process.unread = False
@@ -249,6 +250,10 @@ class World:
                 self.signal(who, launch, NEEDS_TERM)
             case do.Kill(who=who, launch=launch):
                 self.signal(who, launch, NEEDS_KILL)
+            case do.Look(agent=agent, launch=launch):
+                edited = self.processes[agent].silently if agent in self.processes else None
+                ago = None if edited is None else self.clock - edited
+                self.happened.append(on.Looked(agent=agent, launch=launch, edited=ago))
             case do.Notify(id=id):
                 self.notified.append(id)
                 self.happened.append(on.Notified(id=id))

@@ -1,0 +1,170 @@
+"""Agents that come to nothing: silent, or busy without progress. More and more is done about one until it has some.
+
+It is nudged, interrupted, given a fresh session, and then it rests, each time longer. No step is taken before the
+finding has lasted its whole time once more. Who waits for a grade, does research or does not work is not stalled.
+"""
+
+from dataclasses import replace
+
+from coral.fleet import actions as do
+from coral.fleet import events as on
+from coral.fleet.draft import Draft
+from coral.fleet.interventions import STALLED
+from coral.fleet.policy import LOOK_SECONDS, MOST_DOUBLINGS, REST_SECONDS, Rules, duration, waits_until
+from coral.fleet.state import LIVE, Agent, Owed, Phase, Stall
+
+SILENT, FRUITLESS = "silent", "no progress"
+NUDGED, INTERRUPTED, FRESH, RESTING = 1, 2, 3, 4  # and whatever is more, is a longer rest
+_STEPS = ("", "nudged", "interrupted", "fresh session", "parked")
+
+
+def words_of(stall: Stall) -> str:
+    """What was done last and why, `nudged: silent for 20 min`; empty where it has had progress since."""
+    return f"{_STEPS[min(stall.steps, RESTING)]}: {stall.finding} for {duration(stall.lasted)}" if stall.steps else ""
+
+
+def deadlines(agent: Agent, rules: Rules) -> list[float]:
+    """When its work without progress may have lasted long enough, and when a look has."""
+    if agent.stall.since is None or rules.no_progress is None:
+        return []
+    asked = agent.stall.asked
+    return [agent.stall.since + rules.no_progress, *([] if asked is None else [asked + LOOK_SECONDS])]
+
+
+def begin(draft: Draft, name: str) -> None:
+    """It works from here on."""
+    stall = draft.agents[name].stall
+    if draft.rules.ladder and stall.since is None:
+        at = draft.clock if stall.progress_at is None else stall.progress_at
+        draft.set_agent(name, stall=replace(stall, since=draft.clock - stall.spent, progress_at=at))
+
+
+def pause(draft: Draft, name: str) -> None:
+    """It works no more, for now."""
+    stall = draft.agents[name].stall
+    if stall.since is not None:
+        spent = max(draft.clock - stall.since, 0.0)
+        draft.set_agent(name, stall=replace(stall, since=None, spent=spent, asked=None))
+
+
+def progressed(draft: Draft, name: str, ago: float = 0.0) -> None:
+    """Something came of its work, so many seconds ago: what was done about it is over."""
+    agent = draft.agents[name]
+    if not draft.rules.ladder:
+        return
+    at = draft.clock - ago
+    why = "progress" if is_ended_for_it(agent) else agent.why
+    stall = Stall(since=None if agent.stall.since is None else at, progress_at=at)
+    stays = tuple(each for each in agent.owed if each.name != STALLED or each.id in agent.carried)
+    for owed in (each for each in agent.owed if each not in stays):
+        draft.note("withdrawn", f"{owed.name} ({owed.id}) is overtaken by progress", name)
+    draft.set_agent(name, why=why, stall=stall, owed=stays)
+
+
+def waited(draft: Draft, name: str) -> None:
+    """Its grade has come, or its research is over: until now nothing was to come of its work."""
+    stall = draft.agents[name].stall
+    if stall.since is not None:
+        draft.set_agent(name, stall=replace(stall, since=draft.clock))
+    elif stall.spent:
+        draft.set_agent(name, stall=replace(stall, spent=0.0))
+
+
+def busy(draft: Draft, agent: Agent) -> str:
+    """Why a running agent is to be interrupted that works without progress; empty where it is not. Before that,
+    somebody looks whether it has edited anything."""
+    rules, stall = draft.rules, agent.stall
+    if rules.no_progress is None or stall.since is None or draft.run.lack or agent.research is not None:
+        return ""
+    if draft.clock < stall.since + rules.no_progress:
+        return ""
+    waits = waits_until(agent.name, draft.pending.values())
+    if waits is not None and waits > stall.since:
+        draft.set_agent(agent.name, stall=replace(stall, since=waits))
+    elif stall.asked is None:
+        draft.set_agent(agent.name, stall=replace(stall, asked=draft.clock))
+        draft.act(do.Look(agent=agent.name, launch=agent.launch))
+    elif draft.clock >= stall.asked + LOOK_SECONDS:
+        return _climb(draft, agent, FRUITLESS)
+    return ""
+
+
+def looked(draft: Draft, event: on.Looked) -> str:
+    """Why the agent is to be interrupted whose files were looked at; empty where it is not."""
+    agent = draft.agents.get(event.agent)
+    if agent is None or agent.launch != event.launch or agent.stall.asked is None:
+        return ""
+    assert agent.stall.since is not None, "nobody is sent to look while it does not work"
+    if event.edited is not None and draft.clock - event.edited > agent.stall.since:
+        progressed(draft, agent.name, event.edited)
+        return ""
+    return _climb(draft, agent, FRUITLESS)
+
+
+def silent(draft: Draft, agent: Agent) -> str:
+    """Why a running agent is to be interrupted whose silence has lasted; empty where a step was taken only lately."""
+    since = agent.stall.since
+    assert since is not None, "a running agent works"
+    if draft.clock < since + draft.rules.stall:
+        draft.set_agent(agent.name, deadline=since + draft.rules.stall)
+        return ""
+    return _climb(draft, agent, SILENT)
+
+
+def is_ended_for_it(agent: Agent) -> bool:
+    """Whether its launch was interrupted for the last step, and not for anything else."""
+    ending = agent.phase in LIVE and agent.phase is not Phase.RUNNING
+    return ending and agent.stall.steps > 0 and agent.why == words_of(agent.stall)
+
+
+def renews(agent: Agent) -> bool:
+    """Whether the launch that has ended is to be the last of its conversation."""
+    return is_ended_for_it(agent) and agent.stall.steps >= FRESH
+
+
+def rest(agent: Agent) -> float:
+    """How many seconds an agent rests now that its launch has ended; 0 where it has not come to that."""
+    if not is_ended_for_it(agent) or agent.stall.steps < RESTING:
+        return 0.0
+    return REST_SECONDS * 2.0 ** min(agent.stall.steps - RESTING, MOST_DOUBLINGS)
+
+
+def rests(agent: Agent) -> bool:
+    return agent.phase is Phase.PARKED and agent.why.startswith(_STEPS[RESTING])
+
+
+def _climb(draft: Draft, agent: Agent, finding: str) -> str:
+    """The next step. A nudge of somebody who is at work waits for a good moment; all else is an interrupt."""
+    before = agent.stall
+    begun = agent.heard_at if finding == SILENT else before.progress_at
+    assert begun is not None, "who has worked has begun"
+    stall = replace(
+        before,
+        since=draft.clock,
+        spent=0.0,
+        steps=before.steps + 1,
+        finding=finding,
+        lasted=draft.clock - begun,
+        asked=None,
+    )
+    agent = draft.set_agent(agent.name, stall=stall)
+    words = words_of(stall)
+    draft.note("stalled", words, agent.name)
+    if stall.steps == RESTING:
+        draft.alert(f"{agent.name} is {words}; a nudge, an interrupt and a fresh session have not helped", agent.name)
+    if finding == FRUITLESS and stall.steps == NUDGED:
+        _owe(draft, agent, draft.rules.max_defer, defers=True)
+        return ""
+    _owe(draft, agent, 0.0, defers=False)
+    return words
+
+
+def _owe(draft: Draft, agent: Agent, seconds: float, *, defers: bool) -> None:
+    """Tell it what was found. What was not delivered yet says it for both, if need be sooner."""
+    due = draft.clock + seconds
+    if any(each.name == STALLED for each in agent.owed):
+        owed = (replace(each, due=due, defers=defers) if each.name == STALLED else each for each in agent.owed)
+        draft.set_agent(agent.name, owed=tuple(owed))
+    else:
+        id = draft.next_owed_id()
+        draft.owe(agent.name, Owed(id=id, name=STALLED, since=draft.clock, due=due, defers=defers))

@@ -1,0 +1,142 @@
+"""Programs that only ask their model again, as transcripts: ended by our clock or by a count, and taken for crashed."""
+
+from dataclasses import replace
+
+import pytest
+from stage import QUIET_RULES, Stage
+
+from coral.fleet import events as on
+from coral.fleet.events import Ending
+from coral.fleet.policy import back_off
+from coral.fleet.state import Count, Phase
+
+RULES = replace(QUIET_RULES, outage=90.0, retries=5, breaker_crashes=2)
+
+
+def retries(stage: Stage, count: int, answered: int = 0, agent: str = "ann") -> on.Heard:
+    return stage.heard(agent, count=Count(retries=count, answered=answered))
+
+
+def test_nothing_but_retries_for_too_long_is_a_crash_that_waits() -> None:
+    stage = Stage(rules=RULES)
+    stage.at(10, retries(stage, 1))
+    stage.at(40, retries(stage, 2))
+    assert stage.until(100) == [
+        "100 outage ann: launch 1: outage: nothing but retries for 90 s",
+        "100 interrupt ann/1",
+    ]
+    assert stage.at(101, stage.exited("ann", Ending.INTERRUPTED)) == [
+        "exited ann: launch 1 ended: interrupted",
+        "crashed ann: launch 1: outage: nothing but retries for 90 s",
+    ]
+    agent = stage["ann"]
+    assert (agent.phase, agent.why, agent.crashes) == (Phase.WAITING, "outage: nothing but retries for 90 s", 1)
+    assert agent.deadline == 101 + back_off("run", agent, 1, RULES)
+    (said,) = stage.until(110)
+    assert said.endswith("spawn ann/2: outage: nothing but retries for 90 s, session of ann, told 0")
+    # The next launch begins to count anew.
+    stage.at(112, retries(stage, 1))
+    assert stage["ann"].retrying == 112
+
+
+def test_so_many_retries_in_a_row_are_enough() -> None:
+    stage = Stage(rules=RULES)
+    assert stage.at(10, retries(stage, 4)) == []
+    assert stage.at(11, retries(stage, 5)) == [
+        "outage ann: launch 1: outage: 5 retries in a row",
+        "interrupt ann/1",
+    ]
+
+
+def test_an_answer_ends_the_row() -> None:
+    stage = Stage(rules=RULES)
+    stage.at(10, retries(stage, 4))
+    stage.at(50, retries(stage, 4, answered=4))
+    assert stage["ann"].retrying is None
+    stage.at(60, retries(stage, 8, answered=4))
+    assert stage.until(149) == []
+    assert stage.until(150)[0] == "150 outage ann: launch 1: outage: nothing but retries for 90 s"
+
+
+def test_an_answer_between_two_looks_ends_it_too() -> None:
+    stage = Stage(rules=RULES)
+    stage.at(10, retries(stage, 1))
+    stage.at(60, retries(stage, 2, answered=1))
+    assert stage["ann"].retrying == 60
+    # Told again, it is no other.
+    stage.at(70, retries(stage, 2, answered=1), retries(stage, 1))
+    assert stage["ann"].retrying == 60
+
+
+@pytest.mark.parametrize("rules", [replace(RULES, retries=None), replace(RULES, outage=9e9)])
+def test_each_bound_stands_alone(rules: object) -> None:
+    assert isinstance(rules, type(RULES))
+    stage = Stage(rules=rules)
+    said = stage.at(10, retries(stage, 6)) + stage.until(100)
+    assert len([line for line in said if "interrupt" in line]) == 1
+
+
+def test_without_the_rule_nothing_is_kept_of_it() -> None:
+    stage = Stage(rules=replace(RULES, outage=None))
+    assert stage.at(10, retries(stage, 99)) == []
+    assert stage["ann"].retrying is None
+
+
+def test_an_answer_after_the_interrupt_makes_it_one_like_any_other() -> None:
+    stage = Stage(rules=RULES)
+    stage.at(11, retries(stage, 5))
+    stage.at(12, retries(stage, 5, answered=5))
+    said = stage.at(13, stage.exited("ann", Ending.INTERRUPTED))
+    assert said[1:] == ["spawn ann/2: outage: 5 retries in a row, session of ann, told 0"]
+    assert stage["ann"].crashes == 0
+
+
+def test_the_end_of_a_retrying_launch_for_another_reason_is_no_crash() -> None:
+    stage = Stage(rules=RULES)
+    stage.at(10, retries(stage, 2))
+    stage.at(11, stage.asks("operator", on.Stop(reason="enough")))
+    stage.at(12, stage.exited("ann", Ending.INTERRUPTED))
+    assert (stage["ann"].crashes, stage["ann"].why) == (0, "stopped")
+
+
+def test_a_program_that_gives_up_by_itself_crashes_as_ever() -> None:
+    stage = Stage(rules=RULES)
+    stage.at(10, retries(stage, 2))
+    assert stage.at(11, stage.exited("ann", Ending.CRASHED, "overloaded"))[1] == "crashed ann: launch 1: overloaded"
+
+
+def test_many_at_once_hold_up_the_fleet() -> None:
+    stage = Stage(2, RULES)
+    stage.at(10, retries(stage, 5), retries(stage, 5, agent="ben"))
+    said = stage.at(11, stage.exited("ann", Ending.INTERRUPTED), stage.exited("ben", Ending.INTERRUPTED))
+    assert said[-1].startswith("alert run-alert-1: 2 crashes within 60 seconds; nothing starts for 300 seconds.")
+
+
+def test_a_retry_is_no_word_of_usage_being_there_again() -> None:
+    rules = replace(RULES, accounts={"ann": "acme", "ben": "acme"}, breaker_crashes=99)
+    stage = Stage(2, rules)
+    stage.at(2, stage.exited("ann", Ending.LIMIT, until=100.0), stage.exited("ben", Ending.LIMIT, until=100.0))
+    said = stage.until(200)
+    assert said[0].endswith("probing ann: whether acme has usage again")
+    stage.at(201, retries(stage, 3))
+    assert stage.fleet.run.limits["acme"].until is None
+    # Cut off, it has tried in vain, and tries again; nobody else does.
+    stage.at(202, retries(stage, 5))
+    stage.at(203, stage.exited("ann", Ending.INTERRUPTED))
+    assert stage.fleet.run.limits["acme"].probe == "ann"
+    said = stage.until(300)
+    assert [line.split(":")[0].split(" ", 1)[1] for line in said] == ["spawn ann/3"]
+    stage.at(301, stage.heard("ann"))
+    assert stage.until(331)[0] == "331 limit lifted: acme has usage again; 1 more agents come back"
+
+
+def test_a_probe_that_was_heard_and_is_cut_off_lifts_nothing() -> None:
+    rules = replace(RULES, accounts={"ann": "acme", "ben": "acme"})
+    stage = Stage(2, rules)
+    stage.at(2, stage.exited("ann", Ending.LIMIT, until=100.0), stage.exited("ben", Ending.LIMIT, until=100.0))
+    stage.until(200)
+    stage.at(201, stage.heard("ann"))
+    assert stage.fleet.run.limits["acme"].until == 231
+    stage.at(202, retries(stage, 5))
+    stage.at(203, stage.exited("ann", Ending.INTERRUPTED))
+    assert stage.fleet.run.limits["acme"].until is None

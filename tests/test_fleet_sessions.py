@@ -1,0 +1,100 @@
+"""How worn a conversation may be, as transcripts: the next launch, whyever it comes, begins a new one."""
+
+from dataclasses import replace
+
+import pytest
+from stage import QUIET_RULES, Stage
+
+from coral.fleet import events as on
+from coral.fleet.events import Ending
+from coral.fleet.state import Count, Spent, Talk
+from heartbeats.heartbeat import Heartbeat
+from heartbeats.trigger import Every
+
+REFLECTING = replace(QUIET_RULES, heartbeats=(Heartbeat(name="reflect", trigger=Every(1), protected=True),))
+RULES = replace(REFLECTING, ladder=True, fresh_compactions=2, fresh_tokens=1000)
+
+
+def compacted(stage: Stage, count: int) -> on.Heard:
+    return stage.heard("ann", count=Count(compactions=count))
+
+
+def used(stage: Stage, tokens: int) -> on.Used:
+    return on.Used(agent="ann", launch=stage["ann"].launch, figure=Spent(input=tokens - 1, cached=9999, output=1))
+
+
+def next_launch(stage: Stage, clock: float) -> str:
+    """After an attempt, and the heartbeat that follows it."""
+    stage.tried(clock, "ann", 1.0)
+    said = stage.at(clock, stage.exited("ann", Ending.INTERRUPTED))[-1]
+    stage.at(clock + 1, stage.heard("ann"))
+    return said
+
+
+def test_after_so_many_compactions_a_heartbeat_opens_a_fresh_session_that_carries_it() -> None:
+    stage = Stage(rules=RULES)
+    assert stage.at(2, compacted(stage, 1)) == []
+    assert next_launch(stage, 3) == "spawn ann/2: heartbeat, session of ann, told 0, owed reflect:h1"
+    # Nobody is interrupted for it: it waits for a launch that comes anyway.
+    assert stage.at(5, compacted(stage, 1)) == []
+    assert next_launch(stage, 6) == "spawn ann/3: fresh session after 2 compactions, told 1, owed reflect:h2"
+    assert stage["ann"].talk == Talk()
+    assert next_launch(stage, 9) == "spawn ann/4: heartbeat, session of ann, told 2, owed reflect:h3"
+
+
+@pytest.mark.parametrize(("most", "words"), [(1, "a compaction"), (2, "3 compactions")])
+def test_compactions_of_one_launch_count_together(most: int, words: str) -> None:
+    stage = Stage(rules=replace(RULES, fresh_compactions=most))
+    count = 1 if most == 1 else 3
+    stage.at(2, compacted(stage, count))
+    stage.at(3, compacted(stage, count))  # told again
+    assert stage["ann"].talk.compactions == count
+    assert f"fresh session after {words}," in next_launch(stage, 4)
+
+
+def test_after_so_many_tokens_the_end_of_a_turn_opens_a_fresh_session() -> None:
+    stage = Stage(rules=RULES)
+    stage.at(2, used(stage, 999))
+    assert "session of ann" in next_launch(stage, 3)
+    stage.at(5, used(stage, 1))
+    stage.at(70, stage.exited("ann", Ending.CLEAN))
+    stage.at(70, stage.heard("ann"))
+    assert stage["ann"].why == "fresh session after 1000 tokens"
+    assert stage["ann"].talk == Talk(tokens_before=1000)
+    # What was used before is not held against it.
+    stage.at(71, used(stage, 999))
+    assert "session of ann" in next_launch(stage, 72)
+    stage.at(74, used(stage, 2))
+    assert "fresh session after 1001 tokens" in next_launch(stage, 75)
+
+
+def test_a_session_that_was_lost_begins_to_count_anew() -> None:
+    stage = Stage(rules=RULES)
+    stage.at(2, compacted(stage, 1), used(stage, 500))
+    stage.at(3, stage.exited("ann", Ending.UNKNOWN_SESSION))
+    stage.until(20)
+    assert stage["ann"].talk == Talk(tokens_before=500)
+
+
+def test_the_counts_survive_a_supervisor() -> None:
+    stage = Stage(rules=RULES)
+    stage.at(2, compacted(stage, 1))
+    stage.at(3, on.Resumed(), compacted(stage, 1))
+    stage.at(4, compacted(stage, 2))
+    stage.at(5, on.Resumed(), stage.exited("ann", Ending.LOST))
+    assert stage["ann"].why == "fresh session after 2 compactions"
+
+
+@pytest.mark.parametrize("ladder", [True, False])
+def test_without_the_rule_a_conversation_goes_on(ladder: bool) -> None:
+    stage = Stage(rules=replace(RULES, fresh_compactions=None, fresh_tokens=None, ladder=ladder))
+    stage.at(2, compacted(stage, 99), used(stage, 10**9))
+    assert "session of ann" in next_launch(stage, 3)
+
+
+def test_a_run_of_before_keeps_no_counts() -> None:
+    stage = Stage(rules=replace(RULES, ladder=False, fresh_compactions=None, fresh_tokens=None))
+    stage.at(2, used(stage, 500))
+    stage.at(3, stage.exited("ann", Ending.UNKNOWN_SESSION))
+    stage.until(20)
+    assert stage["ann"].talk == Talk()

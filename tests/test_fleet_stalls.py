@@ -1,0 +1,252 @@
+"""Agents that come to nothing, as transcripts: what is done about one, step by step, until it has progress."""
+
+from dataclasses import replace
+
+import pytest
+from stage import NOTHING, QUIET_RULES, Stage
+
+from coral.fleet import events as on
+from coral.fleet.events import Ending
+from coral.fleet.policy import REST_SECONDS
+from coral.fleet.state import Count, Phase, Stall
+
+SILENCE = replace(QUIET_RULES, stall=100.0, ladder=True)
+IDLE = replace(QUIET_RULES, stall=1e6, max_defer=50.0, ladder=True, no_progress=600.0)
+BOTH = replace(IDLE, stall=500.0)
+EDIT = Count(edits=1)
+
+
+def cut(stage: Stage, clock: float) -> list[str]:
+    """It obeys the interrupt; what follows in that instant, without the note that it ended."""
+    return stage.at(clock, stage.exited("ann", Ending.INTERRUPTED))[1:]
+
+
+def fruitless(stage: Stage, clock: float) -> list[str]:
+    """The agent is at work until then, and has edited nothing that a look would find."""
+    said = []
+    while stage.clock < clock:
+        step = min(stage.clock + 40, clock)
+        said += stage.until(step)
+        said += [f"{step:g} {line}" for line in stage.at(step, stage.heard("ann"))]
+        if stage["ann"].stall.asked is not None:
+            said += [f"{step:g} {line}" for line in stage.at(step, stage.looked("ann"))]
+    return said
+
+
+# --- silence ----------------------------------------------------------------------------------------------------------
+
+
+def test_silence_is_nudged_then_interrupted_then_ends_the_conversation_and_then_is_rested() -> None:
+    stage = Stage(rules=SILENCE)
+    assert stage.until(101) == ["101 stalled ann: nudged: silent for 100 s", "101 interrupt ann/1"]
+    assert cut(stage, 102) == ["spawn ann/2: nudged: silent for 100 s, session of ann, told 0, owed stalled:h1"]
+    assert stage.at(103, stage.heard("ann")) == ["heartbeat ann: stalled (h1) received"]
+    assert stage.until(203) == ["203 stalled ann: interrupted: silent for 100 s", "203 interrupt ann/2"]
+    assert cut(stage, 204) == ["spawn ann/3: interrupted: silent for 100 s, session of ann, told 0, owed stalled:h2"]
+    stage.at(205, stage.heard("ann"))
+    assert stage.until(305) == ["305 stalled ann: fresh session: silent for 100 s", "305 interrupt ann/3"]
+    assert cut(stage, 306) == ["spawn ann/4: fresh session: silent for 100 s, told 0, owed stalled:h3"]
+    stage.at(307, stage.heard("ann", session="another"))
+    assert stage.until(407) == [
+        "407 stalled ann: parked: silent for 100 s",
+        "407 alert run-alert-1 of ann: ann is parked: silent for 100 s; "
+        "a nudge, an interrupt and a fresh session have not helped",
+        "407 interrupt ann/4",
+    ]
+    assert cut(stage, 408) == []
+    assert (stage["ann"].phase, stage["ann"].why) == (Phase.PARKED, "parked: silent for 100 s")
+    assert stage.until(408 + REST_SECONDS) == ["2208 spawn ann/5: parked: silent for 100 s, told 0, owed stalled:h4"]
+    assert stage["ann"].stall.steps == 4
+
+
+def test_each_rest_is_longer_up_to_a_bound_and_the_operator_is_told_once() -> None:
+    stage = Stage(rules=SILENCE)
+    stage.fleet = replace(
+        stage.fleet, agents={"ann": replace(stage["ann"], stall=replace(stage["ann"].stall, steps=4))}
+    )
+    rests = []
+    for _ in range(6):
+        stage.at(stage.clock, stage.heard("ann"))
+        said = stage.until(stage.clock + 100)
+        assert [line for line in said if "alert" in line] == []
+        stage.at(stage.clock, stage.exited("ann", Ending.INTERRUPTED))
+        assert stage["ann"].session is None
+        due = stage["ann"].deadline
+        assert due is not None
+        rests.append((due - stage.clock) / REST_SECONDS)
+        stage.until(due)
+        assert stage["ann"].phase is Phase.RUNNING
+    assert rests == [2, 4, 8, 16, 16, 16]
+
+
+def test_output_alone_is_no_progress() -> None:
+    stage = Stage(rules=SILENCE)
+    stage.until(101)
+    cut(stage, 102)
+    for clock in range(110, 1000, 10):
+        stage.at(clock, stage.heard("ann"))
+    assert stage.until(1090)[0] == "1090 stalled ann: interrupted: silent for 100 s"
+
+
+@pytest.mark.parametrize("way", ["edit", "submission"])
+def test_with_progress_it_begins_at_the_nudge_again(way: str) -> None:
+    stage = Stage(rules=SILENCE)
+    for launch, clock in ((1, 101), (2, 221)):
+        assert stage.until(clock)[0].endswith("stalled ann: nudged: silent for 100 s")
+        cut(stage, clock + 1)
+        stage.at(clock + 2, stage.heard("ann"))
+        stage.at(clock + 20, stage.heard("ann", count=EDIT if way == "edit" else NOTHING))
+        if way == "submission":
+            stage.at(clock + 20, stage.submission("ann"))
+        assert stage["ann"].launch == launch + 1
+        assert stage["ann"].stall == Stall(since=clock + 20, progress_at=clock + 20)
+
+
+def test_an_edit_that_is_told_again_is_no_progress() -> None:
+    stage = Stage(rules=SILENCE)
+    stage.at(2, stage.heard("ann", count=Count(edits=2)))
+    stage.at(10, stage.heard("ann", count=EDIT), stage.heard("ann", count=Count(edits=2)))
+    assert stage["ann"].stall.progress_at == 2
+    stage.at(11, stage.heard("ann", count=Count(edits=3)))
+    assert stage["ann"].stall.progress_at == 11
+
+
+def test_the_edits_of_each_launch_count_from_its_own_beginning() -> None:
+    stage = Stage(rules=SILENCE)
+    stage.at(2, stage.heard("ann", count=Count(edits=9)))
+    stage.until(102)
+    cut(stage, 103)
+    stage.at(104, stage.heard("ann", count=EDIT))
+    assert stage["ann"].stall.progress_at == 104
+
+
+def test_progress_before_the_interrupt_is_obeyed_takes_back_what_it_was_for() -> None:
+    stage = Stage(rules=SILENCE)
+    for clock in (101, 203, 305):
+        stage.until(clock)
+        cut(stage, clock + 1)
+        stage.at(clock + 2, stage.heard("ann"))
+    stage.until(407)
+    assert stage["ann"].why == "parked: silent for 100 s"
+    assert stage.at(408, stage.submission("ann"))[0] == "withdrawn ann: stalled (h4) is overtaken by progress"
+    assert stage["ann"].why == "progress"
+    assert cut(stage, 409) == ["spawn ann/5: progress, session of ann, told 0"]
+
+
+def test_what_is_on_its_way_is_not_withdrawn() -> None:
+    stage = Stage(rules=SILENCE)
+    stage.until(101)
+    cut(stage, 102)
+    stage.at(103, stage.submission("ann"))
+    assert (stage.owed("ann"), stage["ann"].stall.steps) == (["stalled h1"], 0)
+
+
+def test_a_launch_that_dies_unheard_hands_what_was_found_to_the_next_and_it_is_said_once() -> None:
+    stage = Stage(rules=SILENCE)
+    stage.until(101)
+    cut(stage, 102)
+    stage.at(103, stage.exited("ann", Ending.CRASHED))
+    (said,) = stage.until(110)
+    assert said.endswith("spawn ann/3: crashed, session of ann, told 0, owed stalled:h1")
+    # Silent from its start: the same word, and a back-off.
+    assert stage.until(210)[-1].endswith("interrupt ann/3")
+    assert cut(stage, 211) == []
+    assert stage["ann"].crashes == 2
+    assert stage.until(240)[-1].endswith(
+        "spawn ann/4: interrupted: silent for 100 s, session of ann, told 0, owed stalled:h1"
+    )
+
+
+def test_who_waits_for_a_grade_is_not_stalled() -> None:
+    stage = Stage(rules=replace(SILENCE, grade_timeout=9e9))
+    stage.in_grading(2, "ann", wait=500)
+    assert stage.until(601) == []
+    assert stage.until(602)[0] == "602 stalled ann: nudged: silent for 10 min"
+
+
+def test_the_end_of_a_launch_for_another_reason_is_no_step() -> None:
+    stage = Stage(rules=SILENCE)
+    for clock in (101, 203):
+        stage.until(clock)
+        cut(stage, clock + 1)
+        stage.at(clock + 2, stage.heard("ann"))
+    stage.until(305)
+    assert stage["ann"].why == "fresh session: silent for 100 s"
+    cut(stage, 306)
+    stage.at(307, stage.heard("ann"))
+    stage.ask("operator", on.Tell(to="ann", text="look"), 310)
+    stage.until(910)
+    assert stage["ann"].phase is not Phase.PARKED
+
+
+def test_a_supervisor_that_dies_meanwhile_changes_nothing_of_it() -> None:
+    stage = Stage(rules=SILENCE)
+    for clock in (101, 203):
+        stage.until(clock)
+        cut(stage, clock + 1)
+        stage.at(clock + 2, stage.heard("ann"))
+    stage.until(305)
+    said = stage.at(306, on.Resumed(), stage.exited("ann", Ending.LOST))
+    assert said[-1] == "spawn ann/4: fresh session: silent for 100 s, told 0, owed stalled:h3"
+
+
+def test_a_launch_that_was_lost_before_any_step_goes_on() -> None:
+    stage = Stage(rules=SILENCE)
+    said = stage.at(50, on.Resumed(), stage.exited("ann", Ending.LOST))
+    assert said[-1] == "spawn ann/2: resumed, session of ann, told 0"
+
+
+def test_who_rests_when_the_run_is_stopped_begins_with_the_next_supervisor() -> None:
+    stage = Stage(rules=SILENCE)
+    stage.fleet = replace(
+        stage.fleet, agents={"ann": replace(stage["ann"], stall=replace(stage["ann"].stall, steps=3))}
+    )
+    stage.until(101)
+    cut(stage, 102)
+    assert stage["ann"].phase is Phase.PARKED
+    stage.at(110, stage.asks("operator", on.Stop(reason="enough")))
+    assert (stage["ann"].phase, stage["ann"].why, stage["ann"].deadline) == (Phase.WAITING, "stopped", None)
+    assert stage.at(111, on.Resumed())[-1].startswith("spawn ann/2: resumed, told 0")
+
+
+def test_an_agent_of_before_the_ladder_is_taken_up_by_it() -> None:
+    stage = Stage(rules=replace(SILENCE, ladder=False))
+    assert stage["ann"].stall == Stall()
+    stage.rules = SILENCE
+    stage.at(90, on.Resumed())
+    assert stage["ann"].stall == Stall(since=90, progress_at=90)
+    assert stage.until(190)[0].startswith("190 stalled ann: nudged: silent for")
+
+
+def test_without_the_ladder_nothing_is_kept_of_it() -> None:
+    stage = Stage(rules=replace(SILENCE, ladder=False, no_progress=10.0))
+    stage.at(5, stage.heard("ann", count=EDIT))
+    stage.tried(6, "ann", 1.0, wait=50)
+    assert stage.until(106)[0] == "106 stalled ann: silent for 101 seconds"
+    assert stage["ann"].stall == Stall()
+
+
+# --- busy without progress --------------------------------------------------------------------------------------------
+
+
+def test_work_without_progress_is_looked_at_and_nudged_at_a_good_moment() -> None:
+    stage = Stage(rules=IDLE)
+    stage.at(590, stage.heard("ann", busy="tool"))
+    assert stage.until(600) == ["600 look ann/1"]
+    assert stage.at(601, stage.looked("ann")) == ["stalled ann: nudged: no progress for 10 min"]
+    assert stage["ann"].phase is Phase.RUNNING
+    stage.at(640, stage.heard("ann", busy="tool"))
+    # Never in the middle of a tool, but at the latest after `max_defer`.
+    assert stage.until(651) == []
+    stage.at(655, stage.heard("ann"))
+    assert stage["ann"].phase is Phase.INTERRUPTED
+    assert cut(stage, 656) == ["spawn ann/2: heartbeat, session of ann, told 0, owed stalled:h1"]
+
+
+def test_each_step_comes_when_it_has_lasted_its_whole_time_again() -> None:
+    stage = Stage(rules=replace(IDLE, max_defer=0.0))
+    assert fruitless(stage, 601)[-2:] == ["601 stalled ann: nudged: no progress for 10 min", "601 interrupt ann/1"]
+    cut(stage, 602)
+    stage.at(602, stage.heard("ann"))
+    said = fruitless(stage, 1300)
+    assert [line for line in said if "stalled" in line] == ["1202 stalled ann: interrupted: no progress for 20 min"]

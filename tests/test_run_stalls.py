@@ -1,0 +1,106 @@
+"""Real runs of agents that come to nothing: each step is taken, written down, and shown by `coral status`."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from real_runs import TRY, Run, wait_until
+
+from coral.fleet.actions import Look, Spawn
+from coral.fleet.events import Looked
+from coral.fleet.state import Phase
+
+pytestmark = pytest.mark.slow
+
+STEPS = ["nudged", "interrupted", "fresh session", "parked"]
+
+
+def steps_of(run: Run) -> list[str]:
+    return [each["text"] for each in run.events("stalled")]
+
+
+def status_of(run: Run) -> str:
+    """What `coral status` prints."""
+    command = [sys.executable, "-P", "-m", "coral", "status", "--run", str(run.layout.root)]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=True, env={**os.environ, "COLUMNS": "200"}
+    ).stdout
+
+
+def spawned(run: Run) -> list[Spawn]:
+    return [each for decision in run.decisions() for each in decision.actions if isinstance(each, Spawn)]
+
+
+def test_a_silent_agent_goes_up_the_ladder_and_status_says_where_it_stands(start):
+    run = start(["hang"] * 9, overrides=("agents.stall=2",))
+    wait_until(lambda: len(steps_of(run)) == 4, 60, "the last step")
+    assert [each.split(": silent for ")[0] for each in steps_of(run)] == STEPS
+    wait_until(lambda: run.fleet().agents["agent-1"].phase is Phase.PARKED, 60, "its rest")
+    wait_until(lambda: "parked: silent for" in status_of(run), 60, "its place in the status")
+    assert len(run.events("alert")) == 1
+    # The last conversation is given up, too: the next launch is handed the story so far.
+    assert run.fleet().agents["agent-1"].session is None
+    run.stop()
+    # A stop takes it back, and what was found is handed on.
+    run.supervise()
+    wait_until(lambda: len(spawned(run)) == 5, 60, "its return")
+    last = spawned(run)[-1]
+    assert last.session is None
+    assert "stalled" in [each.name for each in last.owed]
+    prompt = run.layout.prompt("agent-1", 5)
+    wait_until(prompt.exists, 60, "its prompt")
+    assert "this is a new session" in prompt.read_text()
+    run.stop()
+    assert run.left() == []
+
+
+def test_work_that_edits_nothing_is_nudged_in_its_own_conversation(start):
+    script = [{"repeat": {"steps": [{"say": "let me think"}, {"sleep": 0.3}]}}]
+    run = start(script, overrides=("agents.no_progress=3", "run.max_defer=0"))
+    (id, *_) = wait_until(lambda: run.received("agent-1", "stalled"), 60, "the nudge")
+    (first, *_) = steps_of(run)
+    assert first.startswith("nudged: no progress for")
+    assert id in [each.id for each in spawned(run)[1].owed]
+    sessions = {each["session"] for each in run.prompts("agent-1")[:2]}
+    assert len(sessions) == 1
+    run.stop()
+
+
+def test_a_file_that_is_edited_without_a_word_is_progress(start):
+    run = start(
+        "while :; do echo at work; date +%N > notes.txt; sleep 0.2; done\n", overrides=("agents.no_progress=4",)
+    )
+    looked = wait_until(
+        lambda: [each for decision in run.decisions() for each in decision.events if isinstance(each, Looked)],
+        60,
+        "a look",
+    )
+    assert looked[0].edited is not None
+    assert any(isinstance(each, Look) for decision in run.decisions() for each in decision.actions)
+    assert steps_of(run) == []
+    run.stop()
+
+
+def test_a_program_that_only_retries_is_ended_and_waits(start):
+    run = start([{"retry": 0.1}] * 9, overrides=("agents.retries=5", "run.backoff=60"))
+    (outage,) = wait_until(lambda: run.events("outage"), 60, "the outage")
+    assert outage["text"].startswith("launch 1: outage: ")
+    assert outage["text"].endswith(" retries in a row")
+    wait_until(lambda: run.fleet().agents["agent-1"].phase is Phase.WAITING, 60, "its end")
+    agent = run.fleet().agents["agent-1"]
+    assert (agent.crashes, agent.why) == (1, outage["text"].removeprefix("launch 1: "))
+    wait_until(lambda: "outage: " in status_of(run), 60, "its place in the status")
+    run.stop()
+
+
+def test_a_conversation_that_was_compacted_is_followed_by_a_fresh_one_that_is_owed_the_same(start):
+    script = [{"print": '{"compacted": true}'}, *TRY, "hang"]
+    run = start(script, overrides=("session.fresh_after.compactions=1",))
+    prompts = wait_until(lambda: len(found := run.prompts("agent-1")) > 1 and found, 60, "its second prompt")
+    assert spawned(run)[1].why == "fresh session after a compaction"
+    assert prompts[1]["session"] != prompts[0]["session"]
+    assert not prompts[1]["resumed"]
+    assert "this is a new session" in prompts[1]["text"]
+    assert len(run.received("agent-1", "reflect")) >= 1
+    run.stop()
