@@ -1,5 +1,6 @@
 """A mixed fleet: each assignment has its own program, model, account, prices and part, and all of them one run."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from coral.config.load import Config, load
 from coral.errors import CoralError
 from coral.fleet.policy import Prices
 from coral.rules import rules_of
+from coral.runtimes.model import Job
 from coral.trial import looks
 
 HEAD = "task: {name: t, description: d}\ngrader: {command: 'true'}\n"
@@ -51,6 +53,36 @@ def test_each_assignment_has_its_own_account_and_prices(tmp_path: Path) -> None:
         "agent-1": opus,
         "agent-2": opus,
     }
+
+
+def test_each_assignment_has_its_own_model_and_effort(tmp_path: Path) -> None:
+    text = """\
+agents:
+  assignments:
+    - {runtime: claude, model: opus, options: {effort: high}}
+    - {runtime: claude, model: sonnet, options: {effort: low}}
+    - {runtime: claude}
+"""
+    made = crew.Crew(config(tmp_path, text))
+
+    def given(agent: str) -> dict[str, str]:
+        job = Job(agent=agent, launch=1, session=None, clone=tmp_path, state=tmp_path, run_root=tmp_path)
+        argv = made.runtime(agent).command(replace(job, model=made.part(agent).model)).argv
+        return {name: argv[argv.index(name) + 1] for name in ("--model", "--effort") if name in argv}
+
+    assert [given(each) for each in made] == [
+        {"--model": "opus", "--effort": "high"},
+        {"--model": "sonnet", "--effort": "low"},
+        {},
+    ]
+
+
+def test_each_part_reads_for_a_time_of_its_own_and_starts_are_spread(tmp_path: Path) -> None:
+    text = "agents: {stagger: 7, assignments: [{runtime: claude, count: 2, research: 20}, {runtime: codex}]}\n"
+    rules = rules_of(config(tmp_path, text), "")
+    assert rules.research == {"agent-1": 1200.0, "agent-2": 1200.0}
+    assert rules.stagger == 7.0
+    assert rules.doubts_resets
 
 
 def test_without_assignments_all_are_driven_as_the_section_says(tmp_path: Path) -> None:

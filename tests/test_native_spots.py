@@ -150,6 +150,18 @@ def test_editable_files_are_plain_text_below_the_folder(tmp_path):
     assert editable_texts(tmp_path, ["**/*.json", "a.json"]) == {"a.json": "1", "sub/b.json": "2"}
 
 
+def test_what_lies_behind_a_link_is_no_editable_file(tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "table.json").write_text("1")
+    here = tmp_path / "here"
+    here.symlink_to(tmp_path / "real")
+    (tmp_path / "real" / "sub").mkdir(parents=True)
+    (tmp_path / "real" / "sub" / "own.json").write_text("2")
+    (tmp_path / "real" / "mounted").symlink_to(tmp_path / "data")
+    for globs in (["*/*.json"], ["mounted/table.json", "sub/own.json"], ["**/*.json"]):
+        assert editable_texts(here, globs) == {"sub/own.json": "2"}
+
+
 def test_a_huge_list_is_counted_not_searched():
     space = Space({"a.json": json.dumps([0.5] * (MOST_VARIABLES + 1))})
     assert len(space) == MOST_VARIABLES + 1

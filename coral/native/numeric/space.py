@@ -160,12 +160,14 @@ class Space:
 
 
 def editable_texts(root: Path, globs: Sequence[str]) -> dict[str, str]:
-    """The editable text files below `root`, by relative name. Links, large and unreadable files are left alone."""
+    """The editable text files below `root`, by relative name. Links, what lies behind one, large and unreadable files
+    are left alone."""
     out: dict[str, str] = {}
     for pattern in globs:
         for path in sorted(root.glob(pattern.lstrip("/"))):
             name = path.relative_to(root)
-            if LEFT_OUT & set(name.parts) or path.is_symlink() or not path.is_file():
+            linked = any((root / each).is_symlink() for each in (name, *name.parents)[:-1])
+            if LEFT_OUT & set(name.parts) or linked or not path.is_file():
                 continue
             try:
                 text = path.read_bytes().decode("utf-8")
