@@ -2,8 +2,8 @@
 
 import pytest
 
-from coral.briefing import budget, duration
-from coral.fleet.policy import Rules
+from coral.briefing import budget
+from coral.fleet.policy import Rules, duration
 from coral.fleet.state import Fleet
 
 

@@ -127,6 +127,21 @@ def test_status_says_what_is_owed_and_why_somebody_waits(layout: Layout, coral: 
     assert "alert three voids  2m ago" in said
 
 
+def test_status_says_what_was_done_about_who_came_to_nothing(layout: Layout, coral: Run) -> None:
+    beat = {"phase": "tool", "message": "pytest", "age": 3.0}
+    agents = [
+        agent_status("agent-1", stall="nudged: no progress for 2 h 00 min", beat=beat),
+        agent_status("agent-2", stall="", beat=beat),
+        agent_status("agent-3", phase="parked", why="parked: silent for 20 min", until=1800.0, beat=None),
+    ]
+    write_status(layout, agents=agents)
+    with hold_lock(layout.lock):
+        said = {line.split()[0]: line for line in coral("status").splitlines() if line.startswith("agent-")}
+    assert "nudged: no progress for 2 h 00 min · 3s tool pytest" in said["agent-1"]
+    assert "·  3s" not in said["agent-2"]
+    assert "parked: silent for 20 min 30m" in said["agent-3"]
+
+
 def test_status_of_a_run_that_nobody_supervises_says_so_first_of_all(layout: Layout, coral: Run) -> None:
     write_status(layout, wall=stamp(7200))
     said = coral("status")

@@ -85,6 +85,21 @@ def test_each_part_reads_for_a_time_of_its_own_and_starts_are_spread(tmp_path: P
     assert rules.doubts_resets
 
 
+def test_how_long_nothing_may_come_of_an_agent_is_a_rule(tmp_path: Path) -> None:
+    rules = rules_of(config(tmp_path, ""), "")
+    assert (rules.ladder, rules.forgives, rules.stall, rules.no_progress) == (True, True, 1200.0, 7200.0)
+    assert (rules.outage, rules.retries, rules.fresh_compactions, rules.fresh_tokens) == (900.0, 30, None, None)
+    more = "agents: {no_progress: 60, outage: 70, retries: 8}\nsession: {fresh_after: {compactions: 3, tokens: 4000}}\n"
+    rules = rules_of(config(tmp_path, more), "")
+    assert (rules.no_progress, rules.outage, rules.retries) == (60.0, 70.0, 8)
+    assert (rules.fresh_compactions, rules.fresh_tokens) == (3, 4000)
+
+
+@pytest.mark.parametrize("never", ["0", "null"])
+def test_work_without_progress_may_go_on_for_ever(tmp_path: Path, never: str) -> None:
+    assert rules_of(config(tmp_path, f"agents: {{no_progress: {never}}}\n"), "").no_progress is None
+
+
 def test_without_assignments_all_are_driven_as_the_section_says(tmp_path: Path) -> None:
     alike = config(tmp_path, "agents: {count: 2, runtime: codex, model: m}\n")
     assert [(part.runtime, part.model) for part in crew.members(alike).values()] == [("codex", "m")] * 2

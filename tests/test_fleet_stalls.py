@@ -7,8 +7,9 @@ from stage import NOTHING, QUIET_RULES, Stage
 
 from coral.fleet import events as on
 from coral.fleet.events import Ending
-from coral.fleet.policy import REST_SECONDS
-from coral.fleet.state import Count, Phase, Stall
+from coral.fleet.policy import LOOK_SECONDS, REST_SECONDS, duration
+from coral.fleet.stalls import words_of
+from coral.fleet.state import Count, Limit, Phase, Stall
 
 SILENCE = replace(QUIET_RULES, stall=100.0, ladder=True)
 IDLE = replace(QUIET_RULES, stall=1e6, max_defer=50.0, ladder=True, no_progress=600.0)
@@ -250,3 +251,243 @@ def test_each_step_comes_when_it_has_lasted_its_whole_time_again() -> None:
     stage.at(602, stage.heard("ann"))
     said = fruitless(stage, 1300)
     assert [line for line in said if "stalled" in line] == ["1202 stalled ann: interrupted: no progress for 20 min"]
+
+
+def test_a_silence_after_a_nudge_at_work_has_its_whole_time() -> None:
+    stage = Stage(rules=replace(BOTH, max_defer=9e9))
+    stage.at(300, stage.heard("ann"))
+    stage.at(590, stage.heard("ann"))
+    stage.until(600)
+    stage.at(601, stage.looked("ann"))
+    assert stage["ann"].stall.steps == 1
+    # Silent since 590, and found to be without progress at 601: from then on.
+    assert stage.until(1100) == []
+    assert stage.until(1101) == ["1101 stalled ann: interrupted: silent for 8 min", "1101 interrupt ann/1"]
+
+
+def test_a_nudge_that_was_not_heard_yet_becomes_an_interrupt_and_is_said_once() -> None:
+    stage = Stage(rules=replace(IDLE, max_defer=9e9))
+    stage.at(590, stage.heard("ann", busy="tool"))
+    stage.until(600)
+    stage.at(601, stage.looked("ann"))
+    (owed,) = stage["ann"].owed
+    assert (owed.name, owed.since, owed.due, owed.defers) == ("stalled", 601, 601 + 9e9, True)
+    assert stage.until(1201) == ["1201 look ann/1"]
+    assert stage.at(1202, stage.looked("ann")) == [
+        "stalled ann: interrupted: no progress for 20 min",
+        "interrupt ann/1",
+    ]
+    (owed,) = stage["ann"].owed
+    assert (owed.id, owed.since, owed.due, owed.defers) == ("h1", 601, 1202, False)
+    assert cut(stage, 1203) == [
+        "spawn ann/2: interrupted: no progress for 20 min, session of ann, told 0, owed stalled:h1"
+    ]
+
+
+def test_other_things_that_are_owed_stay_as_they_are() -> None:
+    stage = Stage(rules=replace(IDLE, max_defer=9e9))
+    stage.ask("operator", on.Tell(to="ann", text="look"), 10)
+    stage.at(590, stage.heard("ann", busy="tool"))
+    for clock in (600, 1201):
+        stage.until(clock)
+        stage.at(clock + 1, stage.looked("ann"))
+    assert [(each.name, each.due) for each in stage["ann"].owed] == [("message", 10 + 9e9), ("stalled", 1202)]
+    stage.at(1203, stage.submission("ann"))
+    assert stage.owed("ann") == ["message h1"]
+
+
+def test_the_steps_of_silence_and_of_work_without_progress_are_one_ladder() -> None:
+    stage = Stage(rules=replace(BOTH, max_defer=0.0))
+    said = fruitless(stage, 601)
+    assert said[-1] == "601 interrupt ann/1"
+    cut(stage, 602)
+    stage.at(603, stage.heard("ann"))
+    assert stage.until(1103)[0] == "1103 stalled ann: interrupted: silent for 8 min"
+
+
+def test_an_edit_that_only_a_look_finds_is_progress_from_its_own_time() -> None:
+    stage = Stage(rules=IDLE)
+    stage.at(590, stage.heard("ann"))
+    assert stage.until(600) == ["600 look ann/1"]
+    assert stage.at(602, stage.looked("ann", edited=200.0)) == []
+    assert stage["ann"].stall == Stall(since=402, progress_at=402)
+    assert stage.until(1002) == ["1002 look ann/1"]
+
+
+@pytest.mark.parametrize("edited", [None, 602.0, 9e9])
+def test_an_edit_of_before_it_began_is_none(edited: float | None) -> None:
+    stage = Stage(rules=IDLE)
+    stage.at(590, stage.heard("ann"))
+    stage.until(600)
+    assert stage.at(602, stage.looked("ann", edited)) == ["stalled ann: nudged: no progress for 10 min"]
+    assert stage["ann"].stall.asked is None
+
+
+def test_a_look_without_an_answer_has_found_nothing_in_a_minute() -> None:
+    stage = Stage(rules=IDLE)
+    stage.at(590, stage.heard("ann"))
+    assert stage.until(600) == ["600 look ann/1"]
+    assert stage.until(600 + LOOK_SECONDS - 1) == []
+    assert stage.until(600 + LOOK_SECONDS) == ["660 stalled ann: nudged: no progress for 11 min"]
+    # The answer comes late, and is for nothing.
+    assert stage.at(662, stage.looked("ann")) == []
+    assert stage["ann"].stall.steps == 1
+
+
+def test_a_look_at_what_is_over_is_dropped() -> None:
+    stage = Stage(rules=IDLE)
+    stage.at(590, stage.heard("ann"))
+    stage.until(600)
+    late = stage.looked("ann")
+    assert stage.at(601, on.Looked(agent="nobody", launch=1)) == []
+    assert stage.at(601, replace(late, launch=2)) == []
+    stage.at(602, stage.exited("ann", Ending.CLEAN))
+    assert stage.at(603, late) == []
+    assert stage["ann"].stall.steps == 0
+
+
+def test_work_counts_over_the_launches_and_nothing_else_does() -> None:
+    stage = Stage(rules=replace(IDLE, backoff=100.0, backoff_max=100.0))
+    stage.at(300, stage.exited("ann", Ending.CRASHED))
+    waited = stage["ann"].deadline
+    assert waited is not None
+    assert stage["ann"].stall == Stall(spent=300.0, progress_at=0.0)
+    stage.until(waited)
+    stage.at(waited + 1, stage.heard("ann"))
+    (said,) = stage.until(waited + 300)
+    assert said.endswith("look ann/2")
+
+
+def test_a_grade_that_is_waited_for_is_no_work() -> None:
+    stage = Stage(rules=replace(IDLE, grade_timeout=9e9))
+    (number,) = stage.in_grading(100, "ann", wait=5000)
+    stage.at(650, stage.heard("ann"))
+    assert stage.until(2000) == []
+    stage.at(2000, stage.graded(number, 1.0))
+    stage.at(2000, on.Published(number=number))
+    stage.at(2500, stage.heard("ann"))
+    assert stage.until(2599) == []
+    assert stage.until(2600) == ["2600 look ann/1"]
+
+
+def test_a_grade_that_is_waited_for_in_vain_is_no_work_either() -> None:
+    stage = Stage(rules=replace(IDLE, grade_timeout=9e9))
+    stage.in_grading(100, "ann", wait=300)
+    assert stage.until(999) == []
+    assert stage.until(1000) == ["1000 look ann/1"]
+
+
+def test_who_does_not_wait_for_a_grade_goes_on_counting() -> None:
+    stage = Stage(rules=IDLE)
+    (number,) = stage.in_grading(100, "ann")
+    stage.at(200, stage.graded(number, 1.0))
+    assert stage.until(700) == ["700 look ann/1"]
+
+
+def test_while_nothing_can_be_written_nobody_is_without_progress() -> None:
+    stage = Stage(rules=IDLE)
+    stage.at(590, on.Space(lack="full"))
+    assert stage.until(800) == []
+    assert stage.at(801, on.Space(lack=""))[-1] == "look ann/1"
+
+
+def test_who_has_not_said_a_word_is_silent_and_nothing_else() -> None:
+    stage = Stage(rules=replace(IDLE, stall=900.0), started=False)
+    assert stage.until(900)[0] == "900 stalled ann: nudged: silent for 15 min"
+
+
+def test_research_is_no_work_without_progress() -> None:
+    stage = Stage(rules=replace(IDLE, research={"ann": 900.0}, max_defer=9e9))
+    stage.at(890, stage.heard("ann", busy="tool"))
+    assert stage.until(899) == []
+    stage.until(900)
+    assert stage["ann"].stall.since == 900
+    stage.at(950, stage.heard("ann", busy="tool"))
+
+
+def test_research_that_ends_with_a_turn_leaves_nothing_to_count() -> None:
+    stage = Stage(rules=replace(IDLE, research={"ann": 900.0}))
+    stage.at(100, stage.exited("ann", Ending.CLEAN))
+    stage.until(101)
+    since = stage["ann"].stall.since
+    assert since is not None
+    assert since >= 100
+
+
+@pytest.mark.parametrize(
+    ("steps", "words"),
+    [
+        (0, ""),
+        (1, "nudged: silent for 20 min"),
+        (2, "interrupted: silent for 20 min"),
+        (3, "fresh session: silent for 20 min"),
+        (4, "parked: silent for 20 min"),
+        (9, "parked: silent for 20 min"),
+    ],
+)
+def test_what_was_done_is_said_in_words(steps: int, words: str) -> None:
+    assert words_of(Stall(steps=steps, finding="silent", lasted=1200.0)) == words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.4, "0 s"),
+        (119, "119 s"),
+        (120, "2 min"),
+        (179, "2 min"),
+        (7199, "119 min"),
+        (7200, "2 h 00 min"),
+        (11_399, "3 h 09 min"),
+    ],
+)
+def test_a_duration_has_whole_minutes(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
+
+
+# --- who rests, and its account ---------------------------------------------------------------------------------------
+
+
+def resting(**accounts: str) -> Stage:
+    """ann rests from 102 on, until 1902."""
+    stage = Stage(2, replace(SILENCE, accounts=accounts))
+    agents = {**stage.fleet.agents, "ann": replace(stage["ann"], stall=replace(stage["ann"].stall, steps=3))}
+    stage.fleet = replace(stage.fleet, agents=agents)
+    stage.at(100, stage.heard("ben"))
+    stage.until(101)
+    cut(stage, 102)
+    assert stage["ann"].deadline == 1902
+    return stage
+
+
+def test_the_return_of_its_account_does_not_end_a_rest() -> None:
+    stage = resting(ann="acme", ben="acme")
+    stage.at(103, stage.exited("ben", Ending.LIMIT, until=30.0))
+    said = stage.until(200)
+    assert [line for line in said if "probing" in line] == [line for line in said if "probing ben" in line] != []
+    stage.at(200, stage.heard("ben"))
+    assert stage.until(240)[-1].endswith("limit lifted: acme has usage again; 0 more agents come back")
+    assert (stage["ann"].phase, stage["ann"].deadline) == (Phase.PARKED, 1902)
+
+
+def test_who_rests_tries_its_account_only_when_it_has_rested() -> None:
+    stage = resting(ann="acme", cid="acme")
+    stage.fleet = replace(stage.fleet, run=replace(stage.fleet.run, limits={"acme": Limit(until=500.0)}))
+    for clock in range(190, 1900, 90):
+        stage.until(clock)
+        stage.at(clock, stage.heard("ben"))
+    assert stage.fleet.run.limits["acme"].probe == ""
+    said = stage.until(1902)
+    assert [line for line in said if "ann" in line] == [
+        "1902 probing ann: whether acme has usage again",
+        "1902 spawn ann/2: parked: silent for 100 s, told 0, owed stalled:h1",
+    ]
+
+
+def test_who_has_rested_and_has_no_usage_left_waits_for_that() -> None:
+    stage = resting(ann="acme", ben="acme")
+    stage.fleet = replace(stage.fleet, run=replace(stage.fleet.run, limits={"acme": Limit(until=9000.0, probe="")}))
+    stage.until(110)
+    stage.at(111, stage.exited("ben", Ending.INTERRUPTED))
+    stage.until(1902)
+    assert (stage["ann"].phase, stage["ann"].deadline, stage["ann"].why) == (Phase.PARKED, None, "usage limit")

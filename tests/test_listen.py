@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from coral.fleet.events import Ending, Heard, Used
-from coral.fleet.state import Spent
-from coral.listen import LONGEST_LINE, MOST_ANSWERS, REMIND_SECONDS, Ear, Tail
+from coral.fleet.state import Count, Spent
+from coral.listen import LONGEST_LINE, MOST_ANSWERS, REMIND_SECONDS, Ear, Tail, counted
 from coral.runtimes import find
+from coral.runtimes.model import Sign, Tool
 
 
 @pytest.fixture
@@ -172,3 +173,60 @@ def test_a_turn_that_failed_at_once_does_not_show_that_its_prompt_was_taken_in(o
     output.write_text("".join(json.dumps(line) + "\n" for line in [*lines[:2], answer, *lines[2:]]))
     listening = Ear("agent-1", 1, find("gemini", {}), Tail(output), output.with_suffix(".err"), None)
     assert [each.session for each in listening.listen(1.0)] == ["abc"]
+
+
+def printing(output: Path, listening: Ear, *lines: dict[str, object]) -> Count:
+    """What it has counted after these lines."""
+    with output.open("ab") as file:
+        file.writelines(json.dumps(each).encode() + b"\n" for each in lines)
+    listening.listen(1.0)
+    return listening.count
+
+
+def test_edits_compactions_and_retries_are_counted(output):
+    listening = ear(output, session="abc")
+    assert printing(output, listening, {"phase": "thinking"}) == Count()
+    assert printing(output, listening, {"edited": "a.py"}, {"edited": "a.py"}, {"edited": ""}) == Count(edits=2)
+    assert printing(output, listening, {"compacted": True}, {"compacted": False}) == Count(edits=2, compactions=1)
+    retry = {"phase": "retrying", "retry": {"attempt": 1}}
+    assert printing(output, listening, retry, retry) == Count(edits=2, compactions=1, retries=2)
+    assert printing(output, listening, {"phase": "thinking"}, retry) == Count(
+        edits=2, compactions=1, retries=3, answered=2
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "answers"),
+    [
+        ({"phase": "tool"}, True),
+        ({"reply": "I see"}, True),
+        ({"message": "waiting"}, False),
+        ({"session": "abc"}, False),
+        ({"phase": "ended", "ended": True}, False),
+        ({"phase": "ended", "error": "overloaded"}, False),
+        ({"edited": "a.py"}, False),
+        ({"compacted": True}, False),
+    ],
+)
+def test_what_the_model_says_or_does_is_an_answer_and_nothing_else(output, line, answers):
+    listening = ear(output, session="abc")
+    count = printing(output, listening, {"retry": {}}, line)
+    assert (count.retries, count.answered) == (1, int(answers))
+
+
+def test_signs_that_prove_little_and_pieces_of_a_reply():
+    retried = Count(retries=1)
+    assert counted(retried, Sign(phase="thinking", early=True)) == retried
+    assert counted(retried, Sign(part="I ")).answered == 1
+    assert counted(retried, Sign(tool=Tool(id="1"))).answered == 1
+    assert counted(retried, Sign(tool=Tool(id="1"), edited="a.py")) == Count(edits=1, retries=1, answered=1)
+
+
+def test_each_new_count_is_told_at_once(output):
+    listening = ear(output, session="abc")
+    told = []
+    for line in ({"phase": "tool"}, {"phase": "tool"}, {"edited": "a"}, {"phase": "tool"}, {"edited": "a"}):
+        with output.open("ab") as file:
+            file.write(json.dumps(line).encode() + b"\n")
+        told += [each.count.edits for each in listening.listen(1.0)]
+    assert told == [0, 1, 2]

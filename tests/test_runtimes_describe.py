@@ -15,7 +15,7 @@ from coral import runtimes
 from coral.errors import CoralError
 from coral.runtimes.command import AnyProgram
 from coral.runtimes.lines import MESSAGE, REPLY
-from coral.runtimes.model import Ending, Job, Runtime, Said, Sign
+from coral.runtimes.model import Ending, Job, Retry, Runtime, Said, Sign
 from coral.runtimes.native import Native
 from coral.runtimes.scripted import Scripted
 
@@ -255,6 +255,11 @@ def test_our_programs_lines_are_read_field_by_field() -> None:
         Sign(message="Traceback (most recent call last):"),
     )
     assert Native({}).read(b"\n") == ()
+    told = b'{"edited": "a.py", "compacted": true, "retry": {"attempt": 2, "seconds": 1.5, "reason": "busy"}}'
+    retry = Retry(attempt=2, seconds=1.5, reason="busy")
+    assert Native({}).read(told) == (Sign(edited="a.py", compacted=True, retry=retry),)
+    assert Native({}).read(b'{"retry": {"attempt": "x", "seconds": [], "reason": 3}}') == (Sign(retry=Retry()),)
+    assert Native({}).read(b'{"edited": 1, "compacted": "yes", "retry": true}') == (Sign(),)
     wrong = {"session": 3, "phase": None, "progress": "NaN", "reply": [], "ended": 1, "limit_until": True}
     assert Native({}).read(json.dumps(wrong).encode()) == (Sign(),)
     assert Native({}).read(b'{"progress": NaN, "limit_until": 1' + b"0" * 400 + b"}") == (Sign(limit_until=1e11),)

@@ -74,10 +74,10 @@ def busy(draft: Draft, agent: Agent) -> str:
     """Why a running agent is to be interrupted that works without progress; empty where it is not. Before that,
     somebody looks whether it has edited anything."""
     rules, stall = draft.rules, agent.stall
-    if rules.no_progress is None or stall.since is None or draft.run.lack or agent.research is not None:
+    if rules.no_progress is None or stall.since is None or draft.clock < stall.since + rules.no_progress:
         return ""
-    if draft.clock < stall.since + rules.no_progress:
-        return ""
+    if not agent.heard or agent.research is not None or draft.run.lack:
+        return ""  # it is silent; it is not to have results yet; it cannot have any
     waits = waits_until(agent.name, draft.pending.values())
     if waits is not None and waits > stall.since:
         draft.set_agent(agent.name, stall=replace(stall, since=waits))

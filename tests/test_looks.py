@@ -1,0 +1,101 @@
+"""When a file of a clone was last changed: bounded, without following links, whatever lies there."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from coral import looks
+from coral.fleet.actions import Look
+from coral.fleet.events import Looked
+from coral.lanes import Lanes
+from coral.looks import Looks, last_edit
+
+
+def changed(path: Path, ago: float) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("")
+    then = time.time() - ago
+    os.utime(path, (then, then))
+    return path
+
+
+def found(clone: Path) -> int | None:
+    """In whole hours."""
+    ago = last_edit(clone)
+    return None if ago is None else round(ago / 3600)
+
+
+def test_the_last_edit_counts_at_any_depth(tmp_path: Path) -> None:
+    assert found(tmp_path) is None
+    changed(tmp_path / "old.py", 9 * 3600)
+    assert found(tmp_path) == 9
+    changed(tmp_path / "src" / "deep" / "new.py", 2 * 3600)
+    changed(tmp_path / "src" / "middle.py", 5 * 3600)
+    assert found(tmp_path) == 2
+
+
+@pytest.mark.parametrize(
+    "name", [".git/index", ".hidden", "__pycache__/x.pyc", "a/node_modules/x.js", ".venv/lib/x.py"]
+)
+def test_what_tools_write_is_no_edit(tmp_path: Path, name: str) -> None:
+    changed(tmp_path / "old.py", 9 * 3600)
+    changed(tmp_path / name, 0)
+    assert found(tmp_path) == 9
+
+
+def test_links_pipes_and_folders_are_no_files_and_the_future_is_not_believed(tmp_path: Path) -> None:
+    clone = tmp_path / "clone"
+    changed(clone / "old.py", 9 * 3600)
+    changed(tmp_path / "outside" / "new.py", 0)
+    (clone / "link").symlink_to(tmp_path / "outside")
+    (clone / "file").symlink_to(tmp_path / "outside" / "new.py")
+    (clone / "loop").symlink_to(clone)
+    (clone / "folder").mkdir()
+    os.mkfifo(clone / "pipe")
+    changed(clone / "later.py", -5 * 3600)
+    assert found(clone) == 9
+
+
+def test_a_clone_that_is_gone_or_closed_has_no_edits(tmp_path: Path) -> None:
+    assert last_edit(tmp_path / "nowhere") is None
+
+
+def test_only_so_many_entries_are_looked_at_and_the_nearest_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changed(tmp_path / "old.py", 9 * 3600)
+    for number in range(20):
+        changed(tmp_path / "deep" / f"{number}.py", 0)
+    monkeypatch.setattr(looks, "MOST_ENTRIES", 2)
+    assert found(tmp_path) == 9
+
+
+def test_a_look_is_answered_once_and_rings(tmp_path: Path) -> None:
+    changed(tmp_path / "old.py", 9 * 3600)
+    rung: list[int] = []
+    pool = Lanes()
+    looking = Looks(pool, lambda: rung.append(1))
+    assert looking.over() == []
+    looking.begin(Look(agent="ann", launch=3), tmp_path)
+    looking.begin(Look(agent="ben", launch=1), tmp_path / "nowhere")
+    pool.finish(60)
+    first, second = sorted(looking.over(), key=lambda each: each.agent)
+    assert first.edited is not None
+    assert (first.agent, first.launch, round(first.edited / 3600)) == ("ann", 3, 9)
+    assert second == Looked(agent="ben", launch=1)
+    assert rung == [1, 1]
+    assert looking.over() == []
+
+
+def test_a_look_that_fails_has_found_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(clone: Path) -> float:
+        raise RuntimeError(clone)
+
+    monkeypatch.setattr(looks, "last_edit", broken)
+    pool = Lanes()
+    looking = Looks(pool, lambda: None)
+    looking.begin(Look(agent="ann", launch=1), tmp_path)
+    pool.finish(60)
+    assert looking.over() == [Looked(agent="ann", launch=1)]
