@@ -102,6 +102,7 @@ def main() -> int:
 def collect() -> list[Test]:
     collector = Collector()
     arguments = ["-qq", "-c", os.devnull, "--rootdir", str(ROOT), "--import-mode=importlib", "-p", "no:cacheprovider"]
+    arguments += ["-p", "no:warnings"]  # without our settings the marks are unknown
     with contextlib.redirect_stdout(sys.stderr):
         pytest.main([*arguments, *map(str, TESTS)], plugins=[collector])
     assert collector.tests, "no tests were found"
