@@ -10,7 +10,7 @@ from attempts.record import Attempt
 from coral.config.load import Config
 from coral.crew import Crew
 from coral.fleet.actions import Spawn
-from coral.fleet.interventions import MESSAGE
+from coral.fleet.interventions import ENDED, MESSAGE
 from coral.fleet.policy import Allowance, Rules, duration
 from coral.fleet.stalls import SILENT
 from coral.fleet.state import FLEET, Agent, Fleet, Owed, Spent
@@ -90,6 +90,7 @@ def context_of(office: Office, fleet: Fleet, agent: str, told: int, clock: float
         "budget": budget(office.rules, fleet, clock, agent),
         "heartbeats": _heartbeats(fleet, agent),
         "stall": _stall(fleet.agents[agent]),
+        "jobs": _jobs(fleet, agent, clock),
         "notes": _notes(office, agent),
         "skills": _skills(office, agent),
         "research": research_left(fleet.agents[agent], clock),
@@ -166,7 +167,7 @@ def _frame(spawn: Spawn) -> str:
 
 
 def _section(first: Owed, context: Mapping[str, Any]) -> tuple[str, str]:
-    if first.name == MESSAGE:
+    if first.name in (MESSAGE, ENDED):
         return first.prompt, ""
     if not first.prompt:
         return render_file(first.name, context), ""
@@ -254,6 +255,14 @@ def _stall(agent: Agent) -> dict[str, Any]:
     found = agent.stall
     lasted = duration(found.lasted) if found.steps else "too long"  # overtaken by progress, on its way
     return {"times": found.steps, "silent": found.finding == SILENT, "lasted": lasted}
+
+
+def _jobs(fleet: Fleet, agent: str, clock: float) -> list[dict[str, Any]]:
+    return [
+        {"number": each.number, "what": each.title, "time": duration(clock - each.began_at)}
+        for each in fleet.jobs.values()
+        if each.agent == agent
+    ]
 
 
 def _notes(office: Office, agent: str) -> list[dict[str, Any]]:

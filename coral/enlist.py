@@ -72,6 +72,12 @@ def session_of(office: Office, agent: str, launch: int) -> str | None:
     return office.crew.runtime(agent).command(_job(office, agent, launch, None)).session or None
 
 
+def environment_of(office: Office, agent: str) -> dict[str, str]:
+    """What the tools of an agent's program find around them."""
+    command = office.crew.runtime(agent).command(_job(office, agent, 1, None))
+    return equip.environment(environment.of_agent(office.layout, agent), command)
+
+
 def _job(office: Office, agent: str, launch: int, session: str | None, money: float | None = None) -> Job:
     config, layout = office.config, office.layout
     return Job(

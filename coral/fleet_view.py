@@ -42,6 +42,11 @@ def _agent_of(fleet: Fleet, agent: Agent, common: list[dict[str, str]], clock: f
         "next": [*_begin(agent, clock), *_next_of(fleet, agent.name, agent, clock), *common],
         "research": None if agent.research is None else round(agent.research - clock, 1),
         "owed": [each.name for each in agent.owed],
+        "jobs": [
+            {"number": each.number, "what": each.title, "seconds": round(clock - each.began_at, 1)}
+            for each in fleet.jobs.values()
+            if each.agent == agent.name
+        ],
         "spent": spent_of(agent.spent),
         "until": None if agent.deadline is None else round(agent.deadline - clock, 1),
     }

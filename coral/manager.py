@@ -262,6 +262,8 @@ def _differs(before: Fleet, after: Fleet) -> bool:
     """Whether anything changed that is worth a line: records are replaced only when they are."""
     if before.run is not after.run or before.pending != after.pending or before.heartbeats != after.heartbeats:
         return True
+    if before.jobs != after.jobs:
+        return True
     return any(before.agents.get(name) is not each for name, each in after.agents.items())
 
 

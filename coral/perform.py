@@ -10,14 +10,16 @@ from typing import assert_never
 from attempts.files import write_bytes
 from attempts.record import Kind
 from attempts.store import Store
-from coral import environment, grades, process
+from coral import environment, grades, jobs, process
 from coral.briefing import Office, prompt
 from coral.doorbell import Doorbell
 from coral.enlist import furnish, program_of, session_of
 from coral.feed import Feed
 from coral.fleet import actions as do
 from coral.fleet import events as on
+from coral.fleet.jobs import LAUNCH
 from coral.fleet.state import OCCUPYING, Fleet
+from coral.gates import Gates
 from coral.grades import Ready
 from coral.heartbeat_view import Shown
 from coral.journal import Journal
@@ -27,7 +29,6 @@ from coral.ledger import Ledger
 from coral.listen import Ear, Tail
 from coral.looks import Looks
 from coral.post import Post
-from coral.process import Held
 from coral.publish import Publisher
 from coral.report import Report
 from coral.scrub import Scrub, Seen
@@ -80,7 +81,8 @@ class Performer:
         self._publisher = Publisher(office, self._store, ledger, self._feed, report, self._tell_once)
         self._unpublished: dict[int, do.Publish] = {}
         self._unsaid: dict[str, do.Notify] = {}
-        self._held: dict[str, tuple[int, Held]] = {}
+        self._gates = Gates(launches, journal)
+        self._unshown: dict[int, do.ShowJob] = {}
         self._told = Told()
 
     def perform(self, actions: Iterable[do.Action], fleet: Fleet, now: on.Moment) -> None:
@@ -89,7 +91,7 @@ class Performer:
                 self._do(action, fleet, now)
             except Exception as error:  # noqa: BLE001 - the quarantine of one item in the loop
                 self._failed(action, error)
-        self._let_go()
+        self.happened += self._gates.let_go()
 
     def collect(self, fleet: Fleet, now: on.Moment) -> None:
         """What the threads have finished: results become events, and a candidate that is checked out is graded."""
@@ -102,11 +104,12 @@ class Performer:
             except Exception as error:  # noqa: BLE001 - the quarantine of one item in the loop
                 self._failed(work, error)
         self.happened += self._looks.over()
-        self._let_go()
+        self.happened += self._gates.let_go()
 
     def write_again(self, fleet: Fleet, now: on.Moment) -> None:
         """Records and alerts that could not be written: the disk may have space by now."""
-        self.perform([*self._unpublished.values(), *self._unsaid.values()], fleet, now)
+        again: list[do.Action] = [*self._unpublished.values(), *self._unsaid.values(), *self._unshown.values()]
+        self.perform(again, fleet, now)
 
     def scrub(self, fleet: Fleet, now: on.Moment) -> Iterator[on.Event]:
         """Look whether what only we write is as we left it: some of the records, and of the heartbeats in force."""
@@ -151,6 +154,13 @@ class Performer:
                 self._publish(action, fleet, now)
             case do.Spawn():
                 self._spawn(action, fleet, now)
+            case do.StartJob(job=job):
+                program = jobs.program(self._office, job, self._launches.tag(job.who, LAUNCH))
+                self._gates.hold(job.who, LAUNCH, program, now.clock)
+                jobs.show_begin(self._layout, job)
+            case do.ShowJob(job=job):
+                jobs.show_end(self._layout, action)
+                self._unshown.pop(job.number, None)
             case do.Interrupt() | do.Terminate() | do.Kill():
                 self._signal(action, now)
             case do.Look(agent=agent):
@@ -172,8 +182,6 @@ class Performer:
         """Whose fault it was, and what the decisions should know of it."""
         self.lacking = str(error) if tells_of_it(error) else self.lacking
         reason = f"{type(error).__name__}: {error}" if not isinstance(error, OSError) else str(error)
-        if isinstance(action, do.Grade | do.Spawn):
-            self._call_off(f"#{action.number}" if isinstance(action, do.Grade) else action.agent)
         match action:
             case do.TakeIn(number=number):
                 theirs = isinstance(error, Unacceptable)
@@ -184,9 +192,17 @@ class Performer:
                 failed = on.Outcome.FAILED
                 self.happened.append(on.Graded(number=number, launch=launch, outcome=failed, reason=str(error)))
             case do.Grade(number=number, launch=launch):
+                self._gates.call_off(f"#{number}")
                 self.happened.append(on.SpawnFailed(who=f"#{number}", launch=launch, reason=reason))
             case do.Spawn(agent=agent, launch=launch):
+                self._gates.call_off(agent)
                 self.happened.append(on.SpawnFailed(who=agent, launch=launch, reason=reason))
+            case do.StartJob(job=job):
+                self._gates.call_off(job.who)
+                self.happened.append(on.SpawnFailed(who=job.who, launch=LAUNCH, reason=reason))
+            case do.ShowJob(job=job):
+                self._unshown[job.number] = action
+                self._tell_once(f"the record of job {job.number}", reason)
             case do.Publish(attempt=attempt):
                 self._unpublished[attempt.number] = action
                 self._tell_once(f"the record of #{attempt.number}", reason)
@@ -196,12 +212,6 @@ class Performer:
     def _tell_once(self, item: str, reason: str) -> None:
         if self._told.is_new(item, reason):
             self.happened.append(on.Broken(item=item, reason=reason))
-
-    def _call_off(self, who: str) -> None:
-        """What failed on its way must not start after all."""
-        if held := self._held.pop(who, None):
-            held[1].abandon()
-            self._launches.abandon(who)
 
     def _submit(self, work: Work, function: Callable[..., object], *arguments: object) -> None:
         leash = self._leashes[f"#{work.number}"] = Leash()
@@ -228,7 +238,7 @@ class Performer:
             return
         tag = self._launches.tag(who, work.launch)
         program = grades.program(self._layout, ready, environment.base(), tag)
-        self._held[who] = (work.launch, self._launches.hold(who, work.launch, program, now.clock))
+        self._gates.hold(who, work.launch, program, now.clock)
 
     def _publish(self, action: do.Publish, fleet: Fleet, now: on.Moment) -> None:
         number = action.attempt.number
@@ -253,7 +263,7 @@ class Performer:
             self._report.note(now, "warning", warning, agent)
         write_bytes(layout.prompt(agent, launch), text.encode("utf-8", "replace"), durable=False)
         program, session = program_of(self._office, fleet, action, self._launches.tag(agent, launch))
-        self._held[agent] = (launch, self._launches.hold(agent, launch, program, now.clock))
+        self._gates.hold(agent, launch, program, now.clock)
         self.listen_to(agent, launch, session, now.clock)
         names = ", ".join(dict.fromkeys(each.name for each in action.owed))
         self._report.note(now, "spawned", f"launch {launch} ({action.why}){': ' + names if names else ''}", agent)
@@ -274,24 +284,9 @@ class Performer:
         match action:
             case do.Interrupt():
                 process.interrupt(launch.identity)
-                self._report.note(now, "interrupted", f"launch {action.launch}", action.who)
+                if not action.who.startswith("%"):  # of a job it is said why
+                    self._report.note(now, "interrupted", f"launch {action.launch}", action.who)
             case do.Terminate():
                 process.terminate(launch.identity, launch.tag)
             case do.Kill():
                 process.kill(launch.identity, launch.tag)
-
-    def _let_go(self) -> None:
-        """Open the gates of those who wait at them, after it is written down who they are."""
-        if not self._held:
-            return
-        held, self._held = self._held, {}
-        try:
-            self._journal.record_started({who: (launch, each.identity) for who, (launch, each) in held.items()})
-        except OSError as error:
-            for who, (launch, each) in held.items():
-                each.abandon()
-                self._launches.abandon(who)
-                self.happened.append(on.SpawnFailed(who=who, launch=launch, reason=str(error)))
-            return
-        for _, each in held.values():
-            each.release()

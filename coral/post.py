@@ -20,6 +20,7 @@ from workspace.layout import OPERATOR, Layout
 REQUEST_BYTES = 64 * 1024
 TEXT_LIMIT = 20_000
 IDS_LIMIT = 100
+WHAT_LENGTH = 200
 AT_ONCE = 16  # files of one sender that are read at one look
 NAME_BYTES = 100  # of a request; its answer has the same name and a little more
 
@@ -112,7 +113,7 @@ def _is_request(entry: "os.DirEntry[str]") -> bool:
     return entry.name.endswith(".json") and is_plain_file(entry) and len(os.fsencode(entry.name)) <= NAME_BYTES
 
 
-def _parse(data: Mapping[str, object]) -> on.Request:
+def _parse(data: Mapping[str, object]) -> on.Request:  # noqa: C901 - one arm per request
     match data.get("type"):
         case "set_heartbeat":
             return on.SetHeartbeat(owner=_text(data, "owner", FLEET), entry=_entry(data.get("heartbeat")))
@@ -131,6 +132,18 @@ def _parse(data: Mapping[str, object]) -> on.Request:
             if not isinstance(ids, list) or not all(isinstance(each, str) for each in ids):
                 raise ValueError("owed: must be a list of ids")
             return on.Acknowledge(owed=tuple(ids[:IDS_LIMIT]))
+        case "start_job":
+            return on.StartJob(
+                agent=_text(data, "agent"),
+                argv=_words(data.get("command")),
+                what=one_line(_text(data, "what", ""), WHAT_LENGTH),
+                folder=_text(data, "folder", ""),
+            )
+        case "stop_job":
+            number = data.get("number")
+            if not isinstance(number, int) or isinstance(number, bool):
+                raise ValueError("number: must be a whole number")
+            return on.StopJob(number=number)
         case "alert":
             return on.Alert(text=_text(data, "text"))
         case other:
@@ -149,6 +162,22 @@ def _entry(value: object) -> dict[str, str | int | float | bool | None]:
         else:
             raise ValueError(f"heartbeat: {one_line(str(key), 40)}: must be a text or a finite number")
     return entry
+
+
+def _words(value: object) -> tuple[str, ...]:
+    """A command. What cannot be written as UTF-8 cannot be journalled, and half of it is another command."""
+    if not isinstance(value, list) or not value or not all(isinstance(each, str) for each in value):
+        raise ValueError("command: must be a list of words, and not an empty one")
+    if any("\0" in each or not _is_text(each) for each in value):
+        raise ValueError("command: must be text")
+    return tuple(value)
+
+
+def _is_text(word: str) -> bool:
+    try:
+        return bool(word.encode()) or not word
+    except UnicodeError:
+        return False
 
 
 def _text(data: Mapping[str, object], name: str, default: str | None = None) -> str:

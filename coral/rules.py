@@ -7,6 +7,7 @@ from coral.prices import prices_of
 
 LAND_AT = (0.8, 0.95)
 START_AGAIN = 3
+JOBS = 3
 
 
 def rules_of(config: Config, seed_commit: str) -> Rules:
@@ -43,6 +44,7 @@ def rules_of(config: Config, seed_commit: str) -> Rules:
         doubts_resets=True,
         research={agent: part.research * 60 for agent, part in crew.items() if part.research is not None},
         stagger=config.agents.stagger,
+        jobs=JOBS,
         target=budget.target,
         ladder=True,
         no_progress=config.agents.no_progress or None,

@@ -7,10 +7,11 @@ import time
 from collections.abc import Iterator, Mapping
 
 from attempts.fields import one_line
-from coral import grades
+from coral import grades, jobs
 from coral.briefing import Office
 from coral.census import Identity
 from coral.fleet import events as on
+from coral.fleet.jobs import LAUNCH
 from coral.fleet.policy import MOST_KILLS, room
 from coral.fleet.state import LIVE, OCCUPYING, Agent, Fleet
 from coral.launches import Launch, Launches, State
@@ -88,7 +89,7 @@ class Senses:
             found = self._post.collect(now.clock, free, None if everywhere else touched)
             events += self._guarded("the inboxes", found)
         events += self._listen(fleet, now)
-        events += self._guarded("the launches that are over", self._ends(now))
+        events += self._guarded("the launches that are over", self._ends(fleet, now))
         return [*events, on.Space(lack="")] if lack == "" else events
 
     def _post_is_due(self, wanted: bool, now: on.Moment) -> bool:
@@ -140,7 +141,18 @@ class Senses:
                 ran = identities.get(pending.who, (0, None))[0] == pending.launch
                 lost = on.Graded(number=number, launch=pending.launch, outcome=on.Outcome.LOST)
                 events.append(grades.read_end(self._layout, number, pending.launch, None, 0.0) if ran else lost)
-        return events
+        return [*events, *self._reconcile_jobs(fleet, identities, now)]
+
+    def _reconcile_jobs(self, fleet: Fleet, identities: Identities, now: on.Moment) -> Iterator[on.Event]:
+        for agent in fleet.agents:
+            jobs.put_right(self._layout, agent, fleet.jobs)
+        for job in fleet.jobs.values():
+            if self._adopt(job.who, LAUNCH, identities, now):
+                continue
+            if job.who in identities:
+                yield jobs.end_of(self._layout, job, None)
+            else:  # its gate was never opened
+                yield on.SpawnFailed(who=job.who, launch=LAUNCH, reason="the supervisor ended before it began")
 
     def _adopt(self, who: str, launch: int, identities: Identities, now: on.Moment) -> bool:
         number, identity = identities.get(who, (0, None))
@@ -181,18 +193,21 @@ class Senses:
             yield from ear.used()
             self._report.beat(ear, now)
 
-    def _ends(self, now: on.Moment) -> Iterator[on.Event]:
+    def _ends(self, fleet: Fleet, now: on.Moment) -> Iterator[on.Event]:
         for launch, state in self._launches.over():
             if state is State.LINGERS:
                 yield on.Lingered(who=launch.who, launch=launch.number)
                 continue
             try:
-                events = self._end(launch, now)
+                events = self._end(fleet, launch, now)
             except Exception as error:  # noqa: BLE001 - the quarantine of one item in the loop
                 events = [_unseen_end(launch), _broken(f"the end of {launch.who}", error)]
             yield from events
 
-    def _end(self, launch: Launch, now: on.Moment) -> list[on.Event]:
+    def _end(self, fleet: Fleet, launch: Launch, now: on.Moment) -> list[on.Event]:
+        if launch.who.startswith("%"):
+            job = fleet.jobs.get(int(launch.who[1:]))
+            return [_unseen_end(launch) if job is None else jobs.end_of(self._layout, job, launch.code)]
         if launch.who.startswith("#"):
             seconds = now.clock - launch.started if launch.child is not None else 0.0
             return [grades.read_end(self._layout, int(launch.who[1:]), launch.number, launch.code, seconds)]
@@ -241,6 +256,8 @@ def _broken(item: str, error: Exception) -> on.Broken:
 
 def _unseen_end(launch: Launch) -> on.Event:
     """A launch is over, and nothing more can be said of it."""
+    if launch.who.startswith("%"):
+        return on.JobEnded(number=int(launch.who[1:]), code=launch.code)
     if launch.who.startswith("#"):
         return on.Graded(number=int(launch.who[1:]), launch=launch.number, outcome=on.Outcome.LOST)
     return on.Exited(

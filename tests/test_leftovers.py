@@ -181,10 +181,12 @@ def test_who_moves_to_a_group_of_its_own_inside_is_still_there(way: str, shed: S
 @pytest.mark.parametrize("way", ["group"], indirect=True)
 def test_a_group_goes_with_what_never_started_and_stays_for_who_lives_on(way: str, shed: Shed) -> None:
     folder = Path(f"{cgroup.home()}/coral-{shed.run}")
+    absent, out = shed.folder / "absent", shed.folder / "out"
     with pytest.raises(OSError):
-        shed.launches.hold("agent-1", 1, Program([], {}, shed.folder / "absent", *[Path(os.devnull)] * 3, "t"), 0.0)
+        shed.launches.hold("agent-1", 1, Program(["true"], {}, absent, Path(os.devnull), out, out, "t"), 0.0)
     assert not folder.exists()
     shed.start("agent-1", "exec sleep 300")
+    wait_until(lambda: cgroup.members(str(folder)))
     (folder / "agent-2.7").mkdir()  # of a supervisor that was killed
     shed.launches.close()
     assert [path.name for path in folder.iterdir() if path.is_dir()] == ["agent-1.1"]

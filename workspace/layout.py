@@ -86,6 +86,14 @@ class Layout:
     def errors(self, agent: str, launch: int) -> Path:
         return self.logs(agent) / f"{launch:04d}.err"
 
+    def job(self, agent: str, number: int) -> Path:
+        """How a job of this agent stands, or ended."""
+        return self.logs(agent) / f"job-{number}.json"
+
+    def job_output(self, agent: str, number: int) -> Path:
+        """What it printed."""
+        return self.logs(agent) / f"job-{number}.out"
+
     def beats(self, agent: str) -> Path:
         return self.logs(agent) / "beats.jsonl"
 

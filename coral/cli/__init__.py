@@ -38,6 +38,7 @@ COMMANDS = {
     "export": ("look", "bring an attempt to a branch of your repository, or to a patch"),
     "eval": ("agent", "submit the workspace as it is and wait for its grade"),
     "wait": ("agent", "wait for the grade of an earlier submission"),
+    "job": ("agent", "long work that survives interrupts: start, list, log, stop, wait"),
     "diff": ("agent", "what changed in this workspace since the last submission"),
     "revert": ("agent", "undo everything since the last submission"),
     "checkout": ("agent", "put this workspace on the state of an attempt"),

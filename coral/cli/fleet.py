@@ -59,7 +59,16 @@ def _row(agent: Loose, late: float, leads: bool) -> list[object]:
 
 
 def _activity(agent: Loose, late: float) -> Text:
-    """The last sign of life, or why there is none to expect."""
+    """The last sign of life, or why there is none to expect; and the jobs that run."""
+    text = _sign(agent, late)
+    for job in agent.each("jobs"):
+        seconds = job.number("seconds")
+        age = f" {words.coarse(seconds + late)}" if seconds is not None else ""
+        text.append(f" · job {job.text('number')}{age}")
+    return text
+
+
+def _sign(agent: Loose, late: float) -> Text:
     beat = agent.inner("beat")
     until = agent.number("until")
     if agent.text("phase") in ("waiting", "parked", "retired") or not beat:

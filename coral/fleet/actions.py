@@ -1,12 +1,13 @@
 """What the decisions say, in the imperative: plain frozen data that the journal can hold and the shell can only obey.
 
-`who` is an agent's name, or `#17` for the process that grades attempt 17; a launch is named by its number.
+`who` is an agent's name, `#17` for the process that grades attempt 17, or `%4` for job 4; a launch is named by its
+number.
 """
 
 from dataclasses import dataclass
 
 from attempts.record import Attempt
-from coral.fleet.state import Owed
+from coral.fleet.state import Job, Owed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +86,22 @@ class Spawn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StartJob:
+    job: Job
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowJob:
+    """Write down how a job ended: after how long, with which exit code where somebody saw it, and in words."""
+
+    job: Job
+    ended: str
+    seconds: float
+    code: int | None
+    how: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Interrupt:
     who: str
     launch: int
@@ -159,6 +176,8 @@ Action = (
     | Tidy
     | Publish
     | Spawn
+    | StartJob
+    | ShowJob
     | Interrupt
     | Terminate
     | Kill

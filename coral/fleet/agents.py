@@ -15,6 +15,7 @@ from coral.fleet.policy import (
     MOST_KILLS,
     is_due,
     may_interrupt,
+    runs_job,
     waits_until,
 )
 from coral.fleet.state import LIVE, Agent, Count, Phase
@@ -142,6 +143,8 @@ def _on_silence(draft: Draft, agent: Agent) -> None:
     waits = waits_until(agent.name, draft.pending.values())
     if waits is not None and draft.clock < waits + draft.rules.stall:
         draft.set_agent(agent.name, deadline=waits + draft.rules.stall)
+    elif runs_job(agent.name, draft.jobs):
+        draft.set_agent(agent.name, deadline=draft.clock + draft.rules.stall)
     elif not draft.rules.ladder:
         draft.note("stalled", f"silent for {draft.clock - agent.heard_at:.0f} seconds", agent.name)
         _interrupt(draft, agent, "stalled")

@@ -11,6 +11,7 @@ from coral.fleet import (
     ends,
     grading,
     intake,
+    jobs,
     outages,
     requests,
     research,
@@ -53,6 +54,7 @@ def next_deadline(fleet: Fleet, now: float, rules: Rules) -> float | None:
         times += [*stalls.deadlines(agent, rules), *outages.deadlines(agent, rules)]
     times += [each.until for each in fleet.run.limits.values() if each.until is not None]
     times += [each.deadline for each in fleet.pending.values() if each.deadline is not None]
+    times += [each.deadline for each in fleet.jobs.values()]
     if rules.budget_seconds is not None:
         times += [each * rules.budget_seconds for each in (*rules.land_at, 1.0)]
     return min((each for each in times if each > now), default=None)
@@ -82,29 +84,47 @@ def _on(draft: Draft, event: on.Event) -> None:  # noqa: C901 - one arm per even
             agents.on_looked(draft, event)
         case on.Used():
             spending.on_used(draft, event)
-        case on.Lingered(who=who, launch=launch):
-            if who.startswith("#"):
-                grading.on_lingered(draft, int(who[1:]), launch)
-            else:
-                agents.on_lingered(draft, who, launch)
+        case on.Lingered():
+            _on_lingered(draft, event.who, event.launch)
         case on.Exited():
             ends.on_exited(draft, event)
-        case on.SpawnFailed(who=who, launch=launch, reason=reason):
-            if who.startswith("#"):
-                grading.on_grade_not_started(draft, int(who[1:]), launch, reason)
-            else:
-                ends.on_not_started(draft, who, launch, reason)
+        case on.SpawnFailed():
+            _on_not_started(draft, event.who, event.launch, event.reason)
+        case on.JobEnded():
+            jobs.on_ended(draft, event)
         case on.Requested():
             requests.on_requested(draft, event)
         case on.Broken(item=item, reason=reason):
             draft.alert(f"{item} was set aside: {reason}")
         case on.Space(lack=lack):
             space.on_space(draft, lack)
-        case on.Restored(item=item, found=found, source=source):
-            done = f"restored from {source}" if source else "that cannot be restored"
-            draft.alert(f"{item} {found}, though only the supervisor writes there; {done}")
+        case on.Restored():
+            _say_restored(draft, event)
         case _:
             assert_never(event)
+
+
+def _on_lingered(draft: Draft, who: str, launch: int) -> None:
+    if who.startswith("%"):
+        jobs.on_lingered(draft, int(who[1:]))
+    elif who.startswith("#"):
+        grading.on_lingered(draft, int(who[1:]), launch)
+    else:
+        agents.on_lingered(draft, who, launch)
+
+
+def _on_not_started(draft: Draft, who: str, launch: int, reason: str) -> None:
+    if who.startswith("%"):
+        jobs.on_not_started(draft, int(who[1:]), reason)
+    elif who.startswith("#"):
+        grading.on_grade_not_started(draft, int(who[1:]), launch, reason)
+    else:
+        ends.on_not_started(draft, who, launch, reason)
+
+
+def _say_restored(draft: Draft, event: on.Restored) -> None:
+    done = f"restored from {event.source}" if event.source else "that cannot be restored"
+    draft.alert(f"{event.item} {event.found}, though only the supervisor writes there; {done}")
 
 
 def _let_time_pass(draft: Draft) -> None:
@@ -124,6 +144,8 @@ def _let_time_pass(draft: Draft) -> None:
             budgets.land(draft)
             research.advance(draft)
             accounts.advance(draft)
+        jobs.advance(draft)
+        jobs.wake(draft)
         agents.advance_timers(draft)
         grading.fill_slots(draft)
         if draft.run.stopping and _everything_is_gone(draft):
@@ -142,9 +164,8 @@ def _reason_to_stop(draft: Draft) -> str:
 
 def _everything_is_gone(draft: Draft) -> bool:
     waiting = (Step.TAKING, Step.QUEUED, Step.SETTLED)  # a commit that is on its way is fetched again by a resume
-    return all(each.phase not in LIVE for each in draft.agents.values()) and all(
-        each.step in waiting for each in draft.pending.values()
-    )
+    resting = all(each.phase not in LIVE for each in draft.agents.values()) and not draft.jobs
+    return resting and all(each.step in waiting for each in draft.pending.values())
 
 
 def _open(draft: Draft, event: on.Opened) -> None:
@@ -167,6 +188,7 @@ def _resume(draft: Draft, away: float) -> None:
     for each in draft.run.unsaid:
         draft.act(do.Notify(id=each.id, text=each.text, agent=each.agent, repeat=True))
     agents.resume_all(draft, away)
+    jobs.resume(draft)
     grading.repeat_unfinished(draft)
     for owner in draft.heartbeats:
         draft.act(do.ShowHeartbeats(owner=owner))

@@ -6,7 +6,7 @@ from typing import Any
 from coral.fleet.actions import Action, Note, Notify
 from coral.fleet.events import Moment
 from coral.fleet.policy import Rules
-from coral.fleet.state import Agent, Alert, Fleet, Owed, Pending, Run
+from coral.fleet.state import Agent, Alert, Fleet, Job, Owed, Pending, Run
 from heartbeats.heartbeat import Heartbeat
 
 
@@ -18,13 +18,14 @@ class Draft:
         self.agents: dict[str, Agent] = dict(fleet.agents)
         self.pending: dict[int, Pending] = dict(fleet.pending)
         self.heartbeats: dict[str, tuple[Heartbeat, ...]] = dict(fleet.heartbeats)
+        self.jobs: dict[int, Job] = dict(fleet.jobs)
         self.clock = now.clock
         self.wall = now.wall
         self.rules = rules
         self.actions: list[Action] = []
 
     def fleet(self) -> Fleet:
-        return Fleet(run=self.run, agents=self.agents, pending=self.pending, heartbeats=self.heartbeats)
+        return Fleet(run=self.run, agents=self.agents, pending=self.pending, heartbeats=self.heartbeats, jobs=self.jobs)
 
     def act(self, action: Action) -> None:
         self.actions.append(action)
@@ -49,6 +50,10 @@ class Draft:
     def set_pending(self, number: int, **changes: Any) -> Pending:
         self.pending[number] = replace(self.pending[number], **changes)
         return self.pending[number]
+
+    def set_job(self, number: int, **changes: Any) -> Job:
+        self.jobs[number] = replace(self.jobs[number], **changes)
+        return self.jobs[number]
 
     def owe(self, agent: str, owed: Owed) -> None:
         self.set_agent(agent, owed=(*self.agents[agent].owed, owed))

@@ -6,7 +6,7 @@ lengths; only what is pointless to repeat retires an agent.
 
 from dataclasses import replace
 
-from coral.fleet import accounts, outages, research, stalls
+from coral.fleet import accounts, jobs, outages, research, stalls
 from coral.fleet import events as on
 from coral.fleet.draft import Draft
 from coral.fleet.interventions import leave_unanswered
@@ -127,11 +127,13 @@ def _wait_after_our_signal(draft: Draft, agent: Agent) -> None:
 def _wait_after_turn(draft: Draft, agent: Agent) -> None:
     tried = agent.submitted > agent.submitted_at_spawn
     if tried or draft.clock - agent.spawned_at >= PRODUCTIVE_SECONDS:
-        draft.set_agent(agent.name, idle=0, crashes=0)
-        wait(draft, agent, "turn ended")
+        agent = draft.set_agent(agent.name, idle=0, crashes=0)
+        seconds = 0.0
     else:
         agent = draft.set_agent(agent.name, idle=agent.idle + 1)
-        wait(draft, agent, "turn ended", back_off(draft.run.id, agent, agent.idle, draft.rules))
+        seconds = back_off(draft.run.id, agent, agent.idle, draft.rules)
+    if not jobs.wait_for(draft, agent):
+        wait(draft, agent, "turn ended", seconds)
 
 
 def _wait_after_crash(draft: Draft, agent: Agent, reason: str, why: str = "crashed") -> None:

@@ -1,7 +1,7 @@
 """What the decisions hear, in the past tense: plain frozen data that the journal can hold.
 
 Every event about a process names the launch it speaks of, so that the echo of a dead one is dropped by comparison.
-`who` is an agent's name, or `#17` for the process that grades attempt 17.
+`who` is an agent's name, `#17` for the process that grades attempt 17, or `%4` for job 4.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,21 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from attempts.record import Attempt, Metric, Submission
+from coral.fleet import asks
 from coral.fleet.state import Count, Spent
+
+# What is asked for is heard too, and is named like the rest.
+SetHeartbeat = asks.SetHeartbeat
+RemoveHeartbeat = asks.RemoveHeartbeat
+ResetHeartbeats = asks.ResetHeartbeats
+Tell = asks.Tell
+Stop = asks.Stop
+Leave = asks.Leave
+Acknowledge = asks.Acknowledge
+Alert = asks.Alert
+StartJob = asks.StartJob
+StopJob = asks.StopJob
+Request = asks.Request
 
 
 class Ending(StrEnum):
@@ -39,62 +53,6 @@ class Moment:
 
     clock: float
     wall: str
-
-
-# --- requests -------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetHeartbeat:
-    """`entry`: the heartbeat as in task.yaml; what it leaves out stays as it is in force."""
-
-    owner: str
-    entry: Mapping[str, str | int | float | bool | None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveHeartbeat:
-    owner: str
-    name: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResetHeartbeats:
-    owner: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tell:
-    to: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stop:
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Leave:
-    """The supervisor ends, and nothing else does: whoever resumes the run takes it over as it is then."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Acknowledge:
-    owed: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Alert:
-    text: str
-
-
-Request = SetHeartbeat | RemoveHeartbeat | ResetHeartbeats | Tell | Stop | Leave | Acknowledge | Alert
-
-
-# --- events ---------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,6 +187,17 @@ class SpawnFailed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobEnded:
+    """A job's whole tree is gone. `code`: None where nobody saw it end; `last`: the last lines of its output, which
+    lies in `output` as seen from the agent's clone."""
+
+    number: int
+    code: int | None = None
+    last: tuple[str, ...] = ()
+    output: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Requested:
     sender: str
     id: str
@@ -274,6 +243,7 @@ Event = (
     | Lingered
     | Exited
     | SpawnFailed
+    | JobEnded
     | Requested
     | Broken
     | Restored

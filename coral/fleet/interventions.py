@@ -20,7 +20,8 @@ MESSAGE = "message"
 LAND = "land"
 BEGIN = "begin"
 STALLED = "stalled"
-UNASKED = (MESSAGE, LAND, BEGIN, STALLED)  # they ask for no answer
+ENDED = "job ended"  # not a name that a heartbeat may have
+UNASKED = (MESSAGE, LAND, BEGIN, STALLED, ENDED)  # they ask for no answer
 UNDELIVERED = "the one before has not been delivered yet"
 UNANSWERED = "the one before has not been answered yet"
 

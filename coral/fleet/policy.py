@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from attempts.record import Direction, Kind
-from coral.fleet.state import Agent, Owed, Pending
+from coral.fleet.state import Agent, Job, Owed, Pending
 from heartbeats.heartbeat import BUILT_IN, Heartbeat, Scope
 
 MILLION = 1_000_000  # tokens, for which prices are stated
@@ -69,7 +69,8 @@ class Rules:
     interrupted and no more. `no_progress`: how long work without a result may go on; `outage` and `retries`: how long
     and how often in a row a program may ask its model again; `fresh_compactions` and `fresh_tokens`: how worn a
     conversation may be that is gone on with. None is without end. `forgives`: whether a checkpoint that a stop left
-    no time to answer is held against nobody."""
+    no time to answer is held against nobody. `jobs`: how many of an agent's may run at once; runs of before there were
+    any have none."""
 
     direction: Direction = Direction.MAXIMIZE
     noise: float = 0.0
@@ -101,6 +102,7 @@ class Rules:
     doubts_resets: bool = False
     research: Mapping[str, float] = field(default_factory=dict)
     stagger: float | None = None
+    jobs: int = 0
     target: float | None = None
     ladder: bool = False
     no_progress: float | None = None
@@ -138,6 +140,11 @@ def may_interrupt(agent: Agent, now: float, rules: Rules) -> bool:
 def waits_until(agent: str, pending: Iterable[Pending]) -> float | None:
     """Until when the agent sits in `coral eval`, a known place where it neither works nor stalls; None is nowhere."""
     return max((each.waited_until for each in pending if each.submission.agent == agent), default=None)
+
+
+def runs_job(agent: str, jobs: Mapping[int, Job]) -> bool:
+    """Whether a job of this agent goes on: then something is to come of its work, however silent it is itself."""
+    return any(each.agent == agent for each in jobs.values())
 
 
 def room(agents: Iterable[str], pending: Iterable[Pending], rules: Rules) -> dict[str, int]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from coral.fleet import actions as do
 from coral.fleet import events as on
+from coral.fleet import jobs
 from coral.fleet.draft import Draft
 from coral.fleet.interventions import MESSAGE, UNASKED, acknowledge, owe_message
 from coral.fleet.policy import REQUEST_WINDOW
@@ -57,6 +58,8 @@ def _check_allowed(draft: Draft, event: on.Requested) -> None:
             retimes = isinstance(event.request, on.SetHeartbeat) and owner == FLEET
             if owner != event.sender and not retimes:
                 raise Refused("cannot change the heartbeats of somebody else", "leave out the owner")
+        case on.StartJob(agent=agent) if agent != event.sender:
+            raise Refused("cannot start a job of somebody else", "leave out the agent")
 
 
 def _carry_out(draft: Draft, sender: str, request: on.Request) -> str:
@@ -84,6 +87,10 @@ def _carry_out(draft: Draft, sender: str, request: on.Request) -> str:
         case on.Alert(text=text):
             draft.alert(text, "" if sender == OPERATOR else sender)
             return "the operator is told"
+        case on.StartJob():
+            return jobs.start(draft, request)
+        case on.StopJob(number=number):
+            return jobs.stop(draft, sender, number)
 
 
 def _leave(draft: Draft, reason: str) -> str:

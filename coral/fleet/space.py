@@ -27,7 +27,7 @@ def excused(event: on.Event, lack: str) -> on.Event:
     match event:
         case on.SpawnFailed(who=who, launch=launch) if who.startswith("#"):
             return on.Graded(number=int(who[1:]), launch=launch, outcome=on.Outcome.LOST)
-        case on.SpawnFailed(who=who, launch=launch):
+        case on.SpawnFailed(who=who, launch=launch) if not who.startswith("%"):
             return on.Exited(agent=who, launch=launch, ending=on.Ending.LOST)
         case on.Graded(outcome=outcome) if outcome in _UNPROVEN:
             return replace(event, outcome=on.Outcome.LOST)

@@ -1,7 +1,8 @@
 """Agents that come to nothing: silent, or busy without progress. More and more is done about one until it has some.
 
 It is nudged, interrupted, given a fresh session, and then it rests, each time longer. No step is taken before the
-finding has lasted its whole time once more. Who waits for a grade, does research or does not work is not stalled.
+finding has lasted its whole time once more. Who waits for a grade or a job, does research or does not work is not
+stalled.
 """
 
 from dataclasses import replace
@@ -10,7 +11,15 @@ from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.draft import Draft
 from coral.fleet.interventions import STALLED
-from coral.fleet.policy import LOOK_SECONDS, MOST_DOUBLINGS, REST_SECONDS, Rules, duration, waits_until
+from coral.fleet.policy import (
+    LOOK_SECONDS,
+    MOST_DOUBLINGS,
+    REST_SECONDS,
+    Rules,
+    duration,
+    runs_job,
+    waits_until,
+)
 from coral.fleet.state import LIVE, Agent, Owed, Phase, Stall
 
 SILENT, FRUITLESS = "silent", "no progress"
@@ -62,7 +71,7 @@ def progressed(draft: Draft, name: str, ago: float = 0.0) -> None:
 
 
 def waited(draft: Draft, name: str) -> None:
-    """Its grade has come, or its research is over: until now nothing was to come of its work."""
+    """Its grade has come, its job has ended, or its research is over: until now nothing was to come of its work."""
     stall = draft.agents[name].stall
     if stall.since is not None:
         draft.set_agent(name, stall=replace(stall, since=draft.clock))
@@ -78,6 +87,8 @@ def busy(draft: Draft, agent: Agent) -> str:
         return ""
     if not agent.heard or agent.research is not None or draft.run.lack:
         return ""  # it is silent; it is not to have results yet; it cannot have any
+    if runs_job(agent.name, draft.jobs):
+        return ""  # its result is on its way
     waits = waits_until(agent.name, draft.pending.values())
     if waits is not None and waits > stall.since:
         draft.set_agent(agent.name, stall=replace(stall, since=waits))
@@ -97,6 +108,9 @@ def looked(draft: Draft, event: on.Looked) -> str:
     assert agent.stall.since is not None, "nobody is sent to look while it does not work"
     if event.edited is not None and draft.clock - event.edited > agent.stall.since:
         progressed(draft, agent.name, event.edited)
+        return ""
+    if runs_job(agent.name, draft.jobs):
+        draft.set_agent(agent.name, stall=replace(agent.stall, asked=None))
         return ""
     return _climb(draft, agent, FRUITLESS)
 

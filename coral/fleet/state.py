@@ -13,6 +13,7 @@ from attempts.record import Attempt, Submission
 from heartbeats.heartbeat import Heartbeat, Scope
 
 FLEET = "fleet"
+TITLE = 80  # characters of a command that name a job without a name
 
 
 class Phase(StrEnum):
@@ -208,6 +209,34 @@ class Pending:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What an agent runs beside its launches. `folder`: where, within its clone; `phase` and `deadline` are as those of
+    an agent that runs or is being ended, `why` says why it is; `told`: its agent ends it itself."""
+
+    number: int
+    agent: str
+    argv: tuple[str, ...]
+    what: str = ""
+    folder: str = ""
+    began: str = ""
+    began_at: float = 0.0
+    phase: Phase = Phase.RUNNING
+    deadline: float = 0.0
+    why: str = ""
+    told: bool = False
+    kills: int = 0
+
+    @property
+    def who(self) -> str:
+        """The name under which its process is launched."""
+        return f"%{self.number}"
+
+    @property
+    def title(self) -> str:
+        return self.what or " ".join(self.argv)[:TITLE]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
     """An account that has nothing to spend. `until`: when somebody tries (none while it is not known yet), or, once
     `probe` has begun to try, when that has gone well. `tries`: how often it went badly. `closed`: why it will never
@@ -231,7 +260,8 @@ class Alert:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """What belongs to the fleet as a whole. `lack`: why nothing can be written to the disk, while that is so. `left`:
-    why its supervisor went and left the agents at work; until the run is resumed nothing begins or falls due."""
+    why its supervisor went and left the agents at work; until the run is resumed nothing begins or falls due.
+    `jobs`: how many were started."""
 
     id: str = ""
     opened: bool = False
@@ -248,6 +278,7 @@ class Run:
     voids: int = 0
     queue_held_until: float = 0.0
     limits: Mapping[str, Limit] = field(default_factory=dict)
+    jobs: int = 0
     requests: tuple[str, ...] = ()
     lack: str = ""
     spent: Spent = field(default_factory=Spent)
@@ -264,3 +295,4 @@ class Fleet:
     agents: Mapping[str, Agent] = field(default_factory=dict)
     pending: Mapping[int, Pending] = field(default_factory=dict)
     heartbeats: Mapping[str, tuple[Heartbeat, ...]] = field(default_factory=dict)
+    jobs: Mapping[int, Job] = field(default_factory=dict)

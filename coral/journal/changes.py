@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from coral.codec import TAG, decode, encode, encode_changes
-from coral.fleet.state import Agent, Fleet, Pending, Run
+from coral.fleet.state import Agent, Fleet, Job, Pending, Run
 from heartbeats.heartbeat import Heartbeat
 
-PARTS = ("agents", "pending", "heartbeats")
+PARTS = ("agents", "pending", "heartbeats", "jobs")
+NUMBERED = ("pending", "jobs")
 Plain = dict[str, Any]
 
 
@@ -55,6 +56,7 @@ def fleet_of(state: Plain) -> Fleet:
         agents={name: decode(Agent, plain) for name, plain in state["agents"].items()},
         pending={int(number): decode(Pending, plain) for number, plain in state["pending"].items()},
         heartbeats={owner: decode(tuple[Heartbeat, ...], plain) for owner, plain in state["heartbeats"].items()},
+        jobs={int(number): decode(Job, plain) for number, plain in state["jobs"].items()},
     )
 
 

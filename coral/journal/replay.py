@@ -17,7 +17,7 @@ from coral.fleet.decide import decide
 from coral.fleet.events import Event, Moment
 from coral.fleet.policy import Rules
 from coral.fleet.state import Fleet
-from coral.journal.changes import PARTS, Plain, apply, difference, empty, fleet_of
+from coral.journal.changes import NUMBERED, PARTS, Plain, apply, difference, empty, fleet_of
 from coral.journal.lines import Lines
 from coral.journal.memory import NOT_OURS, Memory, copy_of, decision_of, fold_lines, not_understood
 from coral.journal.segments import number_of, segments
@@ -143,7 +143,7 @@ class _Again:
         for part in PARTS:
             old, new = getattr(recorded, part), getattr(after, part)
             for name in dict.fromkeys(name for each in changes for name in each.get(part, {})):
-                key = int(name) if part == "pending" else name
+                key = int(name) if part in NUMBERED else name
                 if old.get(key) != new.get(key):
                     yield f"{part}.{name}"
 

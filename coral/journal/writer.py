@@ -219,5 +219,8 @@ def _write(file: int, data: bytes) -> None:
 
 
 def _matters(who: str, fleet: Fleet) -> bool:
-    """Whether it may have to be known which process this is: an agent's, or one that grades what is not published."""
+    """Whether it may have to be known which process this is: an agent's, one that grades what is not published, or a
+    job that goes on."""
+    if who.startswith("%"):
+        return int(who[1:]) in fleet.jobs
     return int(who[1:]) in fleet.pending if who.startswith("#") else who in fleet.agents

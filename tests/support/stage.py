@@ -167,7 +167,8 @@ def assert_quiet_until_its_deadline(fleet: Fleet, clock: float, rules: Rules) ->
 
 def is_untouched(before: Fleet, after: Fleet) -> bool:
     """Whether not one record was replaced, so that the journal has nothing to hold."""
-    parts = ((before.agents, after.agents), (before.pending, after.pending), (before.heartbeats, after.heartbeats))
+    names = ("agents", "pending", "heartbeats", "jobs")
+    parts = [(getattr(before, name), getattr(after, name)) for name in names]
     same = all(old.keys() == new.keys() and all(old[key] is new[key] for key in old) for old, new in parts)
     return same and before.run is after.run
 
@@ -239,6 +240,11 @@ def line_of(action: do.Action) -> str:  # noqa: C901 - one arm per action
             return f"publish {_attempt(attempt)}{names}{printed}"
         case do.Spawn():
             return _spawn(action)
+        case do.StartJob(job=job):
+            folder = f" in {job.folder}" if job.folder else ""
+            return f"start job {job.number} of {job.agent}: {' '.join(job.argv)}{folder}"
+        case do.ShowJob(job=job, ended=ended, seconds=seconds, code=code, how=how):
+            return f"show job {job.number} of {job.agent}: {how}, {code}, after {seconds:g} at {ended}"
         case do.Interrupt(who=who, launch=launch):
             return f"interrupt {who}/{launch}"
         case do.Terminate(who=who, launch=launch):

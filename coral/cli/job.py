@@ -1,0 +1,195 @@
+"""`coral job`: long work beside an agent's launches. The supervisor starts and ends it; how it stands lies in the logs.
+
+An agent sees and ends its own jobs, the operator everybody's. `wait`: 0 ended well, 1 ended otherwise, 2 still running,
+130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attempts.files import open_plain
+from coral.cli import request, waiting, where, words
+from coral.cli.loose import Loose, read
+from coral.cli.parser import finite
+from coral.cli.reading import Reading
+from coral.cli.tell import check_agent
+from coral.errors import CoralError
+from workspace.layout import Layout, find_agent
+
+if TYPE_CHECKING:
+    from coral.cli.parser import Parser
+
+LINES = 40
+MOST_BYTES = 1 << 20  # of an output that are looked at for its last lines
+STILL = 2
+DOUBT = 10.0  # seconds after which a wait asks whether anybody supervises the run
+
+
+def add_arguments(parser: Parser) -> None:
+    _about(parser)
+    parser.add_argument("--json", action="store_true", help="for programs")
+    verbs = parser.verbs()
+    start = verbs.add_parser("start", help="start a command that belongs to you and survives interrupts")
+    start.add_argument("-m", "--message", metavar="WHAT", default="", help="what it is, in a few words")
+    start.add_argument("command", nargs="+", metavar="-- COMMAND", help="the command and its arguments")
+    listed = verbs.add_parser("list", help="jobs that run and have run")
+    listed.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="for programs")
+    log = verbs.add_parser("log", help="the end of what a job printed")
+    log.add_argument("-n", "--lines", type=int, default=LINES, metavar="K", help=f"how many lines (default {LINES})")
+    wait = verbs.add_parser("wait", help="stay until a job has ended")
+    wait.add_argument("--timeout", type=finite, metavar="S", help="at most S seconds (default: as long as you may)")
+    for verb in (log, verbs.add_parser("stop", help="end a job in order"), wait):
+        verb.add_argument("number", type=_number, metavar="N")
+    for verb in verbs.choices.values():
+        _about(verb, default=argparse.SUPPRESS)
+
+
+def _about(parser: argparse.ArgumentParser, default: str | None = None) -> None:
+    parser.add_argument("--agent", metavar="AGENT", default=default, help="those of one agent")
+    where.add_arguments(parser, default)
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not the number of a job")
+    return int(text)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a command looks: `agent` is the one that asks, if it is one; `whose` the one whose jobs are meant, if any
+    is named."""
+
+    layout: Layout
+    agent: str | None
+    whose: str | None
+
+
+def run(args: argparse.Namespace) -> int:
+    layout = where.run_of(args)
+    inside = find_agent(where.here())
+    agent = inside[1] if inside else None
+    if agent is None:
+        check_agent(Reading(layout), args.agent)
+    elif args.agent not in (None, agent):
+        raise CoralError(f"cannot look at the jobs of {args.agent}: you are {agent}", "leave out --agent")
+    place = Place(layout, agent, agent or args.agent)
+    match args.verb:
+        case "start":
+            return _start(place, args)
+        case "log":
+            return _log(place, args.number, args.lines)
+        case "stop":
+            sender = place.agent or request.as_operator("end the jobs of others")
+            return request.ask(layout, sender, [{"type": "stop_job", "number": args.number}])
+        case "wait":
+            seconds = waiting.longest() if args.timeout is None else max(0.0, args.timeout)
+            return _wait(place, args.number, seconds)
+    return _list(place, args.json)
+
+
+def _start(place: Place, args: argparse.Namespace) -> int:
+    sender = place.agent or request.as_operator("start a job of somebody else")
+    whose = place.whose
+    if whose is None:
+        raise CoralError("cannot start a job: whose it is was not said", "coral job start --agent agent-1 -- COMMAND")
+    folder = ""
+    if place.agent is not None:
+        folder = str(where.here().resolve().relative_to(place.layout.clone(place.agent).resolve()))
+    asked = {"type": "start_job", "agent": whose, "command": args.command, "what": args.message.strip()}
+    return request.ask(place.layout, sender, [{**asked, "folder": folder.removeprefix(".")}])
+
+
+def _list(place: Place, as_json: bool) -> int:
+    records = sorted((read(path) for path in _records(place, "*")), key=lambda each: each.integer("number") or 0)
+    if as_json:
+        print(json.dumps([each.data for each in records], indent=1))
+        return 0
+    if not records:
+        print("no job was started yet: coral job start -m 'what it is' -- COMMAND")
+        return 0
+    # Only here: the other verbs do without, and it takes most of the time.
+    from coral.cli.columns import table
+    from coral.cli.screen import console, tone
+
+    out = console()
+    rows = [
+        [each.text("number"), each.text("agent"), tone(each.text("state")), _time(each), _end(each), _title(each)]
+        for each in records
+    ]
+    out.print(table((">job", "agent", "state", ">time", "end*", "what*"), rows, out.width))
+    return 0
+
+
+def _log(place: Place, number: int, lines: int) -> int:
+    record = _record(place, number)
+    output = place.layout.job_output(record.text("agent"), number)
+    try:
+        with open_plain(output) as file:
+            size = file.seek(0, 2)
+            file.seek(max(size - MOST_BYTES, 0))
+            text = file.read(MOST_BYTES).decode(errors="replace")
+    except (OSError, ValueError):
+        text, size = "", 0
+    shown = text.splitlines()[-max(lines, 1) :]
+    print(f"job {number}, {_summary(record)}; {size} bytes in {output}")
+    for line in shown:
+        print(words.clean(line))
+    return 0
+
+
+def _wait(place: Place, number: int, seconds: float) -> int:
+    doubt = DOUBT
+    for passed in request.pauses(seconds):
+        record = _record(place, number)
+        if record.text("state") != "running":
+            print(f"job {number}: {_summary(record)}")
+            print(f"  coral job log {number}")
+            return 0 if record.integer("code") == 0 else 1
+        if passed >= doubt:
+            doubt = passed + DOUBT
+            if request.unsupervised(place.layout):
+                print("nobody supervises this run: how the job ends is seen when the run is resumed")
+                return STILL
+    print(f"job {number} still runs\n  coral job wait {number}")
+    return STILL
+
+
+def _record(place: Place, number: int) -> Loose:
+    for path in _records(place, str(number)):
+        if found := read(path):
+            return found
+    whose = " of yours" if place.agent else ""
+    raise CoralError(f"cannot find job {number}: there is none{whose}", "`coral job list` lists them")
+
+
+def _records(place: Place, number: str) -> list[Path]:
+    logs = place.layout.logs(place.whose or "any").parent
+    with contextlib.suppress(OSError):
+        return sorted(logs.glob(f"{place.whose or '*'}/job-{number}.json"))
+    return []
+
+
+def _summary(record: Loose) -> str:
+    if record.text("state") == "running":
+        return f"{_title(record)}: runs since {_time(record)}"
+    return f"{_title(record)}: {_end(record)}, after {_time(record)}"
+
+
+def _time(record: Loose) -> str:
+    ended = record.text("state") != "running"
+    return words.span(record.number("seconds") if ended else words.age(record.data.get("began")))
+
+
+def _end(record: Loose) -> str:
+    return record.text("how", 200)
+
+
+def _title(record: Loose) -> str:
+    return record.text("what", 200) or " ".join(record.texts("command"))[:80]

@@ -1,0 +1,171 @@
+"""Jobs: what an agent runs beside its launches, such as a long training.
+
+A job belongs to its agent: no launch of it ends the job, its end is told to the agent, and it ends when the agent
+retires or the run stops. An agent whose turn ends meanwhile waits for it, or for a heartbeat, but not for ever.
+"""
+
+from coral.fleet import actions as do
+from coral.fleet import events as on
+from coral.fleet import stalls
+from coral.fleet.draft import Draft
+from coral.fleet.interventions import ENDED
+from coral.fleet.policy import KILL_AGAIN_SECONDS, MOST_KILLS, back_off, runs_job
+from coral.fleet.state import Agent, Job, Owed, Phase
+from heartbeats.heartbeat import Refused
+
+LAUNCH = 1  # of a job: it is started once
+WAITS = "a job runs"  # why an agent starts no sooner
+RUN_STOPPED = "the run stopped"
+AGENT_RETIRED = "its agent has retired"
+WHICH = "`coral job list` shows what runs"
+
+
+def start(draft: Draft, wanted: on.StartJob) -> str:
+    """Begin a job for an agent. Refused says why not."""
+    agent, run = draft.agents.get(wanted.agent), draft.run
+    if agent is None:
+        raise Refused(f"cannot start a job of {wanted.agent!r}: there is no such agent", "coral status names them")
+    if agent.phase is Phase.RETIRED:
+        raise Refused(f"cannot start a job: {agent.name} has retired", "coral status shows who is at work")
+    if run.stopping or run.left:
+        raise Refused("cannot start a job: the run is stopping", "`coral resume` goes on with it")
+    if run.lack:
+        raise Refused(f"cannot start a job: {run.lack}", "ask again when there is space")
+    count = sum(each.agent == agent.name for each in draft.jobs.values())
+    if count >= draft.rules.jobs:
+        raise Refused(f"cannot start a job: {count} run already", "`coral job stop N` ends one of them")
+    job = Job(
+        number=run.jobs + 1,
+        agent=agent.name,
+        argv=wanted.argv,
+        what=wanted.what,
+        folder=wanted.folder,
+        began=draft.wall,
+        began_at=draft.clock,
+    )
+    draft.set_run(jobs=job.number)
+    draft.jobs[job.number] = job
+    draft.act(do.StartJob(job=job))
+    draft.note("job", f"job {job.number} starts: {job.title}", agent.name)
+    return f"job {job.number} starts: `coral job log {job.number}` shows its output, and you are told when it ends"
+
+
+def stop(draft: Draft, sender: str, number: int) -> str:
+    """End a job in order. Its agent need not be told of what it asks for itself."""
+    job = draft.jobs.get(number)
+    if job is None or (sender in draft.agents and sender != job.agent):
+        raise Refused(f"cannot stop job {number}: there is none that runs", WHICH)
+    if job.phase is Phase.RUNNING:
+        _interrupt(draft, job, f"{sender} stopped it")
+    if sender == job.agent:
+        draft.set_job(number, told=True)
+    return f"job {number} ends"
+
+
+def on_ended(draft: Draft, event: on.JobEnded) -> None:
+    job = draft.jobs.get(event.number)
+    if job is not None:
+        _end(draft, job, _how(event.code), event)
+
+
+def on_not_started(draft: Draft, number: int, reason: str) -> None:
+    job = draft.jobs.get(number)
+    if job is not None:
+        _end(draft, job, f"could not be started: {reason}", on.JobEnded(number=number))
+
+
+def on_lingered(draft: Draft, number: int) -> None:
+    """Its command has ended, and left something behind: that is no job any more."""
+    job = draft.jobs.get(number)
+    if job is not None and job.phase in (Phase.RUNNING, Phase.INTERRUPTED):
+        _terminate(draft, job)
+
+
+def resume(draft: Draft) -> None:
+    """Whether the signal went out before the last supervisor died is not known; twice does no harm."""
+    for job in draft.jobs.values():
+        if job.phase is Phase.INTERRUPTED:
+            draft.act(do.Interrupt(who=job.who, launch=LAUNCH))
+
+
+def advance(draft: Draft) -> None:
+    """Whatever must end: jobs of a run that stops, of an agent that has retired, and of who does not obey."""
+    for job in list(draft.jobs.values()):
+        if job.phase is Phase.RUNNING:
+            if draft.run.stopping:
+                _interrupt(draft, job, RUN_STOPPED)
+            elif draft.agents[job.agent].phase is Phase.RETIRED:
+                _interrupt(draft, job, AGENT_RETIRED)
+        elif draft.clock >= job.deadline:
+            if job.phase is Phase.INTERRUPTED:
+                _terminate(draft, job)
+            else:
+                _kill(draft, job)
+
+
+def wait_for(draft: Draft, agent: Agent) -> bool:
+    """A turn has ended while a job runs, and nothing is owed: then its end is waited for, or a heartbeat."""
+    if agent.owed or not runs_job(agent.name, draft.jobs):
+        return False
+    deadline = draft.clock + draft.rules.backoff_max
+    draft.set_agent(agent.name, phase=Phase.WAITING, deadline=deadline, why=WAITS)
+    return True
+
+
+def wake(draft: Draft) -> None:
+    """Who waits for a job goes on when it has ended, or when something is owed: no sooner than after any turn."""
+    for agent in list(draft.agents.values()):
+        if agent.why == WAITS and agent.phase is Phase.WAITING and (agent.owed or not runs_job(agent.name, draft.jobs)):
+            seconds = back_off(draft.run.id, agent, agent.idle, draft.rules) if agent.idle else 0.0
+            draft.set_agent(agent.name, why="turn ended", deadline=draft.clock + seconds)
+
+
+def _interrupt(draft: Draft, job: Job, why: str) -> None:
+    draft.set_job(job.number, phase=Phase.INTERRUPTED, deadline=draft.clock + draft.rules.interrupt_grace, why=why)
+    draft.act(do.Interrupt(who=job.who, launch=LAUNCH))
+    draft.note("job", f"job {job.number} is to end: {why}", job.agent)
+
+
+def _terminate(draft: Draft, job: Job) -> None:
+    draft.set_job(job.number, phase=Phase.TERMINATED, deadline=draft.clock + draft.rules.terminate_grace)
+    draft.act(do.Terminate(who=job.who, launch=LAUNCH))
+
+
+def _kill(draft: Draft, job: Job) -> None:
+    if job.kills >= MOST_KILLS:
+        draft.alert(f"job {job.number} of {job.agent} cannot be killed", job.agent)
+        _end(draft, job, "cannot be killed, and is given up", on.JobEnded(number=job.number))
+        return
+    draft.set_job(job.number, phase=Phase.KILLED, deadline=draft.clock + KILL_AGAIN_SECONDS, kills=job.kills + 1)
+    draft.act(do.Kill(who=job.who, launch=LAUNCH))
+
+
+def _end(draft: Draft, job: Job, how: str, event: on.JobEnded) -> None:
+    del draft.jobs[job.number]
+    stalls.waited(draft, job.agent)
+    how = f"{how} ({job.why})" if job.why else how
+    draft.act(do.ShowJob(job=job, ended=draft.wall, seconds=draft.clock - job.began_at, code=event.code, how=how))
+    draft.note("job", f"job {job.number} {how}", job.agent)
+    agent = draft.agents[job.agent]
+    if agent.phase is not Phase.RETIRED and not job.told:
+        text = _text(job, how, draft.clock - job.began_at, event)
+        due = draft.clock + draft.rules.max_defer
+        owed = Owed(id=draft.next_owed_id(), name=ENDED, since=draft.clock, due=due, prompt=text, defers=True)
+        draft.owe(agent.name, owed)
+
+
+def _how(code: int | None) -> str:
+    if code is None:
+        return "ended while nobody supervised the run; its exit code is not known"
+    if code < 0:
+        return f"was ended by signal {-code}"
+    return "ended well" if code == 0 else f"ended with exit code {code}"
+
+
+def _text(job: Job, how: str, seconds: float, event: on.JobEnded) -> str:
+    lines = [f"Your job {job.number} ({job.title}) {how}, {seconds:.0f} seconds after it began."]
+    if event.output:
+        lines.append(f"All that it printed is in {event.output}; `coral job log {job.number}` shows the end of it.")
+    if event.last:
+        lines += ["", "Its last lines:", "", *(f"    {line}" for line in event.last)]
+    return "\n".join(lines)

@@ -1,0 +1,398 @@
+"""Jobs as transcripts: started once, not ended with a launch but with their agent and their run, told at the end."""
+
+from dataclasses import replace
+
+import pytest
+from stage import QUIET_RULES, Stage, setting
+
+from coral.fleet import events as on
+from coral.fleet.events import Ending
+from coral.fleet.policy import LOOK_SECONDS, MOST_KILLS, runs_job
+from coral.fleet.state import Phase
+
+RULES = replace(QUIET_RULES, jobs=2, stall=9e9, backoff=10.0, backoff_max=600.0, max_defer=300.0, interrupt_grace=10.0)
+TRAIN = on.StartJob(agent="ann", argv=("python", "train.py"), what="wide net", folder="src")
+LOGGED = "`coral job log 1` shows its output, and you are told when it ends"
+
+
+def stage_with_a_job(agents: int = 1, clock: float = 2.0) -> Stage:
+    stage = Stage(agents, RULES)
+    stage.ask("ann", TRAIN, clock)
+    return stage
+
+
+def ended(number: int = 1, code: int | None = 0, last: tuple[str, ...] = ()) -> on.JobEnded:
+    return on.JobEnded(number=number, code=code, last=last, output="../job-1.out")
+
+
+def only_spawn(lines: list[str]) -> str:
+    (line,) = [each for each in lines if "spawn " in each]
+    return line
+
+
+# --- its beginning ------------------------------------------------------------------------------------------------
+
+
+def test_an_agent_starts_a_job_and_goes_on() -> None:
+    stage = Stage(2, RULES)
+    assert stage.ask("ann", TRAIN) == [
+        "start job 1 of ann: python train.py in src",
+        "job ann: job 1 starts: wide net",
+        f"answer ann: yes, job 1 starts: {LOGGED}",
+    ]
+    assert stage["ann"].phase is Phase.RUNNING
+    assert runs_job("ann", stage.fleet.jobs)
+    assert not runs_job("ben", stage.fleet.jobs)
+    assert (stage.fleet.jobs[1].began, stage.fleet.jobs[1].began_at) == ("wall 2", 2)
+
+
+def test_numbers_are_given_once_in_a_run_and_a_job_without_a_name_is_called_by_its_command() -> None:
+    stage = stage_with_a_job(2)
+    command = on.StartJob(agent="ben", argv=("sweep", "x" * 100))
+    title = "sweep " + "x" * 74
+    assert stage.ask("ben", command, 3)[1] == f"job ben: job 2 starts: {title}"
+    stage.at(4, ended(2))
+    assert stage.ask("ben", command, 5)[0] == f"start job 3 of ben: sweep {'x' * 100}"
+
+
+def test_an_agent_has_no_more_jobs_than_the_rules_allow_and_another_has_its_own() -> None:
+    stage = stage_with_a_job(2)
+    stage.ask("ann", TRAIN, 3)
+    assert stage.ask("ann", TRAIN, 4) == [
+        "answer ann: no, cannot start a job: 2 run already (`coral job stop N` ends one of them)"
+    ]
+    assert stage.ask("ben", replace(TRAIN, agent="ben"), 5)[0] == "start job 3 of ben: python train.py in src"
+    stage.at(6, ended(1))
+    assert stage.ask("ann", TRAIN, 7)[0] == "start job 4 of ann: python train.py in src"
+
+
+def test_a_run_of_before_there_were_jobs_has_none() -> None:
+    stage = Stage(rules=QUIET_RULES)
+    assert stage.ask("ann", TRAIN) == [
+        "answer ann: no, cannot start a job: 0 run already (`coral job stop N` ends one of them)"
+    ]
+
+
+def test_the_operator_starts_jobs_of_an_agent_and_agents_only_their_own() -> None:
+    stage = Stage(2, RULES)
+    assert stage.ask("operator", TRAIN)[0] == "start job 1 of ann: python train.py in src"
+    assert stage.ask("ben", TRAIN) == ["answer ben: no, cannot start a job of somebody else (leave out the agent)"]
+    assert stage.ask("operator", replace(TRAIN, agent="zoe")) == [
+        "answer operator: no, cannot start a job of 'zoe': there is no such agent (coral status names them)"
+    ]
+
+
+def test_a_job_that_could_not_have_its_time_is_refused() -> None:
+    stage = Stage(2, RULES)
+    stage.at(2, on.Space(lack="the disk is full"))
+    full = "answer ann: no, cannot start a job: the disk is full (ask again when there is space)"
+    assert stage.ask("ann", TRAIN, 3) == [full]
+    stage.at(4, on.Space(lack=""))
+    stage.at(5, stage.exited("ben", Ending.TERMINAL))
+    assert stage.ask("operator", replace(TRAIN, agent="ben"), 6) == [
+        "answer operator: no, cannot start a job: ben has retired (coral status shows who is at work)"
+    ]
+    stopping = "answer ann: no, cannot start a job: the run is stopping (`coral resume` goes on with it)"
+    stage.at(7, stage.asks("operator", on.Stop(reason="")))
+    assert stage.ask("ann", TRAIN, 8) == [stopping]
+
+
+def test_a_run_that_is_left_begins_no_job() -> None:
+    stage = Stage(rules=RULES)
+    said = stage.at(2, stage.asks("operator", on.Leave(reason="")), stage.asks("ann", TRAIN))
+    assert said[-1].startswith("answer ann/2: no, cannot start a job: the run is stopping")
+
+
+# --- its end ------------------------------------------------------------------------------------------------------
+
+
+def test_its_agent_is_told_of_the_end_at_a_good_moment() -> None:
+    stage = stage_with_a_job(2)
+    assert stage.at(44, ended(last=("epoch 9", "loss 0.1"))) == [
+        "show job 1 of ann: ended well, 0, after 42 at wall 44",
+        "job ann: job 1 ended well",
+    ]
+    assert not stage.fleet.jobs
+    (owed,) = stage["ann"].owed
+    assert (owed.name, owed.since, owed.due, owed.defers) == ("job ended", 44, 344, True)
+    assert owed.prompt == (
+        "Your job 1 (wide net) ended well, 42 seconds after it began.\n"
+        "All that it printed is in ../job-1.out; `coral job log 1` shows the end of it.\n"
+        "\nIts last lines:\n\n    epoch 9\n    loss 0.1"
+    )
+    assert stage["ben"].owed == ()
+    assert stage.until(344) == ["344 interrupt ann/1"]
+    assert only_spawn(stage.resumed("ann", 345)) == "spawn ann/2: heartbeat, session of ann, told 0, owed job ended:h1"
+    assert stage["ann"].asked == ()
+
+
+@pytest.mark.parametrize(
+    ("code", "how"),
+    [
+        (3, "ended with exit code 3"),
+        (-9, "was ended by signal 9"),
+        (None, "ended while nobody supervised the run; its exit code is not known"),
+    ],
+)
+def test_how_it_ended_is_said(code: int | None, how: str) -> None:
+    stage = stage_with_a_job()
+    assert stage.at(3, ended(code=code))[0] == f"show job 1 of ann: {how}, {code}, after 1 at wall 3"
+    assert stage["ann"].owed[0].prompt.startswith(f"Your job 1 (wide net) {how}, 1 seconds")
+    assert "last lines" not in stage["ann"].owed[0].prompt
+
+
+def test_one_that_cannot_be_started_is_told_of_as_well() -> None:
+    stage = stage_with_a_job()
+    assert stage.at(3, on.SpawnFailed(who="%1", launch=1, reason="no such folder")) == [
+        "show job 1 of ann: could not be started: no such folder, None, after 1 at wall 3",
+        "job ann: job 1 could not be started: no such folder",
+    ]
+    assert stage["ann"].owed[0].prompt == (
+        "Your job 1 (wide net) could not be started: no such folder, 1 seconds after it began."
+    )
+
+
+def test_also_while_the_disk_is_full() -> None:
+    stage = stage_with_a_job()
+    stage.at(3, on.Space(lack="the disk is full"))
+    said = stage.at(4, on.SpawnFailed(who="%1", launch=1, reason="no space"))
+    assert said[0].startswith("show job 1 of ann: could not be started: no space")
+    assert not stage.fleet.jobs
+
+
+def test_of_a_job_that_is_not_known_nothing_is_heard() -> None:
+    stage = stage_with_a_job()
+    echoes = [ended(7), on.SpawnFailed(who="%7", launch=1, reason="?"), on.Lingered(who="%7", launch=1)]
+    assert stage.at(3, *echoes) == []
+    assert list(stage.fleet.jobs) == [1]
+
+
+def test_an_agent_stops_its_own_job_and_knows() -> None:
+    stage = stage_with_a_job()
+    assert stage.ask("ann", on.StopJob(number=1), 3) == [
+        "interrupt %1/1",
+        "job ann: job 1 is to end: ann stopped it",
+        "answer ann: yes, job 1 ends",
+    ]
+    assert stage.ask("ann", on.StopJob(number=1), 4) == ["answer ann: yes, job 1 ends"]
+    assert stage.at(5, ended(code=-2)) == [
+        "show job 1 of ann: was ended by signal 2 (ann stopped it), -2, after 3 at wall 5",
+        "job ann: job 1 was ended by signal 2 (ann stopped it)",
+    ]
+    assert stage["ann"].owed == ()
+
+
+def test_the_operator_stops_any_and_its_agent_is_told() -> None:
+    stage = stage_with_a_job(2)
+    nobody = "cannot stop job {}: there is none that runs (`coral job list` shows what runs)"
+    assert stage.ask("ben", on.StopJob(number=1)) == [f"answer ben: no, {nobody.format(1)}"]
+    assert stage.ask("operator", on.StopJob(number=2)) == [f"answer operator: no, {nobody.format(2)}"]
+    assert stage.ask("operator", on.StopJob(number=1))[0] == "interrupt %1/1"
+    stage.at(3, ended(code=-2))
+    assert "was ended by signal 2 (operator stopped it), 1 seconds" in stage["ann"].owed[0].prompt
+
+
+def test_who_does_not_obey_is_terminated_killed_and_given_up() -> None:
+    stage = stage_with_a_job()
+    stage.ask("ann", on.StopJob(number=1), 3)
+    said = stage.until(100)
+    assert said[:3] == ["13 terminate %1/1", "18 kill %1/1", "20 kill %1/1"]
+    assert len([line for line in said if "kill %1/1" in line]) == MOST_KILLS
+    assert said[-3:] == [
+        "28 alert run-alert-1 of ann: job 1 of ann cannot be killed",
+        "28 show job 1 of ann: cannot be killed, and is given up (ann stopped it), None, after 26 at wall 28",
+        "28 job ann: job 1 cannot be killed, and is given up (ann stopped it)",
+    ]
+    assert not stage.fleet.jobs
+
+
+def test_what_a_job_leaves_is_no_job() -> None:
+    stage = stage_with_a_job()
+    assert stage.at(3, on.Lingered(who="%1", launch=1)) == ["terminate %1/1"]
+    assert stage.at(4, on.Lingered(who="%1", launch=1)) == []
+    assert stage.until(8) == ["8 kill %1/1"]
+    assert stage.at(9, on.Lingered(who="%1", launch=1)) == []
+    assert stage.at(9, ended())[0].startswith("show job 1 of ann: ended well, 0")
+
+
+def test_leftovers_of_one_that_is_interrupted_are_ended_without_further_grace() -> None:
+    stage = stage_with_a_job()
+    stage.ask("ann", on.StopJob(number=1), 3)
+    assert stage.at(4, on.Lingered(who="%1", launch=1)) == ["terminate %1/1"]
+
+
+# --- launches, agents, runs ---------------------------------------------------------------------------------------
+
+
+def test_a_heartbeat_interrupts_the_agent_and_not_its_job() -> None:
+    stage = stage_with_a_job()
+    stage.ask("ann", setting("ann", name="breathe", every=1, prompt="in"), 3)
+    assert "interrupt ann/1" in stage.tried(4, "ann", 1.0)
+    stage.resumed("ann", 5)
+    assert stage["ann"].launch == 2
+    assert stage.fleet.jobs[1].phase is Phase.RUNNING
+
+
+def test_a_job_ends_when_its_agent_retires() -> None:
+    stage = stage_with_a_job(2)
+    said = stage.at(3, stage.exited("ann", Ending.TERMINAL))
+    assert said[-2:] == ["interrupt %1/1", "job ann: job 1 is to end: its agent has retired"]
+    assert stage.at(4, ended(code=-2))[0] == (
+        "show job 1 of ann: was ended by signal 2 (its agent has retired), -2, after 2 at wall 4"
+    )
+    assert stage["ann"].owed == ()
+    assert stage["ben"].owed == ()
+
+
+def test_a_run_stops_when_its_jobs_have_ended_too() -> None:
+    stage = stage_with_a_job()
+    assert stage.ask("operator", on.Stop(reason="enough"), 3) == [
+        "answer operator: yes, stopping",
+        "interrupt ann/1",
+        "interrupt %1/1",
+        "job ann: job 1 is to end: the run stopped",
+    ]
+    stage.at(4, stage.exited("ann", Ending.INTERRUPTED))
+    assert not stage.fleet.run.finished
+    assert stage.at(5, ended(code=-2))[-1] == "finish: enough"
+    assert "(the run stopped)" in stage["ann"].owed[0].prompt
+    said = stage.at(9, on.Resumed())
+    assert only_spawn(said).endswith("owed job ended:h1")
+
+
+def test_whoever_takes_the_run_over_says_again_what_may_not_have_been_heard() -> None:
+    stage = stage_with_a_job()
+    stage.ask("ann", TRAIN, 3)
+    stage.ask("ann", on.StopJob(number=2), 4)
+    assert [line for line in stage.at(5, on.Resumed()) if "%" in line] == ["interrupt %2/1"]
+    assert stage.until(14) == ["14 terminate %2/1"]
+    assert [line for line in stage.at(15, on.Resumed()) if "%" in line] == []
+
+
+def test_while_a_run_is_left_alone_its_jobs_are_too() -> None:
+    stage = stage_with_a_job()
+    stage.ask("operator", on.Leave(reason=""), 3)
+    assert stage.fleet.jobs[1].phase is Phase.RUNNING
+
+
+# --- the end of a turn --------------------------------------------------------------------------------------------
+
+
+def test_a_turn_that_ends_while_a_job_runs_waits_for_it() -> None:
+    stage = stage_with_a_job(clock=70)
+    stage.at(80, stage.exited("ann"))
+    assert (stage["ann"].phase, stage["ann"].why, stage["ann"].deadline) == (Phase.WAITING, "a job runs", 680)
+    said = stage.at(90, ended())
+    assert only_spawn(said) == "spawn ann/2: turn ended, session of ann, told 0, owed job ended:h1"
+
+
+def test_it_waits_no_longer_than_any_back_off() -> None:
+    stage = stage_with_a_job(clock=70)
+    stage.at(80, stage.exited("ann"))
+    assert only_spawn(stage.until(680)) == "680 spawn ann/2: a job runs, session of ann, told 0"
+
+
+def test_a_word_for_the_agent_ends_the_waiting() -> None:
+    stage = stage_with_a_job(clock=70)
+    stage.at(80, stage.exited("ann"))
+    said = stage.at(90, stage.asks("operator", on.Tell(to="ann", text="try less")))
+    assert only_spawn(said).startswith("spawn ann/2: turn ended")
+    assert stage.fleet.jobs[1].phase is Phase.RUNNING
+
+
+def test_where_a_word_waits_already_the_turn_is_followed_by_the_next() -> None:
+    stage = stage_with_a_job(clock=70)
+    stage.at(75, stage.asks("operator", on.Tell(to="ann", text="try less")))
+    assert only_spawn(stage.at(80, stage.exited("ann"))).startswith("spawn ann/2: turn ended")
+
+
+def test_one_that_an_agent_stops_itself_ends_the_waiting_without_a_word() -> None:
+    stage = stage_with_a_job(clock=70)
+    stage.ask("ann", on.StopJob(number=1), 71)
+    stage.at(72, stage.exited("ann"))
+    assert only_spawn(stage.at(73, ended(code=-2))) == "spawn ann/2: turn ended, session of ann, told 0"
+
+
+def test_another_that_goes_on_is_waited_for_and_somebody_elses_is_not() -> None:
+    stage = stage_with_a_job(2, clock=70)
+    stage.ask("ann", TRAIN, 71)
+    stage.ask("ann", on.StopJob(number=1), 72)
+    assert only_spawn(stage.at(73, stage.exited("ben"))).startswith("spawn ben/2: turn ended")
+    stage.at(74, stage.exited("ann"))
+    assert stage.at(75, ended(code=-2))[-1] == "job ann: job 1 was ended by signal 2 (ann stopped it)"
+    assert stage["ann"].why == "a job runs"
+
+
+def test_turns_that_come_to_nothing_are_no_quicker_for_their_jobs() -> None:
+    """A program that starts a job and ends at once, again and again."""
+    stage = Stage(rules=RULES)
+    stage.ask("ann", TRAIN, 2)
+    stage.at(3, stage.exited("ann"))
+    assert stage["ann"].idle == 1
+    assert [line for line in stage.at(4, ended()) if line.startswith("spawn")] == []
+    assert 10 <= stage["ann"].deadline - 4 <= 12
+    assert only_spawn(stage.until(16)).partition(" ")[2].startswith("spawn ann/2: turn ended")
+    stage.at(17, stage.heard("ann"))
+    stage.at(17, stage.asks("ann", TRAIN))
+    stage.at(18, stage.exited("ann"))
+    stage.at(19, ended(2))
+    assert 20 <= stage["ann"].deadline - 19 <= 24
+
+
+def test_who_waits_for_something_else_is_not_woken_by_a_job() -> None:
+    stage = stage_with_a_job(clock=2)
+    stage.at(3, stage.exited("ann", Ending.CRASHED))
+    deadline = stage["ann"].deadline
+    stage.at(4, ended())
+    assert stage["ann"].deadline == deadline
+
+
+def test_a_stop_leaves_nobody_waiting_for_a_job() -> None:
+    stage = stage_with_a_job(clock=70)
+    stage.at(80, stage.exited("ann"))
+    stage.at(81, stage.asks("operator", on.Stop(reason="")))
+    assert stage.at(82, ended(code=-2))[-1].startswith("finish")
+    assert stage["ann"].deadline is None
+
+
+# --- stalls -------------------------------------------------------------------------------------------------------
+
+WATCHED = replace(RULES, stall=100.0, ladder=True, no_progress=1000.0)
+
+
+def test_who_is_silent_while_a_job_runs_is_not_stalled() -> None:
+    stage = Stage(rules=WATCHED)
+    stage.ask("ann", TRAIN)
+    assert stage.until(990) == []
+    stage.at(990, ended())
+    assert stage["ann"].owed[0].due == 1290
+    assert [line for line in stage.until(1095) if "stalled" in line] == ["1090 stalled ann: nudged: silent for 18 min"]
+
+
+def test_silence_that_no_job_explains_is_found_as_before() -> None:
+    stage = Stage(2, WATCHED)
+    stage.ask("ben", replace(TRAIN, agent="ben"))
+    assert [line for line in stage.until(150) if "stalled" in line] == ["101 stalled ann: nudged: silent for 100 s"]
+    old = Stage(rules=replace(RULES, stall=100.0))
+    old.ask("ann", TRAIN)
+    assert old.until(300) == []
+
+
+def test_who_works_without_progress_while_a_job_runs_is_not_stalled() -> None:
+    stage = Stage(rules=replace(WATCHED, stall=9e9))
+    stage.ask("ann", TRAIN)
+    assert stage.until(3000) == []
+    stage.at(3000, stage.asks("ann", on.StopJob(number=1)))
+    stage.at(3001, ended(code=-2))
+    assert stage.until(4000) == []
+    assert stage.until(4001) == ["4001 look ann/1"]
+
+
+def test_a_look_that_finds_nothing_says_nothing_of_who_has_begun_a_job_meanwhile() -> None:
+    stage = Stage(rules=replace(WATCHED, stall=9e9))
+    assert stage.until(1000) == ["1000 look ann/1"]
+    stage.ask("ann", TRAIN, 1001)
+    assert stage.at(1001, on.Looked(agent="ann", launch=1, edited=None)) == []
+    assert stage["ann"].stall.asked is None
+    assert stage["ann"].stall.steps == 0
+    assert stage.until(1001 + 2 * LOOK_SECONDS) == []
