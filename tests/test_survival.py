@@ -1,5 +1,10 @@
-"""kill -9 of the supervisor at random moments, and between the journal and everything that is done: nothing is lost."""
+"""kill -9 of the supervisor at hundreds of random moments, and between the journal and everything that is done: nothing
+is lost.
 
+To look longer: `TIMES=10 pytest -o timeout=0 tests/test_survival.py`.
+"""
+
+import os
 import random
 import threading
 
@@ -17,6 +22,7 @@ from coral.journal import fold, read_lines
 
 pytestmark = pytest.mark.slow
 
+DEATHS = 250 * int(os.environ.get("TIMES", "1"))  # at least; most of them at random moments
 MARK = {"sum", "at", "wall"}  # what a line has that says no more than how late it is
 AT_THE_END = {f"{side} {what}" for what in ("Refuse", "Finish") for side in ("before", "after")}
 
@@ -45,15 +51,15 @@ def test_killed_at_every_place_between_writing_down_and_doing_a_run_loses_and_do
             asked += [f"tell {died}", f"alert {died}"]
             run.request({"type": "tell", "to": "*", "text": asked[-2]})
             run.request({"type": "alert", "text": asked[-1]})
-        if not wanted or over:
+        if over or (not wanted and died >= DEATHS):
             wanted = AT_THE_END - set(run.places)
             budget = (f"budget.attempts={run.fleet().run.next_number}",)
-        # What was taken up, but is still in the inbox, is there to be discarded.
-        at = wanted | ({"before Accept"} if died % 4 == 0 else set())
-        nth = 0 if died % 2 else chance.randint(1, 80)
-        over = run.live(
-            chance.expovariate(16 if died < 100 else 2), at=at, nth=nth, early=died % 8 == 0, overrides=budget
-        )
+        if wanted and died % 2:
+            # What was taken up, but is still in the inbox, is there to be discarded.
+            over = run.live(3, at=wanted | ({"before Accept"} if died % 4 == 1 else set()), overrides=budget)
+        else:
+            nth = chance.randint(1, 80) if died % 4 else 0
+            over = run.live(chance.expovariate(16), nth=nth, early=died % 8 == 0, overrides=budget)
         wanted -= set(run.places)
     while not run.live(30):
         pass

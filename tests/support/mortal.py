@@ -7,6 +7,7 @@ what it takes for a minute. When it has ended, a line tells the place (empty if 
 status.
 """
 
+import gc
 import json
 import os
 import signal
@@ -23,6 +24,7 @@ from coral.manager import Manager, supervise
 from coral.perform import Performer
 from coral.process import Held
 from heartbeats.render import PROMPTS, _shipped
+from workspace.git import load
 from workspace.layout import Layout
 
 # Every place between "it is written down" and "it is done", and some in the middle of doing it.
@@ -120,8 +122,10 @@ def watch(pid: int, told: int, order: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+    load()
     for each in PROMPTS.iterdir():
         _shipped().get_template(each.name)  # compiled once, and not in every life
+    gc.freeze()  # no life goes through what it was born with
     for line in sys.stdin:
         while signal.sigtimedwait({signal.SIGCHLD}, 0):
             pass
