@@ -4,6 +4,7 @@ And of programs that spend: what is over the budget at the end is what was in fl
 """
 
 from dataclasses import replace
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -17,7 +18,10 @@ from heartbeats.heartbeat import Heartbeat
 from heartbeats.trigger import Elapsed
 
 NAMES = ("ann", "ben", "cid")
-RULES = Rules(doubts_resets=True)  # with the built-in heartbeats, which are owed to whoever does nothing, too
+# As a new run has them, with the built-in heartbeats: those are owed to whoever does nothing, too.
+RULES = Rules(
+    doubts_resets=True, stagger=0.05, ladder=True, no_progress=7200.0, outage=900.0, retries=30, forgives=True
+)
 SHARED = replace(RULES, accounts=dict.fromkeys(NAMES, "acme"))
 # 5, 10, 20 ... 320 seconds are 635 in all, and then it is 600 each time.
 MOST_STARTS = 8 + (DAY - 635) / 600
@@ -89,6 +93,15 @@ def test_a_run_of_before_believed_each_reset_anew() -> None:
     for day in (alone, shared):
         assert all(5 <= pause <= 7 for pause in pauses(day.live(3600).of("ann")))
         assert day.fleet.agents["ann"].crashes == 0
+
+
+@pytest.mark.parametrize("words", [[], [0.5], [float(each) for each in range(0, 86_400, 300)]])
+def test_a_program_that_hangs_or_works_for_nothing_is_started_less_and_less_often(words: list[float]) -> None:
+    day = Day(RULES, {"ann": always(*((each, says()) for each in words))}).live()
+    apart = [later.began - earlier.began for earlier, later in pairwise(day.of("ann"))]
+    assert 4 <= len(apart) <= 15
+    assert min(apart) > 1190
+    assert apart[-3] < apart[-2] < apart[-1]
 
 
 def test_what_the_clock_owes_goes_along_and_hurries_nobody() -> None:

@@ -313,7 +313,7 @@ def test_a_reset_that_is_never_true_is_believed_less_each_time(rules: Rules) -> 
     # Further away than the back-off would be, it is believed.
     assert all(30 <= each <= 33 for each in waits(doubting, 30.0)[:3])
     # A run of before it did so does as it did.
-    assert all(5 <= each <= 6.6 for each in waits(replace(rules, stall=1e6), 0.0))
+    assert all(5 <= each <= 6.6 for each in waits(Rules(heartbeats=(), stall=1e6, accounts=rules.accounts), 0.0))
 
 
 # --- an account that is closed for good -----------------------------------------------------------------------------

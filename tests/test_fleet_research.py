@@ -70,6 +70,19 @@ def test_an_agent_that_ends_its_turn_has_read_enough() -> None:
     assert "begin" not in stage.at(1201, stage.exited("ann"))[-1]
 
 
+def test_work_without_progress_counts_from_the_end_of_the_reading() -> None:
+    stage = Stage(1, replace(READING, stall=9e9, ladder=True, no_progress=1000.0))
+    assert stage.until(600) == ["600 interrupt ann/1"]
+    stage.resumed("ann", 600)
+    assert stage.until(1599) == []
+    assert stage.until(1600) == ["1600 look ann/2"]
+    # And so where it ends its turn before.
+    stage = Stage(1, replace(READING, stall=9e9, ladder=True, no_progress=1000.0))
+    stage.at(500, stage.exited("ann"))
+    stage.at(500, stage.heard("ann"))
+    assert stage.until(1500) == ["1500 look ann/2"]
+
+
 @pytest.mark.parametrize("ending", [Ending.CRASHED, Ending.UNKNOWN_SESSION, Ending.LIMIT])
 def test_another_end_is_no_end_of_the_reading(ending: Ending) -> None:
     stage = Stage(1, READING)
