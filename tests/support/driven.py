@@ -130,6 +130,7 @@ class Desk:
         self.layout = Layout(folder / "run")
         self.clone = self.layout.clone("agent-1")
         self.model = model
+        self.money: float | None = None  # what a launch may use
         self._launches = 0
         self._alive: list[Launch] = []
         for each in (self.clone, self.layout.state("agent-1"), self.layout.prompt("agent-1", 1).parent):
@@ -148,6 +149,7 @@ class Desk:
             state=layout.state(agent),
             run_root=layout.root,
             model=self.model,
+            money=self.money,
         )
         command = self.runtime.command(job)
         equip.settle(command, layout.state(agent))
