@@ -1,19 +1,21 @@
 """Any agent of the Agent Client Protocol: a real one, written with the SDK's other side, driven as a run drives it."""
 
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import driven
 import pytest
 from driven import Desk
 from real_runs import READ_NUMBER, wait_until
 
 from coral import runtimes
 from coral.journal import fold
-from coral.runtimes.model import Counted, Ending, Sign, Usage
+from coral.runtimes.model import Counted, Ending, Said, Sign, Usage
 from workspace.layout import runs_under
 
 AGENT = Path(__file__).parent / "support" / "acp_agent.py"
@@ -26,8 +28,9 @@ def command(folder: Path, script: Mapping[str, Any]) -> list[str]:
 
 
 @pytest.fixture
-def begin(tmp_path: Path) -> Iterator[Begin]:
+def begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Begin]:
     """A desk of an agent that follows a script; its own files are in `tmp_path/kept`."""
+    monkeypatch.setattr(driven, "GRACE", LONG)
     desks: list[Desk] = []
 
     def open_desk(script: Mapping[str, Any], model: str = "", **options: object) -> Desk:
@@ -141,15 +144,17 @@ def test_an_agent_that_does_not_answer_is_not_waited_for(tmp_path: Path) -> None
 
 @pytest.mark.slow
 def test_an_agent_that_is_deaf_is_left_to_the_supervisor(tmp_path: Path) -> None:
-    client = talk(tmp_path, {"deaf": True, **turns([{"wait": "waits"}])}, "--patience=60", "--grace=0.2")
+    client = talk(tmp_path, {"deaf": True, **turns([{"wait": "waits"}])}, "--patience=60")
     assert client.stdin is not None
     client.stdin.write(b"go")
     client.stdin.close()
     client.stdin = None
     wait_until((tmp_path / "kept" / "waits").exists, LONG, "the prompt")
-    client.send_signal(2)
+    client.send_signal(signal.SIGINT)
+    client.send_signal(signal.SIGTERM)
     said, _ = client.communicate(timeout=LONG)
-    assert (client.returncode, last(said).ending) == (130, Ending.INTERRUPTED)
+    assert runtimes.find("acp", {}).judge(client.returncode, Said()) is Ending.INTERRUPTED
+    assert b'"prompted"' in said.splitlines()[-1]
 
 
 @pytest.mark.slow
@@ -202,7 +207,7 @@ def test_every_heartbeat_of_a_run_arrives_in_the_one_conversation(tmp_path: Path
     agents = json.dumps({"runtime": "acp", "options": options})
     (folder / "task.yaml").write_text(
         "task: {name: number, description: Make the number large.}\ngrader: {entry: grade.py:grade}\n"
-        f"agents: {agents}\nbudget: {{attempts: 3}}\n"
+        f"agents: {agents}\nbudget: {{attempts: 3}}\nrun: {{interrupt_grace: 60}}\n"
     )
     argv = [sys.executable, "-P", "-m", "coral"]
     try:

@@ -22,7 +22,6 @@ from pathlib import Path
 from coral.runtimes.acp_talk import Refused, Talk, Wishes
 from coral.runtimes.exits import INTERRUPTED
 
-CANCEL_SECONDS = 5.0  # for an agent to end its turn; less than the supervisor leaves for all of it
 LEAVE_SECONDS = 2.0  # for an agent to end once nobody talks to it
 BUFFER = 16 << 20  # bytes
 
@@ -51,20 +50,21 @@ async def _run(args: argparse.Namespace, prompt: str) -> int:
     wishes = Wishes(args.model, args.mode, args.effort, args.auth, args.patience)
     talking = asyncio.create_task(talk.hold(os.getcwd(), args.session, prompt, wishes))  # noqa: PTH109
     try:
-        await _wait(talk, talking, stop, agent, args.grace)
+        await _wait(talk, talking, stop, agent)
         return await _outcome(talk, talking, stop, agent)
     finally:
         await _leave(talk, agent)
 
 
 async def _wait(
-    talk: Talk, talking: "asyncio.Task[None]", stop: asyncio.Event, agent: asyncio.subprocess.Process, grace: float
+    talk: Talk, talking: "asyncio.Task[None]", stop: asyncio.Event, agent: asyncio.subprocess.Process
 ) -> None:
-    """Until it is over, or the agent is gone, or has been asked to end its turn and does not for so many seconds."""
+    """Until it is over, or the agent is gone. One that is asked to end its turn, and does not, is the supervisor's to
+    end: nobody else knows how long it may take."""
     stopped, gone = asyncio.create_task(stop.wait()), asyncio.create_task(agent.wait())
     await asyncio.wait({talking, stopped, gone}, return_when=asyncio.FIRST_COMPLETED)
-    if not talking.done() and stopped.done() and await talk.cancel(grace):
-        await asyncio.wait({talking, gone}, timeout=grace, return_when=asyncio.FIRST_COMPLETED)
+    if not talking.done() and stopped.done() and await talk.cancel():
+        await asyncio.wait({talking, gone}, return_when=asyncio.FIRST_COMPLETED)
     if not talking.done() and gone.done():
         await asyncio.wait({talking}, timeout=LEAVE_SECONDS)  # its last words may still be on their way
     for each in (stopped, gone):
@@ -123,7 +123,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--effort", default="")
     parser.add_argument("--auth", default="")
     parser.add_argument("--patience", type=float, default=120.0, help="seconds for everything but the prompt")
-    parser.add_argument("--grace", type=float, default=CANCEL_SECONDS, help="seconds for an agent to end its turn")
     parser.add_argument("command", nargs="+", help="the agent's, behind --")
     return parser.parse_args()
 

@@ -86,16 +86,15 @@ class Talk:
             said=self._said,
         )
 
-    async def cancel(self, seconds: float) -> bool:
+    async def cancel(self) -> bool:
         """Ask the agent to end its turn; what it says of that comes as the answer to the prompt. False where that is
         not possible, or there is no turn yet."""
         if not self._prompted:
             return False
         notice = schema.CancelNotification(session_id=self._session)
         try:
-            sending = self._connection.send_notification(AGENT_METHODS["session_cancel"], serialize_params(notice))
-            await asyncio.wait_for(sending, seconds)
-        except (ConnectionError, TimeoutError):
+            await self._connection.send_notification(AGENT_METHODS["session_cancel"], serialize_params(notice))
+        except ConnectionError:
             return False
         return True
 

@@ -5,6 +5,7 @@ lists of steps, one list for each prompt of a conversation (the last one again a
 """
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -106,8 +107,12 @@ class Agent:
         if self._script.get("deaf"):
             return
         self._cancelled.set()
+        self._end_shell()
+
+    def _end_shell(self) -> None:
         if self._shell is not None and self._shell.returncode is None:
-            os.killpg(self._shell.pid, signal.SIGTERM)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._shell.pid, signal.SIGTERM)
 
     # --- the steps ------------------------------------------------------------------------------------------------
 
@@ -132,6 +137,8 @@ class Agent:
         self._shell = await asyncio.create_subprocess_shell(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
         )
+        if self._cancelled.is_set():  # while the shell was being started
+            self._end_shell()
         said, _ = await self._shell.communicate()
         content = [acp.tool_content(acp.text_block(said.decode("utf-8", "replace")))]
         status = "completed" if self._shell.returncode == 0 else "failed"
