@@ -80,6 +80,19 @@ def test_the_others_come_back_one_by_one_when_the_first_has_gone_on_for_a_while(
     assert stage.fleet.run.limits == {}
 
 
+@pytest.mark.parametrize(("stagger", "between"), [(None, 2), (0.0, 2), (0.05, 2), (30.0, 30)])
+def test_they_come_back_no_closer_together_than_they_were_started(stagger: float | None, between: float) -> None:
+    stage = Stage(3, replace(SHARED, stagger=stagger), started=False)
+    stage.until(100)
+    stage.at(100, *(stage.heard(name) for name in stage.names))
+    at = limited(stage, 101)
+    stage.at(at)
+    stage.at(at, stage.heard("ann"))
+    over = at + PROBE_SECONDS
+    stage.at(over)
+    assert [stage[name].deadline for name in ("ben", "cid")] == [over + between, over + 2 * between]
+
+
 def test_a_turn_that_ends_well_shows_as_much() -> None:
     stage = Stage(2, SHARED)
     at = limited(stage)

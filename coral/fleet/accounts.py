@@ -122,8 +122,9 @@ def _lift(draft: Draft, account: str) -> None:
     _limit(draft, account, None)
     mine = _agents_of(draft, account)
     parked = [each for each in mine if each.phase is Phase.PARKED and not _rests(draft, each)]
+    between = max(RETURN_SECONDS, draft.rules.stagger or RETURN_SECONDS)
     for place, agent in enumerate(parked, 1):
-        deadline = draft.clock + place * RETURN_SECONDS
+        deadline = draft.clock + place * between
         draft.set_agent(agent.name, phase=Phase.WAITING, deadline=deadline, why=OVER)
     draft.note("limit lifted", f"{account} has usage again; {len(parked)} more agents come back")
 
