@@ -148,7 +148,7 @@ def _ask(runtime: Runtime, layout: Layout, model: str, seconds: float, stop: thr
     tag = f"{layout.root.name}/{os.getpid()}"
     program = process.Program(command.argv, env, clone, layout.prompt(AGENT, 1), output, errors, tag)
     began = time.monotonic()
-    code = _run(program, began + seconds, stop)
+    code, words = _run(program, began + seconds, stop)
     ear = Ear(AGENT, 1, runtime, Tail(output), errors, command.session or None)
     while ear.tail.is_behind:
         ear.listen(0.0)
@@ -157,21 +157,22 @@ def _ask(runtime: Runtime, layout: Layout, model: str, seconds: float, stop: thr
     ending = runtime.judge(code, said) if code is not None else None
     reply = next((each.text for each in reversed(told) if each.kind is Kind.REPLY), "")
     usage = next((each.usage for each in told if each.usage is not None), None)
-    last = next((line for line in reversed(end_of(errors).splitlines()) if line.strip()), "")
+    last = next((line for line in reversed(words.splitlines()) if line.strip()), "")
     error = one_line(said.error or last, 300)
     return Pong(ending, time.monotonic() - began, reply, error, said.limit_until, usage)
 
 
-def _run(program: process.Program, deadline: float, stop: threading.Event) -> int | None:
-    """Its exit code; None where it did not end in time, and was ended."""
+def _run(program: process.Program, deadline: float, stop: threading.Event) -> tuple[int | None, str]:
+    """Its exit code, None where it did not end in time; and the end of its stderr, before anybody ended anything."""
     held = process.start(program)
     try:
         held.release()
-        if _ended(held.child, deadline, stop):
-            return held.child.returncode
-        process.interrupt(held.identity)
-        _ended(held.child, time.monotonic() + GRACE, stop)
-        return None
+        ended = _ended(held.child, deadline, stop)
+        words = end_of(program.stderr)
+        if not ended:
+            process.interrupt(held.identity)
+            _ended(held.child, time.monotonic() + GRACE, stop)
+        return held.child.returncode if ended else None, words
     finally:
         process.kill(held.identity, program.tag)
         held.child.wait()
