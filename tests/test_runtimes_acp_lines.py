@@ -17,6 +17,7 @@ from coral.runtimes import acp
 from coral.runtimes.acp_notes import Bill, Steps, Tools, cut
 from coral.runtimes.event import REPLY, Event
 from coral.runtimes.model import Counted, Ending, Job, Said, Sign, Usage
+from coral.runtimes.speech import Speech
 
 KNOWN: dict[str, object] = {"command": [sys.executable, "agent.py"]}
 CLEAN, CRASHED, TERMINAL = Ending.CLEAN, Ending.CRASHED, Ending.TERMINAL
@@ -376,3 +377,17 @@ def test_cursor_and_kiro_are_started_as_their_documentation_says(
         *("kiro-cli", "acp", "--trust-all-tools", "--model", "m-1", "--effort", "high"),
     )
     assert kiro.session == ""
+
+
+def test_a_reply_is_whole_whatever_is_told_in_its_midst() -> None:
+    chunks = [
+        {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": each}}
+        for each in ("HEART", "BEAT_OK")
+    ]
+    told: list[dict[str, Any]] = [{"type": "update", "update": chunks[0]}, {"type": "usage", "cost": 0.5}]
+    told += [{"type": "update", "update": {"sessionUpdate": "session_info_update"}}]
+    told += [{"type": "update", "update": chunks[1]}, {"type": "result", "stop": "cancelled"}]
+    speech = Speech()
+    signs = [sign for event in told for sign in speech.join(read(**event))]
+    assert [sign.reply for sign in signs if sign.reply] == ["HEARTBEAT_OK"]
+    assert [sign.usage.cost for sign in signs if sign.usage] == [0.5]

@@ -16,13 +16,15 @@ class Speech:
         self._parts = ""
 
     def join(self, signs: Iterable[Sign]) -> Iterator[Sign]:
-        """The signs, with a reply before the first that no longer belongs to it."""
+        """The signs, with a reply before the first that no longer belongs to it. What says nothing of the turn, such as
+        a figure, may come in the midst of a word."""
         for sign in signs:
             if sign.part:
                 self._parts = (self._parts + sign.part)[:LONGEST]
                 yield replace(sign, part="", message=one_line(self._parts[-300:], 300))
             else:
-                yield from self.rest()
+                if sign.ended or not sign.early:
+                    yield from self.rest()
                 yield sign
 
     def rest(self) -> Iterator[Sign]:
