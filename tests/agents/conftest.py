@@ -1,6 +1,7 @@
 """Real agent programs against a scripted model, in homes of their own; what is missing is reported as not run."""
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,12 +17,23 @@ from coral.runtimes import RUNTIMES, find
 KEPT = ("PATH", "LANG", "TMPDIR")  # of the machine's environment; everything else is the user's whom a test plays
 
 
+def missing(name: str) -> str:
+    """Why a program cannot be driven here; empty where it can."""
+    return PROGRAMS[name].missing or NODE.missing
+
+
+def demand(request: pytest.FixtureRequest, *names: str) -> None:
+    """The test drives these, and is not run where one is missing. The report's last lines go by what is said here."""
+    request.node.user_properties += [("program", name) for name in names]
+    if lacking := [name for name in names if missing(name)]:
+        pytest.skip("; ".join(f"NOT RUN: {name}: {missing(name)}" for name in lacking))
+
+
 @pytest.fixture(params=[name for name in PROGRAMS if name in RUNTIMES])
 def program(request: pytest.FixtureRequest) -> str:
     """Each program in turn."""
     name = str(request.param)
-    if reason := PROGRAMS[name].missing or NODE.missing:
-        pytest.skip(f"NOT RUN: {name}: {reason}")
+    demand(request, name)
     return name
 
 
@@ -43,16 +55,17 @@ def settle(name: str, server: ModelServer, home: Path, monkeypatch: pytest.Monke
     endpoint = ENDPOINTS[name](server.url)
     endpoint.furnish(home)
     for variable, value in endpoint.env.items():
-        monkeypatch.setenv(variable, value)
+        monkeypatch.setenv(variable, value.replace("{home}", str(home)))
     return endpoint
 
 
 @pytest.fixture
-def mixed(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mixed]:
+def mixed(request: pytest.FixtureRequest, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mixed]:
     """One scripted model for several programs at once, and what a task says of each."""
     with ExitStack() as closing:
 
         def begin(names: Sequence[str], script: Script) -> tuple[ModelServer, list[dict[str, object]]]:
+            demand(request, *names)
             server = closing.enter_context(ModelServer(script))
             settled = {name: settle(name, server, home, monkeypatch) for name in names}
             parts = [
@@ -81,9 +94,18 @@ def drive(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Whoever reads only the end must see which programs were not driven."""
-    missing = [name for name, each in PROGRAMS.items() if name not in RUNTIMES or each.missing or NODE.missing]
-    driven = [name for name in PROGRAMS if name not in missing]
+    """Whoever reads only the end must see which programs were driven, and which were not."""
+    told = {name: Counter[str]() for name in PROGRAMS}
+    for outcome in ("passed", "failed", "error"):
+        for report in terminalreporter.stats.get(outcome, ()):
+            for name in (value for key, value in getattr(report, "user_properties", ()) if key == "program"):
+                told[name][outcome] += 1
+    driven = [
+        f"{name} {PROGRAMS[name].version} ({', '.join(f'{number} {outcome}' for outcome, number in counts.items())})"
+        for name, counts in told.items()
+        if counts
+    ]
     terminalreporter.write_line(f"agent programs driven: {', '.join(driven) or 'none'}")
-    if missing:
-        terminalreporter.write_line(f"agent programs NOT RUN: {', '.join(missing)}", yellow=True, bold=True)
+    for name in (name for name, counts in told.items() if not counts):
+        why = missing(name) or "no test of it was chosen"
+        terminalreporter.write_line(f"agent program NOT RUN: {name}: {why}", yellow=True, bold=True)

@@ -12,7 +12,7 @@ from model_server import ModelServer, Script, Step
 from coral.fleet.events import Ending
 from coral.runtimes import find
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 COMMANDS = {
     "opencode": ["opencode", "acp"],

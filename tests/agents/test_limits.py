@@ -3,12 +3,12 @@
 import time
 
 import pytest
-from driven import Drive
-from model_server import Step
+from driven import Desk, Drive, Ended
+from model_server import ModelServer, Step
 
 from coral.fleet.events import Ending
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 HOUR = 3600
 
@@ -38,14 +38,14 @@ def _gemini(reset: int) -> Step:
     return Step(error="too many", body={"error": error})
 
 
-PLANS = {"claude": _claude, "codex": _codex, "gemini": _gemini}  # the others' plans were never seen at their end
+PLANS = {"claude": _claude, "codex": _codex, "gemini": _gemini}
+ASK_AGAIN = ("opencode", "qwen", "copilot", "pi")  # without a word, whatever the endpoint says of a quota
 # codex says the minute, in words; gemini does not say when its day ends.
 CLOSE = {"claude": 0, "codex": 60, "gemini": None}
 
 
+@pytest.mark.parametrize("program", PLANS, indirect=True)
 def test_a_limit_is_recognised_with_its_end(program: str, drive: Drive, monkeypatch: pytest.MonkeyPatch) -> None:
-    if program not in PLANS:
-        pytest.skip("how it tells of a plan's limit is not known")
     reset = int(time.time()) + 3 * HOUR
     server, desk = drive(program, [PLANS[program](reset), Step(say="Welcome back.")])
     # A subscription is used by a login; a key would be billed by use, and has no plan.
@@ -55,6 +55,24 @@ def test_a_limit_is_recognised_with_its_end(program: str, drive: Drive, monkeypa
     assert (ended.ending, len(server.turns)) == (Ending.LIMIT, 1)
     close = CLOSE[program]
     assert (ended.until is None) if close is None else (ended.until is not None and abs(ended.until - reset) <= close)
+    _assert_it_goes_on(server, desk, ended)
+
+
+@pytest.mark.parametrize("program", ASK_AGAIN, indirect=True)
+def test_a_limit_that_a_program_keeps_to_itself_costs_no_prompt(program: str, drive: Drive) -> None:
+    words = {"message": "You exceeded your current quota.", "type": "insufficient_quota", "code": "insufficient_quota"}
+    server, desk = drive(program, [Step(error="too many", body={"error": words}, times=1000)])
+    launch = desk.launch("The prompt: MARK-ONE.")
+    launch.wait_for(lambda: len(server.turns) > 1, "another try")
+    launch.interrupt()
+    ended = launch.end()
+    assert ended.ending is Ending.INTERRUPTED
+    server.then(Step(say="Welcome back."))
+    _assert_it_goes_on(server, desk, ended)
+
+
+def _assert_it_goes_on(server: ModelServer, desk: Desk, ended: Ended) -> None:
+    """In its conversation; a prompt of which nothing was heard is said again."""
     prompt = "It is later now: MARK-TWO." if ended.heard else "The prompt: MARK-ONE. It is later now: MARK-TWO."
     again = desk.launch(prompt, ended.session).end()
     if again.ending is Ending.UNKNOWN_SESSION:

@@ -6,7 +6,7 @@ from model_server import Step
 
 from coral.fleet.events import Ending
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 PROMPT, AGAIN = "The prompt: MARK-ONE.", "Go on: MARK-TWO."
 TERMINAL, CRASHED, FRESH = Ending.TERMINAL, Ending.CRASHED, Ending.UNKNOWN_SESSION
@@ -49,10 +49,11 @@ def test_each_error_is_told_apart(error: str, program: str, drive: Drive, monkey
     server, desk = drive(program, [Step(error=error, times=1000)])
     launch, expected = desk.launch(PROMPT), ENDINGS[error][program]
     if expected is None:
-        launch.wait_for(lambda: len(server.asked) > 1, "another try")
+        launch.wait_for(lambda: len(server.turns) > 1, "another try")
         launch.interrupt()
+    assert launch.leaves_nothing()
     ended = launch.end()
-    assert (ended.ending, ended.left) == (expected or Ending.INTERRUPTED, [])
+    assert ended.ending is (expected or Ending.INTERRUPTED)
     if expected is not FRESH:
         # As soon as the model answers again, the conversation goes on where it was.
         server.then(Step(say="Here I am."))

@@ -8,11 +8,14 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 FOLDER = Path(__file__).parents[2] / ".programs"
-INSTALL_SECONDS = 600.0
+INSTALL_SECONDS = 600.0  # of one program
+ASK_SECONDS, TRY_SECONDS = 60.0, 120.0
+_CODES = (["code"], ["syscall"], ["errno"])  # lines of npm's that say less than the one after them
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,51 +71,79 @@ def _version(home: Path, package: str) -> str:
 
 def install(pinned: Pinned) -> str:
     """Install it beside its place and move it there whole. Returns what kept it from that, if anything did."""
-    failed, new = FOLDER / f"{pinned.name}.failed", FOLDER / f"{pinned.name}.new"
+    new = FOLDER / f"{pinned.name}.new"
     for each in (new, pinned.home):
         shutil.rmtree(each, ignore_errors=True)
-    failed.unlink(missing_ok=True)
-    reason = _npm(pinned, new)
+    reason = _npm_install(pinned, new) or _does_not_start(pinned, new)
     if reason:
         shutil.rmtree(new, ignore_errors=True)
-        failed.write_text(reason)
     else:
         new.rename(pinned.home)
     return reason
 
 
-def _npm(pinned: Pinned, folder: Path) -> str:
-    # node's own folder first: npm refuses, or silently replaces, what the machine's node is too old for.
-    path = os.pathsep.join((str(NODE.commands), os.environ.get("PATH", os.defpath)))
+def out_of_reach() -> str:
+    """Why nothing at all can be installed here: there is no npm, or no package index answers it."""
+    if shutil.which("npm") is None:
+        return "there is no npm on PATH"
+    asked = ["npm", "view", f"{NODE.package}@{NODE.version}", "version", "--fetch-retries=0", "--fetch-timeout=20000"]
+    said = _run(asked, ASK_SECONDS)
+    return f"npm reaches no package index: {said}" if said else ""
+
+
+def _npm_install(pinned: Pinned, folder: Path) -> str:
     npm = ["npm", "install", "--no-audit", "--no-fund", "--loglevel=error", "--prefix", str(folder)]
-    try:
-        done = subprocess.run(
-            [*npm, f"{pinned.package}@{pinned.version}"],
-            env={**os.environ, "PATH": path},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=INSTALL_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return f"npm cannot install it: {error}"
-    if done.returncode != 0:
-        said = [line for line in done.stderr.splitlines() if line.startswith("npm error")]
-        return f"npm cannot install it: {(said or ['no reason given'])[0]}"
+    if said := _run([*npm, f"{pinned.package}@{pinned.version}"], INSTALL_SECONDS):
+        return f"npm cannot install it: {said}"
     found = _version(folder, pinned.package)
     return "" if found == pinned.version else f"npm installed version {found or 'none'} in place of {pinned.version}"
 
 
+def _does_not_start(pinned: Pinned, folder: Path) -> str:
+    """What is installed may still not be made for this machine."""
+    program = folder / "node_modules" / ".bin" / pinned.name
+    with tempfile.TemporaryDirectory() as home:
+        said = _run([str(program), "--version"], TRY_SECONDS, HOME=home)
+    return f"it does not start on this machine: {said}" if said else ""
+
+
+def _run(words: list[str], seconds: float, **env: str) -> str:
+    """What went wrong with a command, in a line; empty if it went well."""
+    # node's own folder first: npm refuses, or silently replaces, what the machine's node is too old for.
+    path = os.pathsep.join((str(NODE.commands), os.environ.get("PATH", os.defpath)))
+    try:
+        done = subprocess.run(
+            words,
+            env={**os.environ, "PATH": path, **env},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=seconds,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    if done.returncode == 0:
+        return ""
+    lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+    said = [line for line in lines if line.startswith("npm error") and line.split()[2:3] not in _CODES]
+    return (said or lines or [f"exit code {done.returncode}"])[0]
+
+
 def main() -> int:
     FOLDER.mkdir(exist_ok=True)
-    for each in (NODE, *PROGRAMS.values()):
-        if not each.missing:
-            continue
-        print(f"installing {each.package} {each.version}", flush=True)
-        if reason := install(each):
-            print(f"  {each.name} will not be run: {reason}", flush=True)
+    wanted = [each for each in (NODE, *PROGRAMS.values()) if _version(each.home, each.package) != each.version]
+    common = out_of_reach() if wanted else ""
+    for each in wanted:
+        failed = FOLDER / f"{each.name}.failed"
+        failed.unlink(missing_ok=True)
+        if not common:
+            print(f"installing {each.package} {each.version}", flush=True)
+        if reason := common or install(each):
+            failed.write_text(reason)
+            print(f"NOT RUN: {each.name}: {reason}", flush=True)
+            common = common or (f"node cannot be had: {reason}" if each is NODE else "")
     return 0  # a program that cannot be had is reported by its tests
 
 

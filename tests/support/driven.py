@@ -22,14 +22,14 @@ from workspace.layout import Layout
 
 Drive = Callable[..., "tuple[ModelServer, Desk]"]  # a fixture: a program's name, its script, its options
 Mixed = Callable[..., "tuple[ModelServer, list[dict[str, object]]]"]  # a fixture: programs' names, their script
-GRACE = 10.0  # seconds for an interrupted program, as the supervisor gives it
-PATIENCE = 60.0  # seconds for what a program does by itself; it is never waited for without a condition
+GRACE = 30.0  # seconds for an interrupted program; longer than the supervisor gives it, for machines that do much else
+PATIENCE = 120.0  # seconds for what a program does by itself; it is never waited for without a condition
 
 
 @dataclass(slots=True)
 class Ended:
     """How a launch ended. `heard`: whether its output acknowledged the prompt, as the fleet reckons; `until`: when
-    the limit ends that it met; `left`: the processes that outlived it."""
+    the limit ends that it met."""
 
     code: int
     ending: Ending
@@ -37,7 +37,6 @@ class Ended:
     heard: bool
     until: float | None
     signs: list[Sign]
-    left: list[Identity]
 
     @property
     def replies(self) -> str:
@@ -85,32 +84,45 @@ class Launch:
         while self._ear.tail.is_behind:
             self.heard = bool(self._ear.listen(0.0)) or self.heard
 
-    def hear_for(self, seconds: float) -> None:
-        """Listen to it for so long, or until it ends."""
+    def hear_until(self, condition: Callable[[], Any], seconds: float = PATIENCE) -> bool:
+        """Listen to it until the condition holds, or it ends, or the time is over. Returns whether it holds."""
         deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline and self._held.child.poll() is None:
+        while not (holds := bool(condition())) and self._held.child.poll() is None and time.monotonic() < deadline:
             self.hear()
             time.sleep(0.01)
+        return holds
 
-    def end(self, seconds: float = PATIENCE) -> Ended:
+    def is_left(self) -> list[Identity]:
+        """The processes that outlive it, once it has ended itself."""
+        self._wait()
+        return process.members(self._held.identity, self._tag)
+
+    def leaves_nothing(self) -> bool:
+        """Whether everything it started ends by itself: what it ended may take a moment to be gone."""
+        wait_until(lambda: not self.is_left(), PATIENCE, "the end of everything it started")
+        return True
+
+    def end(self) -> Ended:
         """Wait for its end, after an interrupt no longer than the supervisor does, and end what it left."""
+        code = self._wait()
+        wait_until(self._is_gone, PATIENCE, "the end of what it left")
+        self.hear()
+        self.heard = bool(self._ear.listen(0.0, ended=True)) or self.heard
+        said = self._ear.said()
+        ending = self._runtime.judge(code, said)
+        return Ended(code, ending, said.session, self.heard, said.limit_until, self._signs())
+
+    def _wait(self) -> int:
         if self._interrupted:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._held.child.wait(GRACE)
             if self._held.child.poll() is None:
                 self.terminate()
         try:
-            code = self._held.child.wait(seconds)
+            return self._held.child.wait(PATIENCE)
         except subprocess.TimeoutExpired as error:
             self.kill()
-            raise AssertionError(f"it did not end within {seconds:g} seconds: {self.words}") from error
-        left = process.members(self._held.identity, self._tag)
-        wait_until(self._is_gone, PATIENCE, "the end of what it left")
-        self.hear()
-        self.heard = bool(self._ear.listen(0.0, ended=True)) or self.heard
-        said = self._ear.said()
-        ending = self._runtime.judge(code, said)
-        return Ended(code, ending, said.session, self.heard, said.limit_until, self._signs(), left)
+            raise AssertionError(f"it did not end within {PATIENCE:g} seconds: {self.words}") from error
 
     def _is_gone(self) -> bool:
         self.kill()

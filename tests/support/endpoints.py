@@ -15,7 +15,7 @@ MODEL = "mock-model"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """What the user has set. `files`: in the home, with what is written there as JSON."""
+    """What the user has set. `env`: with {home} for the home. `files`: in the home, their content as JSON."""
 
     env: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, Any] = field(default_factory=dict)
@@ -50,7 +50,20 @@ def _opencode(url: str) -> Endpoint:
     }
     names = {"model": f"mock/{MODEL}", "small_model": f"mock/{MODEL}"}
     config = {**names, "share": "disabled", "permission": "allow", "provider": {"mock": provider}}
-    return Endpoint(files={".config/opencode/opencode.json": config}, model=f"mock/{MODEL}")
+    # As if it had been used before: its package for plugins is there, and it does not ask the package index.
+    plugins = {"dependencies": {"@opencode-ai/plugin": "*"}}
+    files = {
+        "opencode.json": config,
+        "models.json": {},  # in place of all the models of the world, which take a second or two to read
+        "package.json": plugins,
+        "package-lock.json": {"lockfileVersion": 3, "packages": {"": plugins}},
+        "node_modules/.package-lock.json": {"lockfileVersion": 3, "packages": {}},
+    }
+    return Endpoint(
+        env={"OPENCODE_MODELS_PATH": "{home}/.config/opencode/models.json"},
+        files={f".config/opencode/{name}": content for name, content in files.items()},
+        model=f"mock/{MODEL}",
+    )
 
 
 def _gemini(url: str) -> Endpoint:

@@ -56,6 +56,7 @@ class ModelServer:
         self._closing = threading.Event()
         self.asked: list[Asked] = []
         self.strange: list[str] = []  # requests that nobody here knows
+        self._begun: set[int] = set()  # the requests whose answer's first piece is out
         self.streamed = 0  # answers that went on until their script hung or cut them
         server = self
 
@@ -84,6 +85,14 @@ class ModelServer:
         """The requests that took a step."""
         return [each for each in list(self.asked) if each.step is not None]
 
+    @property
+    def begun(self) -> int:
+        """How many of those see the beginning of their answer."""
+        return len([number for number in list(self._begun) if self.asked[number - 1].step is not None])
+
+    def begins(self, number: int) -> None:
+        self._begun.add(number)
+
     def then(self, *steps: Step) -> None:
         """Go on with these, whatever was planned."""
         with self._lock:
@@ -96,8 +105,9 @@ class ModelServer:
         aside = not wire.shell(body) or any(mark in text for mark in ASIDES for text in texts[-1:])
         asked = Asked(path, headers, body, time.monotonic(), None, texts)
         with self._lock:
-            if aside:
-                step = Step(say="A summary of what was done." if wire.shell(body) else '{"title": "a title"}')
+            if aside:  # it costs nothing: what a script's steps cost is all that is used
+                words = "A summary of what was done." if wire.shell(body) else '{"title": "a title"}'
+                step = Step(say=words, usage=(0, 0, 0))
             elif self._choose is not None:
                 step = self._choose(asked)
             else:
@@ -157,9 +167,9 @@ class _Handler(BaseHTTPRequestHandler):
         if whole is not None:
             self._whole(200, whole, step.headers)
         else:
-            self._stream(step, wire.pieces(step, number, body))
+            self._stream(step, number, wire.pieces(step, number, body))
 
-    def _stream(self, step: Step, pieces: Iterator[bytes]) -> None:
+    def _stream(self, step: Step, asked: int, pieces: Iterator[bytes]) -> None:
         self.send_response(200)
         for name, value in {"content-type": "text/event-stream", "transfer-encoding": "chunked"}.items():
             self.send_header(name, value)
@@ -169,6 +179,7 @@ class _Handler(BaseHTTPRequestHandler):
         for number, piece in enumerate(pieces):
             self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
             self.wfile.flush()
+            self.model.begins(asked)
             if number == 2 and (step.cut or step.hang):
                 self.model.streamed += 1
                 self.close_connection = True

@@ -128,17 +128,7 @@ class Run:
 
     def left(self) -> list[int]:
         """The processes that carry the tag of a launch of this run, whoever is their parent."""
-        found = []
-        mark = f"{TAG}={self.layout.root.name}.{self.layout.root.stat().st_ino}/".encode()
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit():
-                try:
-                    living = b") Z " not in (entry / "stat").read_bytes()
-                    if living and any(each.startswith(mark) for each in (entry / "environ").read_bytes().split(b"\0")):
-                        found.append(int(entry.name))
-                except OSError:
-                    continue
-        return found
+        return left_of(self.layout)
 
     def attempts(self) -> list[Attempt]:
         """Published attempts, without the baseline."""
@@ -173,3 +163,18 @@ class Run:
     def wait_for_attempts(self, count: int, seconds: float = 60.0) -> list[Attempt]:
         wait_until(lambda: len(self.attempts()) >= count, seconds, f"attempt {count}")
         return self.attempts()
+
+
+def left_of(layout: Layout) -> list[int]:
+    """The processes that carry the tag of a launch of a run, whoever is their parent."""
+    found = []
+    mark = f"{TAG}={layout.root.name}.{layout.root.stat().st_ino}/".encode()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                living = b") Z " not in (entry / "stat").read_bytes()
+                if living and any(each.startswith(mark) for each in (entry / "environ").read_bytes().split(b"\0")):
+                    found.append(int(entry.name))
+            except OSError:
+                continue
+    return found

@@ -1,0 +1,87 @@
+"""Whole runs of real agent programs: the task, the model's manners, and `coral start` from its beginning to its end."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from itertools import count
+from pathlib import Path
+
+from model_server import Asked, Step
+from real_runs import READ_NUMBER, left_of
+
+from workspace.layout import Layout, runs_under
+
+HEAD = re.compile(r"^## Heartbeat: reflect \(id .+\)$", re.MULTILINE)
+NOTED = "I have noted what I saw."
+MOST_SECONDS = 600.0
+
+
+def trying(usage: tuple[int, int, int] = (10, 5, 0)) -> Callable[[Asked], Step]:
+    """A model whose every answer is another try: no turn of its agents ends but by an interrupt."""
+    numbers = count(1)
+
+    def work(asked: Asked) -> Step:
+        number = next(numbers)
+        run = f"echo {number} > x.txt && coral eval -m 'try {number}'"
+        return Step(say=f"I try {number}.", run=run, usage=usage)
+
+    return work
+
+
+def noting(usage: tuple[int, int, int]) -> Callable[[Asked], Step]:
+    """A model that answers each heartbeat, which ends the turn, before it tries again."""
+    another, numbers = trying(usage), count(1)
+
+    def work(asked: Asked) -> Step:
+        said = "\n".join(asked.texts)
+        if len(set(HEAD.findall(said))) > said.count(NOTED):
+            return Step(say=f"{NOTED} It is note {next(numbers)}.", usage=usage)
+        return another(asked)
+
+    return work
+
+
+def write_task(folder: Path, agents: Mapping[str, object], budget: Mapping[str, object]) -> Path:
+    """A task of one number. After a turn that ended by itself an agent goes on at once."""
+    (folder / "seed").mkdir(parents=True)
+    (folder / "seed" / "x.txt").write_text("0")
+    (folder / "grade.py").write_text(READ_NUMBER)
+    (folder / "task.yaml").write_text(
+        "task:\n  name: number\n  description: Make the number large.\ngrader:\n  entry: grade.py:grade\n"
+        f"agents: {json.dumps(agents)}\nbudget: {json.dumps(budget)}\nrun: {{backoff: 0.1, start_grace: 300}}\n"
+    )
+    return folder
+
+
+def start(task: Path, runs: Path) -> Layout:
+    """The run, once it has ended by itself and left no process."""
+    try:
+        done = _coral(runs, "start", str(task), "--plain")
+        assert done.returncode == 0, done.stdout + done.stderr
+    finally:
+        _coral(runs, "stop")
+    (layout,) = runs_under(runs / "runs")
+    assert left_of(layout) == []
+    return layout
+
+
+def delivered(layout: Layout, agent: str) -> list[str]:
+    """What the prompts of an agent's launches said of heartbeats, in order."""
+    prompts = [each.read_text() for each in sorted(layout.logs(agent).glob("*.prompt.md"))]
+    return [head for text in prompts for head in HEAD.findall(text)]
+
+
+def _coral(cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "coral", *words],
+        cwd=cwd,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=MOST_SECONDS,
+        check=False,
+    )
