@@ -64,6 +64,12 @@ def progress_in(turn: Turn, name: str, seen: Watched) -> bool:
     return found
 
 
+def since_edit(turn: Turn, agent: Agent) -> float:
+    """How long it has worked since the edit that a look has found."""
+    looked = (each for each in turn.events if isinstance(each, on.Looked) and each.agent == agent.name)
+    return min((each.edited for each in looked if each.edited is not None), default=0.0)
+
+
 def _is_of(event: on.Event, agent: Agent) -> bool:
     """Whether it is heard of this launch."""
     return isinstance(event, on.Heard) and (event.agent, event.launch) == (agent.name, agent.launch)
@@ -87,7 +93,7 @@ def steps(world: World) -> Iterator[tuple[Turn, Agent, Watched]]:
             ):
                 seen.silent = 0.0
             if progress_in(turn, name, seen):
-                seen.worked, seen.steps = 0.0, 0
+                seen.worked, seen.steps = since_edit(turn, before), 0
             if any(
                 isinstance(each, do.Note) and each.type == "stalled" and each.agent == name for each in turn.actions
             ):

@@ -342,6 +342,7 @@ def test_a_look_at_what_is_over_is_dropped() -> None:
     assert stage.at(601, on.Looked(agent="nobody", launch=1)) == []
     assert stage.at(601, replace(late, launch=2)) == []
     stage.at(602, stage.exited("ann", Ending.CLEAN))
+    assert stage["ann"].stall.asked is None
     assert stage.at(603, late) == []
     assert stage["ann"].stall.steps == 0
 
@@ -368,6 +369,27 @@ def test_a_grade_that_is_waited_for_is_no_work() -> None:
     stage.at(2500, stage.heard("ann"))
     assert stage.until(2599) == []
     assert stage.until(2600) == ["2600 look ann/1"]
+
+
+def test_who_ends_while_it_waits_has_nothing_to_count() -> None:
+    stage = Stage(rules=replace(IDLE, grade_timeout=9e9))
+    stage.in_grading(100, "ann", wait=5000)
+    stage.until(700)
+    assert stage["ann"].stall.since == 5100
+    stage.at(800, stage.exited("ann", Ending.CRASHED))
+    assert stage["ann"].stall.spent == 0
+
+
+def test_an_edit_of_while_it_did_not_work_counts_from_its_next_launch() -> None:
+    stage = Stage(rules=replace(IDLE, backoff=50.0, backoff_max=50.0))
+    stage.at(300, stage.exited("ann", Ending.CRASHED))
+    began = stage["ann"].deadline
+    assert began is not None
+    stage.until(began)
+    stage.at(began + 1, stage.heard("ann"))
+    stage.until(began + 300)
+    stage.at(began + 302, stage.looked("ann", edited=312.0))
+    assert stage["ann"].stall == Stall(since=began, progress_at=began)
 
 
 def test_a_grade_that_is_waited_for_in_vain_is_no_work_either() -> None:
@@ -409,9 +431,8 @@ def test_research_that_ends_with_a_turn_leaves_nothing_to_count() -> None:
     stage = Stage(rules=replace(IDLE, research={"ann": 900.0}))
     stage.at(100, stage.exited("ann", Ending.CLEAN))
     stage.until(101)
-    since = stage["ann"].stall.since
-    assert since is not None
-    assert since >= 100
+    assert stage["ann"].launch == 2
+    assert stage["ann"].stall.since == stage["ann"].spawned_at
 
 
 @pytest.mark.parametrize(
@@ -482,6 +503,17 @@ def test_who_rests_tries_its_account_only_when_it_has_rested() -> None:
         "1902 probing ann: whether acme has usage again",
         "1902 spawn ann/2: parked: silent for 100 s, told 0, owed stalled:h1",
     ]
+
+
+def test_progress_that_is_heard_of_late_leaves_a_rest_as_it_is() -> None:
+    stage = resting()
+    stage.at(110, stage.submission("ann"))
+    assert (stage["ann"].phase, stage["ann"].deadline) == (Phase.PARKED, 1902)
+    assert (stage["ann"].why, stage["ann"].stall.steps) == ("parked: silent for 100 s", 0)
+    for clock in range(190, 1900, 90):
+        stage.until(clock)
+        stage.at(clock, stage.heard("ben"))
+    assert stage.until(1902) == ["1902 spawn ann/2: parked: silent for 100 s, told 0"]
 
 
 def test_who_has_rested_and_has_no_usage_left_waits_for_that() -> None:

@@ -23,7 +23,7 @@ from coral.fleet.policy import (
 from coral.fleet.state import LIVE, Agent, Owed, Phase, Stall
 
 SILENT, FRUITLESS = "silent", "no progress"
-NUDGED, INTERRUPTED, FRESH, RESTING = 1, 2, 3, 4  # and whatever is more, is a longer rest
+NUDGED, FRESH, RESTING = 1, 3, 4  # and whatever is more, is a longer rest
 _STEPS = ("", "nudged", "interrupted", "fresh session", "parked")
 
 
@@ -107,7 +107,7 @@ def looked(draft: Draft, event: on.Looked) -> str:
         return ""
     assert agent.stall.since is not None, "nobody is sent to look while it does not work"
     if event.edited is not None and draft.clock - event.edited > agent.stall.since:
-        progressed(draft, agent.name, event.edited)
+        progressed(draft, agent.name, min(event.edited, draft.clock - agent.spawned_at))
         return ""
     if runs_job(agent.name, draft.jobs):
         draft.set_agent(agent.name, stall=replace(agent.stall, asked=None))
@@ -128,7 +128,7 @@ def silent(draft: Draft, agent: Agent) -> str:
 def is_ended_for_it(agent: Agent) -> bool:
     """Whether its launch was interrupted for the last step, and not for anything else."""
     ending = agent.phase in LIVE and agent.phase is not Phase.RUNNING
-    return ending and agent.stall.steps > 0 and agent.why == words_of(agent.stall)
+    return ending and agent.why == words_of(agent.stall)
 
 
 def renews(agent: Agent) -> bool:
@@ -155,7 +155,6 @@ def _climb(draft: Draft, agent: Agent, finding: str) -> str:
     stall = replace(
         before,
         since=draft.clock,
-        spent=0.0,
         steps=before.steps + 1,
         finding=finding,
         lasted=draft.clock - begun,
