@@ -188,10 +188,10 @@ def counted(count: Count, sign: Sign) -> Count:
 
 
 def _proves(signs: tuple[Sign, ...]) -> bool:
-    """Whether a line shows that the conversation has taken the prompt in. A turn that failed may have left nothing, and
-    one whose conversation is given up leaves nothing."""
-    failed = any(sign.ending in FAILED for sign in signs)
-    return not failed and not (signs and all(sign.early for sign in signs))
+    """Whether a line shows that the conversation has taken the prompt in. A turn that failed or was
+    interrupted may have left nothing, and one whose conversation is given up leaves nothing."""
+    cut = any(sign.ending in FAILED or sign.ending is Ending.INTERRUPTED for sign in signs)
+    return not cut and not (signs and all(sign.early for sign in signs))
 
 
 def _is_answer(reply: str) -> bool:

@@ -175,6 +175,25 @@ def test_a_turn_that_failed_at_once_does_not_show_that_its_prompt_was_taken_in(o
     assert [each.session for each in listening.listen(1.0)] == ["abc"]
 
 
+def test_an_interrupt_at_once_does_not_show_that_the_prompt_was_taken_in(output):
+    words = [
+        '{"type": "session.skills_loaded", "data": {"skills": []}}',
+        '{"type": "abort", "data": {"reason": "user_initiated"}}',
+        '{"type": "session.background_tasks_changed", "data": {}}',
+        '{"type": "assistant.idle", "data": {}}',
+        '{"type": "result", "sessionId": "abc", "exitCode": 0}',
+    ]
+    output.write_text("\n".join(words) + "\n")
+    listening = Ear("agent-1", 1, find("copilot", {}), Tail(output), output.with_suffix(".err"), "abc")
+    assert listening.listen(1.0) == listening.listen(2.0, ended=True) == []
+    assert listening.ending is Ending.INTERRUPTED
+    # What came before the interrupt shows it.
+    said = '{"type": "assistant.message", "data": {"content": "I look.", "toolRequests": [{"name": "bash"}]}}'
+    output.write_text("\n".join([words[0], said, *words[1:]]) + "\n")
+    listening = Ear("agent-1", 1, find("copilot", {}), Tail(output), output.with_suffix(".err"), "abc")
+    assert [event.session for event in listening.listen(1.0)] == ["abc"]
+
+
 def printing(output: Path, listening: Ear, *lines: dict[str, object]) -> Count:
     """What it has counted after these lines."""
     with output.open("ab") as file:

@@ -16,13 +16,14 @@ _EARLY = {
     *("session.skills_loaded", "session.mcp_servers_loaded", "session.tools_updated", "session.start"),
     *("session.resume", "session.info", "user.message", "assistant.turn_start", "model.call_start"),
     *("session.background_tasks_changed", "session.model_change", "system.message"),
+    *("agent.interrupted", "assistant.idle", "session.idle", "session.shutdown"),  # as said after an interrupt at once
 }
 _SILENT = {
     *("assistant.message_start", "assistant.message_delta", "assistant.tool_call_delta", "assistant.turn_end"),
-    *("assistant.idle", "assistant.reasoning", "assistant.reasoning_delta", "assistant.usage", "assistant.intent"),
-    *("model.call_finished", "model.call_final_result", "model.call_failure", "agent.interrupted"),
-    *("tool.execution_partial_result", "tool.execution_progress", "tool.shell_output", "session.idle"),
-    *("session.usage_info", "session.title_changed", "session.warning", "session.shutdown"),
+    *("assistant.reasoning", "assistant.reasoning_delta", "assistant.usage", "assistant.intent"),
+    *("model.call_finished", "model.call_final_result", "model.call_failure"),
+    *("tool.execution_partial_result", "tool.execution_progress", "tool.shell_output"),
+    *("session.usage_info", "session.title_changed", "session.warning"),
 }
 
 
@@ -83,7 +84,7 @@ class Copilot(AgentProgram):
             case "abort":
                 yield Sign(phase="ended", message="interrupted", ended=True, ending=Ending.INTERRUPTED)
             case "result":
-                yield Sign(session=event.line("sessionId", limit=100), phase="ended", ended=True)
+                yield Sign(session=event.line("sessionId", limit=100), phase="ended", ended=True, early=True)
             case kind if kind in _EARLY:
                 yield Sign(early=True)
             case kind:
