@@ -13,7 +13,7 @@ from coral.census import Identity
 from coral.fleet import events as on
 from coral.fleet.jobs import LAUNCH
 from coral.fleet.policy import MOST_KILLS, room
-from coral.fleet.state import LIVE, OCCUPYING, Agent, Fleet
+from coral.fleet.state import LIVE, OCCUPYING, Agent, Fleet, Phase
 from coral.launches import Launch, Launches, State
 from coral.perform import Performer
 from coral.post import Post
@@ -147,7 +147,7 @@ class Senses:
         for agent in fleet.agents:
             jobs.put_right(self._layout, agent, fleet.jobs)
         for job in fleet.jobs.values():
-            if self._adopt(job.who, LAUNCH, identities, now):
+            if job.phase is Phase.WAITING or self._adopt(job.who, LAUNCH, identities, now):
                 continue
             if job.who in identities:
                 yield jobs.end_of(self._layout, job, None)

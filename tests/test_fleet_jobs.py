@@ -7,7 +7,7 @@ from stage import QUIET_RULES, Stage, setting
 
 from coral.fleet import events as on
 from coral.fleet.events import Ending
-from coral.fleet.policy import LOOK_SECONDS, MOST_KILLS, runs_job
+from coral.fleet.policy import LOOK_SECONDS, MOST_KILLS, Rules, runs_job
 from coral.fleet.state import Phase
 
 RULES = replace(QUIET_RULES, jobs=2, stall=9e9, backoff=10.0, backoff_max=600.0, max_defer=300.0, interrupt_grace=10.0)
@@ -36,9 +36,9 @@ def only_spawn(lines: list[str]) -> str:
 def test_an_agent_starts_a_job_and_goes_on() -> None:
     stage = Stage(2, RULES)
     assert stage.ask("ann", TRAIN) == [
+        f"answer ann: yes, job 1 starts: {LOGGED}",
         "start job 1 of ann: python train.py in src",
         "job ann: job 1 starts: wide net",
-        f"answer ann: yes, job 1 starts: {LOGGED}",
     ]
     assert stage["ann"].phase is Phase.RUNNING
     assert runs_job("ann", stage.fleet.jobs)
@@ -50,9 +50,9 @@ def test_numbers_are_given_once_in_a_run_and_a_job_without_a_name_is_called_by_i
     stage = stage_with_a_job(2)
     command = on.StartJob(agent="ben", argv=("sweep", "x" * 100))
     title = "sweep " + "x" * 74
-    assert stage.ask("ben", command, 3)[1] == f"job ben: job 2 starts: {title}"
+    assert stage.ask("ben", command, 3)[2] == f"job ben: job 2 starts: {title}"
     stage.at(4, ended(2))
-    assert stage.ask("ben", command, 5)[0] == f"start job 3 of ben: sweep {'x' * 100}"
+    assert stage.ask("ben", command, 5)[1] == f"start job 3 of ben: sweep {'x' * 100}"
 
 
 def test_an_agent_has_no_more_jobs_than_the_rules_allow_and_another_has_its_own() -> None:
@@ -61,13 +61,14 @@ def test_an_agent_has_no_more_jobs_than_the_rules_allow_and_another_has_its_own(
     assert stage.ask("ann", TRAIN, 4) == [
         "answer ann: no, cannot start a job: 2 run already (`coral job stop N` ends one of them)"
     ]
-    assert stage.ask("ben", replace(TRAIN, agent="ben"), 5)[0] == "start job 3 of ben: python train.py in src"
+    assert stage.ask("ben", replace(TRAIN, agent="ben"), 5)[1] == "start job 3 of ben: python train.py in src"
     stage.at(6, ended(1))
-    assert stage.ask("ann", TRAIN, 7)[0] == "start job 4 of ann: python train.py in src"
+    assert stage.ask("ann", TRAIN, 7)[1] == "start job 4 of ann: python train.py in src"
 
 
 def test_a_run_of_before_there_were_jobs_has_none() -> None:
-    stage = Stage(rules=QUIET_RULES)
+    assert Rules().jobs == 0
+    stage = Stage(rules=Rules(heartbeats=()))
     assert stage.ask("ann", TRAIN) == [
         "answer ann: no, cannot start a job: 0 run already (`coral job stop N` ends one of them)"
     ]
@@ -75,7 +76,7 @@ def test_a_run_of_before_there_were_jobs_has_none() -> None:
 
 def test_the_operator_starts_jobs_of_an_agent_and_agents_only_their_own() -> None:
     stage = Stage(2, RULES)
-    assert stage.ask("operator", TRAIN)[0] == "start job 1 of ann: python train.py in src"
+    assert stage.ask("operator", TRAIN)[1] == "start job 1 of ann: python train.py in src"
     assert stage.ask("ben", TRAIN) == ["answer ben: no, cannot start a job of somebody else (leave out the agent)"]
     assert stage.ask("operator", replace(TRAIN, agent="zoe")) == [
         "answer operator: no, cannot start a job of 'zoe': there is no such agent (coral status names them)"
@@ -101,6 +102,24 @@ def test_a_run_that_is_left_begins_no_job() -> None:
     stage = Stage(rules=RULES)
     said = stage.at(2, stage.asks("operator", on.Leave(reason="")), stage.asks("ann", TRAIN))
     assert said[-1].startswith("answer ann/2: no, cannot start a job: the run is stopping")
+
+
+def test_one_that_is_to_end_at_once_never_begins() -> None:
+    stage = Stage(rules=RULES)
+    said = stage.at(2, stage.asks("ann", TRAIN), stage.asks("operator", on.Stop(reason="enough")))
+    assert [line for line in said if "job 1" in line] == [
+        f"answer ann/1: yes, job 1 starts: {LOGGED}",
+        "show job 1 of ann: was not started (the run stopped), None, after 0 at wall 2",
+        "job ann: job 1 was not started (the run stopped)",
+    ]
+    assert not stage.fleet.jobs
+
+
+def test_one_that_waits_for_the_next_supervisor_begins_with_it() -> None:
+    stage = Stage(rules=RULES)
+    said = stage.at(2, stage.asks("ann", TRAIN), stage.asks("operator", on.Leave(reason="")))
+    assert not [line for line in said if line.startswith("start job")]
+    assert "start job 1 of ann: python train.py in src" in stage.at(3, on.Resumed())
 
 
 # --- its end ------------------------------------------------------------------------------------------------------
@@ -130,7 +149,7 @@ def test_its_agent_is_told_of_the_end_at_a_good_moment() -> None:
     ("code", "how"),
     [
         (3, "ended with exit code 3"),
-        (-9, "was ended by signal 9"),
+        (-1, "was ended by signal 1"),
         (None, "ended while nobody supervised the run; its exit code is not known"),
     ],
 )
@@ -170,9 +189,9 @@ def test_of_a_job_that_is_not_known_nothing_is_heard() -> None:
 def test_an_agent_stops_its_own_job_and_knows() -> None:
     stage = stage_with_a_job()
     assert stage.ask("ann", on.StopJob(number=1), 3) == [
+        "answer ann: yes, job 1 ends",
         "interrupt %1/1",
         "job ann: job 1 is to end: ann stopped it",
-        "answer ann: yes, job 1 ends",
     ]
     assert stage.ask("ann", on.StopJob(number=1), 4) == ["answer ann: yes, job 1 ends"]
     assert stage.at(5, ended(code=-2)) == [
@@ -187,7 +206,7 @@ def test_the_operator_stops_any_and_its_agent_is_told() -> None:
     nobody = "cannot stop job {}: there is none that runs (`coral job list` shows what runs)"
     assert stage.ask("ben", on.StopJob(number=1)) == [f"answer ben: no, {nobody.format(1)}"]
     assert stage.ask("operator", on.StopJob(number=2)) == [f"answer operator: no, {nobody.format(2)}"]
-    assert stage.ask("operator", on.StopJob(number=1))[0] == "interrupt %1/1"
+    assert stage.ask("operator", on.StopJob(number=1))[1] == "interrupt %1/1"
     stage.at(3, ended(code=-2))
     assert "was ended by signal 2 (operator stopped it), 1 seconds" in stage["ann"].owed[0].prompt
 
@@ -210,7 +229,9 @@ def test_what_a_job_leaves_is_no_job() -> None:
     stage = stage_with_a_job()
     assert stage.at(3, on.Lingered(who="%1", launch=1)) == ["terminate %1/1"]
     assert stage.at(4, on.Lingered(who="%1", launch=1)) == []
+    assert stage.fleet.jobs[1].phase is Phase.TERMINATED
     assert stage.until(8) == ["8 kill %1/1"]
+    assert stage.fleet.jobs[1].phase is Phase.KILLED
     assert stage.at(9, on.Lingered(who="%1", launch=1)) == []
     assert stage.at(9, ended())[0].startswith("show job 1 of ann: ended well, 0")
 
@@ -267,6 +288,15 @@ def test_whoever_takes_the_run_over_says_again_what_may_not_have_been_heard() ->
     assert [line for line in stage.at(5, on.Resumed()) if "%" in line] == ["interrupt %2/1"]
     assert stage.until(14) == ["14 terminate %2/1"]
     assert [line for line in stage.at(15, on.Resumed()) if "%" in line] == []
+
+
+def test_who_asks_first_is_who_ended_it() -> None:
+    stage = stage_with_a_job()
+    said = stage.at(3, stage.asks("ann", on.StopJob(number=1)), stage.asks("operator", on.StopJob(number=1)))
+    assert said[-1] == "job ann: job 1 is to end: ann stopped it"
+    stage.ask("operator", on.Stop(reason=""), 4)
+    assert stage.fleet.jobs[1].why == "ann stopped it"
+    assert stage.fleet.jobs[1].told
 
 
 def test_while_a_run_is_left_alone_its_jobs_are_too() -> None:
@@ -337,6 +367,14 @@ def test_turns_that_come_to_nothing_are_no_quicker_for_their_jobs() -> None:
     stage.at(18, stage.exited("ann"))
     stage.at(19, ended(2))
     assert 20 <= stage["ann"].deadline - 19 <= 24
+
+
+def test_the_wait_is_over_also_while_nothing_can_begin() -> None:
+    stage = stage_with_a_job(clock=70)
+    stage.at(80, stage.exited("ann"))
+    stage.at(85, on.Space(lack="the disk is full"))
+    stage.at(90, ended())
+    assert (stage["ann"].why, stage["ann"].deadline) == ("turn ended", 90)
 
 
 def test_who_waits_for_something_else_is_not_woken_by_a_job() -> None:

@@ -24,7 +24,7 @@ from chronicle import (
 )
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from moves import DEATH, RULES, TIME, TROUBLE, WORK, History, ask, calm, histories, play
+from moves import DEATH, JOBS, RULES, TIME, TROUBLE, WORK, History, ask, calm, histories, play
 from stage import QUIET_RULES, Stage
 from world import Turn
 
@@ -33,7 +33,9 @@ from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.decide import decide
 from coral.fleet.events import Event, Moment
-from coral.fleet.policy import KILL_AGAIN_SECONDS, MOST_KILLS, is_due, may_interrupt
+from coral.fleet.interventions import ENDED
+from coral.fleet.jobs import WAITS
+from coral.fleet.policy import KILL_AGAIN_SECONDS, MOST_KILLS, is_due, may_interrupt, runs_job
 from coral.fleet.stalls import FRUITLESS, words_of
 from coral.fleet.state import FLEET, LIVE, Agent, Fleet, Phase, Step
 from coral.journal import difference, fold_lines
@@ -232,15 +234,15 @@ def test_there_are_never_two_launches_of_one_agent_nor_a_signal_to_another(histo
             if isinstance(action, do.Spawn):
                 launches[action.agent] += 1
                 assert action.launch == launches[action.agent]
-            elif isinstance(action, do.Interrupt | do.Terminate | do.Kill) and not action.who.startswith("#"):
+            elif isinstance(action, do.Interrupt | do.Terminate | do.Kill) and action.who[0] not in "#%":
                 assert action.launch == launches[action.who]
 
 
-@over(WORK, TIME, TROUBLE, DEATH, STOP, STOP, budgets=True)
+@over(WORK, TIME, TROUBLE, JOBS, DEATH, STOP, STOP, budgets=True)
 def test_nothing_starts_after_stop(history: History) -> None:
     for turn in play(history).log:
         if turn.after.run.stopping:
-            assert not [each for each in turn.actions if isinstance(each, do.Spawn | do.Grade)]
+            assert not [each for each in turn.actions if isinstance(each, do.Spawn | do.Grade | do.StartJob)]
         stopped = any(isinstance(each, do.Finish) for each in turn.actions)
         assert stopped == bool(turn.after.run.finished and not (turn.before.run.finished and not resumes(turn)))
         if stopped:
@@ -268,7 +270,7 @@ def test_where_a_supervisor_leaves_nothing_begins_and_nobody_is_disturbed(histor
                 assert turn.after.agents[name].launch == turn.before.agents[name].launch
 
 
-@over(WORK, TIME, TROUBLE, TROUBLE, DEATH, examples=60)
+@over(WORK, TIME, TROUBLE, TROUBLE, JOBS, DEATH, examples=60)
 def test_left_alone_after_stop_everything_is_gone_in_time_or_named(history: History) -> None:
     world = play(history)
     world.resume()
@@ -282,8 +284,9 @@ def test_left_alone_after_stop_everything_is_gone_in_time_or_named(history: Hist
     assert world.clock <= begun + graces
     alerts = [each.text for turn in world.log for each in turn.actions if isinstance(each, do.Notify)]
     for process in world.processes.values():
-        named = f"grader of {process.who} cannot be killed" if process.who[0] == "#" else f"{process.who} has retired"
-        assert any(named in text for text in alerts), f"{process} is still there"
+        named = {"#": f"grader of {process.who} cannot be killed", "%": f"job {process.who[1:]} of "}
+        told = named.get(process.who[0], f"{process.who} has retired")
+        assert any(told in text for text in alerts), f"{process} is still there"
 
 
 @over(WORK, TIME, TROUBLE, DEATH, budgets=True)
@@ -305,10 +308,53 @@ def test_budgets_end_the_run_and_are_never_overdrawn(history: History) -> None:
             assert run.progress.graded + coming <= rules.budget_attempts
 
 
+# --- jobs ---------------------------------------------------------------------------------------------------------
+
+
+@over(JOBS, JOBS, WORK, TIME, TROUBLE, DEATH, STOP, budgets=True)
+def test_a_job_is_started_once_and_its_end_is_told_once_to_who_did_not_end_it(history: History) -> None:
+    world = play(history)
+    calm(world)
+    actions = [each for turn in world.log for each in turn.actions]
+    started = [each.job.number for each in actions if isinstance(each, do.StartJob)]
+    ended = [each.job for each in actions if isinstance(each, do.ShowJob)]
+    numbers = list(range(1, world.fleet.run.jobs + 1))
+    assert started == sorted(set(started) & set(numbers))
+    assert sorted([*(each.number for each in ended), *world.fleet.jobs]) == numbers
+    owed = Counter(agent for agent, each in created(world).values() if each.name == ENDED)
+    due = Counter(each.agent for each in ended if not each.told)
+    for agent in world.names:
+        assert owed[agent] == due[agent] or world.fleet.agents[agent].phase is Phase.RETIRED
+        assert owed[agent] <= due[agent]
+
+
+@over(JOBS, JOBS, WORK, TIME, TROUBLE, DEATH, STOP)
+def test_no_agent_has_more_jobs_than_it_may_and_who_has_retired_has_none_that_goes_on(history: History) -> None:
+    world = play(history)
+    for turn in world.log:
+        running = Counter(each.agent for each in turn.after.jobs.values())
+        assert all(count <= world.rules.jobs for count in running.values())
+        left_alone = [each for each in turn.after.jobs.values() if each.phase is Phase.RUNNING]
+        if not turn.after.run.left:
+            assert not (turn.after.run.stopping and left_alone)
+            assert not [each for each in left_alone if turn.after.agents[each.agent].phase is Phase.RETIRED]
+
+
+@over(JOBS, JOBS, WORK, TIME, TROUBLE, DEATH)
+def test_who_waits_for_a_job_waits_no_longer_than_any_back_off(history: History) -> None:
+    world = play(history)
+    for turn in world.log:
+        for agent in turn.after.agents.values():
+            if agent.phase is Phase.WAITING and agent.why == WAITS:
+                assert agent.deadline is not None
+                assert agent.deadline <= turn.clock + world.rules.backoff_max
+                assert runs_job(agent.name, turn.after.jobs) or turn.after.run.left
+
+
 # --- time ---------------------------------------------------------------------------------------------------------
 
 
-@over(WORK, TIME, TROUBLE, DEATH, STOP, examples=20)
+@over(WORK, TIME, TROUBLE, JOBS, DEATH, STOP, examples=20)
 def test_deciding_at_every_deadline_is_deciding_all_the_time(history: History) -> None:
     rules, moves = history
     # Every figure is a multiple of the tick, but for the jitter of a back-off.
@@ -336,7 +382,7 @@ def _without_wall(turn: Turn) -> tuple[float, tuple[do.Action, ...]]:
 # --- memory -------------------------------------------------------------------------------------------------------
 
 
-@over(WORK, TIME, TROUBLE, DEATH, STOP, CHANGE, budgets=True)
+@over(WORK, TIME, TROUBLE, JOBS, DEATH, STOP, CHANGE, budgets=True)
 def test_deciding_the_journal_again_gives_what_was_recorded(history: History) -> None:
     world = play(history)
     lines = [json.loads(each) for each in world.lines if each.endswith(b"\n")]

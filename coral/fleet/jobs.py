@@ -45,8 +45,6 @@ def start(draft: Draft, wanted: on.StartJob) -> str:
     )
     draft.set_run(jobs=job.number)
     draft.jobs[job.number] = job
-    draft.act(do.StartJob(job=job))
-    draft.note("job", f"job {job.number} starts: {job.title}", agent.name)
     return f"job {job.number} starts: `coral job log {job.number}` shows its output, and you are told when it ends"
 
 
@@ -55,10 +53,8 @@ def stop(draft: Draft, sender: str, number: int) -> str:
     job = draft.jobs.get(number)
     if job is None or (sender in draft.agents and sender != job.agent):
         raise Refused(f"cannot stop job {number}: there is none that runs", WHICH)
-    if job.phase is Phase.RUNNING:
-        _interrupt(draft, job, f"{sender} stopped it")
-    if sender == job.agent:
-        draft.set_job(number, told=True)
+    why = job.why or f"{sender} stopped it"
+    draft.set_job(number, why=why, told=job.told or sender == job.agent)
     return f"job {number} ends"
 
 
@@ -89,14 +85,18 @@ def resume(draft: Draft) -> None:
 
 
 def advance(draft: Draft) -> None:
-    """Whatever must end: jobs of a run that stops, of an agent that has retired, and of who does not obey."""
+    """Jobs that begin, and those that must end: of a run that stops, of an agent that has retired, because somebody
+    asked for it; and those that do not obey."""
     for job in list(draft.jobs.values()):
-        if job.phase is Phase.RUNNING:
-            if draft.run.stopping:
-                _interrupt(draft, job, RUN_STOPPED)
-            elif draft.agents[job.agent].phase is Phase.RETIRED:
-                _interrupt(draft, job, AGENT_RETIRED)
-        elif draft.clock >= job.deadline:
+        why = job.why or _reason_to_end(draft, job)
+        if job.phase is Phase.WAITING and why:
+            _end(draft, draft.set_job(job.number, why=why), "was not started", on.JobEnded(number=job.number))
+        elif job.phase is Phase.WAITING:
+            draft.act(do.StartJob(job=draft.set_job(job.number, phase=Phase.RUNNING)))
+            draft.note("job", f"job {job.number} starts: {job.title}", job.agent)
+        elif job.phase is Phase.RUNNING and why:
+            _interrupt(draft, job, why)
+        elif job.phase is not Phase.RUNNING and draft.clock >= job.deadline:
             if job.phase is Phase.INTERRUPTED:
                 _terminate(draft, job)
             else:
@@ -104,8 +104,8 @@ def advance(draft: Draft) -> None:
 
 
 def wait_for(draft: Draft, agent: Agent) -> bool:
-    """A turn has ended while a job runs, and nothing is owed: then its end is waited for, or a heartbeat."""
-    if agent.owed or not runs_job(agent.name, draft.jobs):
+    """A turn has ended while a job runs: then the end of that is waited for, or a heartbeat."""
+    if not runs_job(agent.name, draft.jobs):
         return False
     deadline = draft.clock + draft.rules.backoff_max
     draft.set_agent(agent.name, phase=Phase.WAITING, deadline=deadline, why=WAITS)
@@ -118,6 +118,12 @@ def wake(draft: Draft) -> None:
         if agent.why == WAITS and agent.phase is Phase.WAITING and (agent.owed or not runs_job(agent.name, draft.jobs)):
             seconds = back_off(draft.run.id, agent, agent.idle, draft.rules) if agent.idle else 0.0
             draft.set_agent(agent.name, why="turn ended", deadline=draft.clock + seconds)
+
+
+def _reason_to_end(draft: Draft, job: Job) -> str:
+    if draft.run.stopping:
+        return RUN_STOPPED
+    return AGENT_RETIRED if draft.agents[job.agent].phase is Phase.RETIRED else ""
 
 
 def _interrupt(draft: Draft, job: Job, why: str) -> None:

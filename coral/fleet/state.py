@@ -211,7 +211,7 @@ class Pending:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """What an agent runs beside its launches. `folder`: where, within its clone; `phase` and `deadline` are as those of
-    an agent that runs or is being ended, `why` says why it is; `told`: its agent ends it itself."""
+    an agent that begins, runs or is being ended, `why` says why it is; `told`: its agent ends it itself."""
 
     number: int
     agent: str
@@ -220,7 +220,7 @@ class Job:
     folder: str = ""
     began: str = ""
     began_at: float = 0.0
-    phase: Phase = Phase.RUNNING
+    phase: Phase = Phase.WAITING
     deadline: float = 0.0
     why: str = ""
     told: bool = False

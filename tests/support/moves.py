@@ -76,6 +76,7 @@ RULES = st.builds(
     fresh_compactions=st.sampled_from([None, 1, 2]),
     fresh_tokens=st.sampled_from([None, 3000]),
     forgives=st.booleans(),
+    jobs=st.sampled_from([0, 1, 2, 2]),
 )
 BUDGETS = st.fixed_dictionaries(
     {},
@@ -92,6 +93,7 @@ WORK = ["try"] * 8 + ["submit"] * 4 + ["print"] * 4 + ["grade"] * 4 + ["ack", "l
 TIME = ["wait"] * 6
 STALLS = ["idle"] * 4 + ["edit", "edit silently", "retry", "retry", "compact", "use", "use"]
 TROUBLE = ["end", "end", "mute", "deaf", "clean", "deafgrade", "broken", "spoil", "ask", "blind", "echo", "wall"]
+JOBS = ["job"] * 3 + ["end job"] * 2 + ["stop job"]
 DEATH = ["die", "leave", "resume", "again"]
 
 
@@ -156,6 +158,15 @@ def make(world: World, move: Move) -> None:  # noqa: C901 - one arm per kind of 
             ask(world, "operator", CHANGES[x % len(CHANGES)])
         case "stop":
             ask(world, "operator", on.Stop(reason="enough"))
+        case "job":
+            command = on.StartJob(agent=NAMES[x % len(NAMES)], argv=("train",))
+            ask(world, command.agent if y % 4 else "operator", command)
+        case "stop job":
+            ask(world, ("operator", *NAMES)[y % 4], on.StopJob(number=x % 4 + 1))
+        case "end job":
+            jobs = [each for each in world.processes.values() if each.who.startswith("%") and each.ending is None]
+            if jobs:
+                _do_to_grader(jobs[x % len(jobs)], "deafgrade" if y % 3 == 0 else "grade", y)
         case "grade" | "deafgrade":
             graders = [each for each in world.processes.values() if each.who.startswith("#") and each.ending is None]
             if graders:
@@ -281,7 +292,7 @@ def calm(world: World, seconds: float = 2000.0) -> None:
         world.resume()
         for process in list(world.processes.values()):
             process.deaf, process.leftovers = OBEDIENT, False
-            if process.who.startswith("#"):
+            if process.who.startswith(("#", "%")):
                 process.ending = Ending.CLEAN
             else:
                 _do_to_agent(world, process, "ack", 0)

@@ -17,8 +17,9 @@ from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.decide import decide, next_deadline
 from coral.fleet.events import Ending, Outcome
+from coral.fleet.jobs import LAUNCH
 from coral.fleet.policy import MOST_KILLS, Rules
-from coral.fleet.state import LIVE, OCCUPYING, Fleet
+from coral.fleet.state import LIVE, OCCUPYING, Fleet, Phase
 from coral.journal import Memory, difference, fold_lines
 
 NAMES = ("ann", "ben", "cid")
@@ -176,6 +177,12 @@ class World:
                     yield self._graded(process)  # its result was there
                 else:
                     yield on.Graded(number=number, launch=pending.launch, outcome=Outcome.LOST)
+        for number, job in self.fleet.jobs.items():
+            if job.phase is not Phase.WAITING and not self.is_alive(job.who, LAUNCH):
+                if self.processes.pop(job.who, None) is not None:
+                    yield on.JobEnded(number=number)
+                else:
+                    yield on.SpawnFailed(who=job.who, launch=LAUNCH, reason="nobody let it go")
 
     def is_alive(self, who: str, launch: int) -> bool:
         process = self.processes.get(who)
@@ -198,7 +205,7 @@ class World:
 
     def _words(self) -> Iterator[on.Event]:
         for process in self.processes.values():
-            if process.who.startswith("#"):
+            if process.who.startswith(("#", "%")):
                 continue
             if not process.printed and process.who not in self.mute:
                 process.printed = process.unread = True
@@ -220,7 +227,9 @@ class World:
                     yield on.Lingered(who=who, launch=process.launch)
                 continue
             del self.processes[who]
-            if who.startswith("#"):
+            if who.startswith("%"):
+                yield on.JobEnded(number=int(who[1:]), code=0 if process.ending is Ending.CLEAN else -2)
+            elif who.startswith("#"):
                 yield self._graded(process)
             else:
                 if process.unread:
@@ -271,6 +280,8 @@ class World:
                     pass
                 case do.Grade(number=number, launch=launch):
                     who = f"#{number}"
+                case do.StartJob(job=job):
+                    who, launch = job.who, LAUNCH
                 case _:
                     continue
             spoilt, self.spoilt = self.spoilt, 0
