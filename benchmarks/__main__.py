@@ -11,13 +11,38 @@ import signal
 import sys
 from pathlib import Path
 
-from benchmarks import command_help, evals, fleet, idle, interrupt, looking, packing, page, resume, startup, tick
+from benchmarks import (
+    command_help,
+    evals,
+    failing,
+    fleet,
+    idle,
+    interrupt,
+    looking,
+    packing,
+    page,
+    resume,
+    startup,
+    tick,
+)
 from benchmarks.arena import BenchmarkError
 from benchmarks.benchmark import Ask, Benchmark
 from benchmarks.figure import summarize
 from benchmarks.results import Result, as_json, read_all, write
 
-ALL: tuple[Benchmark, ...] = (interrupt, evals, command_help, startup, idle, fleet, tick, resume, looking, packing)
+ALL: tuple[Benchmark, ...] = (
+    interrupt,
+    evals,
+    command_help,
+    startup,
+    failing,
+    idle,
+    fleet,
+    tick,
+    resume,
+    looking,
+    packing,
+)
 ASKED_FOR: tuple[Benchmark, ...] = (packing,)  # measured only where it is named: it takes longer than all the others
 RESULTS = Path(__file__).parent / "results"
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"

@@ -47,7 +47,8 @@ class Started:
 
     def attempts(self) -> list[Attempt]:
         """What was published, without the baseline."""
-        return [each for each in Store(self.layout.attempts).scan() if each.number > 0]
+        store = Store(self.layout.attempts)
+        return [store.read(number) for number in store.numbers() if number > 0]
 
     def record(self, number: int) -> Path:
         return self.layout.attempts / f"{number:06d}.json"
@@ -89,6 +90,21 @@ class Arena:
         if child.returncode:
             raise BenchmarkError("coral start failed:\n" + "\n".join(line for _, line in lines))
         return Started(runs_under(self.root / "runs")[0], began, lines)
+
+    def fail(self, task: Path, *overrides: str, saying: str, prefix: Sequence[str] = ()) -> float:
+        """A `coral start --detach` that cannot work; in milliseconds, how long it took to say so in these words. It
+        must leave nothing behind."""
+        command = [*prefix, *CORAL, "start", "--detach", str(task), *overrides]
+        began = time.perf_counter_ns()
+        done = subprocess.run(
+            command, cwd=self.root, env=self._environment, stdin=subprocess.DEVNULL, capture_output=True, text=True
+        )
+        took = ms(time.perf_counter_ns() - began)
+        if done.returncode != 1 or saying not in done.stderr:
+            raise BenchmarkError(f"coral start was to say {saying!r}; it ended with {done.returncode}:\n{done.stderr}")
+        if self._left() or (self.root / "runs").exists():
+            raise BenchmarkError(f"coral start failed, saying {saying!r}, and left something behind")
+        return took
 
     def call(self, *words: str) -> None:
         """Any other command, which must succeed."""

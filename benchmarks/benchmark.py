@@ -20,6 +20,15 @@ class Ask:
     say: Callable[[str], None] = field(default=lambda _: None)
 
 
+@dataclass(frozen=True, slots=True)
+class Full:
+    """What a measurement in full is kept as: its settings, and how many values each of its series has; None is as many
+    as came. A result that is kept and is not like that was measured by an older benchmark."""
+
+    settings: Mapping[str, float]
+    series: Mapping[str, int | None]
+
+
 class Benchmark(Protocol):
     """A module of this package."""
 
@@ -27,6 +36,10 @@ class Benchmark(Protocol):
 
     def measure(self, ask: Ask) -> Iterable[Result]:
         """One result at a time, each complete when it comes."""
+        ...
+
+    def full(self) -> Mapping[str, Full]:
+        """Its results, by name, as they are to be kept."""
         ...
 
     def checks(self, results: Mapping[str, Result]) -> list[Check]:

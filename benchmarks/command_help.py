@@ -11,17 +11,18 @@ from pathlib import Path
 
 from benchmarks import machine, table
 from benchmarks.arena import BenchmarkError
-from benchmarks.benchmark import Ask
+from benchmarks.benchmark import Ask, Full
 from benchmarks.figure import Check, Target, check
 from benchmarks.results import Result
 
 NAME = "help"
 TARGET = Target(median=60)
+VALUES, QUICK_VALUES = 100, 10
 BARE, HELP = "python -c pass", "coral eval --help"
 
 
 def measure(ask: Ask) -> Iterable[Result]:
-    here, count = machine.here(), 10 if ask.quick else 100
+    here, count = machine.here(), QUICK_VALUES if ask.quick else VALUES
     coral = Path(sys.executable).parent / "coral"
     if not os.access(coral, os.X_OK):
         raise BenchmarkError(f"there is no `coral` beside {Path(sys.executable).name}; pip install -e .")
@@ -33,6 +34,11 @@ def measure(ask: Ask) -> Iterable[Result]:
         for name, command in programs.items():
             series[name].append(_time(command))
     yield Result(NAME, machine.today(), here, {"values": count}, series)
+
+
+def full() -> Mapping[str, Full]:
+    series = {BARE: VALUES, HELP: VALUES}
+    return {NAME: Full({"values": VALUES}, series)}
 
 
 def checks(results: Mapping[str, Result]) -> list[Check]:

@@ -11,7 +11,7 @@ from itertools import pairwise
 from attempts.store import Store
 from benchmarks import history, machine, table
 from benchmarks.arena import Arena, BenchmarkError, Started, agents_run, arena, ms, wait_until
-from benchmarks.benchmark import Ask
+from benchmarks.benchmark import Ask, Full
 from benchmarks.figure import Check, Target, check, median
 from benchmarks.results import Result
 
@@ -46,6 +46,12 @@ def measure(ask: Ask) -> Iterable[Result]:
             for prior, rows in _run(place, overrides, QUICK_PRIOR if ask.quick else PRIOR[grader], count, ask):
                 series |= {f"{grader}, {prior}: {part}": [row[part] for row in rows] for part in (WHOLE, *PARTS)}
     yield Result(NAME, machine.today(), here, {"values": count}, series)
+
+
+def full() -> Mapping[str, Full]:
+    keys = [f"{grader}, {prior}: {part}" for grader in GRADERS for prior in PRIOR[grader] for part in (WHOLE, *PARTS)]
+    series = dict.fromkeys(keys, VALUES)
+    return {NAME: Full({"values": VALUES}, series)}
 
 
 def checks(results: Mapping[str, Result]) -> list[Check]:

@@ -14,7 +14,7 @@ import psutil
 
 from benchmarks import machine, table
 from benchmarks.arena import Arena, BenchmarkError, Started, agents_run, arena, wait_until
-from benchmarks.benchmark import Ask
+from benchmarks.benchmark import Ask, Full
 from benchmarks.figure import Check, Target, check
 from benchmarks.idle import share
 from benchmarks.interrupt import WHOLE, ends, paired
@@ -27,6 +27,7 @@ WINDOW = 5.0  # seconds of one value
 WINDOWS = {1: 4, 16: 4, 100: 4, 500: 18}  # values for so many agents
 SETTLING = 10.0  # seconds: until the start itself costs nothing any more
 SLOTS = 2
+SETTINGS = {"pace": PACE, "window": WINDOW, "slots": SLOTS}
 CPU, MEMORY, THREADS = "cpu", "memory", "threads"
 MOST = max(WINDOWS)
 CPU_TARGET, MEMORY_TARGET, SOON_TARGET = Target(median=10), Target(median=150), Target(median=20, p99=100)
@@ -40,7 +41,15 @@ def measure(ask: Ask) -> Iterable[Result]:
             run = start(place, agents)
             ask.say(f"watching {agents} agents for {windows * WINDOW:g} s")
             series |= {f"{agents}: {part}": values for part, values in watch(place, run, windows).items()}
-    yield Result(NAME, machine.today(), here, {"pace": PACE, "window": WINDOW, "slots": SLOTS}, series)
+    yield Result(NAME, machine.today(), here, SETTINGS, series)
+
+
+def full() -> Mapping[str, Full]:
+    series: dict[str, int | None] = {}
+    for agents, windows in WINDOWS.items():
+        parts = {CPU: windows, MEMORY: windows, THREADS: 1, WHOLE: None}
+        series |= {f"{agents}: {part}": count for part, count in parts.items()}
+    return {NAME: Full(SETTINGS, series)}
 
 
 def checks(results: Mapping[str, Result]) -> list[Check]:

@@ -9,7 +9,7 @@ import psutil
 
 from benchmarks import history, machine, table
 from benchmarks.arena import Arena, BenchmarkError, Started, agents_run, arena, wait_until
-from benchmarks.benchmark import Ask
+from benchmarks.benchmark import Ask, Full
 from benchmarks.figure import Check, Target, check
 from benchmarks.results import Result
 from coral.launch import holder
@@ -35,6 +35,11 @@ def measure(ask: Ask) -> Iterable[Result]:
         cpu = [share(supervisor, WINDOW) for _ in range(windows)]
         memory = supervisor.memory_info().rss / 1e6
     yield Result(NAME, machine.today(), here, {"agents": agents, "attempts": attempts}, {CPU: cpu, MEMORY: [memory]})
+
+
+def full() -> Mapping[str, Full]:
+    series = {CPU: WINDOWS, MEMORY: 1}
+    return {NAME: Full({"agents": AGENTS, "attempts": ATTEMPTS}, series)}
 
 
 def checks(results: Mapping[str, Result]) -> list[Check]:

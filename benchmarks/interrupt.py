@@ -11,13 +11,14 @@ from pathlib import Path
 from attempts.store import Missing, Store
 from benchmarks import machine, table
 from benchmarks.arena import Arena, BenchmarkError, Started, agents_run, arena, ms
-from benchmarks.benchmark import Ask
+from benchmarks.benchmark import Ask, Full
 from benchmarks.figure import Check, Target, check
 from benchmarks.results import Result
 
 NAME = "interrupt"
 TARGET = Target(median=20, p99=100)
 AGENTS = 4
+ATTEMPTS, QUICK_ATTEMPTS = 200, 12
 # A pause as long as a short thought, and none: four agents without one keep two cores busy with starting programs.
 PAUSES = {"calm": 1.0, "busy": 0.0}
 ROWS = {
@@ -35,12 +36,16 @@ WHOLE, WRITTEN, SENT = "grader ended to SIGINT", "grader ended to record written
 
 def measure(ask: Ask) -> Iterable[Result]:
     here, series = machine.here(), dict[str, list[float]]()
-    count = 12 if ask.quick else 200
+    count = QUICK_ATTEMPTS if ask.quick else ATTEMPTS
     for name, pause in PAUSES.items():
         with arena() as place:
             series |= {f"{name}: {part}": values for part, values in _run(place, count, pause, ask).items()}
-    settings = {"agents": AGENTS, "attempts": count, "pause": PAUSES["calm"]}
-    yield Result(NAME, machine.today(), here, settings, series)
+    yield Result(NAME, machine.today(), here, _settings(count), series)
+
+
+def full() -> Mapping[str, Full]:
+    series = {f"{name}: {part}": None for name in PAUSES for part in (WHOLE, WRITTEN, SENT)}
+    return {NAME: Full(_settings(ATTEMPTS), series)}
 
 
 def checks(results: Mapping[str, Result]) -> list[Check]:
@@ -64,6 +69,10 @@ def section(results: Mapping[str, Result]) -> list[str]:
 _ABOUT = """The grader is a shell script whose last act is `exec date`, so that the time it notes is the time of
 its end. The agent notes the time in its handler of SIGINT. In between the supervisor sees the exit, reads the
 result, decides, writes the journal and the record to disk, renders the reply, and sends the signal."""
+
+
+def _settings(attempts: int) -> dict[str, float]:
+    return {"agents": AGENTS, "attempts": attempts, "pause": PAUSES["calm"]}
 
 
 def _run(place: Arena, count: int, pause: float, ask: Ask) -> dict[str, list[float]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks import history, machine, table
 from benchmarks.arena import CORAL, Started, agents_run, arena
-from benchmarks.benchmark import Ask
+from benchmarks.benchmark import Ask, Full
 from benchmarks.figure import Check, Target, check
 from benchmarks.results import Result
 from workspace.knowledge import write_note
@@ -56,6 +56,12 @@ def measure(ask: Ask) -> Iterable[Result]:
             _write_notes(run, notes)
             series[_notes(notes)] = [_time(SEARCH, run, count) for _ in range(repeats)]
     yield Result(NAME, machine.today(), here, {}, series)
+
+
+def full() -> Mapping[str, Full]:
+    series = {f"{count}: {name}": REPEATS for count in COUNTS for name in COMMANDS}
+    series |= {f"{count}: {FIRST}": 1 for count in COUNTS} | {_notes(count): REPEATS for count in NOTES}
+    return {NAME: Full({}, series)}
 
 
 def checks(results: Mapping[str, Result]) -> list[Check]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from attempts.record import Direction, Kind
 from benchmarks import machine, packing_page
 from benchmarks.arena import HERE, Arena, Started, arena
-from benchmarks.benchmark import Ask
+from benchmarks.benchmark import Ask, Full
 from benchmarks.figure import Check
 from benchmarks.results import Result
 from workspace.knowledge import list_notes, list_skills
@@ -52,6 +52,15 @@ def measure(ask: Ask) -> Iterable[Result]:
             yield Result(full, machine.today(), here, settings, series)
 
 
+def full() -> Mapping[str, Full]:
+    """What they came to is kept among the settings, too."""
+    return {
+        f"{NAME}-{name}-{seed}": Full(_settings(setting, seed, SECONDS), {"seconds": None, "best": None})
+        for name, setting in SETTINGS.items()
+        for seed in SEEDS
+    }
+
+
 def checks(results: Mapping[str, Result]) -> list[Check]:
     return packing_page.checks(_by_setting(results))
 
@@ -68,6 +77,10 @@ def _by_setting(results: Mapping[str, Result]) -> dict[str, list[Result]]:
     return {name: found for name, found in runs.items() if found}
 
 
+def _settings(setting: Setting, seed: int, seconds: float) -> dict[str, float]:
+    return {"agents": setting.agents, "share": float(setting.share), "seed": seed, "seconds": seconds}
+
+
 def _run(place: Arena, setting: Setting, seed: int, seconds: float) -> tuple[dict[str, float], dict[str, list[float]]]:
     run = place.start(
         _task(place, seed),
@@ -79,10 +92,7 @@ def _run(place: Arena, setting: Setting, seed: int, seconds: float) -> tuple[dic
     points = curve(run, seconds)
     folders = {run.layout.shared_of(f"agent-{number}", setting.share) for number in range(1, setting.agents + 1)}
     settings = {
-        "agents": setting.agents,
-        "share": float(setting.share),
-        "seed": seed,
-        "seconds": seconds,
+        **_settings(setting, seed, seconds),
         "attempts": len(run.attempts()),
         "notes": sum(len(list_notes(folder)) for folder in folders),
         "skills": sum(len(list_skills(folder)) for folder in folders),

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from benchmarks import history, machine, table
 from benchmarks.arena import Started, agents_run, arena
-from benchmarks.benchmark import Ask
+from benchmarks.benchmark import Ask, Full
 from benchmarks.figure import Check, Target, check
 from benchmarks.results import Result
 from coral.fleet.events import Heard, Moment
@@ -21,11 +21,13 @@ TARGET = Target(median=1000)
 COUNTS, QUICK_COUNTS = (10_000, 100_000, 1_000_000), (1_000, 5_000)
 PER_ATTEMPT = 20  # events; all but a few of them say that an agent printed something
 AGENTS = 4
+REPEATS, QUICK_REPEATS = 20, 3
+SETTINGS = {"agents": AGENTS, "per attempt": PER_ATTEMPT}
 
 
 def measure(ask: Ask) -> Iterable[Result]:
     here, series = machine.here(), dict[str, list[float]]()
-    counts, repeats = (QUICK_COUNTS, 3) if ask.quick else (COUNTS, 20)
+    counts, repeats = (QUICK_COUNTS, QUICK_REPEATS) if ask.quick else (COUNTS, REPEATS)
     with arena() as place:
         run = place.start(place.small_task(), "agents.runtime=command", agents_run("up.sh"), f"agents.count={AGENTS}")
         place.stop(run)
@@ -36,7 +38,12 @@ def measure(ask: Ask) -> Iterable[Result]:
             _hear(run, count - before)
             before = count
             series[str(count)] = [_open(run) for _ in range(repeats)]
-    yield Result(NAME, machine.today(), here, {"agents": AGENTS, "per attempt": PER_ATTEMPT}, series)
+    yield Result(NAME, machine.today(), here, SETTINGS, series)
+
+
+def full() -> Mapping[str, Full]:
+    series = {str(count): REPEATS for count in COUNTS}
+    return {NAME: Full(SETTINGS, series)}
 
 
 def checks(results: Mapping[str, Result]) -> list[Check]:

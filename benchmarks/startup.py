@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks import machine, table
 from benchmarks.arena import Arena, BenchmarkError, Started, agents_run, arena, ms, wait_until
-from benchmarks.benchmark import Ask
+from benchmarks.benchmark import Ask, Full
 from benchmarks.figure import Check
 from benchmarks.results import Result
 from coral.fleet.policy import STAGGER_SECONDS
@@ -42,6 +42,11 @@ def measure(ask: Ask) -> Iterable[Result]:
                 for part, value in _run(place, agents).items():
                     series.setdefault(f"{agents}: {part}", []).append(value)
     yield Result(NAME, machine.today(), here, {}, series)
+
+
+def full() -> Mapping[str, Full]:
+    series = {f"{agents}: {part}": REPEATS for agents in AGENTS for part in (WHOLE, *PARTS)}
+    return {NAME: Full({}, series)}
 
 
 def checks(_: Mapping[str, Result]) -> list[Check]:

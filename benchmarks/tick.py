@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from benchmarks import fleet, history, machine, table
 from benchmarks.arena import arena
-from benchmarks.benchmark import Ask
+from benchmarks.benchmark import Ask, Full
 from benchmarks.figure import Check, Target, check, median
 from benchmarks.fleet import CPU, MEMORY, PACE, WINDOW
 from benchmarks.interrupt import WHOLE
@@ -15,6 +15,7 @@ from benchmarks.results import Result
 
 NAME = "tick"
 AGENTS, WINDOWS = 16, 6
+SETTINGS = {"agents": AGENTS, "pace": PACE, "window": WINDOW}
 COUNTS, QUICK_COUNTS = (0, 1_000, 10_000, 100_000), (0, 1_000)
 TARGET = Target(median=1.2)
 
@@ -35,7 +36,13 @@ def measure(ask: Ask) -> Iterable[Result]:
             ask.say(f"watching the supervisor for {windows * WINDOW:g} s")
             found = fleet.watch(place, run, windows)
             series |= {f"{count}: {part}": found[part] for part in (CPU, WHOLE, MEMORY)}
-    yield Result(NAME, machine.today(), here, {"agents": AGENTS, "pace": PACE, "window": WINDOW}, series)
+    yield Result(NAME, machine.today(), here, SETTINGS, series)
+
+
+def full() -> Mapping[str, Full]:
+    parts = {CPU: WINDOWS, MEMORY: WINDOWS, WHOLE: None}
+    series = {f"{count}: {part}": values for count in COUNTS for part, values in parts.items()}
+    return {NAME: Full(SETTINGS, series)}
 
 
 def checks(results: Mapping[str, Result]) -> list[Check]:

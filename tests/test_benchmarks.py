@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -75,6 +76,20 @@ def test_results_are_read_as_they_were_written(tmp_path: Path) -> None:
 
 def test_the_page_is_current_with_the_results() -> None:
     assert PAGE.read_text(encoding="utf-8") == page.text(ALL, read_all(RESULTS)), "run `python -m benchmarks --page`"
+
+
+@pytest.mark.parametrize("name", [name for benchmark in ALL for name in benchmark.full()])
+def test_what_is_kept_was_measured_as_it_would_be_now(name: str) -> None:
+    (full,) = [benchmark.full()[name] for benchmark in ALL if name in benchmark.full()]
+    kept = read(RESULTS / f"{name}.json")
+    again = f"measure it again: python -m benchmarks {name.partition('-')[0]}"
+    assert full.settings.items() <= kept.settings.items(), again
+    counts = {key: len(values) for key, values in kept.series.items()}
+    assert counts == {key: counts.get(key) if count is None else count for key, count in full.series.items()}, again
+
+
+def test_nothing_is_kept_that_no_benchmark_measures() -> None:
+    assert set(read_all(RESULTS)) <= {name for benchmark in ALL for name in benchmark.full()}
 
 
 def test_every_kept_figure_is_on_the_page() -> None:
@@ -158,6 +173,15 @@ def test_a_quick_benchmark_runs_and_keeps_nothing(tmp_path: Path) -> None:
         "coral eval --help": 10,
     }
     assert {path: path.read_bytes() for path in (PAGE, *RESULTS.glob("*"))} == before
+
+
+@pytest.mark.slow
+def test_the_page_is_written_anew_from_what_is_kept(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "benchmarks", tmp_path / "benchmarks", ignore=shutil.ignore_patterns("__pycache__"))
+    command = [sys.executable, "-m", "benchmarks", "--page"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "wrote docs/benchmarks.md\n")
+    assert (tmp_path / "docs" / "benchmarks.md").read_bytes() == PAGE.read_bytes()
 
 
 @pytest.mark.slow
