@@ -1,7 +1,4 @@
-"""Whatever stands in task.yaml: a task that a run can keep, or one error with the place of every problem.
-
-To look longer: `TIMES=50 pytest -o timeout=0 tests/test_fuzz_task.py`.
-"""
+"""Whatever stands in task.yaml: a task that a run can keep, or one error with the place of every problem."""
 
 import json
 import os
@@ -10,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from cases import trying
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from coral.codec import decode, encode
@@ -19,9 +17,6 @@ from coral.config.load import Config, load, load_frozen
 from coral.errors import CoralError
 from coral.fleet.policy import Rules
 from coral.rules import rules_of
-
-TIMES = int(os.environ.get("TIMES", "1"))
-QUICK: dict[str, Any] = {"deadline": None, "database": None, "suppress_health_check": list(HealthCheck)}
 
 TASK: dict[str, Any] = {
     "task": {"name": "t", "description": "d", "seed": "seed", "editable": ["*.txt"], "check": "", "tips": "x"},
@@ -145,20 +140,20 @@ def judge(folder: Path, raw: bytes) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=150 * TIMES, **QUICK)
+@trying("task.yaml", "something wrong")
 @given(one_value_wrong() | one_token_wrong() | spoilt())
 def test_a_task_with_something_wrong_in_it(folder: Path, text: str) -> None:
     judge(folder, text.encode("utf-8", "surrogatepass"))
 
 
 @pytest.mark.slow
-@settings(max_examples=200 * TIMES, **QUICK)
+@trying("task.yaml", "any text")
 @given(special | st.text(max_size=60) | st.lists(bare | special, max_size=8).map(" ".join))
 def test_any_text(folder: Path, text: str) -> None:
     judge(folder, text.encode("utf-8", "surrogatepass"))
 
 
-@settings(max_examples=100 * TIMES, **QUICK)
+@trying("task.yaml", "any bytes")
 @given(
     st.binary(max_size=60) | st.sampled_from(["utf-16", "utf-32", "latin-1", "utf-7"]).map(lambda e: "é: 1".encode(e))
 )
@@ -167,7 +162,7 @@ def test_any_bytes(folder: Path, raw: bytes) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=100 * TIMES, **QUICK)
+@trying("task.yaml", "overrides")
 @given(st.sampled_from([".".join(map(str, path)) for path in PLACES]), bare | special | st.text(max_size=20))
 def test_any_override(folder: Path, key: str, text: str) -> None:
     (folder / "task.yaml").write_text(VALID)

@@ -7,10 +7,10 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from cases import trying
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sample import make_run, write_heartbeats, write_status
 from stage import Stage
@@ -25,8 +25,6 @@ from heartbeats.folder import Folder
 from heartbeats.render import render
 from workspace.layout import OPERATOR, Layout
 
-TIMES = int(os.environ.get("TIMES", "1"))
-QUICK: dict[str, Any] = {"deadline": None, "database": None, "suppress_health_check": list(HealthCheck)}
 AGENT = "ann"
 
 
@@ -90,7 +88,7 @@ FILES = st.one_of(
 
 
 @pytest.mark.slow
-@settings(max_examples=50 * TIMES, **QUICK)
+@trying("requests", "files of heartbeats")
 @given(content=FILES)
 @example(content=b"- " + b"[" * 30_000)
 @example(content=b"- " * 20_000 + b"x")
@@ -129,7 +127,7 @@ NUMBERS = st.one_of(st.integers().map(str), st.floats().map(str), st.text(max_si
 
 
 @pytest.mark.slow
-@settings(max_examples=80 * TIMES, **QUICK)
+@trying("requests", "wishes for heartbeats")
 @given(
     name=st.one_of(st.sampled_from(["reflect", "redirect", "mine", "checkpoint"]), TEXTS),
     when=st.one_of(st.none(), st.tuples(st.sampled_from(["every", "stagnant", "minutes"]), NUMBERS)),
@@ -205,7 +203,7 @@ CONTENTS = st.one_of(
 
 
 @pytest.mark.slow
-@settings(max_examples=30 * TIMES, **QUICK)
+@trying("requests", "notes and skills")
 @given(files=st.lists(st.tuples(NAMES, CONTENTS), max_size=3), link=st.booleans())
 def test_any_notes_and_skills_are_listed_read_and_searched(
     layout: Layout, files: list[tuple[str, bytes]], link: bool

@@ -1,7 +1,4 @@
-"""The journal over random histories, and under random damage: it says what was decided, or that it is damaged.
-
-To look longer: `TIMES=50 pytest -o timeout=0 tests/test_journal_fuzz.py`.
-"""
+"""The journal over random histories, and under random damage: it says what was decided, or that it is damaged."""
 
 import gzip
 import json
@@ -14,7 +11,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from cases import trying
+from hypothesis import given
 from hypothesis import strategies as st
 from moves import DEATH, TIME, TROUBLE, WORK, History, histories, play
 from scribe import RULES, LongScribe, moment
@@ -30,8 +28,6 @@ from coral.journal.replay import fold_until, replay
 
 pytestmark = pytest.mark.slow
 
-TIMES = int(os.environ.get("TIMES", "1"))
-QUICK = {"deadline": None, "database": None, "suppress_health_check": list(HealthCheck)}
 FOLDER = (1, 2)
 FIXTURE = Path(__file__).parent / "fixtures" / "journal-format-1.jsonl.gz"
 FAST = next((each for each in ("/dev/shm",) if os.access(each, os.W_OK)), None)  # every line is synced
@@ -79,7 +75,7 @@ def leave(path: Path, how: str) -> None:
 
 
 @given(histories(WORK, TIME, TROUBLE, DEATH, ["stop"], ["change"] * 3, budgets=True), LONGS, DEATHS, st.randoms())
-@settings(max_examples=40 * TIMES, **QUICK)
+@trying("journals", "histories")
 def test_it_says_what_was_decided_from_any_file_on(
     history: History, long: int, deaths: list[tuple[int, str]], dice: random.Random
 ) -> None:
@@ -226,7 +222,7 @@ def go_on(path: Path) -> None:
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), DAMAGE), min_size=1, max_size=2))
-@settings(max_examples=400 * TIMES, **QUICK)
+@trying("journals", "damage")
 def test_whatever_is_done_to_it_is_noticed_or_makes_no_difference(damages) -> None:
     files, fleets = written()
     with place() as path:
@@ -247,7 +243,7 @@ def test_whatever_is_done_to_it_is_noticed_or_makes_no_difference(damages) -> No
 
 
 @given(st.lists(DAMAGE, min_size=1, max_size=2))
-@settings(max_examples=150 * TIMES, **QUICK)
+@trying("journals", "damage to the first format")
 def test_a_journal_of_the_first_format_is_read_or_refused(damages) -> None:
     with place() as path:
         (file,) = lay_out(path, old())
@@ -259,7 +255,7 @@ def test_a_journal_of_the_first_format_is_read_or_refused(damages) -> None:
 
 
 @given(st.dictionaries(st.sampled_from(["000001.jsonl", "000002.jsonl", "000003.jsonl.gz", "../journal.jsonl"]), BYTES))
-@settings(max_examples=100 * TIMES, **QUICK)
+@trying("journals", "no journal")
 def test_what_is_no_journal_at_all_is_refused_or_empty(files: dict[str, bytes]) -> None:
     with place() as path:
         lay_out(path, files)

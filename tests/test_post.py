@@ -1,12 +1,12 @@
 """What lies in inboxes and folders of requests: an event or set aside, a little at a time, and told of in measure."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from cases import trying
+from hypothesis import example, given
 from hypothesis import strategies as st
 from stage import Stage
 
@@ -21,8 +21,6 @@ from coral.journal import difference, fold_lines
 from coral.post import AT_ONCE, Post
 from workspace.layout import OPERATOR, Layout, create, new_run
 
-TIMES = int(os.environ.get("TIMES", "1"))
-QUICK: dict[str, Any] = {"deadline": None, "database": None, "suppress_health_check": list(HealthCheck)}
 AGENTS = ("ann", "ben")
 ROOM = {"ann": 4, "ben": 4}
 
@@ -204,7 +202,7 @@ def decided(stage: Stage, events: list[on.Event]) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=600 * TIMES, **QUICK)
+@trying("requests", "any")
 @example(sender="ann", content=b"[" * 60_000)
 @example(sender="ann", content=b'{"type": "tell", "text": "' + b"x" * 60_000 + b'"}')
 @example(sender="operator", content=b'{"type":"set_heartbeat","heartbeat":{"name":"a","every":1e999}}')
@@ -231,7 +229,7 @@ wrong = st.sampled_from(list(submission(1))) | st.text(max_size=5)
 
 
 @pytest.mark.slow
-@settings(max_examples=500 * TIMES, **QUICK)
+@trying("submissions", "any")
 @example(content=b"")
 @given(
     content=st.dictionaries(wrong, plain, max_size=3).map(
