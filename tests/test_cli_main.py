@@ -31,6 +31,12 @@ def test_the_overview_names_every_command(capsys: Said) -> None:
     assert {group for group, _ in COMMANDS.values()} == set(GROUPS)
 
 
+def test_a_complaint_quotes_nothing_that_a_terminal_obeys(capsys: Said) -> None:
+    assert main(["start", "no\x1b[2J\x00 such\x9b1m\ttask\r"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("coral: cannot start: there is no folder or task file no[2J such1m\ttask\n  ")
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_explains_itself(name: str, capsys: Said) -> None:
     with pytest.raises(SystemExit) as end:

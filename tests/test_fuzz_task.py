@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from cases import trying
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from coral.codec import decode, encode
@@ -141,6 +141,7 @@ def judge(folder: Path, raw: bytes) -> None:
 
 @pytest.mark.slow
 @trying("task.yaml", "something wrong")
+@example(text=json.dumps(put(TASK, ("task", "editable"), ["9" * 400])))
 @given(one_value_wrong() | one_token_wrong() | spoilt())
 def test_a_task_with_something_wrong_in_it(folder: Path, text: str) -> None:
     judge(folder, text.encode("utf-8", "surrogatepass"))

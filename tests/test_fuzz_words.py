@@ -135,6 +135,7 @@ NUMBERS = st.one_of(st.integers().map(str), st.floats().map(str), st.text(max_si
     by_agent=st.booleans(),
 )
 @example(name="mine", when=("every", "5"), prompt="look", by_agent=True)
+@example(name="\0\x1b", when=None, prompt=None, by_agent=False)
 @example(name="mine", when=("minutes", "nan"), prompt="look", by_agent=False)
 @example(name="mine", when=("minutes", "inf"), prompt="look", by_agent=True)
 @example(name="mine", when=("every", "9" * 5000), prompt="look", by_agent=True)

@@ -77,10 +77,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def complain(message: str, hint: str) -> int:
-    """Print a user's mistake: what cannot be done and why, then what to do about it."""
-    print(f"coral: {message}", file=sys.stderr)
+    """Print a user's mistake: what cannot be done and why, then what to do about it. Whatever that quotes, a terminal
+    finds nothing in it to obey."""
+    controls = dict.fromkeys((*range(9), *range(11, 32), *range(127, 160)))
+    print(f"coral: {message.translate(controls)}", file=sys.stderr)
     if hint:
-        print(f"  {hint}", file=sys.stderr)
+        print(f"  {hint.translate(controls)}", file=sys.stderr)
     return OURS
 
 

@@ -65,7 +65,7 @@ def _task(task: TaskSection, folder: Path) -> list[Problem]:
 def _is_glob(text: str) -> bool:
     try:
         next(Path(__file__).parent.glob(text), None)
-    except (ValueError, NotImplementedError):
+    except (OSError, ValueError, NotImplementedError):  # OSError: too long for a name
         return False
     return True
 
