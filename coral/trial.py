@@ -129,10 +129,13 @@ def _runtime(config: Config, part: Driven) -> Finding:
     wrong = tuple(runtimes.check(name, part.options, part.model))
     if wrong:
         return Finding("runtime", False, f"{name} cannot be used", wrong)
-    lost = unkept(config, part, runtimes.find(name, part.options))
+    runtime = runtimes.find(name, part.options)
+    lost = unkept(config, part, runtime)
     if lost:
         return Finding("runtime", False, f"{name} cannot keep within its budget", tuple(lost))
-    return Finding("runtime", True, f"{name}, {_plural(part.count, 'agent')}")
+    unverified = getattr(runtime, "tried", None) == ""
+    more = ("unverified: Coral follows its documentation, and was never tried with it",) if unverified else ()
+    return Finding("runtime", True, f"{name}, {_plural(part.count, 'agent')}", more)
 
 
 def _grade(config: Config) -> GradeResult:

@@ -18,6 +18,7 @@ from coral.runtimes.acp_notes import Bill, Steps, Tools, cut
 from coral.runtimes.event import REPLY, Event
 from coral.runtimes.model import Counted, Ending, Job, Said, Sign, Usage
 from coral.runtimes.speech import Speech
+from coral.trial import looks
 
 KNOWN: dict[str, object] = {"command": [sys.executable, "agent.py"]}
 CLEAN, CRASHED, TERMINAL = Ending.CLEAN, Ending.CRASHED, Ending.TERMINAL
@@ -82,6 +83,7 @@ def read(**event: object) -> tuple[Sign, ...]:
         ({"type": "error", "during": "choice", "message": "it offers no model 'x'"}, TERMINAL),
         ({"type": "error", "during": "authenticate", "message": "it does not answer"}, TERMINAL),
         ({"type": "error", "during": "initialize", "message": "it does not answer"}, CRASHED),
+        ({"type": "error", "during": "prompt", "code": 1, "message": "401 Unauthorized", "stopped": True}, TERMINAL),
         ({"type": "interrupted"}, INTERRUPTED),
     ],
 )
@@ -92,6 +94,11 @@ def test_how_a_turn_ended(event: dict[str, Any], ending: Ending | None) -> None:
     if event["type"] == "error":
         assert event["message"] in sign.error
         assert sign.error.startswith(f"{event['during']}: ") == (event["during"] != "prompt")
+
+
+def test_an_error_that_answers_our_own_cancelling_is_an_interrupt() -> None:
+    (sign,) = read(type="error", during="prompt", code=-32603, message="The operation was aborted", stopped=True)
+    assert (sign.ending, sign.error, sign.early, sign.message) == (INTERRUPTED, "", True, "The operation was aborted")
 
 
 def test_the_words_that_came_with_an_error_are_told_with_it() -> None:
@@ -340,17 +347,20 @@ def test_the_command_line_says_what_is_wanted_of_the_agent() -> None:
     assert runtimes.find("acp", {**KNOWN, "instruction_file": "GEMINI.md"}).instruction_file == "GEMINI.md"
 
 
+def write_task(folder: Path, agents: Mapping[str, object]) -> Path:
+    (folder / "seed").mkdir(parents=True)
+    (folder / "grade.py").write_text("def grade(workspace):\n    return 1.0\n")
+    task = f"task: {{name: t, description: d}}\ngrader: {{entry: grade.py:grade}}\nagents: {json.dumps(agents)}\n"
+    (folder / "task.yaml").write_text(task)
+    return folder
+
+
 def test_without_the_sdk_the_line_that_installs_it_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(acp, "find_spec", lambda name: None)
     assert runtimes.check("acp", KNOWN) == [acp.NO_SDK]
-    folder = tmp_path / "t"
-    (folder / "seed").mkdir(parents=True)
-    (folder / "grade.py").write_text("def grade(workspace):\n    return 1.0\n")
-    agents = json.dumps({"runtime": "acp", "options": KNOWN})
-    task = f"task: {{name: t, description: d}}\ngrader: {{entry: grade.py:grade}}\nagents: {agents}\n"
-    (folder / "task.yaml").write_text(task)
+    folder = write_task(tmp_path / "t", {"runtime": "acp", "options": KNOWN})
     assert main(("validate", str(folder))) == 1
     assert "`pip install 'coral-fleet[acp]'` installs it" in capsys.readouterr().out
     with pytest.raises(CoralError, match="cannot start acp: the SDK of the Agent Client Protocol is not installed"):
@@ -377,6 +387,10 @@ def test_cursor_and_kiro_are_started_as_their_documentation_says(
         *("kiro-cli", "acp", "--trust-all-tools", "--model", "m-1", "--effort", "high"),
     )
     assert kiro.session == ""
+    (tmp_path / "kiro-cli").touch(mode=0o755)
+    (found,) = [each for each in looks(load(write_task(tmp_path / "t", {"runtime": "kiro"}))) if each.name == "runtime"]
+    assert found.ok
+    assert found.details == ("unverified: Coral follows its documentation, and was never tried with it",)
 
 
 def test_a_reply_is_whole_whatever_is_told_in_its_midst() -> None:

@@ -71,6 +71,10 @@ class AcpReader(Reader):
             return self._gone(event, text, during)
         status = next((each for each in (code, *_statuses(event)) if each is not None and 400 <= each < 600), None)
         sign = self.failed(text, status)
+        if sign.ending is Ending.CRASHED and event.true(
+            "stopped"
+        ):  # some tell of a turn that was cancelled as an error
+            return replace(sign, ending=Ending.INTERRUPTED, error="", early=True)
         if sign.ending is Ending.CRASHED and (code == AUTH_REQUIRED or during in ("authenticate", "choice")):
             return replace(sign, ending=Ending.TERMINAL)
         if sign.ending is Ending.CRASHED and during == "load":

@@ -19,6 +19,7 @@ import json
 import logging
 from pathlib import Path
 
+from coral.runtimes.acp_notes import cut
 from coral.runtimes.acp_talk import Refused, Talk, Wishes
 from coral.runtimes.exits import INTERRUPTED
 
@@ -84,7 +85,8 @@ async def _outcome(
         _say(type="interrupted")
         return INTERRUPTED
     if isinstance(error, Refused):
-        _say(type="error", during=error.during, message=str(error), code=error.code, data=error.data)
+        told = {"during": error.during, "message": str(error), "code": error.code, "data": cut(error.data)}
+        _say(type="error", **told, stopped=stop.is_set())
     elif error is None or isinstance(error, ConnectionError):
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(agent.wait(), LEAVE_SECONDS)

@@ -23,7 +23,7 @@ class Speech:
                 self._parts = (self._parts + sign.part)[:LONGEST]
                 yield replace(sign, part="", message=one_line(self._parts[-300:], 300))
             else:
-                if sign.ended or not sign.early:
+                if sign.ended or sign.error or not sign.early:
                     yield from self.rest()
                 yield sign
 
