@@ -30,7 +30,7 @@ def concerns(config: Config, grade_seconds: float) -> Iterator[str]:
     if budget.hours is not None and grade_seconds > 0:
         grades = budget.hours * 3600 * config.grader.slots / grade_seconds
         if grades < enough:
-            took = duration(grade_seconds)
+            took = duration(grade_seconds) if grade_seconds >= 2 else f"{grade_seconds:.1g} s"
             yield f"budget.hours={budget.hours:g} is enough for {_attempts(grades)}, as grading the seed took {took}"
     price = _price(config)
     for name, limits, wanted in (("budget", budget, enough), ("budget.per_agent", budget.per_agent, FEWEST)):

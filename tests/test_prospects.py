@@ -29,6 +29,7 @@ def config(folder: Path, text: str) -> Config:
         ("budget: {hours: 0.05}\n", 200.0, "enough for about 1 attempt, as grading the seed took 3 min"),
         ("budget: {hours: 0.05}\n", 130.0, "enough for about 2 attempts, as grading the seed took 2 min"),
         ("budget: {hours: 0.05}\n", 720.0, "hours=0.05 is enough for less than one attempt, as"),
+        ("budget: {hours: 0.0001}\n", 0.3, "enough for about 2 attempts, as grading the seed took 0.3 s"),
         ("budget: {hours: 0.05}\n", 120.0, ""),
         ("agents: {count: 4}\nbudget: {hours: 0.05}\n", 120.0, "hours=0.05 is enough for about 3 attempts"),
         ("budget: {hours: 0.05}\n", 0.0, ""),
