@@ -30,7 +30,7 @@ from coral.fleet.state import LIVE, Agent, Phase
 pytestmark = pytest.mark.slow
 
 TIMES = int(os.environ.get("TIMES", "1"))
-QUICK = settings(max_examples=40 * TIMES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=25 * TIMES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 OUTPUT = ["print", "print", "wait", "wait", "look"]
 
 
@@ -83,6 +83,7 @@ def steps(world: World) -> Iterator[tuple[Turn, Agent, Watched]]:
         for name, after in turn.after.agents.items():
             seen, before = watched[name], turn.before.agents.get(name)
             if before is None:
+                seen.launch = after.launch
                 continue
             if before.phase is Phase.RUNNING:
                 seen.worked += turn.clock - last

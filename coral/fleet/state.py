@@ -24,7 +24,7 @@ class Phase(StrEnum):
     INTERRUPTED = "interrupted"  # SIGINT was sent; deadline: SIGTERM
     TERMINATED = "terminated"  # SIGTERM was sent; deadline: SIGKILL
     KILLED = "killed"  # SIGKILL was sent; deadline: SIGKILL again
-    PARKED = "parked"  # its account has no usage left; starts at the deadline
+    PARKED = "parked"  # its account has no usage left, or nothing has helped it; starts at the deadline
     RETIRED = "retired"  # starts no more
 
 

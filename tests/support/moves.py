@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from hypothesis import strategies as st
-from launched import OBEDIENT, Process
+from launched import OBEDIENT, UNKILLABLE, Process
 from stage import SEED
 from world import NAMES, World
 
@@ -213,7 +213,7 @@ def idle(world: World, agent: str, seconds: float) -> None:
 
 def _do_to_grader(grader: Process, kind: str, code: int) -> None:
     if kind == "deafgrade":
-        grader.deaf = code % 4
+        grader.deaf = UNKILLABLE if grader.deaf == UNKILLABLE else code % 4  # by then it may have been given up
     else:
         grader.ending, grader.leftovers = Ending.CLEAN, code % 6 == 1
 
@@ -296,6 +296,7 @@ def calm(world: World, seconds: float = 2000.0) -> None:
                 process.ending = Ending.CLEAN
             else:
                 _do_to_agent(world, process, "ack", 0)
-                _do_to_agent(world, process, "edit", 0)
+                if world.rules.ladder:
+                    _do_to_agent(world, process, "edit", 0)
         world.look()
         world.wait(40.0)
