@@ -14,7 +14,7 @@ test: .venv/.ready
 # The real agent programs, against a scripted model on loopback; npm installs them into .programs, once.
 test-agents: .venv/.ready
 	$(BIN)/python tests/support/agent_programs.py
-	$(BIN)/python -m pytest -n 2 tests/agents
+	$(BIN)/python -m pytest -n 2 -rfE tests/agents
 
 check: .venv/.ready
 	$(BIN)/ruff check .
