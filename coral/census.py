@@ -119,9 +119,9 @@ class Census:
         led = leader is not None and leader.started == identity.started
         mine, wanted = {identity.pid} | inside if led else set(inside), {mark.of(tag), tag.encode()} - {b""}
         for pid, each in self._table.items():
-            # The group's number is not given to anybody else while one process of the group lives, unless all of
-            # them had ended before: then a newer leader has it.
-            of_group = identity.pid in (each.group, each.session) and (led or leader is None)
+            # A group whose leader has ended says nothing: its number may have been another leader's since, who has
+            # ended as well. Those of ours bear a sign then, but where a system shows none.
+            of_group = identity.pid in (each.group, each.session) and (led or (leader is None and not _has_proc()))
             if each.started >= identity.started and (of_group or self._sign(pid, each.started) in wanted):
                 mine.add(pid)
         ahead = list(mine)

@@ -84,8 +84,9 @@ def _leftovers() -> Finding:
     """How whatever a launch leaves behind is found, tried with a child that waits as one at its gate does."""
     groups = cgroup.Groups(f"doctor-{os.getpid()}")
     group = groups.make("try")
+    enter = cgroup.ENTER if group else "false"
     child = subprocess.Popen(
-        ["/bin/sh", "-c", f"{cgroup.ENTER} && echo in || echo out; read end", "sh", group],
+        ["/bin/sh", "-c", f"{enter} && echo in || echo out; read end", "sh", group],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

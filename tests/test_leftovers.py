@@ -3,10 +3,12 @@ its control group or by its mark, each where there is not the other. Nobody else
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -250,6 +252,21 @@ def test_without_a_tag_nobody_is_meant(shed: Shed) -> None:
     finally:
         plain.kill()
         plain.wait(60)
+
+
+def test_the_group_of_a_leader_that_is_gone_is_not_enough() -> None:
+    """Its number may have been another's since, who left somebody and ended as well: a daemon of anybody's."""
+    script = "env -i sleep 300 </dev/null >/dev/null 2>&1 & echo $! $$"
+    told = subprocess.run(["sh", "-c", script], start_new_session=True, capture_output=True, text=True, check=True)
+    daemon, leader = map(int, told.stdout.split())
+    found = census.identify(daemon)
+    assert found is not None
+    try:
+        assert os.getpgid(daemon) == leader
+        earlier = replace(found, pid=leader)
+        assert census.members(earlier, "run/agent-1/7") == []
+    finally:
+        os.kill(daemon, signal.SIGKILL)
 
 
 def test_a_mark_is_handed_on_and_another_takes_its_place(tmp_path: Path) -> None:

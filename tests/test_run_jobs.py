@@ -21,7 +21,7 @@ WORK = "echo begun; echo $$ >../pid; while [ ! -e ../go ]; do sleep 0.05; done; 
 FIRST = '[ "$(ls ../../../logs/agent-1/*.prompt.md | wc -l)" = 1 ]'
 AGENT = f"""
 if {FIRST}; then
-  (mkdir -p sub; cd sub; coral job start -m 'wide net' -- sh -c 'cd ..; {WORK}') >../said 2>&1
+  (mkdir -p .sub; cd .sub; coral job start -m 'wide net' -- sh -c 'cd ..; {WORK}') >../said 2>&1
   echo 1 >x.txt; coral eval -m one
 fi
 echo at work; exec sleep 300
@@ -87,7 +87,7 @@ def test_a_job_survives_a_heartbeat_and_its_agent_is_told_of_its_end(start, caps
     said = "job 1 starts: `coral job log 1` shows its output, and you are told when it ends\n"
     assert (run.layout.agents / "said").read_text() == said
     assert record(run)["command"][0] == "sh"
-    assert (record(run)["state"], record(run)["folder"]) == ("running", "sub")
+    assert (record(run)["state"], record(run)["folder"]) == ("running", ".sub")
     (row,) = json.loads(coral(capsys, run, "list", "--json")[1])
     assert (row["number"], row["agent"], row["what"]) == (1, "agent-1", "wide net")
     assert coral(capsys, run, "wait", "1", "--timeout", "0.01")[:2] == (2, "job 1 still runs\n  coral job wait 1\n")

@@ -101,9 +101,10 @@ def _start(place: Place, args: argparse.Namespace) -> int:
         raise CoralError("cannot start a job: whose it is was not said", "coral job start --agent agent-1 -- COMMAND")
     folder = ""
     if place.agent is not None:
-        folder = str(where.here().resolve().relative_to(place.layout.clone(place.agent).resolve()))
+        inside = where.here().resolve().relative_to(place.layout.clone(place.agent).resolve())
+        folder = "" if inside == Path() else str(inside)
     asked = {"type": "start_job", "agent": whose, "command": args.command, "what": args.message.strip()}
-    return request.ask(place.layout, sender, [{**asked, "folder": folder.removeprefix(".")}])
+    return request.ask(place.layout, sender, [{**asked, "folder": folder}])
 
 
 def _list(place: Place, as_json: bool) -> int:
