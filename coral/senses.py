@@ -224,6 +224,7 @@ class Senses:
             yield from ear.listen(now.clock)
         if ear is not None:
             yield from ear.listen(now.clock, ended=True)
+            ear.consult(self._layout.state(agent))
             yield from ear.used()
 
     def _judge(self, launch: Launch, now: on.Moment) -> on.Exited:

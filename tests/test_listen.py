@@ -79,6 +79,29 @@ def test_usage_of_a_conversation_names_it(output):
     assert listening.used() == [Used(agent="agent-1", launch=1, figure=Spent(money=0.5), session="abc")]
 
 
+def test_what_a_program_wrote_down_itself_is_counted_once_it_has_ended(output, tmp_path):
+    thread = "01a1ffa1-d2d8-7a33-8265-40f45bb321ce"
+    book = tmp_path / f"state/sessions/2026/11/21/rollout-2026-11-21T19-42-37-{thread}.jsonl"
+    book.parent.mkdir(parents=True)
+    usage = {"input_tokens": 1000, "cached_input_tokens": 900, "output_tokens": 17}
+    info = {"type": "event_msg", "payload": {"type": "token_count", "info": {"total_token_usage": usage}}}
+    book.write_text(json.dumps(info) + "\n")
+    output.write_text(json.dumps({"type": "thread.started", "thread_id": thread}) + "\n")
+    listening = Ear("agent-1", 1, find("codex", {}), Tail(output), output.with_suffix(".err"), None)
+    listening.consult(tmp_path / "state")
+    assert listening.used() == []  # it has not said which thread is its own
+    listening.listen(1.0)
+    listening.consult(tmp_path / "state")
+    spent = Spent(input=100, cached=900, output=17)
+    assert listening.used() == [Used(agent="agent-1", launch=1, figure=spent, session=thread)]
+    listening.consult(tmp_path / "state")
+    assert listening.used() == []
+    # Most programs keep no books that we could read.
+    other = ear(output, session="abc")
+    other.consult(tmp_path / "state")
+    assert other.used() == []
+
+
 def test_what_says_nothing_new_is_only_a_reminder_now_and_then(output):
     listening = ear(output, session="abc")
     output.write_bytes(b'{"phase": "busy"}\n')

@@ -1,6 +1,7 @@
 """How well-known agent programs are started: with the command lines that were measured, and the user's own login."""
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,8 @@ from coral.config.load import load
 from coral.errors import CoralError
 from coral.launch import prepare
 from coral.runtimes.agent import AgentProgram
-from coral.runtimes.model import Command, Job
+from coral.runtimes.codex import Codex
+from coral.runtimes.model import Command, Counted, Job, Usage
 
 PROGRAMS = [name for name in runtimes.RUNTIMES if isinstance(runtimes.find(name, {}), AgentProgram)]
 MEASURED = [name for name in PROGRAMS if getattr(runtimes.find(name, {}), "tried")]  # noqa: B009 - not of every one
@@ -237,3 +239,51 @@ def test_claude_has_no_ceiling_without_a_budget_and_one_of_the_tasks_own_stays(t
         assert [word for word in argv if "9" in word and "budget" in word] == []
         assert "".join(argv).count("--max-budget-usd") == 1
         assert argv[-len(own) :] == tuple(own)
+
+
+THREAD = "01a1ffa1-d2d8-7a33-8265-40f45bb321ce"  # it began on 21 November 2026, as its first figures say
+
+
+def record(state: Path, *lines: str, thread: str = THREAD) -> Path:
+    """What codex writes down of a thread."""
+    path = state / f"sessions/2026/11/21/rollout-2026-11-21T19-42-37-{thread}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return path
+
+
+def total(read: int, cached: int, written: int) -> str:
+    usage = {"input_tokens": read, "cached_input_tokens": cached, "output_tokens": written, "total_tokens": 0}
+    info = {"total_token_usage": usage, "last_token_usage": {**usage, "input_tokens": 1}}
+    return json.dumps({"type": "event_msg", "payload": {"type": "token_count", "info": info}})
+
+
+def test_codex_is_asked_what_a_thread_has_used_by_its_own_record(tmp_path: Path) -> None:
+    codex = Codex({})
+    assert codex.books(tmp_path, THREAD) is None
+    said = '{"type": "event_msg", "payload": {"type": "agent_message", "message": "\\"token_count\\""}}'
+    limits = '{"type": "event_msg", "payload": {"type": "token_count", "info": null, "rate_limits": {}}}'
+    record(tmp_path, total(1000, 900, 17), said, total(3000, 2700, 51), said, limits, '{"type": "token_count')
+    used = Usage(counted=Counted.SESSION, input=300, cached=2700, output=51)
+    assert codex.books(tmp_path, THREAD) == used
+    # Another thread's record is not its own, and only the end of a long one is read.
+    other = THREAD.replace("7a33", "7a34")
+    assert codex.books(tmp_path, other) is None
+    record(tmp_path, total(1, 0, 1), "x" * (1 << 20), thread=other)
+    assert codex.books(tmp_path, other) is None
+
+
+@pytest.mark.parametrize("session", ["", "no thread", "../../../etc", "*", "f" * 32, f"{THREAD}/x"])
+def test_a_thread_that_is_none_has_no_record(tmp_path: Path, session: str) -> None:
+    record(tmp_path, total(1000, 900, 17))
+    assert Codex({}).books(tmp_path, session) is None
+
+
+def test_a_record_that_would_hold_us_is_none(tmp_path: Path) -> None:
+    path = record(tmp_path)
+    path.unlink()
+    os.mkfifo(path)
+    assert Codex({}).books(tmp_path, THREAD) is None
+    path.unlink()
+    path.mkdir()
+    assert Codex({}).books(tmp_path, THREAD) is None

@@ -4,15 +4,19 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
+from uuid import UUID
 
+from attempts.files import open_plain
 from coral.runtimes import messages, programs
 from coral.runtimes.agent import AgentProgram
-from coral.runtimes.event import Event
+from coral.runtimes.event import Event, parse
 from coral.runtimes.model import Counted, Ending, Job, Retry, Sign, Tool, Usage
 
 _AGAIN = re.compile(r"Reconnecting\.\.\. (\d+)/\d+")
 _QUIET = ("check_for_update_on_startup=false", "analytics.enabled=false")
+_BOOKS_TAIL = 1 << 20  # bytes of a thread's own record that are looked at
 _SHELL = ("allow_login_shell=false",)  # a login shell may set another PATH: without `coral`, no attempt is possible
 
 
@@ -46,6 +50,15 @@ class Codex(AgentProgram):
         """Also the configuration, which names the providers that the user has a key for."""
         home = Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
         return {name: home / name for name in ("auth.json", "config.toml")}
+
+    def books(self, state: Path, session: str) -> Usage | None:
+        """What the thread has used, by its own record: of a turn that is interrupted codex prints nothing."""
+        for path in _records(state, session):
+            for line in reversed(_end_of(path).splitlines()):
+                told = parse(line) if b'"token_count"' in line else None
+                if told is not None and (total := told.inner("payload", "info", "total_token_usage")):
+                    return _usage(total)
+        return None
 
     def events(self, event: Event) -> Iterator[Sign]:
         match event.line("type"):
@@ -111,3 +124,22 @@ def _error(text: str, line: str) -> Sign:
 def _usage(usage: Event) -> Usage:
     """Of the whole thread, earlier launches too."""
     return messages.cached_within(usage, Counted.SESSION, "input_tokens", "cached_input_tokens", "output_tokens")
+
+
+def _records(state: Path, session: str) -> list[Path]:
+    """Where a thread's record lies: in the folder of the day on which it began, which its id tells."""
+    try:
+        thread = UUID(session)
+        day = datetime.fromtimestamp((thread.int >> 80) / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return []
+    return sorted((state / "sessions" / f"{day:%Y/%m/%d}").glob(f"rollout-*-{thread}.jsonl"))[-1:]
+
+
+def _end_of(path: Path) -> bytes:
+    try:
+        with open_plain(path) as file:
+            file.seek(max(os.fstat(file.fileno()).st_size - _BOOKS_TAIL, 0))
+            return file.read(_BOOKS_TAIL)
+    except (OSError, ValueError):
+        return b""

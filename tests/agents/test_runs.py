@@ -20,9 +20,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 AGENTS, EACH = 2, 3  # attempts; of the last nobody needs to hear any more
 FLEET, EACH_OF_FLEET = ("claude", "codex", "opencode", "qwen"), 6
 USAGE = (1000, 17, 900)
-# What of its use a program tells, when a turn of its is interrupted: it told of every step before, or does so then; it
-# makes up for it at the next end of a turn; or never, and then that much is used and not counted.
-AT_ONCE, LATER, NEVER = {"claude", "pi"}, {"codex", "qwen"}, {"opencode", "gemini"}
+# What of its use is told, when a turn is interrupted: all, then or before, by the program or its own record; it is
+# made up for at the next end of a turn; or never, and then that much is used and not counted.
+AT_ONCE, LATER, NEVER = {"claude", "codex", "pi"}, {"qwen"}, {"opencode", "gemini"}
 
 
 def test_every_heartbeat_arrives_in_its_own_conversation(program: str, drive: Drive, tmp_path: Path) -> None:
