@@ -35,9 +35,10 @@ def run_inside(item: pytest.Function) -> None:
     if reason := why_not():
         pytest.skip(reason)
     base = item.config._tmp_path_factory.mktemp("inside")  # type: ignore[attr-defined]
-    plain = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--basetemp", str(base / "pytest")]
+    plain = ["-q", "-p", "pytest_timeout", "-p", "no:cacheprovider", "--basetemp", str(base / "pytest")]
     command = [*_unshare(), sys.executable, "-m", "pytest", *plain, item.nodeid]
-    code, said = run_bounded(command, SECONDS, cwd=item.config.rootpath, env={**os.environ, INSIDE: "1"})
+    alone = {INSIDE: "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # all the others take half of the time to begin
+    code, said = run_bounded(command, SECONDS, cwd=item.config.rootpath, env={**os.environ, **alone})
     assert code == 0, said[-20_000:]
 
 
