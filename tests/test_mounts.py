@@ -162,9 +162,13 @@ def test_what_an_agent_lays_in_the_way_of_a_mount_is_kept_and_nothing_is_written
     (clone / "more" / "table.csv").unlink()
     (clone / "more").rmdir()
     (clone / "more").symlink_to(away)
-    keep_up(clone, [Mount(tmp_path / "data", "data"), Mount(tmp_path / "data/table.csv", "more/table.csv")])
+    table = tmp_path / "data/table.csv"
+    (clone / "saved.csv").write_text("saved")
+    keep_up(clone, [Mount(tmp_path / "data", "data"), Mount(table, "more/deep/table.csv"), Mount(table, "saved.csv")])
     assert (clone / "data" / "table.csv").read_text() == "1,2\n"
+    assert (clone / "saved.csv").read_text() == "1,2\n"
     assert [each.read_text() for each in clone.glob(".coral-mount-*/mine")] == ["mine"]
+    assert [each.read_text() for each in clone.glob(".coral-mount-*") if each.is_file()] == ["saved"]
     assert list(away.iterdir()) == []
 
 

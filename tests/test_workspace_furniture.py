@@ -118,7 +118,9 @@ def test_planted_links_are_not_written_through(clone: Path, tmp_path: Path) -> N
     (clone / "folder").symlink_to(outside)
     with pytest.raises(GitError, match="leads elsewhere"):
         place(clone, "folder/precious", "x")
-    assert (outside / "precious").read_text() == "precious"
+    with pytest.raises(GitError, match="leads elsewhere"):
+        place(clone, "folder/deep/down", "x")
+    assert [each.read_text() for each in outside.iterdir()] == ["precious"]
 
 
 def test_nothing_that_the_agent_planted_is_run(layout: Layout, clone: Path, tmp_path: Path) -> None:

@@ -65,10 +65,7 @@ def link_shared(clone: Path, shared: Path) -> None:
 
 def mount(clone: Path, name: str, source: Path) -> None:
     """Make `name` in the clone lead to a file or folder of the machine, which is no part of the work."""
-    parent = (clone / name).parent
-    parent.mkdir(parents=True, exist_ok=True)
-    if not parent.resolve().is_relative_to(clone.resolve()):
-        raise GitError(f"cannot mount {source}: {parent} leads elsewhere")
+    _make_room(clone, name)
     _lead(clone, name, str(source), "mount")
 
 
@@ -78,7 +75,7 @@ def _lead(clone: Path, name: str, target: str, kind: str) -> None:
     link = clone / name
     if link.is_symlink() and str(link.readlink()) == target:
         return
-    if link.is_dir() and not link.is_symlink():
+    if link.exists() and not link.is_symlink():
         # Made by the agent, perhaps with notes in it: kept, but not where the next launch looks for what is ours.
         link.rename(clone / f".coral-{kind}-{secrets.token_hex(8)}")
     temporary = clone / f".coral-{secrets.token_hex(8)}"
@@ -132,12 +129,20 @@ def _tracked_text(git: Git, filename: str, depth: int = 0) -> str | None:
     return (_tracked_text(git, target, depth + 1) if depth < 5 and not target.startswith(("/", "..")) else None) or ""
 
 
+def _make_room(folder: Path, name: str) -> Path:
+    """The path `folder/name`, with the folders above it. GitError where one of those leads out of `folder`: it is
+    asked before anything is made, for an agent may have planted a link."""
+    path = folder / name
+    there = next(each for each in path.parents if each.exists() or each.is_symlink())
+    if not there.resolve().is_relative_to(folder.resolve()):
+        raise GitError(f"cannot write {path}: {there} leads elsewhere")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
 def place(folder: Path, name: str, text: str) -> None:
     """Write `folder/name` whole or not at all; whatever is in its place is replaced, not followed."""
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if not path.parent.resolve().is_relative_to(folder.resolve()):
-        raise GitError(f"cannot write {path}: its folder leads elsewhere")
+    path = _make_room(folder, name)
     temporary = path.with_name(f".coral-{secrets.token_hex(8)}")
     temporary.write_text(text, encoding="utf-8", errors="replace")
     temporary.replace(path)
