@@ -198,6 +198,21 @@ def test_a_turn_that_failed_at_once_does_not_show_that_its_prompt_was_taken_in(o
     assert [each.session for each in listening.listen(1.0)] == ["abc"]
 
 
+def test_a_conversation_that_is_given_up_has_not_taken_its_prompt_in(output):
+    lost = ["No conversation found with session ID: abc"]
+    result = {
+        "type": "result",
+        "subtype": "error_during_execution",
+        "is_error": True,
+        "session_id": "abc",
+        "errors": lost,
+    }
+    output.write_text(json.dumps(result) + "\n")
+    listening = Ear("agent-1", 1, find("claude", {}), Tail(output), output.with_suffix(".err"), "abc")
+    assert listening.listen(1.0) == []
+    assert listening.ending is Ending.UNKNOWN_SESSION
+
+
 def test_an_interrupt_at_once_does_not_show_that_the_prompt_was_taken_in(output):
     words = [
         '{"type": "session.skills_loaded", "data": {"skills": []}}',

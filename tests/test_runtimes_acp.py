@@ -68,7 +68,7 @@ def test_a_turn_is_heard_whole_and_gone_on_with_in_another_process(begin: Begin,
     desk = begin(turns(first, [{"ask": "cursor/question"}, {"ask": "_of/another"}, {"cost": 0.25}, {"say": "Again."}]))
     prompt = "-- It begins like an option.\n" + "A line of the long story.\n" * 8000 + "Its last word is MARK-END."
     ended = desk.launch(prompt).end()
-    assert (ended.ending, ended.left, ended.code) == (Ending.CLEAN, [], 0)
+    assert (ended.ending, ended.code) == (Ending.CLEAN, 0)
     assert ended.replies == "I look around.\nAll done."
     tools = [sign.tool for sign in ended.signs if sign.tool is not None]
     assert [(each.name, each.over, each.failed) for each in tools] == [
@@ -102,8 +102,9 @@ def test_an_interrupt_cancels_the_turn_and_the_conversation_goes_on(begin: Begin
     launch = desk.launch("MARK-ONE")
     launch.wait_for((desk.clone / "started").exists, "the tool's start")
     launch.interrupt()
+    assert launch.leaves_nothing()
     ended = launch.end()
-    assert (ended.ending, ended.left, ended.code) == (Ending.INTERRUPTED, [], 0)
+    assert (ended.ending, ended.code) == (Ending.INTERRUPTED, 0)
     assert ended.heard
     launch = desk.launch("MARK-TWO", ended.session)
     launch.wait_for((tmp_path / "kept" / "waits").exists, "the prompt")
@@ -161,7 +162,7 @@ def test_an_agent_that_is_deaf_is_left_to_the_supervisor(tmp_path: Path) -> None
 def test_an_agent_that_crashes_is_told_with_its_own_words(begin: Begin) -> None:
     desk = begin({"noise": ["not JSON", "Starting ..."], **turns([{"say": "Wait."}, {"exit": 7}])})
     ended = desk.launch("go").end()
-    assert (ended.ending, ended.code, ended.left) == (Ending.CRASHED, 1, [])
+    assert (ended.ending, ended.code) == (Ending.CRASHED, 1)
     assert ended.signs[-1].error == "the agent ended with exit code 7"
     assert "it went wrong here" in desk.layout.errors("agent-1", 1).read_text()
     assert "Traceback" not in desk.layout.errors("agent-1", 1).read_text()

@@ -61,8 +61,9 @@ def _findings(task: str | None, pinged: list[str] | None) -> Iterator[Finding]:
         yield Finding("task", State.WRONG, " ".join(error.message.split()), error.hint)
     yield from findings(where.here(), config)
     if pinged is not None:
-        from coral.ping import pings
+        from coral.ping import SECONDS, pings
 
+        print(f"asking for a word, for at most {SECONDS:g} seconds ...", file=sys.stderr, flush=True)
         yield from pings(config, pinged)
 
 
