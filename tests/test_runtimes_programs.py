@@ -17,7 +17,8 @@ from coral.errors import CoralError
 from coral.launch import prepare
 from coral.runtimes.agent import AgentProgram
 from coral.runtimes.codex import Codex
-from coral.runtimes.model import Command, Counted, Job, Usage
+from coral.runtimes.model import Command, Counted, Ending, Job, Said, Usage
+from coral.runtimes.opencode import Opencode
 
 PROGRAMS = [name for name in runtimes.RUNTIMES if isinstance(runtimes.find(name, {}), AgentProgram)]
 MEASURED = [name for name in PROGRAMS if getattr(runtimes.find(name, {}), "tried")]  # noqa: B009 - not of every one
@@ -239,6 +240,16 @@ def test_claude_has_no_ceiling_without_a_budget_and_one_of_the_tasks_own_stays(t
         assert [word for word in argv if "9" in word and "budget" in word] == []
         assert "".join(argv).count("--max-budget-usd") == 1
         assert argv[-len(own) :] == tuple(own)
+
+
+@pytest.mark.parametrize(
+    ("code", "ending"), [(0, Ending.CLEAN), (-2, Ending.INTERRUPTED), (-15, Ending.INTERRUPTED), (-9, Ending.CRASHED)]
+)
+def test_opencode_has_not_ended_its_turn_with_a_step_where_a_signal_ended_it(code: int, ending: Ending) -> None:
+    finished = Said(output=True, session="ses_1", ending=Ending.CLEAN)
+    opencode = Opencode({})
+    assert opencode.judge(code, finished) is ending
+    assert opencode.judge(code, replace(finished, ending=Ending.LIMIT)) is Ending.LIMIT
 
 
 THREAD = "01a1ffa1-d2d8-7a33-8265-40f45bb321ce"  # it began on 21 November 2026, as its first figures say

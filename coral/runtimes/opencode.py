@@ -5,12 +5,13 @@ It says no word of its end: a step that finishes without a tool is one.
 
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from coral.runtimes import messages, programs
 from coral.runtimes.agent import AgentProgram
 from coral.runtimes.event import Event
-from coral.runtimes.model import Ending, Job, Sign, Usage
+from coral.runtimes.model import Ending, Job, Said, Sign, Usage
 
 _AUTH = Path("opencode/auth.json")
 
@@ -77,6 +78,12 @@ class Opencode(AgentProgram):
                 yield self._error(event.inner("error"))
             case kind:
                 yield Sign(session=session, unknown=kind or "no type")
+
+    def judge(self, code: int, said: Said) -> Ending:
+        """Where a signal ended it, the step that it finished was not the last one: a summary of the conversation is a
+        step as well."""
+        cut = code < 0 and said.ending is Ending.CLEAN
+        return super().judge(code, replace(said, ending=None) if cut else said)
 
     def _error(self, error: Event) -> Sign:
         name = error.line("name")
