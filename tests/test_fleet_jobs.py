@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 from stage import QUIET_RULES, Stage, setting
 
+from coral.codec import decode
 from coral.fleet import events as on
 from coral.fleet.events import Ending
 from coral.fleet.policy import LOOK_SECONDS, MOST_KILLS, Rules, runs_job
-from coral.fleet.state import Phase
+from coral.fleet.state import Job, Phase
 
 RULES = replace(QUIET_RULES, jobs=2, stall=9e9, backoff=10.0, backoff_max=600.0, max_defer=300.0, interrupt_grace=10.0)
 TRAIN = on.StartJob(agent="ann", argv=("python", "train.py"), what="wide net", folder="src")
@@ -119,7 +120,12 @@ def test_one_that_waits_for_the_next_supervisor_begins_with_it() -> None:
     stage = Stage(rules=RULES)
     said = stage.at(2, stage.asks("ann", TRAIN), stage.asks("operator", on.Leave(reason="")))
     assert not [line for line in said if line.startswith("start job")]
+    assert stage.fleet.jobs[1].phase is Phase.WAITING
     assert "start job 1 of ann: python train.py in src" in stage.at(3, on.Resumed())
+
+
+def test_a_job_in_a_journal_of_before_any_waited_runs() -> None:
+    assert decode(Job, {"is": "Job", "number": 1, "agent": "ann", "argv": ["train"]}).phase is Phase.RUNNING
 
 
 # --- its end ------------------------------------------------------------------------------------------------------

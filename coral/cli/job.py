@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 LINES = 40
 MOST_BYTES = 1 << 20  # of an output that are looked at for its last lines
 STILL = 2
+BEGINNING = 2.0  # seconds after which a job that was granted has a record, or will have none
 DOUBT = 10.0  # seconds after which a wait asks whether anybody supervises the run
 
 
@@ -37,7 +38,8 @@ def add_arguments(parser: Parser) -> None:
     verbs = parser.verbs()
     start = verbs.add_parser("start", help="start a command that belongs to you and survives interrupts")
     start.add_argument("-m", "--message", metavar="WHAT", default="", help="what it is, in a few words")
-    start.add_argument("command", nargs="+", metavar="-- COMMAND", help="the command and its arguments")
+    # All that follows is the command's, options as well: nobody has to know of `--`.
+    start.add_argument("command", nargs=argparse.PARSER, metavar="COMMAND", help="the command and its arguments")
     listed = verbs.add_parser("list", help="jobs that run and have run")
     listed.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="for programs")
     log = verbs.add_parser("log", help="the end of what a job printed")
@@ -103,7 +105,8 @@ def _start(place: Place, args: argparse.Namespace) -> int:
     if place.agent is not None:
         inside = where.here().resolve().relative_to(place.layout.clone(place.agent).resolve())
         folder = "" if inside == Path() else str(inside)
-    asked = {"type": "start_job", "agent": whose, "command": args.command, "what": args.message.strip()}
+    command = args.command[args.command[:1] == ["--"] :]
+    asked = {"type": "start_job", "agent": whose, "command": command, "what": args.message.strip()}
     return request.ask(place.layout, sender, [{**asked, "folder": folder}])
 
 
@@ -129,7 +132,7 @@ def _list(place: Place, as_json: bool) -> int:
 
 
 def _log(place: Place, number: int, lines: int) -> int:
-    record = _record(place, number)
+    record = _begun(place, number)
     output = place.layout.job_output(record.text("agent"), number)
     try:
         with open_plain(output) as file:
@@ -147,6 +150,7 @@ def _log(place: Place, number: int, lines: int) -> int:
 
 def _wait(place: Place, number: int, seconds: float) -> int:
     doubt = DOUBT
+    _begun(place, number)
     for passed in request.pauses(seconds):
         record = _record(place, number)
         if record.text("state") != "running":
@@ -162,10 +166,21 @@ def _wait(place: Place, number: int, seconds: float) -> int:
     return STILL
 
 
-def _record(place: Place, number: int) -> Loose:
-    for path in _records(place, str(number)):
-        if found := read(path):
+def _begun(place: Place, number: int) -> Loose:
+    """The record of a job that may have been granted just now: the answer comes a little sooner."""
+    for _ in request.pauses(0.0 if request.unsupervised(place.layout) else BEGINNING):
+        if found := _find(place, number):
             return found
+    return _record(place, number)
+
+
+def _find(place: Place, number: int) -> Loose | None:
+    return next((found for path in _records(place, str(number)) if (found := read(path))), None)
+
+
+def _record(place: Place, number: int) -> Loose:
+    if found := _find(place, number):
+        return found
     whose = " of yours" if place.agent else ""
     raise CoralError(f"cannot find job {number}: there is none{whose}", "`coral job list` lists them")
 

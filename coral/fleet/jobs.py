@@ -42,6 +42,7 @@ def start(draft: Draft, wanted: on.StartJob) -> str:
         folder=wanted.folder,
         began=draft.wall,
         began_at=draft.clock,
+        phase=Phase.WAITING,
     )
     draft.set_run(jobs=job.number)
     draft.jobs[job.number] = job

@@ -220,7 +220,7 @@ class Job:
     folder: str = ""
     began: str = ""
     began_at: float = 0.0
-    phase: Phase = Phase.WAITING
+    phase: Phase = Phase.RUNNING
     deadline: float = 0.0
     why: str = ""
     told: bool = False

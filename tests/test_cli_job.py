@@ -1,0 +1,87 @@
+"""`coral job` as a command: what it asks for, and how it reads the records of jobs."""
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from sample import make_run
+
+from attempts.files import write_json
+from coral.cli import job, main, request
+from coral.lock import hold_lock
+from workspace.layout import Layout
+
+Run = Callable[..., tuple[int, str, str]]
+DEADLINE = 20.0
+
+
+@pytest.fixture
+def layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Layout:
+    monkeypatch.delenv("CORAL_AGENT", raising=False)
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+    made = make_run(tmp_path / "runs")
+    monkeypatch.chdir(made.clone("agent-1"))
+    return made
+
+
+@pytest.fixture
+def coral(capsys: pytest.CaptureFixture[str]) -> Run:
+    def run(*command: str) -> tuple[int, str, str]:
+        code = main(("job", *command))
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+def requests(layout: Layout) -> list[dict[str, object]]:
+    return [json.loads(path.read_text()) for path in sorted(layout.requests_of("agent-1").glob("*.json"))]
+
+
+def write_record(layout: Layout, number: int = 1, **end: object) -> None:
+    record = {"number": number, "agent": "agent-1", "command": ["train"], "began": "", "state": "running", **end}
+    write_json(layout.job("agent-1", number), record, durable=False)
+
+
+@pytest.mark.parametrize(
+    ("said", "command"),
+    [
+        (["python", "train.py", "--lr", "3"], ["python", "train.py", "--lr", "3"]),
+        (["--", "python", "train.py", "-m", "x"], ["python", "train.py", "-m", "x"]),
+        (["env", "--", "--run"], ["env", "--", "--run"]),
+    ],
+)
+def test_all_that_follows_the_command_is_the_commands(
+    layout: Layout, coral: Run, said: list[str], command: list[str]
+) -> None:
+    assert coral("start", "-m", "wide net", *said)[0] == 0
+    (asked,) = requests(layout)
+    assert (asked["command"], asked["what"]) == (command, "wide net")
+
+
+def test_a_job_without_a_command_is_none(layout: Layout, coral: Run) -> None:
+    code, _, err = coral("start", "-m", "wide net")
+    assert (code, "arguments are required: COMMAND" in err) == (1, True)
+    assert requests(layout) == []
+
+
+@pytest.mark.parametrize("verb", ["wait", "log"])
+def test_a_job_that_was_granted_a_moment_ago_is_found(
+    layout: Layout, coral: Run, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    def pass_time(_: float) -> None:
+        write_record(layout, state="ended", code=0, how="ended well")
+
+    monkeypatch.setattr(job, "BEGINNING", DEADLINE)
+    monkeypatch.setattr(request.time, "sleep", pass_time)
+    with hold_lock(layout.lock):
+        code, out, _ = coral(verb, "1")
+    assert (code, out.startswith("job 1")) == (0, True)
+
+
+def test_one_that_was_never_granted_is_not_waited_for(layout: Layout, coral: Run) -> None:
+    code, _, err = coral("wait", "7")
+    assert (code, "cannot find job 7: there is none of yours" in err) == (1, True)
