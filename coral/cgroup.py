@@ -6,10 +6,13 @@ its own. A group is a folder below our own group, one for each launch, and goes 
 
 import contextlib
 import os
+import time
 from pathlib import Path
 
 _OWN = Path("/proc/self/cgroup")
 _MOUNTS = Path("/proc/self/mountinfo")
+_NAME = "coral-"
+OLD_SECONDS = 3600.0
 _PROCS, _KILL = "cgroup.procs", "cgroup.kill"
 ENTER = f'echo 0 >"$1/{_PROCS}"'  # a shell that is given a group as its first argument, of itself
 
@@ -19,8 +22,10 @@ class Groups:
 
     def __init__(self, run: str) -> None:
         own = home()
-        self._folder = None if own is None else own / f"coral-{run}"
+        self._folder = None if own is None else own / f"{_NAME}{run}"
         self.tidy()
+        if own is not None:
+            _sweep(own)
 
     def make(self, name: str) -> str:
         """A group for one launch, as a path; empty where none may be made."""
@@ -77,6 +82,16 @@ def remove(group: str) -> None:
         _clear(group)
         with contextlib.suppress(OSError):
             Path(group).parent.rmdir()
+
+
+def _sweep(own: Path) -> None:
+    """Remove what runs have left that nobody ever resumed. What is new may be about to be entered."""
+    with contextlib.suppress(OSError):
+        for run in [str(each) for each in own.iterdir() if each.name.startswith(_NAME)]:
+            for each in reversed(_tree(run)):
+                with contextlib.suppress(OSError):
+                    if time.time() - Path(each).stat().st_mtime > OLD_SECONDS:
+                        Path(each).rmdir()
 
 
 def _clear(folder: str) -> None:

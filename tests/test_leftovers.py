@@ -197,6 +197,24 @@ def test_a_group_goes_with_what_never_started_and_stays_for_who_lives_on(way: st
     assert [path.name for path in folder.iterdir() if path.is_dir()] == ["agent-1.1"]
 
 
+@pytest.mark.parametrize("way", ["group"], indirect=True)
+def test_what_a_run_has_left_that_nobody_resumed_goes_with_time(way: str, shed: Shed) -> None:
+    other = Path(f"{cgroup.home()}/coral-{shed.run}-other")
+    try:
+        for name in ("old", "new"):
+            (other / name).mkdir(parents=True)
+        os.utime(other / "old", (0, 0))
+        Launches(shed.run, shed.bell)
+        assert [path.name for path in other.iterdir() if path.is_dir()] == ["new"]
+        os.utime(other / "new", (0, 0))
+        os.utime(other, (0, 0))
+        Launches(shed.run, shed.bell)
+        assert not (other / "new").exists()
+    finally:
+        cgroup.remove(str(other / "new"))
+        cgroup.remove(str(other / "old"))
+
+
 def test_a_program_starts_also_where_its_group_cannot_be_entered(monkeypatch: pytest.MonkeyPatch, shed: Shed) -> None:
     monkeypatch.setattr(cgroup.Groups, "make", lambda self, name: "/nowhere/at all")
     held = shed.start("agent-1", "echo started; exec sleep 300")
