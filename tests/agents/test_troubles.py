@@ -65,4 +65,6 @@ def test_each_error_is_told_apart(error: str, program: str, drive: Drive, monkey
             assert not ended.heard
             again = desk.launch(prompt).end()
         assert again.ending is Ending.CLEAN
-        assert server.turns[-1].has(PROMPT, AGAIN)
+        # opencode has put a summary in the place of what was too long, and asks with that.
+        said = [] if (program, error) == ("opencode", "too long") else [PROMPT]
+        assert server.turns[-1].has(*said, AGAIN)
