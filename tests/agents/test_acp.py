@@ -5,9 +5,11 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+import whole_runs
 from agent_programs import NODE, PROGRAMS
 from driven import Desk, Mixed
 from model_server import ModelServer, Script, Step
+from whole_runs import delivered, trying
 
 from coral.fleet.events import Ending
 from coral.runtimes import find
@@ -83,3 +85,18 @@ def test_a_conversation_that_is_gone_is_told_apart(speaker: str, speak: Speak) -
 def test_a_refused_key_is_told_apart(speak: Speak) -> None:
     _, desk = speak([Step(error="denied", times=1000)])
     assert desk.launch(FIRST).end().ending is Ending.TERMINAL
+
+
+def test_in_a_whole_run_every_heartbeat_arrives_in_the_one_conversation(mixed: Mixed, tmp_path: Path) -> None:
+    name, attempts = "opencode", 3
+    if reason := PROGRAMS[name].missing or NODE.missing:
+        pytest.skip(f"NOT RUN: {name}: {reason}")
+    server, _ = mixed([name], trying())
+    agents: dict[str, object] = {"runtime": "acp", "options": {"command": COMMANDS[name], "env": ENV}}
+    task = whole_runs.write_task(tmp_path / "task", agents, {"attempts": attempts})
+    layout = whole_runs.start(task, tmp_path)
+    heads = delivered(layout, "agent-1")[: attempts - 1]
+    assert len(heads) == len(set(heads)) == attempts - 1
+    conversation = "\n".join(server.turns[-1].texts)
+    assert [conversation.count(head) for head in heads] == [1] * len(heads)
+    assert server.turns[-1].has("You are agent-1,", *heads)
