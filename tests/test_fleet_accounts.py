@@ -206,6 +206,37 @@ def test_if_the_one_who_tries_retires_another_does() -> None:
     ]
 
 
+DOUBTING = replace(SHARED, doubts_resets=True, backoff=10.0)
+
+
+def test_if_the_one_who_tries_fails_for_a_reason_of_its_own_another_tries_after_a_pause() -> None:
+    stage = Stage(3, DOUBTING)
+    at = limited(stage)
+    assert stage.at(at)[0] == "probing ann: whether acme has usage again"
+    order = ["ann"]
+    while len(order) < 6:
+        at += 1
+        stage.at(at, stage.exited(order[-1], Ending.CRASHED))
+        failed = stage[order[-1]]
+        limit = stage.fleet.run.limits["acme"]
+        at += back_off("run", failed, failed.crashes, DOUBTING)
+        assert limit == Limit(failed=failed.name, until=at)
+        order += [line.split()[2].split("/")[0] for line in stage.until(at) if " spawn " in line]
+    assert order == ["ann", "ben", "cid", "ben", "cid", "ann"]  # who met the limit has failed once more
+
+
+def test_if_the_one_who_tries_is_silent_another_tries() -> None:
+    stage = Stage(2, replace(DOUBTING, ladder=True, stall=20.0))
+    at = limited(stage)
+    assert stage.at(at)[0] == "probing ann: whether acme has usage again"
+    assert stage.until(at + 20)[-1].endswith("interrupt ann/2")
+    stage.at(at + 21, stage.exited("ann", Ending.INTERRUPTED))
+    until = stage.fleet.run.limits["acme"].until
+    assert stage.fleet.run.limits["acme"] == Limit(failed="ann", until=until)
+    assert until is not None
+    assert stage.at(until)[0] == "probing ben: whether acme has usage again"
+
+
 def test_if_all_have_retired_nobody_tries() -> None:
     rules = replace(QUIET_RULES, accounts={"ann": "acme"}, interrupt_grace=1.0, terminate_grace=1.0)
     stage = Stage(2, rules)

@@ -145,9 +145,9 @@ def test_what_is_settled_but_not_yet_published_is_not_counted_twice() -> None:
 
 @pytest.mark.parametrize(
     ("run", "own", "left"),
-    [(None, None, None), (5.0, None, 3.0), (None, 4.0, 3.0), (5.0, 4.0, 3.0), (9.0, 1.5, 0.5), (1.0, 9.0, 0.0)],
+    [(None, None, None), (5.0, None, 1.5), (None, 4.0, 3.0), (5.0, 4.0, 1.5), (9.0, 1.5, 0.5), (1.0, 9.0, 0.0)],
 )
-def test_a_launch_may_use_what_is_left_to_the_fleet_and_to_its_agent(
+def test_a_launch_may_use_its_share_of_what_is_left_to_the_fleet_and_what_is_left_to_its_agent(
     run: float | None, own: float | None, left: float | None
 ) -> None:
     rules = replace(QUIET_RULES, budget_money=run, own=Allowance(money=own))
@@ -155,6 +155,13 @@ def test_a_launch_may_use_what_is_left_to_the_fleet_and_to_its_agent(
     for name in stage.names:
         stage.at(2, on.Used(agent=name, launch=1, figure=Spent(input=1, money=1.0)))
     assert money_left(stage.fleet, stage["ann"], rules) == left
+
+
+def test_who_has_retired_shares_in_nothing() -> None:
+    rules = replace(QUIET_RULES, budget_money=5.0)
+    stage = Stage(2, rules)
+    stage.at(2, stage.exited("ben", Ending.TERMINAL))
+    assert money_left(stage.fleet, stage["ann"], rules) == 5.0
 
 
 def test_before_anything_is_used_all_is_left() -> None:

@@ -59,14 +59,18 @@ def heard(draft: Draft, agent: Agent) -> None:
 
 
 def ended(draft: Draft, agent: Agent, well: bool) -> None:
-    """The one who tries has ended, and not at a limit: well, or to try again."""
+    """The one who tries has ended, and not at a limit: well, or for a reason of its own, and then another tries."""
     limit = _limit_of(draft, agent)
     if limit is None or limit.probe != agent.name:
         return
+    account = draft.rules.accounts[agent.name]
     if well:
-        _lift(draft, draft.rules.accounts[agent.name])
+        _lift(draft, account)
+    elif draft.rules.doubts_resets:
+        seconds = back_off(draft.run.id, agent, agent.crashes + 1, draft.rules)
+        _limit(draft, account, replace(limit, probe="", failed=agent.name, until=draft.clock + seconds))
     else:
-        _limit(draft, draft.rules.accounts[agent.name], replace(limit, until=None))
+        _limit(draft, account, replace(limit, until=None))
 
 
 def least(draft: Draft, agent: Agent) -> float:
@@ -111,11 +115,17 @@ def _try(draft: Draft, account: str, limit: Limit) -> None:
         if not _agents_of(draft, account):
             _limit(draft, account, None)
         return
-    probe = min(candidates, key=lambda each: each.phase is not Phase.PARKED)
+    probe = min(candidates, key=lambda each: _unfitness(each, limit))
     _limit(draft, account, replace(limit, probe=probe.name, until=None))
     if probe.phase is Phase.PARKED:
         draft.set_agent(probe.name, deadline=draft.clock)
     draft.note("probing", f"whether {account} has usage again", probe.name)
+
+
+def _unfitness(agent: Agent, limit: Limit) -> tuple[bool, int, bool]:
+    """Who tries is rather not who could not the last time, then who failed less often, then who has nothing else to
+    wait for."""
+    return agent.name == limit.failed, agent.crashes * bool(limit.failed), agent.phase is not Phase.PARKED
 
 
 def _lift(draft: Draft, account: str) -> None:

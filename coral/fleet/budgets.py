@@ -44,9 +44,11 @@ def agent_over(agent: Agent, rules: Rules) -> str:
 
 
 def money_left(fleet: Fleet, agent: Agent, rules: Rules) -> float | None:
-    """US dollars that a launch of this agent may use yet; None is without limit."""
-    purses = ((fleet.run.spent.money, rules.budget_money), (agent.spent.money, rules.own.money))
-    left = [limit - (used or 0.0) for used, limit in purses if limit is not None]
+    """US dollars that a launch of this agent may use yet, of the run's its share: all others may be at work as well,
+    and some tell what they used only when their turn ends. None is without limit."""
+    sharing = sum(each.phase is not Phase.RETIRED for each in fleet.agents.values())
+    purses = ((fleet.run.spent.money, rules.budget_money, sharing), (agent.spent.money, rules.own.money, 1))
+    left = [(limit - (used or 0.0)) / among for used, limit, among in purses if limit is not None]
     return max(min(left), 0.0) if left else None
 
 

@@ -28,7 +28,7 @@ def on_exited(draft: Draft, event: on.Exited) -> None:
     if event.ending is not on.Ending.LIMIT and not asked_by_us:
         accounts.ended(draft, agent, well=event.ending is on.Ending.CLEAN)
     cut_off = asked_by_us and outages.is_ended_for_it(agent)
-    if cut_off:
+    if cut_off or (asked_by_us and draft.rules.doubts_resets and stalls.is_ended_for_it(agent)):
         accounts.ended(draft, agent, well=False)
     match event.ending:
         case on.Ending.TERMINAL:

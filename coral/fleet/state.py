@@ -239,12 +239,13 @@ class Job:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
     """An account that has nothing to spend. `until`: when somebody tries (none while it is not known yet), or, once
-    `probe` has begun to try, when that has gone well. `tries`: how often it went badly. `closed`: why it will never
-    have anything again."""
+    `probe` has begun to try, when that has gone well. `tries`: how often it went badly. `failed`: who tried last, and
+    could not for a reason of its own. `closed`: why it will never have anything again."""
 
     until: float | None = None
     tries: int = 0
     probe: str = ""
+    failed: str = ""
     closed: str = ""
 
 
