@@ -77,7 +77,7 @@ def check(what: str, values: Sequence[float], aim: Target, unit: str, why: str =
 def _verdict(name: str, value: float, most: float, unit: str) -> str:
     if value <= most:
         return f"{name} {most:g} {unit}: met"
-    return f"{name} {most:g} {unit}: **missed by {number(value - most)} {unit}** ({value / most:.2g} times the target)"
+    return f"{name} {most:g} {unit}: **missed by {number(100 * (value / most - 1))} %**"
 
 
 def number(value: float) -> str:
