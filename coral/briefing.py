@@ -14,6 +14,7 @@ from coral.fleet.interventions import ENDED, MESSAGE
 from coral.fleet.policy import Allowance, Rules, duration
 from coral.fleet.stalls import SILENT
 from coral.fleet.state import FLEET, Agent, Fleet, Owed, Spent
+from coral.fleet.tidings import words_of
 from coral.fleet_view import spent_of
 from coral.mounts import mounts_of
 from coral.standings import Standings
@@ -67,7 +68,7 @@ def sections_of(owed: tuple[Owed, ...], context: Mapping[str, Any]) -> tuple[lis
     """One section for each heartbeat; several crossings of one are one section that names them all."""
     groups: dict[tuple[str, str], list[Owed]] = {}
     for each in owed:
-        groups.setdefault((each.name, each.prompt), []).append(each)
+        groups.setdefault((each.name, each.prompt or words_of(each)), []).append(each)
     sections, warnings = [], []
     for (name, _), group in groups.items():
         text, warning = _section(group[0], context)
@@ -168,7 +169,7 @@ def _frame(spawn: Spawn) -> str:
 
 def _section(first: Owed, context: Mapping[str, Any]) -> tuple[str, str]:
     if first.name in (MESSAGE, ENDED):
-        return first.prompt, ""
+        return first.prompt or words_of(first), ""
     if not first.prompt:
         return render_file(first.name, context), ""
     rendered = render(first.prompt, context)

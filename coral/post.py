@@ -128,10 +128,12 @@ def _parse(data: Mapping[str, object]) -> on.Request:  # noqa: C901 - one arm pe
         case "leave":
             return on.Leave(reason=_text(data, "reason", ""))
         case "acknowledge":
-            ids = data.get("owed")
+            ids, numbers = data.get("owed", []), data.get("jobs", [])
             if not isinstance(ids, list) or not all(isinstance(each, str) for each in ids):
                 raise ValueError("owed: must be a list of ids")
-            return on.Acknowledge(owed=tuple(ids[:IDS_LIMIT]))
+            if not isinstance(numbers, list) or not all(type(each) is int for each in numbers):
+                raise ValueError("jobs: must be a list of whole numbers")
+            return on.Acknowledge(owed=tuple(ids[:IDS_LIMIT]), jobs=tuple(numbers[:IDS_LIMIT]))
         case "start_job":
             return on.StartJob(
                 agent=_text(data, "agent"),

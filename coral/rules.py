@@ -53,4 +53,5 @@ def rules_of(config: Config, seed_commit: str) -> Rules:
         fresh_compactions=fresh_after.compactions,
         fresh_tokens=fresh_after.tokens,
         forgives=True,
+        fair=True,
     )

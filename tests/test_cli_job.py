@@ -85,3 +85,18 @@ def test_a_job_that_was_granted_a_moment_ago_is_found(
 def test_one_that_was_never_granted_is_not_waited_for(layout: Layout, coral: Run) -> None:
     code, _, err = coral("wait", "7")
     assert (code, "cannot find job 7: there is none of yours" in err) == (1, True)
+
+
+@pytest.mark.parametrize("verb", ["wait", "log"])
+def test_an_agent_that_sees_the_end_of_its_job_says_so(
+    layout: Layout, coral: Run, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    write_record(layout)
+    coral(verb, "1", *(["--timeout", "0"] if verb == "wait" else []))
+    assert requests(layout) == []
+    write_record(layout, state="ended", code=0, how="ended well")
+    assert coral(verb, "1")[0] == 0
+    assert requests(layout) == [{"type": "acknowledge", "jobs": [1]}]
+    monkeypatch.chdir(layout.root)
+    assert coral(verb, "1")[0] == 0
+    assert len(requests(layout)) == 1

@@ -8,8 +8,9 @@ from stage import QUIET_RULES, Stage, setting
 from coral.codec import decode
 from coral.fleet import events as on
 from coral.fleet.events import Ending
-from coral.fleet.policy import LOOK_SECONDS, MOST_KILLS, Rules, runs_job
+from coral.fleet.policy import LOOK_SECONDS, MOST_ENDS, MOST_KILLS, MOST_LAST, Rules, runs_job
 from coral.fleet.state import Job, Phase
+from coral.fleet.tidings import words_of
 
 RULES = replace(QUIET_RULES, jobs=2, stall=9e9, backoff=10.0, backoff_max=600.0, max_defer=300.0, interrupt_grace=10.0)
 TRAIN = on.StartJob(agent="ann", argv=("python", "train.py"), what="wide net", folder="src")
@@ -440,3 +441,94 @@ def test_a_look_that_finds_nothing_says_nothing_of_who_has_begun_a_job_meanwhile
     assert stage["ann"].stall.asked is None
     assert stage["ann"].stall.steps == 0
     assert stage.until(1001 + 2 * LOOK_SECONDS) == []
+
+
+# --- what is told of the ends of many -----------------------------------------------------------------------------
+
+FAIR = replace(RULES, fair=True)
+
+
+def run_job(stage: Stage, number: int, clock: float, last: tuple[str, ...] = ("loss 1",)) -> None:
+    stage.ask("ann", replace(TRAIN, what=f"try {number}"), clock)
+    stage.at(clock + 1, ended(number, last=last))
+
+
+def test_the_ends_of_many_jobs_are_one_word() -> None:
+    stage = Stage(rules=FAIR)
+    for number, clock in ((1, 10), (2, 20)):
+        run_job(stage, number, clock)
+    (owed,) = stage["ann"].owed
+    assert (owed.name, owed.since, owed.due, owed.defers, owed.prompt) == ("job ended", 11, 311, True, "")
+    assert words_of(owed) == (
+        "Your job 1 (try 1) ended well, 1 seconds after it began.\n"
+        "All that it printed is in ../job-1.out; `coral job log 1` shows the end of it.\n"
+        "\nIts last lines:\n\n    loss 1\n\n"
+        "Your job 2 (try 2) ended well, 1 seconds after it began.\n"
+        "All that it printed is in ../job-1.out; `coral job log 2` shows the end of it.\n"
+        "\nIts last lines:\n\n    loss 1"
+    )
+
+
+def test_however_many_end_the_word_is_of_a_bounded_length() -> None:
+    stage = Stage(rules=replace(FAIR, max_defer=9e9))
+    for number in range(1, 41):
+        run_job(stage, number, number * 10)
+    (owed,) = stage["ann"].owed
+    assert [each.number for each in owed.ends] == list(range(41 - MOST_ENDS, 41))
+    assert [bool(each.last) for each in owed.ends] == [False] * (MOST_ENDS - MOST_LAST) + [True] * MOST_LAST
+    assert owed.earlier == 40 - MOST_ENDS
+    assert words_of(owed).startswith(
+        "30 jobs of yours ended before these; `coral job list` shows them.\n\nYour job 31 "
+    )
+
+
+def test_what_is_on_its_way_stays_as_it_was_handed_over() -> None:
+    stage = Stage(rules=FAIR)
+    run_job(stage, 1, 10)
+    stage.ask("ann", TRAIN, 12)
+    stage.ask("ann", TRAIN, 13)
+    stage.until(311)
+    stage.at(312, stage.exited("ann", Ending.INTERRUPTED))
+    assert stage["ann"].carried == ("h1",)
+    stage.at(313, ended(2))
+    stage.at(314, ended(3))
+    assert [(each.id, [end.number for end in each.ends]) for each in stage["ann"].owed] == [("h1", [1]), ("h2", [2, 3])]
+    assert stage.at(315, stage.heard("ann")) == ["heartbeat ann: job ended (h1) received"]
+    assert stage.owed("ann") == ["job ended h2"]
+
+
+def test_where_a_launch_died_unheard_the_next_end_goes_with_the_last_word() -> None:
+    stage = Stage(rules=FAIR)
+    run_job(stage, 1, 10)
+    stage.ask("ann", TRAIN, 12)
+    stage.ask("ann", TRAIN, 13)
+    stage.until(311)
+    stage.at(312, stage.exited("ann", Ending.INTERRUPTED))
+    stage.at(313, ended(2))
+    stage.at(314, stage.exited("ann", Ending.CRASHED))
+    stage.at(315, ended(3))
+    assert [[end.number for end in each.ends] for each in stage["ann"].owed] == [[1], [2, 3]]
+
+
+def test_who_has_seen_the_end_of_a_job_is_not_told_of_it() -> None:
+    stage = Stage(2, rules=FAIR)
+    for number, clock in ((1, 10), (2, 20)):
+        run_job(stage, number, clock)
+    stage.ask("operator", on.Tell(to="ann", text="look"), 22)
+    assert stage.ask("ben", on.Acknowledge(jobs=(1, 2)), 23) == ["answer ben: yes, acknowledged"]
+    assert stage.ask("ann", on.Acknowledge(jobs=(1, 7)), 24) == ["answer ann: yes, acknowledged"]
+    assert [[end.number for end in each.ends] for each in stage["ann"].owed] == [[2], []]
+    assert stage.ask("ann", on.Acknowledge(jobs=(2,)), 25) == [
+        "withdrawn ann: job ended (h1) was seen",
+        "answer ann: yes, acknowledged",
+    ]
+    assert stage.owed("ann") == ["message h2"]
+
+
+def test_what_a_launch_was_handed_is_told_however_late_it_is_seen() -> None:
+    stage = Stage(rules=FAIR)
+    run_job(stage, 1, 10)
+    stage.until(311)
+    stage.at(312, stage.exited("ann", Ending.INTERRUPTED))
+    stage.ask("ann", on.Acknowledge(jobs=(1,)), 313)
+    assert stage.at(314, stage.heard("ann")) == ["heartbeat ann: job ended (h1) received"]

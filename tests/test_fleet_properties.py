@@ -321,7 +321,15 @@ def test_a_job_is_started_once_and_its_end_is_told_once_to_who_did_not_end_it(hi
     numbers = list(range(1, world.fleet.run.jobs + 1))
     assert started == sorted(set(started) & set(numbers))
     assert sorted([*(each.number for each in ended), *world.fleet.jobs]) == numbers
-    owed = Counter(agent for agent, each in created(world).values() if each.name == ENDED)
+    owed = Counter(agent for agent, each in created(world).values() if each.name == ENDED and not each.ends)
+    told = {
+        (agent.name, owed.id, end.number)
+        for turn in world.log
+        for agent in turn.after.agents.values()
+        for owed in agent.owed
+        for end in owed.ends
+    }
+    owed += Counter(agent for agent, _, _ in told)
     due = Counter(each.agent for each in ended if not each.told)
     for agent in world.names:
         assert owed[agent] == due[agent] or world.fleet.agents[agent].phase is Phase.RETIRED

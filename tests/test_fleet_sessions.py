@@ -7,7 +7,8 @@ from stage import QUIET_RULES, Stage
 
 from coral.fleet import events as on
 from coral.fleet.events import Ending
-from coral.fleet.state import Count, Spent, Talk
+from coral.fleet.state import Count, Spent
+from coral.fleet.wear import Talk
 from heartbeats.heartbeat import Heartbeat
 from heartbeats.trigger import Every
 

@@ -9,7 +9,8 @@ from coral.fleet import events as on
 from coral.fleet.events import Ending
 from coral.fleet.policy import LOOK_SECONDS, REST_SECONDS, duration
 from coral.fleet.stalls import words_of
-from coral.fleet.state import Count, Limit, Phase, Stall
+from coral.fleet.state import Count, Limit, Phase
+from coral.fleet.wear import Stall
 
 SILENCE = replace(QUIET_RULES, stall=100.0, ladder=True)
 IDLE = replace(QUIET_RULES, stall=1e6, max_defer=50.0, ladder=True, no_progress=600.0)

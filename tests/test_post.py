@@ -73,6 +73,13 @@ def taken(events: list[on.Event]) -> list[tuple[str, int]]:
     return [(each.agent, int(each.id)) for each in found]
 
 
+def test_what_was_seen_is_named_by_its_ids_and_numbers(layout: Layout, post: Post) -> None:
+    ask(layout, "ann", f"{1:020d}", b'{"type": "acknowledge", "jobs": [1, 2]}')
+    ask(layout, "ann", f"{2:020d}", b'{"type": "acknowledge", "jobs": [true]}')
+    (asked,) = [each for each in post.collect(0, ROOM) if isinstance(each, on.Requested)]
+    assert asked.request == on.Acknowledge(jobs=(1, 2))
+
+
 def test_a_flood_of_submissions_is_taken_up_a_few_at_a_time_and_delays_nobody(layout: Layout, post: Post) -> None:
     hand_in(layout, "ann", *range(100, 700))
     hand_in(layout, "ben", 9000, 9001)

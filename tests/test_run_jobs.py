@@ -176,7 +176,25 @@ def test_a_stop_ends_jobs_however_deaf_and_says_why_to_who_goes_on(start):
     assert record(run, 1)["how"] == "was ended by signal 9 (the run stopped)"
     launch = run.fleet().agents["agent-1"].launch
     run.supervise()
-    wait_until(lambda: prompt(run, launch + 1).count("## Heartbeat: job ended") == 3, 60, "the words of their ends")
+    wait_until(lambda: prompt(run, launch + 1), 60, "the words of their ends")
+    assert prompt(run, launch + 1).count("## Heartbeat: job ended") == 1
+    assert [line for line in prompt(run, launch + 1).splitlines() if "(the run stopped), " in line and "job 1" in line]
+    assert prompt(run, launch + 1).count("Your job ") == 3
+    run.stop()
+
+
+WAITS = """
+coral job start -- true >/dev/null; coral job wait 1 >../said
+echo 1 >x.txt; coral eval -m one
+echo at work; exec sleep 300
+"""
+
+
+def test_who_waited_for_a_job_is_not_told_of_its_end_again(start):
+    run = start(f"if {FIRST}; then {WAITS} fi; echo at work; exec sleep 300", overrides=("run.max_defer=600",))
+    wait_until(lambda: "Heartbeat: reflect" in prompt(run, 2), 60, "the launch after the heartbeat")
+    assert (run.layout.agents / "said").read_text().startswith("job 1: true: ended well, after ")
+    assert "Your job 1" not in prompt(run, 2)
     run.stop()
 
 

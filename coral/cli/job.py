@@ -141,6 +141,7 @@ def _log(place: Place, number: int, lines: int) -> int:
             text = file.read(MOST_BYTES).decode(errors="replace")
     except (OSError, ValueError):
         text, size = "", 0
+    _saw(place, record)
     shown = text.splitlines()[-max(lines, 1) :]
     print(f"job {number}, {_summary(record)}; {size} bytes in {output}")
     for line in shown:
@@ -155,7 +156,8 @@ def _wait(place: Place, number: int, seconds: float) -> int:
         record = _record(place, number)
         if record.text("state") != "running":
             print(f"job {number}: {_summary(record)}")
-            print(f"  coral job log {number}")
+            print(f"  coral job log {number}", flush=True)
+            _saw(place, record)
             return 0 if record.integer("code") == 0 else 1
         if passed >= doubt:
             doubt = passed + DOUBT
@@ -176,6 +178,13 @@ def _begun(place: Place, number: int) -> Loose:
 
 def _find(place: Place, number: int) -> Loose | None:
     return next((found for path in _records(place, str(number)) if (found := read(path))), None)
+
+
+def _saw(place: Place, record: Loose) -> None:
+    """An agent that has seen the end of its job need not be interrupted for it."""
+    if place.agent is not None and record.text("state") == "ended":
+        seen = {"type": "acknowledge", "jobs": [record.integer("number")]}
+        request.send(place.layout, place.agent, seen)
 
 
 def _record(place: Place, number: int) -> Loose:

@@ -43,7 +43,10 @@ class Leave:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acknowledge:
-    owed: tuple[str, ...]
+    """`jobs`: those whose end was seen."""
+
+    owed: tuple[str, ...] = ()
+    jobs: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,11 +6,10 @@ retires or the run stops. An agent whose turn ends meanwhile waits for it, or fo
 
 from coral.fleet import actions as do
 from coral.fleet import events as on
-from coral.fleet import stalls
+from coral.fleet import stalls, tidings
 from coral.fleet.draft import Draft
-from coral.fleet.interventions import ENDED
 from coral.fleet.policy import KILL_AGAIN_SECONDS, MOST_KILLS, back_off, runs_job
-from coral.fleet.state import Agent, Job, Owed, Phase
+from coral.fleet.state import Agent, Job, JobEnd, Phase
 from heartbeats.heartbeat import Refused
 
 LAUNCH = 1  # of a job: it is started once
@@ -151,14 +150,12 @@ def _end(draft: Draft, job: Job, how: str, event: on.JobEnded) -> None:
     del draft.jobs[job.number]
     stalls.waited(draft, job.agent)
     how = f"{how} ({job.why})" if job.why else how
-    draft.act(do.ShowJob(job=job, ended=draft.wall, seconds=draft.clock - job.began_at, code=event.code, how=how))
+    seconds = draft.clock - job.began_at
+    draft.act(do.ShowJob(job=job, ended=draft.wall, seconds=seconds, code=event.code, how=how))
     draft.note("job", f"job {job.number} {how}", job.agent)
     agent = draft.agents[job.agent]
     if agent.phase is not Phase.RETIRED and not job.told:
-        text = _text(job, how, draft.clock - job.began_at, event)
-        due = draft.clock + draft.rules.max_defer
-        owed = Owed(id=draft.next_owed_id(), name=ENDED, since=draft.clock, due=due, prompt=text, defers=True)
-        draft.owe(agent.name, owed)
+        tidings.owe(draft, agent, JobEnd(number=job.number, said=_said(job, how, seconds, event), last=event.last))
 
 
 def _how(code: int | None) -> str:
@@ -169,10 +166,8 @@ def _how(code: int | None) -> str:
     return "ended well" if code == 0 else f"ended with exit code {code}"
 
 
-def _text(job: Job, how: str, seconds: float, event: on.JobEnded) -> str:
-    lines = [f"Your job {job.number} ({job.title}) {how}, {seconds:.0f} seconds after it began."]
-    if event.output:
-        lines.append(f"All that it printed is in {event.output}; `coral job log {job.number}` shows the end of it.")
-    if event.last:
-        lines += ["", "Its last lines:", "", *(f"    {line}" for line in event.last)]
-    return "\n".join(lines)
+def _said(job: Job, how: str, seconds: float, event: on.JobEnded) -> str:
+    said = f"Your job {job.number} ({job.title}) {how}, {seconds:.0f} seconds after it began."
+    if not event.output:
+        return said
+    return f"{said}\nAll that it printed is in {event.output}; `coral job log {job.number}` shows the end of it."

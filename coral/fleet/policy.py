@@ -34,6 +34,8 @@ JITTER_SECONDS = 60.0  # the most that is added to a reset that a provider named
 LOOK_SECONDS = 60.0  # how long a look at an agent's files may take before it has found nothing
 REST_SECONDS = 1800.0  # how long an agent rests that nothing has helped; doubled each time ...
 MOST_DOUBLINGS = 4  # ... so often at most
+MOST_ENDS = 10  # jobs that one word of their ends names ...
+MOST_LAST = 3  # ... and of how many of them it has the last lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +72,8 @@ class Rules:
     and how often in a row a program may ask its model again; `fresh_compactions` and `fresh_tokens`: how worn a
     conversation may be that is gone on with. None is without end. `forgives`: whether a checkpoint that a stop left
     no time to answer is held against nobody. `jobs`: how many of an agent's may run at once; runs of before there were
-    any have none."""
+    any have none. `fair`: whether the ends of jobs are told together, a job excuses its agent for a bounded time only,
+    and a full disk is held against nobody."""
 
     direction: Direction = Direction.MAXIMIZE
     noise: float = 0.0
@@ -111,6 +114,7 @@ class Rules:
     fresh_compactions: int | None = None
     fresh_tokens: int | None = None
     forgives: bool = False
+    fair: bool = False
 
     def defaults(self, scope: Scope) -> tuple[Heartbeat, ...]:
         """The heartbeats a new owner of this scope starts with."""

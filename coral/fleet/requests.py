@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from coral.fleet import actions as do
 from coral.fleet import events as on
-from coral.fleet import jobs
+from coral.fleet import jobs, tidings
 from coral.fleet.draft import Draft
 from coral.fleet.interventions import MESSAGE, UNASKED, acknowledge, owe_message
 from coral.fleet.policy import REQUEST_WINDOW
@@ -79,10 +79,11 @@ def _carry_out(draft: Draft, sender: str, request: on.Request) -> str:
             return "stopping"
         case on.Leave(reason=reason):
             return _leave(draft, reason)
-        case on.Acknowledge(owed=ids):
+        case on.Acknowledge(owed=ids, jobs=numbers):
             # Only what was printed: an agent could wave away by its id what is about to interrupt it.
             printed = {each.id for each in draft.agents[sender].owed if each.printed}
             acknowledge(draft, sender, tuple(each for each in ids if each in printed))
+            tidings.seen(draft, sender, numbers)
             return "acknowledged"
         case on.Alert(text=text):
             draft.alert(text, "" if sender == OPERATOR else sender)

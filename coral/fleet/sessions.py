@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from coral.fleet.draft import Draft
 from coral.fleet.policy import Rules
-from coral.fleet.state import Agent, Count, Talk
+from coral.fleet.state import Agent, Count
+from coral.fleet.wear import Talk
 
 
 def begin(draft: Draft, agent: Agent) -> Agent:

@@ -20,7 +20,8 @@ from coral.fleet.policy import (
     runs_job,
     waits_until,
 )
-from coral.fleet.state import LIVE, Agent, Owed, Phase, Stall
+from coral.fleet.state import LIVE, Agent, Owed, Phase
+from coral.fleet.wear import Stall
 
 SILENT, FRUITLESS = "silent", "no progress"
 NUDGED, FRESH, RESTING = 1, 3, 4  # and whatever is more, is a longer rest

@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from attempts.progress import Progress
 from attempts.record import Attempt, Submission
+from coral.fleet.wear import Stall, Talk
 from heartbeats.heartbeat import Heartbeat, Scope
 
 FLEET = "fleet"
@@ -44,12 +45,22 @@ OCCUPYING = frozenset({Step.GRADING, Step.TERMINATED, Step.KILLED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobEnd:
+    """What is to be told of a job that has ended: how it did, and the last lines that it printed."""
+
+    number: int
+    said: str
+    last: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Owed:
     """A heartbeat, or a message from the operator, that an agent has yet to receive.
 
     From `due` on it justifies an interrupt; before that it only goes along with a launch that happens anyway.
     `stagnant` marks what an improvement makes pointless; `defers` marks what waits for a tool to end; `printed` what
-    `coral eval` was given to print, and may acknowledge. `attempt` is the one that crossed; the clock has none.
+    `coral eval` was given to print, and may acknowledge. `attempt` is the one that crossed; the clock has none. `ends`:
+    the jobs that it tells of; as many as `earlier` ended before them.
     """
 
     id: str
@@ -63,6 +74,8 @@ class Owed:
     defers: bool = False
     inline: bool = False
     printed: bool = False
+    ends: tuple[JobEnd, ...] = ()
+    earlier: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,32 +118,6 @@ class Count:
     def in_a_row(self) -> int:
         """Retries since the last answer."""
         return self.retries - self.answered
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stall:
-    """How long an agent has come to nothing, and what was done about it.
-
-    `since`: from when its work without progress is counted; none while it does not work, and `spent` is what had come
-    together by then. `progress_at`: its last progress. `steps`: how often something was done since, the last time
-    because it had been `finding` for `lasted` seconds. `asked`: when somebody was sent to look for edited files.
-    """
-
-    since: float | None = None
-    spent: float = 0.0
-    progress_at: float | None = None
-    steps: int = 0
-    finding: str = ""
-    lasted: float = 0.0
-    asked: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Talk:
-    """How worn a conversation is: how often it was compacted, and what the agent had used when it began."""
-
-    compactions: int = 0
-    tokens_before: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -76,6 +76,7 @@ RULES = st.builds(
     fresh_compactions=st.sampled_from([None, 1, 2]),
     fresh_tokens=st.sampled_from([None, 3000]),
     forgives=st.booleans(),
+    fair=st.booleans(),
     jobs=st.sampled_from([0, 1, 2, 2]),
 )
 BUDGETS = st.fixed_dictionaries(
