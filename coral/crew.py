@@ -1,14 +1,16 @@
 """Who works, and what drives each: the agents of a task in order, every one with its part of the section `agents`."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from coral.config.agents import Driven
 from coral.config.load import Config
 from coral.errors import CoralError
-from coral.runtimes import find, problems
+from coral.runtimes import find, problems, template
 from coral.runtimes.model import Runtime
 
 PAYING_NOBODY = ("native", "scripted")
+ANY_PROGRAM = {"acp": "command", "command": "start"}  # by the option that names the program
 
 
 def parts(config: Config) -> tuple[Driven, ...]:
@@ -24,7 +26,17 @@ def members(config: Config) -> dict[str, Driven]:
 
 def account_of(part: Driven) -> str:
     """Agents that come with Coral spend nobody's usage; all others share what their program's login has."""
-    return part.account or ("" if part.runtime in PAYING_NOBODY else part.runtime)
+    return part.account or ("" if part.runtime in PAYING_NOBODY else f"{part.runtime} {_program(part)}".rstrip())
+
+
+def _program(part: Driven) -> str:
+    """The one that the task names, where the runtime drives any: another's login is not its own."""
+    if part.runtime not in ANY_PROGRAM:
+        return ""
+    try:
+        return Path(template.words(part.options.get(ANY_PROGRAM[part.runtime]))[0]).name
+    except ValueError:  # the runtime says what is wrong with it
+        return ""
 
 
 class Crew:

@@ -1,5 +1,8 @@
 """The rules a run is decided by, out of its task."""
 
+from collections.abc import Mapping
+
+from coral.config.agents import Driven
 from coral.config.load import Config
 from coral.crew import account_of, members
 from coral.fleet.policy import Allowance, Rules
@@ -10,7 +13,8 @@ START_AGAIN = 3
 JOBS = 3
 
 
-def rules_of(config: Config, seed_commit: str) -> Rules:
+def rules_of(config: Config, seed_commit: str, before: Rules | None = None) -> Rules:
+    """`before`: those that a run which goes on was decided by."""
     grader, run, budget, fresh_after = config.grader, config.run, config.budget, config.session.fresh_after
     crew = members(config)
     return Rules(
@@ -31,7 +35,7 @@ def rules_of(config: Config, seed_commit: str) -> Rules:
         breaker_crashes=run.breaker_crashes,
         breaker_window=run.breaker_window,
         breaker_pause=run.breaker_pause,
-        accounts={agent: account for agent, part in crew.items() if (account := account_of(part))},
+        accounts=_accounts(crew, before),
         stop_at_limit=config.agents.on_limit == "stop",
         prices={agent: prices for agent, part in crew.items() if (prices := prices_of(part)) is not None},
         budget_attempts=budget.attempts,
@@ -55,3 +59,13 @@ def rules_of(config: Config, seed_commit: str) -> Rules:
         forgives=True,
         fair=True,
     )
+
+
+def _accounts(crew: Mapping[str, Driven], before: Rules | None) -> dict[str, str]:
+    """An account keeps the name that it had when the run began: by it is known what it waits for."""
+    known = before.accounts if before is not None else {}
+    found = {
+        agent: part.runtime if not part.account and known.get(agent) == part.runtime else account_of(part)
+        for agent, part in crew.items()
+    }
+    return {agent: account for agent, account in found.items() if account}

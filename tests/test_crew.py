@@ -55,6 +55,29 @@ def test_each_assignment_has_its_own_account_and_prices(tmp_path: Path) -> None:
     }
 
 
+def test_any_program_has_an_account_of_its_own(tmp_path: Path) -> None:
+    text = """\
+agents:
+  assignments:
+    - {runtime: acp, options: {command: [opencode, acp]}}
+    - {runtime: acp, options: {command: /opt/bin/opencode acp --of-mine}}
+    - {runtime: acp, options: {command: [qwen, --acp]}}
+    - {runtime: acp, account: work, options: {command: [qwen, --acp]}}
+    - {runtime: command, options: {start: "my-agent --new"}}
+    - {runtime: command, options: {}}
+    - {runtime: codex}
+"""
+    mixed = config(tmp_path, text)
+    rules = rules_of(mixed, "")
+    names = ["acp opencode", "acp opencode", "acp qwen", "work", "command my-agent", "command", "codex"]
+    assert rules.accounts == {f"agent-{number}": name for number, name in enumerate(names, 1)}
+    # A run that began when they shared one goes on so: what is parked is known by the account's name.
+    old = replace(rules, accounts={**rules.accounts, "agent-1": "acp", "agent-4": "acp", "agent-5": "command"})
+    kept = rules_of(mixed, "", old).accounts
+    assert (kept["agent-1"], kept["agent-4"], kept["agent-5"]) == ("acp", "work", "command")
+    assert kept["agent-2"] == "acp opencode"
+
+
 def test_each_assignment_has_its_own_model_and_effort(tmp_path: Path) -> None:
     text = """\
 agents:

@@ -19,11 +19,16 @@ from coral.runtimes.model import Counted, Ending, Said, Sign, Usage
 from workspace.layout import runs_under
 
 AGENT = Path(__file__).parent / "support" / "acp_agent.py"
+RAW = AGENT.with_name("acp_raw.py")
+LARGE = "A line of the long story.\n" * 20_000  # half a megabyte: more than any pipe holds
 LONG = 60.0
 Begin = Callable[..., Desk]
 
 
-def command(folder: Path, script: Mapping[str, Any]) -> list[str]:
+def command(folder: Path, script: Mapping[str, Any] | str) -> list[str]:
+    """Of the agent that follows a script, or of the one that has a way of its own."""
+    if isinstance(script, str):
+        return [sys.executable, "-P", str(RAW), str(folder), script]
     return [sys.executable, "-P", str(AGENT), str(folder), json.dumps(script)]
 
 
@@ -33,7 +38,7 @@ def begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Begin]:
     monkeypatch.setattr(driven, "GRACE", LONG)
     desks: list[Desk] = []
 
-    def open_desk(script: Mapping[str, Any], model: str = "", **options: object) -> Desk:
+    def open_desk(script: Mapping[str, Any] | str, model: str = "", **options: object) -> Desk:
         runtime = runtimes.find("acp", {"command": command(tmp_path / "kept", script), **options})
         assert runtime.check() == []
         desks.append(Desk(tmp_path, runtime, model))
@@ -122,13 +127,14 @@ def test_an_interrupt_cancels_the_turn_and_the_conversation_goes_on(begin: Begin
     ]
 
 
-def talk(tmp_path: Path, script: Mapping[str, Any], *words: str) -> "subprocess.Popen[bytes]":
+def talk(
+    tmp_path: Path, script: Mapping[str, Any], *words: str, into: int = subprocess.PIPE
+) -> subprocess.Popen[bytes]:
     """Our client alone, with little patience."""
     tmp_path.joinpath("state").mkdir(exist_ok=True)
     argv = [sys.executable, "-P", "-m", "coral.runtimes.acp_program", f"--state={tmp_path / 'state'}"]
     argv += ["--patience=0.5", *words, "--", *command(tmp_path / "kept", script)]
-    pipe = subprocess.PIPE
-    return subprocess.Popen(argv, cwd=tmp_path, stdin=pipe, stdout=pipe, stderr=pipe)
+    return subprocess.Popen(argv, cwd=tmp_path, stdin=subprocess.PIPE, stdout=into, stderr=subprocess.PIPE)
 
 
 def last(said: bytes) -> Sign:
@@ -145,17 +151,61 @@ def test_an_agent_that_does_not_answer_is_not_waited_for(tmp_path: Path) -> None
 
 @pytest.mark.slow
 def test_an_agent_that_is_deaf_is_left_to_the_supervisor(tmp_path: Path) -> None:
-    client = talk(tmp_path, {"deaf": True, **turns([{"wait": "waits"}])}, "--patience=60")
+    out = tmp_path / "said"
+    with out.open("wb") as file:
+        client = talk(tmp_path, {"deaf": True, **turns([{"wait": "waits"}])}, "--patience=60", into=file.fileno())
     assert client.stdin is not None
     client.stdin.write(b"go")
     client.stdin.close()
     client.stdin = None
     wait_until((tmp_path / "kept" / "waits").exists, LONG, "the prompt")
     client.send_signal(signal.SIGINT)
+    # What it says once it was asked to end its turn is heard: the client is there, and waits.
+    wait_until(lambda: b"Not yet." in out.read_bytes(), LONG, "a word after the cancelling")
+    assert notes(tmp_path)[-1][0] == "cancel"
     client.send_signal(signal.SIGTERM)
-    said, _ = client.communicate(timeout=LONG)
+    client.communicate(timeout=LONG)
+    assert client.returncode == -signal.SIGTERM
     assert runtimes.find("acp", {}).judge(client.returncode, Said()) is Ending.INTERRUPTED
-    assert b'"prompted"' in said.splitlines()[-1]
+    assert b"Not yet." in out.read_bytes().splitlines()[-1]
+
+
+@pytest.mark.slow
+def test_an_agent_that_reads_no_more_and_dies_is_not_waited_for(begin: Begin, tmp_path: Path) -> None:
+    launch = begin("stalls").launch(LARGE)
+    launch.wait_for((tmp_path / "kept" / "stalled").exists, "the prompt's beginning")
+    launch.interrupt()
+    (tmp_path / "kept" / "die").touch()
+    ended = launch.end()
+    assert (ended.ending, ended.heard) == (Ending.INTERRUPTED, False)
+    assert '"interrupted"' in launch.output, "it ended by itself"
+
+
+@pytest.mark.slow
+def test_what_is_asked_after_an_interrupt_is_not_allowed(begin: Begin, tmp_path: Path) -> None:
+    launch = begin("asks").launch("go")
+    launch.wait_for((tmp_path / "kept" / "waits").exists, "the prompt")
+    launch.interrupt()
+    assert launch.end().ending is Ending.INTERRUPTED
+    assert json.loads((tmp_path / "kept" / "answer").read_text()) == {"outcome": {"outcome": "cancelled"}}
+
+
+@pytest.mark.slow
+def test_what_stands_between_the_messages_breaks_no_conversation(begin: Begin, tmp_path: Path) -> None:
+    ended = begin("prints").launch("go").end()
+    assert (ended.ending, ended.replies) == (Ending.CLEAN, "New.")
+
+
+@pytest.mark.slow
+def test_an_error_that_is_no_object_is_an_error(begin: Begin) -> None:
+    ended = begin("refuses").launch("go").end()
+    assert (ended.ending, ended.signs[-1].error) == (Ending.CRASHED, "boom")
+
+
+@pytest.mark.slow
+def test_a_conversation_that_is_told_again_behind_the_answer_is_none_of_this_turn(begin: Begin) -> None:
+    ended = begin("replays").launch("go", "s-1").end()
+    assert (ended.ending, ended.replies) == (Ending.CLEAN, "New.")
 
 
 @pytest.mark.slow
@@ -166,6 +216,16 @@ def test_an_agent_that_crashes_is_told_with_its_own_words(begin: Begin) -> None:
     assert ended.signs[-1].error == "the agent ended with exit code 7"
     assert "it went wrong here" in desk.layout.errors("agent-1", 1).read_text()
     assert "Traceback" not in desk.layout.errors("agent-1", 1).read_text()
+
+
+@pytest.mark.slow
+def test_an_agent_that_dies_while_it_is_written_to_is_told_as_any_other(begin: Begin) -> None:
+    desk = begin("dies")
+    launch = desk.launch(LARGE)
+    ended = launch.end()
+    assert (ended.ending, ended.code, ended.heard) == (Ending.CRASHED, 1, False), launch.words
+    assert ended.signs[-1].error == "the agent ended with exit code 7"
+    assert desk.layout.errors("agent-1", 1).read_text() == ""
 
 
 @pytest.mark.slow

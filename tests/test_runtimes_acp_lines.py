@@ -48,7 +48,7 @@ def read(**event: object) -> tuple[Sign, ...]:
         ({"type": "result", "stop": "refusal"}, CRASHED),
         # Some say an error as if it were an answer.
         ({"type": "result", "stop": "end_turn", "said": "You've hit your usage limit. Try again later."}, LIMIT),
-        ({"type": "result", "stop": "end_turn", "said": "Error: (HTTP 401) bad credentials"}, TERMINAL),
+        ({"type": "result", "stop": "end_turn", "said": "Error: (HTTP 401) bad credentials"}, CRASHED),
         ({"type": "result", "stop": "end_turn", "said": "prompt is too long: 9 tokens > 8 maximum"}, UNKNOWN),
         ({"type": "error", "during": "prompt", "code": -32603, "message": "Internal error", "data": None}, CRASHED),
         ({"type": "error", "during": "prompt", "code": -32000, "message": "Authentication required"}, TERMINAL),
@@ -81,7 +81,7 @@ def read(**event: object) -> tuple[Sign, ...]:
         ),
         ({"type": "error", "during": "start", "message": "x cannot be started", "gone": True}, None),
         ({"type": "error", "during": "choice", "message": "it offers no model 'x'"}, TERMINAL),
-        ({"type": "error", "during": "authenticate", "message": "it does not answer"}, TERMINAL),
+        ({"type": "error", "during": "authenticate", "message": "it does not answer"}, CRASHED),
         ({"type": "error", "during": "initialize", "message": "it does not answer"}, CRASHED),
         ({"type": "error", "during": "prompt", "code": 1, "message": "401 Unauthorized", "stopped": True}, TERMINAL),
         ({"type": "interrupted"}, INTERRUPTED),
@@ -94,6 +94,62 @@ def test_how_a_turn_ended(event: dict[str, Any], ending: Ending | None) -> None:
     if event["type"] == "error":
         assert event["message"] in sign.error
         assert sign.error.startswith(f"{event['during']}: ") == (event["during"] != "prompt")
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        {"message": "it does not answer session/x within 120 seconds", "code": 0},
+        {"message": "Internal error", "code": -32603, "data": {"details": "read ECONNRESET"}},
+        {"message": "Authentication failed: fetch failed", "code": -32000},
+        {"message": "Internal error", "code": -32603, "data": {"status": 503}},
+        {"message": "429 Too Many Requests", "code": -32603},
+        {"message": "Service temporarily unavailable", "code": -32602},
+    ],
+)
+@pytest.mark.parametrize("during", ["initialize", "authenticate", "new", "load", "choice", "prompt"])
+def test_trouble_that_passes_ends_nothing_for_good(during: str, trouble: dict[str, Any]) -> None:
+    assert read(type="error", during=during, **trouble)[-1].ending is CRASHED
+
+
+@pytest.mark.parametrize(
+    ("during", "code", "message", "data", "ending"),
+    [
+        ("authenticate", -32602, "Invalid params", {"details": "no such method"}, TERMINAL),
+        ("authenticate", -32603, "Authentication failed", None, TERMINAL),
+        ("authenticate", -32603, "Internal error", None, CRASHED),
+        ("authenticate", -32603, "x", {"status": 401}, TERMINAL),
+        ("choice", -32601, "Method not found", None, TERMINAL),
+        ("choice", -32603, "Internal error", None, CRASHED),
+        ("choice", 0, "it offers no model 'x'; there is timeout-503", None, TERMINAL),
+        ("new", -32000, "x", None, TERMINAL),
+        ("load", -32603, "403 Forbidden", None, TERMINAL),
+        ("load", -32000, "cannot be restored", None, UNKNOWN),
+        ("load", -32602, "Invalid params", None, UNKNOWN),
+        ("load", 404, "x", None, UNKNOWN),
+        ("prompt", -32000, "Server error", None, CRASHED),
+        ("prompt", -32000, "Server error", {"authMethods": []}, CRASHED),
+        ("prompt", -32000, "Server error", {"authMethods": [{"id": "a"}]}, TERMINAL),
+        ("prompt", -32000, "You are not authenticated", None, TERMINAL),
+        ("prompt", -32603, "403 Forbidden", None, CRASHED),
+    ],
+)
+def test_a_refusal_says_that_it_is_one(during: str, code: int, message: str, data: object, ending: Ending) -> None:
+    assert read(type="error", during=during, code=code, message=message, data=data)[-1].ending is ending
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "HEARTBEAT_OK - I saw 'usage limit' in the log of yesterday, and it is over.",
+        "**HEARTBEAT_OK**\nNobody is told: (HTTP 401)",
+        "ALERT: the grader says: quota exceeded",
+        "The service of the task says: not logged in.\nALERT: it wants a login",
+        "prompt is too long, says a note.\n\nHEARTBEAT_OK",
+    ],
+)
+def test_the_answer_to_a_checkpoint_is_no_error(said: str) -> None:
+    assert read(type="result", stop="end_turn", said=said)[-1].ending is CLEAN
 
 
 def test_an_error_that_answers_our_own_cancelling_is_an_interrupt() -> None:

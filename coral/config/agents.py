@@ -45,7 +45,7 @@ class Driven(Section):
     account: str = Field(
         default="",
         description="Whose usage the agents spend: when it is used up, all of them pause until it is there again. "
-        "Empty: the program's own; native agents spend none.",
+        "Empty: the program's own, with acp and command that of the program they start; native agents spend none.",
     )
     prices: PricesSection | None = Field(
         default=None,

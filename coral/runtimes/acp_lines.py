@@ -1,5 +1,6 @@
 """What our client of the Agent Client Protocol prints, and what it means: one reader for every agent that speaks it."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -9,8 +10,28 @@ from coral.runtimes.event import MESSAGE, REPLY, Event
 from coral.runtimes.model import Counted, Ending, Sign, Usage
 from coral.runtimes.reader import Reader
 from coral.runtimes.settings import piece
+from heartbeats.reply import Other, parse_reply
 
-AUTH_REQUIRED = -32000  # of the protocol
+AUTH_REQUIRED = -32000  # of the protocol; also what JSON-RPC leaves to a server for whatever it likes
+WRONG = (-32600, -32601, -32602)  # of JSON-RPC: a request that is not understood, and would not be another time
+_ASKS_FOR_LOGIN = ("initialize", "new")
+_NONE_SUCH = "choice: it offers no "  # of our client
+# Another try may go well.
+_PASSING = re.compile(
+    r"does not answer|timed? ?-?out|timeout|try again|temporar|unavailable|overload|too many requests|rate.?limit"
+    r"|\b(?:408|429|5\d\d)\b|internal server error|bad gateway|fetch failed|socket hang up|\bnetwork|\bdns\b"
+    r"|connection (?:error|reset|refused|closed|lost)|\bE(?:CONN|TIMEDOUT|PIPE|AI_AGAIN|NOTFOUND|HOST|NET)",
+    re.IGNORECASE,
+)
+# None will.
+_DENIED = re.compile(
+    r"authentication (?:is )?(?:required|failed)|unauthori[sz]ed|forbidden|access denied|\b40[13]\b"
+    r"|not (?:authenticated|authori[sz]ed|logged in)|\blog ?in\b|\bsign ?in\b"
+    r"|(?:invalid|missing|expired|no) (?:api.?key|credentials|token)|api.?key (?:is )?(?:missing|required|invalid|not)",
+    re.IGNORECASE,
+)
+# An answer to a checkpoint, whatever follows it.
+_ANSWER = re.compile(r"[\W_]*(?:HEARTBEAT_OK\b|ALERT\s*:)")
 _EDITS = ("edit", "delete", "move")
 # Nothing of these comes from a model: the prompt may not have been read yet.
 _EARLY = {"user_message_chunk", "available_commands_update", "current_mode_update", "config_option_update"}
@@ -57,8 +78,10 @@ class AcpReader(Reader):
         if why == "refusal":
             return self.failed("the model refused")
         said = event.text("said")
-        if said and self.patterns.meaning(said, self.now()):
-            return self.failed(said)
+        if said and not _is_answer(said) and self.patterns.meaning(said, self.now()):
+            sign = self.failed(said)
+            # Nobody is retired for good by a sentence that a model may have written itself.
+            return replace(sign, ending=Ending.CRASHED) if sign.ending is Ending.TERMINAL else sign
         return Sign(phase="ended", message=why, ended=True, ending=Ending.CLEAN)
 
     def _error(self, event: Event) -> Sign:
@@ -71,15 +94,17 @@ class AcpReader(Reader):
             return self._gone(event, text, during)
         status = next((each for each in (code, *_statuses(event)) if each is not None and 400 <= each < 600), None)
         sign = self.failed(text, status)
-        if sign.ending is Ending.CRASHED and event.true(
-            "stopped"
-        ):  # some tell of a turn that was cancelled as an error
+        if sign.ending is not Ending.CRASHED:
+            return sign
+        if event.true("stopped"):  # some tell of a turn that was cancelled as an error
             return replace(sign, ending=Ending.INTERRUPTED, error="", early=True)
-        if sign.ending is Ending.CRASHED and (code == AUTH_REQUIRED or during in ("authenticate", "choice")):
+        if text.startswith(_NONE_SUCH):
             return replace(sign, ending=Ending.TERMINAL)
-        if sign.ending is Ending.CRASHED and during == "load":
-            return replace(sign, ending=Ending.UNKNOWN_SESSION)
-        return sign
+        if status in (408, 429) or (status or 0) >= 500 or _PASSING.search(text):
+            return sign
+        if _is_denied(event, text):
+            return replace(sign, ending=Ending.TERMINAL)
+        return replace(sign, ending=Ending.UNKNOWN_SESSION) if during == "load" else sign
 
     def _gone(self, event: Event, text: str, during: str) -> Sign:
         """The agent's process ended. Some do so, in good order, where they do not know a conversation; why any other
@@ -87,6 +112,21 @@ class AcpReader(Reader):
         sign = Sign(phase="ended", message=one_line(text, MESSAGE), error=one_line(text, MESSAGE), early=True)
         unknown = during == "load" and event.raw("exit") == 0
         return replace(sign, ended=True, ending=Ending.UNKNOWN_SESSION) if unknown else sign
+
+
+def _is_answer(said: str) -> bool:
+    """To a checkpoint: it may tell of a limit that something else met."""
+    return _ANSWER.match(said) is not None or not isinstance(parse_reply(said), Other)
+
+
+def _is_denied(event: Event, text: str) -> bool:
+    """Whether a person has to change something first: for an error that is not passing."""
+    during, code = event.line("during"), event.number("code")
+    if code == AUTH_REQUIRED and (during in _ASKS_FOR_LOGIN or event.each("data", "authMethods")):
+        return True
+    if during in ("authenticate", "choice") and code in WRONG:
+        return True
+    return (during != "prompt" or code == AUTH_REQUIRED) and bool(_DENIED.search(text))
 
 
 def _update(update: Event) -> Iterator[Sign]:

@@ -23,6 +23,7 @@ from coral.runtimes.acp_notes import cut
 from coral.runtimes.acp_talk import Refused, Talk, Wishes
 from coral.runtimes.exits import INTERRUPTED
 
+LOOK_SECONDS = 0.1
 LEAVE_SECONDS = 2.0  # for an agent to end once nobody talks to it
 BUFFER = 16 << 20  # bytes
 
@@ -62,14 +63,25 @@ async def _wait(
 ) -> None:
     """Until it is over, or the agent is gone. One that is asked to end its turn, and does not, is the supervisor's to
     end: nobody else knows how long it may take."""
-    stopped, gone = asyncio.create_task(stop.wait()), asyncio.create_task(agent.wait())
+    stopped, gone = asyncio.create_task(stop.wait()), asyncio.create_task(_gone(agent))
     await asyncio.wait({talking, stopped, gone}, return_when=asyncio.FIRST_COMPLETED)
-    if not talking.done() and stopped.done() and await talk.cancel():
-        await asyncio.wait({talking, gone}, return_when=asyncio.FIRST_COMPLETED)
+    if not talking.done() and stopped.done():
+        # Not awaited alone: an agent that does not read does not take this in either.
+        cancelling = asyncio.create_task(talk.cancel())
+        await asyncio.wait({cancelling, talking, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not cancelling.done() or cancelling.result():
+            await asyncio.wait({talking, gone}, return_when=asyncio.FIRST_COMPLETED)
+        cancelling.cancel()
     if not talking.done() and gone.done():
         await asyncio.wait({talking}, timeout=LEAVE_SECONDS)  # its last words may still be on their way
     for each in (stopped, gone):
         each.cancel()
+
+
+async def _gone(agent: asyncio.subprocess.Process) -> None:
+    """Until its process has ended; asyncio waits for the ends of its pipes as well, and a tool may hold them."""
+    while agent.returncode is None:
+        await asyncio.sleep(LOOK_SECONDS)
 
 
 async def _outcome(
@@ -87,9 +99,9 @@ async def _outcome(
     if isinstance(error, Refused):
         told = {"during": error.during, "message": str(error), "code": error.code, "data": cut(error.data)}
         _say(type="error", **told, stopped=stop.is_set())
-    elif error is None or isinstance(error, ConnectionError):
+    elif error is None or isinstance(error, OSError):
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(agent.wait(), LEAVE_SECONDS)
+            await asyncio.wait_for(_gone(agent), LEAVE_SECONDS)
         how = "has hung up" if agent.returncode is None else f"ended with exit code {agent.returncode}"
         _say(type="error", during=talk.during, message=f"the agent {how}", gone=True, exit=agent.returncode)
     else:
@@ -99,7 +111,8 @@ async def _outcome(
 
 async def _leave(talk: Talk, agent: asyncio.subprocess.Process) -> None:
     """Let the agent end by itself; who does not is asked once, and then is the supervisor's to end."""
-    await talk.close()
+    with contextlib.suppress(OSError, TimeoutError):  # it may have gone in the midst of a message
+        await asyncio.wait_for(talk.close(), LEAVE_SECONDS)
     assert agent.stdin is not None
     agent.stdin.close()
     for ask in (None, agent.terminate):
@@ -107,7 +120,7 @@ async def _leave(talk: Talk, agent: asyncio.subprocess.Process) -> None:
             with contextlib.suppress(ProcessLookupError):
                 ask()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(agent.wait(), LEAVE_SECONDS)
+            await asyncio.wait_for(_gone(agent), LEAVE_SECONDS)
             return
 
 

@@ -1,7 +1,7 @@
 """One conversation with an agent by the Agent Client Protocol: it is opened or gone on with, and has one prompt.
 
-What the agent tells is passed on as it is, whether anybody knows it or not. It may do whatever it asks for, each time
-that it asks: nothing is allowed for good, for that would outlive the run.
+What the agent tells is passed on as it is, whether anybody knows it or not. It may do whatever it asks for until its
+turn is cancelled: each time that it asks, and for good only where that is all it offers, for that may outlive the run.
 """
 
 import asyncio
@@ -17,12 +17,14 @@ from acp.utils import serialize_params
 
 from coral import __version__
 from coral.runtimes.acp_notes import Bill, Steps, Tools, cut
+from coral.runtimes.acp_wire import Wire
 from coral.runtimes.event import Event
 
 ALLOWED = ("allow_once", "allow_always")
 UNATTENDED = ("bypassPermissions", "agent-full-access", "full-access", "yolo")  # modes that ask for nothing
 # Requests of single agents, which wait for an answer and stop at an error.
 VENDORS = ("cursor/",)
+QUIET, LONGEST_REPLAY = 0.5, 10.0  # seconds without a word, and how long they are waited for
 SHORT = 600  # characters: who says no more than that, and does nothing, may have said an error
 Say = Callable[..., None]
 
@@ -50,19 +52,20 @@ class Talk:
     """`say` gets everything that happens, as keywords that JSON can hold."""
 
     def __init__(self, writer: asyncio.StreamWriter, reader: asyncio.StreamReader, say: Say, state: Path) -> None:
-        self._connection = Connection(self._answer, writer, reader)
+        self._wire = Wire(writer, reader)
+        self._connection = Connection(self._answer, self._wire)
         self._say = say
         self._tools = Tools()
         self._bill = Bill(state)
         self._steps = Steps()
         self._session = ""
-        self._prompted = False
+        self._prompted = self._cancelled = False
         self._loads = self._resumes = False
         self.during = "start"
         self._said: str | None = ""  # None once it did something, or said more than an error
 
     async def hold(self, cwd: str, session: str, prompt: str, wishes: Wishes) -> None:
-        """The whole of it. Refused, or ConnectionError where the agent is gone."""
+        """The whole of it. Refused, or OSError where the agent is gone."""
         wait = wishes.patience
         await self._greet(wishes.auth, wait)
         found = await self._open(cwd, session, wait)
@@ -72,6 +75,8 @@ class Talk:
                 await self._choose(found, category, wanted, wait)
         if not wishes.mode:
             await self._unattended(found, wait)
+        if session and self._loads:
+            await self._quiet(min(wait, LONGEST_REPLAY))
         self._bill.open(self._session, new=not session)
         self._prompted = True
         self._say(type="prompted")
@@ -91,10 +96,11 @@ class Talk:
         not possible, or there is no turn yet."""
         if not self._prompted:
             return False
+        self._cancelled = True
         notice = schema.CancelNotification(session_id=self._session)
         try:
             await self._connection.send_notification(AGENT_METHODS["session_cancel"], serialize_params(notice))
-        except ConnectionError:
+        except OSError:
             return False
         return True
 
@@ -133,6 +139,14 @@ class Talk:
         method = AGENT_METHODS["session_load" if self._loads else "session_resume"]
         load = schema.LoadSessionRequest(cwd=cwd, mcp_servers=[], session_id=session)
         return await self._ask("load", method, serialize_params(load), wait)
+
+    async def _quiet(self, most: float) -> None:
+        """Some tell the conversation again behind their answer: what comes before a pause is not of this turn."""
+        loop = asyncio.get_running_loop()
+        latest, before = loop.time() + most, -1
+        while before != self._wire.received and loop.time() < latest:
+            before = self._wire.received
+            await asyncio.sleep(QUIET)
 
     async def _choose(self, found: Event, category: str, wanted: str, wait: float) -> None:
         """Take one of the choices that the session offers: as a configuration option, or the way it was before."""
@@ -215,6 +229,8 @@ class Talk:
         self._say(type="update", update=cut(update.raw()))
 
     def _permit(self, event: Event) -> Mapping[str, str]:
+        if self._cancelled:
+            return {"outcome": "cancelled"}
         options = event.each("options")
         self._say(type="permission", title=event.line("toolCall", "title"))
         for kind in ALLOWED:

@@ -104,7 +104,9 @@ class Agent:
         return acp.PromptResponse(stop_reason=reason, usage=usage)
 
     async def cancel(self, session_id: str, **kwargs: Any) -> None:
+        self._note("cancel", session_id)
         if self._script.get("deaf"):
+            await self._update(session_id, acp.update_agent_message_text("Not yet."))
             return
         self._cancelled.set()
         self._end_shell()
