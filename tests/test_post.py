@@ -165,7 +165,8 @@ plain = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
     max_leaves=6,
 )
-TYPES = ["set_heartbeat", "remove_heartbeat", "reset_heartbeats", "tell", "stop", "acknowledge", "alert", "", None]
+TYPES = ["set_heartbeat", "remove_heartbeat", "reset_heartbeats", "tell", "stop", "acknowledge", "alert"]
+TYPES += ["start_job", "stop_job", "", None]
 entries = st.fixed_dictionaries(
     {},
     optional={
@@ -185,6 +186,11 @@ fields: dict[str, st.SearchStrategy[Any]] = {
     "text": plain,
     "reason": plain,
     "owed": st.lists(st.text(max_size=3), max_size=3) | plain,
+    "agent": st.sampled_from([*AGENTS, "nobody"]) | plain,
+    "command": st.lists(st.text(max_size=3), max_size=3) | plain,
+    "what": plain,
+    "folder": plain,
+    "number": st.integers(-1, 3) | plain,
     "more": plain,
 }
 requests = st.fixed_dictionaries({"type": st.sampled_from(TYPES) | plain}, optional=fields)

@@ -221,6 +221,22 @@ def test_a_job_that_cannot_begin_is_no_job(start, capsys):
     run.stop()
 
 
+def test_a_record_that_cannot_be_written_is_written_later(start):
+    run = start(AGENT, overrides=("run.poll_seconds=0.2",))
+    pid_of(run)
+    place = run.layout.job("agent-1", 1)
+    wait_until(place.exists, 60, "its record")
+    place.unlink()
+    (place / "in the way").mkdir(parents=True)
+    (run.layout.agents / "go").touch()
+    wait_until(lambda: any("the record of job 1" in each["text"] for each in run.events("alert")), 60, "the alert")
+    (place / "in the way").rmdir()
+    place.rmdir()
+    wait_until(lambda: record(run).get("state") == "ended", 60, "the record of its end")
+    assert record(run)["code"] == 3
+    run.stop()
+
+
 def test_a_record_that_could_not_be_ended_is_put_right_at_the_resume(start):
     run = start("echo at work; exec sleep 300", overrides=QUICK)
     wait_for_launch(run, 1)
