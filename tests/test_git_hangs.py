@@ -17,7 +17,7 @@ from coral.lanes import Lanes
 from workspace import hub, intake
 from workspace.errors import GitError
 from workspace.furniture import place
-from workspace.git import Git
+from workspace.git import Git, load
 from workspace.history import history, snapshot
 from workspace.layout import Layout
 from workspace.leash import Leash
@@ -46,6 +46,7 @@ class Hanging:
     """A git on PATH that hangs the first `times` times that `word` is on its command line."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, word: str, times: int) -> None:
+        load()  # as a supervisor does at first: GitPython asks a git for its version when it is imported
         self.folder = folder / "hanging"
         self.folder.mkdir()
         turns = " ".join(str(each) for each in range(times))
