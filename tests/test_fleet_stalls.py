@@ -7,7 +7,7 @@ from stage import NOTHING, QUIET_RULES, Stage
 
 from coral.fleet import events as on
 from coral.fleet.events import Ending
-from coral.fleet.policy import LOOK_SECONDS, REST_SECONDS, duration
+from coral.fleet.policy import LOOK_SECONDS, REST_SECONDS, Rules, duration
 from coral.fleet.stalls import words_of
 from coral.fleet.state import Count, Limit, Phase
 from coral.fleet.wear import Stall
@@ -218,6 +218,11 @@ def test_an_agent_of_before_the_ladder_is_taken_up_by_it() -> None:
     stage.at(90, on.Resumed())
     assert stage["ann"].stall == Stall(since=90, progress_at=90)
     assert stage.until(190)[0].startswith("190 stalled ann: nudged: silent for")
+
+
+def test_a_run_of_before_has_no_ladder() -> None:
+    of_before = Rules()
+    assert (of_before.ladder, of_before.forgives, of_before.no_progress, of_before.outage) == (False, False, None, None)
 
 
 def test_without_the_ladder_nothing_is_kept_of_it() -> None:
@@ -461,6 +466,7 @@ def test_what_was_done_is_said_in_words(steps: int, words: str) -> None:
         (7199, "119 min"),
         (7200, "2 h 00 min"),
         (11_399, "3 h 09 min"),
+        (14_160, "3 h 56 min"),
     ],
 )
 def test_a_duration_has_whole_minutes(seconds: float, words: str) -> None:
