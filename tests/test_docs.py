@@ -12,7 +12,9 @@ from coral.cli.parser import Parser
 from coral.config.load import load
 
 ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+# The pages that say what to write and what to run. What benchmarks.md names, it has measured.
+SHOWN = [ROOT / "README.md", *sorted(set(ROOT.glob("docs/*.md")) - {ROOT / "docs/benchmarks.md"})]
+TEXT = "\n".join(page.read_text(encoding="utf-8") for page in SHOWN)
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/README.md")]
 LINK = re.compile(r"\]\((?!\w+:|#)([^)#\s]+)")
 TASK = "task: {name: t, description: d}\ngrader: {entry: grade.py:grade}\n"
@@ -20,14 +22,16 @@ TASK = "task: {name: t, description: d}\ngrader: {entry: grade.py:grade}\n"
 
 def fragments() -> list[str]:
     """The blocks of YAML, without the indentation of a list around them."""
-    found = re.findall(r"^( *)```yaml\n(.*?)^ *```", README, re.MULTILINE | re.DOTALL)
+    found = re.findall(r"^( *)```yaml\n(.*?)^ *```", TEXT, re.MULTILINE | re.DOTALL)
     return [re.sub(rf"^{indent}", "", block, flags=re.MULTILINE) for indent, block in found]
 
 
 def commands() -> list[str]:
-    """What stands in the text as `coral ...`."""
-    prose = re.sub(r"^ *```.*?^ *```", "", README, flags=re.MULTILINE | re.DOTALL)
-    return sorted(set(re.findall(r"`coral ([^`\n]+)`", prose)))
+    """What stands in the text as `coral ...`, and the lines of blocks of commands that no test runs."""
+    prose = re.sub(r"^ *```.*?^ *```", "", TEXT, flags=re.MULTILINE | re.DOTALL)
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+    lines = [line[6:] for kind, block in blocks if not kind for line in block.splitlines() if line.startswith("coral ")]
+    return sorted({*re.findall(r"`coral ([^`\n]+)`", prose), *lines})
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -52,7 +56,7 @@ def test_every_command_in_the_text_is_one(line: str) -> None:
     assert name in COMMANDS
     parser = Parser(prog=f"coral {name}")
     importlib.import_module(f"coral.cli.{name}").add_arguments(parser)
-    if words or name != "eval":  # `coral eval` alone is spoken of, and needs a message
+    if words or name not in ("eval", "job"):  # alone they are spoken of; to run they need a word more
         parser.read(words)
 
 
