@@ -200,6 +200,9 @@ class Performer:
             case do.StartJob(job=job):
                 self._gates.call_off(job.who)
                 self.happened.append(on.SpawnFailed(who=job.who, launch=LAUNCH, reason=reason))
+            case do.Look(agent=agent, launch=launch):
+                self.happened.append(on.Looked(agent=agent, launch=launch))
+                self._tell_once(f"the look at the files of {agent}", reason)
             case do.ShowJob(job=job):
                 self._unshown[job.number] = action
                 self._tell_once(f"the record of job {job.number}", reason)

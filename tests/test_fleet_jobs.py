@@ -8,8 +8,8 @@ from stage import QUIET_RULES, Stage, setting
 from coral.codec import decode
 from coral.fleet import events as on
 from coral.fleet.events import Ending
-from coral.fleet.policy import LOOK_SECONDS, MOST_ENDS, MOST_KILLS, MOST_LAST, Rules, runs_job
-from coral.fleet.state import Job, Phase
+from coral.fleet.policy import EXCUSED_SECONDS, LOOK_SECONDS, MOST_ENDS, MOST_KILLS, MOST_LAST, Rules, runs_job
+from coral.fleet.state import Count, Job, Phase
 from coral.fleet.tidings import words_of
 
 RULES = replace(QUIET_RULES, jobs=2, stall=9e9, backoff=10.0, backoff_max=600.0, max_defer=300.0, interrupt_grace=10.0)
@@ -441,6 +441,114 @@ def test_a_look_that_finds_nothing_says_nothing_of_who_has_begun_a_job_meanwhile
     assert stage["ann"].stall.asked is None
     assert stage["ann"].stall.steps == 0
     assert stage.until(1001 + 2 * LOOK_SECONDS) == []
+
+
+BOUNDED = replace(WATCHED, fair=True)
+BUSY = replace(BOUNDED, stall=9e9, max_defer=9e9)
+
+
+def had(stage: Stage, *spans: tuple[float, float]) -> Stage:
+    """The agent had jobs that began and ended then."""
+    moments = [(time, number, what) for number, span in enumerate(spans, 1) for what, time in enumerate(span)]
+    for time, number, ends in sorted(moments):
+        stage.at(time, ended(number) if ends else stage.asks("ann", TRAIN))
+    return stage
+
+
+def test_a_job_excuses_silence_for_a_bounded_time() -> None:
+    stage = Stage(rules=BOUNDED)
+    stage.ask("ann", TRAIN)
+    said = stage.until(EXCUSED_SECONDS + 100)
+    assert [line for line in said if "stalled" in line] == ["28898 stalled ann: nudged: silent for 8 h 01 min"]
+
+
+def test_a_job_excuses_work_without_progress_for_a_bounded_time_after_which_it_has_its_whole_time() -> None:
+    stage = Stage(rules=BUSY)
+    stage.ask("ann", TRAIN)
+    assert stage.until(EXCUSED_SECONDS + 997) == []
+    assert stage.until(EXCUSED_SECONDS + 998) == ["29798 look ann/1"]
+    stage.at(29799, stage.looked("ann"))
+    assert stage["ann"].stall.steps == 1
+
+
+def test_progress_gives_a_job_its_whole_time_again() -> None:
+    stage = Stage(rules=BUSY)
+    stage.ask("ann", TRAIN)
+    stage.at(1000, stage.heard("ann", count=Count(edits=1)))
+    assert stage.until(EXCUSED_SECONDS + 1999) == []
+    assert stage.until(EXCUSED_SECONDS + 2000) == ["30800 look ann/1"]
+
+
+def test_without_the_ladder_a_job_excuses_silence_as_ever() -> None:
+    stage = Stage(rules=replace(BOUNDED, ladder=False))
+    stage.ask("ann", TRAIN)
+    assert stage.until(EXCUSED_SECONDS + 1000) == []
+
+
+@pytest.mark.parametrize(
+    ("spans", "seconds"),
+    [
+        ([(302, 900)], 598),
+        ([(100, 200), (150, 250)], 150),
+        ([(100, 400), (200, 300)], 300),
+        ([(100, 200), (300, 400)], 200),
+        ([(100, 100), (500, 500), (999, 999)], 0),
+    ],
+)
+def test_the_time_of_jobs_is_taken_off_once_and_what_was_before_them_counts(
+    spans: list[tuple[float, float]], seconds: float
+) -> None:
+    stage = had(Stage(rules=BUSY), *spans)
+    due = 1000 + seconds
+    assert stage.until(due) == [f"{due:g} look ann/1"]
+
+
+def test_silence_has_as_much_more_time_as_a_job_took() -> None:
+    stage = had(Stage(rules=BOUNDED), (2, 50))
+    assert stage.until(149)[0] == "149 stalled ann: nudged: silent for 2 min"
+    stage = had(Stage(rules=BOUNDED), (2, 150))
+    assert stage.until(250)[0] == "250 stalled ann: nudged: silent for 4 min"
+    stage = had(Stage(rules=BOUNDED), (2, 50), (60, 90))
+    assert stage.until(179)[0] == "179 stalled ann: nudged: silent for 2 min"
+
+
+def test_a_job_that_never_ran_gives_no_time() -> None:
+    stage = Stage(rules=BUSY)
+    stage.ask("ann", TRAIN, 900)
+    stage.at(900, on.SpawnFailed(who="%1", launch=1, reason="no such folder"))
+    assert stage.until(1000) == ["1000 look ann/1"]
+
+
+def test_a_job_that_another_launch_goes_on_with_is_taken_off_both() -> None:
+    stage = Stage(rules=BUSY)
+    stage.ask("ann", TRAIN, 300)
+    stage.at(500, stage.exited("ann", Ending.CRASHED))
+    assert stage["ann"].stall.spent == 300
+    began = stage["ann"].deadline
+    assert began is not None
+    stage.until(began)
+    stage.at(began + 1, stage.heard("ann"))
+    stage.at(600, ended())
+    assert stage.until(1300) == ["1300 look ann/2"]
+
+
+def test_who_does_not_work_has_nothing_taken_off() -> None:
+    stage = Stage(rules=replace(BUSY, backoff=500.0))
+    stage.ask("ann", TRAIN, 300)
+    stage.at(500, stage.exited("ann", Ending.CRASHED))
+    stage.at(600, ended())
+    assert (stage["ann"].stall.spent, stage["ann"].stall.since) == (300, None)
+
+
+def test_a_look_that_is_under_way_when_a_job_has_ended_is_asked_for_again() -> None:
+    stage = Stage(rules=BUSY)
+    assert stage.until(1000) == ["1000 look ann/1"]
+    stage.ask("ann", TRAIN, 1001)
+    assert stage.at(1010, ended())[-1] == "look ann/1"
+    assert stage["ann"].stall.asked == 1010
+    stage.ask("ann", TRAIN, 1011)
+    assert stage.at(1012, stage.looked("ann")) == []
+    assert (stage["ann"].stall.asked, stage["ann"].stall.steps) == (None, 0)
 
 
 # --- what is told of the ends of many -----------------------------------------------------------------------------

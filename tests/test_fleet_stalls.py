@@ -9,7 +9,7 @@ from coral.fleet import events as on
 from coral.fleet.events import Ending
 from coral.fleet.policy import LOOK_SECONDS, REST_SECONDS, Rules, duration
 from coral.fleet.stalls import words_of
-from coral.fleet.state import Count, Limit, Phase
+from coral.fleet.state import Count, Job, Limit, Phase
 from coral.fleet.wear import Stall
 
 SILENCE = replace(QUIET_RULES, stall=100.0, ladder=True)
@@ -417,6 +417,83 @@ def test_while_nothing_can_be_written_nobody_is_without_progress() -> None:
     stage.at(590, on.Space(lack="full"))
     assert stage.until(800) == []
     assert stage.at(801, on.Space(lack=""))[-1] == "look ann/1"
+
+
+FAIR = replace(IDLE, fair=True, max_defer=9e9)
+
+
+def test_the_time_of_a_full_disk_is_held_against_nobody() -> None:
+    stage = Stage(rules=FAIR)
+    stage.at(500, on.Space(lack="full"))
+    stage.at(600, on.Space(lack="fuller"))
+    stage.at(800, on.Space(lack=""))
+    assert stage.until(900) == ["900 look ann/1"]
+    stage.at(901, stage.looked("ann"))
+    assert stage.until(1500) == []
+    assert stage.until(1501) == ["1501 look ann/1"]
+
+
+def test_nor_is_silence_in_that_time() -> None:
+    stage = Stage(rules=replace(SILENCE, fair=True))
+    stage.at(50, on.Space(lack="full"))
+    assert stage.until(400) == []
+    stage.at(400, on.Space(lack=""))
+    assert stage.until(500)[0] == "500 stalled ann: nudged: silent for 8 min"
+
+
+def test_nor_is_what_a_supervisor_did_not_live_to_see_the_end_of() -> None:
+    stage = Stage(rules=FAIR)
+    stage.at(500, on.Space(lack="full"))
+    stage.at(700, on.Resumed())
+    assert stage.until(800) == ["800 look ann/1"]
+
+
+def test_a_launch_that_ends_on_a_full_disk_has_worked_until_then() -> None:
+    stage = Stage(rules=FAIR)
+    stage.at(400, on.Space(lack="full"))
+    stage.at(500, stage.exited("ann", Ending.CRASHED))
+    assert stage["ann"].stall.spent == 400
+    stage.at(550, on.Space(lack=""))
+    assert stage["ann"].stall.spent == 400
+
+
+@pytest.mark.parametrize(
+    ("full", "job"), [((100, 300), (200, 400)), ((200, 400), (100, 300)), ((100, 400), (200, 300))]
+)
+def test_a_full_disk_and_a_job_are_taken_off_once(full: tuple[float, float], job: tuple[float, float]) -> None:
+    stage = Stage(rules=replace(FAIR, jobs=1))
+    moments = {full[0]: on.Space(lack="full"), full[1]: on.Space(lack=""), job[1]: on.JobEnded(number=1)}
+    for clock in sorted((*full, *job)):
+        if clock == job[0]:
+            # One that was granted before the disk was full.
+            running = Job(number=1, agent="ann", argv=("train",), began_at=clock)
+            stage.until(clock)
+            stage.fleet = replace(stage.fleet, jobs={1: running})
+        else:
+            stage.at(clock, moments[clock])
+    assert stage.until(900) == ["900 look ann/1"]
+
+
+def test_whoever_takes_the_run_over_looks_again() -> None:
+    stage = Stage(rules=FAIR)
+    stage.at(590, stage.heard("ann"))
+    assert stage.until(600) == ["600 look ann/1"]
+    assert stage.at(630, on.Resumed())[-1] == "look ann/1"
+    assert stage["ann"].stall.asked == 630
+    assert stage.until(689) == []
+    assert stage.until(690) == ["690 stalled ann: nudged: no progress for 11 min"]
+
+
+def test_who_has_just_begun_has_come_to_nothing_for_no_time() -> None:
+    assert (Stall().lasted, Stall().spent, Stall().steps, Stall().excused) == (0.0, 0.0, 0, 0.0)
+
+
+def test_before_that_it_did_not() -> None:
+    stage = Stage(rules=IDLE)
+    stage.at(590, stage.heard("ann"))
+    stage.until(600)
+    stage.at(630, on.Resumed())
+    assert stage["ann"].stall.asked == 600
 
 
 def test_who_has_not_said_a_word_is_silent_and_nothing_else() -> None:

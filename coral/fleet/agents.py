@@ -15,7 +15,6 @@ from coral.fleet.policy import (
     MOST_KILLS,
     is_due,
     may_interrupt,
-    runs_job,
     waits_until,
 )
 from coral.fleet.state import LIVE, Agent, Count, Phase
@@ -83,7 +82,7 @@ def resume_all(draft: Draft, away: float) -> None:
             draft.act(do.Interrupt(who=name, launch=agent.launch))
         elif agent.phase is Phase.RUNNING:
             draft.set_agent(name, deadline=draft.clock + draft.rules.stall)
-            stalls.begin(draft, name)
+            stalls.resume(draft, name)
         elif agent.phase in LIVE:
             draft.set_agent(name, why=why)
 
@@ -143,7 +142,7 @@ def _on_silence(draft: Draft, agent: Agent) -> None:
     waits = waits_until(agent.name, draft.pending.values())
     if waits is not None and draft.clock < waits + draft.rules.stall:
         draft.set_agent(agent.name, deadline=waits + draft.rules.stall)
-    elif runs_job(agent.name, draft.jobs):
+    elif stalls.is_excused(draft, agent):
         draft.set_agent(agent.name, deadline=draft.clock + draft.rules.stall)
     elif not draft.rules.ladder:
         draft.note("stalled", f"silent for {draft.clock - agent.heard_at:.0f} seconds", agent.name)

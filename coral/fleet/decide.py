@@ -183,6 +183,7 @@ def _open(draft: Draft, event: on.Opened) -> None:
 
 
 def _resume(draft: Draft, away: float) -> None:
+    space.forgive(draft)
     draft.set_run(stopping="", left="", finished="", held_until=0.0, queue_held_until=0.0)
     draft.set_run(crashes=(), voids=0, lack="")
     for each in draft.run.unsaid:

@@ -148,7 +148,10 @@ def _kill(draft: Draft, job: Job) -> None:
 
 def _end(draft: Draft, job: Job, how: str, event: on.JobEnded) -> None:
     del draft.jobs[job.number]
-    stalls.waited(draft, job.agent)
+    if draft.rules.fair:
+        stalls.excuse(draft, job.agent, job.began_at)
+    else:
+        stalls.waited(draft, job.agent)
     how = f"{how} ({job.why})" if job.why else how
     seconds = draft.clock - job.began_at
     draft.act(do.ShowJob(job=job, ended=draft.wall, seconds=seconds, code=event.code, how=how))

@@ -34,6 +34,7 @@ JITTER_SECONDS = 60.0  # the most that is added to a reset that a provider named
 LOOK_SECONDS = 60.0  # how long a look at an agent's files may take before it has found nothing
 REST_SECONDS = 1800.0  # how long an agent rests that nothing has helped; doubled each time ...
 MOST_DOUBLINGS = 4  # ... so often at most
+EXCUSED_SECONDS = 8 * 3600.0  # after its last progress, for which a job excuses that nothing comes of an agent's work
 MOST_ENDS = 10  # jobs that one word of their ends names ...
 MOST_LAST = 3  # ... and of how many of them it has the last lines
 

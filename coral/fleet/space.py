@@ -6,6 +6,7 @@ Whatever fails meanwhile counts as lost, and is done once more when the disk can
 from dataclasses import replace
 
 from coral.fleet import events as on
+from coral.fleet import stalls
 from coral.fleet.draft import Draft
 
 _UNPROVEN = (on.Outcome.FAILED, on.Outcome.CRASHED)
@@ -13,11 +14,22 @@ _UNPROVEN = (on.Outcome.FAILED, on.Outcome.CRASHED)
 
 def on_space(draft: Draft, lack: str) -> None:
     before = draft.run.lack
+    if not lack:
+        forgive(draft)
     draft.set_run(lack=lack)
     if lack and not before:
+        if draft.rules.fair:
+            draft.set_run(lack_at=draft.clock)
         draft.alert(f"nothing new is begun, until the disk can be used again: {lack}")
     elif before and not lack:
         draft.alert("the disk can be used again; the run goes on")
+
+
+def forgive(draft: Draft) -> None:
+    """The time in which nothing could be written is over, or somebody else looks after it."""
+    if draft.run.lack:
+        for name in draft.agents:
+            stalls.excuse(draft, name)
 
 
 def excused(event: on.Event, lack: str) -> on.Event:

@@ -12,6 +12,7 @@ from coral.fleet import events as on
 from coral.fleet.draft import Draft
 from coral.fleet.interventions import STALLED
 from coral.fleet.policy import (
+    EXCUSED_SECONDS,
     LOOK_SECONDS,
     MOST_DOUBLINGS,
     REST_SECONDS,
@@ -34,11 +35,12 @@ def words_of(stall: Stall) -> str:
 
 
 def deadlines(agent: Agent, rules: Rules) -> list[float]:
-    """When its work without progress may have lasted long enough, and when a look has."""
+    """When its work without progress may have lasted long enough, when no job excuses that, and when a look has."""
     if agent.stall.since is None or rules.no_progress is None:
         return []
     asked = agent.stall.asked
-    return [agent.stall.since + rules.no_progress, *([] if asked is None else [asked + LOOK_SECONDS])]
+    excused = [(agent.stall.progress_at or 0.0) + EXCUSED_SECONDS] if rules.fair else []
+    return [agent.stall.since + rules.no_progress, *excused, *([] if asked is None else [asked + LOOK_SECONDS])]
 
 
 def begin(draft: Draft, name: str) -> None:
@@ -46,12 +48,22 @@ def begin(draft: Draft, name: str) -> None:
     stall = draft.agents[name].stall
     if draft.rules.ladder and stall.since is None:
         at = draft.clock if stall.progress_at is None else stall.progress_at
-        draft.set_agent(name, stall=replace(stall, since=draft.clock - stall.spent, progress_at=at))
+        excused = draft.clock if draft.rules.fair else 0.0
+        stall = replace(stall, since=draft.clock - stall.spent, progress_at=at, excused=excused)
+        draft.set_agent(name, stall=stall)
+
+
+def resume(draft: Draft, name: str) -> None:
+    """It works on under a new supervisor. Whoever was sent to look by the last one never says what was found."""
+    begin(draft, name)
+    stall = draft.agents[name].stall
+    if draft.rules.fair and stall.asked is not None:
+        draft.set_agent(name, stall=replace(stall, asked=None))
 
 
 def pause(draft: Draft, name: str) -> None:
     """It works no more, for now."""
-    stall = draft.agents[name].stall
+    stall = _without_excuses(draft, draft.agents[name])
     if stall.since is not None:
         spent = max(draft.clock - stall.since, 0.0)
         draft.set_agent(name, stall=replace(stall, since=None, spent=spent, asked=None))
@@ -72,7 +84,7 @@ def progressed(draft: Draft, name: str, ago: float = 0.0) -> None:
 
 
 def waited(draft: Draft, name: str) -> None:
-    """Its grade has come, its job has ended, or its research is over: until now nothing was to come of its work."""
+    """Its grade has come, or its research is over: until now nothing was to come of its work."""
     stall = draft.agents[name].stall
     if stall.since is not None:
         draft.set_agent(name, stall=replace(stall, since=draft.clock))
@@ -80,19 +92,41 @@ def waited(draft: Draft, name: str) -> None:
         draft.set_agent(name, stall=replace(stall, spent=0.0))
 
 
+def excuse(draft: Draft, name: str, *over: float) -> None:
+    """Hold nothing against it of the time in which the disk was full or a job of its ran, one that goes on or one that
+    is over and began then: neither that nothing came of its work, nor its silence."""
+    agent = draft.agents[name]
+    stall = _without_excuses(draft, agent, over)
+    if stall is not agent.stall:
+        assert agent.stall.since is not None, "nothing is taken off what has not begun"
+        assert stall.since is not None, "nothing is taken off what has not begun"
+        assert agent.deadline is not None, "who works has a deadline"
+        deadline = min(agent.deadline + stall.since - agent.stall.since, draft.clock + draft.rules.stall)
+        draft.set_agent(name, stall=stall, deadline=deadline)
+
+
+def is_excused(draft: Draft, agent: Agent) -> bool:
+    """Whether nothing can be said against it now: a result is on its way, or none can be written."""
+    runs, progress_at = runs_job(agent.name, draft.jobs), agent.stall.progress_at
+    if not draft.rules.fair:
+        return runs
+    return bool(draft.run.lack) or (runs and (progress_at is None or draft.clock < progress_at + EXCUSED_SECONDS))
+
+
 def busy(draft: Draft, agent: Agent) -> str:
     """Why a running agent is to be interrupted that works without progress; empty where it is not. Before that,
     somebody looks whether it has edited anything."""
-    rules, stall = draft.rules, agent.stall
-    if rules.no_progress is None or stall.since is None or draft.clock < stall.since + rules.no_progress:
+    stall = agent.stall
+    if not _has_lasted(draft, stall):
         return ""
-    if not agent.heard or agent.research is not None or draft.run.lack:
-        return ""  # it is silent; it is not to have results yet; it cannot have any
-    if runs_job(agent.name, draft.jobs):
-        return ""  # its result is on its way
+    assert stall.since is not None, "nothing lasts that has not begun"
+    if not agent.heard or agent.research is not None or draft.run.lack or is_excused(draft, agent):
+        return ""  # it is silent; it is not to have results yet; it cannot have any; they are on their way
     waits = waits_until(agent.name, draft.pending.values())
     if waits is not None and waits > stall.since:
         draft.set_agent(agent.name, stall=replace(stall, since=waits))
+    elif not _has_lasted(draft, excused := _without_excuses(draft, agent)):
+        draft.set_agent(agent.name, stall=excused)
     elif stall.asked is None:
         draft.set_agent(agent.name, stall=replace(stall, asked=draft.clock))
         draft.act(do.Look(agent=agent.name, launch=agent.launch))
@@ -110,7 +144,7 @@ def looked(draft: Draft, event: on.Looked) -> str:
     if event.edited is not None and draft.clock - event.edited > agent.stall.since:
         progressed(draft, agent.name, min(event.edited, draft.clock - agent.spawned_at))
         return ""
-    if runs_job(agent.name, draft.jobs):
+    if is_excused(draft, agent):
         draft.set_agent(agent.name, stall=replace(agent.stall, asked=None))
         return ""
     return _climb(draft, agent, FRUITLESS)
@@ -146,6 +180,29 @@ def rest(agent: Agent) -> float:
 
 def rests(agent: Agent) -> bool:
     return agent.phase is Phase.PARKED and agent.why.startswith(_STEPS[RESTING])
+
+
+def _has_lasted(draft: Draft, stall: Stall) -> bool:
+    """Whether its work without progress has, so long that something is to be done."""
+    limit = draft.rules.no_progress
+    return limit is not None and stall.since is not None and draft.clock >= stall.since + limit
+
+
+def _without_excuses(draft: Draft, agent: Agent, over: tuple[float, ...] = ()) -> Stall:
+    """Its work without progress, less the time in which there was a reason for it: each moment once. A job is one for
+    a bounded time after the last progress; `over`: when jobs began that have just ended."""
+    stall = agent.stall
+    if not draft.rules.fair or stall.since is None or stall.progress_at is None:
+        return stall
+    since, excused = stall.since, stall.excused
+    until = min(draft.clock, stall.progress_at + EXCUSED_SECONDS)
+    jobs = (*over, *(each.began_at for each in draft.jobs.values() if each.agent == agent.name))
+    spans = [(began, until) for began in jobs] + ([(draft.run.lack_at, draft.clock)] if draft.run.lack else [])
+    for began, end in sorted(spans):
+        start = max(began, since, excused)
+        if end > start:  # mutants: equivalent, nothing is taken off where they are the same
+            since, excused = since + end - start, end
+    return stall if since == stall.since else replace(stall, since=since, excused=excused, asked=None)
 
 
 def _climb(draft: Draft, agent: Agent, finding: str) -> str:

@@ -247,9 +247,9 @@ class Alert:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What belongs to the fleet as a whole. `lack`: why nothing can be written to the disk, while that is so. `left`:
-    why its supervisor went and left the agents at work; until the run is resumed nothing begins or falls due.
-    `jobs`: how many were started."""
+    """What belongs to the fleet as a whole. `lack`: why nothing can be written to the disk, while that is so, from
+    `lack_at` on. `left`: why its supervisor went and left the agents at work; until the run is resumed nothing begins
+    or falls due. `jobs`: how many were started."""
 
     id: str = ""
     opened: bool = False
@@ -269,6 +269,7 @@ class Run:
     jobs: int = 0
     requests: tuple[str, ...] = ()
     lack: str = ""
+    lack_at: float = 0.0
     spent: Spent = field(default_factory=Spent)
     stopping: str = ""
     left: str = ""

@@ -13,6 +13,7 @@ class Stall:
     `since`: from when its work without progress is counted; none while it does not work, and `spent` is what had come
     together by then. `progress_at`: its last progress. `steps`: how often something was done since, the last time
     because it had been `finding` for `lasted` seconds. `asked`: when somebody was sent to look for edited files.
+    `excused`: up to when what is no fault of its was taken off.
     """
 
     since: float | None = None
@@ -22,6 +23,7 @@ class Stall:
     finding: str = ""
     lasted: float = 0.0
     asked: float | None = None
+    excused: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
