@@ -35,6 +35,7 @@ MAY_IMPORT = {
         "coral.config.files",
         "coral.fleet.events",
         "attempts",
+        "heartbeats.reply",  # an answer to a heartbeat is no error, whatever words are in it
         "workspace.layout",
     ),
     "coral.native": ("coral.native", "coral.errors", "attempts", "heartbeats", "workspace"),
