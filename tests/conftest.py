@@ -1,5 +1,6 @@
 """Fixtures that several test modules use."""
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,9 @@ import small_disk
 from hypothesis import settings
 from real_runs import Run, write_task
 
-# How long an example takes says something of the machine, and nothing of us.
-settings.register_profile("timeless", deadline=None)
+# How long an example takes says something of the machine, and nothing of us. Every run tries the same examples, so that
+# what fails fails again; whoever wants others, and more of them, says TIMES.
+settings.register_profile("timeless", deadline=None, derandomize=os.environ.get("TIMES", "1") == "1")
 settings.load_profile("timeless")
 
 

@@ -148,6 +148,30 @@ def test_those_who_died_with_their_machine_come_back_one_after_the_other_too() -
     ]
 
 
+@pytest.mark.parametrize(("stagger", "between"), [(20.0, 20), (0.0, 0), (None, 0)])
+def test_after_a_pause_of_the_whole_fleet_they_start_in_turn(stagger: float | None, between: float) -> None:
+    rules = replace(QUIET_RULES, stagger=stagger, breaker_crashes=3, breaker_pause=100.0)
+    stage = Stage(3, rules, started=False)
+    stage.until(100)
+    stage.at(100, *(stage.exited(name, Ending.CRASHED) for name in stage.names))
+    assert stage.fleet.run.held_until == 200
+    assert started(stage.until(300)) == [
+        "200 spawn ann/2",
+        f"{200 + between} spawn ben/2",
+        f"{200 + 2 * between} spawn cid/2",
+    ]
+
+
+def test_whose_own_pause_is_longer_waits_for_that() -> None:
+    rules = replace(QUIET_RULES, stagger=20.0, backoff=300.0, breaker_crashes=2, breaker_pause=100.0)
+    stage = Stage(2, rules, started=False)
+    stage.until(100)
+    stage.at(100, *(stage.exited(name, Ending.CRASHED) for name in stage.names))
+    deadlines = [stage[name].deadline for name in stage.names]
+    stage.until(300)
+    assert [stage[name].deadline for name in stage.names] == deadlines
+
+
 def test_a_run_of_before_starts_as_it_did() -> None:
     stage = Stage(3, started=False)
     assert started(stage.opening + stage.until(100)) == ["spawn ann/1", "0.05 spawn ben/1", "0.1 spawn cid/1"]

@@ -117,9 +117,11 @@ def advance_timers(draft: Draft) -> None:
 def _on_deadline(draft: Draft, agent: Agent) -> None:
     match agent.phase:
         case Phase.WAITING | Phase.PARKED:
-            if draft.run.stopping or draft.run.lack or draft.clock < draft.run.held_until:
+            if draft.run.stopping or draft.run.lack:
                 return
-            if reason := accounts.closed(draft, agent):
+            if draft.clock < draft.run.held_until:
+                _hold(draft, agent)
+            elif reason := accounts.closed(draft, agent):
                 retire(draft, agent, reason, told=True)
             elif reason := budgets.agent_over(agent, draft.rules):
                 retire(draft, agent, reason)
@@ -149,6 +151,12 @@ def _on_silence(draft: Draft, agent: Agent) -> None:
         _interrupt(draft, agent, "stalled")
     elif why := stalls.silent(draft, agent):
         _interrupt(draft, draft.agents[agent.name], why)
+
+
+def _hold(draft: Draft, agent: Agent) -> None:
+    """The whole fleet is held up. When that is over it starts in turn, and not all at once."""
+    if draft.rules.stagger is not None:
+        draft.set_agent(agent.name, deadline=draft.run.held_until + in_turn(draft, agent.name))
 
 
 def _has_something_due(draft: Draft, agent: Agent) -> bool:
