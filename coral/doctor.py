@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from attempts.fields import one_line
-from coral import __version__, cgroup, environment, equip, mark, runtimes
+from coral import __version__, cgroup, environment, equip, extras, mark, runtimes
 from coral.config.agents import Driven
 from coral.config.load import Config
 from coral.crew import parts
@@ -141,7 +141,7 @@ def _prices() -> Finding:
     if find_spec("genai_prices") is not None:
         return Finding("prices", State.WELL, "genai-prices is installed")
     text = "of models are not known, but to programs that tell money themselves"
-    return Finding("prices", State.ABSENT, text, "state agents.prices, or `pip install 'coral-fleet[prices]'`")
+    return Finding("prices", State.ABSENT, text, f"state agents.prices, or `{extras.installs('prices')}`")
 
 
 def _program(name: str, wanted: list[Driven]) -> list[Finding]:

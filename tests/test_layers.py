@@ -32,6 +32,7 @@ MAY_IMPORT = {
         "coral.runtimes",
         "coral.native",  # what options and brains the built-in agent has
         "coral.errors",
+        "coral.extras",  # the line that installs the SDK
         "coral.config.files",
         "coral.fleet.events",
         "attempts",

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from coral import runtimes
+from coral import extras, runtimes
 from coral.cli import main
 from coral.config.load import load
 from coral.errors import CoralError
@@ -415,10 +415,11 @@ def test_without_the_sdk_the_line_that_installs_it_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(acp, "find_spec", lambda name: None)
-    assert runtimes.check("acp", KNOWN) == [acp.NO_SDK]
+    (problem,) = runtimes.check("acp", KNOWN)
+    assert problem == f"the SDK of the Agent Client Protocol is not installed; `{extras.installs('acp')}` installs it"
     folder = write_task(tmp_path / "t", {"runtime": "acp", "options": KNOWN})
     assert main(("validate", str(folder))) == 1
-    assert "`pip install 'coral-fleet[acp]'` installs it" in capsys.readouterr().out
+    assert f"{sys.executable} -m pip install 'agent-client-protocol>=" in capsys.readouterr().out
     with pytest.raises(CoralError, match="cannot start acp: the SDK of the Agent Client Protocol is not installed"):
         prepare(load(folder), tmp_path / "runs", lambda _: None)
 

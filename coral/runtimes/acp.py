@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 
+from coral import extras
 from coral.config.files import outside
 from coral.runtimes import lines, template
 from coral.runtimes.acp_lines import AcpReader
 from coral.runtimes.agent import PLAIN, AgentProgram
 from coral.runtimes.model import Command, Job
 
-NO_SDK = "the SDK of the Agent Client Protocol is not installed; `pip install 'coral-fleet[acp]'` installs it"
 TELLS = ("money", "tokens", "")
 _TEXTS = ("mode", "effort", "auth", "instruction_file", "tells")
 
@@ -29,7 +29,9 @@ def client(command: Sequence[str], job: Job, **wishes: str) -> tuple[str, ...]:
 
 
 def lacking() -> list[str]:
-    return [] if find_spec("acp") else [NO_SDK]
+    if find_spec("acp") is not None:
+        return []
+    return [f"the SDK of the Agent Client Protocol is not installed; `{extras.installs('acp')}` installs it"]
 
 
 class Acp(AcpReader):

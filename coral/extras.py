@@ -1,0 +1,18 @@
+"""What is installed only where it is wanted, and the line that installs it into the environment that Coral runs in.
+
+It names the package itself: of a clone or a wheel, pip finds an extra of ours only where it is told the path.
+"""
+
+import shlex
+import sys
+from importlib.util import find_spec
+
+PACKAGES = {"acp": "agent-client-protocol>=0.12.1,<1", "prices": "genai-prices>=0.2,<1"}
+
+
+def installs(extra: str) -> str:
+    """The line to type in a shell; an environment that uv made has no pip of its own."""
+    begin = [sys.executable, "-m", "pip", "install"]
+    if find_spec("pip") is None:
+        begin = ["uv", "pip", "install", "--python", sys.executable]
+    return shlex.join([*begin, PACKAGES[extra]])
