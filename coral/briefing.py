@@ -260,7 +260,7 @@ def _stall(agent: Agent) -> dict[str, Any]:
 
 def _jobs(fleet: Fleet, agent: str, clock: float) -> list[dict[str, Any]]:
     return [
-        {"number": each.number, "what": each.title, "time": duration(clock - each.began_at)}
+        {"number": each.number, "what": each.title, "time": duration(each.seconds(clock))}
         for each in fleet.jobs.values()
         if each.agent == agent
     ]

@@ -43,7 +43,7 @@ def _agent_of(fleet: Fleet, agent: Agent, common: list[dict[str, str]], clock: f
         "research": None if agent.research is None else round(agent.research - clock, 1),
         "owed": [each.name for each in agent.owed],
         "jobs": [
-            {"number": each.number, "what": each.title, "seconds": round(clock - each.began_at, 1)}
+            {"number": each.number, "what": each.title, "seconds": round(each.seconds(clock), 1)}
             for each in fleet.jobs.values()
             if each.agent == agent.name
         ],

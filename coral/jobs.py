@@ -6,6 +6,7 @@ run is resumed.
 
 import contextlib
 import os
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from coral.process import Program
 from workspace.layout import Layout
 
 LAST_BYTES, LAST_LINES, LINE_LENGTH = 8192, 12, 200
+SIGNALLED, MOST_SIGNAL = 128, 64  # what a shell adds to the number of the signal that ended a command
 RUNNING, ENDED = "running", "ended"
 
 
@@ -37,6 +39,7 @@ def program(office: Office, job: Job, tag: str) -> Program:
         stdout=output,
         stderr=output,
         tag=tag,
+        code=office.layout.job_code(job.agent, job.number),
     )
 
 
@@ -59,11 +62,26 @@ def put_right(layout: Layout, agent: str, jobs: Mapping[int, Job]) -> None:
                 write_json(path, {**record, "state": ENDED, "how": "ended; how is not known"}, durable=False)
 
 
-def end_of(layout: Layout, job: Job, code: int | None) -> on.JobEnded:
-    """What is to be told of a job whose whole tree is gone. `code`: None where nobody saw it end."""
+def end_of(layout: Layout, job: Job, code: int | None, *, watched: bool = True) -> on.JobEnded:
+    """What is to be told of a job whose whole tree is gone. `code`: None where we are not its parent; `watched`: False
+    where it ended while nobody looked."""
     output = layout.job_output(job.agent, job.number)
     seen = os.path.relpath(output, layout.clone(job.agent))
-    return on.JobEnded(number=job.number, code=code, last=last_words(output), output=seen)
+    kept, ago = _kept(layout.job_code(job.agent, job.number))
+    code = code if kept is None else kept
+    if code is not None and SIGNALLED < code <= SIGNALLED + MOST_SIGNAL:
+        code = SIGNALLED - code
+    last = last_words(output)
+    return on.JobEnded(number=job.number, code=code, last=last, output=seen, ago=0.0 if watched else ago)
+
+
+def _kept(place: Path) -> tuple[int | None, float]:
+    """The code that was written down, and how many seconds ago; None where none was."""
+    try:
+        with open_plain(place) as file:
+            return int(file.read(8)), max(time.time() - os.fstat(file.fileno()).st_mtime, 0.0)
+    except (OSError, ValueError):
+        return None, 0.0
 
 
 def last_words(output: Path) -> tuple[str, ...]:

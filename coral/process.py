@@ -23,13 +23,21 @@ GATE_CLOSED = 125
 # written down whom it started: then nothing was started. It enters its control group by itself: the kernel may take its
 # time over that.
 _ENTER = f'if [ "$1" ]; then {cgroup.ENTER}; fi 2>/dev/null; shift'
-_GATE = f'{_ENTER}; IFS= read -r go || exit {GATE_CLOSED}; exec "$@" <"$0"'
+_WAIT = f"{_ENTER}; IFS= read -r go || exit {GATE_CLOSED}"
+_GATE = f'{_WAIT}; exec "$@" <"$0"'
+# Stays beside the program, whatever signal the two are sent, and writes down with which code it ended: for whoever
+# was not its parent when it did. What the shell itself says of it goes nowhere.
+_KEEP = (
+    f'{_WAIT}; trap : INT TERM HUP; exec 3>&2 2>/dev/null; (shift; exec "$@" <"$0" 2>&3 3>&-); '
+    'set -- "$1" $?; echo "$2" >"$1"; exit "$2"'
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
     """What to start: arguments, the whole environment, the folder, and the files for its three streams. `tag` names
-    the launch in all that comes of it; `group` is its control group, where there is one."""
+    the launch in all that comes of it; `group` is its control group, where there is one; into the file `code` its exit
+    code is written, as a shell tells it."""
 
     argv: Sequence[str]
     env: Mapping[str, str]
@@ -39,6 +47,7 @@ class Program:
     stderr: Path
     tag: str
     group: str = ""
+    code: Path | None = None
 
 
 class Held:
@@ -64,10 +73,11 @@ class Held:
 def start(program: Program) -> Held:
     """Start a program up to its gate. OSError where that is not possible."""
     reading, gate = os.pipe()
+    script, place = (_GATE, []) if program.code is None else (_KEEP, [str(program.code)])
     try:
         with _to_write(program.stdout) as out, _to_write(program.stderr) as err:
             child = subprocess.Popen(
-                ["/bin/sh", "-c", _GATE, str(program.stdin), program.group, *program.argv],
+                ["/bin/sh", "-c", script, str(program.stdin), program.group, *place, *program.argv],
                 stdin=reading,
                 stdout=out,
                 stderr=err,

@@ -150,7 +150,7 @@ class Senses:
             if job.phase is Phase.WAITING or self._adopt(job.who, LAUNCH, identities, now):
                 continue
             if job.who in identities:
-                yield jobs.end_of(self._layout, job, None)
+                yield jobs.end_of(self._layout, job, None, watched=False)
             else:  # its gate was never opened
                 yield on.SpawnFailed(who=job.who, launch=LAUNCH, reason="the supervisor ended before it began")
 

@@ -100,3 +100,17 @@ def test_an_agent_that_sees_the_end_of_its_job_says_so(
     monkeypatch.chdir(layout.root)
     assert coral(verb, "1")[0] == 0
     assert len(requests(layout)) == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "how", "answer"),
+    [
+        (0, "ended well", 0),
+        (3, "ended with exit code 3", 1),
+        (None, "could not be started: no such folder", 1),
+        (None, "ended; its exit code is not known", 4),
+    ],
+)
+def test_how_a_job_ended_is_the_exit_code(layout: Layout, coral: Run, code: int | None, how: str, answer: int) -> None:
+    write_record(layout, state="ended", code=code, how=how)
+    assert coral("wait", "1")[0] == answer

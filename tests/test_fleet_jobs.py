@@ -551,6 +551,41 @@ def test_a_look_that_is_under_way_when_a_job_has_ended_is_asked_for_again() -> N
     assert (stage["ann"].stall.asked, stage["ann"].stall.steps) == (None, 0)
 
 
+# --- while nobody supervises --------------------------------------------------------------------------------------
+
+
+def test_a_job_runs_on_while_nobody_supervises_and_that_counts() -> None:
+    stage = Stage(rules=replace(RULES, fair=True))
+    stage.ask("ann", TRAIN)
+    stage.at(10, on.Resumed(away=1000.0))
+    stage.at(20, on.Resumed(away=500.0))
+    assert stage.fleet.jobs[1].seconds(20) == 1518
+    assert stage.at(22, ended())[0] == "show job 1 of ann: ended well, 0, after 1520 at wall 22"
+
+
+def test_one_that_ended_while_nobody_looked_has_run_until_then() -> None:
+    stage = Stage(rules=replace(RULES, fair=True))
+    stage.ask("ann", TRAIN)
+    said = stage.at(10, on.Resumed(away=1000.0), replace(ended(), ago=900.0))
+    assert "show job 1 of ann: ended well, 0, after 108 at wall 10" in said
+    stage.ask("ann", TRAIN, 11)
+    said = stage.at(12, on.Resumed(), replace(ended(2, code=None), ago=900.0))
+    assert "show job 2 of ann: ended; its exit code is not known, None, after 0 at wall 12" in said
+
+
+def test_one_that_waits_has_not_run_meanwhile() -> None:
+    stage = Stage(rules=replace(RULES, fair=True))
+    stage.at(2, stage.asks("ann", TRAIN), stage.asks("operator", on.Leave(reason="")))
+    stage.at(3, on.Resumed(away=1000.0))
+    assert stage.fleet.jobs[1].away == 0
+
+
+def test_runs_of_before_counted_what_was_supervised() -> None:
+    stage = stage_with_a_job()
+    stage.at(10, on.Resumed(away=1000.0))
+    assert stage.at(22, ended())[0] == "show job 1 of ann: ended well, 0, after 20 at wall 22"
+
+
 # --- what is told of the ends of many -----------------------------------------------------------------------------
 
 FAIR = replace(RULES, fair=True)

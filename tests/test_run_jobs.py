@@ -130,9 +130,7 @@ def test_a_job_outlives_its_supervisor_and_the_next_one_ends_it(start, capsys):
     assert (code, out) == (0, "job 1 ends\n")
     wait_until(lambda: record(run).get("state") == "ended", 60, "its end")
     assert not is_alive(pid)
-    assert (
-        record(run)["how"] == "ended while nobody supervised the run; its exit code is not known (operator stopped it)"
-    )
+    assert (record(run)["how"], record(run)["code"]) == ("was ended by signal 2 (operator stopped it)", -2)
     assert "operator stopped it" in wait_for_word(run)
     run.stop()
     assert run.left() == []
@@ -149,7 +147,7 @@ def test_what_ends_while_nobody_looks_is_found_by_the_next_supervisor(start):
     wait_until(lambda: not is_alive(pid), 60, "its end")
     run.supervise()
     wait_until(lambda: record(run).get("state") == "ended", 60, "the finding")
-    assert record(run)["code"] is None
+    assert (record(run)["code"], record(run)["how"]) == (3, "ended with exit code 3")
     assert not run.fleet().jobs
     run.stop()
 

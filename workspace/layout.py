@@ -90,6 +90,10 @@ class Layout:
         """How a job of this agent stands, or ended."""
         return self.logs(agent) / f"job-{number}.json"
 
+    def job_code(self, agent: str, number: int) -> Path:
+        """With which code a job's command ended, as a shell tells it."""
+        return self.logs(agent) / f"job-{number}.code"
+
     def job_output(self, agent: str, number: int) -> Path:
         """What it printed."""
         return self.logs(agent) / f"job-{number}.out"

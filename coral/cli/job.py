@@ -1,7 +1,7 @@
 """`coral job`: long work beside an agent's launches. The supervisor starts and ends it; how it stands lies in the logs.
 
 An agent sees and ends its own jobs, the operator everybody's. `wait`: 0 ended well, 1 ended otherwise, 2 still running,
-130 interrupted.
+4 ended and how is not known, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 LINES = 40
 MOST_BYTES = 1 << 20  # of an output that are looked at for its last lines
-STILL = 2
+STILL, UNKNOWN = 2, 4
 BEGINNING = 2.0  # seconds after which a job that was granted has a record, or will have none
 DOUBT = 10.0  # seconds after which a wait asks whether anybody supervises the run
 
@@ -158,6 +158,8 @@ def _wait(place: Place, number: int, seconds: float) -> int:
             print(f"job {number}: {_summary(record)}")
             print(f"  coral job log {number}", flush=True)
             _saw(place, record)
+            if record.text("how").startswith("ended;"):
+                return UNKNOWN
             return 0 if record.integer("code") == 0 else 1
         if passed >= doubt:
             doubt = passed + DOUBT

@@ -189,7 +189,7 @@ def _resume(draft: Draft, away: float) -> None:
     for each in draft.run.unsaid:
         draft.act(do.Notify(id=each.id, text=each.text, agent=each.agent, repeat=True))
     agents.resume_all(draft, away)
-    jobs.resume(draft)
+    jobs.resume(draft, away)
     grading.repeat_unfinished(draft)
     for owner in draft.heartbeats:
         draft.act(do.ShowHeartbeats(owner=owner))

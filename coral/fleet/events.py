@@ -188,13 +188,14 @@ class SpawnFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobEnded:
-    """A job's whole tree is gone. `code`: None where nobody saw it end; `last`: the last lines of its output, which
-    lies in `output` as seen from the agent's clone."""
+    """A job's whole tree is gone. `code`: None where it is not known; `last`: the last lines of its output, which
+    lies in `output` as seen from the agent's clone; `ago`: how many seconds ago it ended, where nobody looked then."""
 
     number: int
     code: int | None = None
     last: tuple[str, ...] = ()
     output: str = ""
+    ago: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

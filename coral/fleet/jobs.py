@@ -8,7 +8,7 @@ from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet import stalls, tidings
 from coral.fleet.draft import Draft
-from coral.fleet.policy import KILL_AGAIN_SECONDS, MOST_KILLS, back_off, runs_job
+from coral.fleet.policy import KILL_AGAIN_SECONDS, MOST_KILLS, Rules, back_off, runs_job
 from coral.fleet.state import Agent, Job, JobEnd, Phase
 from heartbeats.heartbeat import Refused
 
@@ -61,7 +61,7 @@ def stop(draft: Draft, sender: str, number: int) -> str:
 def on_ended(draft: Draft, event: on.JobEnded) -> None:
     job = draft.jobs.get(event.number)
     if job is not None:
-        _end(draft, job, _how(event.code), event)
+        _end(draft, job, _how(event.code, draft.rules), event)
 
 
 def on_not_started(draft: Draft, number: int, reason: str) -> None:
@@ -77,9 +77,12 @@ def on_lingered(draft: Draft, number: int) -> None:
         _terminate(draft, job)
 
 
-def resume(draft: Draft) -> None:
-    """Whether the signal went out before the last supervisor died is not known; twice does no harm."""
-    for job in draft.jobs.values():
+def resume(draft: Draft, away: float) -> None:
+    """They ran on meanwhile. Whether the signal went out before the last supervisor died is not known; twice does no
+    harm."""
+    for job in list(draft.jobs.values()):
+        if draft.rules.fair and job.phase is not Phase.WAITING:
+            draft.set_job(job.number, away=job.away + away)
         if job.phase is Phase.INTERRUPTED:
             draft.act(do.Interrupt(who=job.who, launch=LAUNCH))
 
@@ -153,7 +156,7 @@ def _end(draft: Draft, job: Job, how: str, event: on.JobEnded) -> None:
     else:
         stalls.waited(draft, job.agent)
     how = f"{how} ({job.why})" if job.why else how
-    seconds = draft.clock - job.began_at
+    seconds = max(job.seconds(draft.clock) - event.ago, 0.0)
     draft.act(do.ShowJob(job=job, ended=draft.wall, seconds=seconds, code=event.code, how=how))
     draft.note("job", f"job {job.number} {how}", job.agent)
     agent = draft.agents[job.agent]
@@ -161,7 +164,9 @@ def _end(draft: Draft, job: Job, how: str, event: on.JobEnded) -> None:
         tidings.owe(draft, agent, JobEnd(number=job.number, said=_said(job, how, seconds, event), last=event.last))
 
 
-def _how(code: int | None) -> str:
+def _how(code: int | None, rules: Rules) -> str:
+    if code is None and rules.fair:
+        return "ended; its exit code is not known"
     if code is None:
         return "ended while nobody supervised the run; its exit code is not known"
     if code < 0:

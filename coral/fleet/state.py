@@ -198,7 +198,8 @@ class Pending:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """What an agent runs beside its launches. `folder`: where, within its clone; `phase` and `deadline` are as those of
-    an agent that begins, runs or is being ended, `why` says why it is; `told`: its agent ends it itself."""
+    an agent that begins, runs or is being ended, `why` says why it is; `told`: its agent ends it itself; `away`: the
+    seconds for which nobody supervised it."""
 
     number: int
     agent: str
@@ -212,11 +213,16 @@ class Job:
     why: str = ""
     told: bool = False
     kills: int = 0
+    away: float = 0.0
 
     @property
     def who(self) -> str:
         """The name under which its process is launched."""
         return f"%{self.number}"
+
+    def seconds(self, clock: float) -> float:
+        """For how long it has run at this time of the run's clock, which stands still while nobody supervises."""
+        return clock - self.began_at + self.away
 
     @property
     def title(self) -> str:
