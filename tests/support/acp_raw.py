@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -46,6 +47,7 @@ def opened() -> None:
         os._exit(7)
     if WAY == "stalls":
         os.read(0, 1000)
+        subprocess.Popen(["sleep", "300"])  # a tool that holds the agent's input and output
         FOLDER.joinpath("stalled").touch()
         while not FOLDER.joinpath("die").exists():
             time.sleep(0.01)
