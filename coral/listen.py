@@ -73,7 +73,8 @@ class Tail:
 
 @dataclass(slots=True)
 class Ear:
-    """One launch of an agent, as far as it has been heard."""
+    """One launch of an agent, as far as it has been heard. `last_retry`: why its program asked its model again, as it
+    said last."""
 
     agent: str
     launch: int
@@ -87,6 +88,7 @@ class Ear:
     beat_at: float = 0.0
     output: bool = False
     last_error: str = ""
+    last_retry: str = ""
     limit_until: float | None = None
     ending: Ending | None = None
     count: Count = field(default_factory=Count)
@@ -172,6 +174,7 @@ class Ear:
         self.message = sign.message or self.message
         self.progress = sign.progress if sign.phase else self.progress
         self.last_error = sign.error or self.last_error
+        self.last_retry = (sign.retry.reason if sign.retry is not None else "") or self.last_retry
         self.ending = sign.ending or self.ending
         self.count = counted(self.count, sign)
         if sign.usage is not None:

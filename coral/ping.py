@@ -1,16 +1,18 @@
 """One word from an agent program: that it starts, that its login holds, that its model answers.
 
 It is started as in a run, by its own runtime, but in a folder that is thrown away; nothing that it starts stays behind.
+A program that is refused asks again for minutes before it says so: what it says of asking again is listened to as well.
 """
 
 import contextlib
 import os
+import re
 import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -24,7 +26,9 @@ from coral.doctor import Finding, State
 from coral.fleet.events import Ending
 from coral.listen import Ear, Tail, end_of
 from coral.runtimes.agent import AgentProgram
+from coral.runtimes.limits import Patterns
 from coral.runtimes.model import Job, Runtime, Usage
+from coral.runtimes.reader import Reader
 from coral.transcript import Kind, entries
 from coral.usage import money, tokens
 from workspace.layout import Layout
@@ -33,7 +37,13 @@ PROMPT = "This is a test of the connection. Reply with the single word pong, and
 SECONDS = 120.0
 GRACE = 10.0  # for a program that did not answer in time
 LOOK_SECONDS = 0.2  # how often it is looked whether anybody still waits for the answer
+REFUSALS = 2  # in a row; after a first one a program may renew its login, and then it has an answer
 AGENT = "agent-1"
+# What errors that pass say of themselves, and what to do about them.
+PASSING = (
+    (r"(?i)rate.?limit|too many requests|\b429\b", "its account may ask no more for now: ask again later"),
+    (r"(?i)overloaded|\b5(03|29)\b", "its provider has too much to do: ask again later"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +67,29 @@ class _Asked:
     wanted: bool
 
 
-def pings(config: Config | None, names: Sequence[str], seconds: float = SECONDS) -> Iterator[Finding]:
-    """One finding each: of the runtimes by these names, else of the task's and of every program that is here."""
+def pings(
+    config: Config | None, names: Sequence[str], say: Callable[[str], None], seconds: float = SECONDS
+) -> Iterator[Finding]:
+    """One finding each, as they come: of the runtimes by these names, else of the task's and of every program that is
+    here. `say` is told who is asked, and who has not answered yet."""
     stop = threading.Event()
     with ThreadPoolExecutor(4) as pool:
         try:
-            yield from pool.map(lambda each: _finding(each, seconds, stop), whom(config, names))
+            asked = {pool.submit(_finding, each, seconds, stop): each.name for each in whom(config, names)}
+            paid = [name for name in asked.values() if name not in PAYING_NOBODY]
+            if paid:
+                say(f"sending one real, paid request to {_listed(paid)}, for at most {seconds:g} seconds each ...")
+            for done in as_completed(list(asked)):
+                del asked[done]
+                yield done.result()
+                if asked:
+                    say(f"waiting for {_listed(asked.values())} ...")
         finally:
             stop.set()  # whoever is tired of waiting leaves nobody behind
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(names))
 
 
 def whom(config: Config | None, names: Sequence[str]) -> list[_Asked]:
@@ -91,11 +116,11 @@ def _finding(asked: _Asked, seconds: float, stop: threading.Event) -> Finding:
         pong = ping(runtime, model, seconds, stop)
     except OSError as error:
         return Finding(name, State.WRONG, f"it cannot be started: {error}")
-    found = _meaning(name, runtime, pong, seconds)
+    found = meaning(name, runtime, pong, seconds)
     return found if asked.wanted or found.state is not State.WRONG else replace(found, state=State.NOTE)
 
 
-def _meaning(name: str, runtime: Runtime, pong: Pong, seconds: float) -> Finding:
+def meaning(name: str, runtime: Runtime, pong: Pong, seconds: float) -> Finding:
     error = pong.error or "it does not say why"
     if pong.ending is Ending.CLEAN:
         used = _used(pong.usage)
@@ -107,11 +132,13 @@ def _meaning(name: str, runtime: Runtime, pong: Pong, seconds: float) -> Finding
         return Finding(name, State.NOTE, f"its account is at a limit{until}: {error}", "a run would wait for it")
     if pong.ending is Ending.TERMINAL:
         return Finding(name, State.WRONG, error, _login(runtime))
+    passing = next((advice for pattern, advice in PASSING if re.search(pattern, pong.error)), "")
     if pong.ending is None:
         advice = "look whether its provider can be reached: many ask again and again without a word"
         text = f"no answer within {seconds:g} s"
-        return Finding(name, State.WRONG, f"{text}: {pong.error}" if pong.error else text, advice)
-    return Finding(name, State.WRONG, f"it {pong.ending}: {error}", "start it by hand, as you would without Coral")
+        return Finding(name, State.WRONG, f"{text}: {pong.error}" if pong.error else text, passing or advice)
+    advice = passing or "start it by hand, as you would without Coral"
+    return Finding(name, State.WRONG, f"it {pong.ending}: {error}", advice)
 
 
 def _login(runtime: Runtime) -> str:
@@ -148,38 +175,50 @@ def _ask(runtime: Runtime, layout: Layout, model: str, seconds: float, stop: thr
     tag = f"{layout.root.name}/{os.getpid()}"
     program = process.Program(command.argv, env, clone, layout.prompt(AGENT, 1), output, errors, tag)
     began = time.monotonic()
-    code, words = _run(program, began + seconds, stop)
     ear = Ear(AGENT, 1, runtime, Tail(output), errors, command.session or None)
+    code, words = _run(program, began + seconds, stop, ear)
+    refused = code is None and _refused(ear)
     while ear.tail.is_behind:
         ear.listen(0.0)
     ear.listen(0.0, ended=True)
     said, told = ear.said(), list(entries(layout, AGENT, 1, runtime))
-    ending = runtime.judge(code, said) if code is not None else None
+    ending = runtime.judge(code, said) if code is not None else Ending.TERMINAL if refused else None
     reply = next((each.text for each in reversed(told) if each.kind is Kind.REPLY), "")
     usage = next((each.usage for each in told if each.usage is not None), None)
     last = next((line for line in reversed(words.splitlines()) if line.strip()), "")
-    error = one_line(said.error or last, 300)
+    error = one_line(ear.last_retry if refused else said.error or ear.last_retry or last, 300)
     return Pong(ending, time.monotonic() - began, reply, error, said.limit_until, usage)
 
 
-def _run(program: process.Program, deadline: float, stop: threading.Event) -> tuple[int | None, str]:
-    """Its exit code, None where it did not end in time; and the end of its stderr, before anybody ended anything."""
+def _refused(ear: Ear) -> bool:
+    """Whether it asks its model again and again although its login or its key was refused."""
+    ear.listen(0.0)
+    if ear.count.in_a_row < REFUSALS:
+        return False
+    patterns = ear.runtime.patterns if isinstance(ear.runtime, Reader) else Patterns({})
+    read = patterns.meaning(ear.last_retry, time.time())
+    return read is not None and read.ending is Ending.TERMINAL
+
+
+def _run(program: process.Program, deadline: float, stop: threading.Event, ear: Ear) -> tuple[int | None, str]:
+    """Its exit code, None where it did not end before it was over; and the end of its stderr, before anybody ended
+    anything."""
     held = process.start(program)
     try:
         held.release()
-        ended = _ended(held.child, deadline, stop)
+        ended = _ended(held.child, deadline, lambda: stop.is_set() or _refused(ear))
         words = end_of(program.stderr)
         if not ended:
             process.interrupt(held.identity)
-            _ended(held.child, time.monotonic() + GRACE, stop)
+            _ended(held.child, time.monotonic() + GRACE, stop.is_set)
         return held.child.returncode if ended else None, words
     finally:
         process.kill(held.identity, program.tag)
         held.child.wait()
 
 
-def _ended(child: "subprocess.Popen[bytes]", deadline: float, stop: threading.Event) -> bool:
-    while child.poll() is None and time.monotonic() < deadline and not stop.is_set():
+def _ended(child: "subprocess.Popen[bytes]", deadline: float, is_over: Callable[[], bool]) -> bool:
+    while child.poll() is None and time.monotonic() < deadline and not is_over():
         with contextlib.suppress(subprocess.TimeoutExpired):
             child.wait(LOOK_SECONDS)
     return child.returncode is not None

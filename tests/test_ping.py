@@ -3,12 +3,15 @@
 import json
 import shutil
 import sys
+import threading
+import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from coral import ping
+from coral import ping, runtimes
 from coral.cli import main
 
 pytestmark = pytest.mark.slow
@@ -92,9 +95,67 @@ def test_what_went_wrong_is_said_with_what_to_do(
 def test_a_program_that_does_not_answer_is_ended(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(here, "claude", f"trap '' INT TERM; {GREETING}while :; do sleep 600; done")
     monkeypatch.setattr(ping, "GRACE", 0.2)
-    (found,) = ping.pings(None, ["claude"], 0.5)
+    (found,) = ping.pings(None, ["claude"], print, 0.5)
     assert (found.state, found.text) == ("wrong", "no answer within 0.5 s")
     assert "provider" in found.advice
+
+
+def again(error: str) -> str:
+    return f'{{"type":"system","subtype":"api_retry","attempt":1,"error":"{error}","session_id":"s"}}'
+
+
+def test_a_program_that_asks_again_with_a_refused_key_is_not_waited_for(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refused = f"echo '{again('authentication_failed')}'"
+    install(here, "claude", f"{GREETING}{refused}; {refused}; exec sleep 600")
+    (found,) = ping.pings(None, ["claude"], print, 300.0)
+    assert (found.state, found.text) == ("wrong", "authentication_failed")
+    assert found.advice == "log in with `claude`, or set ANTHROPIC_API_KEY; then ask again"
+    assert capsys.readouterr().out == "sending one real, paid request to claude, for at most 300 seconds each ...\n"
+
+
+def test_a_program_that_renews_its_login_when_it_is_refused_has_an_answer(here: Path) -> None:
+    renewed = f"{GREETING}echo '{again('authentication_failed')}'; sleep 0.5; echo '{PONG}'; echo '{DONE}'"
+    install(here, "claude", renewed)
+    (found,) = ping.pings(None, ["claude"], print)
+    assert found.state == "well"
+
+
+@pytest.mark.parametrize(
+    ("reason", "advice"),
+    [
+        ("rate_limit", "its account may ask no more for now: ask again later"),
+        ("overloaded", "its provider has too much to do: ask again later"),
+        ("unknown", "look whether its provider can be reached: many ask again and again without a word"),
+    ],
+)
+def test_why_a_program_asked_again_is_said_where_it_has_no_answer(reason: str, advice: str, here: Path) -> None:
+    told = f"echo '{again(reason)}'"
+    install(here, "claude", f"{GREETING}{told}; {told}; touch {here}/told; exec sleep 600")
+    runtime, stop = runtimes.find("claude", {}), threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        pong = pool.submit(ping.ping, runtime, "", 300.0, stop)
+        while not (here / "told").exists() and not pong.done():
+            time.sleep(0.02)
+        stop.set()
+    found = ping.meaning("claude ping", runtime, pong.result(), 300.0)
+    assert (found.state, found.text, found.advice) == ("wrong", f"no answer within 300 s: {reason}", advice)
+
+
+def test_who_answers_is_given_at_once_and_who_does_not_is_named(here: Path) -> None:
+    waits = f"while [ ! -e {here}/go ]; do sleep 0.05; done; "
+    install(here, "claude", f"{GREETING}{waits}echo '{PONG}'; echo '{DONE}'")
+    install(here, "codex", "echo 'Please log in' >&2; exit 1")
+    said: list[str] = []
+    found = ping.pings(None, ["claude", "codex"], said.append, 60.0)
+    assert next(found).name == "codex ping"
+    (here / "go").touch()
+    assert [(each.name, each.state) for each in found] == [("claude ping", "well")]
+    assert said == [
+        "sending one real, paid request to claude, codex, for at most 60 seconds each ...",
+        "waiting for claude ...",
+    ]
 
 
 def test_the_tasks_programs_are_asked_with_its_options_and_the_others_that_are_here(

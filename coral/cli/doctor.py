@@ -30,7 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--ping",
         nargs="*",
         metavar="RUNTIME",
-        help="also ask these for one word, in earnest (default: the task's, and every program that is here)",
+        help="also send one real, paid request to each of these (default: the task's, and every program that is here); "
+        "acp, cursor and kiro keep that conversation in their own history",
     )
     parser.add_argument("--json", action="store_true", help="for programs: {ok, checks: [{name, state, text, advice}]}")
 
@@ -61,10 +62,9 @@ def _findings(task: str | None, pinged: list[str] | None) -> Iterator[Finding]:
         yield Finding("task", State.WRONG, " ".join(error.message.split()), error.hint)
     yield from findings(where.here(), config)
     if pinged is not None:
-        from coral.ping import SECONDS, pings
+        from coral.ping import pings
 
-        print(f"asking for a word, for at most {SECONDS:g} seconds ...", file=sys.stderr, flush=True)
-        yield from pings(config, pinged)
+        yield from pings(config, pinged, lambda text: print(text, file=sys.stderr, flush=True))
 
 
 def _config(given: str | None) -> Config | None:

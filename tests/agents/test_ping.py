@@ -19,8 +19,7 @@ def test_a_program_answers_with_a_word(program: str, drive: Drive) -> None:
     assert server.turns[0].has(PROMPT.strip())
 
 
-def test_a_key_that_is_refused_is_said(program: str, drive: Drive, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CLAUDE_CODE_MAX_RETRIES", "1")
+def test_a_key_that_is_refused_is_said(program: str, drive: Drive) -> None:
     _, desk = drive(program, [Step(error="denied", times=1000)])
     pong = ping(desk.runtime, desk.model, 2 * PATIENCE, threading.Event())
     assert pong.ending is Ending.TERMINAL, pong
