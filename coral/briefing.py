@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from attempts.record import Attempt
+from coral.brevity import MOST_CHARACTERS, shortened
 from coral.config.load import Config
 from coral.crew import Crew
 from coral.fleet.actions import Spawn
@@ -54,7 +55,12 @@ def prompt(office: Office, fleet: Fleet, spawn: Spawn, clock: float) -> tuple[st
     messages = [each.prompt for each in spawn.owed if each.name == MESSAGE]
     context |= {"message": "\n\n".join(messages), "reason": spawn.why}
     sections, warnings = sections_of(spawn.owed, context)
-    return render_file(_frame(spawn), {**context, "sections": sections}), warnings
+    text = render_file(_frame(spawn), {**context, "sections": sections})
+    if len(text) > MOST_CHARACTERS:
+        room = MOST_CHARACTERS - len(text) + sum(len(each["text"]) for each in sections)
+        text = render_file(_frame(spawn), {**context, "sections": shortened(sections, room)})
+        warnings.append("the prompt would be too long: the longest of its sections are cut")
+    return text, warnings
 
 
 def inline(office: Office, fleet: Fleet, agent: str, owed: tuple[Owed, ...], clock: float) -> list[dict[str, str]]:

@@ -1,0 +1,59 @@
+"""Prompts that are too long: the longest sections are cut, and say how much is missing."""
+
+from typing import Any
+
+import pytest
+
+from coral.brevity import LEAST_SHOWN, MOST_CHARACTERS, shortened
+from coral.briefing import Office, prompt
+from coral.config.load import load_frozen
+from coral.crew import Crew
+from coral.fleet.actions import Spawn
+from coral.fleet.interventions import MESSAGE
+from coral.fleet.state import Agent, Fleet, Owed
+from coral.rules import rules_of
+from coral.standings import Standings
+
+
+def sections(*lengths: int) -> list[dict[str, str]]:
+    return [{"name": f"s{place}", "id": "", "text": "x" * length} for place, length in enumerate(lengths)]
+
+
+def test_what_fits_stays_as_it_is() -> None:
+    assert shortened(sections(1000, 2000), 3000) == sections(1000, 2000)
+    assert shortened([], 0) == []
+
+
+def test_only_the_longest_lose_anything_and_they_say_how_much() -> None:
+    short, one, other = shortened(sections(900, 50_000, 90_000), 20_900)
+    assert short == sections(900)[0]
+    kept = one["text"].count("x")
+    assert other["text"].count("x") == kept
+    assert 8_000 < kept <= 10_000
+    assert other["text"].endswith(f"{90_000 - kept} more characters of this section are left out.]")
+    assert other["name"] == "s2"
+
+
+def test_each_keeps_its_beginning_however_many_there_are() -> None:
+    found = shortened(sections(*[3000] * 40), 100)
+    assert [each["text"][: LEAST_SHOWN + 2] for each in found] == ["x" * LEAST_SHOWN + "\n\n"] * 40
+
+
+@pytest.mark.slow
+def test_a_prompt_is_no_longer_than_a_program_can_take(start: Any) -> None:
+    layout = start(["hang"], supervise=False).layout
+    config = load_frozen(layout.task_file)
+    rules = rules_of(config, "")
+    office = Office(layout, config, rules, Standings(rules.direction, []), Crew(config))
+    fleet = Fleet(agents={"agent-1": Agent(name="agent-1")})
+    owed = tuple(
+        Owed(id=f"h{number}", name=MESSAGE, since=0.0, due=0.0, prompt=f"word {number} " + "x" * 19_900)
+        for number in range(25)
+    )
+    few, many = (Spawn(agent="agent-1", launch=2, session="s", owed=each, told=0, why="") for each in (owed[:10], owed))
+    text, warnings = prompt(office, fleet, few, 0.0)
+    assert (len(text) > 190_000, text.count("left out"), warnings) == (True, 0, [])
+    text, warnings = prompt(office, fleet, many, 0.0)
+    assert MOST_CHARACTERS * 0.8 < len(text) < MOST_CHARACTERS + 25 * 200
+    assert text.count("more characters of this section are left out.]") == 25
+    assert warnings == ["the prompt would be too long: the longest of its sections are cut"]
