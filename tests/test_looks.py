@@ -3,14 +3,17 @@
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from coral import looks
 from coral.fleet.actions import Look
-from coral.fleet.events import Looked
+from coral.fleet.events import Broken, Looked, Moment
 from coral.lanes import Lanes
+from coral.lock import hold_lock
 from coral.looks import Looks, last_edit
+from coral.manager import Manager
 
 
 def changed(path: Path, ago: float) -> Path:
@@ -99,3 +102,17 @@ def test_a_look_that_fails_has_found_nothing(tmp_path: Path, monkeypatch: pytest
     looking.begin(Look(agent="ann", launch=1), tmp_path)
     pool.finish(60)
     assert looking.over() == [Looked(agent="ann", launch=1)]
+
+
+@pytest.mark.slow
+def test_a_look_that_cannot_begin_has_found_nothing_and_is_told_of(start: Any) -> None:
+    run = start(["hang"], supervise=False)
+    with hold_lock(run.layout.lock):
+        manager = Manager(run.layout, (run.layout.private / "seed").read_text().strip())
+        manager.close()  # from now on there is no thread to be had
+        performer = manager._performer
+        performer.perform([Look(agent="agent-1", launch=3)], manager._fleet, Moment(clock=0.0, wall=""))
+    looked, broken = performer.happened
+    assert looked == Looked(agent="agent-1", launch=3)
+    assert isinstance(broken, Broken)
+    assert broken.item == "the look at the files of agent-1"
