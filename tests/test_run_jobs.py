@@ -111,7 +111,9 @@ def test_a_job_survives_a_heartbeat_and_its_agent_is_told_of_its_end(start, caps
 def status_of(capsys: pytest.CaptureFixture[str], run: Run) -> str:
     def shown() -> str:
         capsys.readouterr()
-        main(["status", "--run", str(run.layout.root)])
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("COLUMNS", "200")  # where there is less, the end of a cell is cut off
+            main(["status", "--run", str(run.layout.root)])
         out = capsys.readouterr().out
         return out if "· job 1" in out else ""
 

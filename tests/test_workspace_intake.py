@@ -409,14 +409,15 @@ def test_pinning_is_checked(layout: Layout, clone: Path) -> None:
 
 
 def test_taking_in_walks_what_is_new_and_not_the_history(layout: Layout, clone: Path) -> None:
-    mine = [commit(clone, str(number)) for number in range(12)]
+    # Git walks on through all that is as new as the newest: of one second, say.
+    mine = [commit(clone, str(number), GIT_COMMITTER_DATE=f"{4_000_000_000 + number} +0000") for number in range(12)]
     for number, each in enumerate(mine, start=1):
         hub.take_in(layout.hub, clone, each, number)
     for store in (clone / ".git" / "objects", layout.hub / "objects"):
         spoiled = store / mine[1][:2] / mine[1][2:]
         spoiled.unlink()
         spoiled.write_text("who walks past this stumbles")
-    last = commit(clone, "last")
+    last = commit(clone, "last", GIT_COMMITTER_DATE="4000000012 +0000")
     assert hub.take_in(layout.hub, clone, last, 13).parent == mine[-1]
 
 

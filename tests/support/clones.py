@@ -13,12 +13,17 @@ from workspace.gitenv import environment, identity
 from workspace.layout import Layout, create, new_run
 
 
-def git(folder: Path, *arguments: str, data: str = "") -> str:
+def git(folder: Path, *arguments: str, data: str = "", **variables: str) -> str:
     """Git as the agent runs it, its own configuration and hooks included."""
     done = subprocess.run(
-        ["git", *arguments], cwd=folder, env=environment(**identity("a")), input=data, capture_output=True, text=True,
+        ["git", *arguments],
+        cwd=folder,
+        env=environment(**identity("a"), **variables),
+        input=data,
+        capture_output=True,
+        text=True,
         check=False,
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -49,10 +54,10 @@ def clone(layout: Layout) -> Path:
     return layout.clone("agent-1")
 
 
-def commit(clone: Path, content: str) -> str:
+def commit(clone: Path, content: str, **variables: str) -> str:
     (clone / "a.txt").write_text(content)
     git(clone, "add", "-A")
-    git(clone, "commit", "-q", "-m", content)
+    git(clone, "commit", "-q", "-m", content, **variables)
     return git(clone, "rev-parse", "HEAD")
 
 
