@@ -20,10 +20,11 @@ from workspace.hub import tree_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.small_disk, pytest.mark.timeout(400)]
 
-# It tries the same again until it was handed in, and keeps on another disk what it was told.
+# It tries the same again until it was handed in, and keeps on another disk what it was told: before it says the word
+# that acknowledges it.
 AGENT = """\
-echo here
 cat > "{notes}/$CORAL_AGENT-$(date +%s%N)"
+echo here
 n=0
 while :; do
   n=$((n + 1))
