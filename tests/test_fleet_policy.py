@@ -35,6 +35,8 @@ def test_the_rules_of_a_task_that_names_none() -> None:
         budget_attempts=None,
         budget_seconds=None,
         target=None,
+        start_again=0,
+        fair=False,
     )
     assert [each.name for each in Rules().defaults(Scope.FLEET)] == ["consolidate"]
     assert [each.name for each in Rules().defaults(Scope.OWN)] == ["reflect", "redirect", "checkpoint"]

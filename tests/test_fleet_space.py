@@ -172,3 +172,12 @@ def test_a_stop_that_ends_the_gits_takes_in_again_what_they_were_at() -> None:
     assert stage.at(5, *[on.NotTaken(number=1, reason="git was killed", ours=True)] * 9) == []
     assert stage.at(6, stage.exited("ann"))[-1] == "finish: enough"
     assert stage.at(7, on.Resumed())[:2] == ["accept 1 of ann as #1", "take in #1: commit 1 of ann again"]
+
+
+def test_whoever_ends_meanwhile_waits_for_nothing_else() -> None:
+    stage = Stage(rules=replace(QUIET_RULES, max_defer=50.0))
+    stage.at(2, stage.asks("operator", on.Tell(to="ann", text="hello")))
+    assert stage.until(52)[-1] == "52 interrupt ann/1"
+    stage.at(53, FULL)
+    stage.at(54, stage.exited("ann", Ending.INTERRUPTED))
+    assert (stage["ann"].phase, stage["ann"].deadline) == (Phase.WAITING, 54)

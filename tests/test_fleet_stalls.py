@@ -340,6 +340,32 @@ def test_a_look_without_an_answer_has_found_nothing_in_a_minute() -> None:
     assert stage["ann"].stall.steps == 1
 
 
+def test_a_look_without_an_answer_leads_to_the_next_step_as_well() -> None:
+    stage = Stage(rules=IDLE)
+    stage.fleet = replace(
+        stage.fleet, agents={"ann": replace(stage["ann"], stall=replace(stage["ann"].stall, steps=1))}
+    )
+    stage.at(590, stage.heard("ann"))
+    stage.until(600)
+    assert stage.until(600 + LOOK_SECONDS) == [
+        "660 stalled ann: interrupted: no progress for 11 min",
+        "660 interrupt ann/1",
+    ]
+    assert stage["ann"].why == "interrupted: no progress for 11 min"
+
+
+def test_from_a_signal_on_no_work_is_counted() -> None:
+    stage = Stage(rules=IDLE)
+    stage.at(2, stage.heard("ann"))
+    stage.at(300, on.Requested(sender="operator", id="1", request=on.Tell(to="ann", text="hello")))
+    assert stage.until(350)[-1] == "350 interrupt ann/1"
+    assert (stage["ann"].stall.since, stage["ann"].stall.spent) == (None, 350)
+    stage = Stage(rules=IDLE)
+    stage.at(300, stage.lingered("ann"))
+    assert stage["ann"].phase is Phase.TERMINATED
+    assert (stage["ann"].stall.since, stage["ann"].stall.spent) == (None, 300)
+
+
 def test_a_look_at_what_is_over_is_dropped() -> None:
     stage = Stage(rules=IDLE)
     stage.at(590, stage.heard("ann"))
