@@ -197,7 +197,7 @@ class Ledger:
                 self._since.append(attempt)
             self._count = max(self._count, attempt.order + 1)
             insert(self._base, [attempt])
-            self._seen = self._look()
+            self._wrote()
 
     def _set_witnesses(self, witnesses: Mapping[int, Witness | None]) -> None:
         with self._lock:
@@ -207,7 +207,13 @@ class Ledger:
                     "UPDATE records SET inode = ?, size = ?, changed = ? WHERE number = ?",
                     ((*(held or (None, None, None)), number) for number, held in witnesses.items()),
                 )
-            self._seen = self._look()
+            self._wrote()
+
+    def _wrote(self) -> None:
+        """What we did to the file ourselves is seen; that it was taken away meanwhile is still to be noticed."""
+        now = self._look()
+        if all(was is None or (it is not None and it[:2] == was[:2]) for was, it in zip(self._seen, now, strict=True)):
+            self._seen = now
 
     def _notice(self) -> None:
         """Whether somebody was at the file. What we hold of it goes on meanwhile, whatever lies in its place."""

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from attempts.record import Attempt, Direction, Kind, Verdict
 from coral.errors import CoralError
 from coral.ledger import Ledger
+from coral.ledger_file import insert
 from coral.standings import RECENT, TOP, Standings
 
 
@@ -194,6 +195,28 @@ def test_what_is_done_to_it_while_it_is_open_is_noticed_and_loses_nothing(path: 
     again = Ledger(path, nothing)
     assert entered(again) == known
     again.close()
+
+
+@pytest.mark.parametrize(("names", "found"), [(["", "-wal"], "was deleted"), (["-wal"], "was replaced")])
+def test_what_is_taken_away_in_the_moment_of_a_write_is_noticed(
+    path: Path, monkeypatch: pytest.MonkeyPatch, names: list[str], found: str
+) -> None:
+    known = [record(1)]
+    ledger = Ledger(path, lambda: known)
+    ledger.enter(known[0])
+
+    def taken(base: sqlite3.Connection, attempts: Iterable[Attempt]) -> None:
+        insert(base, attempts)
+        for name in names:
+            path.with_name(path.name + name).unlink()
+
+    known.append(record(2))
+    with monkeypatch.context() as patch:
+        patch.setattr("coral.ledger.insert", taken)
+        ledger.enter(known[1])
+    assert ledger.mend() == found
+    assert entered(ledger) == known
+    ledger.close()
 
 
 def cut_short() -> Iterator[Attempt]:
