@@ -57,7 +57,9 @@ class Launches:
 
     def hold(self, who: str, number: int, program: Program, now: float) -> Held:
         """Start a program up to its gate. OSError where that fails; then there is no launch."""
-        group = self._groups.make(f"{who}.{number}")
+        # A grade is waited for, and the kernel takes some ten milliseconds to let somebody into a group: there the mark
+        # has to do.
+        group = "" if who.startswith("#") else self._groups.make(f"{who}.{number}")
         try:
             held = process.start(replace(program, group=group))
         except BaseException:

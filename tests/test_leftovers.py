@@ -272,6 +272,13 @@ def test_without_a_tag_nobody_is_meant(shed: Shed) -> None:
         plain.wait(60)
 
 
+def test_a_grade_enters_no_group_and_its_daemon_is_found_all_the_same(shed: Shed) -> None:
+    held = shed.start("#7", shed.daemonizing("left"))
+    left = shed.daemon("left")
+    assert held.identity.group == ""
+    assert left.pid in {each.pid for each in census.members(held.identity, shed.launches.tag("#7", 1))}
+
+
 def test_the_group_of_a_leader_that_is_gone_is_not_enough() -> None:
     """Its number may have been another's since, who left somebody and ended as well: a daemon of anybody's."""
     script = "env -i sleep 300 </dev/null >/dev/null 2>&1 & echo $! $$"
