@@ -108,9 +108,15 @@ class Disk:
 
     def turn_readonly(self) -> None:
         """Under whoever works on it, who would hold up a remount. The same disk, to be read alone, lies above it: from
-        now on what is opened to be written is refused. On what is open already only a full disk is written no more."""
-        self._mount("--bind", str(self.root))
-        self._mount("-o", "remount,bind,ro")
+        now on what is opened to be written is refused. On what is open already only a full disk is written no more.
+
+        It is made beside the disk, where nobody works: a single file opened through it to be written would keep it
+        from being made readonly."""
+        beside = self.root.with_name(f"{self.root.name}-readonly")
+        beside.mkdir(exist_ok=True)
+        for how in (("--bind", self.root), ("-o", "remount,bind,ro")):
+            subprocess.run(["mount", *map(str, how), str(beside)], check=True)
+        self._mount("--move", str(beside))
 
     def turn_back(self) -> None:
         self._mount("-o", "remount,bind,rw")
