@@ -3,15 +3,20 @@
 What comes from a file is never trusted to have the type it should: `True` is no number, `"3"` is no integer.
 """
 
+from __future__ import annotations
+
 import math
 import re
 from collections.abc import Collection, Mapping
 from enum import StrEnum
-from typing import TypeVar
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _INVISIBLE = re.compile(r"[\xad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
-E = TypeVar("E", bound=StrEnum)
+TYPE_CHECKING = False  # as in typing, which nothing else of an eval needs
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    E = TypeVar("E", bound=StrEnum)
 
 
 class Fields:

@@ -1,5 +1,7 @@
 """Files that appear whole or not at all, and are read as if an enemy had written them."""
 
+from __future__ import annotations
+
 import contextlib
 import errno
 import json
@@ -10,7 +12,10 @@ import time
 from collections.abc import Callable, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
+
+TYPE_CHECKING = False  # as in typing, which nothing else of an eval needs
+if TYPE_CHECKING:
+    from typing import BinaryIO
 
 # What the writer of a file did to it. Any other OSError (no more descriptors, a failing disk) is no statement about
 # the file: it goes up, so that nothing is thrown away because this machine is in trouble.
@@ -133,7 +138,7 @@ def parse_object(data: bytes) -> dict[str, object]:
     return value
 
 
-def entries(folder: Path, is_wanted: Callable[["os.DirEntry[str]"], bool], most: int | None = None) -> list[Path]:
+def entries(folder: Path, is_wanted: Callable[[os.DirEntry[str]], bool], most: int | None = None) -> list[Path]:
     """What lies in a folder, without dot files. A folder that is gone or closed to us has nothing.
 
     `most` bounds the work where somebody may have filled the folder: it is how many names are looked at.
@@ -148,11 +153,11 @@ def entries(folder: Path, is_wanted: Callable[["os.DirEntry[str]"], bool], most:
         raise
 
 
-def is_plain_file(entry: "os.DirEntry[str]") -> bool:
+def is_plain_file(entry: os.DirEntry[str]) -> bool:
     return entry.is_file(follow_symlinks=False)
 
 
-def is_plain_folder(entry: "os.DirEntry[str]") -> bool:
+def is_plain_folder(entry: os.DirEntry[str]) -> bool:
     return entry.is_dir(follow_symlinks=False)
 
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from coral.cli import main
+from coral.cli import program
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program())

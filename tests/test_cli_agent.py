@@ -372,6 +372,11 @@ def test_agent_commands_import_the_standard_library_alone(bench: Bench, command:
         assert found <= ({"sqlite3"} if words in (AT_WORK["revert"], AT_WORK["checkout"]) else set())
 
 
+def test_a_submission_waits_for_nothing_to_load_that_it_does_not_need(bench: Bench) -> None:
+    (bench.clone() / "a.txt").write_text("2\n")
+    assert not _imported(bench, *AT_WORK["eval"]) & {"typing", "shutil", "coral.cli.wait"}
+
+
 def test_the_help_of_eval_loads_next_to_nothing(bench: Bench) -> None:
     imported = _imported(bench, "eval", "--help")
     ours = {name for name in imported if name.startswith(("coral", "attempts", "workspace", "heartbeats"))}

@@ -21,6 +21,7 @@ from workspace.locks import clear_stale_lock, one_at_a_time
 OURS = "info/coral"  # in .git: tracked files in whose place the supervisor put its own, one name per line
 _SAVED = "refs/coral/saved"
 _EMBEDDED = "warning: adding embedded git repository: "
+_ABOUT_HEAD = ("rev-parse", "HEAD", "HEAD^{tree}", "HEAD^@", "--symbolic-full-name", "HEAD")
 _PATIENT = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -51,19 +52,26 @@ class _Head:
     branch: str
 
 
-def commit(clone: Path, agent: str, message: str, announce: Callable[[Made], None]) -> Made:
+def commit(
+    clone: Path,
+    agent: str,
+    message: str,
+    announce: Callable[[Made], None],
+    meanwhile: Callable[[], object] = lambda: None,
+) -> Made:
     """Commit everything in the clone, calling `announce` before the branch moves.
 
     `announce` is called once, for an unchanged tree too (an agent may commit by itself); what it raises calls the
-    commit off and leaves branch and files as they are.
+    commit off and leaves branch and files as they are. `meanwhile` is what to do while git is at work.
     """
     title = message.replace("\0", "").strip()
     if not title:
         raise SubmitError("cannot submit without a message", 'say what you changed: coral eval -m "..."')
     git = _Clone(clone, agent)
     with one_at_a_time(git.directory):
-        head = git.head()
-        tree = git.add()
+        with git.begun(*_ABOUT_HEAD) as end:
+            tree = git.add(meanwhile)
+            head = git.head_told(end)
         unchanged = tree == head.tree
         if unchanged:
             made = Made(head.commit, tree, next(iter(head.parents), ""), head.branch, unchanged=True)
@@ -127,9 +135,15 @@ class _Clone:
         self.environment = environment(GIT_DIR=self.directory, GIT_WORK_TREE=self.clone, **who)
 
     def run(self, *arguments: str, data: bytes = b"") -> str:
-        """Standard output, stripped. On an interrupt git is asked to end, so that it takes its lock with it."""
-        command = ["git", *FLAGS, *arguments]
-        pipe = subprocess.PIPE
+        """Standard output, stripped."""
+        with self.begun(*arguments) as end:
+            return end(data)
+
+    @contextlib.contextmanager
+    def begun(self, *arguments: str) -> Iterator[Callable[[bytes], str]]:
+        """A git at work, and what waits for its end: for its standard output, stripped. Whatever interrupts us, git is
+        asked to end, so that it takes its lock with it."""
+        command, pipe = ["git", *FLAGS, *arguments], subprocess.PIPE
         try:
             git = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=self.environment, cwd=self.clone)
         except FileNotFoundError as error:
@@ -138,29 +152,36 @@ class _Clone:
             ) from error
         with git:
             try:
-                output, errors = git.communicate(data)
+                yield lambda data: self._end(git, arguments[0], data)
             except BaseException:
                 git.terminate()
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     git.wait(2)
                 git.kill()
                 raise
+
+    def _end(self, git: subprocess.Popen[bytes], verb: str, data: bytes) -> str:
+        output, errors = git.communicate(data)
         self.said = errors.decode("utf-8", "replace").splitlines()
         if git.returncode:
             said = " ".join(line for line in self.said if line and not line.startswith(("hint:", "warning:")))
-            raise SubmitError(f"cannot run git {arguments[0]}: {said[-500:] or git.returncode}")
+            raise SubmitError(f"cannot run git {verb}: {said[-500:] or git.returncode}")
         return output.decode("utf-8", "replace").strip()
 
     def head(self) -> _Head:
+        with self.begun(*_ABOUT_HEAD) as end:
+            return self.head_told(end)
+
+    def head_told(self, end: Callable[[bytes], str]) -> _Head:
         """The commit, its tree and parents and the branch, from one process."""
         try:
-            words = self.run("rev-parse", "HEAD", "HEAD^{tree}", "HEAD^@", "--symbolic-full-name", "HEAD").split()
+            words = end(b"").split()
         except SubmitError:
             return _Head("", "", (), self.run("symbolic-ref", "HEAD"))  # a branch without a commit yet
         branch = words.pop() if words[-1].startswith("refs/") else ""
         return _Head(words[0], words[1], tuple(word for word in words[2:] if word != "HEAD"), branch)
 
-    def add(self) -> str:
+    def add(self, meanwhile: Callable[[], object] = lambda: None) -> str:
         """Put everything but ours into the index; the tree it makes."""
         clear_stale_lock(self.directory)
         if not (self.directory / "index").exists() and self.head().commit:
@@ -170,7 +191,9 @@ class _Clone:
         except OSError:
             ours = []
         try:
-            self.run("add", "-A", "--", ":(top)", *(f":(top,exclude,literal){name}" for name in ours))
+            with self.begun("add", "-A", "--", ":(top)", *(f":(top,exclude,literal){name}" for name in ours)) as end:
+                meanwhile()
+                end(b"")
         except SubmitError as error:
             raise SubmitError(str(error), "remove what git cannot add, or name it in .gitignore") from error
         inside = [line.removeprefix(_EMBEDDED) for line in self.said if line.startswith(_EMBEDDED)]

@@ -9,10 +9,10 @@ import contextlib
 import importlib
 import os
 import sys
-from typing import TYPE_CHECKING
 
 from coral import __version__
 
+TYPE_CHECKING = False  # as in typing, which nothing else of an eval needs
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -50,6 +50,18 @@ GROUPS = {
     "agent": "In an agent's workspace",
 }
 OURS, BROKEN, STOPPED = 1, 3, 130
+
+
+def program() -> int:
+    """The command `coral`: `main`, and an end without ceremony. To take an interpreter apart costs ten milliseconds of
+    every eval, and there is nothing in it that its owner has not closed."""
+    code = main()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        return code  # the interpreter says what cannot be written any more
+    os._exit(code)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from attempts.record import Attempt, Kind, Submission, Verdict
 from attempts.store import Store
@@ -14,6 +13,7 @@ from workspace.layout import Layout
 
 PENDING_LOOKED_AT = 20
 
+TYPE_CHECKING = False  # as in typing, which nothing else of an eval needs
 if TYPE_CHECKING:
     from workspace.submit import Made
 
@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 class Desk:
     """One submission of one agent; `id` is empty until it is written."""
 
-    def __init__(self, layout: Layout, agent: str, args: argparse.Namespace, seconds: float) -> None:
+    def __init__(self, layout: Layout, agent: str, args: argparse.Namespace) -> None:
         self.store = Store(layout.attempts)
-        self.layout, self.agent, self.args, self.seconds = layout, agent, args, seconds
+        self.layout, self.agent, self.args = layout, agent, args
+        self.seconds = _seconds(args)
         self.id = ""
 
     def announce(self, made: Made) -> None:
@@ -82,3 +83,10 @@ class Desk:
 
 def _score(attempt: Attempt) -> str:
     return words.score(attempt.score) if attempt.score is not None else f"nothing ({attempt.verdict})"
+
+
+def _seconds(args: argparse.Namespace) -> float:
+    """How long to stay; 0 is not at all."""
+    if args.no_wait:
+        return 0.0
+    return waiting.longest() if args.timeout is None else max(0.0, args.timeout)

@@ -10,6 +10,10 @@ import argparse
 
 from coral.cli.parser import finite
 
+TYPE_CHECKING = False  # as in typing, which nothing else of an eval needs
+if TYPE_CHECKING:
+    from coral.cli.desk import Desk
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-m", "--message", required=True, metavar="MSG", help="what you tried, for others to read")
@@ -22,19 +26,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     # Not at the top: that takes longer than all of `coral eval --help`.
-    from coral.cli import desk as desks
-    from coral.cli.wait import STOPPED, finish, interrupted
     from coral.cli.where import agent_here
     from workspace.submit import commit
 
     layout, agent = agent_here()
-    desk = desks.Desk(layout, agent, args, _seconds(args))
+    desks: list[Desk] = []
+
+    def open_desk() -> None:
+        """While git is at work: to import what a desk needs takes longer than all that git has to do."""
+        from coral.cli.desk import Desk
+
+        desks.append(Desk(layout, agent, args))
+
     try:
-        commit(layout.clone(agent), agent, args.message, desk.announce)
+        commit(layout.clone(agent), agent, args.message, lambda made: desks[0].announce(made), open_desk)
+        (desk,) = desks
         if not args.no_wait:
+            from coral.cli.wait import finish
+
             return finish(layout, agent, desk.id, desk.seconds, as_json=args.json)
     except KeyboardInterrupt:
-        return interrupted() if desk.id else STOPPED
+        from coral.cli.wait import STOPPED, interrupted
+
+        return interrupted() if any(desk.id for desk in desks) else STOPPED
     if args.json:
         import json
 
@@ -42,12 +56,3 @@ def run(args: argparse.Namespace) -> int:
     else:
         print("handed in; `coral wait` waits for its grade")
     return 0
-
-
-def _seconds(args: argparse.Namespace) -> float:
-    """How long to stay; 0 is not at all."""
-    from coral.cli.waiting import longest
-
-    if args.no_wait:
-        return 0.0
-    return longest() if args.timeout is None else max(0.0, args.timeout)

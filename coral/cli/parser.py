@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 from math import isfinite
-from typing import NoReturn
 
 from coral.errors import CoralError
+
+TYPE_CHECKING = False  # as in typing, which nothing else of an eval needs
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 
 def finite(text: str) -> float:
@@ -17,16 +20,27 @@ def finite(text: str) -> float:
     return value
 
 
+def _unmeasured(prog: str) -> argparse.HelpFormatter:
+    """What argparse checks its own arguments with. To ask for the terminal's width is for help alone: what tells it
+    takes longer to import than all arguments to read."""
+    return argparse.HelpFormatter(prog, width=80)
+
+
 class Parser(argparse.ArgumentParser):
     """argparse with our errors and without abbreviated options, which would break when an option is added."""
 
     def __init__(self, *, prog: str, description: str | None = None) -> None:
-        super().__init__(prog=prog, description=description, allow_abbrev=False)
+        super().__init__(prog=prog, description=description, allow_abbrev=False, formatter_class=_unmeasured)
         self._verbs = False
 
     def read(self, words: list[str]) -> argparse.Namespace:
         """Parse; `coral start TASK --detach agents.count=4` has an option between its positional words."""
-        return self.parse_args(words) if self._verbs else self.parse_intermixed_args(words)
+        mixed = not self._verbs and self._get_positional_actions()
+        return self.parse_intermixed_args(words) if mixed else self.parse_args(words)
+
+    def format_help(self) -> str:
+        self.formatter_class = argparse.HelpFormatter
+        return super().format_help()
 
     def verbs(self) -> argparse._SubParsersAction[Parser]:
         """The choice between a command's own verbs, such as `coral heartbeat set`."""
