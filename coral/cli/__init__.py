@@ -6,6 +6,7 @@ Agents run `coral eval` thousands of times: nothing but the standard library is 
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import os
 import sys
@@ -55,6 +56,7 @@ OURS, BROKEN, STOPPED = 1, 3, 130
 def program() -> int:
     """The command `coral`: `main`, and an end without ceremony. To take an interpreter apart costs ten milliseconds of
     every eval, and there is nothing in it that its owner has not closed."""
+    gc.set_threshold(50_000)  # what modules are made of is no garbage: by default, loading them stops often to look
     code = main()
     try:
         sys.stdout.flush()
