@@ -12,6 +12,7 @@ from enum import StrEnum
 from coral import cgroup, process
 from coral.census import Census, Identity, is_alive
 from coral.doorbell import Doorbell
+from coral.fleet.who import grade_in
 from coral.process import Held, Program
 
 LINGERING_SECONDS = 0.05  # when to look whether leftovers are gone; then twice as long, and so on
@@ -59,7 +60,7 @@ class Launches:
         """Start a program up to its gate. OSError where that fails; then there is no launch."""
         # A grade is waited for, and the kernel takes some ten milliseconds to let somebody into a group: there the mark
         # has to do.
-        group = "" if who.startswith("#") else self._groups.make(f"{who}.{number}")
+        group = self._groups.make(f"{who}.{number}") if grade_in(who) is None else ""
         try:
             held = process.start(replace(program, group=group))
         except BaseException:

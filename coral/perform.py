@@ -19,6 +19,7 @@ from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.jobs import LAUNCH
 from coral.fleet.state import OCCUPYING, Fleet
+from coral.fleet.who import job_in, of_grade
 from coral.gates import Gates
 from coral.grades import Ready
 from coral.heartbeat_view import Shown
@@ -98,7 +99,7 @@ class Performer:
         self._pool.advance()
         for future in [each for each in self._work if each.done()]:
             work = self._work.pop(future)
-            self._leashes.pop(f"#{work.number}", None)
+            self._leashes.pop(of_grade(work.number), None)
             try:
                 self._take(work, future.result(), fleet, now)
             except Exception as error:  # noqa: BLE001 - the quarantine of one item in the loop
@@ -192,8 +193,8 @@ class Performer:
                 failed = on.Outcome.FAILED
                 self.happened.append(on.Graded(number=number, launch=launch, outcome=failed, reason=str(error)))
             case do.Grade(number=number, launch=launch):
-                self._gates.call_off(f"#{number}")
-                self.happened.append(on.SpawnFailed(who=f"#{number}", launch=launch, reason=reason))
+                self._gates.call_off(of_grade(number))
+                self.happened.append(on.SpawnFailed(who=of_grade(number), launch=launch, reason=reason))
             case do.Spawn(agent=agent, launch=launch):
                 self._gates.call_off(agent)
                 self.happened.append(on.SpawnFailed(who=agent, launch=launch, reason=reason))
@@ -217,7 +218,7 @@ class Performer:
             self.happened.append(on.Broken(item=item, reason=reason))
 
     def _submit(self, work: Work, function: Callable[..., object], *arguments: object) -> None:
-        leash = self._leashes[f"#{work.number}"] = Leash()
+        leash = self._leashes[of_grade(work.number)] = Leash()
         future: Future[object] = self._pool.lead(leash, function, *arguments)
         self._work[future] = work
         future.add_done_callback(lambda _: self._doorbell.ring())
@@ -231,7 +232,7 @@ class Performer:
             self._start_grading(work, result, fleet, now)
 
     def _start_grading(self, work: do.Grade, ready: Ready, fleet: Fleet, now: on.Moment) -> None:
-        who, pending = f"#{work.number}", fleet.pending.get(work.number)
+        who, pending = of_grade(work.number), fleet.pending.get(work.number)
         if pending is None or pending.launch != work.launch or pending.step not in OCCUPYING:
             return
         if pending.stopped or pending.timed_out:
@@ -287,7 +288,7 @@ class Performer:
         match action:
             case do.Interrupt():
                 process.interrupt(launch.identity)
-                if not action.who.startswith("%"):  # of a job it is said why
+                if job_in(action.who) is None:  # of a job it is said why
                     self._report.note(now, "interrupted", f"launch {action.launch}", action.who)
             case do.Terminate():
                 process.terminate(launch.identity, launch.tag)

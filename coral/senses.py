@@ -14,6 +14,7 @@ from coral.fleet import events as on
 from coral.fleet.jobs import LAUNCH
 from coral.fleet.policy import MOST_KILLS, room
 from coral.fleet.state import LIVE, OCCUPYING, Agent, Fleet, Phase
+from coral.fleet.who import grade_in, job_in
 from coral.launches import Launch, Launches, State
 from coral.perform import Performer
 from coral.post import Post
@@ -205,12 +206,12 @@ class Senses:
             yield from events
 
     def _end(self, fleet: Fleet, launch: Launch, now: on.Moment) -> list[on.Event]:
-        if launch.who.startswith("%"):
-            job = fleet.jobs.get(int(launch.who[1:]))
+        if (number := job_in(launch.who)) is not None:
+            job = fleet.jobs.get(number)
             return [_unseen_end(launch) if job is None else jobs.end_of(self._layout, job, launch.code)]
-        if launch.who.startswith("#"):
+        if (number := grade_in(launch.who)) is not None:
             seconds = now.clock - launch.started if launch.child is not None else 0.0
-            return [grades.read_end(self._layout, int(launch.who[1:]), launch.number, launch.code, seconds)]
+            return [grades.read_end(self._layout, number, launch.number, launch.code, seconds)]
         if launch.who not in self._performer.ears:
             return [_unseen_end(launch)]
         return [*self._last_words(launch.who, now), self._judge(launch, now)]
@@ -257,10 +258,10 @@ def _broken(item: str, error: Exception) -> on.Broken:
 
 def _unseen_end(launch: Launch) -> on.Event:
     """A launch is over, and nothing more can be said of it."""
-    if launch.who.startswith("%"):
-        return on.JobEnded(number=int(launch.who[1:]), code=launch.code)
-    if launch.who.startswith("#"):
-        return on.Graded(number=int(launch.who[1:]), launch=launch.number, outcome=on.Outcome.LOST)
+    if (number := job_in(launch.who)) is not None:
+        return on.JobEnded(number=number, code=launch.code)
+    if (number := grade_in(launch.who)) is not None:
+        return on.Graded(number=number, launch=launch.number, outcome=on.Outcome.LOST)
     return on.Exited(
         agent=launch.who, launch=launch.number, ending=on.Ending.CRASHED, detail="its output is unreadable"
     )

@@ -25,6 +25,7 @@ from coral.fleet.draft import Draft
 from coral.fleet.interventions import beat_by_clock
 from coral.fleet.policy import BUSY_SECONDS, STAGGER_SECONDS, Rules
 from coral.fleet.state import FLEET, LIVE, Agent, Fleet, Phase, Step
+from coral.fleet.who import grade_in, job_in
 from heartbeats.heartbeat import Scope
 from heartbeats.trigger import Elapsed
 
@@ -105,19 +106,19 @@ def _on(draft: Draft, event: on.Event) -> None:  # noqa: C901 - one arm per even
 
 
 def _on_lingered(draft: Draft, who: str, launch: int) -> None:
-    if who.startswith("%"):
-        jobs.on_lingered(draft, int(who[1:]))
-    elif who.startswith("#"):
-        grading.on_lingered(draft, int(who[1:]), launch)
+    if (job := job_in(who)) is not None:
+        jobs.on_lingered(draft, job)
+    elif (number := grade_in(who)) is not None:
+        grading.on_lingered(draft, number, launch)
     else:
         agents.on_lingered(draft, who, launch)
 
 
 def _on_not_started(draft: Draft, who: str, launch: int, reason: str) -> None:
-    if who.startswith("%"):
-        jobs.on_not_started(draft, int(who[1:]), reason)
-    elif who.startswith("#"):
-        grading.on_grade_not_started(draft, int(who[1:]), launch, reason)
+    if (job := job_in(who)) is not None:
+        jobs.on_not_started(draft, job, reason)
+    elif (number := grade_in(who)) is not None:
+        grading.on_grade_not_started(draft, number, launch, reason)
     else:
         ends.on_not_started(draft, who, launch, reason)
 

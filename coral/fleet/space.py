@@ -8,6 +8,7 @@ from dataclasses import replace
 from coral.fleet import events as on
 from coral.fleet import stalls
 from coral.fleet.draft import Draft
+from coral.fleet.who import grade_in, job_in
 
 _UNPROVEN = (on.Outcome.FAILED, on.Outcome.CRASHED)
 
@@ -37,9 +38,9 @@ def excused(event: on.Event, lack: str) -> on.Event:
     if not lack:
         return event
     match event:
-        case on.SpawnFailed(who=who, launch=launch) if who.startswith("#"):
-            return on.Graded(number=int(who[1:]), launch=launch, outcome=on.Outcome.LOST)
-        case on.SpawnFailed(who=who, launch=launch) if not who.startswith("%"):
+        case on.SpawnFailed(who=who, launch=launch) if (number := grade_in(who)) is not None:
+            return on.Graded(number=number, launch=launch, outcome=on.Outcome.LOST)
+        case on.SpawnFailed(who=who, launch=launch) if job_in(who) is None:
             return on.Exited(agent=who, launch=launch, ending=on.Ending.LOST)
         case on.Graded(outcome=outcome) if outcome in _UNPROVEN:
             return replace(event, outcome=on.Outcome.LOST)

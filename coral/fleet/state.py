@@ -11,6 +11,7 @@ from enum import StrEnum
 from attempts.progress import Progress
 from attempts.record import Attempt, Submission
 from coral.fleet.wear import Stall, Talk
+from coral.fleet.who import of_grade, of_job
 from heartbeats.heartbeat import Heartbeat, Scope
 
 FLEET = "fleet"
@@ -192,7 +193,7 @@ class Pending:
     @property
     def who(self) -> str:
         """The name under which its grading process is launched."""
-        return f"#{self.number}"
+        return of_grade(self.number)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,7 +219,7 @@ class Job:
     @property
     def who(self) -> str:
         """The name under which its process is launched."""
-        return f"%{self.number}"
+        return of_job(self.number)
 
     def seconds(self, clock: float) -> float:
         """For how long it has run at this time of the run's clock, which stands still while nobody supervises."""

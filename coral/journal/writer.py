@@ -20,6 +20,7 @@ from coral.fleet.actions import Action
 from coral.fleet.events import Event, Moment, Restored
 from coral.fleet.policy import Rules
 from coral.fleet.state import Fleet
+from coral.fleet.who import grade_in, job_in
 from coral.journal.changes import difference, whole
 from coral.journal.guard import is_as_written, seen, wrong_with
 from coral.journal.lines import FORMAT, Lines, seal
@@ -221,6 +222,7 @@ def _write(file: int, data: bytes) -> None:
 def _matters(who: str, fleet: Fleet) -> bool:
     """Whether it may have to be known which process this is: an agent's, one that grades what is not published, or a
     job that goes on."""
-    if who.startswith("%"):
-        return int(who[1:]) in fleet.jobs
-    return int(who[1:]) in fleet.pending if who.startswith("#") else who in fleet.agents
+    if (job := job_in(who)) is not None:
+        return job in fleet.jobs
+    number = grade_in(who)
+    return who in fleet.agents if number is None else number in fleet.pending
