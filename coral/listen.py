@@ -1,14 +1,14 @@
 """What an agent's program prints, read as it grows: only what is new, and never a line longer than memory allows."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from attempts.files import open_plain
 from coral.fleet.events import Ending, Heard, Used
 from coral.fleet.state import Count, Spent
-from coral.runtimes.model import Counted, Runtime, Said, Sign, Usage
+from coral.runtimes.model import Bookkeeper, Counted, Runtime, Said, Sign
 from coral.runtimes.speech import Speech
 from coral.runtimes.tally import Tally
 from heartbeats.reply import Other, parse_reply
@@ -137,12 +137,11 @@ class Ear:
         self._replies = [*self._replies[1 - MOST_ANSWERS :], (self._spoken, reply)]
 
     def consult(self, state: Path) -> None:
-        """Look into the books that the program itself keeps in its state folder, where its runtime can read them: what
-        an interrupted turn has used may be told nowhere else. Once the launch has ended."""
-        books: Callable[[Path, str], Usage | None] | None = getattr(self.runtime, "books", None)
-        usage = books(state, self.session) if books is not None and self.session else None
-        if usage is not None:
-            self._tally.take(usage)
+        """Once the launch has ended: what it used by its program's own books, where its runtime can read them."""
+        if self.session and isinstance(self.runtime, Bookkeeper):
+            usage = self.runtime.books(state, self.session)
+            if usage is not None:
+                self._tally.take(usage)
 
     def used(self) -> list[Used]:
         """What its program says that it has used, when that is more than was told before."""

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from coral.fleet.events import Ending
 
 __all__ = [
+    "Bookkeeper",
     "Command",
     "Counted",
     "Ending",
@@ -181,6 +182,17 @@ class Runtime(Protocol):
 
     def judge(self, code: int, said: Said) -> Ending:
         """`code` is Popen's: negative for a signal."""
+        ...
+
+
+@runtime_checkable
+class Bookkeeper(Protocol):
+    """A runtime that can also read the books which its program keeps. Apart, because most programs keep none, and a
+    runtime of somebody's own needs to say nothing of it."""
+
+    def books(self, state: Path, session: str) -> Usage | None:
+        """What the conversation has used by the books in the state folder; None where they do not say. Asked once its
+        launch has ended: what an interrupted turn has used may be told nowhere else."""
         ...
 
 
