@@ -1,6 +1,7 @@
 """Fixtures that several test modules use."""
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ import pytest
 import small_disk
 from hypothesis import settings
 from real_runs import Run, write_task
+
+from coral.cli import main
 
 # How long an example takes says something of the machine, and nothing of us. Every run tries the same examples, so that
 # what fails fails again; whoever wants others, and more of them, says TIMES.
@@ -34,6 +37,25 @@ def disk(tmp_path: Path) -> Iterator[small_disk.Disk | None]:
     mounted = small_disk.Disk(tmp_path / "disk", 48)
     yield mounted
     mounted.unmount()
+
+
+@pytest.fixture
+def operators_shell(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an operator types in: he is nobody's agent, and hints call our program `coral`, for his PATH leads to it."""
+    monkeypatch.delenv("CORAL_AGENT", raising=False)
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+
+
+@pytest.fixture
+def coral(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Our command line without a process of its own: from the words of a command to its exit code and what it said."""
+
+    def run(*words: str) -> tuple[int, str, str]:
+        code = main(words)
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import pytest
 
 from attempts.record import Attempt, Kind, Submission, Verdict
 from attempts.store import Store
-from coral.cli import main, waiting
+from coral.cli import waiting
 from coral.lock import hold_lock
 from workspace import hub
 from workspace.git import Git
@@ -130,16 +130,6 @@ def bench(template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Be
 
 
 Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def coral(capsys: pytest.CaptureFixture[str]) -> Run:
-    def run(*words: str) -> tuple[int, str, str]:
-        code = main(words)
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return run
 
 
 def test_a_submission_is_handed_in_and_its_result_printed(bench: Bench, coral: Run) -> None:

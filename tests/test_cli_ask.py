@@ -1,8 +1,6 @@
 """The commands that ask for something: what they write down, for whom, and how they take the answer."""
 
 import json
-import os
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -12,7 +10,7 @@ import pytest
 from sample import make_run, write_heartbeats, write_status
 
 from attempts.files import write_json
-from coral.cli import main, request
+from coral.cli import request
 from coral.lock import hold_lock
 from workspace.layout import Layout
 
@@ -21,24 +19,12 @@ DEADLINE = 20.0
 
 
 @pytest.fixture
-def layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Layout:
-    monkeypatch.delenv("CORAL_AGENT", raising=False)
-    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+def layout(operators_shell: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Layout:
     monkeypatch.chdir(tmp_path)
     made = make_run(tmp_path / "runs")
     write_status(made)
     write_heartbeats(made)
     return made
-
-
-@pytest.fixture
-def coral(capsys: pytest.CaptureFixture[str]) -> Run:
-    def run(*command: str) -> tuple[int, str, str]:
-        code = main(command)
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return run
 
 
 def requests(layout: Layout, sender: str = "operator") -> list[dict[str, object]]:

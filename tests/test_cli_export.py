@@ -11,7 +11,6 @@ from sample import attempt
 
 from attempts.record import Attempt
 from attempts.store import Store
-from coral.cli import main
 from workspace import hub
 from workspace.git import Git
 from workspace.layout import Layout, create, new_run
@@ -63,16 +62,6 @@ def repo(template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     shutil.copytree(template / "repo", tmp_path / "repo", symlinks=True)
     monkeypatch.chdir(tmp_path / "repo")
     return tmp_path / "repo"
-
-
-@pytest.fixture
-def coral(capsys: pytest.CaptureFixture[str]) -> Run:
-    def run(*command: str) -> tuple[int, str, str]:
-        code = main(command)
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return run
 
 
 def test_a_branch_on_the_commit_that_holds_the_seed(repo: Path, coral: Run) -> None:

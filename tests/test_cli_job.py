@@ -1,8 +1,6 @@
 """`coral job` as a command: what it asks for, and how it reads the records of jobs."""
 
 import json
-import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +8,7 @@ import pytest
 from sample import make_run
 
 from attempts.files import write_json
-from coral.cli import job, main, request
+from coral.cli import job, request
 from coral.lock import hold_lock
 from workspace.layout import Layout
 
@@ -19,22 +17,10 @@ DEADLINE = 20.0
 
 
 @pytest.fixture
-def layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Layout:
-    monkeypatch.delenv("CORAL_AGENT", raising=False)
-    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+def layout(operators_shell: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Layout:
     made = make_run(tmp_path / "runs")
     monkeypatch.chdir(made.clone("agent-1"))
     return made
-
-
-@pytest.fixture
-def coral(capsys: pytest.CaptureFixture[str]) -> Run:
-    def run(*command: str) -> tuple[int, str, str]:
-        code = main(("job", *command))
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return run
 
 
 def requests(layout: Layout) -> list[dict[str, object]]:
@@ -57,13 +43,13 @@ def write_record(layout: Layout, number: int = 1, **end: object) -> None:
 def test_all_that_follows_the_command_is_the_commands(
     layout: Layout, coral: Run, said: list[str], command: list[str]
 ) -> None:
-    assert coral("start", "-m", "wide net", *said)[0] == 0
+    assert coral("job", "start", "-m", "wide net", *said)[0] == 0
     (asked,) = requests(layout)
     assert (asked["command"], asked["what"]) == (command, "wide net")
 
 
 def test_a_job_without_a_command_is_none(layout: Layout, coral: Run) -> None:
-    code, _, err = coral("start", "-m", "wide net")
+    code, _, err = coral("job", "start", "-m", "wide net")
     assert (code, "arguments are required: COMMAND" in err) == (1, True)
     assert requests(layout) == []
 
@@ -78,12 +64,12 @@ def test_a_job_that_was_granted_a_moment_ago_is_found(
     monkeypatch.setattr(job, "BEGINNING", DEADLINE)
     monkeypatch.setattr(request.time, "sleep", pass_time)
     with hold_lock(layout.lock):
-        code, out, _ = coral(verb, "1")
+        code, out, _ = coral("job", verb, "1")
     assert (code, out.startswith("job 1")) == (0, True)
 
 
 def test_one_that_was_never_granted_is_not_waited_for(layout: Layout, coral: Run) -> None:
-    code, _, err = coral("wait", "7")
+    code, _, err = coral("job", "wait", "7")
     assert (code, "cannot find job 7: there is none of yours" in err) == (1, True)
 
 
@@ -92,13 +78,13 @@ def test_an_agent_that_sees_the_end_of_its_job_says_so(
     layout: Layout, coral: Run, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
     write_record(layout)
-    coral(verb, "1", *(["--timeout", "0"] if verb == "wait" else []))
+    coral("job", verb, "1", *(["--timeout", "0"] if verb == "wait" else []))
     assert requests(layout) == []
     write_record(layout, state="ended", code=0, how="ended well")
-    assert coral(verb, "1")[0] == 0
+    assert coral("job", verb, "1")[0] == 0
     assert requests(layout) == [{"type": "acknowledge", "jobs": [1]}]
     monkeypatch.chdir(layout.root)
-    assert coral(verb, "1")[0] == 0
+    assert coral("job", verb, "1")[0] == 0
     assert len(requests(layout)) == 1
 
 
@@ -113,4 +99,4 @@ def test_an_agent_that_sees_the_end_of_its_job_says_so(
 )
 def test_how_a_job_ended_is_the_exit_code(layout: Layout, coral: Run, code: int | None, how: str, answer: int) -> None:
     write_record(layout, state="ended", code=code, how=how)
-    assert coral("wait", "1")[0] == answer
+    assert coral("job", "wait", "1")[0] == answer

@@ -1,9 +1,7 @@
 """The commands that look: on run folders with a history, from anywhere in them, also when files are damaged or gone."""
 
 import json
-import os
 import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -33,10 +31,8 @@ LOOKING = (
 
 
 @pytest.fixture
-def layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Layout:
+def layout(operators_shell: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Layout:
     monkeypatch.setenv("COLUMNS", "150")
-    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
-    monkeypatch.delenv("CORAL_AGENT", raising=False)
     monkeypatch.chdir(tmp_path)
     made = make_run(tmp_path / "runs")
     write_status(made)
