@@ -626,13 +626,19 @@ def test_however_many_end_the_word_is_of_a_bounded_length() -> None:
     )
 
 
-def test_what_is_on_its_way_stays_as_it_was_handed_over() -> None:
+def stage_where_the_first_of_three_ends_is_on_its_way() -> Stage:
+    """Ann was interrupted, and her second launch, unheard as yet, carries the end of job 1."""
     stage = Stage(rules=FAIR)
     run_job(stage, 1, 10)
     stage.ask("ann", TRAIN, 12)
     stage.ask("ann", TRAIN, 13)
     stage.until(311)
     stage.at(312, stage.exited("ann", Ending.INTERRUPTED))
+    return stage
+
+
+def test_what_is_on_its_way_stays_as_it_was_handed_over() -> None:
+    stage = stage_where_the_first_of_three_ends_is_on_its_way()
     assert stage["ann"].carried == ("h1",)
     stage.at(313, ended(2))
     stage.at(314, ended(3))
@@ -642,12 +648,7 @@ def test_what_is_on_its_way_stays_as_it_was_handed_over() -> None:
 
 
 def test_where_a_launch_died_unheard_the_next_end_goes_with_the_last_word() -> None:
-    stage = Stage(rules=FAIR)
-    run_job(stage, 1, 10)
-    stage.ask("ann", TRAIN, 12)
-    stage.ask("ann", TRAIN, 13)
-    stage.until(311)
-    stage.at(312, stage.exited("ann", Ending.INTERRUPTED))
+    stage = stage_where_the_first_of_three_ends_is_on_its_way()
     stage.at(313, ended(2))
     stage.at(314, stage.exited("ann", Ending.CRASHED))
     stage.at(315, ended(3))

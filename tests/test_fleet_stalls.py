@@ -35,6 +35,15 @@ def fruitless(stage: Stage, clock: float) -> list[str]:
     return said
 
 
+def begin_again(stage: Stage) -> float:
+    """When the pause after a crash ends, and with it the next launch begins; a second later it has been heard."""
+    began = stage["ann"].deadline
+    assert began is not None
+    stage.until(began)
+    stage.at(began + 1, stage.heard("ann"))
+    return began
+
+
 # --- silence ----------------------------------------------------------------------------------------------------------
 
 
@@ -382,12 +391,8 @@ def test_a_look_at_what_is_over_is_dropped() -> None:
 def test_work_counts_over_the_launches_and_nothing_else_does() -> None:
     stage = Stage(rules=replace(IDLE, backoff=100.0, backoff_max=100.0))
     stage.at(300, stage.exited("ann", Ending.CRASHED))
-    waited = stage["ann"].deadline
-    assert waited is not None
     assert stage["ann"].stall == Stall(spent=300.0, progress_at=0.0)
-    stage.until(waited)
-    stage.at(waited + 1, stage.heard("ann"))
-    (said,) = stage.until(waited + 300)
+    (said,) = stage.until(begin_again(stage) + 300)
     assert said.endswith("look ann/2")
 
 
@@ -415,10 +420,7 @@ def test_who_ends_while_it_waits_has_nothing_to_count() -> None:
 def test_an_edit_of_while_it_did_not_work_counts_from_its_next_launch() -> None:
     stage = Stage(rules=replace(IDLE, backoff=50.0, backoff_max=50.0))
     stage.at(300, stage.exited("ann", Ending.CRASHED))
-    began = stage["ann"].deadline
-    assert began is not None
-    stage.until(began)
-    stage.at(began + 1, stage.heard("ann"))
+    began = begin_again(stage)
     stage.until(began + 300)
     stage.at(began + 302, stage.looked("ann", edited=312.0))
     assert stage["ann"].stall == Stall(since=began, progress_at=began)
