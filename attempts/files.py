@@ -61,7 +61,7 @@ def write_bytes(path: Path, data: bytes, *, durable: bool, new: bool = False) ->
             temporary.unlink()
         raise
     if durable:
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
 
 
 def _put_new(temporary: Path, path: Path) -> None:
@@ -161,13 +161,14 @@ def is_plain_folder(entry: os.DirEntry[str]) -> bool:
     return entry.is_dir(follow_symlinks=False)
 
 
-def _no_constant(name: str) -> object:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """What was made, renamed or deleted in a folder is on the disk as well."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _no_constant(name: str) -> object:
+    raise ValueError(f"{name} is not JSON")

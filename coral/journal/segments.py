@@ -13,6 +13,7 @@ from io import BufferedIOBase
 from pathlib import Path
 from threading import Thread
 
+from attempts.files import sync_folder
 from coral.errors import CoralError
 
 PACKED = ".gz"
@@ -53,10 +54,10 @@ def prepare(journal: Path) -> None:
     """Make the folder. The first format had a single file beside it, which becomes the first segment."""
     if not journal.is_dir():
         journal.mkdir(mode=0o700)
-        sync(journal.parent)
+        sync_folder(journal.parent)
     if segments(journal) == [_single(journal)]:
         _single(journal).rename(segment(journal, 1))
-        sync(journal)
+        sync_folder(journal)
     for path in journal.glob(".*.jsonl*"):
         path.unlink()  # what a crash left half written
 
@@ -123,15 +124,6 @@ class Packing:
         else:
             draft.rename(path.with_name(path.name + PACKED))
             path.unlink()
-
-
-def sync(folder: Path) -> None:
-    """Names made in a folder are on the disk as well."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _names(folder: Path) -> list[str]:

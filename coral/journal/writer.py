@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from attempts.files import sync_folder
 from coral import __version__
 from coral.census import Identity
 from coral.codec import encode
@@ -25,7 +26,7 @@ from coral.journal.changes import difference, whole
 from coral.journal.guard import is_as_written, seen, wrong_with
 from coral.journal.lines import FORMAT, Lines, seal
 from coral.journal.memory import recall
-from coral.journal.segments import PACKED, Packing, number_of, prepare, segment, segments, sync
+from coral.journal.segments import PACKED, Packing, number_of, prepare, segment, segments
 
 LONG = 8 << 20  # bytes after the head, from which on the next file is begun
 QUIET_SECONDS = 60.0  # of the run's clock, after which a line says no more than how late it is
@@ -131,7 +132,7 @@ class Journal:
             if durable:
                 os.fsync(self._file)
                 if not self._named:
-                    sync(self.path)
+                    sync_folder(self.path)
                     self._named = True
         except OSError:
             self._torn = True
