@@ -12,7 +12,7 @@ from coral.briefing import budget
 from coral.cli.fleet import agents_table
 from coral.cli.loose import Loose
 from coral.cli.reading import Reading
-from coral.cli.status import heading
+from coral.cli.status import print_heading
 from coral.fleet.policy import Rules
 from coral.fleet.state import LIVE
 from coral.fleet_view import agents_of, grading_of, spent_of, state_of
@@ -43,8 +43,7 @@ class Past(Reading):
 
 def show(out: Console, layout: Layout, memory: Memory) -> None:
     reading = Past(layout, memory)
-    for line in heading(reading):
-        out.print(line, overflow="ellipsis", no_wrap=True)
+    print_heading(out, reading)
     out.print(f"as it was at {memory.wall}")
     if memory.fleet.agents:
         out.print()

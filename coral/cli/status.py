@@ -33,12 +33,17 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps({**reading.status.data, **own}, indent=1))
         return 0
     out = console()
-    for line in heading(reading):
-        out.print(line, overflow="ellipsis", no_wrap=True)
+    print_heading(out, reading)
     for line in warnings(reading):
         out.print(line)
     _body(out, reading)
     return 0
+
+
+def print_heading(out: Console, reading: Reading) -> None:
+    """What is too long for the screen is cut, so that it stays three or four lines."""
+    for line in heading(reading):
+        out.print(line, overflow="ellipsis", no_wrap=True)
 
 
 def heading(reading: Reading) -> list[Text]:

@@ -15,7 +15,7 @@ from coral.cli.plot import curve
 from coral.cli.program import program
 from coral.cli.reading import Reading
 from coral.cli.screen import console, dim
-from coral.cli.status import heading, warnings
+from coral.cli.status import print_heading, warnings
 from coral.cli.watch import Clocks, Timeline
 from workspace.layout import Layout
 
@@ -35,8 +35,7 @@ def summarize(layout: Layout) -> None:
     reading = Reading(layout)
     out = console()
     out.print()
-    for line in heading(reading):
-        out.print(line, overflow="ellipsis", no_wrap=True)
+    print_heading(out, reading)
     for line in warnings(reading):
         out.print(line)
     top = ranking(reading, Wanted(alone=reading.alone), BEST)
