@@ -14,6 +14,7 @@ from survival import (
     Mortal,
     assert_answered_once,
     assert_nothing_is_lost_or_doubled,
+    in_short,
     replay,
     write_fragile_task,
 )
@@ -63,9 +64,10 @@ def test_killed_at_every_place_between_writing_down_and_doing_a_run_loses_and_do
         wanted -= set(run.places)
     while not run.live(30):
         pass
-    assert_nothing_is_lost_or_doubled(run)
-    assert_answered_once(run, asked)
-    assert run.left() == []
+    with in_short(run):
+        assert_nothing_is_lost_or_doubled(run)
+        assert_answered_once(run, asked)
+        assert run.left() == []
 
 
 def test_agents_and_graders_killed_in_mixture_with_the_supervisor_lose_and_double_nothing(mortal):
@@ -84,8 +86,9 @@ def test_agents_and_graders_killed_in_mixture_with_the_supervisor_lose_and_doubl
             timer.join()
     while not run.live(30, overrides=(f"budget.attempts={run.fleet().run.next_number}",)):
         pass
-    assert_nothing_is_lost_or_doubled(run)
-    assert run.left() == []
+    with in_short(run):
+        assert_nothing_is_lost_or_doubled(run)
+        assert run.left() == []
 
 
 def test_of_a_quiet_hour_before_the_supervisor_was_killed_at_most_a_minute_is_lost(mortal):

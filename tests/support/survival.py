@@ -1,7 +1,8 @@
 """Runs whose supervisors, graders and agents are killed, and what must hold of them all the same.
 
 The agents are shell scripts that keep records of their own: each prompt they really received, each thing they handed
-in. They never end by themselves, so every life but the first is owed to an interrupt, and says so in its prompt.
+in. They never end by themselves, so every life but the first is owed to an interrupt, and says so in its prompt - or
+the run had ended in order, and was gone on with.
 """
 
 import contextlib
@@ -11,11 +12,13 @@ import re
 import signal
 import subprocess
 import sys
+import traceback
 from collections import Counter
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from random import Random
 
+import pytest
 from real_runs import Run
 
 from attempts.progress import Progress, advance
@@ -34,10 +37,12 @@ exec 9>>"$state/alive"
 flock -n 9 || echo "two at once" >> "$state/wrong"
 echo "$session" >> "$state/lives"
 life=$(wc -l < "$state/lives")
+rm -f .git/index.lock  # of a git that was killed in the life before
 cat > "$state/part"
 mv "$state/part" "$state/prompt-$life"
 [ $me = "$DEAF" ] && [ $((life % 2)) = 1 ] && trap '' INT TERM
 echo working
+echo $life >> "$state/spoke"
 while :; do
   id=0$(date +%s%N)
   echo $life $id >> "$state/tries"
@@ -76,6 +81,7 @@ agents:
     resume: [/bin/sh, "{clone}/agent.sh", "{state}", "{session}"]
 run: {interrupt_grace: 0.1, terminate_grace: 0.1, backoff: 0.05, poll_seconds: 0.5}
 """
+SHOWN = 1500  # characters of what went wrong
 
 
 def write_fragile_task(folder: Path, *, deaf: str = "", extra: str = "", slow: str = "0.0") -> Path:
@@ -90,13 +96,15 @@ def write_fragile_task(folder: Path, *, deaf: str = "", extra: str = "", slow: s
 
 
 class Mortal(Run):
-    """A run whose supervisors die. `places`: how often which of them did so where."""
+    """A run whose supervisors die. `places`: how often which of them did so where. `cut_short`: the lives of agents
+    that we ended; `stopped`: the last ones before the run came to its end in order."""
 
     def __init__(self, task: Path, runs: Path, overrides: Collection[str] = ()) -> None:
         super().__init__(task, runs, tuple(overrides))
         self.places: Counter[str] = Counter()
         self.killed: Counter[str] = Counter()
         self.cut_short: set[tuple[str, int]] = set()
+        self.stopped: set[tuple[str, int]] = set()
         (runs / "tmp").mkdir()
         self._nursery = subprocess.Popen(
             [sys.executable, "-P", str(Path(__file__).with_name("mortal.py"))],
@@ -124,8 +132,11 @@ class Mortal(Run):
         print(json.dumps({**order, "overrides": list(overrides)}), file=self._nursery.stdin, flush=True)
         ended = json.loads(self._nursery.stdout.readline())
         if ended["status"] == 0:
+            self.stopped |= {(name, len(self.lives(name))) for name in self.names()}
             return True
-        assert ended["status"] == signal.SIGKILL, self.layout.log.read_text()
+        if ended["status"] != signal.SIGKILL:
+            last = self.layout.log.read_text()[-SHOWN:]
+            pytest.fail(f"a supervisor ended by itself, wait status {ended['status']}: ... {last}", pytrace=False)
         self.places[ended["place"] or "anywhere"] += 1
         return False
 
@@ -166,6 +177,11 @@ class Mortal(Run):
         """The prompt of each life that came to receive one."""
         found = self.layout.state(agent).glob("prompt-*")
         return dict(sorted((int(path.name.removeprefix("prompt-")), path.read_text()) for path in found))
+
+    def spoke(self, agent: str) -> set[int]:
+        """The lives that lasted until it had said a word, which acknowledges its prompt."""
+        path = self.layout.state(agent) / "spoke"
+        return set(map(int, path.read_text().split())) if path.exists() else set()
 
     def tries(self, agent: str) -> dict[int, list[str]]:
         """The ids of what each of its lives was about to hand in."""
@@ -209,6 +225,18 @@ def still_owed(fleet: Fleet) -> Iterator[Owed]:
     yield from fleet.run.orphans
     for agent in fleet.agents.values():
         yield from agent.owed
+
+
+@contextlib.contextmanager
+def in_short(run: Mortal) -> Iterator[None]:
+    """Tell a failure in a few lines, the point first: of a traceback through all this, with whole prompts in it, a CI
+    that shows so much of each failure shows everything but that."""
+    try:
+        yield
+    except AssertionError as error:
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{where.name}, line {where.lineno}: {where.line}"
+        pytest.fail(f"{str(error)[:SHOWN]}\nin {place}\nafter {run.places.total()} deaths", pytrace=False)
 
 
 def assert_nothing_is_lost_or_doubled(run: Mortal) -> None:
@@ -257,21 +285,26 @@ def assert_handed_in_is_taken_up(run: Mortal, fleet: Fleet, attempts: Collection
 
 def assert_nothing_is_doubled(run: Mortal, owed: dict[str, Owed], withdrawn: set[str], fleet: Fleet) -> None:
     """By the agents' own records: each heartbeat reached them once, in one conversation, and nobody was restarted -
-    but for those whose life was cut short by somebody else."""
+    but for those whose life was cut short by somebody else. A run that was at its end and goes on starts everybody; and
+    the end waits for nobody's first word, so that what he was handed without saying one is handed over again."""
     left = {each.id for each in still_owed(fleet)}
     reached: Counter[str] = Counter()
     for name in fleet.agents:
         assert not (run.layout.state(name) / "wrong").exists(), "two lives of an agent at once"
         assert len(set(run.lives(name))) <= 1, "more than one conversation"
+        spoke = run.spoke(name)
         for life, prompt in run.handed(name).items():
-            ids = ids_in(prompt)
-            assert life == 1 or ids or (name, life - 1) in run.cut_short, f"{name} was started for nothing:\n{prompt}"
+            ids, who = ids_in(prompt), f"{name} in its life {life} of {len(run.lives(name))}"
+            called = life == 1 or ids or (name, life - 1) in run.cut_short | run.stopped
+            assert called, f"{who} was started for nothing:\n{prompt}"
             again = {id for id in ids if id in left or any(id in ids_in(each) for each in later(run, name, life))}
-            assert not again or (name, life) in run.cut_short, f"handed over again: {again}"
+            unheard = (name, life) in run.stopped and life not in spoke
+            assert not again or unheard or (name, life) in run.cut_short, f"handed over again: {again}, {who}"
             reached.update(set(ids) - again)
     assert set(reached.values()) <= {1}, "handed over twice"
     assert set(reached).isdisjoint(left)
-    assert set(owed) == set(reached) | withdrawn | left, "lost, or out of nothing"
+    # What was withdrawn by the decision that it came of was never owed.
+    assert set(owed) | withdrawn == set(reached) | withdrawn | left, "lost, or out of nothing"
 
 
 def later(run: Mortal, name: str, life: int) -> list[str]:
@@ -292,7 +325,8 @@ def assert_answered_once(run: Mortal, asked: Collection[str]) -> None:
     """Each request was carried out once and answered; each alert among them is there, once."""
     assert not list(run.layout.requests_of(OPERATOR).glob("*.json"))
     answers = [json.loads(path.read_text()) for path in run.layout.replies_to(OPERATOR).glob("*.json")]
-    assert len(answers) == len(asked)
-    assert all(each["ok"] for each in answers)
+    assert len(answers) == len(asked), f"{len(answers)} answers to {len(asked)} requests"
+    assert all(each["ok"] for each in answers), [each for each in answers if not each["ok"]]
     told = Counter(each["text"] for each in run.events("alert"))
-    assert told == Counter(each for each in asked if each.startswith("alert"))
+    wanted = Counter(each for each in asked if each.startswith("alert"))
+    assert told == wanted, f"alerts too many: {dict(told - wanted)}, too few: {dict(wanted - told)}"
