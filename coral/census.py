@@ -17,6 +17,7 @@ from coral import cgroup, mark
 TAG = "CORAL_LAUNCH"
 _MARK = f"{TAG}=".encode()
 _PROC = Path("/proc")
+MOST_LOOKS = 3  # for the sake of one launch: somebody may end and start another all the time
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,8 @@ def members(identity: Identity, tag: str) -> list[Identity]:
 class Census:
     """One look at all processes, for as many launches as ask about it. Kept, the next look costs less.
 
-    An answer is about the moment of the look. That nothing of a launch was left then holds for good.
+    An answer is about the moment of the look. That nothing of a launch was left then holds for good; so if everybody
+    who was there has ended since, we look again: they may have started others in the meantime.
     """
 
     def __init__(self) -> None:
@@ -101,10 +103,14 @@ class Census:
         """Every process of a launch that lived when we looked, except ourselves."""
         if identity.boot != _boot():
             return []
-        inside = self._take_in(cgroup.members(identity.group))
-        mine = self._related(identity, tag, inside)
-        if self._read_again(mine):
-            mine = self._related(identity, tag, inside & self._table.keys())
+        for _ in range(MOST_LOOKS):
+            inside = self._take_in(cgroup.members(identity.group))
+            mine = self._related(identity, tag, inside)
+            if not self._read_again(mine):
+                break
+            if mine := self._related(identity, tag, inside & self._table.keys()):
+                break
+            self.look()
         return [Identity(pid, self._table[pid].started, identity.boot) for pid in mine if pid != os.getpid()]
 
     def _take_in(self, pids: list[int]) -> set[int]:

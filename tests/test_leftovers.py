@@ -165,6 +165,23 @@ def test_a_new_supervisor_finds_what_a_launch_of_the_one_before_has_left(way: st
     assert not held.identity.group or not Path(held.identity.group).exists()
 
 
+def test_what_was_started_after_the_look_by_one_who_has_ended_since_is_found(way: str, shed: Shed) -> None:
+    """A new supervisor looks at all processes when it finds the first launch gone. The second one ends after that."""
+    first = shed.start("agent-1", "exec true")
+    first.child.wait(60)
+    os.mkfifo(shed.folder / "go")
+    second = shed.start("agent-2", f"touch begun; read go <go; {shed.daemonizing('left')}")
+    wait_until((shed.folder / "begun").exists)
+    after = Launches(shed.run, shed.bell)
+    assert not after.adopt("agent-1", 1, first.identity, 0.0)
+    (shed.folder / "go").write_text("go\n")
+    left = shed.daemon("left")
+    second.child.wait(60)
+    assert after.adopt("agent-2", 1, second.identity, 0.0)
+    process.kill(second.identity, after.tag("agent-2", 1))
+    wait_until(lambda: not census.is_alive(left))
+
+
 @pytest.mark.parametrize("way", ["group"], indirect=True)
 def test_who_moves_to_a_group_of_its_own_inside_is_still_there(way: str, shed: Shed) -> None:
     folder = f"{cgroup.home()}/coral-{shed.run}/agent-1.1/inner"
