@@ -103,7 +103,8 @@ def test_a_program_that_does_not_answer_is_ended_with_what_it_started(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(doctor, "ANSWER_SECONDS", 0.2)
-    install(here, "claude", f"{shutil.which('sleep', path=os.defpath)} 600 & echo $! > {here}/pid; wait")
+    moved = f"{shutil.which('mv', path=os.defpath)} {here}/part {here}/pid"
+    install(here, "claude", f"{shutil.which('sleep', path=os.defpath)} 600 & echo $! > {here}/part && {moved}; wait")
     assert look(capsys)["claude"]["text"].startswith("it does not say its version")
     if (here / "pid").exists() and sys.platform == "linux":  # it came to that before its time was over
         stat = Path(f"/proc/{(here / 'pid').read_text().strip()}/stat")
