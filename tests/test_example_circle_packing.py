@@ -177,5 +177,5 @@ def test_the_commands_of_its_page_work_as_written(tmp_path):
     for words in commands:
         few = ["agents.count=1", "budget.attempts=1", "agents.options={seconds: 0.3}"]
         command = [sys.executable, "-P", "-m", *words, *(few if words[1] == "start" else [])]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=180, check=False)
         assert done.returncode == 0, done.stdout + done.stderr

@@ -79,13 +79,13 @@ def test_commits_that_hang_on_their_way_hold_up_no_others_and_no_stop(start, tmp
     run = start(ONCE, overrides=(agents, "run.poll_seconds=0.5", "grader.slots=2"), supervise=False)
     hanging = Hanging(tmp_path, monkeypatch, "unpack-objects", 4)
     run.supervise()
-    wait_until(lambda: len(hanging.alive()) == 4, 60, "four hanging gits")
+    wait_until(lambda: len(hanging.alive()) == 4, what="four hanging gits")
     assert run.ask({"type": "tell", "to": "agent-1", "text": "are you there"})["ok"] is True
     # The two others are graded, and their heartbeats go out.
     first = run.wait_for_attempts(2)
     authors = {each.agent for each in first}
     assert len(authors) == 2
-    wait_until(lambda: {each["agent"] for each in run.events("interrupted")} >= authors, 30, "their heartbeats")
+    wait_until(lambda: {each["agent"] for each in run.events("interrupted")} >= authors, what="their heartbeats")
     assert len(hanging.alive()) == 4
     run.stop()
     assert hanging.alive() == []
@@ -94,7 +94,7 @@ def test_commits_that_hang_on_their_way_hold_up_no_others_and_no_stop(start, tmp
     assert set(kept.values()) == {"taking"}
     # Nothing was lost: a resume takes them in again.
     run.supervise()
-    wait_until(lambda: {each.number for each in run.attempts()} >= set(range(1, 7)), 60, "all the others")
+    wait_until(lambda: {each.number for each in run.attempts()} >= set(range(1, 7)), what="all the others")
     run.stop()
     assert {each.verdict.value for each in run.attempts()} == {"improved"}
     assert run.left() == []
@@ -105,7 +105,7 @@ def test_a_checkout_that_hangs_does_not_outlive_a_stop(start, tmp_path, monkeypa
     run = start(ONCE, supervise=False)
     hanging = Hanging(tmp_path, monkeypatch, "read-tree", 1)
     run.supervise()
-    wait_until(hanging.alive, 60, "a hanging git")
+    wait_until(hanging.alive, what="a hanging git")
     run.stop()
     assert hanging.alive() == []
     assert [each.step.value for each in run.fleet().pending.values()] == ["queued"]
@@ -117,7 +117,7 @@ def test_a_checkout_that_failed_by_our_fault_is_tried_again(start, tmp_path, mon
     run = start(ONCE, supervise=False)
     hanging = Hanging(tmp_path, monkeypatch, "read-tree", 1)
     run.supervise()
-    (pid,) = wait_until(hanging.alive, 60, "a hanging git")
+    (pid,) = wait_until(hanging.alive, what="a hanging git")
     os.kill(pid, signal.SIGKILL)  # as whoever runs out of memory does
     (attempt,) = run.wait_for_attempts(1)
     assert attempt.verdict.value == "improved"
@@ -221,7 +221,7 @@ def test_a_lock_of_a_living_git_is_waited_for_and_others_at_work_there_do_not_co
     lock = layout.hub / f"{name}.lock"
     lock.parent.mkdir(exist_ok=True)
     lock.touch()
-    sleeper = [sys.executable, "-c", "import ctypes, time; ctypes.CDLL(None).prctl(15, b'git'); time.sleep(60)"]
+    sleeper = [sys.executable, "-c", "import ctypes, time; ctypes.CDLL(None).prctl(15, b'git'); time.sleep(600)"]
     home = layout.hub.parent
     with subprocess.Popen([*sleeper, name], cwd=home) as holder, subprocess.Popen(sleeper, cwd=home) as other:
         try:

@@ -112,7 +112,7 @@ def test_what_a_grader_leaves_behind_ends_with_it(tmp_path: Path) -> None:
 
 def _sleepers(folder: Path) -> list[psutil.Process]:
     """The `sleep 987` that work below the folder and are not gone within a moment."""
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 120  # an eighth of what they sleep
     while True:
         found = [
             p for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] == ["sleep", "987"] and _below(p, folder)

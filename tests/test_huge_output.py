@@ -54,7 +54,7 @@ def test_whatever_agents_and_graders_print_is_read_in_bounds(start, capsys) -> N
     (attempt,) = run.wait_for_attempts(1)
     assert (attempt.score, attempt.title) == (1.0, "one")
     output = run.layout.output("agent-1", 2)
-    wait_until(lambda: output.exists() and "again" in output.read_text(), 60, "its heartbeat")
+    wait_until(lambda: output.exists() and "again" in output.read_text(), what="its heartbeat")
     assert "reflect" in run.layout.prompt("agent-1", 2).read_text()
     assert run.supervisor is not None
     if sys.platform == "linux":

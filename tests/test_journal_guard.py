@@ -179,7 +179,7 @@ def test_an_earlier_file_that_is_gone_is_told_once_and_one_that_is_packed_is_not
     files = segments(scribe.journal.path)
     assert len(files) > 3
     assert told(scribe) == []
-    wait_until(lambda: len(list(scribe.journal.path.glob("*.gz"))) > 1, 30, "the packing")
+    wait_until(lambda: len(list(scribe.journal.path.glob("*.gz"))) > 1, what="the packing")
     assert told(scribe) == []
     again = reopened(scribe)
     (gone,) = scribe.journal.path.glob("000002.jsonl*")

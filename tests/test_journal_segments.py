@@ -336,7 +336,7 @@ def test_that_a_next_file_cannot_be_begun_stops_nothing(tmp_path: Path, trouble:
 
 def test_what_is_no_longer_written_to_is_packed(scribe: LongScribe) -> None:
     scribe.go_on(8)
-    wait_until(lambda: segments(scribe.journal.path)[0].suffix == ".gz", 30, "a packed file")
+    wait_until(lambda: segments(scribe.journal.path)[0].suffix == ".gz", what="a packed file")
     scribe.go_on(3)
     assert replay(scribe.journal.path).same == len(scribe.taken)
     first = segments(scribe.journal.path)[0]
@@ -348,7 +348,7 @@ def test_what_is_no_longer_written_to_is_packed(scribe: LongScribe) -> None:
 
 def test_a_packed_file_that_is_damaged_hinders_only_who_looks_back(scribe: LongScribe) -> None:
     scribe.go_on(8)
-    wait_until(lambda: segments(scribe.journal.path)[0].suffix == ".gz", 30, "a packed file")
+    wait_until(lambda: segments(scribe.journal.path)[0].suffix == ".gz", what="a packed file")
     first = segments(scribe.journal.path)[0]
     whole = first.read_bytes()
     for damaged in (whole[:-30], whole[:40] + b"x" + whole[41:], b"", b"\x1f\x8b\x08", b"no"):
@@ -373,7 +373,7 @@ def test_packing_that_cannot_be_done_leaves_the_file_as_it_was(tmp_path: Path) -
     assert [each.name for each in tmp_path.iterdir()] == ["000001.jsonl"]
     again = Packing()
     again.start([file])
-    wait_until(lambda: not file.exists(), 30, "a packed file")
+    wait_until(lambda: not file.exists(), what="a packed file")
     again.close()
     assert [each.name for each in tmp_path.iterdir()] == ["000001.jsonl.gz"]
     assert text(tmp_path / "000001.jsonl.gz") == b"x" * 1000

@@ -24,7 +24,7 @@ WAYS = ("group", "mark")
 NO_TAG = "nobody's"
 
 
-def wait_until(condition: Callable[[], object], seconds: float = 60.0) -> None:
+def wait_until(condition: Callable[[], object], seconds: float = 120.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"
@@ -106,7 +106,7 @@ class Shed:
     def ends(self) -> None:
         for each in self.held:
             process.kill(each.identity, NO_TAG)
-            each.child.wait(60)
+            each.child.wait(120)
         self.launches.close()
         self.bell.close()
 
@@ -154,7 +154,7 @@ def test_a_word_in_time_ends_a_daemon_too(way: str, shed: Shed) -> None:
 def test_a_new_supervisor_finds_what_a_launch_of_the_one_before_has_left(way: str, shed: Shed) -> None:
     held = shed.start("agent-1", shed.daemonizing("left"))
     left = shed.daemon("left")
-    held.child.wait(60)
+    held.child.wait(120)
     after = Launches(shed.run, shed.bell)
     assert after.adopt("agent-1", 1, held.identity, 0.0)
     assert [(each.who, state) for each, state in after.over()] == [("agent-1", State.LINGERS)]
@@ -188,7 +188,7 @@ def test_who_moves_to_a_group_of_its_own_inside_is_still_there(way: str, shed: S
     inner = f"mkdir {folder}; echo 0 >{folder}/cgroup.procs"
     held = shed.start("agent-1", shed.daemonizing("left", inner))
     left = shed.daemon("left")
-    held.child.wait(60)
+    held.child.wait(120)
     assert str(left.pid) in (Path(folder) / "cgroup.procs").read_text().split()
     assert [each.pid for each in census.members(held.identity, NO_TAG)] == [left.pid]
     process.kill(held.identity, NO_TAG)
@@ -276,7 +276,7 @@ def test_somebody_elses_process_is_nobodys_leftover_whatever_it_bears(shed: Shed
     finally:
         for each in both:
             each.kill()
-            each.wait(60)
+            each.wait(120)
 
 
 def test_without_a_tag_nobody_is_meant(shed: Shed) -> None:
@@ -286,7 +286,7 @@ def test_without_a_tag_nobody_is_meant(shed: Shed) -> None:
         assert [each.pid for each in census.members(held.identity, "")] == [held.identity.pid]
     finally:
         plain.kill()
-        plain.wait(60)
+        plain.wait(120)
 
 
 def test_a_grade_enters_no_group_and_its_daemon_is_found_all_the_same(shed: Shed) -> None:

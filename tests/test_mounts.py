@@ -186,6 +186,6 @@ def test_an_agent_reads_what_is_mounted_and_submits_nothing_of_it(start: Callabl
     assert Git(run.layout.hub).text("ls-tree", "-r", "--name-only", attempt.commit).split() == ["agent.sh", "x.txt"]
     # The next launch finds it again, though this one has removed it.
     second = run.layout.output("agent-1", 2)
-    wait_until(lambda: second.exists() and second.read_text().startswith("7\n"), 60, "the second launch")
+    wait_until(lambda: second.exists() and second.read_text().startswith("7\n"), what="the second launch")
     run.stop()
     assert (data / "table.csv").read_text() == "7\n"

@@ -240,7 +240,7 @@ def test_an_interrupt_acts_and_ends_whatever_happens(tmp_path, action):
         assert process.stdout is not None
         process.stdout.readline()
         process.send_signal(signal.SIGINT)
-        assert process.wait(10) == 130
+        assert process.wait(120) == 130
     assert sorted(path.name for path in tmp_path.iterdir()) == (["saved", "second"] if "saved" in action else [])
 
 

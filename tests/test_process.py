@@ -21,7 +21,7 @@ from coral.process import GATE_CLOSED, Program
 DEAF = "trap '' INT TERM; "
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+def wait_until(condition: Callable[[], bool], seconds: float = 120.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"
@@ -60,14 +60,14 @@ def started(make: Callable[..., Program]):
     yield run
     for held in running:
         process.kill(held.identity, "run/agent-1/1")
-        held.child.wait(10)
+        held.child.wait(120)
 
 
 def test_a_device_is_written_to_and_never_put_aside(make: Callable[..., Program]) -> None:
     master, slave = os.openpty()
     held = process.start(replace(make("echo heard"), stdout=Path(os.ttyname(slave))))
     held.release()
-    assert held.child.wait(10) == 0
+    assert held.child.wait(120) == 0
     assert os.read(master, 100).split() == [b"heard"]
     os.close(master)
     os.close(slave)
@@ -78,7 +78,7 @@ def test_nothing_runs_before_the_gate_opens(make, tmp_path):
     assert census.is_alive(held.identity)
     assert not (tmp_path / "ran").exists()
     held.release()
-    assert held.child.wait(10) == 0
+    assert held.child.wait(120) == 0
     assert (tmp_path / "ran").exists()
     assert (tmp_path / "out").read_text() == "the prompt\n"
 
@@ -91,7 +91,7 @@ def test_a_gate_whose_keeper_died_starts_nothing(make, tmp_path):
 
 
 def test_the_program_has_the_pid_that_was_written_down(started, tmp_path):
-    held = started("echo $$ > pid; sleep 60")
+    held = started("echo $$ > pid; sleep 600")
     wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip() != "")
     assert int((tmp_path / "pid").read_text()) == held.identity.pid
     assert os.getsid(held.identity.pid) == held.identity.pid
@@ -103,7 +103,7 @@ def test_a_program_that_cannot_be_started_says_so(make, tmp_path):
 
 
 def test_another_process_with_the_same_pid_is_another_identity(started):
-    held = started("sleep 60")
+    held = started("sleep 600")
     assert census.is_alive(held.identity)
     older = replace(held.identity, started=held.identity.started - 1)
     assert not census.is_alive(older)
@@ -124,10 +124,10 @@ def test_whatever_a_deaf_program_started_is_found_and_killed(started, tmp_path):
     """A grandchild in a session of its own, a daemon forked twice, and one that gave up its environment's tag."""
     held = started(
         DEAF
-        + f"setsid sh -c '{DEAF} echo $$ > one; sleep 60' & "
-        + f"(setsid sh -c '{DEAF} echo $$ > two; sleep 60' &) ; "
-        + f"env -i sh -c '{DEAF} echo $$ > three; sleep 60' & "
-        + "wait; sleep 60"
+        + f"setsid sh -c '{DEAF} echo $$ > one; sleep 600' & "
+        + f"(setsid sh -c '{DEAF} echo $$ > two; sleep 600' &) ; "
+        + f"env -i sh -c '{DEAF} echo $$ > three; sleep 600' & "
+        + "wait; sleep 600"
     )
     names = ("one", "two", "three")
     wait_until(lambda: all((tmp_path / name).exists() and (tmp_path / name).read_text().strip() for name in names))
@@ -138,7 +138,7 @@ def test_whatever_a_deaf_program_started_is_found_and_killed(started, tmp_path):
     process.terminate(held.identity, "run/agent-1/1")
     assert held.child.poll() is None
     process.kill(held.identity, "run/agent-1/1")
-    held.child.wait(10)
+    held.child.wait(120)
     wait_until(lambda: not census.members(held.identity, "run/agent-1/1"))
     assert not any(census.identify(pid) for pid in pids)
 
@@ -148,7 +148,7 @@ def test_a_launch_is_over_only_when_everything_it_started_is_gone(make, tmp_path
     bell = Doorbell()
     launches = Launches("run", bell)
     tag = launches.tag("agent-1", 1)
-    held = launches.hold("agent-1", 1, make("setsid sh -c 'echo $$ > left; sleep 60' & exit 7", tag=tag), 0.0)
+    held = launches.hold("agent-1", 1, make("setsid sh -c 'echo $$ > left; sleep 600' & exit 7", tag=tag), 0.0)
     held.release()
     ended: set[str] = set()
     wait_until(lambda: bool(ended.update(bell.wait(0.05)) or ended))
@@ -174,13 +174,13 @@ def test_an_ignored_interrupt_is_not_inherited(make, tmp_path):
         "process.rearm_interrupts()\n"
         "here = Path(sys.argv[1])\n"
         "files = Path(os.devnull), here / 'o', here / 'e'\n"
-        "program = process.Program(['sleep', '60'], dict(os.environ), here, *files, 'nohup/a/1')\n"
+        "program = process.Program(['sleep', '600'], dict(os.environ), here, *files, 'nohup/a/1')\n"
         "held = process.start(program); held.release()\n"
         "import time\n"
         "line = Path(f'/proc/{held.identity.pid}/cmdline')\n"
         "while not line.read_bytes().startswith(b'sleep'): time.sleep(0.005)\n"
         "process.interrupt(held.identity)\n"
-        "print(held.child.wait(10))\n"
+        "print(held.child.wait(100))\n"
     )
     root = str(Path(process.__file__).parent.parent)
     shell = 'trap "" INT; exec "$@"'
@@ -188,7 +188,7 @@ def test_an_ignored_interrupt_is_not_inherited(make, tmp_path):
         ["/bin/sh", "-c", shell, "sh", sys.executable, "-c", script, str(tmp_path), root],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=120,
         check=False,
     )
     assert ran.stdout.strip() == str(-signal.SIGINT), ran.stderr
@@ -201,7 +201,7 @@ from coral import census, process
 here, tag = pathlib.Path(sys.argv[1]), "run/agent-1/1"
 last = pathlib.Path("/proc/sys/kernel/ns_last_pid")
 files = pathlib.Path(os.devnull), here / "out", here / "err"
-program = process.Program(["/bin/sleep", "60"], dict(os.environ), here, *files, tag)
+program = process.Program(["/bin/sleep", "600"], dict(os.environ), here, *files, tag)
 held = process.start(program)
 held.release()
 kept = census.Census()
@@ -242,7 +242,7 @@ def test_who_was_given_a_dead_launchs_pid_is_never_signalled(tmp_path):
     root = str(Path(process.__file__).parent.parent)
     space = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]
     command = [*space, sys.executable, "-c", GIVEN_AGAIN, str(tmp_path), root]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     if ran.returncode == 77 or (ran.returncode and "unshare:" in ran.stderr):
         pytest.skip("no namespaces of pids on this machine")
     assert ran.stdout.strip() == "alive", ran.stderr
@@ -253,9 +253,9 @@ ORPHAN = """
 import ctypes, os, subprocess, time
 if ctypes.CDLL(None).prctl(36, 1, 0, 0, 0):  # PR_SET_CHILD_SUBREAPER
     os._exit(77)
-subprocess.run(["sh", "-c", "setsid env -i sleep 60 & echo $! >orphan.new; mv orphan.new orphan; cat go"])
+subprocess.run(["sh", "-c", "setsid env -i sleep 600 & echo $! >orphan.new; mv orphan.new orphan; cat go"])
 open("over", "w").close()
-time.sleep(60)
+time.sleep(600)
 """
 
 
@@ -286,7 +286,7 @@ def test_one_look_at_all_processes_serves_every_launch_that_ended(make, tmp_path
     monkeypatch.setattr(census, "_environment", lambda pid: read.append(pid) or environment(pid))
     launches = Launches("run", bell)
     tags = {who: launches.tag(who, 1) for who in ("agent-1", "agent-2", "agent-3", "agent-4")}
-    held = {who: launches.hold(who, 1, make("exec sleep 60", tag=tag), 0.0) for who, tag in tags.items()}
+    held = {who: launches.hold(who, 1, make("exec sleep 600", tag=tag), 0.0) for who, tag in tags.items()}
     for each in held.values():
         each.release()
     for ending in (("agent-2", "agent-3"), ("agent-4",)):
@@ -300,6 +300,6 @@ def test_one_look_at_all_processes_serves_every_launch_that_ended(make, tmp_path
     assert read.count(held["agent-1"].identity.pid) <= 1
     assert asked.count(os.getpid()) <= 1
     process.kill(held["agent-1"].identity, tags["agent-1"])
-    held["agent-1"].child.wait(10)
+    held["agent-1"].child.wait(120)
     launches.close()
     bell.close()

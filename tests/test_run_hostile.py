@@ -20,7 +20,7 @@ def test_an_agent_that_floods_its_folders_delays_nobody(start):
         (inbox / f"{number:020d}.json").write_text("{}")
         (requests / f"{number:020d}.json").write_text(json.dumps({"type": "nonsense"}))
     run.supervise()
-    wait_until(lambda: run.received("agent-2", "reflect"), 60, "the heartbeat of the other agent")
+    wait_until(lambda: run.received("agent-2", "reflect"), what="the heartbeat of the other agent")
     assert run.ask({"type": "tell", "to": "agent-2", "text": "are you there"})["ok"] is True
     # All that while most of the flood was still there.
     assert len(list(inbox.iterdir())) > FLOOD / 2
@@ -48,7 +48,7 @@ exec sleep 300
 def test_pipes_and_links_where_the_supervisor_reads_and_writes_hold_nobody_up(start):
     run = start(PIPES, overrides=("run.poll_seconds=0.2", "agents.stall=3", "grader.slots=2"))
     output = run.layout.output("agent-1", 2)
-    wait_until(lambda: output.is_file() and "here" in output.read_text(), 60, "the next launch")
+    wait_until(lambda: output.is_file() and "here" in output.read_text(), what="the next launch")
     assert run.ask({"type": "tell", "to": "agent-1", "text": "are you there"})["ok"] is True
     assert "reflect" in run.layout.prompt("agent-1", 2).read_text()
     clone = run.layout.clone("agent-1")
@@ -56,6 +56,6 @@ def test_pipes_and_links_where_the_supervisor_reads_and_writes_hold_nobody_up(st
     assert list(clone.glob("*.md"))
     assert (run.layout.root / "precious").read_text() == "precious\n"
     assert [each.number for each in run.attempts()] == [1]
-    wait_until(run.layout.status.is_file, 30, "a status that is a file again")
+    wait_until(run.layout.status.is_file, what="a status that is a file again")
     run.stop()
     assert run.left() == []

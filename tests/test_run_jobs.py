@@ -45,7 +45,7 @@ def wait_for_launch(run: Run, launch: int) -> None:
         agent = run.fleet().agents.get("agent-1")
         return agent is not None and agent.launch >= launch
 
-    wait_until(is_there, 60, f"launch {launch}")
+    wait_until(is_there, what=f"launch {launch}")
 
 
 def wait_for_word(run: Run) -> str:
@@ -55,12 +55,12 @@ def wait_for_word(run: Run) -> str:
         prompts = (path.read_text() for path in sorted(run.layout.logs("agent-1").glob("*.prompt.md")))
         return next((text for text in prompts if "## Heartbeat: job ended (id h" in text), "")
 
-    return str(wait_until(told, 60, "the word of its end"))
+    return str(wait_until(told, what="the word of its end"))
 
 
 def pid_of(run: Run) -> int:
     path = run.layout.agents / "pid"
-    wait_until(lambda: path.exists() and path.read_text().strip(), 60, "the job")
+    wait_until(lambda: path.exists() and path.read_text().strip(), what="the job")
     return int(path.read_text())
 
 
@@ -81,7 +81,7 @@ def coral(capsys: pytest.CaptureFixture[str], run: Run, *words: str) -> tuple[in
 def test_a_job_survives_a_heartbeat_and_its_agent_is_told_of_its_end(start, capsys):
     run = start(AGENT, overrides=QUICK)
     pid = pid_of(run)
-    wait_until(lambda: "Heartbeat: reflect" in prompt(run, 2), 60, "the launch after the heartbeat")
+    wait_until(lambda: "Heartbeat: reflect" in prompt(run, 2), what="the launch after the heartbeat")
     assert "Your jobs that run: job 1 (wide net), for " in prompt(run, 2)
     assert is_alive(pid)
     said = "job 1 starts: `coral job log 1` shows its output, and you are told when it ends\n"
@@ -117,7 +117,7 @@ def status_of(capsys: pytest.CaptureFixture[str], run: Run) -> str:
         out = capsys.readouterr().out
         return out if "· job 1" in out else ""
 
-    return str(wait_until(shown, 60, "the job in the status"))
+    return str(wait_until(shown, what="the job in the status"))
 
 
 def test_a_job_outlives_its_supervisor_and_the_next_one_ends_it(start, capsys):
@@ -127,10 +127,10 @@ def test_a_job_outlives_its_supervisor_and_the_next_one_ends_it(start, capsys):
     run.kill()
     assert is_alive(pid)
     run.supervise()
-    wait_until(lambda: holder(run.layout) is not None, 60, "the next supervisor")
+    wait_until(lambda: holder(run.layout) is not None, what="the next supervisor")
     code, out, _ = coral(capsys, run, "stop", "1")
     assert (code, out) == (0, "job 1 ends\n")
-    wait_until(lambda: record(run).get("state") == "ended", 60, "its end")
+    wait_until(lambda: record(run).get("state") == "ended", what="its end")
     assert not is_alive(pid)
     assert (record(run)["how"], record(run)["code"]) == ("was ended by signal 2 (operator stopped it)", -2)
     assert "operator stopped it" in wait_for_word(run)
@@ -146,9 +146,9 @@ def test_what_ends_while_nobody_looks_is_found_by_the_next_supervisor(start):
     assert run.fleet().jobs[1].phase is Phase.RUNNING
     assert is_alive(pid)
     (run.layout.agents / "go").touch()
-    wait_until(lambda: not is_alive(pid), 60, "its end")
+    wait_until(lambda: not is_alive(pid), what="its end")
     run.supervise()
-    wait_until(lambda: record(run).get("state") == "ended", 60, "the finding")
+    wait_until(lambda: record(run).get("state") == "ended", what="the finding")
     assert (record(run)["code"], record(run)["how"]) == (3, "ended with exit code 3")
     assert not run.fleet().jobs
     run.stop()
@@ -167,16 +167,16 @@ echo at work; exec sleep 300
 def test_a_stop_ends_jobs_however_deaf_and_says_why_to_who_goes_on(start):
     run = start(DEAF, overrides=("run.max_defer=600",))
     pid_of(run)
-    wait_until(lambda: record(run, 3).get("state") == "ended", 60, "the end of what never was")
+    wait_until(lambda: record(run, 3).get("state") == "ended", what="the end of what never was")
     assert record(run, 3)["code"] == 127
     assert run.fleet().jobs.keys() == {1, 2}
-    run.stop(60)
+    run.stop()
     assert not run.fleet().jobs
     assert run.left() == []
     assert record(run, 1)["how"] == "was ended by signal 9 (the run stopped)"
     launch = run.fleet().agents["agent-1"].launch
     run.supervise()
-    wait_until(lambda: prompt(run, launch + 1), 60, "the words of their ends")
+    wait_until(lambda: prompt(run, launch + 1), what="the words of their ends")
     assert prompt(run, launch + 1).count("## Heartbeat: job ended") == 1
     assert [line for line in prompt(run, launch + 1).splitlines() if "(the run stopped), " in line and "job 1" in line]
     assert prompt(run, launch + 1).count("Your job ") == 3
@@ -192,7 +192,7 @@ echo at work; exec sleep 300
 
 def test_who_waited_for_a_job_is_not_told_of_its_end_again(start):
     run = start(f"if {FIRST}; then {WAITS} fi; echo at work; exec sleep 300", overrides=("run.max_defer=600",))
-    wait_until(lambda: "Heartbeat: reflect" in prompt(run, 2), 60, "the launch after the heartbeat")
+    wait_until(lambda: "Heartbeat: reflect" in prompt(run, 2), what="the launch after the heartbeat")
     assert (run.layout.agents / "said").read_text().startswith("job 1: true: ended well, after ")
     assert "Your job 1" not in prompt(run, 2)
     run.stop()
@@ -203,7 +203,7 @@ def test_a_job_that_cannot_begin_is_no_job(start, capsys):
     wait_for_launch(run, 1)
     outside = {"type": "start_job", "agent": "agent-1", "command": ["true"], "folder": "../.."}
     assert run.ask(outside)["ok"] is True
-    wait_until(lambda: record(run, 1).get("state") == "ended", 60, "its end")
+    wait_until(lambda: record(run, 1).get("state") == "ended", what="its end")
     assert record(run, 1)["how"] == "could not be started: there is no folder ../.. in the workspace"
     for command in ([], "true", ["a\0b"], [1], ["\udc80"]):
         answer = run.ask({**outside, "command": command})
@@ -215,7 +215,7 @@ def test_a_job_that_cannot_begin_is_no_job(start, capsys):
         "coral: cannot start a job: whose it is was not said"
     )
     assert coral(capsys, run, "start", "--agent", "agent-1", "--", "echo", "--", "a b")[0] == 0
-    wait_until(lambda: record(run, 2).get("state") == "ended", 60, "its end")
+    wait_until(lambda: record(run, 2).get("state") == "ended", what="its end")
     assert run.layout.job_output("agent-1", 2).read_text() == "-- a b\n"
     assert "ended well" in coral(capsys, run, "list")[1]
     run.stop()
@@ -225,14 +225,14 @@ def test_a_record_that_cannot_be_written_is_written_later(start):
     run = start(AGENT, overrides=("run.poll_seconds=0.2",))
     pid_of(run)
     place = run.layout.job("agent-1", 1)
-    wait_until(place.exists, 60, "its record")
+    wait_until(place.exists, what="its record")
     place.unlink()
     (place / "in the way").mkdir(parents=True)
     (run.layout.agents / "go").touch()
-    wait_until(lambda: any("the record of job 1" in each["text"] for each in run.events("alert")), 60, "the alert")
+    wait_until(lambda: any("the record of job 1" in each["text"] for each in run.events("alert")), what="the alert")
     (place / "in the way").rmdir()
     place.rmdir()
-    wait_until(lambda: record(run).get("state") == "ended", 60, "the record of its end")
+    wait_until(lambda: record(run).get("state") == "ended", what="the record of its end")
     assert record(run)["code"] == 3
     run.stop()
 
@@ -245,7 +245,7 @@ def test_a_record_that_could_not_be_ended_is_put_right_at_the_resume(start):
     run.layout.job("agent-1", 9).write_text(json.dumps(old))
     run.layout.job("agent-1", 8).write_text("{")
     run.supervise()
-    wait_until(lambda: record(run, 9).get("state") == "ended", 60, "the end of it")
+    wait_until(lambda: record(run, 9).get("state") == "ended", what="the end of it")
     run.stop()
 
 
@@ -260,7 +260,7 @@ echo at work; exec sleep 300
 def test_a_heartbeat_ends_what_a_program_left_in_the_background(start):
     """A daemon that was forked twice, in a session of its own, without an environment."""
     run = start(LEAVES.replace("env -i", "[ -e ../left ] || env -i"))
-    wait_until(lambda: (run.layout.agents / "left").exists(), 60, "the daemon")
+    wait_until(lambda: (run.layout.agents / "left").exists(), what="the daemon")
     daemon = int((run.layout.agents / "left").read_text())
     wait_for_launch(run, 2)
     assert not is_alive(daemon)
@@ -269,9 +269,9 @@ def test_a_heartbeat_ends_what_a_program_left_in_the_background(start):
 
 def test_a_new_supervisor_ends_what_a_launch_left_while_nobody_looked(start):
     run = start(LEAVES.replace("env -i", "[ -e ../left ] || env -i").replace("coral eval -m one\n", ""))
-    wait_until(lambda: (run.layout.agents / "left").exists(), 60, "the daemon")
+    wait_until(lambda: (run.layout.agents / "left").exists(), what="the daemon")
     daemon = int((run.layout.agents / "left").read_text())
-    wait_until(lambda: run.fleet().agents["agent-1"].heard, 60, "its first word")
+    wait_until(lambda: run.fleet().agents["agent-1"].heard, what="its first word")
     run.kill()
     os.kill(run.left()[0], signal.SIGKILL)
     assert is_alive(daemon)

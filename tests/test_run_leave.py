@@ -58,7 +58,7 @@ def run(tmp_path: Path) -> Iterator[Run]:
 def coral(run: Run, *words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-P", "-m", "coral", *words, "--run", str(run.layout.root)]
     environment = {name: value for name, value in os.environ.items() if name != "CORAL_AGENT"}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=180)
 
 
 def pids(run: Run) -> dict[str, list[int]]:
@@ -172,7 +172,7 @@ def test_a_supervisor_that_dies_while_it_stops_is_replaced_by_who_asked(run: Run
     )
     wait_until(lambda: run.fleet().run.stopping, what="the stop")
     run.kill()
-    said, heard = stopping.communicate(timeout=60)
+    said, heard = stopping.communicate(timeout=180)
     assert (stopping.returncode, "has stopped" in said) == (0, True)
     assert run.left() == []
     assert run.fleet().run.finished

@@ -40,7 +40,7 @@ def sessions(run: Run) -> dict[str, set[str | None]]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(360)
+@pytest.mark.timeout(600)
 def test_a_fleet_on_a_real_problem(tmp_path):
     run = Run(EXAMPLE, tmp_path / "runs", OVERRIDES)
     try:
@@ -50,13 +50,13 @@ def test_a_fleet_on_a_real_problem(tmp_path):
             names = {name for event in run.events("heartbeat") for name in event["text"].split(" (")[0].split(", ")}
             return {"reflect", "consolidate", "redirect", "checkpoint"} <= names
 
-        wait_until(all_received, 60, "every kind of heartbeat")
+        wait_until(all_received, what="every kind of heartbeat")
         shared = run.layout.shared
-        wait_until(lambda: any(each.kind == "synthesis" for each in list_notes(shared)), 30, "a synthesis")
-        wait_until(lambda: any("ceiling-of" in each.name for each in list_notes(shared)), 30, "a change of direction")
-        wait_until(lambda: any("HEARTBEAT_OK" in said(run, name) for name in AGENTS), 30, "a report on the checklist")
-        wait_until(lambda: list_skills(shared), 30, "a skill")
-        wait_until(lambda: loaded_from_another(run), 30, "a skill that another agent goes by")
+        wait_until(lambda: any(each.kind == "synthesis" for each in list_notes(shared)), what="a synthesis")
+        wait_until(lambda: any("ceiling-of" in each.name for each in list_notes(shared)), what="a change of direction")
+        wait_until(lambda: any("HEARTBEAT_OK" in said(run, name) for name in AGENTS), what="a report on the checklist")
+        wait_until(lambda: list_skills(shared), what="a skill")
+        wait_until(lambda: loaded_from_another(run), what="a skill that another agent goes by")
         run.stop()
         assert run.left() == []
 
@@ -78,7 +78,7 @@ def test_a_fleet_on_a_real_problem(tmp_path):
         assert {each["text"].split(": ")[1] for each in run.events("exited")} <= {"interrupted", "clean"}
 
         run.supervise()
-        run.wait_for_attempts(len(attempts) + 2, 60)
+        run.wait_for_attempts(len(attempts) + 2)
         run.stop()
         assert sessions(run) == {name: {fleet.agents[name].session} for name in AGENTS}
         assert run.left() == []

@@ -46,15 +46,15 @@ def end_all(run) -> None:
     run.kill()
     for pid in run.left():
         os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: not run.left(), 30, "the end of all")
+    wait_until(lambda: not run.left(), what="the end of all")
 
 
 @pytest.mark.parametrize("other", [at_another_boot, that_ended_before])
 def test_a_stranger_with_the_pid_of_a_launch_is_left_alone_and_what_ran_is_begun_again(start, stranger, other):
     run = start([*TRY, "hang"], grade=WAITS)
     graded = run.layout.grader / "graded"
-    wait_until(lambda: graded.exists() and graded.read_text() == "once ", 60, "the grading")
-    wait_until(lambda: run.fleet().agents["agent-1"].heard, 30, "its first words")
+    wait_until(lambda: graded.exists() and graded.read_text() == "once ", what="the grading")
+    wait_until(lambda: run.fleet().agents["agent-1"].heard, what="its first words")
     end_all(run)
     identity = identify(stranger.pid)
     assert identity is not None
@@ -66,7 +66,7 @@ def test_a_stranger_with_the_pid_of_a_launch_is_left_alone_and_what_ran_is_begun
     run.supervise()
     (attempt, *_) = run.wait_for_attempts(1)
     assert (attempt.number, attempt.score) == (1, 1)
-    wait_until(lambda: run.fleet().agents["agent-1"].launch > launches["agent-1"], 30, "its next launch")
+    wait_until(lambda: run.fleet().agents["agent-1"].launch > launches["agent-1"], what="its next launch")
     run.stop()
     assert graded.read_text().startswith("once once ")
     assert stranger.poll() is None
@@ -74,7 +74,7 @@ def test_a_stranger_with_the_pid_of_a_launch_is_left_alone_and_what_ran_is_begun
 
 def test_an_agent_that_could_not_be_killed_comes_back_when_it_is_gone(start):
     run = start(["hang"])
-    wait_until(lambda: run.fleet().agents and run.fleet().agents["agent-1"].heard, 30, "its first words")
+    wait_until(lambda: run.fleet().agents and run.fleet().agents["agent-1"].heard, what="its first words")
     end_all(run)
     with closing(Journal(run.layout.journal)) as journal:
         before = journal.memory.fleet
@@ -82,5 +82,5 @@ def test_an_agent_that_could_not_be_killed_comes_back_when_it_is_gone(start):
         now = Moment(clock=journal.memory.clock, wall=journal.memory.wall)
         journal.record(now, (), (), before, replace(before, agents={"agent-1": agent}))
     run.supervise()
-    wait_until(lambda: run.fleet().agents["agent-1"].launch > agent.launch, 30, "its next launch")
+    wait_until(lambda: run.fleet().agents["agent-1"].launch > agent.launch, what="its next launch")
     run.stop()

@@ -48,7 +48,7 @@ def test_the_status_says_who_reads_and_for_how_long(
         shown = json.loads(run.layout.status.read_text()) if run.layout.status.exists() else {"agents": []}
         return next((each["research"] for each in shown["agents"]), None)
 
-    seconds = wait_until(research, 60, "the research")
+    seconds = wait_until(research, what="the research")
     assert 0 < seconds <= 1800
     assert main(("status", "--run", str(run.layout.root))) == 0
     assert "begin " in capsys.readouterr().out

@@ -41,7 +41,7 @@ def test_a_supervisor_that_takes_over_counts_nothing_twice(start, capsys):
 def test_a_budget_of_money_is_announced_and_ends_the_run(start, capsys):
     steps = [{"use": {"input": 1000, "output": 100, "cost": 0.25}}, *SUBMIT]
     run = start([{"repeat": {"steps": steps}}], overrides=("budget.money=2",))
-    run.wait_for_end(60)
+    run.wait_for_end()
     reason = "the budget of $2 is used up"
     assert run.fleet().run.finished == reason
     # Every launch tells one figure before it is interrupted: no more than that was in flight.
@@ -56,7 +56,7 @@ def test_a_budget_of_money_is_announced_and_ends_the_run(start, capsys):
 def test_an_agent_with_a_budget_of_its_own_ends_and_the_run_says_so(start):
     steps = [{"use": {"input": 400, "output": 100}}, *SUBMIT]
     run = start([{"repeat": {"steps": steps}}], overrides=("budget.per_agent.tokens=1000",))
-    run.wait_for_end(60)
+    run.wait_for_end()
     assert run.fleet().run.finished == "every agent has retired"
     assert run.fleet().agents["agent-1"].why == "its budget of 1000 tokens is used up"
     assert run.fleet().agents["agent-1"].spent.tokens == 1000
@@ -70,5 +70,5 @@ def test_a_program_that_knows_a_ceiling_is_started_with_what_is_left(start, tmp_
     given = ("agents.runtime=claude", f"agents.options={{program: {program}}}", "budget.money=2")
     run = start(["hang"], overrides=(*given, "budget.per_agent.money=1.5"))
     said = run.layout.clone("agent-1") / "arguments"
-    wait_until(said.exists, 60, "the program")
+    wait_until(said.exists, what="the program")
     assert "--max-budget-usd 1.5000" in said.read_text()

@@ -36,22 +36,22 @@ def spawned(run: Run) -> list[Spawn]:
 
 def test_a_silent_agent_goes_up_the_ladder_and_status_says_where_it_stands(start):
     run = start(["hang"] * 9, overrides=("agents.stall=2",))
-    wait_until(lambda: len(steps_of(run)) == 4, 60, "the last step")
+    wait_until(lambda: len(steps_of(run)) == 4, what="the last step")
     assert [each.split(": silent for ")[0] for each in steps_of(run)] == STEPS
-    wait_until(lambda: run.fleet().agents["agent-1"].phase is Phase.PARKED, 60, "its rest")
-    wait_until(lambda: "parked: silent for" in status_of(run), 60, "its place in the status")
+    wait_until(lambda: run.fleet().agents["agent-1"].phase is Phase.PARKED, what="its rest")
+    wait_until(lambda: "parked: silent for" in status_of(run), what="its place in the status")
     assert len([each for each in run.events("alert") if "is parked" in each["text"]]) == 1
     # The last conversation is given up, too: the next launch is handed the story so far.
     assert run.fleet().agents["agent-1"].session is None
     run.stop()
     # A stop takes it back, and what was found is handed on.
     run.supervise()
-    wait_until(lambda: len(spawned(run)) >= 5, 60, "its return")
+    wait_until(lambda: len(spawned(run)) >= 5, what="its return")
     last = spawned(run)[4]
     assert last.session is None
     assert "stalled" in [each.name for each in last.owed]
     prompt = run.layout.prompt("agent-1", 5)
-    wait_until(prompt.exists, 60, "its prompt")
+    wait_until(prompt.exists, what="its prompt")
     assert "this is a new session" in prompt.read_text()
     run.stop()
     assert run.left() == []
@@ -61,7 +61,7 @@ def test_a_silent_agent_goes_up_the_ladder_and_status_says_where_it_stands(start
 def test_work_that_edits_nothing_is_nudged_in_its_own_conversation(start):
     script = [{"repeat": {"steps": [{"say": "let me think"}, {"sleep": 0.3}]}}]
     run = start(script, overrides=("agents.no_progress=3", "run.max_defer=0"))
-    (id, *_) = wait_until(lambda: run.received("agent-1", "stalled"), 60, "the nudge")
+    (id, *_) = wait_until(lambda: run.received("agent-1", "stalled"), what="the nudge")
     (first, *_) = steps_of(run)
     assert first.startswith("nudged: no progress for")
     assert id in [each.id for spawn in spawned(run) for each in spawn.owed]
@@ -77,7 +77,7 @@ def test_a_file_that_is_edited_without_a_word_is_progress(start):
     def answered() -> list[Decision]:
         return [each for each in run.decisions() if any(isinstance(event, Looked) for event in each.events)]
 
-    first, *_ = wait_until(answered, 60, "the answer to a look")
+    first, *_ = wait_until(answered, what="the answer to a look")
     assert any(isinstance(action, Look) for each in run.decisions() for action in each.actions)
     # It has waited for that answer, and then done nothing.
     assert [each for each in first.actions if isinstance(each, Note) and each.type == "stalled"] == []
@@ -87,20 +87,20 @@ def test_a_file_that_is_edited_without_a_word_is_progress(start):
 
 def test_a_program_that_only_retries_is_ended_and_waits(start):
     run = start([{"retry": 0.1}] * 9, overrides=("agents.retries=5", "run.backoff=60"))
-    (outage,) = wait_until(lambda: run.events("outage"), 60, "the outage")
+    (outage,) = wait_until(lambda: run.events("outage"), what="the outage")
     assert outage["text"].startswith("launch 1: outage: ")
     assert outage["text"].endswith(" retries in a row")
-    wait_until(lambda: run.fleet().agents["agent-1"].phase is Phase.WAITING, 60, "its end")
+    wait_until(lambda: run.fleet().agents["agent-1"].phase is Phase.WAITING, what="its end")
     agent = run.fleet().agents["agent-1"]
     assert (agent.crashes, agent.why) == (1, outage["text"].removeprefix("launch 1: "))
-    wait_until(lambda: "outage: " in status_of(run), 60, "its place in the status")
+    wait_until(lambda: "outage: " in status_of(run), what="its place in the status")
     run.stop()
 
 
 def test_a_conversation_that_was_compacted_is_followed_by_a_fresh_one_that_is_owed_the_same(start):
     script = [{"print": '{"compacted": true}'}, *TRY, "hang"]
     run = start(script, overrides=("session.fresh_after.compactions=1",))
-    prompts = wait_until(lambda: len(found := run.prompts("agent-1")) > 1 and found, 60, "its second prompt")
+    prompts = wait_until(lambda: len(found := run.prompts("agent-1")) > 1 and found, what="its second prompt")
     assert spawned(run)[1].why == "fresh session after a compaction"
     assert prompts[1]["session"] != prompts[0]["session"]
     assert not prompts[1]["resumed"]

@@ -41,7 +41,7 @@ def test_each_is_started_again_after_a_pause_that_grows(tmp_path: Path) -> None:
     run = Run(task, tmp_path / "runs").supervise()
     try:
         again = [(agent, LAUNCHES) for agent in PROGRAMS]
-        wait_until(lambda: all(run.layout.output(*each).exists() for each in again), 120, "launches of each")
+        wait_until(lambda: all(run.layout.output(*each).exists() for each in again), what="launches of each")
         run.stop()
     finally:
         run.end()

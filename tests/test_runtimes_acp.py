@@ -21,7 +21,7 @@ from workspace.layout import runs_under
 AGENT = Path(__file__).parent / "support" / "acp_agent.py"
 RAW = AGENT.with_name("acp_raw.py")
 LARGE = "A line of the long story.\n" * 20_000  # half a megabyte: more than any pipe holds
-LONG = 60.0
+LONG = 120.0
 Begin = Callable[..., Desk]
 
 

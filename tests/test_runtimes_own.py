@@ -52,7 +52,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_runtime_of_ones_own_drives_a_whole_run(own: Path, start, capsys: pytest.CaptureFixture[str]) -> None:
     overrides = ("agents.runtime=my_runtime:MyAgent", "agents.model=large", "budget.attempts=3")
     run = start(["hang"], overrides=(*overrides, f"agents.options={{program: {own}}}"))
-    run.wait_for_end(60)
+    run.wait_for_end()
     assert [each.score for each in run.attempts()] == [1.0, 2.0, 3.0]
     agent = run.fleet().agents["agent-1"]
     # One conversation, whose figures are its own sum.
@@ -66,7 +66,7 @@ def test_a_runtime_of_ones_own_drives_a_whole_run(own: Path, start, capsys: pyte
     for each in run.layout.state("agent-1").iterdir():
         each.unlink()
     assert main(("resume", "--detach", "--run", str(run.layout.root), "budget.attempts=4")) == 0
-    wait_until(lambda: run.fleet().run.finished == "the budget of 4 attempts is used up", 60, "the end")
+    wait_until(lambda: run.fleet().run.finished == "the budget of 4 attempts is used up", what="the end")
     assert run.attempts()[-1].score == 1.0
     assert agent.session != run.fleet().agents["agent-1"].session
 

@@ -21,7 +21,7 @@ from workspace import hub
 from workspace.layout import Layout, create
 
 pytestmark = pytest.mark.slow
-WITHIN = 20.0  # seconds: a test that waits longer has failed
+WITHIN = 120.0  # seconds: what takes longer has failed, on any machine
 
 
 class Fleet:

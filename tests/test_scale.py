@@ -94,7 +94,7 @@ def everything_has_arrived(run: Run, count: int) -> bool:
 
 
 def wait_for_everything(run: Run, count: int) -> None:
-    wait_until(run.layout.status.exists, 60, "the first status")
+    wait_until(run.layout.status.exists, what="the first status")
     wait_until(lambda: everything_has_arrived(run, count), 300, f"attempt {count} and its heartbeats")
 
 

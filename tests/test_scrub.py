@@ -331,14 +331,14 @@ def test_what_an_agent_forges_in_a_run_is_put_right_and_the_operator_is_told(sta
     shutil.copy(path, run.layout.attempts / "000777.json")
     (run.layout.heartbeats / "agent-1.yaml").unlink()
     run.supervise()
-    wait_until(lambda: run.attempts() == published, 20, "the records")
-    wait_until(lambda: len(run.events("alert")) >= 3, 20, "the alerts")
+    wait_until(lambda: run.attempts() == published, what="the records")
+    wait_until(lambda: len(run.events("alert")) >= 3, what="the alerts")
     text = " ".join(each["text"] for each in run.events("alert"))
     assert "#1 was altered" in text
     assert "#2 was deleted" in text
     assert "#777" in text
     assert json.loads(run.layout.status.read_text())["best"]["score"] < 99
     (run.layout.heartbeats / "agent-1.yaml").write_text("- {name: reflect, every: 1000}\n")
-    wait_until(lambda: "heartbeats/agent-1.yaml" in str(run.events("alert")), 20, "the alert")
+    wait_until(lambda: "heartbeats/agent-1.yaml" in str(run.events("alert")), what="the alert")
     assert "1000" not in (run.layout.heartbeats / "agent-1.yaml").read_text()
     run.stop()

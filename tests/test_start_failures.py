@@ -17,7 +17,7 @@ def attempt(base: Path, *overrides: str, path: str = "") -> subprocess.Completed
     environment = {**os.environ, "PATH": path or os.environ["PATH"], "TMPDIR": str(base / "tmp")}
     (base / "tmp").mkdir(exist_ok=True)
     command = [sys.executable, "-P", "-m", "coral", "start", str(base / "task"), "--detach", *overrides]
-    return subprocess.run(command, cwd=base, env=environment, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, cwd=base, env=environment, capture_output=True, text=True, timeout=180)
 
 
 def assert_failed(done: subprocess.CompletedProcess[str], base: Path, *said: str) -> None:
@@ -86,6 +86,6 @@ def test_a_signal_in_the_setup_leaves_nothing(tmp_path: Path) -> None:
     with subprocess.Popen([*command, f"workspace.setup=[echo $$ > {mark}; sleep 600]"], cwd=tmp_path) as child:
         wait_until(lambda: mark.is_file() and mark.read_text(), what="the setup")
         child.send_signal(signal.SIGINT)
-        assert child.wait(60) == 130
+        assert child.wait(180) == 130
     assert not Path(f"/proc/{mark.read_text().strip()}").exists()
     assert [path.name for path in tmp_path.iterdir()] == ["task"]

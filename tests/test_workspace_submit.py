@@ -355,7 +355,7 @@ def _git_runs(clone: Path) -> bool:
 
 
 def _until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 120
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.005)
@@ -413,14 +413,14 @@ def test_interrupted_at_any_step(wrapped: Wrapped, clone: Path, step: str, when:
 @pytest.mark.slow
 def test_interrupted_while_git_holds_its_lock_the_lock_goes_too(wrapped: Wrapped, clone: Path, tmp_path: Path) -> None:
     """A filter of the agent's that takes long; the signal reaches us alone, and git by us."""
-    git(clone, "config", "filter.slow.clean", f"touch {tmp_path}/started; sleep 60")
+    git(clone, "config", "filter.slow.clean", f"touch {tmp_path}/started; sleep 600")
     (clone / ".gitattributes").write_text("*.txt filter=slow\n")
     command = [sys.executable, "-P", "-c", CHILD, str(clone), str(wrapped.inbox)]
     with subprocess.Popen(command, start_new_session=True) as child:
         _until((tmp_path / "started").exists)
         assert (clone / ".git" / "index.lock").exists()
         child.send_signal(signal.SIGINT)
-        assert child.wait(10) == 130
+        assert child.wait(120) == 130
         os.killpg(child.pid, signal.SIGKILL)  # the filter itself
     assert not (clone / ".git" / "index.lock").exists()
     assert list(wrapped.inbox.iterdir()) == []

@@ -23,6 +23,7 @@ from coral.journal import Decision, decisions, fold
 from coral.launch import prepare
 from workspace.layout import OPERATOR, Layout
 
+PATIENCE = 120.0  # seconds, as a machine that does much else may need them, or one that stands still for a while
 READ_NUMBER = "def grade(workspace):\n    return float((workspace / 'x.txt').read_text())\n"
 TRY = [{"edit": {"file": "x.txt", "content": "{n}"}}, {"submit": "try {n}"}]
 
@@ -33,8 +34,8 @@ def tries(*values: object) -> list[object]:
     return [step for pair in pairs for step in pair]
 
 
-def wait_until(condition: Callable[[], Any], seconds: float = 30.0, what: str = "it") -> Any:
-    """Poll until the condition holds; returns what it gave."""
+def wait_until(condition: Callable[[], Any], seconds: float = PATIENCE, what: str = "it") -> Any:
+    """Poll until the condition holds; returns what it gave. Nothing is shown by how soon that is."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < deadline, f"{what} did not happen within {seconds:g} seconds"
@@ -84,15 +85,15 @@ class Run:
         """kill -9 for the supervisor alone."""
         assert self.supervisor is not None
         self.supervisor.send_signal(signal.SIGKILL)
-        self.supervisor.wait(10)
+        self.supervisor.wait(PATIENCE)
 
-    def stop(self, seconds: float = 30.0) -> None:
+    def stop(self, seconds: float = PATIENCE) -> None:
         """As `coral stop` does, and wait for the end."""
         assert self.supervisor is not None
         self.request({"type": "stop", "reason": "the test is over"})
         self.wait_for_end(seconds)
 
-    def wait_for_end(self, seconds: float = 30.0) -> None:
+    def wait_for_end(self, seconds: float = PATIENCE) -> None:
         assert self.supervisor is not None
         assert self.supervisor.wait(seconds) == 0, self.layout.log.read_text()
 
@@ -104,7 +105,7 @@ class Run:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         # Its groups as well: a supervisor that was killed could not remove them.
-        wait_until(self._has_no_group, 60, "the end of what was killed")
+        wait_until(self._has_no_group, what="the end of what was killed")
 
     def _has_no_group(self) -> bool:
         run, own = f"{self.layout.root.name}.{self.layout.root.stat().st_ino}", home()
@@ -160,7 +161,7 @@ class Run:
         """Every decision the journal has, in order."""
         return [decision for _, decision in decisions(self.layout.journal)]
 
-    def wait_for_attempts(self, count: int, seconds: float = 60.0) -> list[Attempt]:
+    def wait_for_attempts(self, count: int, seconds: float = PATIENCE) -> list[Attempt]:
         wait_until(lambda: len(self.attempts()) >= count, seconds, f"attempt {count}")
         return self.attempts()
 
