@@ -71,12 +71,20 @@ def test_where_the_setup_fails(tmp_path: Path) -> None:
     )
 
 
+def is_running(pid: int) -> bool:
+    """Whether it runs; one that has ended may stay a zombie where nobody takes its code."""
+    try:
+        return b") Z " not in Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return False
+
+
 def test_what_a_setup_leaves_running_ends_with_it(start: Callable[..., Run], tmp_path: Path) -> None:
     """And holds nobody up, though it holds what it was given to write to."""
     mark = tmp_path / "pid"
     run = start(["hang"], overrides=(f"workspace.setup=[sleep 600 & echo $! > {mark}]",), supervise=False)
     assert run.layout.clone("agent-1").is_dir()
-    wait_until(lambda: not Path(f"/proc/{mark.read_text().strip()}").exists(), what="its end")
+    wait_until(lambda: not is_running(int(mark.read_text())), what="its end")
 
 
 def test_a_signal_in_the_setup_leaves_nothing(tmp_path: Path) -> None:
@@ -84,7 +92,7 @@ def test_a_signal_in_the_setup_leaves_nothing(tmp_path: Path) -> None:
     mark = tmp_path / "task" / "pid"
     command = [sys.executable, "-P", "-m", "coral", "start", str(tmp_path / "task"), "--plain"]
     with subprocess.Popen([*command, f"workspace.setup=[echo $$ > {mark}; sleep 600]"], cwd=tmp_path) as child:
-        wait_until(lambda: mark.is_file() and mark.read_text(), what="the setup")
+        wait_until(lambda: mark.is_file() and mark.read_text().strip(), what="the setup")
         child.send_signal(signal.SIGINT)
         assert child.wait(180) == 130
     assert not Path(f"/proc/{mark.read_text().strip()}").exists()
