@@ -43,6 +43,7 @@ def _lies(rows: sqlite3.Connection, records: Mapping[int, str]) -> tuple[list[in
     searched = file.has_words(rows)
     lacking: list[int] = []
     wrong: list[int] = []
+    rows.execute("BEGIN")  # one look at the file, not one for each record: each would lock it, and see to its journal
     for number, record in records.items():
         held = rows.execute(asked, (number,)).fetchone()
         if held is None:
