@@ -86,7 +86,8 @@ def section(results: Mapping[str, Result]) -> list[str]:
 
 _ABOUT = """The wall time of the whole command in a run that has stopped. The records are made up, one file each like
 real ones. A supervised run has its index up to date at all times; the first look at records that are all new to it
-reads every one. A note has some two hundred words, and the search finds one in a hundred; it reads every note there is."""
+reads every one. A note has some two hundred words, and the search finds one in a hundred; it reads every note there
+is."""
 
 
 def _notes(count: int) -> str:
