@@ -1,6 +1,7 @@
 """Fixtures that several test modules use."""
 
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +18,13 @@ from coral.cli import main
 # what fails fails again; whoever wants others, and more of them, says TIMES.
 settings.register_profile("timeless", deadline=None, derandomize=os.environ.get("TIMES", "1") == "1")
 settings.load_profile("timeless")
+
+
+def pytest_configure() -> None:
+    """By nohup, or in the background of a script, we are born deaf, and so would be all that the tests start."""
+    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -7,10 +7,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -310,11 +311,21 @@ def test_checkout_and_revert_say_where_the_workspace_is(bench: Bench, coral: Run
     assert "the last one is #1" in coral("checkout", "5")[2]
 
 
+@contextmanager
+def ending(command: Sequence[str], **given: Any) -> Iterator[subprocess.Popen[Any]]:
+    """A program that ends with its test, also where that fails."""
+    with subprocess.Popen(command, **given) as child:
+        try:
+            yield child
+        finally:
+            child.kill()
+
+
 @pytest.mark.slow
 def test_interrupts_leave_the_submission(bench: Bench) -> None:
     """SIGINT in the wait, and SIGINT in the wait for a heartbeat, as an agent's program sends it."""
     (bench.clone() / "a.txt").write_text("2\n")
-    with subprocess.Popen([*CORAL, "eval", "-m", "x"], cwd=bench.clone(), stderr=subprocess.PIPE) as waiting:
+    with ending([*CORAL, "eval", "-m", "x"], cwd=bench.clone(), stderr=subprocess.PIPE) as waiting:
         submission = bench.waiting()
         bench.store.reply("agent-1", submission.id, {"attempt": 1})
         _until(lambda: Git(bench.clone() / ".git").text("rev-parse", "HEAD") == submission.commit)
@@ -325,7 +336,7 @@ def test_interrupts_leave_the_submission(bench: Bench) -> None:
     bench.store.clear("agent-1", submission.id)
     bench.publish(1, submission)
     bench.store.reply("agent-1", submission.id, {"attempt": 1, "published": True, "heartbeats": ["reflect"]})
-    with subprocess.Popen([*CORAL, "wait"], cwd=bench.clone(), stdout=subprocess.PIPE, text=True) as staying:
+    with ending([*CORAL, "wait"], cwd=bench.clone(), stdout=subprocess.PIPE, text=True) as staying:
         assert staying.stdout is not None
         lines = iter(staying.stdout.readline, "")
         assert any(line.startswith("A heartbeat follows (reflect)") for line in lines)
