@@ -236,7 +236,8 @@ def in_short(run: Mortal) -> Iterator[None]:
     except AssertionError as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{where.name}, line {where.lineno}: {where.line}"
-        pytest.fail(f"{str(error)[:SHOWN]}\nin {place}\nafter {run.places.total()} deaths", pytrace=False)
+        said = f"{str(error)[:SHOWN]}\nin {place}\nafter {run.places.total()} deaths"
+        raise pytest.fail.Exception(said, pytrace=False) from None
 
 
 def assert_nothing_is_lost_or_doubled(run: Mortal) -> None:
