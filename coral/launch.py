@@ -32,7 +32,6 @@ from coral.grading.prepare import prepare as prepare_grader
 from coral.grading.result import GradeResult
 from coral.journal import fold, segments
 from coral.lock import holder as lock_holder
-from coral.manager import supervise
 from coral.prices import unkept
 from coral.rules import rules_of
 from coral.standings import Standings
@@ -42,7 +41,7 @@ from workspace.furniture import place
 from workspace.layout import Layout, create, new_run
 from workspace.space import lack, tells_of_it
 
-__all__ = ["detach", "has_begun", "has_ended", "holder", "prepare", "remove", "supervise"]
+__all__ = ["detach", "has_begun", "has_ended", "holder", "prepare", "remove"]
 
 DETACH_SECONDS = 20.0
 SHOWN_OF_SETUP = 2000  # bytes of what a command said that failed

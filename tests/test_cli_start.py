@@ -38,10 +38,12 @@ def task(tmp_path: Path) -> Iterator[Path]:
             run(tmp_path, "stop", "--run", str(layout.root))
 
 
-def run(cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def run(cwd: Path, *words: str, before: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    """`before`: options of the interpreter."""
     environment = {name: value for name, value in os.environ.items() if name != "CORAL_AGENT"}
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
-    return subprocess.run([*CORAL, *words], cwd=cwd, env=environment, capture_output=True, text=True, timeout=DEADLINE)
+    command = [CORAL[0], *before, *CORAL[1:], *words]
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=DEADLINE)
 
 
 def the_run(base: Path) -> Layout:
@@ -158,6 +160,14 @@ def test_detached_for_programs(task: Path, tmp_path: Path) -> None:
     assert json.loads(run(tmp_path, "stop", "--json").stdout) == {**stopped, "seconds": 0}
     resumed = json.loads(run(tmp_path, "resume", "--detach", "--json").stdout)
     assert resumed == {**started, "pid": holder(layout)}
+
+
+def test_a_detached_start_loads_neither_what_supervises_nor_what_draws(task: Path, tmp_path: Path) -> None:
+    words = ("start", str(task), "--detach")
+    told = run(tmp_path, *words, before=("-X", "importtime")).stderr
+    loaded = {line.rpartition("|")[2].strip() for line in told.splitlines()}
+    assert "coral.launch" in loaded
+    assert not loaded & {"rich", "watchdog", "sqlite3", "coral.manager", "coral.cli.live", "coral.cli.summary"}
 
 
 def test_a_task_that_is_not_there_is_told_with_what_is_near(task: Path, tmp_path: Path) -> None:

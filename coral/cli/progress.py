@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import sys
-from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.status import Status
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+    from rich.status import Status
 
 
 class Steps:
     """`say` names the step that begins now."""
 
     def __init__(self) -> None:
-        console = Console(stderr=True, highlight=False, markup=False)
-        self._line = Status("", console=console) if console.is_terminal else None
+        self._line = _line() if sys.stderr.isatty() else None
 
     def say(self, text: str) -> None:
         if self._line is not None:
@@ -31,3 +32,10 @@ class Steps:
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         if self._line is not None:
             self._line.stop()
+
+
+def _line() -> Status:
+    from rich.console import Console  # only here: a pipe needs none of it
+    from rich.status import Status
+
+    return Status("", console=Console(stderr=True, highlight=False, markup=False))

@@ -12,10 +12,8 @@ from pathlib import Path
 
 from coral import signals
 from coral.cli import where
-from coral.cli.live import follow
 from coral.cli.program import program
 from coral.cli.progress import Steps
-from coral.cli.summary import summarize
 from coral.cli.where import TASK_FILE
 from coral.errors import CoralError
 from workspace.layout import Layout
@@ -71,11 +69,16 @@ def run(args: argparse.Namespace) -> int:
 
 def watch(layout: Layout, args: argparse.Namespace, overrides: tuple[str, ...] = ()) -> int:
     """Supervise a prepared run: in the background, or here with the live view beside it and the summary at the end."""
-    from coral.launch import detach, supervise
+    from coral.launch import detach
 
     if args.detach:
         _say_detached(layout, detach(layout, overrides), as_json=args.json)
         return 0
+    # Only here: what supervises and what draws take as long to load as all the rest, and a detached start needs neither.
+    from coral.cli.live import follow
+    from coral.cli.summary import summarize
+    from coral.manager import supervise
+
     over = threading.Event()
     view = threading.Thread(
         target=follow,

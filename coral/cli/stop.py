@@ -89,7 +89,8 @@ def _ask(layout: Layout, sender: str, reason: str) -> None:
 
 def _end(layout: Layout, sender: str, reason: str) -> bool:
     """Supervise the run just to end it; False where somebody else was faster, who reads the request."""
-    from coral.launch import holder, supervise
+    from coral.launch import holder
+    from coral.manager import supervise
 
     try:
         supervise(layout, stop=reason)

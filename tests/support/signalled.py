@@ -16,11 +16,14 @@ from types import FrameType
 from typing import Any
 
 import coral.cli.eval
+import coral.cli.live
 import coral.cli.resume
 import coral.cli.start
 import coral.cli.stop
+import coral.cli.summary
 import coral.cli.wait
 import coral.launch
+import coral.manager
 from coral.cli import main
 from heartbeats.render import PROMPTS, _shipped
 from workspace.git import load
