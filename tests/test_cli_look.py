@@ -163,6 +163,19 @@ def test_runs_lists_the_newest_first(layout: Layout, coral: Run, tmp_path: Path)
     assert [row["state"] for row in json.loads(coral("runs", "--json"))] == ["dead", "dead"]
 
 
+def test_a_narrow_terminal_shows_less_and_cuts_no_name_of_a_run(
+    layout: Layout, coral: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    heads = coral("runs").splitlines()
+    assert heads[0].split()[:3] == ["run", "task", "state"]
+    assert heads[1].split()[:3] == [layout.root.name, "toy", "dead"]
+    write_status(layout, agents=[agent_status("agent-1", phase="interrupted")])
+    assert coral("status").splitlines()[-2].split()[-2:] == ["last", "beat"]
+    monkeypatch.setenv("COLUMNS", "80")
+    assert coral("status").splitlines()[-2].split()[-2:] == ["next", "heartbeat"]
+
+
 # log and show
 
 
@@ -198,6 +211,18 @@ def test_log_is_narrowed_down(layout: Layout, coral: Run) -> None:
     assert numbers("--recent", "--search", "gap FOUND") == [5]
     assert numbers("--search", "TRY 4") == [4]
     assert coral("log", "--search", "nowhere") == "no attempt is like that"
+    assert coral("log", "--agent", "agent-9", code=1).endswith("its agents: agent-1, agent-2")
+
+
+@pytest.mark.parametrize("words", [("log", "-n"), ("runs", "-n"), ("transcript", "-n"), ("notes", "--recent")])
+def test_less_than_none_is_a_mistake_and_not_all(words: tuple[str, ...], coral: Run) -> None:
+    said = coral(*words, "-3", code=1)
+    assert "'-3' is not a whole number from 0" in said
+
+
+def test_what_the_list_leaves_out_is_said_with_how_to_see_it(layout: Layout, coral: Run) -> None:
+    (layout.attempts / "000002.json").unlink()  # the one that failed
+    assert coral("log", "-n", "1").splitlines()[-1] == "3 attempts in all: `coral log -n 0`"
 
 
 def test_a_minimizing_task_is_ranked_the_other_way(layout: Layout, coral: Run) -> None:
@@ -326,7 +351,7 @@ def test_skills_are_listed_and_read(layout: Layout, coral: Run) -> None:
     said = coral("skills", "--read", "polish")
     assert "1 find" in said
     assert "solve.py" in said
-    assert "there is none of that name\n  polish" in coral("skills", "--read", "x", code=1)
+    assert "there is none of that name\n  there are: polish" in coral("skills", "--read", "x", code=1)
 
 
 # heartbeats
@@ -397,7 +422,8 @@ def test_without_a_run_there_is_a_hint(
     monkeypatch.chdir(tmp_path)
     said = coral(*command, code=1)
     assert said.startswith("coral: cannot find ")
-    assert said.endswith("start one with `coral start TASK`, or name one: --run PATH")
+    other = "a folder of runs: `coral runs FOLDER`" if command == ("runs",) else "one: --run PATH"
+    assert said.endswith(f"start one with `coral start TASK`, or name {other}")
 
 
 # damage

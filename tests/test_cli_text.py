@@ -115,6 +115,8 @@ def test_what_gives_way_gives_way_first() -> None:
     assert _shown([">#", "title*", "agent"], rows, 80)[1] == "17  a title that is rather long for this  agent-1"
     assert _shown([">#", "title*", "agent"], rows, 40)[1] == "17  a title that is rather lon…  agent-1"
     assert _shown([">#", "title*", "agent?"], rows, 22) == [" #  title", "17  a title that is r…"]
+    assert _shown(["agent*??", "title*"], [["agent-1 and others", "a longer title"]], 20)[1] == "agent-1 …  a longer…"
+    assert _shown(["agent*??", "title*"], [["agent-1 and others", "a longer title"]], 17) == ["title", "a longer title"]
 
 
 @settings(max_examples=40)

@@ -14,13 +14,14 @@ from coral.cli.words import NONE
 
 GAP = 2
 LEAST = 16  # characters that a column which gives way keeps
+SCANT = 8  # below which it shows nothing
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], width: int) -> Table:
     """A table at most `width` wide.
 
     A column is its name with marks: `>n` aligned right, `.n` aligned at the decimal point, `n*` gives way when space
-    is short, `n?` is left out when it is shorter still.
+    is short, `n?` is left out when it is shorter still, and `n??` when so little is left that it would show nothing.
     """
     cells = [[cell if isinstance(cell, Text) else Text(str(cell or NONE)) for cell in row] for row in rows]
     for index, column in enumerate(columns):
@@ -51,7 +52,10 @@ def _kept(columns: Sequence[str], cells: list[list[Text]], width: int) -> list[i
         least = sum(_least(columns[each], [row[each] for row in cells]) + GAP for each in kept) - GAP
         if least <= width:
             break
-        if columns[index].endswith("?"):
+        if columns[index].endswith("?") and not columns[index].endswith("??"):
+            kept.remove(index)
+    for index in [each for each in reversed(kept) if columns[each].endswith("??")]:
+        if sum(_least(columns[each], [row[each] for row in cells], SCANT) + GAP for each in kept) - GAP > width:
             kept.remove(index)
     return kept
 
@@ -71,9 +75,9 @@ def _natural(column: str, cells: list[Text]) -> int:
     return max([len(_name(column)), *(cell.cell_len for cell in cells)])
 
 
-def _least(column: str, cells: list[Text]) -> int:
+def _least(column: str, cells: list[Text], least: int = LEAST) -> int:
     natural = _natural(column, cells)
-    return min(natural, LEAST) if "*" in column else natural
+    return min(natural, least) if "*" in column else natural
 
 
 def _name(column: str) -> str:

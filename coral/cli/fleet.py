@@ -15,7 +15,7 @@ from coral.usage import brief, money
 
 Cell = TypeVar("Cell")
 
-COLUMNS = ("agent", "phase", ">launch?", ">tries", ".best", ">stagnant", ">used?", "last beat*", "next heartbeat*")
+COLUMNS = ("agent", "phase", ">launch?", ">tries", ".best", ">stagnant", ">used?", "last beat*", "next heartbeat*??")
 USED = COLUMNS.index(">used?")
 
 

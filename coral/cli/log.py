@@ -16,8 +16,10 @@ from attempts.index_query import Named, Ranked, Wanted
 from attempts.record import Attempt, Kind, to_dict
 from coral.cli import where, words
 from coral.cli.columns import table
+from coral.cli.parser import count
 from coral.cli.reading import Reading
 from coral.cli.screen import console, dim, tone
+from coral.cli.tell import check_agent
 
 COLUMNS = (">#", ".score", ".±seed?", "verdict", "agent", "when?", "title*")
 
@@ -37,7 +39,7 @@ class Line:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-n", type=int, default=20, metavar="N", help="at most this many (default 20); 0 is all")
+    parser.add_argument("-n", type=count, default=20, metavar="N", help="at most this many (default 20); 0 is all")
     parser.add_argument("--recent", action="store_true", help="newest first, failed ones too, instead of best first")
     parser.add_argument("--agent", metavar="AGENT", help="only of this agent")
     parser.add_argument("--kind", choices=[kind.value for kind in Kind], help="only of this kind")
@@ -51,6 +53,8 @@ def run(args: argparse.Namespace) -> int:
     most = args.n if args.n > 0 else None
     wanted = Wanted(args.agent or "", args.kind and Kind(args.kind), args.search or "", reading.alone)
     lines = _recent(reading, wanted, most) if args.recent else ranking(reading, wanted, most)
+    if not lines and reading.agents():
+        check_agent(reading, args.agent)
     if args.json:
         print(json.dumps([to_dict(line.attempt) for line in lines], indent=1))
         return 0
@@ -106,9 +110,8 @@ def _remainder(reading: Reading, args: argparse.Namespace, shown: int) -> None:
     others = totals.attempts - 1
     notes = []
     if others > shown:
-        notes.append(
-            f"{words.plural(others, 'attempt')} in all, {totals.unscored} without a score: `coral log --recent`"
-        )
+        rest = f", {totals.unscored} without a score: `coral log --recent`" if totals.unscored else ": `coral log -n 0`"
+        notes.append(f"{words.plural(others, 'attempt')} in all{rest}")
     if totals.unreadable and not reading.alone:
         notes.append(f"{words.plural(totals.unreadable, 'record')} cannot be read")
     if reading.state == "stopped" and (reason := reading.status.text("reason")):

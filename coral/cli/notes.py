@@ -12,6 +12,7 @@ from rich.text import Text
 from coral.cli import where, words
 from coral.cli.columns import table
 from coral.cli.knowledge import all_notes, body_of, folders, is_synthesis, title_line
+from coral.cli.parser import count
 from coral.cli.screen import console, dim
 from coral.errors import CoralError
 from workspace.layout import Layout
@@ -25,7 +26,7 @@ CHANGES = 20
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--read", metavar="N", help="one note, by its number or its name")
-    what.add_argument("--recent", nargs="?", type=int, const=RECENT, metavar="N", help="the last N notes in full (5)")
+    what.add_argument("--recent", nargs="?", type=count, const=RECENT, metavar="N", help="the last N notes in full (5)")
     what.add_argument("--search", metavar="TEXT", help="notes in which every word of TEXT occurs")
     what.add_argument("--history", action="store_true", help="when which notes and skills changed")
     parser.add_argument("--json", action="store_true", help="for programs")

@@ -20,6 +20,13 @@ def finite(text: str) -> float:
     return value
 
 
+def count(text: str) -> int:
+    """How many of something: a slip such as -3 would otherwise mean all of them, or one."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0")
+    return int(text)
+
+
 def _unmeasured(prog: str) -> argparse.HelpFormatter:
     """What argparse checks its own arguments with. To ask for the terminal's width is for help alone: what tells it
     takes longer to import than all arguments to read."""
@@ -31,12 +38,18 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, *, prog: str, description: str | None = None) -> None:
         super().__init__(prog=prog, description=description, allow_abbrev=False, formatter_class=_unmeasured)
-        self._verbs = False
+        self._verbs: argparse._SubParsersAction[Parser] | None = None
 
     def read(self, words: list[str]) -> argparse.Namespace:
         """Parse; `coral start TASK --detach agents.count=4` has an option between its positional words."""
         mixed = not self._verbs and self._get_positional_actions()
-        return self.parse_intermixed_args(words) if mixed else self.parse_args(words)
+        if mixed:
+            return self.parse_intermixed_args(words)
+        args, rest = self.parse_known_args(words)
+        if rest:  # told by the verb that does not know them: `coral heartbeat` knows --json, its `set` does not
+            verb = self._verbs.choices.get(args.verb) if self._verbs else None
+            (verb or self).error(f"unrecognized arguments: {' '.join(rest)}")
+        return args
 
     def format_help(self) -> str:
         self.formatter_class = argparse.HelpFormatter
@@ -44,8 +57,8 @@ class Parser(argparse.ArgumentParser):
 
     def verbs(self) -> argparse._SubParsersAction[Parser]:
         """The choice between a command's own verbs, such as `coral heartbeat set`."""
-        self._verbs = True
-        return self.add_subparsers(dest="verb", metavar="VERB", title="verbs")
+        self._verbs = self.add_subparsers(dest="verb", metavar="VERB", title="verbs")
+        return self._verbs
 
     def error(self, message: str) -> NoReturn:
         raise CoralError(f"cannot run {self.prog}: {message}", f"`{self.prog} --help` explains it")

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from coral.cli import where, words
 from coral.cli.columns import table
+from coral.cli.parser import count
 from coral.cli.reading import Reading
 from coral.cli.screen import console, tone
 from coral.errors import CoralError
@@ -16,18 +17,19 @@ from workspace.layout import Layout, runs_under
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", nargs="?", help="a folder of runs; otherwise the nearest one named `runs`")
+    near = "a folder of runs; otherwise the nearest one named `runs`"
+    parser.add_argument("folder", nargs="?", metavar="FOLDER", help=near)
     parser.add_argument("--task", metavar="NAME", help="only the runs of this task")
-    parser.add_argument("-n", type=int, default=20, metavar="N", help="at most this many (default 20)")
+    parser.add_argument("-n", type=count, default=20, metavar="N", help="at most this many (default 20); 0 is all")
     parser.add_argument("--json", action="store_true", help="for programs")
 
 
 def run(args: argparse.Namespace) -> int:
-    runs = [Reading(layout) for layout in _found(args)[: max(args.n, 1)]]
+    runs = [Reading(layout) for layout in _found(args)[: args.n or None]]
     if args.json:
         print(json.dumps([_data(reading) for reading in runs], indent=1))
         return 0
-    columns = ("run", "task*", "state", ">agents", ">attempts", ".best", "last word?")
+    columns = ("run", "task*", "state", ">agents?", ">attempts?", ".best", "last word?")
     out = console()
     out.print(table(columns, [_row(reading) for reading in runs], out.width))
     return 0
@@ -40,7 +42,10 @@ def _found(args: argparse.Namespace) -> list[Layout]:
         runs = [run for run in runs if run.root.parent.name == args.task]
     if not runs:
         of = f" of the task {args.task!r}" if args.task else ""
-        raise CoralError(f"cannot find any runs{of} in or above {folder or where.here()}", where.NO_RUN)
+        raise CoralError(
+            f"cannot find any runs{of} in or above {folder or where.here()}",
+            "start one with `coral start TASK`, or name a folder of runs: `coral runs FOLDER`",
+        )
     return runs
 
 

@@ -62,8 +62,8 @@ def _named(skills: list[Skill], name: str) -> Skill:
     for skill in skills:
         if name in (skill.name, skill.path.parent.name):
             return skill
-    names = ", ".join(skill.name for skill in skills) or "there are none yet"
-    raise CoralError(f"cannot read the skill {name!r}: there is none of that name", names)
+    names = ", ".join(skill.name for skill in skills) or "none yet"
+    raise CoralError(f"cannot read the skill {name!r}: there is none of that name", f"there are: {names}")
 
 
 def _data(skill: Skill) -> dict[str, object]:

@@ -12,7 +12,7 @@ EVERYBODY = "*"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("text", help="what to say")
+    parser.add_argument("text", metavar="TEXT", help="what to say")
     parser.add_argument("--agent", metavar="AGENT", help="to one agent; otherwise to all of them")
     where.add_arguments(parser)
 

@@ -18,6 +18,7 @@ from rich.text import Text
 
 from coral import runtimes, transcript
 from coral.cli import where, words
+from coral.cli.parser import count
 from coral.cli.program import program
 from coral.cli.reading import Reading
 from coral.cli.screen import console, dim
@@ -40,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     which.add_argument("--launch", type=int, metavar="N", help="that launch instead of the last one")
     which.add_argument("--all", action="store_true", help="all launches, in their order")
     parser.add_argument(
-        "-n", type=int, default=SHOWN, metavar="N", help=f"at most the last N entries (default {SHOWN}); 0 is all"
+        "-n", type=count, default=SHOWN, metavar="N", help=f"at most the last N entries (default {SHOWN}); 0 is all"
     )
     parser.add_argument("--full", action="store_true", help="prompts and answers of tools in their whole length")
     parser.add_argument("--json", action="store_true", help="for programs: one object a line")
