@@ -100,6 +100,29 @@ def test_a_prompt_comes_from_a_file(layout: Layout, coral: Run, tmp_path: Path) 
     assert "nothing to change was named" in coral("heartbeat", "set", "mine")[2]
 
 
+@pytest.mark.parametrize("prompt", ["{{ own.best", "{{ own.nope }}", "{% if own %}"])
+def test_a_prompt_that_cannot_be_rendered_is_told_to_who_writes_it(layout: Layout, coral: Run, prompt: str) -> None:
+    code, _, err = coral("heartbeat", "set", "mine", "--every", "2", "--prompt", prompt)
+    assert (code, err.startswith("coral: this prompt cannot be rendered, and is sent as it is written: line 1")) == (
+        0,
+        True,
+    )
+    assert requests(layout)[0]["heartbeat"] == {"name": "mine", "every": 2, "prompt": prompt}
+
+
+def test_a_prompt_that_can_be_rendered_is_no_matter(layout: Layout, coral: Run) -> None:
+    for prompt in ("Look at {{ own.best }}}.", ""):
+        assert coral("heartbeat", "set", "reflect", "--prompt", prompt)[2] == ""
+
+
+def test_what_a_verb_does_not_know_is_told_by_the_verb(coral: Run) -> None:
+    assert coral("heartbeat", "set", "reflect", "--every", "3", "--json")[2] == (
+        "coral: cannot run coral heartbeat set: unrecognized arguments: --json\n"
+        "  `coral heartbeat set --help` explains it\n"
+    )
+    assert "cannot run coral heartbeat: unrecognized arguments: --wat" in coral("heartbeat", "--wat")[2]
+
+
 def _answering(layout: Layout, data: dict[str, object]) -> threading.Thread:
     def work() -> None:
         deadline = time.monotonic() + DEADLINE

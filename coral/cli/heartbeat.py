@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -82,6 +83,7 @@ def _request(args: argparse.Namespace) -> dict[str, object]:
         raise CoralError(f"cannot set {args.name}: nothing to change was named", "coral heartbeat set --help")
     if "prompt" in changes:
         changes["prompt"] = _prompt(args.prompt)
+        _warn(changes["prompt"])
     # What is not named stays as it is: the supervisor knows what is in force.
     return {"type": "set_heartbeat", "heartbeat": {"name": args.name, **changes}}
 
@@ -93,3 +95,11 @@ def _prompt(given: str) -> str:
         return Path(given[1:]).expanduser().read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         raise CoralError(f"cannot read the prompt: {error}", "--prompt TEXT, or --prompt @FILE") from None
+
+
+def _warn(prompt: str) -> None:
+    """Say at once what an agent would otherwise read as it is written. An empty prompt is the built-in one."""
+    from heartbeats.render import problems  # only here: most changes have no prompt
+
+    if prompt.strip() and (wrong := problems(prompt)):
+        print(f"coral: this prompt cannot be rendered, and is sent as it is written: {wrong[0]}", file=sys.stderr)
