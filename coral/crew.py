@@ -24,6 +24,14 @@ def members(config: Config) -> dict[str, Driven]:
     return {f"agent-{number}": part for number, part in enumerate(agents, 1)}
 
 
+def must_stay(before: Config, after: Config) -> None:
+    """The agents of a run are there, or are not: CoralError where a change of its task would add or drop some."""
+    if list(members(before)) != list(members(after)):
+        raise CoralError(
+            "cannot change the number of agents of a run", "`coral start` makes a run with another number of agents"
+        )
+
+
 def account_of(part: Driven) -> str:
     """Agents that come with Coral spend nobody's usage; all others share what their program's login has."""
     return part.account or ("" if part.runtime in PAYING_NOBODY else f"{part.runtime} {_program(part)}".rstrip())

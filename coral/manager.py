@@ -17,7 +17,7 @@ from coral.briefing import Office
 from coral.census import Identity
 from coral.clock import Clock, since
 from coral.config.load import load_frozen
-from coral.crew import Crew, members
+from coral.crew import Crew, must_stay
 from coral.doorbell import Doorbell
 from coral.errors import CoralError
 from coral.fleet import actions as do
@@ -206,12 +206,9 @@ def supervise(
 
 
 def _change_task(layout: Layout, overrides: tuple[str, ...]) -> None:
-    """Overrides hold from here on, for later supervisors too. The agents of a run are there, or are not."""
+    """Overrides hold from here on, for later supervisors too."""
     before, after = load_frozen(layout.task_file), load_frozen(layout.task_file, overrides)
-    if list(members(before)) != list(members(after)):
-        raise CoralError(
-            "cannot change the number of agents of a run", "`coral start` makes a run with another number of agents"
-        )
+    must_stay(before, after)
     place(layout.private, layout.task_file.name, after.text)
 
 

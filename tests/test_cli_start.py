@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import signal
 import struct
 import subprocess
@@ -160,6 +161,17 @@ def test_detached_for_programs(task: Path, tmp_path: Path) -> None:
     assert json.loads(run(tmp_path, "stop", "--json").stdout) == {**stopped, "seconds": 0}
     resumed = json.loads(run(tmp_path, "resume", "--detach", "--json").stdout)
     assert resumed == {**started, "pid": holder(layout)}
+
+
+def test_a_reader_that_leaves_ends_no_run_and_is_no_failure(task: Path, tmp_path: Path) -> None:
+    program = shlex.join(CORAL)
+    piped = f"set -o pipefail; {program} start {task} budget.attempts=3 | head -n 1; {program} log | true; echo $?"
+    done = subprocess.run(["bash", "-c", piped], cwd=tmp_path, capture_output=True, text=True, timeout=DEADLINE)
+    assert (done.stdout.splitlines()[-1], "Traceback" in done.stderr) == ("0", False)
+    assert attempts(tmp_path) == 4
+    refused = run(tmp_path, "resume", "--detach", "agents.count=9")
+    assert refused.stderr.startswith("coral: cannot change the number of agents of a run\n")
+    assert refused.stdout == ""
 
 
 def test_a_detached_start_loads_neither_what_supervises_nor_what_draws(task: Path, tmp_path: Path) -> None:

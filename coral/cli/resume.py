@@ -9,6 +9,7 @@ from coral.cli.program import program
 from coral.cli.reading import Reading
 from coral.cli.start import add_watching, check_watching, watch
 from coral.config.load import load_frozen
+from coral.crew import must_stay
 from coral.errors import CoralError
 from workspace.space import lack
 
@@ -31,7 +32,10 @@ def run(args: argparse.Namespace) -> int:
     if lacking := lack(layout.root):
         hint = "what still runs goes on; free some space, or `coral stop` ends it"
         raise CoralError(f"cannot resume {layout.root.name}: {lacking}", hint)
-    load_frozen(layout.task_file, args.overrides)  # a mistake in them is told here, not in the log of a supervisor
+    # A mistake in them is told here, not in the log of a supervisor.
+    changed = load_frozen(layout.task_file, args.overrides)
+    if args.overrides:
+        must_stay(load_frozen(layout.task_file), changed)
     request.take_back(layout, sender, "stop", "leave")
     if args.instruction and args.instruction.strip():
         request.send(layout, sender, {"type": "tell", "to": "*", "text": args.instruction.strip()})

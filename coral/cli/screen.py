@@ -24,10 +24,16 @@ TONES = {
 }
 
 
+class _Screen(Console):
+    def on_broken_pipe(self) -> None:
+        """rich would end the program with 1: a reader that left, as in `coral log | head`, is no failure."""
+        raise BrokenPipeError
+
+
 def console() -> Console:
     """Standard output. Its width is the terminal's, or that of $COLUMNS."""
     width = None if sys.stdout.isatty() or os.environ.get("COLUMNS") else PIPE_WIDTH
-    return Console(highlight=False, markup=False, emoji=False, soft_wrap=False, width=width)
+    return _Screen(highlight=False, markup=False, emoji=False, soft_wrap=False, width=width)
 
 
 def tone(word: str) -> Text:

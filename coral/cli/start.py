@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import shlex
 import sys
@@ -74,19 +75,18 @@ def watch(layout: Layout, args: argparse.Namespace, overrides: tuple[str, ...] =
     if args.detach:
         _say_detached(layout, detach(layout, overrides), as_json=args.json)
         return 0
-    # Only here: what supervises and what draws take as long to load as all the rest, and a detached start needs neither.
+    # Only here: what supervises and what draws takes long to load, and a detached start needs neither.
     from coral.cli.live import follow
     from coral.cli.summary import summarize
     from coral.manager import supervise
 
     over = threading.Event()
-    view = threading.Thread(
-        target=follow,
-        args=(layout, over.is_set),
-        kwargs={"plain": args.plain, "from_now": True, "hint": "Ctrl-C stops the run"},
-        name="view",
-        daemon=True,
-    )
+
+    def show() -> None:
+        with contextlib.suppress(BrokenPipeError):  # nobody reads on, as after `| head`: the run goes on
+            follow(layout, over.is_set, plain=args.plain, from_now=True, hint="Ctrl-C stops the run")
+
+    view = threading.Thread(target=show, name="view", daemon=True)
     with signals.held():
         view.start()
         try:
