@@ -73,6 +73,14 @@ def test_one_that_was_never_granted_is_not_waited_for(layout: Layout, coral: Run
     assert (code, "cannot find job 7: there is none of yours" in err) == (1, True)
 
 
+def test_where_nobody_else_would_say_that_there_is_none_the_command_does(layout: Layout, coral: Run) -> None:
+    code, _, err = coral("job", "stop", "7")
+    assert (code, "cannot find job 7: there is none of yours" in err) == (1, True)
+    assert requests(layout) == []
+    write_record(layout)
+    assert coral("job", "stop", "1")[0] == 0
+
+
 @pytest.mark.parametrize("verb", ["wait", "log"])
 def test_an_agent_that_sees_the_end_of_its_job_says_so(
     layout: Layout, coral: Run, monkeypatch: pytest.MonkeyPatch, verb: str

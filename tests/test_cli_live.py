@@ -164,15 +164,21 @@ def test_without_a_terminal_every_event_is_a_line(layout: Layout, capsys: pytest
 
 def test_the_summary_says_what_came_of_it(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:
     write_events(layout, published(1, 5), published(4, 60))
-    write_status(layout, "stopped", reason="the target is reached")
+    write_status(layout, "stopped", reason="the budget of 2 hours is used up")
     knowledge.write_note(layout.shared, "s", {"title": "After 4", "kind": "synthesis"}, "# After 4\n\n- rows **win**")
     summarize(layout)
     said = capsys.readouterr().out
-    parts = ["stopped: the target is reached", "Leaderboard", "Best score over time", "What the agents concluded"]
+    parts = [
+        "stopped: the budget of 2 hours is used up",
+        "Leaderboard",
+        "Best score over time",
+        "What the agents concluded",
+    ]
     places = [said.index(part) for part in (*parts, "• rows win", "To look further", "coral show 4 --diff")]
     assert places == sorted(places)
     assert said.count("After 4") == 1
     assert str(layout.root) in said
+    assert "coral resume budget.hours=…  go on from here\n" in said  # as it is, it would end again at once
 
 
 def test_the_summary_of_a_run_in_which_nothing_happened(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -55,6 +55,8 @@ def test_the_version(capsys: Said) -> None:
 def test_a_misspelt_command_is_understood(capsys: Said) -> None:
     assert main(["evla"]) == 1
     assert capsys.readouterr().err == "coral: cannot run 'evla': no such command\n  did you mean `coral eval`?\n"
+    assert main(["stat"]) == 1
+    assert capsys.readouterr().err.endswith("did you mean `coral status`?\n")
     assert main(["xyzzy"]) == 1
     assert capsys.readouterr().err.endswith("`coral --help` lists the commands\n")
 

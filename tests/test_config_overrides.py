@@ -28,6 +28,21 @@ def problems(folder: Path, *overrides: str) -> list[str]:
     return [line.strip() for line in caught.value.message.splitlines()[1:]]
 
 
+def test_the_advice_fits_where_the_mistake_was_made(folder: Path) -> None:
+    def advice(*overrides: str) -> str:
+        with pytest.raises(CoralError) as caught:
+            load(folder, overrides)
+        return caught.value.hint
+
+    assert advice("agent.count=4").startswith("mend it where you typed it")
+    (folder / "task.yaml").write_text(TASK + "budgets: {}\n")
+    assert (
+        advice("agent.count=4")
+        == advice()
+        == "mend these lines; `coral validate` checks the task again and spends nothing"
+    )
+
+
 def test_overrides_are_typed(folder: Path) -> None:
     config = load(
         folder,

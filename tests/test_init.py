@@ -84,6 +84,9 @@ def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "grade.py exists already" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["grade.py"]
     assert (tmp_path / "grade.py").read_text() == "mine"
+    (tmp_path / "hidden.json").write_text("mine")
+    assert main(["init", str(tmp_path)]) == 1
+    assert "grade.py, hidden.json exist already\n  name a folder that has nothing" in capsys.readouterr().err
 
 
 def test_a_repository_keeps_its_gitignore(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

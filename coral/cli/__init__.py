@@ -158,7 +158,7 @@ def _overview() -> str:
 def _nearest(name: str) -> str:
     import difflib
 
-    near = difflib.get_close_matches(name, COMMANDS, n=1)
+    near = [each for each in COMMANDS if each.startswith(name)] or difflib.get_close_matches(name, COMMANDS, n=1)
     return f"did you mean `coral {near[0]}`?" if near else "`coral --help` lists the commands"
 
 

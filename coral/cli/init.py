@@ -33,8 +33,8 @@ def make(folder: Path) -> None:
         del files[Path(".gitignore")]  # a repository has one; it is the user's
     elif present:
         raise CoralError(
-            f"cannot make a task in {folder}: {', '.join(present)} exists already",
-            "name another folder: coral init my-task",
+            f"cannot make a task in {folder}: {', '.join(present)} exist{'s' * (len(present) == 1)} already",
+            "name a folder that has nothing of a task yet: coral init DIR",
         )
     try:
         for path, text in files.items():

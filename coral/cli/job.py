@@ -89,6 +89,8 @@ def run(args: argparse.Namespace) -> int:
             return _log(place, args.number, args.lines)
         case "stop":
             sender = place.agent or request.as_operator("end the jobs of others")
+            if request.unsupervised(layout):
+                _record(place, args.number)  # nobody else would say that there is none
             return request.ask(layout, sender, [{"type": "stop_job", "number": args.number}])
         case "wait":
             seconds = waiting.longest() if args.timeout is None else max(0.0, args.timeout)
@@ -205,7 +207,7 @@ def _records(place: Place, number: str) -> list[Path]:
 
 def _summary(record: Loose) -> str:
     if record.text("state") == "running":
-        return f"{_title(record)}: runs since {_time(record)}"
+        return f"{_title(record)}: has run for {_time(record)}"
     return f"{_title(record)}: {_end(record)}, after {_time(record)}"
 
 

@@ -105,10 +105,18 @@ def _progress(beat: Loose | None) -> str:
     return f" ({said})" if said else ""
 
 
+def going_on(reading: Reading) -> str:
+    """The command that goes on with the run; where a budget has ended it, with the place for a larger one."""
+    how = f"{program()} resume{where.flag(reading.layout)}"
+    reason = reading.status.text("reason")
+    if reading.state != "stopped" or not reason.startswith(("the budget", "a plateau")):
+        return how
+    return how + next((f" budget.{key}=…" for word, key in MORE.items() if word in reason), "")
+
+
 def warnings(reading: Reading) -> list[Text]:
     """What somebody who runs this must know before all else."""
-    how = f"{program()} resume{where.flag(reading.layout)}"
-    lines: list[Text] = []
+    how, lines = going_on(reading), list[Text]()
     if not reading.status:
         lines.append(
             Text("its status.json is missing or damaged; `coral log` still reads the attempts", style="yellow")
@@ -124,8 +132,6 @@ def warnings(reading: Reading) -> list[Text]:
         lines.append(Text(text, style="yellow"))
     elif reading.state == "stopped":
         reason = reading.status.text("reason")
-        more = next((f" budget.{key}=…" for word, key in MORE.items() if word in reason), "")
-        how += more if reason.startswith(("the budget", "a plateau")) else ""
         why = reason if reason.startswith("stopped") or not reason else f"stopped: {reason}"
         lines.append(Text(f"{why or 'stopped'}; go on with `{how}`"))
     return lines

@@ -15,7 +15,7 @@ from coral.cli.plot import curve
 from coral.cli.program import program
 from coral.cli.reading import Reading
 from coral.cli.screen import console, dim
-from coral.cli.status import print_heading, warnings
+from coral.cli.status import going_on, print_heading, warnings
 from coral.cli.watch import Clocks, Timeline
 from workspace.layout import Layout
 
@@ -26,7 +26,6 @@ FURTHER = (
     ("notes", "everything the agents wrote down"),
     ("show {best} --diff", "the best attempt and its change"),
     ("export {best}", "bring it to a branch of your repository"),
-    ("resume", "go on from here"),
 )
 
 
@@ -88,6 +87,7 @@ def _further(out: Console, reading: Reading, best: int | None) -> None:
         for text, what in FURTHER
         if best is not None or "best" not in text
     ]
+    rows.append((going_on(reading), "go on from here"))
     width = max(len(command) for command, _ in rows)
     for command, what in rows:
         out.print(Text.assemble(f"{command:<{width}}  ", dim(what)))

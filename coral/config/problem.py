@@ -64,7 +64,9 @@ def refuse(name: str, problems: Iterable[Problem], marks: Mapping[Path, Mark]) -
     lines += [f"... and {len(placed) - MOST_TOLD} more"] if len(placed) > MOST_TOLD else []
     raise CoralError(
         f"cannot use this task: {count}\n" + "\n".join(f"  {line}" for line in lines),
-        "mend these lines; `coral validate` checks the task again and spends nothing",
+        "mend it where you typed it; `coral validate` takes the same words and spends nothing"
+        if all(mark.override for mark, _, _ in placed)
+        else "mend these lines; `coral validate` checks the task again and spends nothing",
     )
 
 
