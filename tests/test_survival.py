@@ -16,6 +16,7 @@ from survival import (
     assert_nothing_is_lost_or_doubled,
     in_short,
     replay,
+    waiting,
     write_fragile_task,
 )
 
@@ -48,7 +49,8 @@ def test_killed_at_every_place_between_writing_down_and_doing_a_run_loses_and_do
     over, wanted, asked, budget = False, set(PLACES) - AT_THE_END, [], ()
     while wanted or not budget:
         died = run.places.total()
-        if died % 5 == 0:
+        # One look takes so many and no more: on a busy machine they would pile up, and some be left over at the end.
+        if died % 5 == 0 and not waiting(run):
             asked += [f"tell {died}", f"alert {died}"]
             run.request({"type": "tell", "to": "*", "text": asked[-2]})
             run.request({"type": "alert", "text": asked[-1]})

@@ -322,9 +322,14 @@ def assert_graded_once(run: Mortal, attempts: Collection[Attempt]) -> None:
         assert graded[each.number] in ([0] if each.reason.startswith("the same tree") else range(1, most + 1)), each
 
 
+def waiting(run: Mortal) -> list[Path]:
+    """The requests that are not answered yet."""
+    return list(run.layout.requests_of(OPERATOR).glob("*.json"))
+
+
 def assert_answered_once(run: Mortal, asked: Collection[str]) -> None:
     """Each request was carried out once and answered; each alert among them is there, once."""
-    assert not list(run.layout.requests_of(OPERATOR).glob("*.json"))
+    assert not waiting(run), f"{len(waiting(run))} of {len(asked)} requests are not answered"
     answers = [json.loads(path.read_text()) for path in run.layout.replies_to(OPERATOR).glob("*.json")]
     assert len(answers) == len(asked), f"{len(answers)} answers to {len(asked)} requests"
     assert all(each["ok"] for each in answers), [each for each in answers if not each["ok"]]
