@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from coral.cli import where
+from coral.cli.hints import program
 from coral.cli.live import follow
-from coral.cli.program import program
 from coral.cli.reading import Reading
 from coral.cli.summary import summarize
 from coral.errors import CoralError

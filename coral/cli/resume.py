@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from coral.cli import request, where
-from coral.cli.program import program
+from coral.cli.hints import program
 from coral.cli.reading import Reading
 from coral.cli.start import add_watching, check_watching, watch
 from coral.config.load import load_frozen

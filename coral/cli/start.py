@@ -13,7 +13,7 @@ from pathlib import Path
 
 from coral import signals
 from coral.cli import where
-from coral.cli.program import program
+from coral.cli.hints import program
 from coral.cli.progress import Steps
 from coral.cli.where import TASK_FILE
 from coral.errors import CoralError

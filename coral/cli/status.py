@@ -10,8 +10,8 @@ from rich.text import Text
 
 from coral.cli import where, words
 from coral.cli.fleet import agents_table
+from coral.cli.hints import program
 from coral.cli.loose import Loose
-from coral.cli.program import program
 from coral.cli.reading import Reading
 from coral.cli.screen import console, dim, tone
 from coral.usage import brief

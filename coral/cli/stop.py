@@ -12,8 +12,8 @@ import sys
 import time
 
 from coral.cli import request, where, words
+from coral.cli.hints import program
 from coral.cli.parser import finite
-from coral.cli.program import program
 from coral.cli.reading import Reading
 from coral.errors import CoralError
 from workspace.layout import Layout

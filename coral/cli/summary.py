@@ -8,11 +8,11 @@ from rich.text import Text
 
 from attempts import index_query
 from attempts.index_query import Wanted
+from coral.cli.hints import program
 from coral.cli.knowledge import all_notes, body_of, is_synthesis, title_line
 from coral.cli.log import leaderboard, ranking
 from coral.cli.markdown import markdown
 from coral.cli.plot import curve
-from coral.cli.program import program
 from coral.cli.reading import Reading
 from coral.cli.screen import console, dim
 from coral.cli.status import going_on, print_heading, warnings

@@ -18,8 +18,8 @@ from rich.text import Text
 
 from coral import runtimes, transcript
 from coral.cli import where, words
+from coral.cli.hints import program
 from coral.cli.parser import count
-from coral.cli.program import program
 from coral.cli.reading import Reading
 from coral.cli.screen import console, dim
 from coral.errors import CoralError

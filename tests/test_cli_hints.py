@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from coral.cli.program import program
+from coral.cli.hints import program
 
 
 @pytest.fixture
