@@ -116,6 +116,14 @@ def test_an_interrupt_is_130(monkeypatch: pytest.MonkeyPatch) -> None:
     assert main(["runs"]) == 130
 
 
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+@pytest.mark.parametrize("words", [["--version"], ["init", "task"]])
+def test_who_closes_what_a_command_says_is_told_nothing_and_still_served(words: list[str], closed: str) -> None:
+    """As a service manager or a careless script starts a command: Python then has None where the stream would be."""
+    done = subprocess.run(["/bin/sh", "-c", f'"$@" {closed}', "sh", *PYTHON, *words], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def test_git_variables_of_the_caller_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_DIR", "/nowhere")
     monkeypatch.setenv("GIT_WORK_TREE", "/nowhere")

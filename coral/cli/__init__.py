@@ -59,8 +59,7 @@ def program() -> int:
     gc.set_threshold(50_000)  # what modules are made of is no garbage: by default, loading them stops often to look
     code = main()
     try:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        _flush()
     except (OSError, ValueError):
         return code  # the interpreter says what cannot be written any more
     os._exit(code)
@@ -120,8 +119,14 @@ def _dispatch(words: list[str]) -> int:
     parser = Parser(prog=f"coral {name}", description=f"{COMMANDS[name][1].capitalize()}.")
     module.add_arguments(parser)
     code: int = module.run(parser.read(words))
-    sys.stdout.flush()
+    _flush()
     return code
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:  # as it is where whoever started us had closed it
+            stream.flush()
 
 
 def _let_all_signals_interrupt() -> None:
