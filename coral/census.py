@@ -17,7 +17,7 @@ from coral import cgroup, mark
 TAG = "CORAL_LAUNCH"
 _MARK = f"{TAG}=".encode()
 _PROC = Path("/proc")
-MOST_LOOKS = 3  # for the sake of one launch: somebody may end and start another all the time
+MOST_LOOKS = 3  # again, for the sake of one launch: somebody may end and start another all the time
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +103,12 @@ class Census:
         """Every process of a launch that lived when we looked, except ourselves."""
         if identity.boot != _boot():
             return []
-        for _ in range(MOST_LOOKS):
+        for looks in range(MOST_LOOKS + 1):
             inside = self._take_in(cgroup.members(identity.group))
             mine = self._related(identity, tag, inside)
-            if not self._read_again(mine):
+            # After the last look nobody is read again: who was there then may have ended, but that nobody is left is
+            # not known, and whoever asks will ask again.
+            if looks == MOST_LOOKS or not self._read_again(mine):
                 break
             if mine := self._related(identity, tag, inside & self._table.keys()):
                 break

@@ -279,6 +279,37 @@ def test_somebody_elses_process_is_nobodys_leftover_whatever_it_bears(shed: Shed
             each.wait(120)
 
 
+def test_a_launch_of_which_somebody_ends_and_starts_another_at_every_look_is_not_over() -> None:
+    tag = "run/agent-1/1"
+    lived: list[subprocess.Popen[bytes]] = []
+
+    def next_one() -> None:
+        lived.append(subprocess.Popen(["sleep", "600"], env={**os.environ, census.TAG: tag}, start_new_session=True))
+        for each in lived[:-1]:
+            each.kill()
+            each.wait(120)
+
+    class Late(census.Census):
+        def look(self) -> None:
+            super().look()
+            self._related(identity, tag, set())  # whose they are is read while they live
+            next_one()
+
+    try:
+        next_one()
+        first = census.identify(lived[0].pid)
+        assert first is not None
+        identity = first
+        next_one()
+        late = Late()
+        late.look()
+        assert late.members(identity, tag) != []
+    finally:
+        for each in lived:
+            each.kill()
+            each.wait(120)
+
+
 def test_without_a_tag_nobody_is_meant(shed: Shed) -> None:
     held = shed.start("agent-1", "exec sleep 300")
     plain = subprocess.Popen(["env", "-i", "sleep", "300"], start_new_session=True)
