@@ -140,6 +140,18 @@ def test_a_detached_head_and_a_branch_without_commits(clone: Path) -> None:
     assert (fresh.parent, fresh.branch, fresh.unchanged) == ("", "refs/heads/fresh", False)
 
 
+def test_where_the_last_commit_cannot_be_read_nothing_is_announced(clone: Path) -> None:
+    """It is no branch without a commit: the one that was made for it could never be where the branch is."""
+    (clone / "a.txt").write_text("one\n")
+    last = commit(clone).commit
+    (clone / ".git" / "objects" / last[:2] / last[2:]).unlink()
+    (clone / "a.txt").write_text("two\n")
+    seen: list[Made] = []
+    with pytest.raises(SubmitError, match="cannot read the commit of refs/heads/agent-1"):
+        submit.commit(clone, "agent-1", "two", seen.append)
+    assert seen == []
+
+
 def test_a_rewritten_history_and_an_unfinished_merge(clone: Path) -> None:
     (clone / "a.txt").write_text("one\n")
     commit(clone)

@@ -176,8 +176,12 @@ class _Clone:
         """The commit, its tree and parents and the branch, from one process."""
         try:
             words = end(b"").split()
-        except SubmitError:
-            return _Head("", "", (), self.run("symbolic-ref", "HEAD"))  # a branch without a commit yet
+        except SubmitError as error:
+            branch = self.run("symbolic-ref", "HEAD")
+            if self.run("for-each-ref", "--format=%(refname)", branch):
+                # Taken for a branch without a commit, it could not be moved once the submission is written.
+                raise SubmitError(f"cannot read the commit of {branch}", "`git fsck` says what is damaged") from error
+            return _Head("", "", (), branch)  # without a commit yet
         branch = words.pop() if words[-1].startswith("refs/") else ""
         return _Head(words[0], words[1], tuple(word for word in words[2:] if word != "HEAD"), branch)
 
