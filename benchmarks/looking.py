@@ -19,7 +19,7 @@ NAME = "looking"
 TARGET = Target(median=150)
 COUNTS, QUICK_COUNTS = (0, 1_000, 10_000, 100_000), (0, 100, 1_000)
 NOTES, QUICK_NOTES = (100, 1_000, 5_000), (100,)
-MANY = 1_000  # notes; a search reads every one, so that its time grows with them, unlike with the attempts
+MANY = 1_000  # notes, for which is said what a search should take
 REPEATS, QUICK_REPEATS = 15, 3
 LAST = "LAST"  # stands for the number of the last attempt
 COMMANDS = {
@@ -86,8 +86,8 @@ def section(results: Mapping[str, Result]) -> list[str]:
 
 _ABOUT = """The wall time of the whole command in a run that has stopped. The records are made up, one file each like
 real ones. A supervised run has its index up to date at all times; the first look at records that are all new to it
-reads every one. A note has some two hundred words, and the search finds one in a hundred; it reads every note there
-is."""
+reads every one. A note has some two hundred words, and a search finds one in a hundred. It has no index, so that its
+time grows with the notes, unlike with the attempts: what it should take is said for a thousand notes."""
 
 
 def _notes(count: int) -> str:
