@@ -178,7 +178,19 @@ def test_the_summary_says_what_came_of_it(layout: Layout, capsys: pytest.Capture
     assert places == sorted(places)
     assert said.count("After 4") == 1
     assert str(layout.root) in said
+    assert "coral export 4  " in said
     assert "coral resume budget.hours=…  go on from here\n" in said  # as it is, it would end again at once
+
+
+def test_where_the_task_is_in_no_repository_the_summary_names_a_patch(
+    layout: Layout, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    layout.task_file.write_text(f"origin: {tmp_path / 'task' / 'task.yaml'}\n")
+    summarize(layout)
+    assert "coral export 4 --patch 4.patch  its change as a patch" in capsys.readouterr().out
+    (tmp_path / ".git").mkdir()
+    summarize(layout)
+    assert "coral export 4  " in capsys.readouterr().out
 
 
 def test_the_summary_of_a_run_in_which_nothing_happened(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

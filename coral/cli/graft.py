@@ -73,7 +73,7 @@ def _base(theirs: Git, seed: str) -> tuple[str, tuple[str, ...]]:
             return commit, ()
     raise CoralError(
         f"cannot export to {theirs.directory}: the run's seed is in none of its commits",
-        "write a patch instead: --patch FILE",
+        "commit the seed there as it was, or write a patch: --patch FILE",
     )
 
 

@@ -99,7 +99,7 @@ def _list(out: Console, notes: list[Note], most: int) -> None:
         ]
         for note in notes[:most]
     ]
-    out.print(table((">n", "title*", "author", "written", "attempts*?"), rows, out.width))
+    out.print(table((">n", "title*", "author", "written?", "attempts*??"), rows, out.width))
     if len(notes) > most:
         out.print(dim(f"{len(notes) - most} more: coral notes --recent {len(notes)}"))
 

@@ -8,6 +8,8 @@ from rich.text import Text
 
 from attempts import index_query
 from attempts.index_query import Wanted
+from coral.cli import where
+from coral.cli.graft import repository_around
 from coral.cli.hints import program
 from coral.cli.knowledge import all_notes, body_of, is_synthesis, title_line
 from coral.cli.log import leaderboard, ranking
@@ -25,7 +27,6 @@ FURTHER = (
     ("log", "all attempts"),
     ("notes", "everything the agents wrote down"),
     ("show {best} --diff", "the best attempt and its change"),
-    ("export {best}", "bring it to a branch of your repository"),
 )
 
 
@@ -87,8 +88,18 @@ def _further(out: Console, reading: Reading, best: int | None) -> None:
         for text, what in FURTHER
         if best is not None or "best" not in text
     ]
+    if best is not None:
+        rows.append(_export(reading, best))
     rows.append((going_on(reading), "go on from here"))
     width = max(len(command) for command, _ in rows)
     for command, what in rows:
         out.print(Text.assemble(f"{command:<{width}}  ", dim(what)))
     out.print(dim(str(reading.layout.root)), soft_wrap=True)  # whole, to be copied
+
+
+def _export(reading: Reading, best: int) -> tuple[str, str]:
+    """To a branch, unless it is known that the task lies in no repository: then a patch is what works."""
+    origin, command = where.origin(reading.layout), f"{program()} export {best}"
+    if origin is not None and repository_around(origin) is None:
+        return f"{command} --patch {best}.patch", "its change as a patch"
+    return command, "bring it to a branch of your repository"
