@@ -28,6 +28,7 @@ def pytest_configure() -> None:
     # What a machine that builds asks of every program's output is no matter of what ours say where nobody asks.
     for name in ("FORCE_COLOR", "CLICOLOR_FORCE", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "COLUMNS", "LINES"):
         os.environ.pop(name, None)
+    os.umask(0o022)  # some tests look at their files as somebody else
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -1,6 +1,7 @@
 """Gits that hang, and locks that dead ones left: nobody else waits for them, and a stop ends them."""
 
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -50,7 +51,7 @@ class Hanging:
         self.folder = folder / "hanging"
         self.folder.mkdir()
         turns = " ".join(str(each) for each in range(times))
-        text = WRAPPER.format(word=word, turns=turns, folder=self.folder, git=shutil.which("git"))
+        text = WRAPPER.format(word=word, turns=turns, folder=shlex.quote(str(self.folder)), git=shutil.which("git"))
         (folder / "bin").mkdir()
         (folder / "bin" / "git").write_text(text)
         (folder / "bin" / "git").chmod(0o755)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import time
 from pathlib import Path
@@ -65,7 +66,7 @@ def test_too_much_output_fails_or_is_cut(repository: Git) -> None:
 
 def _waits(repository: Git, seconds: int) -> Git:
     """A git that starts a child which sleeps: an alias is the simplest."""
-    script = repository.directory / "child.pid"
+    script = shlex.quote(str(repository.directory / "child.pid"))
     repository.run("config", "alias.slow", f"!echo $$ > {script}.part; mv {script}.part {script}; exec sleep {seconds}")
     return repository
 
