@@ -124,6 +124,36 @@ def test_who_closes_what_a_command_says_is_told_nothing_and_still_served(words: 
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+@pytest.fixture
+def buffered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is printed is written at the end, as it is outside of tests and containers."""
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+
+
+SAYING = [["--help"], ["eval", "--help"], ["init", "task"]]
+
+
+@pytest.mark.usefixtures("buffered")
+@pytest.mark.parametrize("words", SAYING)
+def test_a_reader_that_left_is_no_failure(words: list[str]) -> None:
+    left, pipe = os.pipe()
+    os.close(left)
+    done = subprocess.run([*PYTHON, *words], stdout=pipe, stderr=subprocess.PIPE, check=False)
+    os.close(pipe)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.usefixtures("buffered")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize("words", SAYING)
+def test_what_cannot_be_written_is_said_once(words: list[str]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run([*PYTHON, *words], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("coral: cannot go on: [Errno 28] No space left on device\n  ")
+    assert len(done.stderr.splitlines()) == 2
+
+
 def test_git_variables_of_the_caller_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_DIR", "/nowhere")
     monkeypatch.setenv("GIT_WORK_TREE", "/nowhere")

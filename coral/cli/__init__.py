@@ -16,6 +16,7 @@ from coral import __version__
 TYPE_CHECKING = False  # as in typing, which nothing else of an eval needs
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import NoReturn
 
 # name -> (group, one line); the module of that name in this package has add_arguments(parser) and run(args) -> int
 COMMANDS = {
@@ -53,15 +54,13 @@ GROUPS = {
 OURS, BROKEN, STOPPED = 1, 3, 130
 
 
-def program() -> int:
+def program() -> NoReturn:
     """The command `coral`: `main`, and an end without ceremony. To take an interpreter apart costs ten milliseconds of
     every eval, and there is nothing in it that its owner has not closed."""
     gc.set_threshold(50_000)  # what modules are made of is no garbage: by default, loading them stops often to look
     code = main()
-    try:
+    with contextlib.suppress(OSError, ValueError):  # what cannot be written was said
         _flush()
-    except (OSError, ValueError):
-        return code  # the interpreter says what cannot be written any more
     os._exit(code)
 
 
@@ -70,7 +69,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         _let_all_signals_interrupt()
-        return _dispatch(words)
+        code = _dispatch(words)
+        _flush()
+        return code
     except KeyboardInterrupt:
         return STOPPED
     except BrokenPipeError:
@@ -119,7 +120,6 @@ def _dispatch(words: list[str]) -> int:
     parser = Parser(prog=f"coral {name}", description=f"{COMMANDS[name][1].capitalize()}.")
     module.add_arguments(parser)
     code: int = module.run(parser.read(words))
-    _flush()
     return code
 
 
