@@ -3,6 +3,7 @@
 import functools
 import json
 import os
+import re
 import subprocess
 import textwrap
 from collections.abc import Mapping
@@ -120,6 +121,15 @@ def test_a_crash_shows_the_operator_where(tmp_path: Path) -> None:
     output = grade(tmp_path, "def grade(w):\n    secret = 3\n    return [][secret]").output
     assert "grade.py" in output
     assert "return [][secret]" in output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("code", ["def other(w): return 1", "def grade(w, size): return 1", "def grade(): return 1"])
+def test_what_we_find_wrong_with_a_grader_is_said_without_a_walk_through_our_code(tmp_path: Path, code: str) -> None:
+    found = grade(tmp_path, code)
+    assert re.match(r"the grader crashed: (Import|Type)Error: ", found.reason)
+    assert "Traceback" not in found.output
+    assert str(tmp_path) not in found.output
 
 
 @pytest.mark.slow

@@ -53,7 +53,9 @@ def _load(path: Path, function: str) -> Callable[..., object]:
 def _function(module: ModuleType, name: str) -> Callable[..., object]:
     found: object = getattr(module, name, None)
     if not callable(found):
-        raise ImportError(f"cannot grade: {module.__file__} has no function {name}")
+        own = [each for each, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
+        what = f"it has {', '.join(own[:8])}" if own else "it has none"
+        raise ImportError(f"cannot grade: {os.path.basename(str(module.__file__))} has no function {name}; {what}")  # noqa: PTH119
     return found
 
 
@@ -180,6 +182,11 @@ def _crash_report(
 
 def _from_grader(error: BaseException, trace: TracebackType | None, entry: str) -> TracebackType | None:
     """The traceback from the grader's own file on; all of it where that is not in it, for the fault may be ours."""
+    last = trace
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    if last is not None and last.tb_frame.f_code.co_filename == __file__:
+        return None  # what we say ourselves of a grader needs no more words
     if isinstance(error, SyntaxError) and error.filename == entry:
         return None  # its text names the line
     own = trace
