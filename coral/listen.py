@@ -18,6 +18,8 @@ LONGEST_LINE = 1 << 20
 REMIND_SECONDS = 15.0  # how often a sign of life that says nothing new is passed on
 STDERR_TAIL = 4000
 FAILED = (Ending.LIMIT, Ending.TERMINAL, Ending.CRASHED, Ending.UNKNOWN_SESSION)
+QUIET_SECONDS = 30.0  # after so long without a word, somebody is listened to less often
+QUIET_PAUSE = 2.0  # seconds
 MOST_ANSWERS = 8  # to checkpoints that are told of one look; the last ones
 
 
@@ -86,6 +88,7 @@ class Ear:
     message: str = ""
     progress: float | None = None
     beat_at: float = 0.0
+    listened_at: float = float("-inf")
     output: bool = False
     last_error: str = ""
     last_retry: str = ""
@@ -102,10 +105,14 @@ class Ear:
     _replies: list[tuple[int, str]] = field(default_factory=list)
     _spoken: int = 0
 
+    def is_due(self, now: float) -> bool:
+        """Whether to listen again. To look at those who are silent is most of what an idle fleet costs."""
+        return now - self.beat_at < QUIET_SECONDS or now - self.listened_at >= QUIET_PAUSE
+
     def listen(self, now: float, *, ended: bool = False) -> list[Heard]:
         """Read what is new. Returns an event when it says more than the last one did, or as a reminder, and one for
         each answer to a checkpoint. `now` is the run's clock; `ended` takes an unfinished last line for whole."""
-        heard = False
+        heard, self.listened_at = False, now
         for line in self.tail.rest() if ended else self.tail.lines():
             heard = True
             signs = self.runtime.read(line)

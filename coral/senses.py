@@ -172,7 +172,7 @@ class Senses:
         return happened
 
     def _listen(self, fleet: Fleet, now: on.Moment) -> Iterator[on.Event]:
-        """Everybody now and then; whoever has yet to say a first word, and may be owed to, as soon as can be."""
+        """Everybody now and then, the silent less often; who has yet to say a first word, and may be owed to, soon."""
         if now.clock - self._looked_at < EXPECT_SECONDS:
             return
         self._looked_at = now.clock
@@ -182,7 +182,7 @@ class Senses:
             ear = self._performer.ears.get(name)
             if ear is None or agent.phase not in LIVE or ear.launch != agent.launch:
                 continue
-            if not everybody and not _is_new(agent, now):
+            if not (everybody and ear.is_due(now.clock)) and not _is_new(agent, now):
                 continue
             try:
                 heard = ear.listen(now.clock)

@@ -1,14 +1,23 @@
 """What an agent's program prints: only what is new, in whole lines, at a bounded cost."""
 
 import json
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 import pytest
 
 from coral.fleet.events import Ending, Heard, Used
 from coral.fleet.state import Count, Spent
-from coral.listen import LONGEST_LINE, MOST_ANSWERS, REMIND_SECONDS, Ear, Tail, counted
+from coral.listen import (
+    LONGEST_LINE,
+    MOST_ANSWERS,
+    QUIET_PAUSE,
+    QUIET_SECONDS,
+    REMIND_SECONDS,
+    Ear,
+    Tail,
+    counted,
+)
 from coral.runtimes import find
 from coral.runtimes.model import Sign, Tool
 
@@ -33,6 +42,20 @@ def test_a_line_is_read_when_it_is_whole_and_once(output):
     assert list(tail.lines()) == [b"two", b"three"]
     assert list(tail.lines()) == []
     assert not tail.is_behind
+
+
+def test_the_silent_are_listened_to_less_often_until_they_speak(output):
+    listening = ear(output)
+    for now in (0.5, 1.0, QUIET_SECONDS - 0.5):
+        assert listening.is_due(now)
+        listening.listen(now)
+    looks = [QUIET_SECONDS + step / 2 for step in range(40)]
+    heard = [now for now in looks if listening.is_due(now) and listening.listen(now) is not None]
+    assert [later - now for now, later in pairwise(heard)] == [QUIET_PAUSE] * (len(heard) - 1)
+    assert len(heard) == 20 / QUIET_PAUSE
+    output.write_bytes(b"a word\n")
+    listening.listen(60.0)
+    assert listening.is_due(60.5)
 
 
 def test_a_line_that_is_too_long_is_passed_over_and_the_next_one_is_read(output):
