@@ -80,7 +80,7 @@ of the fleet, as they do by default, and it is launched again. The grader costs 
 of a core is the time that the supervisor's process computed in {WINDOW:g} seconds, its threads included and the git
 it starts not."""
 
-_WHY = "Every agent's output is looked at twice a second, and every attempt starts and ends two launches."
+_WHY = "Every agent's output is looked at up to twice a second, and every attempt starts and ends two launches."
 _WHY_LATE = (
     "Agents, their git and the supervisor share the cores, and the end of a launch is looked for among all processes."
 )

@@ -58,7 +58,10 @@ def section(results: Mapping[str, Result]) -> list[str]:
 _ABOUT = f"""A run with {AGENTS} agents that have printed one line and sleep, and {ATTEMPTS:,} attempts that were made
 up, resumed. A value is the time that the supervisor's process computed in {WINDOW:g} seconds, its threads included."""
 
-_WHY = "Twice a second the supervisor looks whether agents have printed something, and writes the view of the run."
+_WHY = (
+    "Every two seconds the supervisor looks whether silent agents have printed something, every five into two folders "
+    "of each: most of it are lookups of paths."
+)
 
 
 def _resume(place: Arena, run: Started, agents: int) -> psutil.Process:

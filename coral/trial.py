@@ -146,7 +146,7 @@ def _grade(config: Config) -> GradeResult:
 def _graded(result: GradeResult) -> Finding:
     if result.outcome is Outcome.SCORED and result.score is not None:
         return Finding("grader", True, f"the seed scores {result.score:.10g}")
-    printed = [line for line in result.output.splitlines()[-OUTPUT_LINES:] if line not in result.reason]
+    printed = [line for line in result.output.splitlines()[-OUTPUT_LINES:] if not result.reason.endswith(f": {line}")]
     return Finding("grader", False, "the seed cannot be graded", (result.reason, *printed))
 
 

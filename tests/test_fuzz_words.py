@@ -48,10 +48,7 @@ def coral(layout: Layout, *words: str) -> str:
     """What a command says, which is no traceback and nothing that a terminal would obey."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        try:
-            code = main([words[0], "--run", str(layout.root), *words[1:]])
-        except SystemExit as end:
-            code = end.code if isinstance(end.code, int) else 1
+        code = main([words[0], "--run", str(layout.root), *words[1:]])
     said = out.getvalue() + err.getvalue()
     assert code in (0, 1, 2), said
     assert code != BROKEN

@@ -119,7 +119,11 @@ def _dispatch(words: list[str]) -> int:
 
     parser = Parser(prog=f"coral {name}", description=f"{COMMANDS[name][1].capitalize()}.")
     module.add_arguments(parser)
-    code: int = module.run(parser.read(words))
+    try:
+        args = parser.read(words)
+    except SystemExit:
+        return 0  # argparse has printed a help; all that it complains of is a CoralError
+    code: int = module.run(args)
     return code
 
 

@@ -60,10 +60,5 @@ class Parser(argparse.ArgumentParser):
         self._verbs = self.add_subparsers(dest="verb", metavar="VERB", title="verbs")
         return self._verbs
 
-    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
-        """After a help, which nobody flushes else where its reader's leaving is no failure."""
-        print(end="", flush=True)
-        super().exit(status, message)
-
     def error(self, message: str) -> NoReturn:
         raise CoralError(f"cannot run {self.prog}: {message}", f"`{self.prog} --help` explains it")

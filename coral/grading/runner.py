@@ -185,8 +185,8 @@ def _from_grader(error: BaseException, trace: TracebackType | None, entry: str) 
     last = trace
     while last is not None and last.tb_next is not None:
         last = last.tb_next
-    if last is not None and last.tb_frame.f_code.co_filename == __file__:
-        return None  # what we say ourselves of a grader needs no more words
+    if isinstance(error, ImportError | TypeError) and last and last.tb_frame.f_code.co_filename == __file__:
+        return None  # what we find wrong with a grader ourselves, or with how it can be called, says all
     if isinstance(error, SyntaxError) and error.filename == entry:
         return None  # its text names the line
     own = trace
