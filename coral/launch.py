@@ -30,7 +30,6 @@ from coral.grades import make_ready, tidy
 from coral.grading.once import run as run_grader
 from coral.grading.prepare import prepare as prepare_grader
 from coral.grading.result import GradeResult
-from coral.journal import fold, segments
 from coral.lock import holder as lock_holder
 from coral.prices import unkept
 from coral.rules import rules_of
@@ -41,7 +40,7 @@ from workspace.furniture import place
 from workspace.layout import Layout, create, new_run
 from workspace.space import lack, tells_of_it
 
-__all__ = ["detach", "has_begun", "has_ended", "holder", "prepare", "remove"]
+__all__ = ["detach", "holder", "prepare", "remove"]
 
 DETACH_SECONDS = 20.0
 SHOWN_OF_SETUP = 2000  # bytes of what a command said that failed
@@ -131,16 +130,6 @@ def _shown_by(layout: Layout) -> int | None:
     except (OSError, ValueError):
         return None
     return found if isinstance(found, int) else None
-
-
-def has_begun(layout: Layout) -> bool:
-    """Whether a supervisor decided anything in this run: then there may be something to lose."""
-    return bool(segments(layout.journal)) and fold(layout.journal).fleet.run.opened
-
-
-def has_ended(layout: Layout) -> bool:
-    """Whether the run was ended in order, so that nothing of it can be running."""
-    return not segments(layout.journal) or bool(fold(layout.journal).fleet.run.finished)
 
 
 def holder(layout: Layout) -> int | None:

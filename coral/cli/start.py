@@ -43,8 +43,9 @@ def check_watching(args: argparse.Namespace) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from attempts.store import Store
+    from coral.begun import has_begun
     from coral.config.load import load
-    from coral.launch import has_begun, prepare, remove
+    from coral.launch import prepare, remove
     from coral.prospects import warning
 
     check_watching(args)

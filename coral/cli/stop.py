@@ -33,16 +33,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     sender = request.as_operator("stop the run")
-    from coral.launch import has_ended
-
     layout, begun = where.run_of(args), time.monotonic()
     name = layout.root.name
-    if Reading(layout).supervisor is None and has_ended(layout):
+    if Reading(layout).supervisor is None and _has_ended(layout):
         print(_data(name, 0.0, stopped=True) if args.json else f"{name} is not running")
         return 0
     finished = _leave(layout, sender, args) if args.keep_agents else _stop(layout, sender, args)
     passed = time.monotonic() - begun
-    left = finished and args.keep_agents and not has_ended(layout)
+    left = finished and args.keep_agents and not _has_ended(layout)
     stopped = finished and not left
     if args.json:
         print(_data(name, passed, stopped=stopped, left=left))
@@ -59,16 +57,21 @@ def run(args: argparse.Namespace) -> int:
     return 2
 
 
+def _has_ended(layout: Layout) -> bool:
+    # Only here: what reads a journal takes as long to load as all the rest, and a run at work is asked to stop before.
+    from coral.begun import has_ended
+
+    return has_ended(layout)
+
+
 def _stop(layout: Layout, sender: str, args: argparse.Namespace) -> bool:
     """Whether the run has ended in time. A supervisor that is gone without having ended it is replaced, just for that:
     it was killed, perhaps while it was stopping, or it has left; its agents may live on."""
-    from coral.launch import has_ended
-
     reason = args.reason or "stopped by the operator"
     _ask(layout, sender, reason)
     print(f"stopping {layout.root.name} ...", file=sys.stderr)
     for _ in request.pauses(args.timeout):
-        if Reading(layout).supervisor is None and (has_ended(layout) or _end(layout, sender, reason)):
+        if Reading(layout).supervisor is None and (_has_ended(layout) or _end(layout, sender, reason)):
             return True
     return False
 
@@ -89,13 +92,13 @@ def _ask(layout: Layout, sender: str, reason: str) -> None:
 
 def _end(layout: Layout, sender: str, reason: str) -> bool:
     """Supervise the run just to end it; False where somebody else was faster, who reads the request."""
-    from coral.launch import holder
+    from coral.lock import holder
     from coral.manager import supervise
 
     try:
         supervise(layout, stop=reason)
     except CoralError:
-        if holder(layout) is None:
+        if holder(layout.lock) is None:
             raise
         return False
     with contextlib.suppress(OSError):
