@@ -17,7 +17,7 @@ from attempts.index_row import FILE, NOWHERE, Row, folded, row_of
 from attempts.record import attempt_from_dict
 
 PATIENCE = 0.05  # seconds to wait for somebody who writes it; the next round is soon enough
-SEARCHED = 0.1  # of the records: asking for words takes longer than all the rest
+SEARCHED = 0.02  # of the records: asking for words takes longer than all the rest
 _FIELDS = ("number", "order", "agent", "kind", "verdict", "score", "tree", "commit", "parent", "published_at")
 _SAID = ("title", "reason", "feedback")
 

@@ -11,8 +11,8 @@ from collections.abc import Collection
 from pathlib import Path
 
 from attempts.files import (
+    Listings,
     Witness,
-    entries,
     is_plain_file,
     is_plain_folder,
     parse_object,
@@ -62,6 +62,7 @@ class Store:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self._listings = Listings()
 
     # What agents hand in.
 
@@ -91,11 +92,11 @@ class Store:
         waiting: list[tuple[str, str, Path]] = []
         root = self.root / "inbox"
         if only is None or root in only:
-            folders = entries(root, is_plain_folder, MOST_NAMES)
+            folders = self._listings.entries(root, is_plain_folder, MOST_NAMES)
         else:
-            folders = [each for each in only if each.parent == root and not each.is_symlink()]
+            folders = [each for each in only if each.parent == root]
         for folder in folders:
-            own = sorted(path for path in entries(folder, is_plain_file, MOST_NAMES) if path.suffix == ".json")
+            own = sorted(self._listings.entries(folder, _is_submission, MOST_NAMES))
             waiting += [(path.stem, folder.name, path) for path in own[:most]]
         return [(agent, name, path) for name, agent, path in sorted(waiting)]
 
@@ -215,6 +216,10 @@ class Store:
 def is_record(name: str) -> bool:
     """Whether a file of this name stands where a record would."""
     return _RECORD.fullmatch(name) is not None
+
+
+def _is_submission(entry: os.DirEntry[str]) -> bool:
+    return entry.name.endswith(".json") and is_plain_file(entry)
 
 
 def _hidden(path: Path) -> Path:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from attempts.fields import one_line
-from attempts.files import entries, is_plain_file, parse_object, read_bytes, write_json
+from attempts.files import Listings, is_plain_file, parse_object, read_bytes, write_json
 from attempts.store import MOST_NAMES, Malformed, Store
 from coral.complaints import Complaints
 from coral.fleet import events as on
@@ -33,6 +33,7 @@ class Post:
         self._store = Store(layout.attempts)
         self._agents = frozenset(agents)
         self._asked = {layout.requests_of(sender): sender for sender in (*agents, OPERATOR)}
+        self._listings = Listings()
         self._troubled: set[Path] = set()
         self._complaints = Complaints()
         self.more = False  # whether somebody has more lying there than was read at the last look
@@ -58,9 +59,8 @@ class Post:
         for folder, sender in self._asked.items():
             if touched is not None and folder not in touched:
                 continue
-            if folder.is_symlink():
-                continue  # what is answered is taken away: never in a folder that is somebody else's
-            waiting = sorted(entries(folder, _is_request, MOST_NAMES))[:AT_ONCE]
+            # Nothing in a link's place: what is answered is taken away, and never in a folder that is somebody else's.
+            waiting = sorted(self._listings.entries(folder, _is_request, MOST_NAMES))[:AT_ONCE]
             counts[f"{sender}'s requests"] = len(waiting)
             for path in waiting:
                 try:

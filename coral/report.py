@@ -22,6 +22,7 @@ from coral.listen import Ear
 from heartbeats.beat import Beat, Status, to_dict
 
 STATUS_SECONDS, MOST_STATUS_SECONDS = 0.5, 5.0
+QUIET_STATUS_SECONDS = 10.0  # while nothing happens, only its times grow older
 BEAT_SECONDS = 10.0
 ALERTS_SHOWN = 20
 LAST_WORDS = 65_536  # bytes
@@ -33,6 +34,7 @@ class Report:
         self._office = office
         self._started_at = started_at
         self._alerts: list[dict[str, str]] = []
+        self._shown: Fleet | None = None
         self._shown_at = float("-inf")
         self._pause = STATUS_SECONDS
         self._beats: dict[str, tuple[tuple[str, Status, int], float]] = {}
@@ -93,15 +95,21 @@ class Report:
 
     def show(self, fleet: Fleet, ears: Mapping[str, Ear], now: Moment, force: bool = False) -> None:
         """Write `status.json`, at most twice a second, and of a large fleet less often: never a three-hundredth of the
-        time is spent on it."""
-        if not force and now.clock - self._shown_at < self._pause:
+        time is spent on it. Where nothing happens, now and then."""
+        passed = now.clock - self._shown_at
+        if not force and (passed < self._pause or (passed < QUIET_STATUS_SECONDS and self._is_as_shown(fleet, ears))):
             return
-        self._shown_at, began = now.clock, time.monotonic()
+        self._shown, self._shown_at, began = fleet, now.clock, time.monotonic()
         # On one line: JSON with indentation is encoded in Python, and that was most of what an idle fleet cost.
         text = json.dumps(self._status(fleet, ears, now), allow_nan=False)
         with contextlib.suppress(OSError):
             write_bytes(self._office.layout.status, text.encode() + b"\n", durable=False)
         self._pause = min(max(STATUS_SECONDS, 300 * (time.monotonic() - began)), MOST_STATUS_SECONDS)
+
+    def _is_as_shown(self, fleet: Fleet, ears: Mapping[str, Ear]) -> bool:
+        """Whether only times have changed, and those in a way that whoever reads them can tell."""
+        at = self._shown_at
+        return fleet is self._shown and not fleet.pending and all(each.beat_at <= at for each in ears.values())
 
     def _status(self, fleet: Fleet, ears: Mapping[str, Ear], now: Moment) -> dict[str, Any]:
         office, run, best = self._office, fleet.run, self._office.standings.best

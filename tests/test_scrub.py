@@ -168,6 +168,19 @@ def test_a_step_opens_no_file_that_is_as_it_was_left(room: Room, monkeypatch: py
     assert room.round() == []
 
 
+def test_a_step_does_not_look_up_the_names_of_records_that_were_published(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    known = Ledger.known
+    monkeypatch.setattr(Ledger, "known", lambda ledger, numbers: known(ledger, asked.extend(numbers) or numbers))
+    room.path(11).write_text("{}")
+    room.pending.add(3)
+    (told,) = room.round()
+    assert isinstance(told, on.Broken)
+    assert set(asked) == {3, 11}
+
+
 @pytest.mark.parametrize("count", [5, 40])
 def test_a_step_looks_at_as_many_records_however_many_there_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int

@@ -73,7 +73,7 @@ def _sign(agent: Loose, late: float) -> Text:
     until = agent.number("until")
     if agent.text("phase") in ("waiting", "parked", "retired") or not beat:
         why = agent.text("why", 80)
-        return Text.assemble(why, dim(f" {words.span(until)}") if until else "")
+        return Text.assemble(why, dim(f" {words.span(until - late)}") if until else "")
     stall = agent.text("stall", 80)
     seconds = beat.number("age")
     age = f"{words.coarse(seconds + late)} " if seconds is not None else ""

@@ -52,7 +52,7 @@ def heading(reading: Reading) -> list[Text]:
     clock = status.number("clock")
     first = [Text(reading.task, style="bold"), Text(reading.name), tone(reading.state)]
     if clock is not None:
-        first.append(Text(words.span(int(clock))))
+        first.append(Text(words.span(int(clock + reading.lateness))))
     return [Text(" · ").join(first), _best(reading), _work(reading), *_budget(status)]
 
 
