@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 
 from coral.cli import request, where
 from coral.cli.hints import program
@@ -11,6 +12,8 @@ from coral.cli.start import add_watching, check_watching, watch
 from coral.config.load import load_frozen
 from coral.crew import must_stay
 from coral.errors import CoralError
+from coral.resumption import AtOnce, at_once
+from workspace.layout import Layout
 from workspace.space import lack
 
 
@@ -36,9 +39,20 @@ def run(args: argparse.Namespace) -> int:
     changed = load_frozen(layout.task_file, args.overrides)
     if args.overrides:
         must_stay(load_frozen(layout.task_file), changed)
+    if end := at_once(layout, changed):
+        raise CoralError(f"cannot resume {layout.root.name}: {end.reason}", _how(layout, args.overrides, end))
     request.take_back(layout, sender, "stop", "leave")
     if args.instruction and args.instruction.strip():
         request.send(layout, sender, {"type": "tell", "to": "*", "text": args.instruction.strip()})
     if not args.json:
         print(f"resuming {layout.root.name}")
     return watch(layout, args, tuple(args.overrides))
+
+
+def _how(layout: Layout, overrides: list[str], end: AtOnce) -> str:
+    """The command that would go on, with what was asked for now as well; more of a budget is as good."""
+    if not end.overrides:
+        return f"`{program()} status{where.flag(layout)}` shows what each agent ended with"
+    raised = {each.partition("=")[0] for each in end.overrides}
+    words = [each for each in overrides if each.partition("=")[0].strip() not in raised]
+    return f"`{program()} resume{where.flag(layout)} {shlex.join([*words, *end.overrides])}` goes on"

@@ -1,0 +1,94 @@
+"""A run that is used up is not resumed in silence: what ended it is said, and the command that would go on."""
+
+from collections.abc import Callable
+
+import pytest
+from real_runs import TRY, Run, wait_until
+
+from attempts.store import Store
+from coral.config.load import load_frozen
+from coral.launch import holder
+from coral.resumption import at_once
+
+pytestmark = pytest.mark.slow
+
+EVER_THE_SAME = "def grade(workspace):\n    return 1.0\n"
+FOREVER = [{"repeat": {"steps": TRY, "times": 1000}}]
+Begin = Callable[..., Run]
+Coral = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def used_up(start: Begin, operators_shell: None) -> Run:
+    """Two agents with three attempts between them, none better than the seed."""
+    run = start(FOREVER, grade=EVER_THE_SAME, overrides=("agents.count=2", "budget.attempts=3"))
+    run.wait_for_end()
+    return run
+
+
+def test_a_run_that_is_used_up_is_resumed_only_with_more(used_up: Run, coral: Coral) -> None:
+    name, layout = used_up.layout.root.name, used_up.layout
+    before = (layout.task_file.read_bytes(), layout.log.read_bytes(), layout.status.read_bytes())
+
+    def refusal(*words: str) -> tuple[str, str]:
+        code, out, err = coral("resume", "--run", str(layout.root), "-i", "go on", *words)
+        assert (code, out) == (1, "")
+        said, hint = err.splitlines()
+        return said.removeprefix(f"coral: cannot resume {name}: "), hint.partition(f"resume --run {name} ")[2]
+
+    for words, said, hint in (
+        ((), "the budget of 3 attempts is used up", "budget.attempts=6` goes on"),
+        (("--detach",), "the budget of 3 attempts is used up", "budget.attempts=6` goes on"),
+        # As much more as it takes, of everything that is in the way; what else was asked for stays.
+        (("budget.attempts=1",), "the budget of 1 attempts is used up", "budget.attempts=4` goes on"),
+        (
+            ("agents.stall=700", "budget.hours=0.00000000001"),
+            "the budget of 3 attempts is used up",
+            "agents.stall=700 budget.attempts=6 budget.hours=",
+        ),
+        (
+            ("budget.attempts=9", "budget.plateau=2"),
+            "a plateau is reached: 2 attempts in a row did not improve the fleet's best",
+            "budget.attempts=9 budget.plateau=4` goes on",
+        ),
+        (
+            ("budget.attempts=9", "budget.target=1"),
+            "the target of 1 is reached: 1 by #0",
+            "budget.attempts=9 budget.target=null` goes on",
+        ),
+    ):
+        told = refusal(*words)
+        assert (told[0], told[1].startswith(hint)) == (said, True), told
+    assert (layout.task_file.read_bytes(), layout.log.read_bytes(), layout.status.read_bytes()) == before
+    assert not list(layout.requests_of("operator").glob("*.json"))
+
+
+def test_the_command_that_is_named_goes_on(used_up: Run, coral: Coral) -> None:
+    layout = used_up.layout
+    assert coral("resume", "--run", str(layout.root), "budget.attempts=6", "--detach")[0] == 0
+    wait_until(lambda: holder(layout) is None, what="the end of the run")
+    assert len(Store(layout.attempts).numbers()) == 1 + 6
+
+
+def test_agents_that_may_do_no_more_are_a_reason_all_of_them_or_none(start: Begin) -> None:
+    run = start(FOREVER, overrides=("agents.count=2", "budget.per_agent.attempts=2"))
+    run.wait_for_end()
+    end = at_once(run.layout, load_frozen(run.layout.task_file))
+    assert end is not None
+    assert end.reason == "every agent has retired: its budget of 2 attempts is used up"
+    assert end.overrides == ("budget.per_agent.attempts=4",)
+    assert at_once(run.layout, load_frozen(run.layout.task_file, end.overrides)) is None
+
+
+def test_what_was_not_ended_in_order_is_supervised_though_it_is_used_up(start: Begin) -> None:
+    run = start([*TRY, "hang"])
+    wait_until(lambda: 1 in Store(run.layout.attempts).numbers(), what="an attempt")
+    run.kill()
+    assert at_once(run.layout, load_frozen(run.layout.task_file, ("budget.attempts=1",))) is None
+
+
+def test_a_run_that_was_stopped_goes_on(start: Begin) -> None:
+    run = start(FOREVER)
+    wait_until(lambda: 1 in Store(run.layout.attempts).numbers(), what="an attempt")
+    run.stop()
+    assert at_once(run.layout, load_frozen(run.layout.task_file)) is None
