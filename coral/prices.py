@@ -10,7 +10,7 @@ from coral.config.agents import Driven
 from coral.config.load import Config
 from coral.crew import account_of
 from coral.fleet.policy import MILLION, Prices
-from coral.runtimes.model import Runtime
+from coral.runtimes.model import Runtime, Teller
 
 WATCHED = ("money", "tokens")
 SAMPLE = 1000  # tokens: prices that rise with the length of a request are taken at their beginning
@@ -28,7 +28,7 @@ def unkept(config: Config, part: Driven, runtime: Runtime) -> list[str]:
     """The budgets that nobody could keep, because the agents' program does not say what it uses."""
     if config.agents.assignments and not account_of(part):
         return []  # it spends nothing: the budget is that of the others
-    tells: str = getattr(runtime, "tells", "")
+    tells = runtime.tells if isinstance(runtime, Teller) else ""
     kept = WATCHED if tells == "money" or (tells and prices_of(part)) else (tells,)
     budget = config.budget
     given = [f"budget.{name}" for name in WATCHED if name not in kept and getattr(budget, name) is not None]

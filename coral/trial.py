@@ -20,6 +20,7 @@ from coral.native.check import Check, CheckBroken
 from coral.native.numeric.space import MOST_VARIABLES, Space, editable_texts
 from coral.prices import unkept
 from coral.prospects import concerns
+from coral.runtimes.model import Tried
 from heartbeats.render import problems
 
 OUTPUT_LINES = 20  # of a grader that failed
@@ -133,7 +134,7 @@ def _runtime(config: Config, part: Driven) -> Finding:
     lost = unkept(config, part, runtime)
     if lost:
         return Finding("runtime", False, f"{name} cannot keep within its budget", tuple(lost))
-    unverified = getattr(runtime, "tried", None) == ""
+    unverified = isinstance(runtime, Tried) and not runtime.tried
     more = ("unverified: Coral follows its documentation, and was never tried with it",) if unverified else ()
     return Finding("runtime", True, f"{name}, {_plural(part.count, 'agent')}", more)
 

@@ -15,7 +15,7 @@ from coral import runtimes
 from coral.errors import CoralError
 from coral.runtimes.command import AnyProgram
 from coral.runtimes.lines import MESSAGE, REPLY
-from coral.runtimes.model import Ending, Job, Retry, Runtime, Said, Sign
+from coral.runtimes.model import Bookkeeper, Ending, Job, Retry, Runtime, Said, Sign, Teller, Tried
 from coral.runtimes.native import Native
 from coral.runtimes.scripted import Scripted
 
@@ -46,6 +46,16 @@ def test_every_name_is_a_runtime() -> None:
         runtime = runtimes.find(name, {"start": "true", "script": ["hang"]})
         assert runtime.name == name
         assert runtime.instruction_file == READ.get(name, "AGENTS.md")
+
+
+def test_what_a_runtime_need_not_say_has_a_shape_where_it_says_it() -> None:
+    found = {name: runtimes.find(name, {"start": "true", "script": ["hang"]}) for name in runtimes.RUNTIMES}
+    assert {name for name, each in found.items() if not isinstance(each, Teller)} == {"native", "command"}
+    assert {each.tells for each in found.values() if isinstance(each, Teller)} == {"money", "tokens", ""}
+    quiet = {"native", "command", "scripted", "acp"}  # no program that one version of could be tried
+    assert {name for name, each in found.items() if not isinstance(each, Tried)} == quiet
+    assert {name for name, each in found.items() if isinstance(each, Tried) and not each.tried} == {"cursor", "kiro"}
+    assert {name for name, each in found.items() if isinstance(each, Bookkeeper)} == {"codex"}
 
 
 def test_an_unknown_name_is_refused_with_a_hint() -> None:

@@ -22,7 +22,9 @@ __all__ = [
     "Runtime",
     "Said",
     "Sign",
+    "Teller",
     "Tool",
+    "Tried",
     "Usage",
     "new_session",
 ]
@@ -193,6 +195,27 @@ class Bookkeeper(Protocol):
     def books(self, state: Path, session: str) -> Usage | None:
         """What the conversation has used by the books in the state folder; None where they do not say. Asked once its
         launch has ended: what an interrupted turn has used may be told nowhere else."""
+        ...
+
+
+@runtime_checkable
+class Teller(Protocol):
+    """A runtime that says which budgets can be kept with it. Apart, because a runtime of somebody's own may say
+    nothing of what it uses."""
+
+    @property
+    def tells(self) -> str:
+        """What is known of its use: `money` (and tokens), `tokens`, or nothing."""
+        ...
+
+
+@runtime_checkable
+class Tried(Protocol):
+    """A runtime for a program of others, whose manners are known from trying it, or only from what is written of it."""
+
+    @property
+    def tried(self) -> str:
+        """The version that Coral was tried with; none where it never was."""
         ...
 
 
