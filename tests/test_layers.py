@@ -123,7 +123,7 @@ BROAD = (
     "coral.perform",
     "coral.senses",
     "coral.native.check_child",
-)  # the last is a process that runs a task's check
+)  # the last runs a task's check in a process of its own: decision 0018
 STARTERS = {
     "subprocess": {"Popen", "run", "call", "check_call", "check_output", "getoutput"},
     "os": {

@@ -120,11 +120,19 @@ def test_modules_of_the_candidate_are_read_afresh(service):
         ("x = 1", "check.py:x", "not a function"),
         ("x = 1", "missing.py:check", "missing.py"),
         ("import os\nos._exit(1)", "check.py:check", "did not start"),
+        ("class Odd(Exception): pass\nraise Odd('half \\ud800')", "check.py:check", "cannot load .* Odd: half"),
     ],
 )
 def test_a_check_that_cannot_be_loaded_says_why(service, source, spec, said):
     with pytest.raises(CheckBroken, match=said):
         service(source, spec).measure([candidate(1)])
+
+
+def test_whatever_a_check_raises_is_its_answer_and_the_next_candidate_is_measured(service):
+    odd = "class Odd(Exception):\n    pass\n\ndef check(folder):\n    x = json.load(open(folder + '/p.json'))['x']\n"
+    check = service("import json\n" + odd + "    if x == 2:\n        raise Odd('half \\ud800')\n    return x\n")
+    outcomes = check.measure([candidate(k) for k in (1, 2, 3)])
+    assert [(each.score, each.error) for each in outcomes] == [(1, ""), (0, "Odd: half ?"), (3, "")]
 
 
 def test_nothing_is_left_behind(service):

@@ -1,6 +1,8 @@
 """The child that runs a task's public check, again and again, on candidates that arrive on its standard input.
 
 It is started by path and imports nothing of ours, so that the check sees the interpreter a plain script would see.
+What the check raises may be anything, and is its answer: hence `except Exception` here, around what is not ours.
+
 A request is a 4-byte length and a JSON list of candidates, each a dict from file to text; an answer is, for each
 candidate in turn, `ok, score, count` and then `count` doubles of slack, or `count` bytes that say what went wrong.
 """
@@ -76,10 +78,15 @@ def judge(result: object) -> tuple[float, list[float]]:
 def answer(check: Callable[[str], object], folder: str) -> bytes:
     try:
         score, slack = judge(check(folder))
-    except Exception as problem:  # noqa: BLE001  whatever a check raises is its verdict on the candidate
-        text = f"{type(problem).__name__}: {problem}".encode(errors="replace")[:LONGEST_ERROR]
-        return ANSWER.pack(0, 0.0, len(text)) + text
+    except Exception as problem:  # noqa: BLE001 - whatever a check raises is its verdict on the candidate
+        return refusal(problem)
     return ANSWER.pack(1, score, len(slack)) + array("d", slack).tobytes()
+
+
+def refusal(problem: Exception, what: str = "") -> bytes:
+    """What was raised as an answer; half a character in its words is no reason to end without one."""
+    text = f"{what}{type(problem).__name__}: {problem}".encode(errors="replace")[:LONGEST_ERROR]
+    return ANSWER.pack(0, 0.0, len(text)) + text
 
 
 def forget_modules(folder: str, known: set[str]) -> None:
@@ -126,9 +133,8 @@ def main() -> None:
     os.chdir(folder)
     try:
         check = load(spec, folder)
-    except Exception as problem:  # noqa: BLE001  reported to the parent, who decides
-        text = f"cannot load the check {spec}: {type(problem).__name__}: {problem}".encode()[:LONGEST_ERROR]
-        send(sink, ANSWER.pack(0, 0.0, len(text)) + text)
+    except Exception as problem:  # noqa: BLE001 - to load it is to run it: its module may raise anything as well
+        send(sink, refusal(problem, f"cannot load the check {spec}: "))
         return
     send(sink, ANSWER.pack(1, 0.0, 0))
     serve(check, folder, source, sink)
