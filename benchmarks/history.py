@@ -23,7 +23,7 @@ from coral.fleet.interventions import cross_after_attempt
 from coral.fleet.policy import Rules, remember
 from coral.fleet.state import Agent
 from coral.journal import Journal, published
-from coral.ledger import Ledger
+from coral.records.ledger import Ledger
 
 AT_ONCE = 500  # attempts in one line of the journal: each line is waited for until it is on the disk
 

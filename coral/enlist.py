@@ -3,13 +3,14 @@
 from dataclasses import asdict
 
 from attempts.files import parse_object, read_bytes, write_json
-from coral import environment, equip, mounts
-from coral.briefing import Office, instructions
+from coral import equip, mounts
 from coral.fleet.actions import Spawn
 from coral.fleet.budgets import money_left
 from coral.fleet.state import Fleet
-from coral.process import Program
+from coral.processes import environment
+from coral.processes.process import Program
 from coral.runtimes.model import Job
+from coral.views.briefing import Office, instructions
 from workspace.furniture import Instructions, link_shared, put_back, write_instructions
 
 INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md", "GEMINI.md")

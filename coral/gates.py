@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from coral.fleet import events as on
 from coral.journal import Journal
-from coral.launches import Launches
-from coral.process import Held, Program
+from coral.processes.launches import Launches
+from coral.processes.process import Held, Program
 
 
 class Gates:

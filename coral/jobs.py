@@ -12,12 +12,12 @@ from pathlib import Path
 
 from attempts.fields import one_line
 from attempts.files import open_plain, parse_object, read_bytes, write_json
-from coral.briefing import Office
 from coral.enlist import environment_of
 from coral.fleet import events as on
 from coral.fleet.actions import ShowJob
 from coral.fleet.state import Job
-from coral.process import Program
+from coral.processes.process import Program
+from coral.views.briefing import Office
 from workspace.layout import Layout
 
 LAST_BYTES, LAST_LINES, LINE_LENGTH = 8192, 12, 200

@@ -18,22 +18,22 @@ from pathlib import Path
 from attempts.progress import Progress, judge
 from attempts.record import Attempt, Kind
 from attempts.store import Store
-from coral import environment, signals
-from coral.briefing import Office
 from coral.clock import wall
 from coral.config.load import Config
 from coral.crew import Crew
 from coral.enlist import settle_in
 from coral.errors import CoralError
 from coral.fleet.actions import Grade
-from coral.grades import make_ready, tidy
+from coral.grading.grades import make_ready, tidy
 from coral.grading.once import run as run_grader
 from coral.grading.prepare import prepare as prepare_grader
 from coral.grading.result import GradeResult
 from coral.lock import holder as lock_holder
 from coral.prices import unkept
+from coral.processes import environment, signals
+from coral.records.standings import Standings
 from coral.rules import rules_of
-from coral.standings import Standings
+from coral.views.briefing import Office
 from heartbeats.render import render_file
 from workspace import git, hub, knowledge
 from workspace.furniture import place

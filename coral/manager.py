@@ -12,30 +12,30 @@ from pathlib import Path
 
 from attempts.record import Attempt
 from attempts.store import Store, StoreError
-from coral import process, signals
-from coral.briefing import Office
-from coral.census import Identity
 from coral.clock import Clock, since
 from coral.config.load import load_frozen
 from coral.crew import Crew, must_stay
-from coral.doorbell import Doorbell
 from coral.errors import CoralError
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.decide import decide, next_deadline
 from coral.fleet.state import Fleet, Run, Step
+from coral.inputs.post import Post
+from coral.inputs.watch import Watch
 from coral.journal import Journal, Memory, salvaged
-from coral.launches import Launches
-from coral.ledger import Ledger
+from coral.journal.unwritten import kept
 from coral.lock import hold_lock
 from coral.perform import Performer
-from coral.post import Post
-from coral.report import Report
+from coral.processes import process, signals
+from coral.processes.census import Identity
+from coral.processes.doorbell import Doorbell
+from coral.processes.launches import Launches
+from coral.records.ledger import Ledger
+from coral.records.standings import RECENT, TOP, Standings
 from coral.rules import rules_of
 from coral.senses import Senses
-from coral.standings import RECENT, TOP, Standings
-from coral.unwritten import kept
-from coral.watch import Watch
+from coral.views.briefing import Office
+from coral.views.report import Report
 from workspace.furniture import place
 from workspace.git import load
 from workspace.layout import OPERATOR, Layout

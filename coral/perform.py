@@ -10,30 +10,32 @@ from typing import assert_never
 from attempts.files import write_bytes
 from attempts.record import Kind
 from attempts.store import Store
-from coral import environment, grades, jobs, process
-from coral.briefing import Office, prompt
-from coral.doorbell import Doorbell
+from coral import jobs
 from coral.enlist import furnish, program_of, session_of
-from coral.feed import Feed
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.jobs import LAUNCH
 from coral.fleet.state import OCCUPYING, Fleet
 from coral.fleet.who import job_in, of_grade
 from coral.gates import Gates
-from coral.grades import Ready
-from coral.heartbeat_view import Shown
+from coral.grading import grades
+from coral.grading.grades import Ready
+from coral.inputs.listen import Ear, Tail
+from coral.inputs.looks import Looks
+from coral.inputs.post import Post
 from coral.journal import Journal
 from coral.lanes import Lanes
-from coral.launches import Launches
-from coral.ledger import Ledger
-from coral.listen import Ear, Tail
-from coral.looks import Looks
-from coral.post import Post
+from coral.processes import environment, process
+from coral.processes.doorbell import Doorbell
+from coral.processes.launches import Launches
 from coral.publish import Publisher
-from coral.report import Report
-from coral.scrub import Scrub, Seen
+from coral.records.feed import Feed
+from coral.records.ledger import Ledger
+from coral.records.scrub import Scrub, Seen
 from coral.told import Told
+from coral.views.briefing import Office, prompt
+from coral.views.heartbeat_view import Shown
+from coral.views.report import Report
 from heartbeats.beat import Status
 from workspace.errors import Unacceptable
 from workspace.hub import take_in

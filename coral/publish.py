@@ -8,14 +8,14 @@ from concurrent.futures import Executor, Future
 
 from attempts.record import Attempt
 from attempts.store import Store
-from coral import grades
-from coral.briefing import Office, inline
-from coral.feed import Feed
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.state import Fleet
-from coral.ledger import Ledger
-from coral.report import Report
+from coral.grading import grades
+from coral.records.feed import Feed
+from coral.records.ledger import Ledger
+from coral.views.briefing import Office, inline
+from coral.views.report import Report
 from workspace.knowledge import snapshot
 
 Tell = Callable[[str, str], None]

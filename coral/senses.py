@@ -7,20 +7,21 @@ import time
 from collections.abc import Iterator, Mapping
 
 from attempts.fields import one_line
-from coral import grades, jobs
-from coral.briefing import Office
-from coral.census import Identity
+from coral import jobs
 from coral.fleet import events as on
 from coral.fleet.jobs import LAUNCH
 from coral.fleet.policy import MOST_KILLS, room
 from coral.fleet.state import LIVE, OCCUPYING, Agent, Fleet, Phase
 from coral.fleet.who import grade_in, job_in
-from coral.launches import Launch, Launches, State
+from coral.grading import grades
+from coral.inputs.post import Post
+from coral.inputs.space import Space
+from coral.inputs.watch import Watch
 from coral.perform import Performer
-from coral.post import Post
-from coral.report import Report
-from coral.space import Space
-from coral.watch import Watch
+from coral.processes.census import Identity
+from coral.processes.launches import Launch, Launches, State
+from coral.views.briefing import Office
+from coral.views.report import Report
 from heartbeats.beat import Status
 
 LISTEN_SECONDS = 0.5  # how often output is read that nobody waits for

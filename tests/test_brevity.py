@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from coral.brevity import LEAST_SHOWN, MOST_CHARACTERS, shortened
-from coral.briefing import Office, prompt
 from coral.config.load import load_frozen
 from coral.crew import Crew
 from coral.fleet.actions import Spawn
 from coral.fleet.interventions import MESSAGE
 from coral.fleet.state import Agent, Fleet, Owed
+from coral.records.standings import Standings
 from coral.rules import rules_of
-from coral.standings import Standings
+from coral.views.brevity import LEAST_SHOWN, MOST_CHARACTERS, shortened
+from coral.views.briefing import Office, prompt
 
 
 def sections(*lengths: int) -> list[dict[str, str]]:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from coral.briefing import budget
 from coral.fleet.policy import Rules, duration
 from coral.fleet.state import Fleet
+from coral.views.briefing import budget
 
 
 @pytest.mark.parametrize(

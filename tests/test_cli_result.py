@@ -6,7 +6,7 @@ from pathlib import Path
 from attempts.record import Attempt, Direction, Kind, Verdict
 from attempts.store import Store
 from coral.cli.result import before
-from coral.standings import Standings
+from coral.records.standings import Standings
 
 
 def attempt(number: int, verdict: Verdict = Verdict.TIED, kind: Kind = Kind.REAL, agent: str = "agent-1") -> Attempt:

@@ -19,8 +19,8 @@ import pytest
 from real_runs import TRY, wait_until, write_task
 
 from attempts.store import Store
-from coral.census import TAG
 from coral.launch import holder
+from coral.processes.census import TAG
 from workspace.layout import Layout, runs_under
 
 pytestmark = pytest.mark.slow
@@ -88,11 +88,13 @@ def test_detach_attach_stop_resume(task: Path, tmp_path: Path) -> None:
     status = json.loads(run(tmp_path, "status", "--json").stdout)
     assert (status["state"], status["supervisor"]) == ("running", holder(layout))
     with subprocess.Popen([*CORAL, "attach"], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as attached:
+        assert attached.stdout is not None
+        first = attached.stdout.readline()  # it has found who supervises
         told = run(tmp_path, "tell", "be bold")
         assert (told.returncode, told.stderr) == (0, "")
         stopped = run(tmp_path, "stop")
         assert (stopped.returncode, "has stopped" in stopped.stdout) == (0, True)
-        said = attached.communicate(timeout=DEADLINE)[0]
+        said = first + attached.communicate(timeout=DEADLINE)[0]
     assert attached.returncode == 0
     assert "#1 improved 1: try 1" in said
     assert "stopped by the operator" in said

@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 from rich.console import Console
 from rich.text import Text
 
-from coral import usage
 from coral.cli import loose, words
 from coral.cli.columns import table
 from coral.cli.diff import coloured
 from coral.cli.plot import curve
+from coral.views import usage
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from sample import agent_status, make_run, write_events, write_status
 
 from coral.cli import main
 from coral.lock import hold_lock
-from coral.transcript import Entry, Kind, entries, launches
+from coral.views.transcript import Entry, Kind, entries, launches
 from workspace.layout import Layout
 
 Run = Callable[..., str]

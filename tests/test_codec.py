@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attempts.record import Verdict
-from coral.census import Identity
 from coral.codec import decode, encode
 from coral.fleet.actions import Action, Spawn
 from coral.fleet.events import Ending, Event, Exited, Graded, Heard, Outcome, Requested, SetHeartbeat, Stop
 from coral.fleet.policy import Rules
 from coral.fleet.state import Agent, Owed, Pending, Phase, Run
+from coral.processes.census import Identity
 from heartbeats.heartbeat import BUILT_IN, Heartbeat
 from heartbeats.trigger import Elapsed, Every, Stagnant
 

@@ -11,9 +11,9 @@ from coral.config.agents import Driven
 from coral.config.load import Config, load
 from coral.errors import CoralError
 from coral.fleet.policy import Prices
+from coral.preflight.trial import looks
 from coral.rules import rules_of
 from coral.runtimes.model import Job
-from coral.trial import looks
 
 HEAD = "task: {name: t, description: d}\ngrader: {command: 'true'}\n"
 MIXED = """\

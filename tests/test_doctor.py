@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from agent_programs import PROGRAMS
 
-from coral import doctor, runtimes
+from coral import runtimes
 from coral.cli import main
+from coral.preflight import doctor
 from coral.runtimes.agent import AgentProgram
 
 NAMES = [name for name in runtimes.RUNTIMES if isinstance(runtimes.find(name, {}), AgentProgram)]

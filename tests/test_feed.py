@@ -14,7 +14,7 @@ from attempts import index_file
 from attempts.index import Index
 from attempts.index_row import NOWHERE, row_of
 from attempts.store import Store
-from coral.feed import Feed
+from coral.records.feed import Feed
 
 
 @pytest.fixture

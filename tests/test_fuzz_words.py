@@ -19,8 +19,8 @@ from coral.cli import BROKEN, main
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.state import FLEET
-from coral.heartbeat_view import Shown
-from coral.post import Post
+from coral.inputs.post import Post
+from coral.views.heartbeat_view import Shown
 from heartbeats.folder import Folder
 from heartbeats.render import render
 from workspace.layout import OPERATOR, Layout

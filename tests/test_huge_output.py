@@ -72,7 +72,7 @@ def test_whatever_agents_and_graders_print_is_read_in_bounds(start, capsys) -> N
 READS = """
 import sys, time
 from pathlib import Path
-from coral.listen import Tail
+from coral.inputs.listen import Tail
 
 path, expected = Path(sys.argv[1]), int(sys.argv[2])
 with path.open("wb") as file:

@@ -11,7 +11,6 @@ import pytest
 from scribe import FOLDER, RULES, Scribe
 from stage import SEED, submitted
 
-from coral.census import Identity
 from coral.errors import CoralError
 from coral.fleet import actions as do
 from coral.fleet import events as on
@@ -22,6 +21,7 @@ from coral.journal import Journal, decisions, difference, fold, published, read_
 from coral.journal.lines import Lines, seal
 from coral.journal.replay import replay
 from coral.journal.writer import QUIET_SECONDS
+from coral.processes.census import Identity
 
 
 @pytest.fixture

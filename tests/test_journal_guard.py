@@ -11,7 +11,6 @@ from real_runs import wait_until
 from scribe import LongScribe, Scribe, moment
 from stage import submitted
 
-from coral.census import Identity
 from coral.fleet import events as on
 from coral.fleet.events import Restored
 from coral.fleet.policy import Rules
@@ -20,6 +19,7 @@ from coral.journal import Journal, Memory, fold, segments
 from coral.journal.changes import whole
 from coral.journal.lines import seal
 from coral.journal.replay import replay
+from coral.processes.census import Identity
 
 Spoil = Callable[[Path], object]
 RULES = Rules()

@@ -12,7 +12,6 @@ from real_runs import wait_until
 from scribe import FOLDER, RULES, LongScribe, Scribe
 from stage import SEED, submitted
 
-from coral.census import Identity
 from coral.codec import TAG
 from coral.errors import CoralError
 from coral.fleet import events as on
@@ -22,6 +21,7 @@ from coral.journal import Journal, decisions, fold, published, read_lines, salva
 from coral.journal.lines import Lines, seal
 from coral.journal.replay import replay
 from coral.journal.segments import Packing
+from coral.processes.census import Identity
 
 ALWAYS = 1  # bytes: a next file after every line, as soon as there are as many lines as head
 FIXTURE = Path(__file__).parent / "fixtures" / "journal-format-1.jsonl.gz"

@@ -40,10 +40,47 @@ MAY_IMPORT = {
         "workspace.layout",
     ),
     "coral.native": ("coral.native", "coral.errors", "attempts", "heartbeats", "workspace"),
-    "coral.cgroup": (),
-    "coral.mark": (),
-    "coral.census": ("coral.cgroup", "coral.mark"),
-    "coral.process": ("coral.census", "coral.cgroup", "coral.mark", "coral.errors"),
+    # The rooms of the supervisor, from the ground up.
+    "coral.processes": ("coral.processes", "coral.fleet.who", "workspace.layout"),
+    "coral.processes.cgroup": (),
+    "coral.processes.mark": (),
+    "coral.processes.census": ("coral.processes.cgroup", "coral.processes.mark"),
+    "coral.processes.process": (
+        "coral.processes.census",
+        "coral.processes.cgroup",
+        "coral.processes.mark",
+        "coral.errors",
+    ),
+    "coral.journal": (
+        "coral.journal",
+        "coral.codec",
+        "coral.errors",
+        "coral.fleet",
+        "coral.processes.census",  # who was started
+        "attempts",
+        "heartbeats",
+        "workspace.layout",
+    ),
+    "coral.records": ("coral.records", "coral.errors", "coral.fleet", "coral.lanes", "attempts"),
+    "coral.inputs": (
+        "coral.inputs",
+        "coral.fleet",
+        "coral.lanes",
+        "coral.runtimes",
+        "attempts",
+        "heartbeats.reply",
+        "workspace",
+    ),
+    "coral.grading": (
+        "coral.grading",
+        "coral.config",
+        "coral.errors",
+        "coral.fleet",
+        "coral.processes",
+        "attempts",
+        "heartbeats.beat",
+        "workspace",
+    ),
 }
 FOR_THE_TOP = ("coral.cli", "coral.__main__")  # imported by nobody else
 EMPTY_ROOMS = (
@@ -54,7 +91,12 @@ EMPTY_ROOMS = (
     "coral.config",
     "coral.fleet",
     "coral.grading",
+    "coral.inputs",
     "coral.native",
+    "coral.preflight",
+    "coral.processes",
+    "coral.records",
+    "coral.views",
 )
 
 PURE = (
@@ -66,7 +108,7 @@ PURE = (
     "heartbeats.heartbeat",
 )
 PURE += ("heartbeats.trigger", "heartbeats.reply", "heartbeats.beat", "heartbeats.entry", "coral.fleet", "coral.errors")
-PURE += ("coral.types", "coral.codec", "coral.standings")
+PURE += ("coral.types", "coral.codec", "coral.records.standings")
 PURE_STDLIB = {"__future__", "abc", "bisect", "collections", "dataclasses", "enum", "functools", "graphlib", "hashlib"}
 PURE_STDLIB |= {
     "itertools",
@@ -97,8 +139,8 @@ SLOW_STDLIB = {"asyncio", "sqlite3", "importlib.metadata", "concurrent"}
 # third-party package -> where it may be imported
 HOMES = {
     "git": ("workspace.git",),
-    "watchdog": ("coral.watch",),
-    "psutil": ("coral.census",),
+    "watchdog": ("coral.inputs.watch",),
+    "psutil": ("coral.processes.census",),
     "jinja2": ("heartbeats",),
     "ruamel": (
         "coral.config",
@@ -114,8 +156,15 @@ HOMES = {
 }
 # Who starts or signals processes; each but the first for children of its own: git, ps, the public check, ourselves.
 # The last but two is itself an agent, which does what agents do; the last starts the agent that it talks to.
-PROCESSES = ("coral.process", "workspace.git", "workspace.submit", "workspace.locks", "coral.native", "coral.launch")
-PROCESSES += ("coral.runtimes.script_steps", "workspace.leash", "coral.doctor")
+PROCESSES = (
+    "coral.processes.process",
+    "workspace.git",
+    "workspace.submit",
+    "workspace.locks",
+    "coral.native",
+    "coral.launch",
+)
+PROCESSES += ("coral.runtimes.script_steps", "workspace.leash", "coral.preflight.doctor")
 PROCESSES += ("coral.runtimes.acp_program",)
 GIT = ("workspace.git", "workspace.submit")
 BROAD = (
@@ -162,7 +211,7 @@ def within(module: str, places: tuple[str, ...]) -> bool:
 
 
 def imported(node: ast.AST) -> Iterator[str]:
-    """The modules that one statement imports; `from coral import process` is coral.process."""
+    """The modules that one statement imports; `from coral.processes import process` is coral.processes.process."""
     if isinstance(node, ast.Import):
         yield from (alias.name for alias in node.names)
     elif isinstance(node, ast.ImportFrom):

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from attempts.record import Attempt, Direction, Kind, Verdict
 from coral.errors import CoralError
-from coral.ledger import Ledger
-from coral.ledger_file import insert
-from coral.standings import RECENT, TOP, Standings
+from coral.records.ledger import Ledger
+from coral.records.ledger_file import insert
+from coral.records.standings import RECENT, TOP, Standings
 
 
 def record(number: int, agent: str = "agent-1", score: float | None = 1.0, kind: Kind = Kind.REAL) -> Attempt:
@@ -212,7 +212,7 @@ def test_what_is_taken_away_in_the_moment_of_a_write_is_noticed(
 
     known.append(record(2))
     with monkeypatch.context() as patch:
-        patch.setattr("coral.ledger.insert", taken)
+        patch.setattr("coral.records.ledger.insert", taken)
         ledger.enter(known[1])
     assert ledger.mend() == found
     assert entered(ledger) == known
@@ -316,7 +316,7 @@ def test_only_who_mends_it_reads_the_journal_and_not_at_each_touch(path: Path, m
         made.append(SEED)
         return [SEED, record(1)]
 
-    monkeypatch.setattr("coral.ledger.REST", 1e12)
+    monkeypatch.setattr("coral.records.ledger.REST", 1e12)
     ledger = Ledger(path, published)
     ledger.enter(SEED)
     touch(path)

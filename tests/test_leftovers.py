@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from coral import census, cgroup, mark, process
-from coral.doorbell import Doorbell
-from coral.launches import Launches, State
-from coral.process import Program
+from coral.processes import census, cgroup, mark, process
+from coral.processes.doorbell import Doorbell
+from coral.processes.launches import Launches, State
+from coral.processes.process import Program
 
 # Forked twice, the second time in a session of its own, and with nothing of what its launch was started with.
 DAEMON = "env -i setsid sh -c 'sh {name}.sh & ' </dev/null >/dev/null 2>&1"

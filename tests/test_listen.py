@@ -8,7 +8,7 @@ import pytest
 
 from coral.fleet.events import Ending, Heard, Used
 from coral.fleet.state import Count, Spent
-from coral.listen import (
+from coral.inputs.listen import (
     LONGEST_LINE,
     MOST_ANSWERS,
     QUIET_PAUSE,

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from coral import looks
 from coral.fleet.actions import Look
 from coral.fleet.events import Broken, Looked, Moment
+from coral.inputs import looks
+from coral.inputs.looks import Looks, last_edit
 from coral.lanes import Lanes
 from coral.lock import hold_lock
-from coral.looks import Looks, last_edit
 from coral.manager import Manager
 
 

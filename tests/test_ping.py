@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from coral import ping, runtimes
+from coral import runtimes
 from coral.cli import main
+from coral.preflight import ping
 
 pytestmark = pytest.mark.slow
 AGENT = Path(__file__).parent / "support" / "acp_agent.py"

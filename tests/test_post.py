@@ -12,13 +12,13 @@ from stage import Stage
 
 from attempts.record import Kind, Submission, to_dict
 from coral.codec import decode, encode
-from coral.complaints import AT_FIRST, QUIET_SECONDS, Complaints
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.decide import decide
 from coral.fleet.state import FLEET, Fleet
+from coral.inputs.complaints import AT_FIRST, QUIET_SECONDS, Complaints
+from coral.inputs.post import AT_ONCE, Post
 from coral.journal import difference, fold_lines
-from coral.post import AT_ONCE, Post
 from workspace.layout import OPERATOR, Layout, create, new_run
 
 AGENTS = ("ann", "ben")

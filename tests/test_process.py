@@ -13,10 +13,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from coral import census, process
-from coral.doorbell import Doorbell
-from coral.launches import Launches, State
-from coral.process import GATE_CLOSED, Program
+from coral.processes import census, process
+from coral.processes.doorbell import Doorbell
+from coral.processes.launches import Launches, State
+from coral.processes.process import GATE_CLOSED, Program
 
 DEAF = "trap '' INT TERM; "
 
@@ -170,7 +170,7 @@ def test_an_ignored_interrupt_is_not_inherited(make, tmp_path):
     script = (
         "import sys; sys.path.insert(0, sys.argv[2])\n"
         "from pathlib import Path; import os\n"
-        "from coral import process\n"
+        "from coral.processes import process\n"
         "process.rearm_interrupts()\n"
         "here = Path(sys.argv[1])\n"
         "files = Path(os.devnull), here / 'o', here / 'e'\n"
@@ -182,7 +182,7 @@ def test_an_ignored_interrupt_is_not_inherited(make, tmp_path):
         "process.interrupt(held.identity)\n"
         "print(held.child.wait(100))\n"
     )
-    root = str(Path(process.__file__).parent.parent)
+    root = str(Path(__file__).parent.parent)
     shell = 'trap "" INT; exec "$@"'
     ran = subprocess.run(
         ["/bin/sh", "-c", shell, "sh", sys.executable, "-c", script, str(tmp_path), root],
@@ -197,7 +197,7 @@ def test_an_ignored_interrupt_is_not_inherited(make, tmp_path):
 GIVEN_AGAIN = """
 import os, pathlib, subprocess, sys
 sys.path.insert(0, sys.argv[2])
-from coral import census, process
+from coral.processes import census, process
 here, tag = pathlib.Path(sys.argv[1]), "run/agent-1/1"
 last = pathlib.Path("/proc/sys/kernel/ns_last_pid")
 files = pathlib.Path(os.devnull), here / "out", here / "err"
@@ -239,7 +239,7 @@ other.wait()
 
 def test_who_was_given_a_dead_launchs_pid_is_never_signalled(tmp_path):
     """In a namespace of its own, where the next pid can be chosen: as if all pids had been given once around."""
-    root = str(Path(process.__file__).parent.parent)
+    root = str(Path(__file__).parent.parent)
     space = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]
     command = [*space, sys.executable, "-c", GIVEN_AGAIN, str(tmp_path), root]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)

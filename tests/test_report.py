@@ -11,7 +11,7 @@ from attempts.record import Kind, Submission
 from coral.fleet import events as on
 from coral.fleet.state import Agent, Fleet, Pending, Phase
 from coral.manager import Manager
-from coral.report import MOST_STATUS_SECONDS, QUIET_STATUS_SECONDS
+from coral.views.report import MOST_STATUS_SECONDS, QUIET_STATUS_SECONDS
 
 pytestmark = pytest.mark.slow
 SILENT = 2 * QUIET_STATUS_SECONDS

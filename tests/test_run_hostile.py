@@ -5,7 +5,7 @@ import json
 import pytest
 from real_runs import tries, wait_until
 
-from coral.complaints import AT_FIRST
+from coral.inputs.complaints import AT_FIRST
 from workspace.furniture import SHARED
 
 pytestmark = pytest.mark.slow

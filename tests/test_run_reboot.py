@@ -9,11 +9,11 @@ from dataclasses import replace
 import pytest
 from real_runs import TRY, wait_until
 
-from coral.census import Identity, identify
 from coral.fleet.events import Moment
 from coral.fleet.policy import MOST_KILLS
 from coral.fleet.state import Phase
 from coral.journal import Journal
+from coral.processes.census import Identity, identify
 
 pytestmark = pytest.mark.slow
 

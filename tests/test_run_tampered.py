@@ -9,9 +9,9 @@ from survival import assert_attempts_are_whole
 
 from coral.errors import CoralError
 from coral.journal import published, segments
-from coral.ledger import Ledger
 from coral.lock import hold_lock
 from coral.manager import Manager, supervise
+from coral.records.ledger import Ledger
 
 pytestmark = pytest.mark.slow
 

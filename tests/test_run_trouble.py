@@ -17,10 +17,10 @@ from attempts.progress import Progress, advance
 from attempts.record import Attempt, Direction, Kind, Verdict
 from attempts.store import Store
 from coral.cli import main
-from coral.complaints import AT_FIRST
 from coral.errors import CoralError
 from coral.fleet.actions import Action, Interrupt, Publish, Spawn
 from coral.fleet.events import Event, Exited, Heard
+from coral.inputs.complaints import AT_FIRST
 from coral.journal import fold, read_lines
 from coral.launch import detach
 

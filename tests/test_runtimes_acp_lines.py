@@ -13,12 +13,12 @@ from coral.cli import main
 from coral.config.load import load
 from coral.errors import CoralError
 from coral.launch import prepare
+from coral.preflight.trial import looks
 from coral.runtimes import acp
 from coral.runtimes.acp_notes import Bill, Steps, Tools, cut
 from coral.runtimes.event import REPLY, Event
 from coral.runtimes.model import Counted, Ending, Job, Said, Sign, Usage
 from coral.runtimes.speech import Speech
-from coral.trial import looks
 
 KNOWN: dict[str, object] = {"command": [sys.executable, "agent.py"]}
 CLEAN, CRASHED, TERMINAL = Ending.CLEAN, Ending.CRASHED, Ending.TERMINAL

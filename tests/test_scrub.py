@@ -17,12 +17,12 @@ from attempts.index import Index
 from attempts.index_query import Wanted, ranked
 from attempts.record import Attempt, Direction, Kind, Verdict
 from attempts.store import Store
-from coral import scrub
 from coral.fleet import events as on
 from coral.fleet.state import Fleet
-from coral.ledger import Ledger
 from coral.manager import Manager
-from coral.scrub import Scrub
+from coral.records import scrub
+from coral.records.ledger import Ledger
+from coral.records.scrub import Scrub
 
 
 def record(number: int, score: float = 1.0) -> Attempt:

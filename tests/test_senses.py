@@ -8,7 +8,7 @@ from real_runs import Run
 
 from coral.fleet import events as on
 from coral.fleet.state import Agent, Fleet, Phase
-from coral.listen import QUIET_PAUSE, QUIET_SECONDS
+from coral.inputs.listen import QUIET_PAUSE, QUIET_SECONDS
 from coral.manager import Manager
 from coral.senses import LISTEN_SECONDS
 

@@ -19,8 +19,8 @@ import pytest
 from real_runs import TRY, Run, wait_until, write_task
 
 from attempts.store import Store
-from coral.begun import has_begun, has_ended
 from coral.config.load import load
+from coral.journal.begun import has_begun, has_ended
 from coral.launch import holder, prepare
 from workspace.layout import Layout, runs_under
 from workspace.submit import _Clone

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from coral.space import EASED_SECONDS, PAUSES, Space
+from coral.inputs.space import EASED_SECONDS, PAUSES, Space
 from workspace.errors import GitError, Unacceptable
 from workspace.space import ENOUGH, FEWEST, LEAST, lack, tells_of_it
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attempts.record import Attempt, Direction, Kind, Verdict
-from coral.standings import RECENT, TOP, Standings
+from coral.records.standings import RECENT, TOP, Standings
 
 
 def record(number: int, agent: str, score: float | None, kind: Kind = Kind.REAL) -> Attempt:

@@ -2,7 +2,7 @@
 
 from coral.fleet import events as on
 from coral.fleet.state import Spent
-from coral.unwritten import kept
+from coral.journal.unwritten import kept
 
 
 def heard(reply: str = "", agent: str = "ann", launch: int = 1, busy: str = "") -> on.Heard:

@@ -14,8 +14,8 @@ from watchdog.observers import Observer
 
 from attempts.record import Kind, Submission
 from attempts.store import Store
-from coral.post import Post
-from coral.watch import Watch
+from coral.inputs.post import Post
+from coral.inputs.watch import Watch
 from workspace.layout import Layout
 
 
@@ -149,8 +149,8 @@ import pathlib, sys, threading
 sys.path.insert(0, sys.argv[2])
 from attempts.record import Kind, Submission
 from attempts.store import Store
-from coral.post import Post
-from coral.watch import Watch
+from coral.inputs.post import Post
+from coral.inputs.watch import Watch
 from workspace.layout import Layout
 root, limit, rung = pathlib.Path(sys.argv[1]), pathlib.Path("/proc/sys/user") / sys.argv[3], threading.Event()
 try:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from coral.config.load import Config
-    from coral.doctor import Finding
+    from coral.preflight.doctor import Finding
 
 GOOD, PLAIN = ("✓·-✗", "+.-!")
 
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from coral.doctor import State
+    from coral.preflight.doctor import State
 
     found = []
     for finding in _findings(args.task, args.ping):
@@ -52,8 +52,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _findings(task: str | None, pinged: list[str] | None) -> Iterator[Finding]:
     """A task that cannot be read is one of them. `pinged`: None asks nobody for a word."""
-    from coral.doctor import Finding, State, findings
     from coral.errors import CoralError
+    from coral.preflight.doctor import Finding, State, findings
 
     try:
         config = _config(task)
@@ -62,7 +62,7 @@ def _findings(task: str | None, pinged: list[str] | None) -> Iterator[Finding]:
         yield Finding("task", State.WRONG, " ".join(error.message.split()), error.hint)
     yield from findings(where.here(), config)
     if pinged is not None:
-        from coral.ping import pings
+        from coral.preflight.ping import pings
 
         yield from pings(config, pinged, lambda text: print(text, file=sys.stderr, flush=True))
 
@@ -76,7 +76,7 @@ def _config(given: str | None) -> Config | None:
 
 
 def _print(finding: Finding) -> None:
-    from coral.doctor import State
+    from coral.preflight.doctor import State
 
     marks = GOOD if "utf" in (sys.stdout.encoding or "").lower() else PLAIN
     mark = marks[list(State).index(finding.state)]

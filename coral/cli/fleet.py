@@ -11,7 +11,7 @@ from coral.cli import words
 from coral.cli.columns import table
 from coral.cli.loose import Loose
 from coral.cli.screen import dim, tone
-from coral.usage import brief, money
+from coral.views.usage import brief, money
 
 Cell = TypeVar("Cell")
 

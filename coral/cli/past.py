@@ -8,16 +8,16 @@ from typing import Any
 
 from rich.console import Console
 
-from coral.briefing import budget
 from coral.cli.fleet import agents_table
 from coral.cli.loose import Loose
 from coral.cli.reading import Reading
 from coral.cli.status import print_heading
 from coral.fleet.policy import Rules
 from coral.fleet.state import LIVE
-from coral.fleet_view import agents_of, grading_of, spent_of, state_of
 from coral.journal import Memory
 from coral.journal.changes import whole
+from coral.views.briefing import budget
+from coral.views.fleet_view import agents_of, grading_of, spent_of, state_of
 from workspace.layout import Layout
 
 

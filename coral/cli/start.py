@@ -11,12 +11,12 @@ import threading
 from difflib import get_close_matches
 from pathlib import Path
 
-from coral import signals
 from coral.cli import where
 from coral.cli.hints import program
 from coral.cli.progress import Steps
 from coral.cli.where import TASK_FILE
 from coral.errors import CoralError
+from coral.processes import signals
 from workspace.layout import Layout
 
 
@@ -43,10 +43,10 @@ def check_watching(args: argparse.Namespace) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from attempts.store import Store
-    from coral.begun import has_begun
     from coral.config.load import load
+    from coral.journal.begun import has_begun
     from coral.launch import prepare, remove
-    from coral.prospects import warning
+    from coral.preflight.prospects import warning
 
     check_watching(args)
     task, overrides, base = _task(args.task, args.overrides)

@@ -14,7 +14,7 @@ from coral.cli.hints import program
 from coral.cli.loose import Loose
 from coral.cli.reading import Reading
 from coral.cli.screen import console, dim, tone
-from coral.usage import brief
+from coral.views.usage import brief
 from workspace.space import lack
 
 # What a larger budget is called, by a word of the reason why the run stopped.

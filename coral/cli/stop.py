@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _has_ended(layout: Layout) -> bool:
     # Only here: what reads a journal takes as long to load as all the rest, and a run at work is asked to stop before.
-    from coral.begun import has_ended
+    from coral.journal.begun import has_ended
 
     return has_ended(layout)
 
@@ -82,7 +82,7 @@ def _ask(layout: Layout, sender: str, reason: str) -> None:
         request.send(layout, sender, {"type": "stop", "reason": reason})
     except OSError as error:
         if pid := Reading(layout).supervisor:
-            from coral.process import end_supervisor
+            from coral.processes.process import end_supervisor
 
             try:
                 end_supervisor(pid)

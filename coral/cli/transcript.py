@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.rule import Rule
 from rich.text import Text
 
-from coral import runtimes, transcript
+from coral import runtimes
 from coral.cli import where, words
 from coral.cli.hints import program
 from coral.cli.parser import count
@@ -24,8 +24,9 @@ from coral.cli.reading import Reading
 from coral.cli.screen import console, dim
 from coral.errors import CoralError
 from coral.runtimes.model import Counted, Runtime
-from coral.transcript import Entry, Kind, Timeline
-from coral.usage import usage_line
+from coral.views import transcript
+from coral.views.transcript import Entry, Kind, Timeline
+from coral.views.usage import usage_line
 from workspace.layout import find_agent
 
 SHOWN = 200  # entries

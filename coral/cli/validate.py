@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from coral.config.load import Config
-    from coral.trial import Finding
+    from coral.preflight.trial import Finding
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
 def _found(args: argparse.Namespace) -> list[Finding]:
     """Every finding; for people, each is printed as soon as it is known."""
     from coral.cli.progress import Steps
-    from coral.trial import Finding, grades, looks
+    from coral.preflight.trial import Finding, grades, looks
 
     try:
         config = _config(args.task, args.overrides)

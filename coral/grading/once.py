@@ -9,12 +9,12 @@ import subprocess
 from pathlib import Path
 
 from attempts.record import Kind
-from coral import environment, process, signals
 from coral.config.load import Config
 from coral.errors import CoralError
 from coral.grading.launch import GradeCommand, command_for
 from coral.grading.prepare import prepare
 from coral.grading.result import GradeResult, read_result
+from coral.processes import environment, process, signals
 from workspace import hub
 from workspace.git import GitError
 

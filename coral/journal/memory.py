@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from attempts.record import Attempt
-from coral.census import Identity
 from coral.codec import TAG, decode
 from coral.errors import CoralError
 from coral.fleet.actions import Action, Publish
@@ -18,6 +17,7 @@ from coral.fleet.state import Fleet
 from coral.journal.changes import PARTS, Plain, apply, empty, fleet_of
 from coral.journal.lines import Lines
 from coral.journal.segments import number_of, segments
+from coral.processes.census import Identity
 
 NOT_OURS = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)  # what plain data of others may raise
 _TO_PARSE = (b'"Publish"', b'"format"')

@@ -14,7 +14,6 @@ from typing import Any
 
 from attempts.files import sync_folder
 from coral import __version__
-from coral.census import Identity
 from coral.codec import encode
 from coral.errors import CoralError
 from coral.fleet.actions import Action
@@ -27,6 +26,7 @@ from coral.journal.guard import is_as_written, seen, wrong_with
 from coral.journal.lines import FORMAT, Lines, seal
 from coral.journal.memory import recall
 from coral.journal.segments import PACKED, Packing, number_of, prepare, segment, segments
+from coral.processes.census import Identity
 
 LONG = 8 << 20  # bytes after the head, from which on the next file is begun
 QUIET_SECONDS = 60.0  # of the run's clock, after which a line says no more than how late it is

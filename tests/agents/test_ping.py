@@ -7,7 +7,7 @@ from driven import PATIENCE, Drive
 from model_server import Step
 
 from coral.fleet.events import Ending
-from coral.ping import PROMPT, ping
+from coral.preflight.ping import PROMPT, ping
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 

@@ -12,7 +12,7 @@ from whole_runs import NOTED, delivered, noting, trying
 from attempts.store import Store
 from coral import runtimes
 from coral.journal import fold
-from coral.transcript import Kind, entries, launches
+from coral.views.transcript import Kind, entries, launches
 from workspace.layout import Layout
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]

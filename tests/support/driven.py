@@ -12,10 +12,11 @@ from typing import Any
 from model_server import ModelServer
 from real_runs import wait_until
 
-from coral import environment, equip, process
+from coral import equip
 from coral.fleet.events import Ending
-from coral.listen import Ear, Tail
-from coral.process import Held, Identity, Program
+from coral.inputs.listen import Ear, Tail
+from coral.processes import environment, process
+from coral.processes.process import Held, Identity, Program
 from coral.runtimes.model import Job, Runtime, Sign
 from coral.runtimes.speech import Speech
 from workspace.layout import Layout

@@ -18,11 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from attempts.store import Store
-from coral import grades, perform, process
+from coral import perform
+from coral.grading import grades
 from coral.journal import Journal, writer
 from coral.manager import Manager, supervise
 from coral.perform import Performer
-from coral.process import Held
+from coral.processes import process
+from coral.processes.process import Held
 from heartbeats.render import PROMPTS, _shipped
 from workspace.git import load
 from workspace.layout import Layout

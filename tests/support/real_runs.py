@@ -15,12 +15,12 @@ from records import readable
 
 from attempts.record import Attempt
 from attempts.store import Store
-from coral.census import TAG
-from coral.cgroup import Groups, home
 from coral.config.load import load
 from coral.fleet.state import Fleet
 from coral.journal import Decision, decisions, fold
 from coral.launch import prepare
+from coral.processes.census import TAG
+from coral.processes.cgroup import Groups, home
 from workspace.layout import OPERATOR, Layout
 
 PATIENCE = 120.0  # seconds, as a machine that does much else may need them, or one that stands still for a while

@@ -5,13 +5,13 @@ from pathlib import Path
 
 from stage import QUIET_RULES, SEED, Stage, attempt_zero, submitted
 
-from coral.census import Identity
 from coral.fleet import events as on
 from coral.fleet.decide import decide
 from coral.fleet.events import Ending, Moment
 from coral.fleet.policy import Rules
 from coral.fleet.state import Fleet
 from coral.journal import Decision, Journal
+from coral.processes.census import Identity
 from heartbeats.heartbeat import BUILT_IN
 
 RULES = replace(QUIET_RULES, heartbeats=BUILT_IN)

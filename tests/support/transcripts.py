@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from coral import runtimes
-from coral.listen import Ear, Tail
+from coral.inputs.listen import Ear, Tail
 from coral.runtimes.model import Runtime, Sign, Usage
 from coral.runtimes.tally import Tally
 

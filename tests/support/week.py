@@ -13,7 +13,6 @@ from launched import OBEDIENT, Process
 from moves import STALLS, make
 from world import NAMES, World
 
-from coral.census import Identity
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.events import Ending
@@ -21,6 +20,7 @@ from coral.fleet.policy import Rules
 from coral.fleet.state import Fleet
 from coral.journal import Journal, Memory
 from coral.journal.writer import QUIET_SECONDS
+from coral.processes.census import Identity
 
 LONG = 100_000  # bytes of a file of the journal
 STRANGERS = 5  # processes that have the pids and start times after a reboot that ours had before

@@ -18,7 +18,7 @@ from coral.fleet import events as on
 from coral.fleet.actions import Grade
 from coral.grading.launch import BEATS, RESULT, SCRATCH, GradeCommand, command_for
 from coral.grading.result import read_result
-from coral.process import Program
+from coral.processes.process import Program
 from heartbeats.beat import Beat
 from heartbeats.beat import from_dict as beat_from_dict
 from workspace.hub import checkout

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import psutil
 
-from coral import cgroup, mark
+from coral.processes import cgroup, mark
 
 TAG = "CORAL_LAUNCH"
 _MARK = f"{TAG}=".encode()

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from coral import cgroup, process
-from coral.census import Census, Identity, is_alive
-from coral.doorbell import Doorbell
 from coral.fleet.who import grade_in
-from coral.process import Held, Program
+from coral.processes import cgroup, process
+from coral.processes.census import Census, Identity, is_alive
+from coral.processes.doorbell import Doorbell
+from coral.processes.process import Held, Program
 
 LINGERING_SECONDS = 0.05  # when to look whether leftovers are gone; then twice as long, and so on
 LONGEST_PAUSE = 5.0

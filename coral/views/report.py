@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from attempts.files import append_bytes, write_bytes
-from coral.briefing import Office, budget
 from coral.fleet.actions import Notify
 from coral.fleet.events import Moment
 from coral.fleet.state import Fleet, Phase
-from coral.fleet_view import agents_of, grading_of, spent_of, state_of
-from coral.grades import progress_of
-from coral.listen import Ear
+from coral.grading.grades import progress_of
+from coral.inputs.listen import Ear
+from coral.views.briefing import Office, budget
+from coral.views.fleet_view import agents_of, grading_of, spent_of, state_of
 from heartbeats.beat import Beat, Status, to_dict
 
 STATUS_SECONDS, MOST_STATUS_SECONDS = 0.5, 5.0

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from attempts.record import Attempt
-from coral.brevity import MOST_CHARACTERS, shortened
 from coral.config.load import Config
 from coral.crew import Crew
 from coral.fleet.actions import Spawn
@@ -16,10 +15,11 @@ from coral.fleet.policy import Allowance, Rules, duration
 from coral.fleet.stalls import SILENT
 from coral.fleet.state import FLEET, Agent, Fleet, Owed, Spent
 from coral.fleet.tidings import words_of
-from coral.fleet_view import spent_of
 from coral.mounts import mounts_of
-from coral.standings import Standings
-from coral.usage import brief, money, tokens
+from coral.records.standings import Standings
+from coral.views.brevity import MOST_CHARACTERS, shortened
+from coral.views.fleet_view import spent_of
+from coral.views.usage import brief, money, tokens
 from heartbeats.render import render, render_file
 from workspace.knowledge import list_skills, recent_notes
 from workspace.layout import Layout

@@ -15,7 +15,7 @@ from attempts.files import Witness
 from attempts.record import Attempt, attempt_from_dict, to_dict
 from attempts.store import Malformed, Missing, Store, is_record
 from coral.fleet import events as on
-from coral.ledger import ALTERED, Ledger, Row
+from coral.records.ledger import ALTERED, Ledger, Row
 
 AT_ONCE = 140  # records per look; with a look every five seconds, 100,000 in an hour
 LEDGER = "the private ledger of records"

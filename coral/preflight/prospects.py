@@ -8,7 +8,7 @@ from coral.fleet.policy import Prices, duration
 from coral.fleet.spending import cost
 from coral.fleet.state import Spent
 from coral.prices import prices_of
-from coral.usage import money, tokens
+from coral.views.usage import money, tokens
 
 FEWEST = 3  # attempts from which anything can be learned
 # What one attempt takes of a model, more or less: reading the task and the last results, thinking, a change of a file.

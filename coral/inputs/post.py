@@ -12,9 +12,9 @@ from pathlib import Path
 from attempts.fields import one_line
 from attempts.files import Listings, is_plain_file, parse_object, read_bytes, write_json
 from attempts.store import MOST_NAMES, Malformed, Store
-from coral.complaints import Complaints
 from coral.fleet import events as on
 from coral.fleet.state import FLEET
+from coral.inputs.complaints import Complaints
 from workspace.layout import OPERATOR, Layout
 
 REQUEST_BYTES = 64 * 1024

@@ -19,10 +19,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from attempts.fields import one_line
-from coral import __version__, cgroup, environment, equip, extras, mark, runtimes
+from coral import __version__, equip, extras, runtimes
 from coral.config.agents import Driven
 from coral.config.load import Config
 from coral.crew import parts
+from coral.processes import cgroup, environment, mark
 from coral.runtimes import programs
 from coral.runtimes.agent import AgentProgram
 from coral.runtimes.model import Job

@@ -18,8 +18,8 @@ from coral.grading.once import grade_once
 from coral.grading.result import GradeResult
 from coral.native.check import Check, CheckBroken
 from coral.native.numeric.space import MOST_VARIABLES, Space, editable_texts
+from coral.preflight.prospects import concerns
 from coral.prices import unkept
-from coral.prospects import concerns
 from coral.runtimes.model import Tried
 from heartbeats.render import problems
 

@@ -18,19 +18,20 @@ from datetime import datetime
 from pathlib import Path
 
 from attempts.fields import one_line
-from coral import environment, equip, process, runtimes
+from coral import equip, runtimes
 from coral.config.agents import Driven
 from coral.config.load import Config
 from coral.crew import PAYING_NOBODY, parts
-from coral.doctor import Finding, State
 from coral.fleet.events import Ending
-from coral.listen import Ear, Tail, end_of
+from coral.inputs.listen import Ear, Tail, end_of
+from coral.preflight.doctor import Finding, State
+from coral.processes import environment, process
 from coral.runtimes.agent import AgentProgram
 from coral.runtimes.limits import Patterns
 from coral.runtimes.model import Job, Runtime, Usage
 from coral.runtimes.reader import Reader
-from coral.transcript import Kind, entries
-from coral.usage import money, tokens
+from coral.views.transcript import Kind, entries
+from coral.views.usage import money, tokens
 from workspace.layout import Layout
 
 PROMPT = "This is a test of the connection. Reply with the single word pong, and use no tool.\n"

@@ -15,8 +15,8 @@ from pathlib import Path
 from stat import S_ISBLK, S_ISCHR, S_ISREG
 from typing import BinaryIO
 
-from coral import cgroup, mark
-from coral.census import TAG, Identity, identify, is_alive, members
+from coral.processes import cgroup, mark
+from coral.processes.census import TAG, Identity, identify, is_alive, members
 
 GATE_CLOSED = 125
 # Waits for a line, then becomes the program. An end of file instead means that the supervisor died before it had

@@ -17,7 +17,7 @@ from attempts.files import Witness
 from attempts.record import Attempt, Direction
 from coral.errors import CoralError
 from coral.fleet.events import Restored
-from coral.ledger_file import COLUMNS, FORMAT, Draft, connect, insert, look_at, make_tables, read, read_row
+from coral.records.ledger_file import COLUMNS, FORMAT, Draft, connect, insert, look_at, make_tables, read, read_row
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from attempts.fields import one_line, printable
 from attempts.files import open_plain
-from coral.listen import LONGEST_LINE, PIECE, Tail, end_of
+from coral.inputs.listen import LONGEST_LINE, PIECE, Tail, end_of
 from coral.runtimes.model import Ending, Runtime, Sign, Usage
 from coral.runtimes.speech import Speech
 from coral.runtimes.tally import Tally

@@ -5,7 +5,7 @@ from typing import Any
 from coral.fleet.interventions import BEGIN
 from coral.fleet.stalls import words_of
 from coral.fleet.state import FLEET, OCCUPYING, Agent, Fleet, Run, Spent, Step
-from coral.heartbeat_view import distance, span
+from coral.views.heartbeat_view import distance, span
 
 
 def state_of(run: Run) -> dict[str, str]:
