@@ -8,7 +8,7 @@ from real_runs import TRY, Run, wait_until
 from attempts.store import Store
 from coral.config.load import load_frozen
 from coral.launch import holder
-from coral.resumption import at_once
+from coral.preflight.resumption import at_once
 
 pytestmark = pytest.mark.slow
 

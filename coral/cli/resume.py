@@ -12,7 +12,7 @@ from coral.cli.start import add_watching, check_watching, watch
 from coral.config.load import load_frozen
 from coral.crew import must_stay
 from coral.errors import CoralError
-from coral.resumption import AtOnce, at_once
+from coral.preflight.resumption import AtOnce, at_once
 from workspace.layout import Layout
 from workspace.space import lack
 
