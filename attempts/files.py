@@ -79,6 +79,13 @@ def _put_new(temporary: Path, path: Path) -> None:
         temporary.replace(path)
 
 
+def make_way(path: Path) -> None:
+    """Whatever lies where a regular file of ours should be is kept under a hidden name; a file stays."""
+    with contextlib.suppress(FileNotFoundError):
+        if not stat.S_ISREG(os.lstat(path).st_mode):
+            path.rename(path.with_name(f".{path.name}.{time.time_ns()}"))
+
+
 def witness(path: Path) -> Witness | None:
     """Of a file that is there, links not followed."""
     try:

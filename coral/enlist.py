@@ -11,7 +11,9 @@ from coral.processes import environment
 from coral.processes.process import Program
 from coral.runtimes.model import Job
 from coral.views.briefing import Office, instructions
-from workspace.furniture import Instructions, link_shared, put_back, write_instructions
+from heartbeats.render import render_file
+from workspace import hub, knowledge
+from workspace.furniture import Instructions, link_shared, place, put_back, write_instructions
 
 INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md", "GEMINI.md")
 
@@ -29,10 +31,32 @@ def settle_in(office: Office, agent: str) -> None:
     write_json(office.layout.instructions(agent), asdict(given), durable=False)
 
 
+def stock(office: Office, agent: str) -> None:
+    """What the shared knowledge begins with: its folders, the checklist, what this agent was asked to be."""
+    shared = office.layout.shared_of(agent, office.config.workspace.share)
+    knowledge.create(shared)
+    if not (shared / "HEARTBEAT.md").exists():
+        place(shared, "HEARTBEAT.md", render_file("checklist", {}))
+    if role := office.crew.part(agent).role:
+        place(shared, f"roles/{agent}.md", f"---\nagent: {agent}\n---\n\n{role.strip()}\n")
+
+
+def settle_again(office: Office, agent: str) -> None:
+    """A clone once more, from the last attempt of its agent, for who has none that git would take. It takes long."""
+    layout, filename = office.layout, office.crew.runtime(agent).instruction_file
+    recent = office.standings.recent_of.get(agent)
+    commit = recent[-1].commit if recent else office.rules.seed_commit
+    hub.clone_again(layout.hub, layout.clone(agent), agent, commit, exclude=[f"/{filename}"])
+    settle_in(office, agent)
+
+
 def furnish(office: Office, agent: str) -> None:
-    """Put back what the agent may have removed: the way to the shared knowledge, and its instructions."""
+    """Put back what agents may have removed: the shared knowledge, the way to it, and the instructions."""
     clone, filename = office.layout.clone(agent), office.crew.runtime(agent).instruction_file
-    link_shared(clone, office.layout.shared_of(agent, office.config.workspace.share))
+    shared = office.layout.shared_of(agent, office.config.workspace.share)
+    if not knowledge.is_there(shared):
+        stock(office, agent)
+    link_shared(clone, shared)
     mounts.keep_up(clone, _mounts(office, agent))
     if not (clone / filename).exists():
         put_back(clone, filename, _remembered(office, agent))

@@ -21,7 +21,7 @@ from attempts.store import Store
 from coral.clock import wall
 from coral.config.load import Config
 from coral.crew import Crew
-from coral.enlist import settle_in
+from coral.enlist import settle_in, stock
 from coral.errors import CoralError
 from coral.fleet.actions import Grade
 from coral.grading.grades import make_ready, tidy
@@ -34,9 +34,7 @@ from coral.processes import environment, signals
 from coral.records.standings import Standings
 from coral.rules import rules_of
 from coral.views.briefing import Office
-from heartbeats.render import render_file
-from workspace import git, hub, knowledge
-from workspace.furniture import place
+from workspace import git, hub
 from workspace.layout import Layout, create, new_run
 from workspace.space import lack, tells_of_it
 
@@ -157,19 +155,14 @@ def _furnish(layout: Layout, config: Config, crew: Crew, say: Say) -> None:
 
 
 def _settle_in(office: Office, agent: str, commit: str) -> None:
-    layout, workspace = office.layout, office.config.workspace
-    shared = layout.shared_of(agent, workspace.share)
+    layout = office.layout
     for folder in (layout.attempts / "inbox" / agent, layout.attempts / "replies" / agent):
         folder.mkdir(parents=True)
-    knowledge.create(shared)
-    if not (shared / "HEARTBEAT.md").exists():
-        place(shared, "HEARTBEAT.md", render_file("checklist", {}))
-    if role := office.crew.part(agent).role:
-        place(shared, f"roles/{agent}.md", f"---\nagent: {agent}\n---\n\n{role.strip()}\n")
+    stock(office, agent)
     clone = layout.clone(agent)
     hub.clone(layout.hub, clone, agent, commit, exclude=[f"/{office.crew.runtime(agent).instruction_file}"])
     settle_in(office, agent)
-    for command in workspace.setup:
+    for command in office.config.workspace.setup:
         _set_up(layout, agent, command)
 
 

@@ -11,7 +11,8 @@ from attempts.files import write_bytes
 from attempts.record import Kind
 from attempts.store import Store
 from coral import jobs
-from coral.enlist import furnish, program_of, session_of
+from coral.amends import Amends
+from coral.enlist import program_of, session_of
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.jobs import LAUNCH
@@ -77,6 +78,7 @@ class Performer:
         self._shown = Shown(office.layout.heartbeats)
         self._pool = Lanes()
         self._looks = Looks(self._pool, doorbell.ring)
+        self._amends = Amends(office, self._pool)
         self._leashes: dict[str, Leash] = {}
         self._feed = Feed(office.layout.attempts, self._pool)
         self._scrub = Scrub(self._store, ledger, self._feed.add)
@@ -263,7 +265,7 @@ class Performer:
 
     def _spawn(self, action: do.Spawn, fleet: Fleet, now: on.Moment) -> None:
         agent, launch, layout = action.agent, action.launch, self._layout
-        furnish(self._office, agent)
+        self._amends.furnish(agent)
         text, warnings = prompt(self._office, fleet, action, now.clock)
         for warning in warnings:
             self._report.note(now, "warning", warning, agent)

@@ -403,6 +403,16 @@ def test_a_run_is_named(layout: Layout, coral: Run, tmp_path: Path) -> None:
     assert "is not the folder of one" in coral("status", "--run", str(tmp_path), code=1)
 
 
+def test_what_is_printed_for_a_run_out_of_sight_can_be_typed(
+    layout: Layout, coral: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A copy elsewhere has no name that leads to it."""
+    copy = shutil.copytree(layout.root, tmp_path / "a copy")
+    (tmp_path / "away").mkdir()
+    monkeypatch.chdir(tmp_path / "away")
+    assert f"coral resume --run '{copy}'" in coral("status", "--run", str(copy)).replace("\n", "")
+
+
 def test_in_a_tasks_folder_its_own_runs_come_first(
     layout: Layout, coral: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,7 @@ objects; a clone finds the hub by a relative path, so a copied run folder uses i
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterable
@@ -24,8 +25,10 @@ __all__ = [
     "Unacceptable",
     "checkout",
     "clone",
+    "clone_again",
     "create",
     "diff",
+    "is_whole",
     "patch",
     "pin",
     "show_file",
@@ -169,6 +172,38 @@ def clone(hub: Path, target: Path, agent: str, commit: str, exclude: Iterable[st
     own.run("update-ref", "-m", "start", f"refs/heads/{agent}", full(commit))
     own.with_(GIT_WORK_TREE=building).run("read-tree", "-u", "--reset", commit)
     building.rename(target)
+
+
+def is_whole(clone: Path) -> bool:
+    """Whether git takes it for a repository that finds the hub. A look at four names: it is asked at every launch."""
+    inside = clone / ".git"
+    files = inside / "HEAD", inside / "objects" / "info" / "alternates"
+    return (inside / "refs").is_dir() and all(each.is_file() for each in files)
+
+
+def clone_again(hub: Path, target: Path, agent: str, commit: str, exclude: Iterable[str]) -> None:
+    """The same for an agent that removed or spoiled its repository: what work it has in the folder stays as it is,
+    and what was there of the repository is kept beside it."""
+    names, spare = tuple(exclude), target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+    clone(hub, spare, agent, commit, names)
+    if not _has_work(target, {name.lstrip("/") for name in names}):
+        if os.path.lexists(target):
+            target.rename(target.with_name(f".{target.name}.broken-{secrets.token_hex(8)}"))
+        spare.rename(target)
+        return
+    if os.path.lexists(target / ".git"):
+        (target / ".git").rename(target / f".coral-git-{secrets.token_hex(8)}")
+    (spare / ".git").rename(target / ".git")
+    shutil.rmtree(spare, ignore_errors=True)
+
+
+def _has_work(folder: Path, furniture: set[str]) -> bool:
+    """Whether anything in it is the agent's own: links are ours, to the shared knowledge and to mounts."""
+    try:
+        with os.scandir(folder) as entries:
+            return any(not each.is_symlink() and each.name not in {".git", *furniture} for each in entries)
+    except OSError:
+        return False
 
 
 def checkout(hub: Path, commit: str, target: Path) -> None:

@@ -6,6 +6,7 @@ well as it can be or passed over; reading it never raises, never blocks, and nev
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
 from collections.abc import Mapping
@@ -25,6 +26,7 @@ __all__ = [
     "Skill",
     "create",
     "history",
+    "is_there",
     "list_notes",
     "list_skills",
     "recent_notes",
@@ -34,6 +36,7 @@ __all__ = [
     "write_skill",
 ]
 
+_FOLDERS = ("notes", "skills", "roles")
 _NAME = re.compile(r"\w[\w. -]{0,99}(/\w[\w. -]{0,99}){0,2}")
 
 
@@ -49,9 +52,16 @@ class Skill:
 
 
 def create(shared: Path) -> None:
-    """Make the folders that agents write to."""
-    for name in ("notes", "skills", "roles"):
-        (shared / name).mkdir(parents=True, exist_ok=True)
+    """Make the folders that agents write to. What lies in their place is kept under a hidden name."""
+    for folder in (shared, *(shared / name for name in _FOLDERS)):
+        if os.path.lexists(folder) and not folder.is_dir():
+            folder.rename(folder.with_name(f".{folder.name}.{secrets.token_hex(8)}"))
+        folder.mkdir(parents=True, exist_ok=True)
+
+
+def is_there(shared: Path) -> bool:
+    """Whether it has all the folders that agents write to."""
+    return all((shared / name).is_dir() for name in _FOLDERS)
 
 
 def list_skills(shared: Path) -> list[Skill]:

@@ -6,6 +6,7 @@ Nothing is remembered between commands: a run is found by where it lies.
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 
 from coral.errors import CoralError
@@ -72,8 +73,11 @@ def in_sight(task: str | None) -> list[Layout]:
 def flag(run: Layout) -> str:
     """What a command needs to mean this run, typed from here: nothing if it is the one it would take anyway."""
     inside = _inside(here())
-    plain = inside or next(iter(in_sight(None)), None)
-    return "" if plain is not None and plain.root == run.root else f" --run {run.root.name}"
+    seen = [inside] if inside else in_sight(None)
+    if seen and seen[0].root == run.root:
+        return ""
+    is_in_sight = any(each.root == run.root for each in in_sight(None))
+    return f" --run {run.root.name if is_in_sight else shlex.quote(str(run.root))}"
 
 
 def named(name: str, task: str | None) -> Layout:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from attempts.files import append_bytes, write_bytes
+from attempts.files import append_bytes, make_way, write_bytes
 from coral.fleet.actions import Notify
 from coral.fleet.events import Moment
 from coral.fleet.state import Fleet, Phase
@@ -103,6 +103,7 @@ class Report:
         # On one line: JSON with indentation is encoded in Python, and that was most of what an idle fleet cost.
         text = json.dumps(self._status(fleet, ears, now), allow_nan=False)
         with contextlib.suppress(OSError):
+            make_way(self._office.layout.status)
             write_bytes(self._office.layout.status, text.encode() + b"\n", durable=False)
         self._pause = min(max(STATUS_SECONDS, 300 * (time.monotonic() - began)), MOST_STATUS_SECONDS)
 
@@ -157,6 +158,7 @@ class Report:
 
 def _append(path: Path, line: Mapping[str, Any]) -> bool:
     with contextlib.suppress(OSError):
+        make_way(path)
         append_bytes(path, json.dumps(line).encode() + b"\n")
         return True
     return False

@@ -1,0 +1,56 @@
+"""Real runs in which an agent removes or replaces what it may write to, and what it may not: the run goes on."""
+
+import json
+
+import pytest
+from real_runs import wait_until
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    "ruin",
+    [
+        "rm -rf .git",
+        "rm .git/HEAD",
+        "rm -rf .git/objects",
+        "rm -rf .git; echo no repository > .git",
+        'cd ..; rm -rf "$CORAL_AGENT"',
+        'cd ..; rm -rf "$CORAL_AGENT"; mkfifo "$CORAL_AGENT"',
+    ],
+)
+def test_an_agent_that_ruined_its_repository_goes_on_with_another_one(start, ruin):
+    """With the state of its last attempt where it removed its files too."""
+    script = """
+if [ -e "$CORAL_RUN/second" ]; then cat x.txt >> "$CORAL_RUN/second"; echo 2 > x.txt; coral eval -m two; sleep 600; fi
+if [ -e "$CORAL_RUN/first" ]; then touch "$CORAL_RUN/second"; RUIN; exit 1; fi
+touch "$CORAL_RUN/first"; echo 1 > x.txt; coral eval -m one; sleep 600
+""".replace("RUIN", ruin)
+    run = start(script)
+    wait_until(lambda: len(run.attempts()) == 2, what="the attempt after it")
+    assert (run.layout.root / "second").read_text() == "1\n"
+    assert [each.score for each in run.attempts()] == [1.0, 2.0]
+    run.stop()
+    told = [each["text"] for each in run.events("crashed")]
+    assert any("its repository was removed or damaged; it is made again" in each for each in told)
+
+
+@pytest.mark.parametrize("ruin", ["rm -rf {0}", "rm -rf {0}; echo > {0}", "rm -rf {0}/notes; echo > {0}/notes"])
+def test_shared_knowledge_that_was_removed_is_begun_anew_at_the_next_launch(start, ruin):
+    script = "if [ -e again ]; then ls .shared/notes && cat .shared/HEARTBEAT.md; sleep 600; fi; touch again; "
+    run = start(
+        script + ruin.format('"$CORAL_RUN/workspace/shared"') + "; echo 1 > x.txt; coral eval -m one; sleep 600\n"
+    )
+    wait_until(lambda: run.layout.output("agent-1", 2).exists())
+    wait_until(lambda: "# Checklist" in run.layout.output("agent-1", 2).read_text(), what="the checklist")
+    run.stop()
+
+
+@pytest.mark.parametrize("ruin", ["mkdir -p {0}/x", "mkfifo {0}", "ln -s nowhere {0}"])
+def test_whatever_lies_in_the_place_of_a_view_makes_way(start, ruin):
+    both = "; ".join(f"rm -f {each}; {ruin.format(each)}" for each in ("status.json", "logs/events.jsonl"))
+    run = start(f'(cd "$CORAL_RUN"; {both}); echo 1 > x.txt; coral eval -m one; sleep 600\n')
+    wait_until(lambda: len(run.attempts()) == 1)
+    wait_until(lambda: run.events("published"), what="the timeline")
+    wait_until(lambda: run.layout.status.is_file() and json.loads(run.layout.status.read_bytes())["attempts"] == 1)
+    run.stop()
