@@ -1,7 +1,8 @@
-"""What a supervisor costs while nothing happens: a hundred agents that say nothing, and a history of attempts."""
+"""What a supervisor costs while nothing happens: more and more agents that say nothing, a longer and longer history."""
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable, Mapping
 
@@ -16,47 +17,57 @@ from coral.launch import holder
 
 NAME = "idle"
 TARGET = Target(median=1)
-AGENTS, ATTEMPTS = 100, 10_000
+AGENTS, ATTEMPTS = 100, 10_000  # what the target is said for; the one is held while the other grows
+FLEETS, QUICK_FLEETS = (1, 16, 100, 500), (1, 5)
+COUNTS, QUICK_COUNTS = (0, 1_000, 10_000, 100_000), (0, 100)
 WINDOW, WINDOWS = 10.0, 6  # seconds of one value; values
+SETTINGS = {"agents": AGENTS, "attempts": ATTEMPTS, "window": WINDOW}
 CPU, MEMORY = "cpu", "memory"
+UNITS = {CPU: "% of a core", MEMORY: "MB"}
 
 
 def measure(ask: Ask) -> Iterable[Result]:
-    here = machine.here()
-    agents, attempts, windows = (5, 100, 2) if ask.quick else (AGENTS, ATTEMPTS, WINDOWS)
-    with arena() as place:
-        ask.say(f"preparing {agents} agents and {attempts:,} attempts")
-        run = place.start(place.small_task(), "agents.runtime=command", agents_run("up.sh"), f"agents.count={agents}")
-        place.stop(run)
-        history.fill(run, attempts, agents)
-        history.index(run)
-        supervisor = _resume(place, run, agents)
-        ask.say(f"watching the supervisor for {windows * WINDOW:g} s")
-        cpu = [share(supervisor, WINDOW) for _ in range(windows)]
-        memory = supervisor.memory_info().rss / 1e6
-    yield Result(NAME, machine.today(), here, {"agents": agents, "attempts": attempts}, {CPU: cpu, MEMORY: [memory]})
+    here, series = machine.here(), dict[str, list[float]]()
+    windows = 2 if ask.quick else WINDOWS
+    for agents, counts in _sizes(ask.quick).items():
+        with arena() as place:
+            ask.say(f"preparing {agents} agents")
+            run = start(place, agents)
+            for attempts in counts:
+                ask.say(f"preparing {attempts:,} attempts")
+                supervisor = resume(place, run, agents, attempts)
+                ask.say(f"watching the supervisor for {windows * WINDOW:g} s")
+                found = _watch(supervisor, windows)
+                series |= {_key(agents, attempts, part): values for part, values in found.items()}
+                place.stop(run)
+    yield Result(NAME, machine.today(), here, SETTINGS, series)
 
 
 def full() -> Mapping[str, Full]:
-    series = {CPU: WINDOWS, MEMORY: 1}
-    return {NAME: Full({"agents": AGENTS, "attempts": ATTEMPTS}, series)}
+    sizes = ((agents, attempts) for agents, counts in _sizes().items() for attempts in counts)
+    return {NAME: Full(SETTINGS, {_key(*size, part): WINDOWS for size in sizes for part in UNITS})}
 
 
 def checks(results: Mapping[str, Result]) -> list[Check]:
-    values = results[NAME].series[CPU]
+    values = results[NAME].series[_key(AGENTS, ATTEMPTS, CPU)]
     return [check(f"supervisor, {AGENTS} idle agents, {ATTEMPTS:,} attempts", values, TARGET, "% of a core", _WHY)]
 
 
 def section(results: Mapping[str, Result]) -> list[str]:
     result = results[NAME]
-    lines = ["## A supervisor while nothing happens", "", _ABOUT, "", *table.head("")]
-    lines.append(table.row("% of a core", result.series[CPU]))
-    lines.append(table.row("memory, MB", result.series[MEMORY]))
-    return [*lines, "", table.origin(result)]
+    lines = ["## A supervisor while nothing happens", "", _ABOUT, ""]
+    for part, unit in UNITS.items():
+        rows = {_key(agents, ATTEMPTS, part): f"{agents}" for agents in FLEETS}
+        lines += [*table.head(unit, f"agents, {ATTEMPTS:,} attempts"), *table.rows(rows, result), ""]
+    for part, unit in UNITS.items():
+        rows = {_key(AGENTS, attempts, part): f"{attempts:,}" for attempts in COUNTS}
+        lines += [*table.head(unit, f"attempts, {AGENTS} agents"), *table.rows(rows, result), ""]
+    return [*lines, table.origin(result)]
 
 
-_ABOUT = f"""A run with {AGENTS} agents that have printed one line and sleep, and {ATTEMPTS:,} attempts that were made
-up, resumed. A value is the time that the supervisor's process computed in {WINDOW:g} seconds, its threads included."""
+_ABOUT = f"""Agents that have printed one line and sleep, in a run that was resumed after attempts that were made up: at
+{ATTEMPTS:,} attempts with more and more agents, with {AGENTS} agents after more and more attempts. The share of a core
+is the time that the supervisor's process computed in {WINDOW:g} seconds, its threads included."""
 
 _WHY = (
     "Every two seconds the supervisor looks whether silent agents have printed something, every five into two folders "
@@ -64,7 +75,29 @@ _WHY = (
 )
 
 
-def _resume(place: Arena, run: Started, agents: int) -> psutil.Process:
+def _sizes(quick: bool = False) -> dict[int, tuple[int, ...]]:
+    """For so many agents, the numbers of attempts that are looked at one after the other."""
+    fleets, counts = (QUICK_FLEETS, QUICK_COUNTS) if quick else (FLEETS, COUNTS)
+    agents, attempts = (fleets[-1], counts[-1]) if quick else (AGENTS, ATTEMPTS)
+    return {each: counts if each == agents else (attempts,) for each in fleets}
+
+
+def _key(agents: int, attempts: int, part: str) -> str:
+    return f"{agents} agents, {attempts} attempts: {part}"
+
+
+def start(place: Arena, agents: int) -> Started:
+    """A run that has stopped, whose agents will say one word and sleep when it is resumed."""
+    run = place.start(place.small_task(), "agents.runtime=command", agents_run("up.sh"), f"agents.count={agents}")
+    place.stop(run)
+    return run
+
+
+def resume(place: Arena, run: Started, agents: int, attempts: int) -> psutil.Process:
+    """Go on with a run that was stopped as if it had so many attempts; its supervisor, once all agents are there."""
+    history.fill(run, attempts, agents)
+    history.index(run)
+    os.sync()  # a disk that still writes what was made up would be measured
     for path in place.notes.glob("up-*"):
         path.unlink()
     place.call("resume", "--detach", "--run", str(run.layout.root))
@@ -74,6 +107,14 @@ def _resume(place: Arena, run: Started, agents: int) -> psutil.Process:
     if pid is None:
         raise BenchmarkError("the run has ended")
     return psutil.Process(pid)
+
+
+def _watch(supervisor: psutil.Process, windows: int) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = {part: [] for part in UNITS}
+    for _ in range(windows):
+        found[CPU].append(share(supervisor, WINDOW))
+        found[MEMORY].append(supervisor.memory_info().rss / 1e6)
+    return found
 
 
 def share(supervisor: psutil.Process, seconds: float) -> float:

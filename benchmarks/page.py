@@ -34,7 +34,7 @@ def _glance(checks: Sequence[Check]) -> list[str]:
 
 _HEAD = """# How fast Coral is
 
-`make bench` measures all of this on your machine and writes this page, in about a quarter of an hour; only what
+`make bench` measures all of this on your machine and writes this page, in about half an hour; only what
 the packing of circles comes to takes another twenty minutes, and is measured by `make bench-packing`. `python -m
 benchmarks NAME` measures one part, `--quick` tries it out. The raw values lie in
 [benchmarks/results](../benchmarks/results).
