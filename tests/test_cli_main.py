@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from sample import make_run
 
 from coral import __version__
 from coral.cli import COMMANDS, GROUPS, main
@@ -181,3 +182,14 @@ def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
     done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stderr == ""
     assert done.stdout == "0\n"
+
+
+@pytest.mark.parametrize(
+    "spoken", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}]
+)
+def test_what_a_terminal_has_no_letters_for_is_a_question_mark(spoken: dict[str, str], tmp_path: Path) -> None:
+    run = make_run(tmp_path / "runs", task="tüq")
+    words = ["log", "--run", str(run.root)]
+    done = subprocess.run([*PYTHON, *words], env={**os.environ, **spoken}, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "?seed" in done.stdout

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib
+import io
 import os
 import sys
 
@@ -58,10 +59,19 @@ def program() -> NoReturn:
     """The command `coral`: `main`, and an end without ceremony. To take an interpreter apart costs ten milliseconds of
     every eval, and there is nothing in it that its owner has not closed."""
     gc.set_threshold(50_000)  # what modules are made of is no garbage: by default, loading them stops often to look
+    _say_it_somehow()
     code = main()
     with contextlib.suppress(OSError, ValueError):  # what cannot be written was said
         _flush()
     os._exit(code)
+
+
+def _say_it_somehow() -> None:
+    """Where the terminal's encoding lacks a letter, half a table is worse than a question mark in it."""
+    for stream in (sys.stdout, sys.stderr):
+        # In UTF-8 only half a name that is no text is lacking, and some locales print that as it is.
+        if isinstance(stream, io.TextIOWrapper) and (stream.errors == "strict" or stream.encoding != "utf-8"):
+            stream.reconfigure(errors="replace")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
