@@ -47,7 +47,7 @@ class Publisher:
             # Published once more after a restart, it may be the last improvement itself.
             other = None if against == attempt.number else against
             reply: dict[str, object] = {"attempt": attempt.number, "published": True, "against": other}
-            reply |= {"heartbeats": list(action.heartbeats), "inline": printed}
+            reply |= {"heartbeats": list(action.heartbeats), "inline": printed, "launch": _launch(fleet, attempt, now)}
             self._store.reply(attempt.agent, attempt.submission, reply)
         score = "" if attempt.score is None else f" {attempt.score:.10g}"
         self._report.note(now, "published", f"{attempt.verdict}{score}: {attempt.title}", attempt.agent, attempt.number)
@@ -60,3 +60,10 @@ class Publisher:
             pool.submit(self._store.forget_replies, attempt.agent)
         if self._snapshot is None or self._snapshot.done():
             self._snapshot = pool.submit(snapshot, layout.shared, f"after attempt #{number}")
+
+
+def _launch(fleet: Fleet, attempt: Attempt, now: on.Moment) -> int:
+    """The launch of its agent that hears of it where it stays for what follows; one that starts in this very turn
+    carries what follows itself."""
+    agent = fleet.agents[attempt.agent]
+    return agent.launch - (agent.spawned_at == now.clock)

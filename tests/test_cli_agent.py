@@ -1,6 +1,7 @@
 """The agent's commands, on real clones and a real attempts folder; the test answers as a supervisor would."""
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -128,7 +129,7 @@ def bench(template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
     layout = Layout(tmp_path / "run")
     shutil.copytree(template, layout.root, symlinks=True)
     seed = Store(layout.attempts).read(0).commit
-    for name in ("CORAL_TOOL_SECONDS", "CORAL_AGENT"):
+    for name in ("CORAL_TOOL_SECONDS", "CORAL_AGENT", "CORAL_LAUNCH"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(layout.clone("agent-1"))
     with ExitStack() as supervision:
@@ -343,6 +344,34 @@ def test_interrupts_leave_the_submission(bench: Bench) -> None:
         assert staying.poll() is None
         staying.send_signal(signal.SIGINT)
         assert staying.wait(DEADLINE) == 130
+
+
+@pytest.mark.slow
+def test_what_followed_in_an_earlier_launch_is_not_waited_for(
+    bench: Bench, coral: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There it was delivered: to stay for it would cost an agent that asks once more two minutes."""
+    (bench.clone() / "a.txt").write_text("2\n")
+    coral("eval", "-m", "x", "--no-wait")
+    submission = bench.waiting()
+    bench.store.clear("agent-1", submission.id)
+    bench.publish(1, submission)
+    inline = [{"id": "h1", "name": "mine", "text": "Look again."}]
+    said = {"attempt": 1, "published": True, "heartbeats": ["reflect"], "inline": inline, "launch": 3}
+    bench.store.reply("agent-1", submission.id, said)
+    for number in ("4", "31"):
+        monkeypatch.setenv("CORAL_LAUNCH", f"number.1/agent-1/{number}")
+        code, out, err = coral("wait")
+        assert (code, err) == (0, "")
+        assert out.startswith("#1: 2.5")
+        assert "eartbeat" not in out
+        told = json.loads(coral("wait", "--json")[1])
+        assert (told["heartbeats"], told["inline"]) == ([], [])
+    for launch in ("number.1/agent-1/3", "number.1/agent-2/4", "number.1/agent-1/\u0664", "x", ""):
+        environment = {**os.environ, "CORAL_LAUNCH": launch}
+        with ending([*CORAL, "wait"], cwd=bench.clone(), stdout=subprocess.PIPE, text=True, env=environment) as staying:
+            assert staying.stdout is not None
+            assert any(line.startswith("A heartbeat follows") for line in iter(staying.stdout.readline, ""))
 
 
 def _until(condition: Callable[[], bool]) -> None:

@@ -80,13 +80,24 @@ def look(store: Store, agent: str, submission: str) -> Outcome:
         return Outcome(refused=refused, hint=reply.text("hint"), settled=True)
     number = reply.integer("attempt")
     attempt = published(store, number)
+    told = reply.integer("launch")
+    follows = told is None or launch_here(agent) <= told
     return Outcome(
         number=number,
         attempt=attempt,
-        heartbeats=tuple(reply.texts("heartbeats")),
-        inline=tuple(_inline(each) for each in reply.each("inline")),
+        heartbeats=tuple(reply.texts("heartbeats")) if follows else (),
+        inline=tuple(_inline(each) for each in reply.each("inline")) if follows else (),
         settled=attempt is not None and reply.data.get("published") is True,
     )
+
+
+def launch_here(agent: str) -> int:
+    """The number of the agent's launch that this command runs in; 0 where it runs in none.
+
+    What followed from a grade that came out in an earlier launch was carried by the launches since: it is over.
+    """
+    who, _, number = os.environ.get("CORAL_LAUNCH", "").partition("/")[2].rpartition("/")
+    return int(number) if who == agent and number.isdecimal() and number.isascii() else 0
 
 
 def published(store: Store, number: int | None) -> Attempt | None:
