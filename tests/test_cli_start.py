@@ -94,7 +94,8 @@ def test_detach_attach_stop_resume(task: Path, tmp_path: Path) -> None:
         assert (told.returncode, told.stderr) == (0, "")
         stopped = run(tmp_path, "stop")
         assert (stopped.returncode, "has stopped" in stopped.stdout) == (0, True)
-        said = first + attached.communicate(timeout=DEADLINE)[0]
+        said = first + attached.stdout.read()
+        attached.wait(DEADLINE)
     assert attached.returncode == 0
     assert "#1 improved 1: try 1" in said
     assert "stopped by the operator" in said
