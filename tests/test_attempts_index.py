@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from records import readable
 from sample import attempt
+from strangers import closed
 
 from attempts import board, index_check, index_file, index_query
 from attempts.index import MANY, SETTLED, Index
@@ -23,8 +24,6 @@ from attempts.index_query import Wanted
 from attempts.index_row import row_of
 from attempts.record import Attempt, Direction, Kind, Verdict, to_dict
 from attempts.store import Store
-
-NOBODY = 65534
 
 
 @pytest.fixture
@@ -441,25 +440,6 @@ def test_in_a_closed_folder_it_is_held_in_memory(there: bool, store: Store) -> N
     assert sorted(path.name for path in store.root.iterdir()) == names
 
 
-@contextmanager
-def closed(folder: Path) -> Iterator[None]:
-    """A folder that this process may read and not write; the administrator first becomes somebody else."""
-    above = [path for path in folder.parents if path.stat().st_uid == os.geteuid() and not path.stat().st_mode & 0o055]
-    for path in above:
-        path.chmod(path.stat().st_mode | 0o055)
-    folder.chmod(0o555)
-    was = os.geteuid()
-    if was == 0:
-        os.seteuid(NOBODY)
-    try:
-        yield
-    finally:
-        os.seteuid(was)
-        folder.chmod(0o755)
-        for path in above:
-            path.chmod(path.stat().st_mode & ~0o055)
-
-
 def test_what_dead_makers_left_is_removed_after_a_while(store: Store) -> None:
     old, new = (store.root / f".{index_file.NAME}.{name}.tmp" for name in ("1-1", "2-2"))
     for path in (old, new):
@@ -488,6 +468,7 @@ import sys
 from pathlib import Path
 sys.path[:0] = sys.argv[2:]
 from sample import attempt
+from strangers import closed
 from attempts.index import Index
 from attempts.store import Store
 store, index = Store(Path(sys.argv[1])), Index(Path(sys.argv[1]))

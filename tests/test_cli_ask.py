@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from sample import make_run, write_heartbeats, write_status
+from strangers import closed
 
 from attempts.files import write_json
 from coral.cli import request
@@ -178,6 +179,21 @@ def test_stop_loads_nothing_that_makes_runs(layout: Layout) -> None:
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "coral.journal.begun" in loaded
     assert not loaded & {"pydantic", "jinja2", "rich", "ruamel.yaml", "coral.launch", "coral.manager"}
+
+
+def test_a_stranger_is_told_that_he_may_not_ask(layout: Layout, coral: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = (("tell", "hello"), ("heartbeat", "set", "reflect", "--every", "2", "--fleet"))
+    for words in (*asked, ("attach",)):
+        coral(*words)  # what a command imports late, a stranger to this interpreter could not read either
+    before = requests(layout)
+    monkeypatch.setattr("os.access", lambda *_: False)
+    with closed(layout.requests_of("operator")):
+        answers = [coral(*words) for words in asked]
+        attached = coral("attach")
+    for code, _, err in answers:
+        assert (code, "requests/operator: Permission denied\n  is it your run?" in err) == (1, True)
+    assert (attached[0], f"{layout.private} cannot be read\n  is it your run?" in attached[2]) == (1, True)
+    assert requests(layout) == before
 
 
 def test_resume_and_attach_know_who_supervises(layout: Layout, coral: Run) -> None:

@@ -5,7 +5,6 @@ The request stays when nobody answers: the supervisor reads it when it next look
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 import time
@@ -28,9 +27,13 @@ def send(layout: Layout, sender: str, request: Mapping[str, object]) -> str:
     places = (layout.requests_of(sender), layout.replies_to(sender))
     while True:
         name = Store.next_id(max((each for place in places for each in _ids(place)), default=""))
-        with contextlib.suppress(FileExistsError):  # another one, this very moment
+        try:
             write_json(places[0] / f"{name}.json", request, durable=True, new=True)
-            return name
+        except FileExistsError:
+            continue  # another one, this very moment
+        except PermissionError as error:
+            raise CoralError(f"cannot write in {places[0]}: {error.strerror}", "is it your run?") from None
+        return name
 
 
 def _ids(folder: Path) -> Iterator[str]:
