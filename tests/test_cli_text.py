@@ -110,6 +110,19 @@ def test_decimal_points_stand_below_each_other() -> None:
     ]
 
 
+def test_what_has_no_room_at_all_is_cut_at_the_edge() -> None:
+    rows: list[list[object]] = [["agent-1", "17", "working"]]
+    assert _shown(["agent", ">tries", "phase"], rows, 12) == ["agent    tr…", "agent-1   17"]
+    assert _shown(["agent", ">tries", "phase"], rows, 9) == ["agent", "agent-1"]
+
+
+def test_each_cell_keeps_its_styles() -> None:
+    console = Console(width=40, force_terminal=True, color_system="standard")
+    with console.capture() as capture:
+        console.print(table(["who", "says"], [[Text("a", style="bold"), Text.assemble("b", ("c", "red"))]], 40))
+    assert capture.get().splitlines()[1].rstrip() == "\x1b[1ma\x1b[0m    b\x1b[31mc\x1b[0m"
+
+
 def test_what_gives_way_gives_way_first() -> None:
     rows: list[list[object]] = [["17", "a title that is rather long for this", "agent-1"]]
     assert _shown([">#", "title*", "agent"], rows, 80)[1] == "17  a title that is rather long for this  agent-1"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from rich.table import Table
 from rich.text import Text
 
 from coral.cli import words
-from coral.cli.columns import table
+from coral.cli.columns import Table, table
 from coral.cli.loose import Loose
 from coral.cli.screen import dim, tone
 from coral.views.usage import brief, money

@@ -8,14 +8,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 
-from rich.table import Table
 from rich.text import Text
 
 from attempts import index_query
 from attempts.index_query import Named, Ranked, Wanted
 from attempts.record import Attempt, Kind, to_dict
 from coral.cli import where, words
-from coral.cli.columns import table
+from coral.cli.columns import Table, table
 from coral.cli.parser import count
 from coral.cli.reading import Reading
 from coral.cli.screen import console, dim, tone
