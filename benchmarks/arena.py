@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -174,8 +174,18 @@ def arena() -> Iterator[Arena]:
 
 def agents_run(program: str, *arguments: str) -> str:
     """The override that makes every agent run one of the programs in `agents/`."""
+    return f"agents.options={_options(program, *arguments)}"
+
+
+def agents_run_each(programs: Mapping[str, int]) -> str:
+    """The override for a mixed fleet: so many agents run each of these programs."""
+    parts = (f"{{runtime: command, count: {n}, options: {_options(program)}}}" for program, n in programs.items())
+    return f"agents.assignments=[{', '.join(parts)}]"
+
+
+def _options(program: str, *arguments: str) -> str:
     interpreter = ["/bin/sh"] if program.endswith(".sh") else [sys.executable, "-P"]
-    return f"agents.options={{start: {_quoted([*interpreter, str(AGENTS / program), *arguments])}}}"
+    return f"{{start: {_quoted([*interpreter, str(AGENTS / program), *arguments])}}}"
 
 
 def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None:

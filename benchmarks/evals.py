@@ -1,16 +1,17 @@
-"""How long an agent waits for one `coral eval` when grading itself costs nothing, in a young run and in old ones.
+"""How long an agent waits for one `coral eval` when grading itself costs nothing: in young runs, old ones, large ones.
 
 The agent takes the time around the whole command; submission, grader and record say when each part of it ended.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
 from attempts.store import Store
 from benchmarks import history, machine, table
-from benchmarks.arena import Arena, BenchmarkError, Started, agents_run, arena, ms, wait_until
+from benchmarks.arena import Arena, BenchmarkError, Started, agents_run, agents_run_each, arena, ms, wait_until
 from benchmarks.benchmark import Ask, Full
 from benchmarks.figure import Check, Target, check, median
 from benchmarks.results import Result
@@ -35,7 +36,13 @@ WHY_GROWN = "Compare the parts: what grew is what depends on the history."
 PRIOR = {"function": (0, 1_000, 10_000, 100_000), "command": (0, 10_000)}
 QUICK_PRIOR = (0, 50)
 VALUES, QUICK_VALUES = 60, 8
+# Agents in all, of which one submits. What depends on them is the same for both graders.
+FLEETS, QUICK_FLEETS = (16, 100, 500), (4,)
+FLEET_VALUES, QUICK_FLEET_VALUES = 25, 4
+SETTLING = 10.0  # seconds: until the start of a fleet costs nothing any more
+SETTINGS = {"values": VALUES, "values in a fleet": FLEET_VALUES}
 FLAT = Target(median=1.2)
+RARE = "{name: reflect, every: 10}, {name: consolidate, every: 100}, {name: redirect, stagnant: 1000000}"
 
 
 def measure(ask: Ask) -> Iterable[Result]:
@@ -44,14 +51,23 @@ def measure(ask: Ask) -> Iterable[Result]:
     for grader, (_, overrides) in GRADERS.items():
         with arena() as place:
             for prior, rows in _run(place, overrides, QUICK_PRIOR if ask.quick else PRIOR[grader], count, ask):
-                series |= {f"{grader}, {prior}: {part}": [row[part] for row in rows] for part in (WHOLE, *PARTS)}
-    yield Result(NAME, machine.today(), here, {"values": count}, series)
+                series |= _series(f"{grader}, {prior}", rows)
+    for agents in QUICK_FLEETS if ask.quick else FLEETS:
+        with arena() as place:
+            rows = _in_fleet(place, agents, QUICK_FLEET_VALUES if ask.quick else FLEET_VALUES, ask)
+            series |= _series(_fleet(agents), rows)
+    yield Result(NAME, machine.today(), here, SETTINGS, series)
 
 
 def full() -> Mapping[str, Full]:
     keys = [f"{grader}, {prior}: {part}" for grader in GRADERS for prior in PRIOR[grader] for part in (WHOLE, *PARTS)]
-    series = dict.fromkeys(keys, VALUES)
-    return {NAME: Full({"values": VALUES}, series)}
+    keys_in_fleet = [f"{_fleet(agents)}: {part}" for agents in FLEETS for part in (WHOLE, *PARTS)]
+    series = dict.fromkeys(keys, VALUES) | dict.fromkeys(keys_in_fleet, FLEET_VALUES)
+    return {NAME: Full(SETTINGS, series)}
+
+
+def _series(kind: str, rows: list[dict[str, float]]) -> dict[str, list[float]]:
+    return {f"{kind}: {part}": [row[part] for row in rows] for part in (WHOLE, *PARTS)}
 
 
 def checks(results: Mapping[str, Result]) -> list[Check]:
@@ -73,11 +89,12 @@ def checks(results: Mapping[str, Result]) -> list[Check]:
 
 def section(results: Mapping[str, Result]) -> list[str]:
     result = results[NAME]
+    kinds = {f"{grader}, {prior}": _label(grader, prior) for grader in GRADERS for prior in PRIOR[grader]}
+    kinds |= {_fleet(agents): f"{_label('command', 0)}, {agents} agents" for agents in FLEETS}
     labels = {}
-    for grader in GRADERS:
-        for prior in PRIOR[grader]:
-            labels[f"{grader}, {prior}: {WHOLE}"] = f"**{_label(grader, prior)}**"
-            labels |= {f"{grader}, {prior}: {part}": f"... {text}" for part, text in PARTS.items()}
+    for kind, label in kinds.items():
+        labels[f"{kind}: {WHOLE}"] = f"**{label}**"
+        labels |= {f"{kind}: {part}": f"... {text}" for part, text in PARTS.items()}
     return [
         *("## One `coral eval`", "", _ABOUT, "", *table.head("ms")),
         *table.rows(labels, result),
@@ -89,11 +106,16 @@ def _label(grader: str, prior: int) -> str:
     return GRADERS[grader][0] + (f", after {prior:,} attempts" if prior else "")
 
 
+def _fleet(agents: int) -> str:
+    return f"command, {agents} agents"
+
+
 _ABOUT = """One agent in a repository of thirty small files changes one of them and runs `coral eval -m ...`,
 again and again. The figure is the wall time of the whole command, interpreter and all. Heartbeats are retimed
 to come as rarely as the protected ones may (`reflect` every tenth attempt); evals that they interrupt are not
 counted, for those end with the interrupt. The attempts before are made up, in every place where a run keeps one,
-while it is stopped; then it is resumed. A function is called in the same moment that it is at an end in."""
+while it is stopped; then it is resumed. A function is called in the same moment that it is at an end in. Where there
+are more agents, the others sleep."""
 
 
 def _run(
@@ -103,10 +125,9 @@ def _run(
     if overrides:
         path = task / "task.yaml"
         path.write_text(path.read_text().replace("  command: sh $CORAL_PRIVATE/grade.sh\n", ""))
-    rare = "{name: reflect, every: 10}, {name: consolidate, every: 100}, {name: redirect, stagnant: 1000000}"
     (place.notes / "goal").write_text("0")
     runtime = ("agents.runtime=command", agents_run("evaluating.py"))
-    run = place.start(task, *runtime, f"heartbeats=[{rare}]", *overrides)
+    run = place.start(task, *runtime, f"heartbeats=[{RARE}]", *overrides)
     for turn, prior in enumerate(priors):
         if prior:
             ask.say(f"making up {prior:,} attempts")
@@ -115,9 +136,26 @@ def _run(
             history.index(run)
             place.call("resume", "--detach", "--run", str(run.layout.root))
         ask.say(f"{count} times `coral eval` after {prior:,} attempts")
-        (place.notes / "goal").write_text(f"{(turn + 1) * count}")
-        wait_until(lambda: len(_noted(place)) >= (turn + 1) * count, 60 + 2 * count, f"{count} evals")  # noqa: B023
-        yield prior, _rows(run, place, prior, _noted(place)[turn * count :])
+        yield prior, _evals(run, place, prior, turn * count, count)
+
+
+def _in_fleet(place: Arena, agents: int, count: int, ask: Ask) -> list[dict[str, float]]:
+    """One agent of so many submits; the others have said one word and sleep."""
+    ask.say(f"preparing {agents} agents")
+    (place.notes / "goal").write_text("0")
+    fleet = agents_run_each({"evaluating.py": 1, "up.sh": agents - 1})
+    run = place.start(place.small_task(), fleet, f"heartbeats=[{RARE}]")
+    wait_until(lambda: len(list(place.notes.glob("up-*"))) == agents - 1, 600, f"the first line of {agents} agents")
+    time.sleep(SETTLING)
+    ask.say(f"{count} times `coral eval` with {agents} agents")
+    return _evals(run, place, 0, 0, count)
+
+
+def _evals(run: Started, place: Arena, prior: int, done: int, count: int) -> list[dict[str, float]]:
+    """Let the agent, which has submitted `done` times, go on until it has `count` times more."""
+    (place.notes / "goal").write_text(f"{done + count}")
+    wait_until(lambda: len(_noted(place)) >= done + count, 60 + 2 * count, f"{count} evals")
+    return _rows(run, place, prior, _noted(place)[done:])
 
 
 def _noted(place: Arena) -> list[str]:

@@ -1,4 +1,7 @@
-"""How long it takes to look at a run, however long its history is. What is measured is the whole command."""
+"""How long it takes to look at a run, however long its history is and however many its agents are.
+
+What is measured is the whole command.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from benchmarks import history, machine, table
+from benchmarks import history, idle, machine, table
 from benchmarks.arena import CORAL, Started, agents_run, arena
 from benchmarks.benchmark import Ask, Full
 from benchmarks.figure import Check, Target, check
@@ -20,6 +23,8 @@ TARGET = Target(median=150)
 COUNTS, QUICK_COUNTS = (0, 1_000, 10_000, 100_000), (0, 100, 1_000)
 NOTES, QUICK_NOTES = (100, 1_000, 5_000), (100,)
 MANY = 1_000  # notes, for which is said what a search should take
+FLEETS, QUICK_FLEETS = (1, 16, 100, 500), (1, 4)
+IN_FLEET, QUICK_IN_FLEET = 10_000, 100  # attempts of such a fleet
 REPEATS, QUICK_REPEATS = 15, 3
 LAST = "LAST"  # stands for the number of the last attempt
 COMMANDS = {
@@ -30,6 +35,7 @@ COMMANDS = {
     "coral log --search boundary": ("log", "--search", "boundary"),
     "coral show N": ("show", LAST),
 }
+OF_FLEET = ("coral status", "coral log")  # commands that are also measured with more and more agents
 SEARCH = ("notes", "--search", "half 77.")
 IN_SIGHT = ("runs",)  # commands that take no run
 FIRST = "the first look"
@@ -56,18 +62,23 @@ def measure(ask: Ask) -> Iterable[Result]:
             ask.say(f"searching {notes:,} notes")
             _write_notes(run, notes)
             series[_notes(notes)] = [_time(SEARCH, run, count) for _ in range(repeats)]
+    for agents in QUICK_FLEETS if ask.quick else FLEETS:
+        ask.say(f"looking at {agents} agents")
+        series |= _of_fleet(agents, QUICK_IN_FLEET if ask.quick else IN_FLEET, repeats)
     yield Result(NAME, machine.today(), here, {}, series)
 
 
 def full() -> Mapping[str, Full]:
     series = {f"{count}: {name}": REPEATS for count in COUNTS for name in COMMANDS}
     series |= {f"{count}: {FIRST}": 1 for count in COUNTS} | {_notes(count): REPEATS for count in NOTES}
+    series |= {_fleet(agents, name): REPEATS for agents in FLEETS for name in OF_FLEET}
     return {NAME: Full({}, series)}
 
 
 def checks(results: Mapping[str, Result]) -> list[Check]:
     series, longest = results[NAME].series, COUNTS[-1]
     aims = {f"`{name}` at {longest:,} attempts": f"{longest}: {name}" for name in COMMANDS}
+    aims |= {f"`{name}` with {FLEETS[-1]} agents": _fleet(FLEETS[-1], name) for name in OF_FLEET}
     aims[f"`coral notes --search` at {longest:,} attempts and {MANY:,} notes"] = _notes(MANY)
     return [check(what, series[key], TARGET, "ms", WHY) for what, key in aims.items() if key in series]
 
@@ -76,6 +87,7 @@ def section(results: Mapping[str, Result]) -> list[str]:
     result = results[NAME]
     rows = {f"{n}: {name}": f"`{name}`, {n:,} attempts" for name in COMMANDS for n in COUNTS}
     rows |= {f"{n}: {FIRST}": f"{FIRST}, {n:,} attempts" for n in COUNTS}
+    rows |= {_fleet(n, name): f"`{name}`, {n} agent{'s' if n > 1 else ''}" for name in OF_FLEET for n in FLEETS}
     rows |= {_notes(n): f"`coral notes --search`, {n:,} notes, {COUNTS[-1]:,} attempts" for n in NOTES}
     return [
         *("## Looking at a run", "", _ABOUT, "", *table.head("ms")),
@@ -84,14 +96,31 @@ def section(results: Mapping[str, Result]) -> list[str]:
     ]
 
 
-_ABOUT = """The wall time of the whole command in a run that has stopped. The records are made up, one file each like
+_ABOUT = f"""The wall time of the whole command in a run that has stopped. The records are made up, one file each like
 real ones. A supervised run has its index up to date at all times; the first look at records that are all new to it
 reads every one. A note has some two hundred words, and a search finds one in a hundred. It has no index, so that its
-time grows with the notes, unlike with the attempts: what it should take is said for a thousand notes."""
+time grows with the notes, unlike with the attempts: what it should take is said for a thousand notes. Where the number
+of agents is named, the run goes on, has had {IN_FLEET:,} attempts, and its agents have said one word and sleep."""
 
 
 def _notes(count: int) -> str:
     return f"{count} notes: search"
+
+
+def _fleet(agents: int, name: str) -> str:
+    return f"{agents} agents: {name}"
+
+
+def _of_fleet(agents: int, attempts: int, repeats: int) -> dict[str, list[float]]:
+    """A run that goes on: what is said of an agent that lives is more than of one that has stopped."""
+    series: dict[str, list[float]] = {}
+    with arena() as place:
+        run = idle.start(place, agents)
+        idle.resume(place, run, agents, attempts)
+        for _ in range(repeats):
+            for name in OF_FLEET:
+                series.setdefault(_fleet(agents, name), []).append(_time(COMMANDS[name], run, attempts))
+    return series
 
 
 def _write_notes(run: Started, count: int) -> None:
