@@ -163,6 +163,12 @@ def test_runs_lists_the_newest_first(layout: Layout, coral: Run, tmp_path: Path)
     assert [row["state"] for row in json.loads(coral("runs", "--json"))] == ["dead", "dead"]
 
 
+def test_what_was_kept_of_a_ruined_clone_is_no_agent(layout: Layout, coral: Run) -> None:
+    before = json.loads(coral("runs", "--json"))
+    (layout.agents / ".agent-1.broken-0123").mkdir()
+    assert json.loads(coral("runs", "--json")) == before
+
+
 def test_a_narrow_terminal_shows_less_and_cuts_no_name_of_a_run(
     layout: Layout, coral: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

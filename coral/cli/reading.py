@@ -110,11 +110,12 @@ class Reading:
         return [*grading.integers("running"), *grading.integers("queued")]
 
     def agents(self) -> list[str]:
-        """The names of the agents, from the folders of the run."""
+        """The names of the agents, from the folders of the run. A hidden one is what was kept of a ruined clone."""
         try:
-            return sorted((path.name for path in self.layout.agents.iterdir() if path.is_dir()), key=_natural)
+            found = [path.name for path in self.layout.agents.iterdir() if path.is_dir() and path.name[0] != "."]
         except OSError:
             return []
+        return sorted(found, key=_natural)
 
     def attempt(self, number: int, to: str = "show") -> Attempt:
         """The record, for a command that wants `to` do something with it; CoralError when there is none to see."""
