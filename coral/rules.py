@@ -58,6 +58,7 @@ def rules_of(config: Config, seed_commit: str, before: Rules | None = None) -> R
         fresh_tokens=fresh_after.tokens,
         forgives=True,
         fair=True,
+        recounts=True,
     )
 
 

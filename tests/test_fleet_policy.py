@@ -37,6 +37,7 @@ def test_the_rules_of_a_task_that_names_none() -> None:
         target=None,
         start_again=0,
         fair=False,
+        recounts=False,
     )
     assert [each.name for each in Rules().defaults(Scope.FLEET)] == ["consolidate"]
     assert [each.name for each in Rules().defaults(Scope.OWN)] == ["reflect", "redirect", "checkpoint"]

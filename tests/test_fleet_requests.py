@@ -248,6 +248,60 @@ def test_a_message_to_nobody_or_without_words_is_refused(to: str, text: str, ans
     assert stage["ann"].owed == ()
 
 
+# --- what the operator reads of it --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (on.Tell(to="ann", text="be\nbold"), 'asked: tell ann "be bold": it goes along at the next good moment'),
+        (on.Tell(to="*", text="x" * 99), f'asked: tell everybody "{"x" * 79}…": it goes along at the next good moment'),
+        (on.Tell(to="eve", text="hi"), "refused: tell eve \"hi\": cannot tell 'eve': there is no such agent"),
+        (
+            setting("*", name="redirect", every=3),
+            "asked: heartbeats of everybody: redirect: every 3 attempts",
+        ),
+        (
+            on.RemoveHeartbeat(owner="ann", name="reflect"),
+            "refused: heartbeats of ann: cannot remove reflect: it is protected",
+        ),
+        (on.ResetHeartbeats(owner="ben"), "asked: heartbeats of ben: heartbeats are as the run started with"),
+        (on.StopJob(number=7), "refused: job: cannot stop job 7: there is none that runs"),
+        (
+            on.StartJob(agent="eve", argv=("train",)),
+            "refused: job: cannot start a job of 'eve': there is no such agent",
+        ),
+    ],
+)
+def test_the_timeline_says_what_came_of_a_request_that_the_operator_made_while_nobody_supervised(
+    asked: on.Request, told: str
+) -> None:
+    for recounts in (True, False):
+        stage = Stage(2, replace(RULES, recounts=recounts))
+        stage.at(2, stage.asks("operator", on.Stop(reason="enough")))
+        said = stage.at(3, on.Resumed(), stage.asks("operator", asked))
+        assert [line for line in said if line.startswith(("asked: ", "refused: "))] == [told] * recounts
+
+
+def test_the_timeline_repeats_nothing_that_it_tells_anyway_and_no_agent_s_requests() -> None:
+    stage = Stage(2, replace(RULES, jobs=1, recounts=True))
+    for clock, (sender, asked) in enumerate(
+        (
+            ("ann", setting("ann", name="redirect", every=3)),
+            ("ann", on.Tell(to="ben", text="no")),
+            ("operator", on.StartJob(agent="ann", argv=("train",))),
+            ("operator", on.StopJob(number=1)),
+            ("operator", on.Alert(text="look")),
+            ("operator", on.Acknowledge(owed=("h1",))),
+            ("operator", on.Leave(reason="")),
+            ("operator", on.Stop(reason="enough")),
+        ),
+        start=2,
+    ):
+        said = stage.at(clock, stage.asks(sender, asked))
+        assert not [line for line in said if line.startswith(("asked: ", "refused: "))]
+
+
 # --- once ---------------------------------------------------------------------------------------------------------
 
 

@@ -28,6 +28,7 @@ SELF_EVIDENT = ("published", "exited", "spawned", "stalled")  # their text says 
 STYLES = {
     "published": "",
     "alert": "yellow",
+    "refused": "yellow",
     "heartbeat": "cyan",
     "interrupted": "cyan",
     "stopped": "bold",

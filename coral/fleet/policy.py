@@ -74,7 +74,8 @@ class Rules:
     conversation may be that is gone on with. None is without end. `forgives`: whether a checkpoint that a stop left
     no time to answer is held against nobody. `jobs`: how many of an agent's may run at once; runs of before there were
     any have none. `fair`: whether the ends of jobs are told together, a job excuses its agent for a bounded time only,
-    and a full disk is held against nobody."""
+    and a full disk is held against nobody. `recounts`: whether the timeline tells what the operator asked
+    for, and what came of it."""
 
     direction: Direction = Direction.MAXIMIZE
     noise: float = 0.0
@@ -116,6 +117,7 @@ class Rules:
     fresh_tokens: int | None = None
     forgives: bool = False
     fair: bool = False
+    recounts: bool = False
 
     def defaults(self, scope: Scope) -> tuple[Heartbeat, ...]:
         """The heartbeats a new owner of this scope starts with."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from attempts.fields import one_line
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet import jobs, tidings
@@ -23,6 +24,7 @@ from heartbeats.trigger import arm, retime
 
 OPERATOR = "operator"
 EVERYBODY = "*"
+SHOWN = 80  # characters of a message in the timeline
 
 
 def on_requested(draft: Draft, event: on.Requested) -> None:
@@ -42,6 +44,22 @@ def on_requested(draft: Draft, event: on.Requested) -> None:
     except Refused as refused:
         message, ok, hint = str(refused), False, refused.hint
     draft.act(do.Answer(sender=event.sender, id=event.id, ok=ok, message=message, hint=hint))
+    recounted = draft.rules.recounts and event.sender == OPERATOR
+    if recounted and (what := _told_as(event.request, ok)):
+        draft.note("asked" if ok else "refused", f"{what}: {message}")
+
+
+def _told_as(request: on.Request, ok: bool) -> str:
+    """How the timeline names a request of the operator's, who may have asked while nobody supervised and reads there
+    what came of it; empty for those of which it tells more by itself."""
+    match request:
+        case on.Tell(to=to, text=text):
+            return f'tell {"everybody" if to == EVERYBODY else to} "{one_line(text, SHOWN)}"'
+        case on.SetHeartbeat(owner=owner) | on.RemoveHeartbeat(owner=owner) | on.ResetHeartbeats(owner=owner):
+            return f"heartbeats of {'everybody' if owner == EVERYBODY else owner}"
+        case on.StartJob() | on.StopJob() if not ok:
+            return "job"
+    return ""
 
 
 def _check_allowed(draft: Draft, event: on.Requested) -> None:

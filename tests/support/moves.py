@@ -77,6 +77,7 @@ RULES = st.builds(
     fresh_tokens=st.sampled_from([None, 3000]),
     forgives=st.booleans(),
     fair=st.booleans(),
+    recounts=st.booleans(),
     jobs=st.sampled_from([0, 1, 2, 2]),
 )
 BUDGETS = st.fixed_dictionaries(
