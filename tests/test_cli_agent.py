@@ -294,6 +294,18 @@ def test_they_work_from_a_folder_inside(bench: Bench, coral: Run, monkeypatch: p
     assert coral("eval", "-m", "x", "--no-wait")[0] == 0
 
 
+def test_programs_are_told_where_the_workspace_is_and_what_changed(bench: Bench, coral: Run) -> None:
+    assert json.loads(coral("diff", "--json")[1]) == {"diff": ""}
+    (bench.clone() / "a.txt").write_text("lost?\n")
+    assert "+lost?" in json.loads(coral("diff", "--json")[1])["diff"]
+    moved = json.loads(coral("checkout", "0", "--json")[1])
+    assert (moved["attempt"], len(moved["commit"])) == (0, 40)
+    kept = json.loads(coral("checkout", moved["saved"], "--json")[1])
+    assert kept == {"commit": moved["saved"], "attempt": None, "saved": None}
+    reverted = json.loads(coral("revert", "--json")[1])
+    assert (reverted["attempt"], reverted["commit"], reverted["saved"]) == (0, moved["commit"], None)
+
+
 def test_checkout_and_revert_say_where_the_workspace_is(bench: Bench, coral: Run) -> None:
     (bench.clone() / "a.txt").write_text("2\n")
     settling = bench.settle(1)

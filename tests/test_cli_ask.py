@@ -36,7 +36,11 @@ def requests(layout: Layout, sender: str = "operator") -> list[dict[str, object]
 
 def test_tell_is_for_all_or_for_one(layout: Layout, coral: Run) -> None:
     code, out, _ = coral("tell", "try fewer restarts")
-    assert (code, out.startswith("asked; nobody supervises this run")) == (0, True)
+    assert (code, out) == (
+        0,
+        "asked; nobody supervises this run: it takes effect when the run is resumed\n"
+        "  after `coral resume`, `coral attach --plain` tells what came of it\n",
+    )
     coral("tell", "you", "--agent", "agent-2")
     assert requests(layout) == [
         {"type": "tell", "to": "*", "text": "try fewer restarts"},
@@ -119,8 +123,8 @@ def test_a_prompt_that_can_be_rendered_is_no_matter(layout: Layout, coral: Run) 
 
 
 def test_what_a_verb_does_not_know_is_told_by_the_verb(coral: Run) -> None:
-    assert coral("heartbeat", "set", "reflect", "--every", "3", "--json")[2] == (
-        "coral: cannot run coral heartbeat set: unrecognized arguments: --json\n"
+    assert coral("heartbeat", "set", "reflect", "--every", "3", "--plain")[2] == (
+        "coral: cannot run coral heartbeat set: unrecognized arguments: --plain\n"
         "  `coral heartbeat set --help` explains it\n"
     )
     assert "cannot run coral heartbeat: unrecognized arguments: --wat" in coral("heartbeat", "--wat")[2]
@@ -132,6 +136,7 @@ def _answering(layout: Layout, data: dict[str, object]) -> threading.Thread:
         while time.monotonic() < deadline:
             for path in layout.requests_of("operator").glob("*.json"):
                 write_json(layout.replies_to("operator") / path.name, data, durable=False)
+                path.unlink()
                 return
             time.sleep(0.005)
 
@@ -147,6 +152,10 @@ def test_the_answer_is_shown(layout: Layout, coral: Run, monkeypatch: pytest.Mon
         said = coral("heartbeat", "remove", "reflect")
     assert said == (1, "", "coral: cannot remove it: it is protected\n  retime it\n")
     answering.join(DEADLINE)
+    answering = _answering(layout, {"ok": False, "message": "cannot remove it: it is protected", "hint": "retime it"})
+    with hold_lock(layout.lock):
+        assert coral("heartbeat", "remove", "reflect", "--json") == said
+    answering.join(DEADLINE)
 
 
 def test_a_good_answer_is_shown_too(layout: Layout, coral: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,13 +165,53 @@ def test_a_good_answer_is_shown_too(layout: Layout, coral: Run, monkeypatch: pyt
         said = coral("heartbeat", "set", "redirect", "--stagnant", "3")
     assert said == (0, "redirect: every 3\n", "")
     answering.join(DEADLINE)
+    answering = _answering(layout, {"ok": True, "message": "it goes along", "hint": ""})
+    with hold_lock(layout.lock):
+        code, out, _ = coral("tell", "be bold", "--json")
+    (number,) = (path.stem for path in layout.replies_to("operator").glob("*.json") if "along" in path.read_text())
+    told = {"run": layout.root.name, "request": number, "answered": True, "message": "it goes along", "hint": ""}
+    assert (code, json.loads(out)) == (0, told)
+    answering.join(DEADLINE)
 
 
-def test_without_an_answer_the_request_stays(layout: Layout, coral: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "words", [("tell", "x"), ("heartbeat", "set", "reflect", "--every", "2"), ("heartbeat", "--json", "reset")]
+)
+def test_without_an_answer_the_request_stays(
+    layout: Layout, coral: Run, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
     monkeypatch.setattr(request, "PATIENCE", 0.02)
     with hold_lock(layout.lock):
-        assert coral("tell", "x")[1].startswith("asked; there is no answer yet")
-    assert len(requests(layout)) == 1
+        code, out, _ = coral(*words, *(() if "--json" in words else ("--json",)))
+    (asked,) = layout.requests_of("operator").glob("*.json")
+    assert (code, json.loads(out)) == (
+        0,
+        {
+            "run": layout.root.name,
+            "request": asked.stem,
+            "answered": False,
+            "message": "asked; there is no answer yet: it takes effect when the supervisor reads it",
+            "hint": "`coral attach --plain` tells what came of it",
+        },
+    )
+
+
+def test_what_is_asked_of_a_run_that_stands_still_is_counted_until_it_goes_on(layout: Layout, coral: Run) -> None:
+    assert "taken up" not in coral("status")[1]
+    coral("tell", "x")
+    assert "\n1 request of yours is taken up when it goes on\n" in coral("status")[1]
+    coral("tell", "y")
+    assert "\n2 requests of yours are taken up when it goes on\n" in coral("status")[1]
+    with hold_lock(layout.lock):
+        assert "taken up" not in coral("status")[1]
+
+
+def test_an_agent_is_not_told_to_go_on_with_the_run(
+    layout: Layout, coral: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(layout.clone("agent-1"))
+    said = coral("heartbeat", "set", "redirect", "--stagnant", "3")
+    assert said == (0, "asked; nobody supervises this run: it takes effect when the run is resumed\n", "")
 
 
 def test_stop_waits_until_nobody_supervises(layout: Layout, coral: Run) -> None:

@@ -108,3 +108,25 @@ def test_an_agent_that_sees_the_end_of_its_job_says_so(
 def test_how_a_job_ended_is_the_exit_code(layout: Layout, coral: Run, code: int | None, how: str, answer: int) -> None:
     write_record(layout, state="ended", code=code, how=how)
     assert coral("job", "wait", "1")[0] == answer
+
+
+def test_programs_are_told_of_a_job_as_it_is_listed(layout: Layout, coral: Run) -> None:
+    write_record(layout, state="ended", code=3, how="ended with exit code 3", seconds=2.0)
+    (listed,) = json.loads(coral("job", "list", "--json")[1])
+    layout.job_output("agent-1", 1).write_text("one\ntwo\n")
+    code, out, _ = coral("job", "wait", "1", "--json")
+    assert (code, json.loads(out)) == (1, listed)
+    log = json.loads(coral("job", "log", "1", "-n", "1", "--json")[1])
+    output = str(layout.job_output("agent-1", 1))
+    assert log == {**listed, "output": output, "size": 8, "lines": ["two"]}
+
+
+def test_programs_are_told_what_they_asked_for_and_a_command_keeps_its_own_options(layout: Layout, coral: Run) -> None:
+    code, out, _ = coral("job", "start", "--json", "-m", "wide net", "train", "--json")
+    (asked,) = requests(layout)
+    assert asked["command"] == ["train", "--json"]
+    told = json.loads(out)
+    assert (code, told["run"], told["answered"]) == (0, layout.root.name, False)
+    write_record(layout)
+    assert json.loads(coral("job", "stop", "1", "--json")[1])["answered"] is False
+    assert json.loads(coral("job", "wait", "1", "--timeout", "0", "--json")[1])["state"] == "running"

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from sample import make_run
 
 from coral import __version__
 from coral.cli import COMMANDS, GROUPS, main
+from coral.cli.parser import Parser
 from coral.errors import CoralError
 
 Said = pytest.CaptureFixture[str]
@@ -44,6 +46,15 @@ def test_every_command_explains_itself(name: str, capsys: Said) -> None:
     said = capsys.readouterr().out
     assert said.startswith(f"usage: coral {name}")
     assert max(map(len, said.splitlines())) <= 120
+
+
+def test_every_command_answers_programs_but_the_one_that_draws() -> None:
+    for name in COMMANDS:
+        parser = Parser(prog=f"coral {name}")
+        import_module(f"coral.cli.{name}").add_arguments(parser)
+        verbs = parser._verbs.choices.values() if parser._verbs else ()
+        for each in (parser, *verbs):
+            assert ("--json" in each._option_string_actions) == (name != "attach"), each.prog
 
 
 def test_the_version(capsys: Said) -> None:

@@ -102,10 +102,16 @@ def test_detach_attach_stop_resume(task: Path, tmp_path: Path) -> None:
     before = attempts(tmp_path)
     wrong = run(tmp_path, "resume", "--detach", "budget.atempts=9")
     assert (wrong.returncode, 'did you mean "attempts"?' in wrong.stderr) == (1, True)
+    asked = run(tmp_path, "heartbeat", "remove", "reflect")
+    assert (asked.returncode, "it takes effect when the run is resumed" in asked.stdout) == (0, True)
     resumed = run(tmp_path, "resume", "--detach", "-i", "look at the edges")
     assert resumed.returncode == 0, resumed.stderr
     wait_until(lambda: attempts(tmp_path) > before, DEADLINE, "another attempt")
     wait_until(lambda: any("look at the edges" in text for text in prompts(layout)), DEADLINE, "the instruction")
+    told = [json.loads(line) for line in layout.events.read_text().splitlines()]
+    refused = "heartbeats of everybody: cannot remove reflect: it is protected"
+    assert [each["text"] for each in told if each["type"] == "refused"] == [refused]
+    assert any(each["type"] == "asked" and "look at the edges" in each["text"] for each in told)
     assert run(tmp_path, "stop").returncode == 0
     assert holder(layout) is None
 

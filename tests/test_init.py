@@ -37,6 +37,11 @@ def grader(task: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
+def test_programs_are_told_its_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["init", str(tmp_path / "fit"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"task": str((tmp_path / "fit" / "task.yaml").resolve())}
+
+
 def test_it_makes_a_task_that_loads(task: Path) -> None:
     config = load(task)
     assert (config.task.name, config.slug) == ("My fit", "my-fit")

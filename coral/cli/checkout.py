@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
 from typing import TYPE_CHECKING
 
@@ -17,11 +18,13 @@ if TYPE_CHECKING:
     from attempts.index import Index
     from workspace.submit import Moved
 
+JSON_HELP = "for programs: commit, attempt, saved"
 NUMBER = re.compile(r"#?[0-9]{1,9}")  # a commit in digits alone has more of them
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("to", metavar="N|COMMIT", help="the number of an attempt (0 is the seed), or a commit")
+    parser.add_argument("--json", action="store_true", help=JSON_HELP)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -29,12 +32,17 @@ def run(args: argparse.Namespace) -> int:
 
     layout, agent = agent_here()
     commit = _commit(layout, args.to) if NUMBER.fullmatch(args.to) else _own(layout, args.to)
-    say(layout, checkout(layout.clone(agent), commit, agent))
+    say(layout, checkout(layout.clone(agent), commit, agent), as_json=args.json)
     return 0
 
 
-def say(layout: Layout, moved: Moved) -> None:
+def say(layout: Layout, moved: Moved, *, as_json: bool) -> None:
     """Where the workspace is now, and where what it held before was kept."""
+    if as_json:
+        there = _with_commit(layout, moved.commit)
+        number = there[-1].number if there else None
+        print(json.dumps({"commit": moved.commit, "attempt": number, "saved": moved.saved or None}))
+        return
     print(f"the workspace is at {_name(layout, moved.commit)}")
     if moved.saved:
         print(f"  what you had not committed is kept: coral checkout {moved.saved[:12]}")

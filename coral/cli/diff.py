@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 
@@ -13,15 +14,17 @@ BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    del parser  # nothing to choose
+    parser.add_argument("--json", action="store_true", help="for programs: diff")
 
 
 def run(args: argparse.Namespace) -> int:
     from workspace.submit import diff
 
-    del args
     layout, agent = agent_here()
     text = diff(layout.clone(agent))
+    if args.json:
+        print(json.dumps({"diff": text}))
+        return 0
     if not text:
         print("nothing changed since the last commit", file=sys.stderr)
         return 0

@@ -40,6 +40,7 @@ def add_arguments(parser: Parser) -> None:
     reset = verbs.add_parser("reset", help="back to what the run started with")
     for verb in (change, remove, reset):
         _about(verb, default=argparse.SUPPRESS)
+        verb.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help=request.JSON_HELP)
 
 
 def _about(parser: argparse.ArgumentParser, default: str | None = None) -> None:
@@ -57,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
 
         return show(reading, args)
     sender, owner = _parties(reading.layout, args)
-    return request.ask(reading.layout, sender, [{**_request(args), "owner": owner}])
+    return request.ask(reading.layout, sender, {**_request(args), "owner": owner}, as_json=args.json)
 
 
 def _parties(layout: Layout, args: argparse.Namespace) -> tuple[str, str]:

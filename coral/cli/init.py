@@ -1,11 +1,13 @@
 """`coral init`: a small task that works as it is, with comments that teach; nothing that exists is overwritten."""
 
 import argparse
+import json
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
 from coral.config.freeze import quoted
+from coral.config.load import TASK_FILE
 from coral.config.schema import SHIPPED
 from coral.errors import CoralError
 
@@ -15,12 +17,13 @@ HIDDEN = {"gitignore": ".gitignore"}  # kept under other names, or git would obe
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", nargs="?", default=".", metavar="DIR", help="where to make it (default: here)")
+    parser.add_argument("--json", action="store_true", help="for programs: task, its file")
 
 
 def run(args: argparse.Namespace) -> int:
     folder = Path(args.folder)
     make(folder)
-    print(_told(folder))
+    print(json.dumps({"task": str((folder / TASK_FILE).resolve())}) if args.json else _told(folder))
     return 0
 
 

@@ -40,8 +40,7 @@ def add_arguments(parser: Parser) -> None:
     start.add_argument("-m", "--message", metavar="WHAT", default="", help="what it is, in a few words")
     # All that follows is the command's, options as well: nobody has to know of `--`.
     start.add_argument("command", nargs=argparse.PARSER, metavar="COMMAND", help="the command and its arguments")
-    listed = verbs.add_parser("list", help="jobs that run and have run")
-    listed.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="for programs")
+    verbs.add_parser("list", help="jobs that run and have run")
     log = verbs.add_parser("log", help="the end of what a job printed")
     log.add_argument("-n", "--lines", type=int, default=LINES, metavar="K", help=f"how many lines (default {LINES})")
     wait = verbs.add_parser("wait", help="stay until a job has ended")
@@ -50,6 +49,7 @@ def add_arguments(parser: Parser) -> None:
         verb.add_argument("number", type=_number, metavar="N")
     for verb in verbs.choices.values():
         _about(verb, default=argparse.SUPPRESS)
+        verb.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="for programs")
 
 
 def _about(parser: argparse.ArgumentParser, default: str | None = None) -> None:
@@ -86,15 +86,15 @@ def run(args: argparse.Namespace) -> int:
         case "start":
             return _start(place, args)
         case "log":
-            return _log(place, args.number, args.lines)
+            return _log(place, args.number, args.lines, args.json)
         case "stop":
             sender = place.agent or request.as_operator("end the jobs of others")
             if request.unsupervised(layout):
                 _record(place, args.number)  # nobody else would say that there is none
-            return request.ask(layout, sender, [{"type": "stop_job", "number": args.number}])
+            return request.ask(layout, sender, {"type": "stop_job", "number": args.number}, as_json=args.json)
         case "wait":
             seconds = waiting.longest() if args.timeout is None else max(0.0, args.timeout)
-            return _wait(place, args.number, seconds)
+            return _wait(place, args.number, seconds, args.json)
     return _list(place, args.json)
 
 
@@ -109,7 +109,7 @@ def _start(place: Place, args: argparse.Namespace) -> int:
         folder = "" if inside == Path() else str(inside)
     command = args.command[args.command[:1] == ["--"] :]
     asked = {"type": "start_job", "agent": whose, "command": command, "what": args.message.strip()}
-    return request.ask(place.layout, sender, [{**asked, "folder": folder}])
+    return request.ask(place.layout, sender, {**asked, "folder": folder}, as_json=args.json)
 
 
 def _list(place: Place, as_json: bool) -> int:
@@ -133,7 +133,7 @@ def _list(place: Place, as_json: bool) -> int:
     return 0
 
 
-def _log(place: Place, number: int, lines: int) -> int:
+def _log(place: Place, number: int, lines: int, as_json: bool) -> int:
     record = _begun(place, number)
     output = place.layout.job_output(record.text("agent"), number)
     try:
@@ -145,20 +145,22 @@ def _log(place: Place, number: int, lines: int) -> int:
         text, size = "", 0
     _saw(place, record)
     shown = text.splitlines()[-max(lines, 1) :]
+    if as_json:
+        print(json.dumps({**record.data, "output": str(output), "size": size, "lines": shown}, indent=1))
+        return 0
     print(f"job {number}, {_summary(record)}; {size} bytes in {output}")
     for line in shown:
         print(words.clean(line))
     return 0
 
 
-def _wait(place: Place, number: int, seconds: float) -> int:
+def _wait(place: Place, number: int, seconds: float, as_json: bool) -> int:
     doubt = DOUBT
     _begun(place, number)
     for passed in request.pauses(seconds):
         record = _record(place, number)
         if record.text("state") != "running":
-            print(f"job {number}: {_summary(record)}")
-            print(f"  coral job log {number}", flush=True)
+            _say(record, f"job {number}: {_summary(record)}\n  coral job log {number}", as_json)
             _saw(place, record)
             if record.text("how").startswith("ended;"):
                 return UNKNOWN
@@ -166,10 +168,14 @@ def _wait(place: Place, number: int, seconds: float) -> int:
         if passed >= doubt:
             doubt = passed + DOUBT
             if request.unsupervised(place.layout):
-                print("nobody supervises this run: how the job ends is seen when the run is resumed")
+                _say(record, "nobody supervises this run: how the job ends is seen when the run is resumed", as_json)
                 return STILL
-    print(f"job {number} still runs\n  coral job wait {number}")
+    _say(record, f"job {number} still runs\n  coral job wait {number}", as_json)
     return STILL
+
+
+def _say(record: Loose, text: str, as_json: bool) -> None:
+    print(json.dumps(record.data, indent=1) if as_json else text, flush=True)
 
 
 def _begun(place: Place, number: int) -> Loose:

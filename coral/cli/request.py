@@ -5,10 +5,10 @@ The request stays when nobody answers: the supervisor reads it when it next look
 
 from __future__ import annotations
 
+import json
 import os
-import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from attempts.files import entries, is_plain_file, write_json
@@ -20,6 +20,7 @@ from coral.errors import CoralError
 from workspace.layout import OPERATOR, Layout
 
 PATIENCE = 10.0  # seconds; twice the default poll of the supervisor
+JSON_HELP = "for programs: run, request, answered, message, hint"
 
 
 def send(layout: Layout, sender: str, request: Mapping[str, object]) -> str:
@@ -56,23 +57,37 @@ def answer(layout: Layout, sender: str, name: str, seconds: float) -> Loose | No
     return None
 
 
-def ask(layout: Layout, sender: str, requests: Sequence[Mapping[str, object]]) -> int:
-    """Send requests, wait for the answers and say them, each once; 0 when all were granted or none was answered."""
-    names = [send(layout, sender, request) for request in requests]
+def ask(layout: Layout, sender: str, request: Mapping[str, object], *, as_json: bool) -> int:
+    """Send a request, wait for its answer and say it; 0 when it was granted or is not answered yet. CoralError when
+    it was refused."""
+    name = send(layout, sender, request)
     asleep = unsupervised(layout)
-    answers = [answer(layout, sender, name, 0.0 if asleep else PATIENCE) for name in names]
-    if None in answers and asleep:
-        print("asked; nobody supervises this run: it takes effect when the run is resumed")
-    elif None in answers:
-        print("asked; there is no answer yet: it takes effect when the supervisor reads it")
-    refused = False
-    said = [(bool(each.data.get("ok")), each.text("message"), each.text("hint")) for each in answers if each]
-    for ok, message, hint in dict.fromkeys(said):
-        refused = refused or not ok
-        print(message if ok else f"coral: {message}", file=sys.stdout if ok else sys.stderr)
-        if hint:
-            print(f"  {hint}", file=sys.stdout if ok else sys.stderr)
-    return 1 if refused else 0
+    found = answer(layout, sender, name, 0.0 if asleep else PATIENCE)
+    if found is not None and not found.data.get("ok"):
+        raise CoralError(found.text("message"), found.text("hint"))
+    message, hint = _waits(layout, sender, asleep) if found is None else (found.text("message"), found.text("hint"))
+    if as_json:
+        told = {"run": layout.root.name, "request": name, "answered": found is not None}
+        print(json.dumps({**told, "message": message, "hint": hint}))
+        return 0
+    print(message)
+    if hint:
+        print(f"  {hint}")
+    return 0
+
+
+def _waits(layout: Layout, sender: str, asleep: bool) -> tuple[str, str]:
+    """What becomes of a request that nobody has answered; and to the operator, where the answer will be."""
+    said = "asked; there is no answer yet: it takes effect when the supervisor reads it"
+    if asleep:
+        said = "asked; nobody supervises this run: it takes effect when the run is resumed"
+    if sender != OPERATOR:
+        return said, ""
+    from coral.cli import hints, where  # only here: an eval waits without
+
+    flag, coral = where.flag(layout), hints.program()
+    after = f"after `{coral} resume{flag}`, " if asleep else ""
+    return said, f"{after}`{coral} attach{flag} --plain` tells what came of it"
 
 
 def unsupervised(layout: Layout) -> bool:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import argparse
 
-from coral.cli.checkout import say
+from coral.cli.checkout import JSON_HELP, say
 from coral.cli.where import agent_here
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    del parser  # nothing to choose
+    parser.add_argument("--json", action="store_true", help=JSON_HELP)
 
 
 def run(args: argparse.Namespace) -> int:
     from workspace.submit import revert
 
-    del args
     layout, agent = agent_here()
-    say(layout, revert(layout.clone(agent), agent))
+    say(layout, revert(layout.clone(agent), agent), as_json=args.json)
     return 0

@@ -15,6 +15,7 @@ from coral.cli.loose import Loose
 from coral.cli.reading import Reading
 from coral.cli.screen import console, dim, tone
 from coral.views.usage import brief
+from workspace.layout import OPERATOR, Layout
 from workspace.space import lack
 
 # What a larger budget is called, by a word of the reason why the run stopped.
@@ -134,7 +135,15 @@ def warnings(reading: Reading) -> list[Text]:
         reason = reading.status.text("reason")
         why = reason if reason.startswith("stopped") or not reason else f"stopped: {reason}"
         lines.append(Text(f"{why or 'stopped'}; go on with `{how}`"))
+    if reading.supervisor is None and reading.is_open and (count := _unread(reading.layout)):
+        are = "is" if count == 1 else "are"
+        lines.append(Text(f"{words.plural(count, 'request')} of yours {are} taken up when it goes on"))
     return lines
+
+
+def _unread(layout: Layout) -> int:
+    """What the operator asked for, and nobody was there to do."""
+    return sum(1 for _ in layout.requests_of(OPERATOR).glob("*.json"))
 
 
 def _body(out: Console, reading: Reading) -> None:

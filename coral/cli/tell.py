@@ -15,6 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("text", metavar="TEXT", help="what to say")
     parser.add_argument("--agent", metavar="AGENT", help="to one agent; otherwise to all of them")
     where.add_arguments(parser)
+    parser.add_argument("--json", action="store_true", help=request.JSON_HELP)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -24,7 +25,7 @@ def run(args: argparse.Namespace) -> int:
     if not text:
         raise CoralError("cannot tell the agents nothing", "coral tell 'try fewer restarts'")
     check_agent(reading, args.agent)
-    return request.ask(reading.layout, sender, [{"type": "tell", "to": to, "text": text}])
+    return request.ask(reading.layout, sender, {"type": "tell", "to": to, "text": text}, as_json=args.json)
 
 
 def check_agent(reading: Reading, agent: str | None) -> None:
