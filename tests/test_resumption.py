@@ -26,15 +26,18 @@ def used_up(start: Begin, operators_shell: None) -> Run:
     return run
 
 
-def test_a_run_that_is_used_up_is_resumed_only_with_more(used_up: Run, coral: Coral) -> None:
+def test_a_run_that_is_used_up_is_resumed_only_with_more(
+    used_up: Run, coral: Coral, monkeypatch: pytest.MonkeyPatch
+) -> None:
     name, layout = used_up.layout.root.name, used_up.layout
+    monkeypatch.chdir(layout.root)
     before = (layout.task_file.read_bytes(), layout.log.read_bytes(), layout.status.read_bytes())
 
     def refusal(*words: str) -> tuple[str, str]:
-        code, out, err = coral("resume", "--run", str(layout.root), "-i", "go on", *words)
+        code, out, err = coral("resume", "-i", "go on", *words)
         assert (code, out) == (1, "")
         said, hint = err.splitlines()
-        return said.removeprefix(f"coral: cannot resume {name}: "), hint.partition(f"resume --run {name} ")[2]
+        return said.removeprefix(f"coral: cannot resume {name}: "), hint.partition("resume ")[2]
 
     for words, said, hint in (
         ((), "the budget of 3 attempts is used up", "budget.attempts=6` goes on"),
