@@ -21,6 +21,7 @@ AGENTS, ATTEMPTS = 100, 10_000  # what the target is said for; the one is held w
 FLEETS, QUICK_FLEETS = (1, 16, 100, 500), (1, 5)
 COUNTS, QUICK_COUNTS = (0, 1_000, 10_000, 100_000), (0, 100)
 WINDOW, WINDOWS = 10.0, 6  # seconds of one value; values
+SETTLING = 30.0  # seconds: until the start itself costs nothing any more, and those who are silent count as such
 SETTINGS = {"agents": AGENTS, "attempts": ATTEMPTS, "window": WINDOW}
 CPU, MEMORY = "cpu", "memory"
 UNITS = {CPU: "% of a core", MEMORY: "MB"}
@@ -70,8 +71,8 @@ _ABOUT = f"""Agents that have printed one line and sleep, in a run that was resu
 is the time that the supervisor's process computed in {WINDOW:g} seconds, its threads included."""
 
 _WHY = (
-    "Every two seconds the supervisor looks whether silent agents have printed something, every five into two folders "
-    "of each: most of it are lookups of paths."
+    "Every two seconds the supervisor looks whether silent agents have printed something, every five whether two folders "
+    "of each have changed: most of it are lookups of paths."
 )
 
 
@@ -102,7 +103,7 @@ def resume(place: Arena, run: Started, agents: int, attempts: int) -> psutil.Pro
         path.unlink()
     place.call("resume", "--detach", "--run", str(run.layout.root))
     wait_until(lambda: len(list(place.notes.glob("up-*"))) == agents, 120, f"the first line of {agents} agents")
-    time.sleep(WINDOW)  # until the start itself costs nothing any more
+    time.sleep(SETTLING)
     pid = holder(run.layout)
     if pid is None:
         raise BenchmarkError("the run has ended")

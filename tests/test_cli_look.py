@@ -129,6 +129,7 @@ def test_status_says_what_was_done_about_who_came_to_nothing(layout: Layout, cor
         agent_status("agent-1", stall="nudged: no progress for 2 h 00 min", beat=beat),
         agent_status("agent-2", stall="", beat=beat),
         agent_status("agent-3", phase="parked", why="parked: silent for 20 min", until=1800.0, beat=None),
+        agent_status("agent-4", phase="running", why="heartbeat", until=1200.0, beat=None),
     ]
     write_status(layout, agents=agents)
     with hold_lock(layout.lock):
@@ -136,6 +137,7 @@ def test_status_says_what_was_done_about_who_came_to_nothing(layout: Layout, cor
     assert "nudged: no progress for 2 h 00 min · 3s tool pytest" in said["agent-1"]
     assert "·  3s" not in said["agent-2"]
     assert "parked: silent for 20 min 30m" in said["agent-3"]
+    assert "20m" not in said["agent-4"]  # how long it may stay silent is no news
 
 
 def test_status_of_a_run_that_nobody_supervises_says_so_first_of_all(layout: Layout, coral: Run) -> None:

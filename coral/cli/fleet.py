@@ -70,9 +70,11 @@ def _activity(agent: Loose, late: float) -> Text:
 def _sign(agent: Loose, late: float) -> Text:
     beat = agent.inner("beat")
     until = agent.number("until")
-    if agent.text("phase") in ("waiting", "parked", "retired") or not beat:
-        why = agent.text("why", 80)
-        return Text.assemble(why, dim(f" {words.span(until - late)}") if until else "")
+    rests = agent.text("phase") in ("waiting", "parked", "retired")
+    if rests or not beat:
+        # Of one who works it is the end of all patience, which nobody waits for.
+        left = f" {words.span(until - late)}" if until and rests else ""
+        return Text.assemble(agent.text("why", 80), dim(left))
     stall = agent.text("stall", 80)
     seconds = beat.number("age")
     age = f"{words.coarse(seconds + late)} " if seconds is not None else ""
