@@ -71,8 +71,8 @@ _ABOUT = f"""Agents that have printed one line and sleep, in a run that was resu
 is the time that the supervisor's process computed in {WINDOW:g} seconds, its threads included."""
 
 _WHY = (
-    "Every two seconds the supervisor looks whether silent agents have printed something, every five whether two folders "
-    "of each have changed: most of it are lookups of paths."
+    "Every two seconds the supervisor looks whether silent agents have printed something, every five whether two "
+    "folders of each have changed: most of it are lookups of paths."
 )
 
 
