@@ -12,7 +12,7 @@ from attempts.record import Kind, Verdict
 from attempts.store import Store
 from coral.cli import main
 from coral.lock import hold_lock
-from workspace import knowledge
+from workspace import frontmatter, knowledge
 from workspace.layout import Layout
 
 Run = Callable[..., str]
@@ -292,6 +292,29 @@ def test_notes_begin_with_the_latest_synthesis(layout: Layout, coral: Run) -> No
         said.index("Earlier conclusions") < said.index("Old synthesis") < said.index("Edges lose") < said.index("Rows")
     )
     assert "\x1b" not in said
+
+
+def test_of_many_notes_only_those_that_are_shown_are_read_in_full(
+    layout: Layout, coral: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _write_notes(layout)
+    for number in range(300):
+        front = {"title": f"Step {number}", "created": f"2020-01-01T00:00:{number // 60:02}.{number:03}Z"}
+        knowledge.write_note(layout.shared, f"step-{number}", front, "It is about a synthesis.")
+    escaped = layout.shared / "notes" / "odd.md"
+    escaped.write_text(
+        '---\ncreated: 2021-01-01T00:00:00.000Z\ntitle: Odd\nkind: "synth\\u0065sis"\n---\n\nAll in all.\n'
+    )
+    read: list[str] = []
+    split = frontmatter.split
+    monkeypatch.setattr(frontmatter, "split", lambda text: read.append(text) or split(text))
+    said = coral("notes")
+    assert said.index("Earlier conclusions") < said.index("Odd") < said.index("Step 299")
+    assert "287 more" in said
+    assert len(read) < 40
+    read.clear()
+    assert "It is about a synthesis." in coral("notes", "--read", "step-7")
+    assert len(read) < 10
 
 
 def test_notes_are_read_searched_and_listed(layout: Layout, coral: Run) -> None:

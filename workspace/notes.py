@@ -46,13 +46,19 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sheet:
+class Sheet:
     """A note of which only the place in the list is known."""
 
     path: str
     name: str
     created: str
     text: str
+
+    def may_say(self, some: Sequence[str]) -> bool:
+        """False where neither its name nor its head can hold one of these words, in whatever case."""
+        head = _head(self.text)
+        about = f"{self.name}\n{head}".casefold()
+        return "\\" in head or any(word in about for word in some)
 
     def holds(self, wanted: Sequence[str]) -> bool:
         """Whether every word occurs in it. A head may say by an escape what does not stand there."""
@@ -77,15 +83,23 @@ class _Sheet:
         )
 
 
+Numbered = tuple[int, Sheet]
+
+
 def find_notes(folders: Sequence[Path], query: str = "") -> list[Note]:
     """The notes of several folders of knowledge in which every word of the query occurs, in whatever case.
 
     Oldest first, and numbered from 1 as in the list of all.
     """
+    return [sheet.note(number) for number, sheet in find_sheets(folders, query)]
+
+
+def find_sheets(folders: Sequence[Path], query: str = "") -> list[Numbered]:
+    """The same with their numbers, for who needs few of them in full: to read the heads of all takes as long again."""
     wanted = query.casefold().split()
     sheets = [sheet for shared in folders for sheet in _sheets(shared)]
     sheets.sort(key=lambda sheet: (sheet.created, sheet.name))
-    return [sheet.note(number) for number, sheet in enumerate(sheets, start=1) if sheet.holds(wanted)]
+    return [(number, sheet) for number, sheet in enumerate(sheets, start=1) if sheet.holds(wanted)]
 
 
 def list_notes(shared: Path) -> list[Note]:
@@ -100,7 +114,7 @@ def search_notes(shared: Path, query: str) -> list[Note]:
 
 def recent_notes(shared: Path, limit: int) -> list[Note]:
     """The notes written last, newest first, without reading the others; not numbered."""
-    found: list[_Sheet] = []
+    found: list[Sheet] = []
     for entry in sorted(markdown(shared / "notes"), key=_changed, reverse=True):
         if len(found) >= limit:
             break
@@ -110,7 +124,7 @@ def recent_notes(shared: Path, limit: int) -> list[Note]:
     return [sheet.note(0) for sheet in found]
 
 
-def _sheets(shared: Path) -> Iterator[_Sheet]:
+def _sheets(shared: Path) -> Iterator[Sheet]:
     left = _IN_ALL
     for entry in markdown(shared / "notes"):
         if left > 0 and (sheet := _sheet(shared, entry.path)):
@@ -118,12 +132,12 @@ def _sheets(shared: Path) -> Iterator[_Sheet]:
             yield sheet
 
 
-def _sheet(shared: Path, path: str) -> _Sheet | None:
+def _sheet(shared: Path, path: str) -> Sheet | None:
     text = read(path)
     if text is None:
         return None
     name = as_line(path[len(f"{shared}/notes/") : -len(".md")], 200)
-    return _Sheet(path, name, _created(text) or _written(path), text)
+    return Sheet(path, name, _created(text) or _written(path), text)
 
 
 def _head(text: str) -> str:

@@ -11,7 +11,7 @@ from coral.cli import words
 from coral.cli.alone import alone_in
 from coral.cli.screen import dim
 from workspace.layout import Layout
-from workspace.notes import Note, find_notes
+from workspace.notes import Note, Numbered, Sheet, find_notes, find_sheets
 
 if TYPE_CHECKING:
     from workspace.knowledge import Skill
@@ -35,6 +35,11 @@ def all_notes(layout: Layout, query: str = "") -> list[Note]:
     return find_notes(folders(layout), query)
 
 
+def all_sheets(layout: Layout, query: str = "") -> list[Numbered]:
+    """The same, not yet read in full."""
+    return find_sheets(folders(layout), query)
+
+
 def all_skills(layout: Layout) -> list[Skill]:
     from workspace.knowledge import list_skills  # with it comes git, which notes do without
 
@@ -45,6 +50,11 @@ def is_synthesis(note: Note) -> bool:
     """Whether a note draws conclusions from others: it says so by its kind, or else by its name."""
     kind = note.kind.casefold()
     return kind in SYNTHESES or (not kind and note.name.casefold().rpartition("/")[2].startswith(SYNTHESES))
+
+
+def concludes(sheet: Sheet) -> bool:
+    """The same of a note that was not read in full."""
+    return sheet.may_say(SYNTHESES) and is_synthesis(sheet.note(0))
 
 
 def title_line(note: Note) -> Text:

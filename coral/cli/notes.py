@@ -11,12 +11,12 @@ from rich.text import Text
 
 from coral.cli import where, words
 from coral.cli.columns import table
-from coral.cli.knowledge import all_notes, body_of, folders, is_synthesis, title_line
+from coral.cli.knowledge import all_sheets, body_of, concludes, folders, is_synthesis, title_line
 from coral.cli.parser import count
 from coral.cli.screen import console, dim
 from coral.errors import CoralError
 from workspace.layout import Layout
-from workspace.notes import Note
+from workspace.notes import Note, Numbered
 
 LISTED = 15
 RECENT = 5
@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     layout = where.run_of(args)
     if args.history:
         return _history(layout, args.json)
-    notes = all_notes(layout, args.search or "")
+    notes = all_sheets(layout, args.search or "")
     if args.read:
         chosen = [_named(notes, args.read)]
     elif args.recent is not None:
@@ -45,14 +45,14 @@ def run(args: argparse.Namespace) -> int:
     else:
         chosen = notes[::-1]
     if args.json:
-        print(json.dumps([_data(note) for note in chosen], indent=1))
+        print(json.dumps([_data(note) for note in _read(chosen)], indent=1))
         return 0
     if not chosen:
         print("no note holds that" if args.search else "no notes yet: agents write them as they reflect")
         return 0
     out = console()
     if args.read or args.recent is not None:
-        _in_full(out, chosen)
+        _in_full(out, _read(chosen))
     elif args.search:
         _list(out, chosen, len(chosen))
     else:
@@ -60,11 +60,16 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _overview(out: Console, notes: list[Note]) -> None:
+def _read(sheets: list[Numbered]) -> list[Note]:
+    return [sheet.note(number) for number, sheet in sheets]
+
+
+def _overview(out: Console, notes: list[Numbered]) -> None:
     """The latest synthesis in full, earlier ones and the latest other notes by title."""
-    syntheses = [note for note in notes if is_synthesis(note)]
-    others = [note for note in notes if not is_synthesis(note)]
-    _in_full(out, syntheses[:1])
+    syntheses = [each for each in notes if concludes(each[1])]
+    known = {number for number, _ in syntheses}
+    others = [each for each in notes if each[0] not in known]
+    _in_full(out, _read(syntheses[:1]))
     if syntheses[1:]:
         out.print()
         out.print(Rule(Text("Earlier conclusions", style="bold"), align="left", style="dim"))
@@ -88,7 +93,7 @@ def _in_full(out: Console, notes: list[Note]) -> None:
         out.print(markdown(body_of(note)))
 
 
-def _list(out: Console, notes: list[Note], most: int) -> None:
+def _list(out: Console, notes: list[Numbered], most: int) -> None:
     rows = [
         [
             str(note.number),
@@ -97,19 +102,19 @@ def _list(out: Console, notes: list[Note], most: int) -> None:
             words.ago(note.created),
             " ".join(f"#{number}" for number in note.attempts[:6]),
         ]
-        for note in notes[:most]
+        for note in _read(notes[:most])
     ]
     out.print(table((">n", "title*", "author", "written?", "attempts*??"), rows, out.width))
     if len(notes) > most:
         out.print(dim(f"{len(notes) - most} more: coral notes --recent {len(notes)}"))
 
 
-def _named(notes: list[Note], name: str) -> Note:
+def _named(notes: list[Numbered], name: str) -> Numbered:
     wanted = name.removeprefix("#")
-    for note in notes:
-        if wanted == note.name or (wanted.isdecimal() and int(wanted) == note.number):
-            return note
-    what = f"the last is {notes[-1].number}" if notes else "there are none yet"
+    for number, note in notes:
+        if wanted == note.name or (wanted.isdecimal() and int(wanted) == number):
+            return number, note
+    what = f"the last is {notes[-1][0]}" if notes else "there are none yet"
     raise CoralError(f"cannot read note {name!r}: there is none of that number or name", f"`coral notes` lists; {what}")
 
 
