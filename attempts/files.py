@@ -23,8 +23,9 @@ _WRITERS_DOING = frozenset(
     {errno.EACCES, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR, errno.ENXIO, errno.EPERM}
 )
 
-SETTLED = 2_000_000_000  # nanoseconds: the times of a folder tell of everything that happened in it so long ago
+SETTLED = 2.0  # seconds: what happened in a folder so long after another change has given it other times
 RELIST = 60.0  # seconds: after so long a folder is listed again, whatever its times say
+MOST_REMEMBERED = 4096  # folders: whoever makes and removes others all day fills no memory with them
 
 # What any change of a file changes: its inode, its size in bytes, the time of its last change in nanoseconds.
 Witness = tuple[int, int, int]
@@ -170,7 +171,8 @@ class Listings:
     """
 
     def __init__(self) -> None:
-        self._known: dict[Path, tuple[Witness, float, list[Path]]] = {}
+        # By folder: its state, when it was first seen in it and when it was listed, and what lay there.
+        self._known: dict[Path, tuple[Witness, float, float, list[Path]]] = {}
 
     def entries(
         self, folder: Path, is_wanted: Callable[[os.DirEntry[str]], bool], most: int | None = None
@@ -183,13 +185,15 @@ class Listings:
         if stat.S_ISLNK(held.st_mode):
             return []
         state, now = (held.st_ino, held.st_size, held.st_ctime_ns), time.monotonic()
-        known = self._known.pop(folder, None)
-        if known is None or known[0] != state or now >= known[1]:
-            known = (state, now + RELIST, entries(folder, is_wanted, most))
-        # What comes within one tick of the file system's clock leaves the same time: only an old one says anything.
-        if time.time_ns() - held.st_ctime_ns > SETTLED:
-            self._known[folder] = known
-        return list(known[2])
+        known = self._known.get(folder)
+        since = known[1] if known is not None and known[0] == state else now
+        # What comes within one tick of the file system's clock leaves the same time: only a listing made later says
+        # what there is. Later by our clock alone: the other may be a server's, and slow.
+        if known is None or known[0] != state or known[2] - since <= SETTLED or now - known[2] >= RELIST:
+            if len(self._known) >= MOST_REMEMBERED:
+                self._known.clear()
+            known = self._known[folder] = (state, since, now, entries(folder, is_wanted, most))
+        return list(known[3])
 
 
 def is_plain_file(entry: os.DirEntry[str]) -> bool:

@@ -1,7 +1,6 @@
 """Folders that did not change are not listed again, and nothing that comes into one is missed for it."""
 
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -11,17 +10,15 @@ from attempts.files import RELIST, SETTLED, Listings, is_plain_file
 
 
 class Inbox:
-    """A folder that was made long ago, as far as the clock says."""
+    """A folder, and how often it was listed; `clock` is ours, and only the file system has another one."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder = folder
         self.listings = Listings()
         self.listed = 0
-        self.later = 2 * SETTLED
         self.clock = 0.0
-        scandir, time_ns = os.scandir, time.time_ns
+        scandir = os.scandir
         monkeypatch.setattr(files.os, "scandir", lambda path: self._count() or scandir(path))
-        monkeypatch.setattr(files.time, "time_ns", lambda: time_ns() + self.later)
         monkeypatch.setattr(files.time, "monotonic", lambda: self.clock)
 
     def _count(self) -> None:
@@ -36,6 +33,14 @@ class Inbox:
     def look(self) -> list[str]:
         return sorted(path.name for path in self.listings.entries(self.folder, is_plain_file))
 
+    def settle(self) -> list[str]:
+        """What lies there, seen so long after it came that nothing can have come with it unseen."""
+        self.look()
+        self.clock += SETTLED + 1
+        found = self.look()
+        self.listed = 0
+        return found
+
 
 @pytest.fixture
 def inbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Inbox:
@@ -43,57 +48,79 @@ def inbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Inbox:
     return Inbox(tmp_path / "inbox", monkeypatch)
 
 
-def test_a_folder_that_does_not_change_is_listed_once(inbox: Inbox) -> None:
+def test_a_folder_that_does_not_change_is_not_listed_again(inbox: Inbox) -> None:
     (inbox.folder / "one").touch()
+    assert inbox.settle() == ["one"]
     assert [inbox.look() for _ in range(5)] == [["one"]] * 5
-    assert inbox.listed == 1
+    assert inbox.listed == 0
 
 
 def test_what_comes_and_goes_is_seen_at_the_next_look(inbox: Inbox) -> None:
-    assert inbox.look() == []
+    assert inbox.settle() == []
     inbox.let_tick()
     (inbox.folder / "one").touch()
-    assert inbox.look() == ["one"]
+    assert inbox.settle() == ["one"]
     inbox.let_tick()
     (inbox.folder / "one").rename(inbox.folder / "two")
-    assert inbox.look() == ["two"]
+    assert inbox.settle() == ["two"]
     inbox.let_tick()
     (inbox.folder / "two").unlink()
     assert inbox.look() == []
 
 
-def test_a_folder_that_has_just_changed_is_listed_again(inbox: Inbox) -> None:
-    inbox.later = 0
-    for look in range(3):
-        assert inbox.look() == []
-        assert inbox.listed == look + 1
+@pytest.mark.parametrize("passed", [0.0, SETTLED])
+def test_a_folder_that_has_just_changed_is_listed_again(inbox: Inbox, passed: float) -> None:
+    inbox.look()
+    inbox.clock = passed
+    inbox.look()
+    inbox.clock = SETTLED + 1
+    inbox.look()
+    assert inbox.listed == 3
 
 
-def test_a_folder_of_the_future_is_listed_again(inbox: Inbox) -> None:
-    inbox.later = -10 * SETTLED  # the clock was set back
-    assert [inbox.look(), inbox.look()] == [[], []]
-    assert inbox.listed == 2
+def test_what_comes_in_the_same_tick_is_seen_whatever_the_file_system_s_clock_says(
+    inbox: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server's clock may be hours behind: then what has just come looks old at once."""
+    lstat, then = os.lstat, list(os.lstat(inbox.folder))
+    inbox.settle()
+    slow = os.stat_result(then, {"st_ctime_ns": then[9] * 10**9 - 3600 * 10**9})
+    monkeypatch.setattr(files.os, "lstat", lambda path: slow if path == inbox.folder else lstat(path))
+    assert inbox.look() == []
+    (inbox.folder / "one").touch()
+    assert inbox.look() == ["one"]
 
 
 def test_once_a_minute_a_folder_is_listed_whatever_its_times_say(inbox: Inbox) -> None:
+    inbox.settle()
+    listed_at = inbox.clock
+    inbox.clock = listed_at + RELIST - 1
     inbox.look()
-    inbox.clock = RELIST - 1
-    inbox.look()
-    assert inbox.listed == 1
-    inbox.clock = RELIST
+    assert inbox.listed == 0
+    inbox.clock = listed_at + RELIST
     assert [inbox.look(), inbox.look()] == [[], []]
-    assert inbox.listed == 2
+    assert inbox.listed == 1
 
 
 def test_what_is_given_may_be_changed(inbox: Inbox) -> None:
     (inbox.folder / "one").touch()
+    inbox.settle()
     inbox.listings.entries(inbox.folder, is_plain_file).clear()
     assert inbox.look() == ["one"]
 
 
+def test_folders_that_are_gone_are_not_remembered_for_ever(inbox: Inbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "MOST_REMEMBERED", 3)
+    for number in range(10):
+        (folder := inbox.folder / str(number)).mkdir()
+        assert inbox.listings.entries(folder, is_plain_file) == []
+        folder.rmdir()
+    assert len(inbox.listings._known) <= 3
+
+
 def test_another_folder_in_its_place_is_listed(inbox: Inbox) -> None:
     (inbox.folder / "one").touch()
-    assert inbox.look() == ["one"]
+    assert inbox.settle() == ["one"]
     inbox.folder.rename(inbox.folder.with_name("old"))
     assert inbox.look() == []
     inbox.folder.symlink_to("old")
