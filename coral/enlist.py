@@ -37,7 +37,8 @@ def stock(office: Office, agent: str) -> None:
     knowledge.create(shared)
     if not (shared / "HEARTBEAT.md").exists():
         place(shared, "HEARTBEAT.md", render_file("checklist", {}))
-    if role := office.crew.part(agent).role:
+    role = office.crew.part(agent).role
+    if role and not (shared / "roles" / f"{agent}.md").exists():  # its agent keeps it true
         place(shared, f"roles/{agent}.md", f"---\nagent: {agent}\n---\n\n{role.strip()}\n")
 
 
@@ -53,9 +54,11 @@ def settle_again(office: Office, agent: str) -> None:
 def furnish(office: Office, agent: str) -> None:
     """Put back what agents may have removed: the shared knowledge, the way to it, and the instructions."""
     clone, filename = office.layout.clone(agent), office.crew.runtime(agent).instruction_file
-    shared = office.layout.shared_of(agent, office.config.workspace.share)
+    share = office.config.workspace.share
+    shared = office.layout.shared_of(agent, share)
     if not knowledge.is_there(shared):
-        stock(office, agent)
+        for each in office.crew if share else (agent,):  # the others would find it there, and their parts missing
+            stock(office, each)
     link_shared(clone, shared)
     mounts.keep_up(clone, _mounts(office, agent))
     if not (clone / filename).exists():

@@ -5,6 +5,13 @@ import json
 import pytest
 from real_runs import wait_until
 
+from coral.config.load import load_frozen
+from coral.crew import Crew
+from coral.enlist import furnish
+from coral.records.standings import Standings
+from coral.rules import rules_of
+from coral.views.briefing import Office
+
 pytestmark = pytest.mark.slow
 
 
@@ -44,6 +51,20 @@ def test_shared_knowledge_that_was_removed_is_begun_anew_at_the_next_launch(star
     wait_until(lambda: run.layout.output("agent-1", 2).exists())
     wait_until(lambda: "# Checklist" in run.layout.output("agent-1", 2).read_text(), what="the checklist")
     run.stop()
+
+
+def test_what_each_agent_was_asked_to_be_is_there_again_too_unless_its_agent_changed_it(start):
+    layout = start(["hang"], overrides=("agents.count=2", "agents.role=Look around."), supervise=False).layout
+    config = load_frozen(layout.task_file)
+    rules = rules_of(config, "")
+    office = Office(layout, config, rules, Standings(rules.direction, []), Crew(config))
+    own, other = (layout.shared / "roles" / f"{each}.md" for each in ("agent-1", "agent-2"))
+    own.write_text("I climb now.\n")
+    other.unlink()
+    (layout.shared / "notes").rmdir()
+    furnish(office, "agent-1")
+    assert (layout.shared / "notes").is_dir()
+    assert (own.read_text(), "Look around." in other.read_text()) == ("I climb now.\n", True)
 
 
 @pytest.mark.parametrize("ruin", ["mkdir -p {0}/x", "mkfifo {0}", "ln -s nowhere {0}"])

@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from strangers import owning
 
 from workspace import hub, submit
 from workspace.errors import GitError
@@ -345,3 +346,17 @@ def test_a_long_difference_is_cut(layout: Layout, seed: Path) -> None:
     tree = other.text("mktree", data=f"100644 blob {blob}\tlong\n".encode())
     new = other.text("commit-tree", tree, "-m", "long")
     assert hub.diff(layout.hub, commit, new).endswith("[cut off here]\n")
+
+
+@pytest.mark.parametrize("name", [".", ".git", ".git/objects"])
+def test_a_repository_that_its_agent_closed_is_made_again(layout: Layout, seed: Path, name: str) -> None:
+    """Whoever cannot look into it cannot start its agent either."""
+    commit, clone = hub.create(layout.hub, seed), layout.clone("agent-1")
+    hub.clone(layout.hub, clone, "agent-1", commit, [])
+    assert hub.is_whole(clone)
+    with owning(layout.root):
+        (clone / name).chmod(0)
+        assert not hub.is_whole(clone)
+        hub.clone_again(layout.hub, clone, "agent-1", commit, [])
+        assert hub.is_whole(clone)
+        assert Git(clone / ".git").text("rev-parse", "HEAD") == commit

@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
+from strangers import owning
 
 from workspace import frontmatter, notes
 from workspace.errors import WorkspaceError
 from workspace.knowledge import (
     create,
+    is_there,
     list_notes,
     list_skills,
     recent_notes,
@@ -28,6 +30,27 @@ def shared(tmp_path: Path) -> Path:
     folder = tmp_path / "shared"
     create(folder)
     return folder
+
+
+@pytest.mark.parametrize("name", [".", "notes", "roles"])
+@pytest.mark.parametrize("mode", [0o000, 0o500, 0o100])
+def test_a_folder_that_an_agent_closed_is_opened_again(shared: Path, name: str, mode: int) -> None:
+    write_note(shared, "one", {}, "kept")
+    assert is_there(shared)
+    with owning(shared):
+        (shared / name).chmod(mode)
+        assert not is_there(shared)
+        create(shared)
+        assert is_there(shared)
+        assert [each.body.strip() for each in list_notes(shared)] == ["kept"]
+
+
+def test_what_a_link_leads_to_is_left_as_it_is(shared: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir(mode=0o500)
+    (shared / "skills").rmdir()
+    (shared / "skills").symlink_to(tmp_path / "elsewhere")
+    create(shared)
+    assert (tmp_path / "elsewhere").stat().st_mode & 0o777 == 0o500
 
 
 TEXT = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=40)

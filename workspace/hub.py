@@ -178,7 +178,10 @@ def is_whole(clone: Path) -> bool:
     """Whether git takes it for a repository that finds the hub. A look at four names: it is asked at every launch."""
     inside = clone / ".git"
     files = inside / "HEAD", inside / "objects" / "info" / "alternates"
-    return (inside / "refs").is_dir() and all(each.is_file() for each in files)
+    try:
+        return (inside / "refs").is_dir() and all(each.is_file() for each in files)
+    except PermissionError:  # the agent closed it, and would never start again
+        return False
 
 
 def clone_again(hub: Path, target: Path, agent: str, commit: str, exclude: Iterable[str]) -> None:

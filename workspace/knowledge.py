@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -52,16 +53,31 @@ class Skill:
 
 
 def create(shared: Path) -> None:
-    """Make the folders that agents write to. What lies in their place is kept under a hidden name."""
-    for folder in (shared, *(shared / name for name in _FOLDERS)):
+    """Make the folders that agents write to. What lies in their place is kept under a hidden name; one that an agent
+    closed is opened again, for it would keep the whole fleet from starting."""
+    for folder in _folders(shared):
         if os.path.lexists(folder) and not folder.is_dir():
             folder.rename(folder.with_name(f".{folder.name}.{secrets.token_hex(8)}"))
         folder.mkdir(parents=True, exist_ok=True)
+        if not _is_open(folder) and not folder.is_symlink():
+            folder.chmod(stat.S_IMODE(folder.stat().st_mode) | stat.S_IRWXU)
 
 
 def is_there(shared: Path) -> bool:
     """Whether it has all the folders that agents write to."""
-    return all((shared / name).is_dir() for name in _FOLDERS)
+    return all(map(_is_open, _folders(shared)))
+
+
+def _folders(shared: Path) -> list[Path]:
+    return [shared, *(shared / name for name in _FOLDERS)]
+
+
+def _is_open(folder: Path) -> bool:
+    try:
+        mode = folder.stat().st_mode
+    except OSError:
+        return False
+    return stat.S_ISDIR(mode) and mode & stat.S_IRWXU == stat.S_IRWXU
 
 
 def list_skills(shared: Path) -> list[Skill]:

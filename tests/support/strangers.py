@@ -11,10 +11,40 @@ NOBODY = 65534
 @contextmanager
 def closed(folder: Path) -> Iterator[None]:
     """A folder that this process may read and not write; the administrator first becomes somebody else."""
+    with _reachable(folder):
+        folder.chmod(0o555)
+        try:
+            with _somebody_else():
+                yield
+        finally:
+            folder.chmod(0o755)
+
+
+@contextmanager
+def owning(folder: Path) -> Iterator[None]:
+    """Somebody to whom a folder belongs and who is no administrator, so that what is closed is closed."""
+    with _reachable(folder):
+        if os.geteuid() == 0:
+            for path in (folder, *folder.rglob("*")):
+                os.chown(path, NOBODY, -1, follow_symlinks=False)
+        with _somebody_else():
+            yield
+
+
+@contextmanager
+def _reachable(folder: Path) -> Iterator[None]:
     above = [path for path in folder.parents if path.stat().st_uid == os.geteuid() and not path.stat().st_mode & 0o055]
     for path in above:
         path.chmod(path.stat().st_mode | 0o055)
-    folder.chmod(0o555)
+    try:
+        yield
+    finally:
+        for path in above:
+            path.chmod(path.stat().st_mode & ~0o055)
+
+
+@contextmanager
+def _somebody_else() -> Iterator[None]:
     was = os.geteuid()
     if was == 0:
         os.seteuid(NOBODY)
@@ -22,6 +52,3 @@ def closed(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.seteuid(was)
-        folder.chmod(0o755)
-        for path in above:
-            path.chmod(path.stat().st_mode & ~0o055)
