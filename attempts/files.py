@@ -47,8 +47,8 @@ def write_bytes(path: Path, data: bytes, *, durable: bool, new: bool = False) ->
     try:
         try:
             descriptor = os.open(temporary, flags, 0o644)
-        except FileNotFoundError:
-            path.parent.mkdir(parents=True, exist_ok=True)
+        except (FileNotFoundError, NotADirectoryError):
+            _make_folder(path.parent)
             descriptor = os.open(temporary, flags, 0o644)
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
@@ -66,6 +66,15 @@ def write_bytes(path: Path, data: bytes, *, durable: bool, new: bool = False) ->
         raise
     if durable:
         sync_folder(path.parent)
+
+
+def _make_folder(folder: Path) -> None:
+    """With those above it. What is no folder in the place of one is kept under a hidden name: agents can put something
+    where others hand in and are answered."""
+    there = next(each for each in (folder, *folder.parents) if os.path.lexists(each))
+    if not there.is_dir():
+        there.rename(there.with_name(f".{there.name}.{time.time_ns()}"))
+    folder.mkdir(parents=True, exist_ok=True)
 
 
 def _put_new(temporary: Path, path: Path) -> None:

@@ -3,7 +3,9 @@
 import json
 
 import pytest
-from real_runs import wait_until
+from real_runs import PATIENCE, wait_until
+
+from coral.cli import request
 
 from coral.config.load import load_frozen
 from coral.crew import Crew
@@ -75,3 +77,27 @@ def test_whatever_lies_in_the_place_of_a_view_makes_way(start, ruin):
     wait_until(lambda: run.events("published"), what="the timeline")
     wait_until(lambda: run.layout.status.is_file() and json.loads(run.layout.status.read_bytes())["attempts"] == 1)
     run.stop()
+
+
+@pytest.mark.parametrize("ruin", ["echo > {0}", "ln -s nowhere {0}"])
+def test_whatever_lies_in_the_place_of_a_folder_makes_way(start, ruin):
+    """Of another agent's and of those that all share: both agents hand in, and are answered."""
+    folders = ("attempts/inbox/agent-2", "attempts/replies", "requests", "grades")
+    ruins = "; ".join(f"rm -rf {each}; {ruin.format(each)}" for each in folders)
+    script = f"""
+ruined="$CORAL_RUN/workspace/ruined"
+if [ "$CORAL_AGENT" = agent-1 ] && [ ! -e $ruined ]; then (cd "$CORAL_RUN"; {ruins}); touch $ruined; fi
+until [ -e $ruined ]; do sleep 0.1; done
+n=$(($(cat x.txt) + 1)); echo $n > x.txt
+coral eval -m "value $n"
+sleep 600
+"""
+    run = start(script, overrides=("agents.count=2",))
+    wait_until(lambda: {each.agent for each in run.attempts()} == {"agent-1", "agent-2"}, what="an attempt of each")
+    wait_until(lambda: len(run.attempts()) >= 6, what="what follows the heartbeats")
+    asked = request.send(run.layout, "operator", {"type": "tell", "to": "agent-2", "text": "are you there"})
+    answer = request.answer(run.layout, "operator", asked, PATIENCE)
+    assert answer is not None
+    assert answer.data["ok"] is True
+    run.stop()
+    assert [each["text"] for each in run.events("alert") if "directory" in each["text"]] == []
