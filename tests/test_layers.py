@@ -81,6 +81,42 @@ MAY_IMPORT = {
         "heartbeats.beat",
         "workspace",
     ),
+    "coral.views": (
+        "coral.views",
+        "coral.config",
+        "coral.crew",
+        "coral.fleet",
+        "coral.grading.grades",
+        "coral.inputs.listen",
+        "coral.mounts",
+        "coral.records",
+        "coral.runtimes",
+        "attempts",
+        "heartbeats",
+        "workspace",
+    ),
+    "coral.preflight": (
+        "coral.preflight",
+        "coral.clock",
+        "coral.config",
+        "coral.crew",
+        "coral.equip",
+        "coral.errors",
+        "coral.extras",
+        "coral.fleet",
+        "coral.grading",
+        "coral.inputs.listen",
+        "coral.journal",
+        "coral.native",
+        "coral.prices",
+        "coral.processes",
+        "coral.rules",
+        "coral.runtimes",
+        "coral.views",
+        "attempts",
+        "heartbeats",
+        "workspace",
+    ),
 }
 FOR_THE_TOP = ("coral.cli", "coral.__main__")  # imported by nobody else
 EMPTY_ROOMS = (
@@ -172,7 +208,7 @@ BROAD = (
     "coral.perform",
     "coral.senses",
     "coral.native.check_child",
-)  # the last runs a task's check in a process of its own: decision 0018
+)  # the last runs a task's check in a process of its own: decision 0019
 STARTERS = {
     "subprocess": {"Popen", "run", "call", "check_call", "check_output", "getoutput"},
     "os": {
