@@ -1,14 +1,20 @@
 """A run that is used up is not resumed in silence: what ended it is said, and the command that would go on."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from real_runs import TRY, Run, wait_until
 
+from attempts.record import Kind, Submission
 from attempts.store import Store
 from coral.config.load import load_frozen
+from coral.fleet.events import Moment
+from coral.fleet.state import Pending, Step
+from coral.journal import Journal
 from coral.launch import holder
 from coral.preflight.resumption import at_once
+from workspace.layout import Layout
 
 pytestmark = pytest.mark.slow
 
@@ -95,3 +101,33 @@ def test_a_run_that_was_stopped_goes_on(start: Begin) -> None:
     wait_until(lambda: 1 in Store(run.layout.attempts).numbers(), what="an attempt")
     run.stop()
     assert at_once(run.layout, load_frozen(run.layout.task_file)) is None
+
+
+def test_a_record_that_there_was_no_room_for_is_written_though_the_run_is_used_up(used_up: Run, coral: Coral) -> None:
+    layout = used_up.layout
+    path = layout.attempts / "000003.json"
+    record = path.read_bytes()
+    forget_that_it_was_published(layout, 3)
+    path.unlink()
+    assert at_once(layout, load_frozen(layout.task_file)) is None
+    assert coral("resume", "--run", str(layout.root), "--detach")[0] == 0
+    wait_until(lambda: holder(layout) is None, what="the end of the run")
+    assert path.read_bytes() == record
+    assert coral("resume", "--run", str(layout.root))[0] == 1
+
+
+def forget_that_it_was_published(layout: Layout, number: int) -> None:
+    """As the journal ends where the disk was full until the run had ended."""
+    attempt = Store(layout.attempts).read(number)
+    submission = Submission(
+        id=attempt.submission, agent=attempt.agent, commit=attempt.commit, tree=attempt.tree, title="", kind=Kind.REAL,
+        of=None, wait=0.0, submitted_at="",
+    )  # fmt: skip
+    settled = Pending(number=number, submission=submission, step=Step.SETTLED, attempt=attempt)
+    journal = Journal(layout.journal)
+    memory, now = journal.memory, Moment(clock=journal.memory.clock, wall=journal.memory.wall)
+    assert memory.rules is not None
+    folder = layout.root.stat()
+    journal.open_supervision(memory.rules, now, (folder.st_dev, folder.st_ino))
+    journal.record(now, [], [], memory.fleet, replace(memory.fleet, pending={number: settled}))
+    journal.close()

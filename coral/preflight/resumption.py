@@ -6,12 +6,13 @@ Rule: only `decide` knows what ends a run. It is asked what it would do, and not
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from attempts.store import Store
 from coral.clock import since
 from coral.config.load import Config
 from coral.config.model import BudgetSection
 from coral.fleet.decide import decide
 from coral.fleet.events import Moment, Resumed
-from coral.fleet.state import Fleet, Phase
+from coral.fleet.state import Fleet, Phase, Step
 from coral.journal import Memory, fold
 from coral.rules import rules_of
 from workspace.layout import Layout
@@ -31,13 +32,21 @@ class AtOnce:
 
 
 def at_once(layout: Layout, config: Config) -> AtOnce | None:
-    """None where it would go on with this task, or has not ended: somebody must supervise that, if only to end it."""
+    """None where it would go on with this task, or has not ended: somebody must supervise that, if only to end it, or
+    to write what there was no room for when it ended."""
     memory = fold(layout.journal)
-    if not memory.fleet.run.finished:
+    if not memory.fleet.run.finished or _lacks_a_record(memory, layout):
         return None
     if not (reason := _end(memory, config, _given(config.budget))):
         return None
     return AtOnce(reason, tuple(f"budget.{key}={_written(limit)}" for key, limit in _raised(memory, config).items()))
+
+
+def _lacks_a_record(memory: Memory, layout: Layout) -> bool:
+    """Whether an attempt counts whose record was never written: the disk was full until the run had ended."""
+    store = Store(layout.attempts)
+    settled = (number for number, each in memory.fleet.pending.items() if each.step is Step.SETTLED)
+    return any(store.witness(number) is None for number in settled)
 
 
 def _end(memory: Memory, config: Config, limits: Limits) -> str:
