@@ -6,7 +6,6 @@ import pytest
 from real_runs import PATIENCE, wait_until
 
 from coral.cli import request
-
 from coral.config.load import load_frozen
 from coral.crew import Crew
 from coral.enlist import furnish
