@@ -83,6 +83,7 @@ class Manager:
         self._unwritten: list[on.Event] = []
         self._supervises = False  # whether the journal says so
         self._told = ""
+        self._is_gone = False  # the folder of the run
         self._shadow: Fleet | None = None
         self._due = float("-inf")  # on the run's clock: before that, only an event changes anything
 
@@ -119,6 +120,9 @@ class Manager:
         return [on.Resumed(away=self._away), *self._senses.reconcile(self._fleet, self._identities, now)]
 
     def _turn(self, first: list[on.Event]) -> None:
+        if not self._is_gone and _is_gone(self._layout):
+            self._is_gone = True
+            self.stop("its folder was removed or moved")  # nobody could stop it any more
         now = self._clock.now()
         fresh = [*first, *self._senses.gather(self._fleet, now)]
         events = [*self._unwritten, *fresh]
@@ -200,7 +204,10 @@ def supervise(
                 gate.check()  # nothing has begun yet
             with gate.taken_by(take):
                 manager.run()
-                return 0
+            if _is_gone(layout):
+                hint = "where it was moved, `coral resume --run PATH` goes on"
+                raise CoralError(f"the run has ended: {layout.root} was removed or moved", hint)
+            return 0
         finally:
             manager.close()
 
@@ -240,6 +247,17 @@ def _ledger_of(layout: Layout, fleet: Fleet) -> Ledger:
     ledger = Ledger(layout.ledger, lambda: salvaged(layout.journal), count, settled, unvouched)
     ledger.ensure(count, settled)
     return ledger
+
+
+def _is_gone(layout: Layout) -> bool:
+    """Whether the run was taken away from under us. A disk that does not answer is another matter."""
+    try:
+        layout.private.lstat()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _folder(layout: Layout) -> tuple[int, int]:

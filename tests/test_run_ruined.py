@@ -1,6 +1,7 @@
 """Real runs in which an agent removes or replaces what it may write to, and what it may not: the run goes on."""
 
 import json
+import shutil
 
 import pytest
 from real_runs import PATIENCE, wait_until
@@ -100,3 +101,20 @@ sleep 600
     assert answer.data["ok"] is True
     run.stop()
     assert [each["text"] for each in run.events("alert") if "directory" in each["text"]] == []
+
+
+def test_a_run_whose_folder_is_taken_away_ends_and_goes_on_where_it_is_put_back(start, tmp_path):
+    """By then no `coral stop` finds it, and its agents would go on for ever."""
+    run = start(
+        "n=$(($(cat x.txt) + 1)); echo $n > x.txt; coral eval -m $n; sleep 600\n", overrides=("agents.count=2",)
+    )
+    run.wait_for_attempts(2)
+    run.layout.root.rename(tmp_path / "elsewhere")
+    assert run.supervisor.wait(PATIENCE) == 1
+    shutil.rmtree(run.layout.root, ignore_errors=True)  # a last status, say
+    (tmp_path / "elsewhere").rename(run.layout.root)
+    assert run.left() == []
+    assert "was removed or moved" in run.layout.log.read_text()
+    before = len(run.attempts())
+    run.supervise().wait_for_attempts(before + 2)
+    run.stop()

@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
         try:
             return watch(layout, args)
         except (CoralError, KeyboardInterrupt) as error:
-            if has_begun(layout):
+            if has_begun(layout) or not layout.private.exists():  # of what was moved away, nothing is known here
                 raise
             remove(layout)
             if isinstance(error, KeyboardInterrupt):
