@@ -14,13 +14,47 @@ from coral.errors import CoralError
 LOOKERS = 25
 
 
+class Lock:
+    """The lock, held. What is locked is a file, not its name: whoever removes it lets another supervisor in."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            self._descriptor = _taken(path)
+        except OSError as error:
+            raise CoralError(f"cannot supervise this run: {error}", "see its disk, and whose folder it is") from error
+
+    def put_back(self) -> bool:
+        """Hold the lock by its name again where that was taken away; whether it was. CoralError if another one holds
+        it by now."""
+        with contextlib.suppress(OSError):  # what cannot be put back is tried again: nobody else can hold it either
+            if self._is_there():
+                return False
+            before, self._descriptor = self._descriptor, _taken(self._path)
+            os.close(before)
+            return True
+        return False
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+    def _is_there(self) -> bool:
+        try:
+            return os.path.samestat(os.fstat(self._descriptor), self._path.stat())
+        except FileNotFoundError:
+            return False
+
+
 @contextlib.contextmanager
-def hold_lock(path: Path) -> Iterator[None]:
+def hold_lock(path: Path) -> Iterator[Lock]:
     """Hold the lock. CoralError names the one who has it already."""
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise CoralError(f"cannot supervise this run: {error}", "see its disk, and whose folder it is") from error
+    with contextlib.closing(Lock(path)) as lock:
+        yield lock
+
+
+def _taken(path: Path) -> int:
+    """A descriptor of the file, locked, that says who holds it."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     from coral.clock import wall  # those who only look who holds it do without
 
     try:
@@ -29,9 +63,10 @@ def hold_lock(path: Path) -> Iterator[None]:
         who = {"pid": os.getpid(), "host": socket.gethostname(), "since": wall()}
         with contextlib.suppress(OSError):  # without it on a full disk: only what it says is missing then
             os.ftruncate(descriptor, os.pwrite(descriptor, json.dumps(who).encode(), 0))
-        yield
-    finally:
+    except BaseException:
         os.close(descriptor)
+        raise
+    return descriptor
 
 
 def _take(descriptor: int) -> bool:

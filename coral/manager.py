@@ -24,8 +24,9 @@ from coral.inputs.post import Post
 from coral.inputs.watch import Watch
 from coral.journal import Journal, Memory, salvaged
 from coral.journal.unwritten import kept
-from coral.lock import hold_lock
+from coral.lock import Lock, hold_lock
 from coral.perform import Performer
+from coral.presence import Presence, is_gone
 from coral.processes import process, signals
 from coral.processes.census import Identity
 from coral.processes.doorbell import Doorbell
@@ -83,16 +84,15 @@ class Manager:
         self._unwritten: list[on.Event] = []
         self._supervises = False  # whether the journal says so
         self._told = ""
-        self._is_gone = False  # the folder of the run
         self._shadow: Fleet | None = None
         self._due = float("-inf")  # on the run's clock: before that, only an event changes anything
 
-    def run(self) -> str:
-        """Supervise until the run ends or is left; returns the reason."""
-        now = self._clock.now()
-        self._turn(self._first_events(now))
+    def run(self, lock: Lock) -> str:
+        """Supervise until the run ends or is left; returns the reason. CoralError when another one supervises it."""
+        presence = Presence(self._layout, lock, self.stop)
+        self._turn(self._first_events(self._clock.now()))
         while not _is_over((self._shadow or self._fleet).run):
-            self._turn([])
+            self._turn(presence.look(self._clock.now().clock))
         ended = self._shadow or self._fleet
         self._report.show(ended, self._performer.ears, self._clock.now(), force=True)
         return ended.run.finished or ended.run.left
@@ -120,9 +120,6 @@ class Manager:
         return [on.Resumed(away=self._away), *self._senses.reconcile(self._fleet, self._identities, now)]
 
     def _turn(self, first: list[on.Event]) -> None:
-        if not self._is_gone and _is_gone(self._layout):
-            self._is_gone = True
-            self.stop("its folder was removed or moved")  # nobody could stop it any more
         now = self._clock.now()
         fresh = [*first, *self._senses.gather(self._fleet, now)]
         events = [*self._unwritten, *fresh]
@@ -184,7 +181,7 @@ def supervise(
     `overrides` (`budget.hours=4`) change the run's task from here on; with a reason to `stop` it is only ended.
     """
     process.rearm_interrupts()
-    with signals.held() as gate, hold_lock(layout.lock):
+    with signals.held() as gate, hold_lock(layout.lock) as lock:
         load()
         if overrides:
             _change_task(layout, overrides)
@@ -203,8 +200,8 @@ def supervise(
             if not stop:
                 gate.check()  # nothing has begun yet
             with gate.taken_by(take):
-                manager.run()
-            if _is_gone(layout):
+                manager.run(lock)
+            if is_gone(layout):
                 hint = "where it was moved, `coral resume --run PATH` goes on"
                 raise CoralError(f"the run has ended: {layout.root} was removed or moved", hint)
             return 0
@@ -247,17 +244,6 @@ def _ledger_of(layout: Layout, fleet: Fleet) -> Ledger:
     ledger = Ledger(layout.ledger, lambda: salvaged(layout.journal), count, settled, unvouched)
     ledger.ensure(count, settled)
     return ledger
-
-
-def _is_gone(layout: Layout) -> bool:
-    """Whether the run was taken away from under us. A disk that does not answer is another matter."""
-    try:
-        layout.private.lstat()
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return False
-    return False
 
 
 def _folder(layout: Layout) -> tuple[int, int]:

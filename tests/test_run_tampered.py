@@ -9,7 +9,7 @@ from survival import assert_attempts_are_whole
 
 from coral.errors import CoralError
 from coral.journal import published, segments
-from coral.lock import hold_lock
+from coral.lock import hold_lock, holder
 from coral.manager import Manager, supervise
 from coral.records.ledger import Ledger
 
@@ -108,3 +108,14 @@ def test_a_run_that_lost_its_journal_is_not_begun_again(start):
     go_on(run)
     run.stop()
     assert_attempts_are_whole(run, run.fleet())
+
+
+def test_who_removes_the_lock_lets_no_second_supervisor_in(start):
+    run = start(["hang"])
+    wait_until(lambda: run.layout.output("agent-1", 1).exists())
+    run.layout.lock.unlink()
+    wait_until(lambda: holder(run.layout.lock) == run.supervisor.pid, what="the lock")
+    wait_until(lambda: run.events("alert"), what="an alert")
+    assert "the lock that keeps a second supervisor out was removed" in run.events("alert")[0]["text"]
+    run.stop()
+    assert run.left() == []

@@ -24,6 +24,7 @@ from heartbeats.trigger import arm, retime
 
 OPERATOR = "operator"
 EVERYBODY = "*"
+_OWNERS = {EVERYBODY: "everybody", FLEET: "the fleet"}
 SHOWN = 80  # characters of a message in the timeline
 
 
@@ -56,7 +57,7 @@ def _told_as(request: on.Request, ok: bool) -> str:
         case on.Tell(to=to, text=text):
             return f'tell {"everybody" if to == EVERYBODY else to} "{one_line(text, SHOWN)}"'
         case on.SetHeartbeat(owner=owner) | on.RemoveHeartbeat(owner=owner) | on.ResetHeartbeats(owner=owner):
-            return f"heartbeats of {'everybody' if owner == EVERYBODY else owner}"
+            return f"heartbeats of {_OWNERS.get(owner, owner)}"
         case on.StartJob() | on.StopJob() if not ok:
             return "job"
     return ""

@@ -103,6 +103,7 @@ class Report:
         # On one line: JSON with indentation is encoded in Python, and that was most of what an idle fleet cost.
         text = json.dumps(self._status(fleet, ears, now), allow_nan=False)
         with contextlib.suppress(OSError):
+            self._office.layout.private.lstat()  # where the run was taken away, a view of it would begin it again
             make_way(self._office.layout.status)
             write_bytes(self._office.layout.status, text.encode() + b"\n", durable=False)
         self._pause = min(max(STATUS_SECONDS, 300 * (time.monotonic() - began)), MOST_STATUS_SECONDS)
