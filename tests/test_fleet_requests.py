@@ -266,6 +266,7 @@ def test_a_message_to_nobody_or_without_words_is_refused(to: str, text: str, ans
             "refused: heartbeats of ann: cannot remove reflect: it is protected",
         ),
         (on.ResetHeartbeats(owner="ben"), "asked: heartbeats of ben: heartbeats are as the run started with"),
+        (on.ResetHeartbeats(owner=FLEET), "asked: heartbeats of the fleet: heartbeats are as the run started with"),
         (on.StopJob(number=7), "refused: job: cannot stop job 7: there is none that runs"),
         (
             on.StartJob(agent="eve", argv=("train",)),
