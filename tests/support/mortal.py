@@ -21,6 +21,7 @@ from attempts.store import Store
 from coral import perform
 from coral.grading import grades
 from coral.journal import Journal, writer
+from coral.lock import Lock
 from coral.manager import Manager, supervise
 from coral.perform import Performer
 from coral.processes import process
@@ -86,9 +87,9 @@ def live(order: dict[str, Any], tell: Callable[[str], None]) -> int:
     writer.QUIET_SECONDS = order["quiet"]
     run = Manager.run
 
-    def tell_and_run(manager: Manager) -> str:
+    def tell_and_run(manager: Manager, lock: Lock) -> str:
         tell(AT_WORK)
-        return run(manager)
+        return run(manager, lock)
 
     Manager.run = tell_and_run  # type: ignore[method-assign]
     return supervise(layout, tuple(order["overrides"]))
