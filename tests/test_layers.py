@@ -4,6 +4,7 @@ Read from the source, so that it also holds for code that no test runs.
 """
 
 import ast
+import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -14,6 +15,8 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 ROOMS = ("attempts", "heartbeats", "workspace", "coral")
+TOP = {*ROOMS, "benchmarks", "docs", "examples", "tests", ".ci", ".gitignore", "Makefile", "pyproject.toml"}
+TOP |= {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"}
 FILES = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))
 
 # module or package -> what of ours it may import. The most precise entry counts; `coral` may import everything else.
@@ -320,6 +323,11 @@ def test_nobody_reaches_into_a_room_that_is_not_open_to_him(module: str) -> None
     assert {name for name in ours if not within(name, allowed) and name != "coral"} == set()
     if not within(module, FOR_THE_TOP):
         assert {name for name in ours if within(name, FOR_THE_TOP)} == set()
+
+
+def test_the_top_of_the_repository_is_what_a_reader_expects_and_nothing_else() -> None:
+    kept = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert {name.partition("/")[0] for name in kept.split("\0") if name} == TOP
 
 
 def test_no_two_modules_need_each_other_to_start() -> None:
