@@ -73,7 +73,7 @@ def _make_folder(folder: Path) -> None:
     where others hand in and are answered."""
     there = next(each for each in (folder, *folder.parents) if os.path.lexists(each))
     if not there.is_dir():
-        there.rename(there.with_name(f".{there.name}.{time.time_ns()}"))
+        there.rename(hidden(there))
     folder.mkdir(parents=True, exist_ok=True)
 
 
@@ -89,11 +89,16 @@ def _put_new(temporary: Path, path: Path) -> None:
         temporary.replace(path)
 
 
+def hidden(path: Path) -> Path:
+    """The name by which what somebody laid into a place of ours is kept beside it."""
+    return path.with_name(f".{path.name}.foreign-{time.time_ns()}")
+
+
 def make_way(path: Path) -> None:
     """Whatever lies where a regular file of ours should be is kept under a hidden name; a file stays."""
     with contextlib.suppress(FileNotFoundError):
         if not stat.S_ISREG(os.lstat(path).st_mode):
-            path.rename(path.with_name(f".{path.name}.{time.time_ns()}"))
+            path.rename(hidden(path))
 
 
 def witness(path: Path) -> Witness | None:

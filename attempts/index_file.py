@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from attempts.files import hidden
 from attempts.index_row import COLUMNS, Row
 
 NAME = "index.sqlite"
@@ -106,7 +107,7 @@ def made(folder: Path, rows: Iterable[tuple[int, Row | None]]) -> sqlite3.Connec
         for left in ("-journal", "-wal", "-shm"):  # of what is replaced: they would be applied to what replaces it
             folder.joinpath(NAME + left).unlink(missing_ok=True)
         if folder.joinpath(NAME).is_dir() and not folder.joinpath(NAME).is_symlink():
-            folder.joinpath(NAME).rename(folder / f".{NAME}.foreign-{time.time_ns()}")
+            folder.joinpath(NAME).rename(hidden(folder / NAME))
         draft.replace(folder / NAME)
     except BaseException:
         with contextlib.suppress(OSError):

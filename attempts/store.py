@@ -13,6 +13,7 @@ from pathlib import Path
 from attempts.files import (
     Listings,
     Witness,
+    hidden,
     is_plain_file,
     is_plain_folder,
     parse_object,
@@ -165,7 +166,7 @@ class Store:
     def set_aside(self, number: int) -> Path:
         """Take a file out of the place of a record that nobody published; it stays under a hidden name."""
         path = self._record(number)
-        aside = _hidden(path)
+        aside = hidden(path)
         path.rename(aside)
         return aside
 
@@ -175,7 +176,7 @@ class Store:
 
     def _keep(self, path: Path) -> Path:
         """Another name for a file that is about to be replaced, so that its place is never empty."""
-        aside = _hidden(path)
+        aside = hidden(path)
         try:
             os.link(path, aside, follow_symlinks=False)
         except OSError:
@@ -220,10 +221,6 @@ def is_record(name: str) -> bool:
 
 def _is_submission(entry: os.DirEntry[str]) -> bool:
     return entry.name.endswith(".json") and is_plain_file(entry)
-
-
-def _hidden(path: Path) -> Path:
-    return path.with_name(f".{path.name}.foreign-{time.time_ns()}")
 
 
 def _checked(submission_id: str) -> str:
