@@ -132,6 +132,9 @@ EMPTY_ROOMS = (
     "coral.grading",
     "coral.inputs",
     "coral.native",
+    "coral.native.answers",
+    "coral.native.search",
+    "coral.native.search.numeric",
     "coral.preflight",
     "coral.processes",
     "coral.records",
@@ -210,7 +213,7 @@ BROAD = (
     "coral.cli",
     "coral.perform",
     "coral.senses",
-    "coral.native.check_child",
+    "coral.native.search.check_child",
 )  # the last runs a task's check in a process of its own: decision 0019
 STARTERS = {
     "subprocess": {"Popen", "run", "call", "check_call", "check_output", "getoutput"},

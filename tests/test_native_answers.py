@@ -8,16 +8,16 @@ import pytest
 from sample import attempt
 
 from attempts.record import Direction, Verdict
-from coral.native.answers import answer, checkpoint
-from coral.native.board import Board
+from coral.native.answers.answer import answer, checkpoint
+from coral.native.answers.evidence import by_family, table
+from coral.native.answers.skill import NAME, Lesson, lesson_of
 from coral.native.calls import Await, Call, Remember, Say, Search, Steering, Submit, WriteNote, WriteSkill
-from coral.native.credit import Credit
-from coral.native.evidence import by_family, table
+from coral.native.known_attempts import Board
 from coral.native.memory import Memory, Steer, Trial, Work
 from coral.native.prompt import Section, sections
+from coral.native.search.bandit import Credit
 from coral.native.search_brain import SearchBrain
 from coral.native.situation import Explored, Graded, Idle, Prompted, Situation, Trouble, World
-from coral.native.skill import NAME, Lesson, lesson_of
 from heartbeats.example import example_context
 from heartbeats.heartbeat import BUILT_IN
 from heartbeats.render import render_file

@@ -6,7 +6,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from coral.native.check import Check, CheckBroken, copy_workspace
+from coral.native.search.check import Check, CheckBroken, copy_workspace
 
 pytestmark = pytest.mark.slow
 PLAIN = "import json, os\ndef check(folder):\n    return json.load(open(os.path.join(folder, 'p.json')))['x']\n"

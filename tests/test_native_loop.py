@@ -14,18 +14,18 @@ from sample import attempt
 
 from attempts.record import Direction
 from attempts.store import Store
-from coral.native.board import Board
 from coral.native.calls import Call, Remember, Say, Search, WriteNote
-from coral.native.explore import Explorer
-from coral.native.keeper import Keeper
+from coral.native.format import both, decimals, difference, gain, numbers, score
+from coral.native.known_attempts import Board
 from coral.native.loop import DEEPEST, TROUBLES, Loop, act
 from coral.native.memory import Trial
 from coral.native.options import Options
 from coral.native.output import Output
+from coral.native.run_view import Surroundings
+from coral.native.search.explore import Explorer
 from coral.native.situation import Event, Idle, Prompted, Signal, Situation, Trouble, Written
-from coral.native.surroundings import Surroundings
+from coral.native.snapshots import Keeper
 from coral.native.toolbox import Toolbox
-from coral.native.words import both, decimals, difference, gain, numbers, score
 from workspace.knowledge import create, list_notes
 from workspace.layout import Layout
 

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from sample import attempt
 
 from attempts.record import Direction, Verdict
-from coral.native.board import Board
 from coral.native.codec import decode, encode
-from coral.native.credit import Credit
-from coral.native.keeper import RING, Keeper
+from coral.native.known_attempts import Board
 from coral.native.memory import LONGEST_BLOCK, Memory, Steer, Trial, Work
+from coral.native.search.bandit import Credit
+from coral.native.snapshots import RING, Keeper
 
 TRIAL = Trial(title="rows from #1: 1.0 -> 2.0", family="rows", start=1, before=1.0, expected=2.0, number=3, score=2.0)
 
@@ -126,7 +126,7 @@ def test_a_save_within_a_save_loses_nothing(tmp_path, monkeypatch):
             keeper.save()
         return real(*args, **kwargs)
 
-    monkeypatch.setattr("coral.native.keeper.json.dumps", interrupted)
+    monkeypatch.setattr("coral.native.snapshots.json.dumps", interrupted)
     keeper.save()
     read = Keeper.resume(tmp_path, "s-1")
     assert read is not None

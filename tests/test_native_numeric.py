@@ -8,20 +8,20 @@ from random import Random
 
 import pytest
 
-from coral.native import blind
-from coral.native.check import Outcome
-from coral.native.credit import Credit, draw, merge
-from coral.native.episode import Episode, Plan
-from coral.native.families import FAMILIES, suitable
-from coral.native.ground import Ground
-from coral.native.numeric.compass import Compass
-from coral.native.numeric.descent import Descent, Goal
-from coral.native.numeric.evolution import Evolution
-from coral.native.numeric.problem import Place, Problem, TimeUp
-from coral.native.numeric.qp import Program, solve
-from coral.native.numeric.slopes import Differences
-from coral.native.numeric.space import Space
-from coral.native.numeric.sparse import NormalMatrix, Row
+from coral.native.search import unchecked_search as blind
+from coral.native.search.bandit import Credit, draw, merge
+from coral.native.search.check import Outcome
+from coral.native.search.episode import Episode, Plan
+from coral.native.search.families import FAMILIES, suitable
+from coral.native.search.local_search import Ground
+from coral.native.search.numeric.compass import Compass
+from coral.native.search.numeric.descent import Descent, Goal
+from coral.native.search.numeric.evolution import Evolution
+from coral.native.search.numeric.finite_differences import Differences
+from coral.native.search.numeric.problem import Place, Problem, TimeUp
+from coral.native.search.numeric.qp import Program, solve
+from coral.native.search.numeric.space import Space
+from coral.native.search.numeric.sparse import NormalMatrix, Row
 
 
 class Function:

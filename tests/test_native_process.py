@@ -18,8 +18,8 @@ from attempts.record import Attempt, Kind, Verdict
 from attempts.store import Store
 from coral.config.load import load
 from coral.launch import prepare
-from coral.native.keeper import Keeper
 from coral.native.memory import Memory, Work
+from coral.native.snapshots import Keeper
 from coral.runtimes.model import Ending, Said
 from coral.runtimes.native import Native
 from workspace.knowledge import list_notes

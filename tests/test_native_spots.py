@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from coral.native.numeric.readers import read
-from coral.native.numeric.space import MOST_VARIABLES, Page, Space, editable_texts
-from coral.native.numeric.spots import Kind, Spot
+from coral.native.search.numeric.find_variables import read
+from coral.native.search.numeric.space import MOST_VARIABLES, Page, Space, editable_texts
+from coral.native.search.numeric.variables import Kind, Spot
 
 
 def shown(name: str, text: str) -> list[str]:

@@ -11,13 +11,13 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from coral.native.board import Board
 from coral.native.brain import Brain
 from coral.native.calls import Call
-from coral.native.keeper import RING, Keeper
+from coral.native.known_attempts import Board
 from coral.native.output import Output
 from coral.native.prompt import sections
 from coral.native.situation import Event, Idle, Prompted, Signal, Trouble, perceive
+from coral.native.snapshots import RING, Keeper
 from coral.native.tool_error import MemoryFault, ToolError
 from coral.native.toolbox import Toolbox
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from coral.native.board import Board
-from coral.native.credit import Credit
+from coral.native.known_attempts import Board
+from coral.native.search.bandit import Credit
 
 BLOCK_NAMES = ("persona", "task", "plan", "learned")
 LONGEST_BLOCK = 4000  # characters; an edit beyond keeps the end

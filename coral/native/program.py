@@ -41,7 +41,7 @@ def run(words: Sequence[str]) -> int:
         options = Options.read(json.loads(args.options))
     except ValueError as problem:
         return _refuse(output, f"cannot read the options: {problem}")
-    from coral.native.keeper import Keeper
+    from coral.native.snapshots import Keeper
 
     try:
         keeper = Keeper.resume(args.state, args.session) if args.resume else Keeper.create(args.state, args.session)

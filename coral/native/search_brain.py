@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from random import Random
 
-from coral.native.answers import answer
+from coral.native.answers.answer import answer
 from coral.native.calls import Await, Call, Say, Search, Submit
-from coral.native.credit import draw, merge
+from coral.native.format import difference
+from coral.native.search.bandit import draw, merge
 from coral.native.situation import Event, Explored, Graded, Idle, Prompted, Situation, Trouble, Written
-from coral.native.words import difference
 
 BORROW = 0.5  # how often an agent that is behind starts from the best attempt that a skill names
 PATIENCE = 2  # attempts in a row with one family that gained nothing, before it rests for one

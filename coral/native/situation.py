@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from attempts.record import Direction
-from coral.native.board import Board, Entry
+from coral.native.answers.skill import Lesson
 from coral.native.calls import Call
+from coral.native.known_attempts import Board, Entry
 from coral.native.memory import Memory, Trial
 from coral.native.prompt import Section
-from coral.native.skill import Lesson
 from workspace.knowledge import Note
 
 

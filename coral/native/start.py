@@ -10,13 +10,13 @@ from pathlib import Path
 
 from attempts.record import Direction
 from coral.native.brain import BRAINS
-from coral.native.explore import Explorer
 from coral.native.interrupt import on_interrupt
-from coral.native.keeper import Keeper
 from coral.native.loop import Loop
 from coral.native.options import Options
 from coral.native.output import Output
-from coral.native.surroundings import Surroundings
+from coral.native.run_view import Surroundings
+from coral.native.search.explore import Explorer
+from coral.native.snapshots import Keeper
 from coral.native.toolbox import Toolbox
 
 FAILED, USAGE = 1, 2

@@ -13,19 +13,19 @@ from datetime import UTC, datetime
 from typing import assert_never
 
 from attempts.record import Verdict
-from coral.native import blind
 from coral.native.calls import Await, Call, Remember, Say, Search, Steering, Submit, WriteNote, WriteSkill
-from coral.native.credit import Credit
-from coral.native.explore import Explorer
+from coral.native.format import gain, is_worth
 from coral.native.hand_in import Command, Result, result_of
-from coral.native.keeper import Keeper
 from coral.native.memory import BLOCK_NAMES, Memory, Trial
 from coral.native.output import Output
 from coral.native.prompt import Section
+from coral.native.run_view import Surroundings
+from coral.native.search import unchecked_search as blind
+from coral.native.search.bandit import Credit
+from coral.native.search.explore import Explorer
 from coral.native.situation import Event, Graded, Idle, Prompted, World, Written
-from coral.native.surroundings import Surroundings
+from coral.native.snapshots import Keeper
 from coral.native.tool_error import MemoryFault, ToolError
-from coral.native.words import gain, is_worth
 from workspace.errors import WorkspaceError
 from workspace.frontmatter import Value
 

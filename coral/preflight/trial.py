@@ -16,8 +16,8 @@ from coral.errors import CoralError
 from coral.fleet.events import Outcome
 from coral.grading.once import grade_once
 from coral.grading.result import GradeResult
-from coral.native.check import Check, CheckBroken
-from coral.native.numeric.space import MOST_VARIABLES, Space, editable_texts
+from coral.native.search.check import Check, CheckBroken
+from coral.native.search.numeric.space import MOST_VARIABLES, Space, editable_texts
 from coral.preflight.prospects import concerns
 from coral.prices import unkept
 from coral.runtimes.model import Tried

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from attempts.record import Attempt, Direction
 from attempts.store import Missing, Store, StoreError
-from coral.native.board import Board, Entry
-from coral.native.skill import Lesson, lesson_of
+from coral.native.answers.skill import Lesson, lesson_of
+from coral.native.known_attempts import Board, Entry
 from workspace.errors import GitError
 from workspace.knowledge import Note, list_skills, recent_notes
 from workspace.layout import Layout

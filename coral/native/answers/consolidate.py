@@ -6,13 +6,13 @@ from collections import Counter
 from itertools import islice
 
 from attempts.record import Direction, Verdict
-from coral.native.board import Entry
+from coral.native.answers.evidence import Evidence, by_family, table
+from coral.native.answers.skill import NAME, head
 from coral.native.calls import Call, Remember, Say, WriteNote, WriteSkill
-from coral.native.evidence import Evidence, by_family, table
-from coral.native.families import FAMILIES
+from coral.native.format import numbers, score
+from coral.native.known_attempts import Entry
+from coral.native.search.families import FAMILIES
 from coral.native.situation import Situation
-from coral.native.skill import NAME, head
-from coral.native.words import numbers, score
 
 FAIR = 2  # tries that make a family's failure worth a sentence
 CLOSE = 1e-6  # relative: scores this close to the best stand on one plateau

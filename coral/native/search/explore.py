@@ -8,21 +8,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
-from coral.native import blind
-from coral.native.board import Entry
 from coral.native.calls import Search
-from coral.native.check import Check, CheckBroken
-from coral.native.episode import SAME, Episode, Plan
-from coral.native.families import suitable
-from coral.native.keeper import Keeper
+from coral.native.format import both, change, score
+from coral.native.known_attempts import Entry
 from coral.native.memory import Memory, Trial, Work
-from coral.native.numeric.problem import Place, Problem
-from coral.native.numeric.space import MOST_VARIABLES, Space, Vector, editable_texts
 from coral.native.output import Output
+from coral.native.run_view import Surroundings
+from coral.native.search import unchecked_search as blind
+from coral.native.search.check import Check, CheckBroken
+from coral.native.search.episode import SAME, Episode, Plan
+from coral.native.search.families import suitable
+from coral.native.search.numeric.problem import Place, Problem
+from coral.native.search.numeric.space import MOST_VARIABLES, Space, Vector, editable_texts
 from coral.native.situation import Explored
-from coral.native.surroundings import Surroundings
+from coral.native.snapshots import Keeper
 from coral.native.tool_error import ToolError
-from coral.native.words import both, change, score
 from workspace.errors import LockedError, SubmitError
 from workspace.submit import checkout
 

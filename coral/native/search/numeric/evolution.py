@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from math import exp, log, sqrt
 from random import Random
 
-from coral.native.numeric.problem import Place, Problem
-from coral.native.numeric.space import Vector
+from coral.native.search.numeric.problem import Place, Problem
+from coral.native.search.numeric.space import Vector
 
 FIRST, LAST = 0.2, 1e-9  # overall step, in scales
 MOST_GENERATIONS = 2000

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from attempts.record import Verdict
+from coral.native.answers.consolidate import consolidate
+from coral.native.answers.redirect import redirect
+from coral.native.answers.reflect import reflect
 from coral.native.calls import Call, Remember, Say
-from coral.native.consolidate import consolidate
+from coral.native.format import numbers, score
 from coral.native.prompt import Section
-from coral.native.redirect import redirect
-from coral.native.reflect import reflect
 from coral.native.situation import Situation
-from coral.native.words import numbers, score
 
 LITTLE_ROOM = 0.02  # free share of the disk
 FAILURES = 3  # failed attempts in a row that are worth an alert

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from coral.native.credit import Book, Credit
+from coral.native.search.bandit import Book, Credit
 from workspace import frontmatter
 from workspace.knowledge import Skill
 

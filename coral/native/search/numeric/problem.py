@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import Protocol
 
-from coral.native.check import Outcome
-from coral.native.numeric.space import Space, Texts, Vector
+from coral.native.search.check import Outcome
+from coral.native.search.numeric.space import Space, Texts, Vector
 
 CHUNK_SECONDS = 0.25  # between two looks at the clock
 

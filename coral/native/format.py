@@ -7,7 +7,7 @@ from itertools import pairwise
 from math import floor, log10
 
 from attempts.record import Direction
-from coral.native.numeric.space import Space
+from coral.native.search.numeric.space import Space
 
 SHOWN = 4  # changed values that a note names
 LEAST, MOST = 4, 10  # decimals

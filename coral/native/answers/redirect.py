@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 
 from coral.native.calls import Call, Remember, Say, Steering, WriteNote
-from coral.native.credit import Credit
-from coral.native.families import FAMILIES
+from coral.native.format import difference, numbers, score
 from coral.native.memory import Steer, Trial
+from coral.native.search.bandit import Credit
+from coral.native.search.families import FAMILIES
 from coral.native.situation import Situation
-from coral.native.words import difference, numbers, score
 
 EPISODES = 3  # a new family gets so many attempts before it is judged
 LOOKED_BACK = 6

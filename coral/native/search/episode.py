@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from coral.native.families import FAMILIES, Family
-from coral.native.ground import Ground
-from coral.native.numeric.moves import shake
-from coral.native.numeric.problem import Place, Problem, TimeUp
-from coral.native.numeric.space import Vector
+from coral.native.search.families import FAMILIES, Family
+from coral.native.search.local_search import Ground
+from coral.native.search.numeric.moves import shake
+from coral.native.search.numeric.problem import Place, Problem, TimeUp
+from coral.native.search.numeric.space import Vector
 
 SAME, ALIKE = 1e-9, 3e-6  # relative: costs closer than this are one result; with the last digits, and without
 FINISH = 0.2  # of the episode's time, or this many seconds, for the last digits

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from coral.native.check import Outcome
-from coral.native.numeric.problem import Problem
-from coral.native.numeric.space import Vector
-from coral.native.numeric.sparse import Row
+from coral.native.search.check import Outcome
+from coral.native.search.numeric.problem import Problem
+from coral.native.search.numeric.space import Vector
+from coral.native.search.numeric.sparse import Row
 
 NUDGE = 1e-7  # of a variable's scale: rounding and curvature then weigh about alike
 SHAKE = 1e-2  # of a variable's scale: away from symmetry, to learn what depends on what

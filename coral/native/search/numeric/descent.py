@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from math import inf
 from operator import mul
 
-from coral.native.numeric.curvature import Curvature
-from coral.native.numeric.problem import Place, Problem
-from coral.native.numeric.qp import Program, solve
-from coral.native.numeric.slopes import Differences, Slopes
-from coral.native.numeric.space import Vector
+from coral.native.search.numeric.curvature import Curvature
+from coral.native.search.numeric.finite_differences import Differences, Slopes
+from coral.native.search.numeric.problem import Place, Problem
+from coral.native.search.numeric.qp import Program, solve
+from coral.native.search.numeric.space import Vector
 
 NARROWEST = 1e-11  # half the width of the box, in scales
 CROWDED = 0.1  # beyond, the box of a constrained problem widens only after several steps to its edge

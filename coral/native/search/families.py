@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from coral.native.numeric import moves
-from coral.native.numeric.moves import Move
-from coral.native.numeric.space import Space
+from coral.native.search.numeric import moves
+from coral.native.search.numeric.moves import Move
+from coral.native.search.numeric.space import Space
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

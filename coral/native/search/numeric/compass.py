@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from coral.native.numeric.problem import Place, Problem
-from coral.native.numeric.space import Vector
-from coral.native.numeric.spots import Kind
+from coral.native.search.numeric.problem import Place, Problem
+from coral.native.search.numeric.space import Vector
+from coral.native.search.numeric.variables import Kind
 
 FIRST, LAST = 0.25, 1e-7  # step of a real, in scales
 GROW, SHRINK = 2.0, 0.4

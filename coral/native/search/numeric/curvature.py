@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from operator import mul
 
-from coral.native.numeric.space import Vector
+from coral.native.search.numeric.space import Vector
 
 DAMPING = 0.2  # the share of the old curvature that an update keeps along its step at least
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from attempts.record import Verdict
 from coral.native.calls import Call, Remember, Say, WriteNote
-from coral.native.families import FAMILIES
+from coral.native.format import both, decimals, difference, gain, score
 from coral.native.memory import Trial
+from coral.native.search.families import FAMILIES
 from coral.native.situation import Situation
-from coral.native.words import both, decimals, difference, gain, score
 
 MISSED = 1e-6  # relative: how far check and grade may lie apart before it is worth a word
 

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from coral.native.numeric.compass import Compass
-from coral.native.numeric.descent import Descent, Goal
-from coral.native.numeric.evolution import Evolution
-from coral.native.numeric.moves import View
-from coral.native.numeric.problem import Place, Problem
-from coral.native.numeric.slopes import Differences
-from coral.native.numeric.space import Vector
+from coral.native.search.numeric.compass import Compass
+from coral.native.search.numeric.descent import Descent, Goal
+from coral.native.search.numeric.evolution import Evolution
+from coral.native.search.numeric.finite_differences import Differences
+from coral.native.search.numeric.moves import View
+from coral.native.search.numeric.problem import Place, Problem
+from coral.native.search.numeric.space import Vector
 
 PRICE = 3.0  # of a violation, in costs; what moves compare candidates with
 ROUGH, FINE = 1e-6, 1e-12  # precision while exploring, and of what is handed in

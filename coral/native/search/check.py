@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from coral.native import check_child
-from coral.native.check_child import ANSWER, LENGTH
+from coral.native.search import check_child
+from coral.native.search.check_child import ANSWER, LENGTH
 
 LARGEST_COPY = 20_000_000  # bytes of one file; larger ones are linked, not copied
 START_SECONDS = 60.0  # what a check may take to import

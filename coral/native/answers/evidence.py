@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from attempts.record import Direction, Verdict
-from coral.native.board import Entry
-from coral.native.credit import Credit
-from coral.native.families import FAMILIES
-from coral.native.words import gain, is_worth
+from coral.native.format import gain, is_worth
+from coral.native.known_attempts import Entry
+from coral.native.search.bandit import Credit
+from coral.native.search.families import FAMILIES
 
 TITLE = re.compile(r"(?P<family>[a-z]+) from #(?P<start>\d{1,9})\b")
 

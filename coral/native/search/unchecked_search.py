@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from coral.native.check import Outcome
-from coral.native.families import FAMILIES
-from coral.native.ground import PRICE
-from coral.native.numeric.moves import View
-from coral.native.numeric.problem import Problem
-from coral.native.numeric.space import Space, Texts, Vector
-from coral.native.numeric.spots import Kind
+from coral.native.search.check import Outcome
+from coral.native.search.families import FAMILIES
+from coral.native.search.local_search import PRICE
+from coral.native.search.numeric.moves import View
+from coral.native.search.numeric.problem import Problem
+from coral.native.search.numeric.space import Space, Texts, Vector
+from coral.native.search.numeric.variables import Kind
 
 FIRST = 0.2  # the first step, in scales
 GROW, SHRINK = 1.6, 0.87  # about one success in five keeps the step as it is

@@ -14,7 +14,7 @@ from collections import Counter
 from dataclasses import replace
 from itertools import groupby
 
-from coral.native.numeric.spots import Kind, Spot, heed_comments, number, same_kind
+from coral.native.search.numeric.variables import Kind, Spot, heed_comments, number, same_kind
 
 JSON_MARKS = re.compile(r'"(?:[^"\\\n]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|[\[\]{}:,]')
 

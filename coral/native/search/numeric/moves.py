@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from coral.native.numeric.problem import Problem
-from coral.native.numeric.space import Space, Vector
-from coral.native.numeric.spots import Kind
+from coral.native.search.numeric.problem import Problem
+from coral.native.search.numeric.space import Space, Vector
+from coral.native.search.numeric.variables import Kind
 
 TRIES = (4, 16, 60)  # how many random versions of a row are looked at before one is taken
 FREE_RESTARTS = 6  # of whole points, for a scatter to begin from the best of

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 
-from coral.native.numeric.readers import read
-from coral.native.numeric.spots import Kind, Spot
+from coral.native.search.numeric.find_variables import read
+from coral.native.search.numeric.variables import Kind, Spot
 
 LARGEST_FILE = 1_000_000  # characters; a larger file is data, not a candidate
 MOST_VARIABLES = 3000

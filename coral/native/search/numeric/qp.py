@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import mul
 
-from coral.native.numeric.sparse import Matrix, NormalMatrix, Row
+from coral.native.search.numeric.sparse import Matrix, NormalMatrix, Row
 
 MOST_ITERATIONS = 40
 NARROWEST = 1e-12  # half the width of a box that leaves no room
