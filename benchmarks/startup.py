@@ -15,7 +15,7 @@ from benchmarks.arena import Arena, BenchmarkError, Started, agents_run, arena, 
 from benchmarks.benchmark import Ask, Full
 from benchmarks.figure import Check
 from benchmarks.results import Result
-from coral.fleet.policy import STAGGER_SECONDS
+from coral.fleet.policy import Rules
 from coral.journal import read_lines
 
 NAME = "startup"
@@ -65,8 +65,8 @@ def section(results: Mapping[str, Result]) -> list[str]:
 
 _ABOUT = f"""From the start of the command `coral start --detach` until every agent has printed its first line.
 The agents are shell scripts that print it at once; the repository has thirty small files and the grader is
-instant. Agents are started {1000 * STAGGER_SECONDS:g} ms apart on purpose, so that a large fleet does not start
-its programs all at once: the last of 16 waits {1000 * STAGGER_SECONDS * 15:g} ms for its turn."""
+instant. Agents are started {1000 * Rules().stagger:g} ms apart on purpose, so that a large fleet does not start
+its programs all at once: the last of 16 waits {1000 * Rules().stagger * 15:g} ms for its turn."""
 
 
 def _run(place: Arena, agents: int) -> dict[str, float]:

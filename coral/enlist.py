@@ -73,7 +73,7 @@ def _remembered(office: Office, agent: str) -> Instructions:
     try:
         kept = parse_object(read_bytes(office.layout.instructions(agent)))
         return Instructions(str(kept["text"]), bool(kept["tracked"]))
-    except (OSError, ValueError, KeyError):  # a run of an older version: without the words of the seed, then
+    except (OSError, ValueError, KeyError):  # its file was removed or spoiled: without the words of the seed, then
         return Instructions(instructions(office, agent), tracked=False)
 
 

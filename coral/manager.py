@@ -57,7 +57,7 @@ class Manager:
         self._fleet = memory.fleet
         self._away = since(memory.wall)
         self._identities = _own_identities(layout, memory)
-        self._rules = rules_of(config, seed_commit, memory.rules)
+        self._rules = rules_of(config, seed_commit)
         self._clock = Clock(memory.clock)
         self._doorbell = Doorbell()
         self._ledger = _ledger_of(layout, self._fleet)

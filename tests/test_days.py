@@ -19,9 +19,7 @@ from heartbeats.trigger import Elapsed
 
 NAMES = ("ann", "ben", "cid")
 # As a new run has them, with the built-in heartbeats: those are owed to whoever does nothing, too.
-RULES = Rules(
-    doubts_resets=True, stagger=0.05, ladder=True, no_progress=7200.0, outage=900.0, retries=30, forgives=True
-)
+RULES = Rules(stagger=0.05, no_progress=7200.0, outage=900.0, retries=30)
 SHARED = replace(RULES, accounts=dict.fromkeys(NAMES, "acme"))
 # 5, 10, 20 ... 320 seconds are 635 in all, and then it is 600 each time.
 MOST_STARTS = 8 + (DAY - 635) / 600
@@ -87,14 +85,6 @@ def test_work_that_is_cut_short_by_one_limit_after_the_other_is_no_reason_to_hur
     assert_backs_off(day, "ann")
 
 
-def test_a_run_of_before_believed_each_reset_anew() -> None:
-    before = Rules(heartbeats=())
-    alone, shared = Day(before, {"ann": limited(0.0)}), Day(replace(SHARED, doubts_resets=False), {"ann": limited(0.0)})
-    for day in (alone, shared):
-        assert all(5 <= pause <= 7 for pause in pauses(day.live(3600).of("ann")))
-        assert day.fleet.agents["ann"].crashes == 0
-
-
 @pytest.mark.parametrize("words", [[], [0.5], [float(each) for each in range(0, 86_400, 300)]])
 def test_a_program_that_hangs_or_works_for_nothing_is_started_less_and_less_often(words: list[float]) -> None:
     day = Day(RULES, {"ann": always(*((each, says()) for each in words))}).live()
@@ -138,7 +128,7 @@ def subscriber(clock: float, _launch: int) -> list[tuple[float, Making]]:
 @pytest.mark.slow
 def test_133_agents_of_one_account_ask_once_at_each_reset_of_a_day() -> None:
     names = [f"agent-{number}" for number in range(133)]
-    rules = Rules(heartbeats=(), accounts=dict.fromkeys(names, "acme"), doubts_resets=True, slots=4)
+    rules = Rules(heartbeats=(), accounts=dict.fromkeys(names, "acme"), slots=4)
     day = Day(rules, dict.fromkeys(names, subscriber)).live()
     for window in range(1, int(DAY // WINDOW) + 1):
         reset = window * WINDOW

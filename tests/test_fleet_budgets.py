@@ -53,7 +53,7 @@ def test_void_attempts_cost_nothing() -> None:
 
 
 def test_the_budget_of_hours_ends_the_run_to_the_second() -> None:
-    stage = Stage(rules=replace(QUIET_RULES, budget_seconds=90.0, land_at=(0.8, 0.95)))
+    stage = Stage(rules=replace(QUIET_RULES, budget_seconds=90.0))
     # On the way it is told twice.
     assert stage.until(72) == ["72 interrupt ann/1"]
     stage.resumed("ann", 73)

@@ -167,7 +167,7 @@ def test_a_grader_that_cannot_be_started_is_no_fault_of_the_candidate() -> None:
     assert stage.at(4, on.SpawnFailed(who="#1", launch=1, reason="again")) == []
 
 
-AGAIN = replace(QUIET_RULES, start_again=2, slots=1)
+AGAIN = replace(QUIET_RULES, slots=1)
 
 
 def test_a_grade_that_could_not_be_begun_is_tried_again_and_keeps_nobody_waiting_meanwhile() -> None:

@@ -12,7 +12,7 @@ from coral.fleet.policy import EXCUSED_SECONDS, LOOK_SECONDS, MOST_ENDS, MOST_KI
 from coral.fleet.state import Count, Job, Phase
 from coral.fleet.tidings import words_of
 
-RULES = replace(QUIET_RULES, jobs=2, stall=9e9, backoff=10.0, backoff_max=600.0, max_defer=300.0, interrupt_grace=10.0)
+RULES = replace(QUIET_RULES, stall=9e9, backoff=10.0, backoff_max=600.0, max_defer=300.0, interrupt_grace=10.0)
 TRAIN = on.StartJob(agent="ann", argv=("python", "train.py"), what="wide net", folder="src")
 LOGGED = "`coral job log 1` shows its output, and you are told when it ends"
 
@@ -402,7 +402,7 @@ def test_a_stop_leaves_nobody_waiting_for_a_job() -> None:
 
 # --- stalls -------------------------------------------------------------------------------------------------------
 
-WATCHED = replace(RULES, stall=100.0, ladder=True, no_progress=1000.0)
+WATCHED = replace(RULES, stall=100.0, no_progress=1000.0)
 
 
 def test_who_is_silent_while_a_job_runs_is_not_stalled() -> None:
@@ -418,9 +418,6 @@ def test_silence_that_no_job_explains_is_found_as_before() -> None:
     stage = Stage(2, WATCHED)
     stage.ask("ben", replace(TRAIN, agent="ben"))
     assert [line for line in stage.until(150) if "stalled" in line] == ["101 stalled ann: nudged: silent for 100 s"]
-    old = Stage(rules=replace(RULES, stall=100.0))
-    old.ask("ann", TRAIN)
-    assert old.until(300) == []
 
 
 def test_who_works_without_progress_while_a_job_runs_is_not_stalled() -> None:
@@ -443,8 +440,7 @@ def test_a_look_that_finds_nothing_says_nothing_of_who_has_begun_a_job_meanwhile
     assert stage.until(1001 + 2 * LOOK_SECONDS) == []
 
 
-BOUNDED = replace(WATCHED, fair=True)
-BUSY = replace(BOUNDED, stall=9e9, max_defer=9e9)
+BUSY = replace(WATCHED, stall=9e9, max_defer=9e9)
 
 
 def had(stage: Stage, *spans: tuple[float, float]) -> Stage:
@@ -456,7 +452,7 @@ def had(stage: Stage, *spans: tuple[float, float]) -> Stage:
 
 
 def test_a_job_excuses_silence_for_a_bounded_time() -> None:
-    stage = Stage(rules=BOUNDED)
+    stage = Stage(rules=WATCHED)
     stage.ask("ann", TRAIN)
     said = stage.until(EXCUSED_SECONDS + 100)
     assert [line for line in said if "stalled" in line] == ["28898 stalled ann: nudged: silent for 8 h 01 min"]
@@ -479,12 +475,6 @@ def test_progress_gives_a_job_its_whole_time_again() -> None:
     assert stage.until(EXCUSED_SECONDS + 2000) == ["30800 look ann/1"]
 
 
-def test_without_the_ladder_a_job_excuses_silence_as_ever() -> None:
-    stage = Stage(rules=replace(BOUNDED, ladder=False))
-    stage.ask("ann", TRAIN)
-    assert stage.until(EXCUSED_SECONDS + 1000) == []
-
-
 @pytest.mark.parametrize(
     ("spans", "seconds"),
     [
@@ -504,11 +494,11 @@ def test_the_time_of_jobs_is_taken_off_once_and_what_was_before_them_counts(
 
 
 def test_silence_has_as_much_more_time_as_a_job_took() -> None:
-    stage = had(Stage(rules=BOUNDED), (2, 50))
+    stage = had(Stage(rules=WATCHED), (2, 50))
     assert stage.until(149)[0] == "149 stalled ann: nudged: silent for 2 min"
-    stage = had(Stage(rules=BOUNDED), (2, 150))
+    stage = had(Stage(rules=WATCHED), (2, 150))
     assert stage.until(250)[0] == "250 stalled ann: nudged: silent for 4 min"
-    stage = had(Stage(rules=BOUNDED), (2, 50), (60, 90))
+    stage = had(Stage(rules=WATCHED), (2, 50), (60, 90))
     assert stage.until(179)[0] == "179 stalled ann: nudged: silent for 2 min"
 
 
@@ -555,7 +545,7 @@ def test_a_look_that_is_under_way_when_a_job_has_ended_is_asked_for_again() -> N
 
 
 def test_a_job_runs_on_while_nobody_supervises_and_that_counts() -> None:
-    stage = Stage(rules=replace(RULES, fair=True))
+    stage = Stage(rules=RULES)
     stage.ask("ann", TRAIN)
     stage.at(10, on.Resumed(away=1000.0))
     stage.at(20, on.Resumed(away=500.0))
@@ -564,7 +554,7 @@ def test_a_job_runs_on_while_nobody_supervises_and_that_counts() -> None:
 
 
 def test_one_that_ended_while_nobody_looked_has_run_until_then() -> None:
-    stage = Stage(rules=replace(RULES, fair=True))
+    stage = Stage(rules=RULES)
     stage.ask("ann", TRAIN)
     said = stage.at(10, on.Resumed(away=1000.0), replace(ended(), ago=900.0))
     assert "show job 1 of ann: ended well, 0, after 108 at wall 10" in said
@@ -574,21 +564,13 @@ def test_one_that_ended_while_nobody_looked_has_run_until_then() -> None:
 
 
 def test_one_that_waits_has_not_run_meanwhile() -> None:
-    stage = Stage(rules=replace(RULES, fair=True))
+    stage = Stage(rules=RULES)
     stage.at(2, stage.asks("ann", TRAIN), stage.asks("operator", on.Leave(reason="")))
     stage.at(3, on.Resumed(away=1000.0))
     assert stage.fleet.jobs[1].away == 0
 
 
-def test_runs_of_before_counted_what_was_supervised() -> None:
-    stage = stage_with_a_job()
-    stage.at(10, on.Resumed(away=1000.0))
-    assert stage.at(22, ended())[0] == "show job 1 of ann: ended well, 0, after 20 at wall 22"
-
-
 # --- what is told of the ends of many -----------------------------------------------------------------------------
-
-FAIR = replace(RULES, fair=True)
 
 
 def run_job(stage: Stage, number: int, clock: float, last: tuple[str, ...] = ("loss 1",)) -> None:
@@ -597,7 +579,7 @@ def run_job(stage: Stage, number: int, clock: float, last: tuple[str, ...] = ("l
 
 
 def test_the_ends_of_many_jobs_are_one_word() -> None:
-    stage = Stage(rules=FAIR)
+    stage = Stage(rules=RULES)
     for number, clock in ((1, 10), (2, 20)):
         run_job(stage, number, clock)
     (owed,) = stage["ann"].owed
@@ -613,7 +595,7 @@ def test_the_ends_of_many_jobs_are_one_word() -> None:
 
 
 def test_however_many_end_the_word_is_of_a_bounded_length() -> None:
-    stage = Stage(rules=replace(FAIR, max_defer=9e9))
+    stage = Stage(rules=replace(RULES, max_defer=9e9))
     for number in range(1, 41):
         run_job(stage, number, number * 10)
     (owed,) = stage["ann"].owed
@@ -628,7 +610,7 @@ def test_however_many_end_the_word_is_of_a_bounded_length() -> None:
 
 def stage_where_the_first_of_three_ends_is_on_its_way() -> Stage:
     """Ann was interrupted, and her second launch, unheard as yet, carries the end of job 1."""
-    stage = Stage(rules=FAIR)
+    stage = Stage(rules=RULES)
     run_job(stage, 1, 10)
     stage.ask("ann", TRAIN, 12)
     stage.ask("ann", TRAIN, 13)
@@ -656,7 +638,7 @@ def test_where_a_launch_died_unheard_the_next_end_goes_with_the_last_word() -> N
 
 
 def test_who_has_seen_the_end_of_a_job_is_not_told_of_it() -> None:
-    stage = Stage(2, rules=FAIR)
+    stage = Stage(2, rules=RULES)
     for number, clock in ((1, 10), (2, 20)):
         run_job(stage, number, clock)
     stage.ask("operator", on.Tell(to="ann", text="look"), 22)
@@ -671,7 +653,7 @@ def test_who_has_seen_the_end_of_a_job_is_not_told_of_it() -> None:
 
 
 def test_what_a_launch_was_handed_is_told_however_late_it_is_seen() -> None:
-    stage = Stage(rules=FAIR)
+    stage = Stage(rules=RULES)
     run_job(stage, 1, 10)
     stage.until(311)
     stage.at(312, stage.exited("ann", Ending.INTERRUPTED))

@@ -37,7 +37,7 @@ OUTPUT = ["print", "print", "wait", "wait", "look"]
 def live(history: History) -> World:
     """Under the rules of a run of today."""
     rules, moves = history
-    return play((replace(rules, ladder=True, no_progress=rules.no_progress or 250.0), moves))
+    return play((replace(rules, no_progress=rules.no_progress or 250.0), moves))
 
 
 @dataclass

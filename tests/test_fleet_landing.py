@@ -19,7 +19,7 @@ def used(stage: Stage, agent: str, money: float = 0.0, tokens: int = 0) -> on.Us
 
 
 def rules(**fields: object) -> Rules:
-    return replace(QUIET_RULES, land_at=(0.8, 0.95), **fields)  # type: ignore[arg-type]  # fields of Rules
+    return replace(QUIET_RULES, **fields)  # type: ignore[arg-type]  # fields of Rules
 
 
 def own(**fields: object) -> Rules:

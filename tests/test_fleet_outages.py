@@ -68,18 +68,12 @@ def test_an_answer_between_two_looks_ends_it_too() -> None:
     assert stage["ann"].retrying == 60
 
 
-@pytest.mark.parametrize("rules", [replace(RULES, retries=None), replace(RULES, outage=9e9)])
+@pytest.mark.parametrize("rules", [replace(RULES, retries=1_000_000), replace(RULES, outage=9e9)])
 def test_each_bound_stands_alone(rules: object) -> None:
     assert isinstance(rules, type(RULES))
     stage = Stage(rules=rules)
     said = stage.at(10, retries(stage, 6)) + stage.until(100)
     assert len([line for line in said if "interrupt" in line]) == 1
-
-
-def test_without_the_rule_nothing_is_kept_of_it() -> None:
-    stage = Stage(rules=replace(RULES, outage=None))
-    assert stage.at(10, retries(stage, 99)) == []
-    assert stage["ann"].retrying is None
 
 
 def test_an_answer_after_the_interrupt_makes_it_one_like_any_other() -> None:

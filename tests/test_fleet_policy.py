@@ -35,9 +35,9 @@ def test_the_rules_of_a_task_that_names_none() -> None:
         budget_attempts=None,
         budget_seconds=None,
         target=None,
-        start_again=0,
-        fair=False,
-        recounts=False,
+        stagger=0.05,
+        outage=900.0,
+        retries=30,
     )
     assert [each.name for each in Rules().defaults(Scope.FLEET)] == ["consolidate"]
     assert [each.name for each in Rules().defaults(Scope.OWN)] == ["reflect", "redirect", "checkpoint"]

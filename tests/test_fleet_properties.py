@@ -176,7 +176,7 @@ def test_nobody_is_interrupted_without_a_reason_before_its_first_words_or_at_a_t
                 assert agent.retrying is not None
             elif agent.why == words_of(agent.stall) and agent.stall.finding == FRUITLESS:
                 assert world.rules.no_progress is not None  # when that may be, is said by the properties of the ladder
-            elif agent.why in ("stalled", words_of(agent.stall)):
+            elif agent.why == words_of(agent.stall):
                 assert turn.clock >= max(agent.heard_at, agent.spawned_at) + world.rules.stall
                 assert not any(
                     turn.clock < each.waited_until

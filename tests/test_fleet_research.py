@@ -71,13 +71,13 @@ def test_an_agent_that_ends_its_turn_has_read_enough() -> None:
 
 
 def test_work_without_progress_counts_from_the_end_of_the_reading() -> None:
-    stage = Stage(1, replace(READING, stall=9e9, ladder=True, no_progress=1000.0))
+    stage = Stage(1, replace(READING, stall=9e9, no_progress=1000.0))
     assert stage.until(600) == ["600 interrupt ann/1"]
     stage.resumed("ann", 600)
     assert stage.until(1599) == []
     assert stage.until(1600) == ["1600 look ann/2"]
     # And so where it ends its turn before.
-    stage = Stage(1, replace(READING, stall=9e9, ladder=True, no_progress=1000.0))
+    stage = Stage(1, replace(READING, stall=9e9, no_progress=1000.0))
     stage.at(500, stage.exited("ann"))
     stage.at(500, stage.heard("ann"))
     assert stage.until(1500) == ["1500 look ann/2"]
@@ -148,8 +148,8 @@ def test_those_who_died_with_their_machine_come_back_one_after_the_other_too() -
     ]
 
 
-@pytest.mark.parametrize(("stagger", "between"), [(20.0, 20), (0.0, 0), (None, 0)])
-def test_after_a_pause_of_the_whole_fleet_they_start_in_turn(stagger: float | None, between: float) -> None:
+@pytest.mark.parametrize(("stagger", "between"), [(20.0, 20), (0.0, 0)])
+def test_after_a_pause_of_the_whole_fleet_they_start_in_turn(stagger: float, between: float) -> None:
     rules = replace(QUIET_RULES, stagger=stagger, breaker_crashes=3, breaker_pause=100.0)
     stage = Stage(3, rules, started=False)
     stage.until(100)
@@ -170,12 +170,3 @@ def test_whose_own_pause_is_longer_waits_for_that() -> None:
     deadlines = [stage[name].deadline for name in stage.names]
     stage.until(300)
     assert [stage[name].deadline for name in stage.names] == deadlines
-
-
-def test_a_run_of_before_starts_as_it_did() -> None:
-    stage = Stage(3, started=False)
-    assert started(stage.opening + stage.until(100)) == ["spawn ann/1", "0.05 spawn ben/1", "0.1 spawn cid/1"]
-    lost = [stage.exited(name, Ending.LOST) for name in stage.names]
-    stage.at(200, on.Resumed(), *lost, on.Space(lack="the disk is full"))
-    assert [stage[name].deadline for name in stage.names] == [200, 200, 200]
-    assert started(stage.at(201, on.Space(lack=""))) == ["spawn ann/2", "spawn ben/2", "spawn cid/2"]

@@ -13,7 +13,7 @@ from heartbeats.heartbeat import Heartbeat
 from heartbeats.trigger import Every
 
 REFLECTING = replace(QUIET_RULES, heartbeats=(Heartbeat(name="reflect", trigger=Every(1), protected=True),))
-RULES = replace(REFLECTING, ladder=True, fresh_compactions=2, fresh_tokens=1000)
+RULES = replace(REFLECTING, fresh_compactions=2, fresh_tokens=1000)
 
 
 def compacted(stage: Stage, count: int) -> on.Heard:
@@ -86,16 +86,7 @@ def test_the_counts_survive_a_supervisor() -> None:
     assert stage["ann"].why == "fresh session after 2 compactions"
 
 
-@pytest.mark.parametrize("ladder", [True, False])
-def test_without_the_rule_a_conversation_goes_on(ladder: bool) -> None:
-    stage = Stage(rules=replace(RULES, fresh_compactions=None, fresh_tokens=None, ladder=ladder))
+def test_without_the_rule_a_conversation_goes_on() -> None:
+    stage = Stage(rules=replace(RULES, fresh_compactions=None, fresh_tokens=None))
     stage.at(2, compacted(stage, 99), used(stage, 10**9))
     assert "session of ann" in next_launch(stage, 3)
-
-
-def test_a_run_of_before_keeps_no_counts() -> None:
-    stage = Stage(rules=replace(RULES, ladder=False, fresh_compactions=None, fresh_tokens=None))
-    stage.at(2, used(stage, 500))
-    stage.at(3, stage.exited("ann", Ending.UNKNOWN_SESSION))
-    stage.until(20)
-    assert stage["ann"].talk == Talk()

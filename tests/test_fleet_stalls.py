@@ -7,13 +7,13 @@ from stage import NOTHING, QUIET_RULES, Stage
 
 from coral.fleet import events as on
 from coral.fleet.events import Ending
-from coral.fleet.policy import LOOK_SECONDS, REST_SECONDS, Rules, duration
+from coral.fleet.policy import LOOK_SECONDS, REST_SECONDS, duration
 from coral.fleet.stalls import words_of
 from coral.fleet.state import Count, Job, Limit, Phase
 from coral.fleet.wear import Stall
 
-SILENCE = replace(QUIET_RULES, stall=100.0, ladder=True)
-IDLE = replace(QUIET_RULES, stall=1e6, max_defer=50.0, ladder=True, no_progress=600.0)
+SILENCE = replace(QUIET_RULES, stall=100.0)
+IDLE = replace(QUIET_RULES, stall=1e6, max_defer=50.0, no_progress=600.0)
 BOTH = replace(IDLE, stall=500.0)
 EDIT = Count(edits=1)
 
@@ -218,28 +218,6 @@ def test_who_rests_when_the_run_is_stopped_begins_with_the_next_supervisor() -> 
     stage.at(110, stage.asks("operator", on.Stop(reason="enough")))
     assert (stage["ann"].phase, stage["ann"].why, stage["ann"].deadline) == (Phase.WAITING, "stopped", None)
     assert stage.at(111, on.Resumed())[-1].startswith("spawn ann/2: resumed, told 0")
-
-
-def test_an_agent_of_before_the_ladder_is_taken_up_by_it() -> None:
-    stage = Stage(rules=replace(SILENCE, ladder=False))
-    assert stage["ann"].stall == Stall()
-    stage.rules = SILENCE
-    stage.at(90, on.Resumed())
-    assert stage["ann"].stall == Stall(since=90, progress_at=90)
-    assert stage.until(190)[0].startswith("190 stalled ann: nudged: silent for")
-
-
-def test_a_run_of_before_has_no_ladder() -> None:
-    of_before = Rules()
-    assert (of_before.ladder, of_before.forgives, of_before.no_progress, of_before.outage) == (False, False, None, None)
-
-
-def test_without_the_ladder_nothing_is_kept_of_it() -> None:
-    stage = Stage(rules=replace(SILENCE, ladder=False, no_progress=10.0))
-    stage.at(5, stage.heard("ann", count=EDIT))
-    stage.tried(6, "ann", 1.0, wait=50)
-    assert stage.until(106)[0] == "106 stalled ann: silent for 101 seconds"
-    assert stage["ann"].stall == Stall()
 
 
 # --- busy without progress --------------------------------------------------------------------------------------------
@@ -447,7 +425,7 @@ def test_while_nothing_can_be_written_nobody_is_without_progress() -> None:
     assert stage.at(801, on.Space(lack=""))[-1] == "look ann/1"
 
 
-FAIR = replace(IDLE, fair=True, max_defer=9e9)
+FAIR = replace(IDLE, max_defer=9e9)
 
 
 def test_the_time_of_a_full_disk_is_held_against_nobody() -> None:
@@ -462,7 +440,7 @@ def test_the_time_of_a_full_disk_is_held_against_nobody() -> None:
 
 
 def test_nor_is_silence_in_that_time() -> None:
-    stage = Stage(rules=replace(SILENCE, fair=True))
+    stage = Stage(rules=SILENCE)
     stage.at(50, on.Space(lack="full"))
     assert stage.until(400) == []
     stage.at(400, on.Space(lack=""))
@@ -489,7 +467,7 @@ def test_a_launch_that_ends_on_a_full_disk_has_worked_until_then() -> None:
     ("full", "job"), [((100, 300), (200, 400)), ((200, 400), (100, 300)), ((100, 400), (200, 300))]
 )
 def test_a_full_disk_and_a_job_are_taken_off_once(full: tuple[float, float], job: tuple[float, float]) -> None:
-    stage = Stage(rules=replace(FAIR, jobs=1))
+    stage = Stage(rules=FAIR)
     moments = {full[0]: on.Space(lack="full"), full[1]: on.Space(lack=""), job[1]: on.JobEnded(number=1)}
     for clock in sorted((*full, *job)):
         if clock == job[0]:
@@ -514,14 +492,6 @@ def test_whoever_takes_the_run_over_looks_again() -> None:
 
 def test_who_has_just_begun_has_come_to_nothing_for_no_time() -> None:
     assert (Stall().lasted, Stall().spent, Stall().steps, Stall().excused) == (0.0, 0.0, 0, 0.0)
-
-
-def test_before_that_it_did_not() -> None:
-    stage = Stage(rules=IDLE)
-    stage.at(590, stage.heard("ann"))
-    stage.until(600)
-    stage.at(630, on.Resumed())
-    assert stage["ann"].stall.asked == 600
 
 
 def test_who_has_not_said_a_word_is_silent_and_nothing_else() -> None:

@@ -39,12 +39,10 @@ RULES = Rules(
     slots=2,
     heartbeats=HEARTBEATS,
     accounts=dict.fromkeys(NAMES[1:], "acme"),
-    ladder=True,
     no_progress=7200.0,
     outage=900.0,
     retries=30,
     fresh_compactions=3,
-    forgives=True,
 )
 
 

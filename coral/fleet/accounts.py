@@ -66,18 +66,15 @@ def ended(draft: Draft, agent: Agent, well: bool) -> None:
     account = draft.rules.accounts[agent.name]
     if well:
         _lift(draft, account)
-    elif draft.rules.doubts_resets:
+    else:
         seconds = back_off(draft.run.id, agent, agent.crashes + 1, draft.rules)
         _limit(draft, account, replace(limit, probe="", failed=agent.name, until=draft.clock + seconds))
-    else:
-        _limit(draft, account, replace(limit, until=None))
 
 
 def least(draft: Draft, agent: Agent) -> float:
     """For how many seconds a limit is taken to last at the least. Resets that are named may never be true, and then
     it is a back-off like any other."""
-    failures = agent.crashes if draft.rules.doubts_resets else 1
-    return back_off(draft.run.id, agent, failures, draft.rules)
+    return back_off(draft.run.id, agent, agent.crashes, draft.rules)
 
 
 def advance(draft: Draft) -> None:
@@ -132,7 +129,7 @@ def _lift(draft: Draft, account: str) -> None:
     _limit(draft, account, None)
     mine = _agents_of(draft, account)
     parked = [each for each in mine if each.phase is Phase.PARKED and not _rests(draft, each)]
-    between = max(RETURN_SECONDS, draft.rules.stagger or RETURN_SECONDS)
+    between = max(RETURN_SECONDS, draft.rules.stagger)
     for place, agent in enumerate(parked, 1):
         deadline = draft.clock + place * between
         draft.set_agent(agent.name, phase=Phase.WAITING, deadline=deadline, why=OVER)

@@ -46,7 +46,7 @@ def on_heard(draft: Draft, event: on.Heard) -> None:
     if agent.carried or agent.told != agent.carried_told:
         draft.set_agent(agent.name, told=agent.carried_told)
         acknowledge(draft, agent.name, agent.carried)
-    if event.reply and (event.place > agent.replied or not event.place):
+    if event.reply and event.place > agent.replied:
         draft.set_agent(agent.name, replied=event.place)
         hear_reply(draft, agent.name, event.reply)
 
@@ -146,17 +146,13 @@ def _on_silence(draft: Draft, agent: Agent) -> None:
         draft.set_agent(agent.name, deadline=waits + draft.rules.stall)
     elif stalls.is_excused(draft, agent):
         draft.set_agent(agent.name, deadline=draft.clock + draft.rules.stall)
-    elif not draft.rules.ladder:
-        draft.note("stalled", f"silent for {draft.clock - agent.heard_at:.0f} seconds", agent.name)
-        _interrupt(draft, agent, "stalled")
     elif why := stalls.silent(draft, agent):
         _interrupt(draft, draft.agents[agent.name], why)
 
 
 def _hold(draft: Draft, agent: Agent) -> None:
     """The whole fleet is held up. When that is over it starts in turn, and not all at once."""
-    if draft.rules.stagger is not None:
-        draft.set_agent(agent.name, deadline=draft.run.held_until + in_turn(draft, agent.name))
+    draft.set_agent(agent.name, deadline=draft.run.held_until + in_turn(draft, agent.name))
 
 
 def _has_something_due(draft: Draft, agent: Agent) -> bool:

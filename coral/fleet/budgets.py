@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from coral.fleet.draft import Draft
 from coral.fleet.interventions import LAND
-from coral.fleet.policy import Rules, waits_until
+from coral.fleet.policy import LAND_AT, Rules, waits_until
 from coral.fleet.state import Agent, Fleet, Owed, Phase, Step
 
 Measure = tuple[float | None, float | None]  # what is used, as far as it is known, and of how much
@@ -73,11 +73,10 @@ def land(draft: Draft) -> None:
             (draft.clock, rules.budget_seconds),
             (run.spent.money, rules.budget_money),
             (run.spent.tokens, rules.budget_tokens),
-        ],
-        rules,
+        ]
     )
     for agent in list(draft.agents.values()):
-        level = max(whole, _passed(_own(agent, rules), rules))
+        level = max(whole, _passed(_own(agent, rules)))
         if agent.phase is Phase.RETIRED:
             continue
         if level > agent.landed:
@@ -96,10 +95,10 @@ def _own(agent: Agent, rules: Rules) -> list[Measure]:
     ]
 
 
-def _passed(measures: Iterable[Measure], rules: Rules) -> float:
+def _passed(measures: Iterable[Measure]) -> float:
     """The last threshold that any of these has come to; 0 where none has."""
     known = [(used, limit) for used, limit in measures if used is not None and limit is not None]
-    return max((each for each in rules.land_at for used, limit in known if used >= each * limit), default=0.0)
+    return max((each for each in LAND_AT for used, limit in known if used >= each * limit), default=0.0)
 
 
 def _owe(draft: Draft, agent: Agent) -> None:

@@ -23,7 +23,7 @@ from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.draft import Draft
 from coral.fleet.interventions import beat_by_clock
-from coral.fleet.policy import BUSY_SECONDS, STAGGER_SECONDS, Rules
+from coral.fleet.policy import BUSY_SECONDS, LAND_AT, Rules
 from coral.fleet.state import FLEET, LIVE, Agent, Fleet, Phase, Step
 from coral.fleet.who import grade_in, job_in
 from heartbeats.heartbeat import Scope
@@ -57,7 +57,7 @@ def next_deadline(fleet: Fleet, now: float, rules: Rules) -> float | None:
     times += [each.deadline for each in fleet.pending.values() if each.deadline is not None]
     times += [each.deadline for each in fleet.jobs.values()]
     if rules.budget_seconds is not None:
-        times += [each * rules.budget_seconds for each in (*rules.land_at, 1.0)]
+        times += [each * rules.budget_seconds for each in (*LAND_AT, 1.0)]
     return min((each for each in times if each > now), default=None)
 
 
@@ -177,9 +177,8 @@ def _open(draft: Draft, event: on.Opened) -> None:
     draft.set_run(id=event.run, opened=True, progress=start)
     draft.act(do.Publish(attempt=event.baseline))
     requests.put_in_force(draft, FLEET, draft.rules.defaults(Scope.FLEET))
-    between = STAGGER_SECONDS if draft.rules.stagger is None else draft.rules.stagger
     for place, name in enumerate(event.agents):
-        draft.agents[name] = Agent(name=name, progress=start, deadline=draft.clock + place * between)
+        draft.agents[name] = Agent(name=name, progress=start, deadline=draft.clock + place * draft.rules.stagger)
         requests.put_in_force(draft, name, draft.rules.defaults(Scope.OWN))
 
 

@@ -28,7 +28,7 @@ def on_exited(draft: Draft, event: on.Exited) -> None:
     if event.ending is not on.Ending.LIMIT and not asked_by_us:
         accounts.ended(draft, agent, well=event.ending is on.Ending.CLEAN)
     cut_off = asked_by_us and outages.is_ended_for_it(agent)
-    if cut_off or (asked_by_us and draft.rules.doubts_resets and stalls.is_ended_for_it(agent)):
+    if cut_off or (asked_by_us and stalls.is_ended_for_it(agent)):
         accounts.ended(draft, agent, well=False)
     match event.ending:
         case on.Ending.TERMINAL:
@@ -62,7 +62,7 @@ def wait(draft: Draft, agent: Agent, why: str, seconds: float = 0.0) -> None:
 
 def in_turn(draft: Draft, name: str) -> float:
     """How many seconds an agent waits for those before it, where all of them come back at once."""
-    return list(draft.agents).index(name) * (draft.rules.stagger or 0.0)
+    return list(draft.agents).index(name) * draft.rules.stagger
 
 
 def retire(draft: Draft, agent: Agent, reason: str, *, told: bool = False) -> None:
@@ -89,7 +89,7 @@ def _let_go(draft: Draft, agent: Agent) -> Agent:
         if pending.submission.agent == agent.name:
             draft.set_pending(number, waited_until=0.0)
     stalls.pause(draft, agent.name)
-    if agent.asked and not (draft.run.stopping and draft.rules.forgives):
+    if agent.asked and not draft.run.stopping:
         leave_unanswered(draft, agent.name)
     why = "killed" if agent.phase is Phase.RETIRED else agent.why
     return draft.set_agent(agent.name, carried=(), asked=(), busy="", kills=0, why=why)
@@ -98,8 +98,7 @@ def _let_go(draft: Draft, agent: Agent) -> Agent:
 def _park(draft: Draft, agent: Agent, until: float | None) -> None:
     """No usage is left. A provider that names no time, or one that has come already, is not asked again at once."""
     rules = draft.rules
-    if rules.doubts_resets:
-        agent = draft.set_agent(agent.name, crashes=agent.crashes + 1)
+    agent = draft.set_agent(agent.name, crashes=agent.crashes + 1)
     if rules.stop_at_limit and not draft.run.stopping:
         draft.set_run(stopping=f"{rules.accounts.get(agent.name, agent.name)} has reached its usage limit")
     if agent.name in rules.accounts:

@@ -127,7 +127,7 @@ class Notified:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heard:
     """An agent printed something, and its session is known. `reply`: what it said in its own words, if anything;
-    `place`: where in its output that stands, for a new supervisor reads it all again. 0 in journals of old.
+    `place`: where in its output that stands, for a new supervisor reads it all again.
     `count`: what the launch has come to; read and told once more, it counts once."""
 
     agent: str

@@ -9,7 +9,7 @@ from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.draft import Draft
 from coral.fleet.intake import take_again
-from coral.fleet.policy import KILL_AGAIN_SECONDS, MOST_KILLS, MOST_LOST, START_AGAIN_SECONDS
+from coral.fleet.policy import KILL_AGAIN_SECONDS, MOST_KILLS, MOST_LOST, MOST_UNSTARTED, START_AGAIN_SECONDS
 from coral.fleet.settling import settle
 from coral.fleet.state import OCCUPYING, Pending, Step
 
@@ -47,7 +47,7 @@ def on_grade_not_started(draft: Draft, number: int, launch: int, reason: str) ->
         return
     if pending.stopped:
         _queue_again(draft, pending)
-    elif pending.unstarted < draft.rules.start_again:
+    elif pending.unstarted < MOST_UNSTARTED:
         later = draft.clock + START_AGAIN_SECONDS
         draft.set_pending(number, step=Step.QUEUED, unstarted=pending.unstarted + 1, deadline=later)
     else:

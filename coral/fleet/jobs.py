@@ -8,7 +8,7 @@ from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet import stalls, tidings
 from coral.fleet.draft import Draft
-from coral.fleet.policy import KILL_AGAIN_SECONDS, MOST_KILLS, Rules, back_off, runs_job
+from coral.fleet.policy import KILL_AGAIN_SECONDS, MOST_JOBS, MOST_KILLS, back_off, runs_job
 from coral.fleet.state import Agent, Job, JobEnd, Phase
 from heartbeats.heartbeat import Refused
 
@@ -31,7 +31,7 @@ def start(draft: Draft, wanted: on.StartJob) -> str:
     if run.lack:
         raise Refused(f"cannot start a job: {run.lack}", "ask again when there is space")
     count = sum(each.agent == agent.name for each in draft.jobs.values())
-    if count >= draft.rules.jobs:
+    if count >= MOST_JOBS:
         raise Refused(f"cannot start a job: {count} run already", "`coral job stop N` ends one of them")
     job = Job(
         number=run.jobs + 1,
@@ -61,7 +61,7 @@ def stop(draft: Draft, sender: str, number: int) -> str:
 def on_ended(draft: Draft, event: on.JobEnded) -> None:
     job = draft.jobs.get(event.number)
     if job is not None:
-        _end(draft, job, _how(event.code, draft.rules), event)
+        _end(draft, job, _how(event.code), event)
 
 
 def on_not_started(draft: Draft, number: int, reason: str) -> None:
@@ -81,7 +81,7 @@ def resume(draft: Draft, away: float) -> None:
     """They ran on meanwhile. Whether the signal went out before the last supervisor died is not known; twice does no
     harm."""
     for job in list(draft.jobs.values()):
-        if draft.rules.fair and job.phase is not Phase.WAITING:
+        if job.phase is not Phase.WAITING:
             draft.set_job(job.number, away=job.away + away)
         if job.phase is Phase.INTERRUPTED:
             draft.act(do.Interrupt(who=job.who, launch=LAUNCH))
@@ -151,10 +151,7 @@ def _kill(draft: Draft, job: Job) -> None:
 
 def _end(draft: Draft, job: Job, how: str, event: on.JobEnded) -> None:
     del draft.jobs[job.number]
-    if draft.rules.fair:
-        stalls.excuse(draft, job.agent, job.began_at)
-    else:
-        stalls.waited(draft, job.agent)
+    stalls.excuse(draft, job.agent, job.began_at)
     how = f"{how} ({job.why})" if job.why else how
     seconds = max(job.seconds(draft.clock) - event.ago, 0.0)
     draft.act(do.ShowJob(job=job, ended=draft.wall, seconds=seconds, code=event.code, how=how))
@@ -164,11 +161,9 @@ def _end(draft: Draft, job: Job, how: str, event: on.JobEnded) -> None:
         tidings.owe(draft, agent, JobEnd(number=job.number, said=_said(job, how, seconds, event), last=event.last))
 
 
-def _how(code: int | None, rules: Rules) -> str:
-    if code is None and rules.fair:
-        return "ended; its exit code is not known"
+def _how(code: int | None) -> str:
     if code is None:
-        return "ended while nobody supervised the run; its exit code is not known"
+        return "ended; its exit code is not known"
     if code < 0:
         return f"was ended by signal {-code}"
     return "ended well" if code == 0 else f"ended with exit code {code}"

@@ -12,8 +12,6 @@ OUTAGE = "outage"
 
 def heard(draft: Draft, agent: Agent, before: Count) -> None:
     """Its launch has come to a new count: what goes on begins, or the model has answered."""
-    if draft.rules.outage is None:
-        return
     count = agent.count
     if count.in_a_row <= 0:
         since = None
@@ -26,16 +24,16 @@ def heard(draft: Draft, agent: Agent, before: Count) -> None:
 
 
 def deadlines(agent: Agent, rules: Rules) -> list[float]:
-    return [] if agent.retrying is None or rules.outage is None else [agent.retrying + rules.outage]
+    return [] if agent.retrying is None else [agent.retrying + rules.outage]
 
 
 def reason(agent: Agent, now: float, rules: Rules) -> str:
     """Why a running agent is to be interrupted that only retries; empty where it may go on."""
     if agent.retrying is None:
         return ""
-    if rules.retries is not None and agent.count.in_a_row >= rules.retries:
+    if agent.count.in_a_row >= rules.retries:
         return f"{OUTAGE}: {agent.count.in_a_row} retries in a row"
-    if rules.outage is not None and now >= agent.retrying + rules.outage:
+    if now >= agent.retrying + rules.outage:
         return f"{OUTAGE}: nothing but retries for {duration(now - agent.retrying)}"
     return ""
 

@@ -22,11 +22,11 @@ REQUEST_WINDOW = 128  # how many requests that were carried out are remembered
 AHEAD = 3  # submissions that an agent may have in hand beyond those that could be graded now
 MOST_TRIES = 3  # of taking a commit in once more, where it is not its author's fault that it failed
 TAKE_AGAIN_SECONDS = 5.0
-START_AGAIN_SECONDS = 5.0  # after a grade that could not be begun
+START_AGAIN_SECONDS = 5.0  # after a grade that could not be begun ...
+MOST_UNSTARTED = 3  # ... and how often it is tried again, from its checkout on
 MOST_LOST = 3  # more grades of one commit than these do not end on a full disk by chance
 MOST_VOIDS = 3
 QUEUE_PAUSE = 300.0
-STAGGER_SECONDS = 0.05
 PRODUCTIVE_SECONDS = 60.0
 PROBE_SECONDS = 30.0  # how long the one who tries an account must go on without meeting its limit again
 RETURN_SECONDS = 2.0  # between the others who come back after that
@@ -35,6 +35,8 @@ LOOK_SECONDS = 60.0  # how long a look at an agent's files may take before it ha
 REST_SECONDS = 1800.0  # how long an agent rests that nothing has helped; doubled each time ...
 MOST_DOUBLINGS = 4  # ... so often at most
 EXCUSED_SECONDS = 8 * 3600.0  # after its last progress, for which a job excuses that nothing comes of an agent's work
+LAND_AT = (0.8, 0.95)  # the parts of any budget at which agents are asked to land what they have in hand
+MOST_JOBS = 3  # of one agent that run at once
 MOST_ENDS = 10  # jobs that one word of their ends names ...
 MOST_LAST = 3  # ... and of how many of them it has the last lines
 
@@ -61,27 +63,18 @@ class Allowance:
 class Rules:
     """What the task fixed for a run. Times in seconds; a budget of None is without limit. `accounts`: whose purse an
     agent spends from; who is not named there spends from nobody's. `prices`: for programs that tell tokens only.
-    `plateau`: so many attempts without a new best end the run. `land_at`: the parts of any budget at which agents are
-    asked to land what they have in hand; runs of before that was done have none. `doubts_resets`: an agent that meets a
-    limit in one launch after the other waits longer each time, whatever reset is named. `start_again`: how often a
-    grade that could not be begun, from its checkout on, is tried once more; runs of before had none. `research`: for
-    how many seconds an agent only reads and thinks first. `stagger`: the seconds between the starts of two agents, when
-    a run begins and when it is resumed; runs of before it was stated have those of then.
+    `plateau`: so many attempts without a new best end the run. `research`: for how
+    many seconds an agent only reads and thinks first. `stagger`: the seconds between the starts of two agents, when a
+    run begins, when it is resumed and after a pause of the whole fleet.
 
-    `ladder`: whether more and more is done about an agent that comes to nothing; in runs of before that, silence was
-    interrupted and no more. `no_progress`: how long work without a result may go on; `outage` and `retries`: how long
-    and how often in a row a program may ask its model again; `fresh_compactions` and `fresh_tokens`: how worn a
-    conversation may be that is gone on with. None is without end. `forgives`: whether a checkpoint that a stop left
-    no time to answer is held against nobody. `jobs`: how many of an agent's may run at once; runs of before there were
-    any have none. `fair`: whether the ends of jobs are told together, a job excuses its agent for a bounded time only,
-    and a full disk is held against nobody. `recounts`: whether the timeline tells what the operator asked
-    for, and what came of it."""
+    `outage` and `retries`: how long and how often in a row a program may ask its model again. `no_progress`: how long
+    work without a result may go on; `fresh_compactions` and `fresh_tokens`: how worn a conversation may be that is gone
+    on with; None is without end."""
 
     direction: Direction = Direction.MAXIMIZE
     noise: float = 0.0
     slots: int = 1
     grade_timeout: float = 300.0
-    start_again: int = 0
     seed_commit: str = ""
     heartbeats: tuple[Heartbeat, ...] = BUILT_IN
     stall: float = 1200.0
@@ -103,21 +96,14 @@ class Rules:
     budget_tokens: int | None = None
     plateau: int | None = None
     own: Allowance = field(default_factory=Allowance)
-    land_at: tuple[float, ...] = ()
-    doubts_resets: bool = False
     research: Mapping[str, float] = field(default_factory=dict)
-    stagger: float | None = None
-    jobs: int = 0
+    stagger: float = 0.05
     target: float | None = None
-    ladder: bool = False
     no_progress: float | None = None
-    outage: float | None = None
-    retries: int | None = None
+    outage: float = 900.0
+    retries: int = 30
     fresh_compactions: int | None = None
     fresh_tokens: int | None = None
-    forgives: bool = False
-    fair: bool = False
-    recounts: bool = False
 
     def defaults(self, scope: Scope) -> tuple[Heartbeat, ...]:
         """The heartbeats a new owner of this scope starts with."""

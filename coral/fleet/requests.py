@@ -45,8 +45,7 @@ def on_requested(draft: Draft, event: on.Requested) -> None:
     except Refused as refused:
         message, ok, hint = str(refused), False, refused.hint
     draft.act(do.Answer(sender=event.sender, id=event.id, ok=ok, message=message, hint=hint))
-    recounted = draft.rules.recounts and event.sender == OPERATOR
-    if recounted and (what := _told_as(event.request, ok)):
+    if event.sender == OPERATOR and (what := _told_as(event.request, ok)):
         draft.note("asked" if ok else "refused", f"{what}: {message}")
 
 

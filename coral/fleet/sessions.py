@@ -10,8 +10,6 @@ from coral.fleet.wear import Talk
 
 def begin(draft: Draft, agent: Agent) -> Agent:
     """A conversation begins with the next launch."""
-    if not draft.rules.ladder:
-        return agent
     return draft.set_agent(agent.name, talk=Talk(tokens_before=agent.spent.tokens))
 
 

@@ -19,8 +19,7 @@ def on_space(draft: Draft, lack: str) -> None:
         forgive(draft)
     draft.set_run(lack=lack)
     if lack and not before:
-        if draft.rules.fair:
-            draft.set_run(lack_at=draft.clock)
+        draft.set_run(lack_at=draft.clock)
         draft.alert(f"nothing new is begun, until the disk can be used again: {lack}")
     elif before and not lack:
         draft.alert("the disk can be used again; the run goes on")

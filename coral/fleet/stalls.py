@@ -39,17 +39,17 @@ def deadlines(agent: Agent, rules: Rules) -> list[float]:
     if agent.stall.since is None or rules.no_progress is None:
         return []
     asked = agent.stall.asked
-    excused = [(agent.stall.progress_at or 0.0) + EXCUSED_SECONDS] if rules.fair else []
-    return [agent.stall.since + rules.no_progress, *excused, *([] if asked is None else [asked + LOOK_SECONDS])]
+    assert agent.stall.progress_at is not None, "who works has begun"
+    times = [agent.stall.since + rules.no_progress, agent.stall.progress_at + EXCUSED_SECONDS]
+    return times if asked is None else [*times, asked + LOOK_SECONDS]
 
 
 def begin(draft: Draft, name: str) -> None:
     """It works from here on."""
     stall = draft.agents[name].stall
-    if draft.rules.ladder and stall.since is None:
+    if stall.since is None:
         at = draft.clock if stall.progress_at is None else stall.progress_at
-        excused = draft.clock if draft.rules.fair else 0.0
-        stall = replace(stall, since=draft.clock - stall.spent, progress_at=at, excused=excused)
+        stall = replace(stall, since=draft.clock - stall.spent, progress_at=at, excused=draft.clock)
         draft.set_agent(name, stall=stall)
 
 
@@ -57,7 +57,7 @@ def resume(draft: Draft, name: str) -> None:
     """It works on under a new supervisor. Whoever was sent to look by the last one never says what was found."""
     begin(draft, name)
     stall = draft.agents[name].stall
-    if draft.rules.fair and stall.asked is not None:
+    if stall.asked is not None:
         draft.set_agent(name, stall=replace(stall, asked=None))
 
 
@@ -72,8 +72,6 @@ def pause(draft: Draft, name: str) -> None:
 def progressed(draft: Draft, name: str, ago: float = 0.0) -> None:
     """Something came of its work, so many seconds ago: what was done about it is over."""
     agent = draft.agents[name]
-    if not draft.rules.ladder:
-        return
     at = draft.clock - ago
     why = "progress" if is_ended_for_it(agent) else agent.why
     stall = Stall(since=None if agent.stall.since is None else at, progress_at=at)
@@ -107,10 +105,10 @@ def excuse(draft: Draft, name: str, *over: float) -> None:
 
 def is_excused(draft: Draft, agent: Agent) -> bool:
     """Whether nothing can be said against it now: a result is on its way, or none can be written."""
-    runs, progress_at = runs_job(agent.name, draft.jobs), agent.stall.progress_at
-    if not draft.rules.fair:
-        return runs
-    return bool(draft.run.lack) or (runs and (progress_at is None or draft.clock < progress_at + EXCUSED_SECONDS))
+    if draft.run.lack:
+        return True
+    assert agent.stall.progress_at is not None, "who works has begun"
+    return runs_job(agent.name, draft.jobs) and draft.clock < agent.stall.progress_at + EXCUSED_SECONDS
 
 
 def busy(draft: Draft, agent: Agent) -> str:
@@ -192,7 +190,7 @@ def _without_excuses(draft: Draft, agent: Agent, over: tuple[float, ...] = ()) -
     """Its work without progress, less the time in which there was a reason for it: each moment once. A job is one for
     a bounded time after the last progress; `over`: when jobs began that have just ended."""
     stall = agent.stall
-    if not draft.rules.fair or stall.since is None or stall.progress_at is None:
+    if stall.since is None or stall.progress_at is None:
         return stall
     since, excused = stall.since, stall.excused
     until = min(draft.clock, stall.progress_at + EXCUSED_SECONDS)

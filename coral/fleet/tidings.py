@@ -22,7 +22,7 @@ def owe(draft: Draft, agent: Agent, end: JobEnd) -> None:
         return
     due = draft.clock + draft.rules.max_defer
     owed = Owed(id=draft.next_owed_id(), name=ENDED, since=draft.clock, due=due, defers=True)
-    draft.owe(agent.name, _with(owed, end) if draft.rules.fair else replace(owed, prompt=_words(end)))
+    draft.owe(agent.name, _with(owed, end))
 
 
 def seen(draft: Draft, name: str, numbers: Collection[int]) -> None:

@@ -52,7 +52,7 @@ def _lacks_a_record(memory: Memory, layout: Layout) -> bool:
 def _end(memory: Memory, config: Config, limits: Limits) -> str:
     """Why it would end at once within these limits; empty where it would go on. Nobody waits for a turn to start: of
     agents that may do no more, the last would say so only when it would have begun."""
-    rules = rules_of(replace(config, budget=_section(limits)), "", memory.rules)
+    rules = rules_of(replace(config, budget=_section(limits)), "")
     now = Moment(clock=memory.clock, wall=memory.wall)
     after, _ = decide(memory.fleet, [Resumed(away=since(memory.wall))], now, replace(rules, stagger=0.0))
     return after.run.finished and after.run.finished + _whys(after)

@@ -53,7 +53,6 @@ RULES = st.builds(
     noise=st.sampled_from([0.0, 0.0, 0.5]),
     slots=st.integers(1, 3),
     grade_timeout=st.sampled_from([20.0, 300.0]),
-    start_again=st.sampled_from([0, 2]),
     seed_commit=st.just(SEED),
     heartbeats=st.sets(st.sampled_from(HEARTBEATS)).map(lambda chosen: tuple(h for h in HEARTBEATS if h in chosen)),
     stall=st.sampled_from([150.0, 1200.0]),
@@ -66,19 +65,13 @@ RULES = st.builds(
     breaker_crashes=st.sampled_from([2, 6]),
     breaker_pause=st.sampled_from([20.0, 300.0]),
     accounts=st.sampled_from([{}, {}, dict.fromkeys(NAMES, "acme"), dict.fromkeys(NAMES[:2], "acme")]),
-    doubts_resets=st.booleans(),
     research=st.sampled_from([{}, {}, {}, dict.fromkeys(NAMES[:2], 60.0)]),
-    stagger=st.sampled_from([None, 0.0, 30.0]),
-    ladder=st.sampled_from([True, True, False]),
+    stagger=st.sampled_from([0.05, 0.0, 30.0]),
     no_progress=st.sampled_from([None, 100.0, 400.0]),
-    outage=st.sampled_from([None, 50.0]),
-    retries=st.sampled_from([None, 3]),
+    outage=st.sampled_from([900.0, 50.0]),
+    retries=st.sampled_from([30, 3]),
     fresh_compactions=st.sampled_from([None, 1, 2]),
     fresh_tokens=st.sampled_from([None, 3000]),
-    forgives=st.booleans(),
-    fair=st.booleans(),
-    recounts=st.booleans(),
-    jobs=st.sampled_from([0, 1, 2, 2]),
 )
 BUDGETS = st.fixed_dictionaries(
     {},
@@ -298,7 +291,6 @@ def calm(world: World, seconds: float = 2000.0) -> None:
                 process.ending = Ending.CLEAN
             else:
                 _do_to_agent(world, process, "ack", 0)
-                if world.rules.ladder:
-                    _do_to_agent(world, process, "edit", 0)
+                _do_to_agent(world, process, "edit", 0)
         world.look()
         world.wait(40.0)

@@ -18,7 +18,7 @@ from coral.fleet.state import Agent, Count, Fleet, Owed, Pending
 NAMES = ("ann", "ben", "cid", "dot")
 SEED = "5eed" * 10
 NOTHING = Count()
-QUIET_RULES = Rules(seed_commit=SEED, slots=4, heartbeats=())
+QUIET_RULES = Rules(seed_commit=SEED, slots=4, heartbeats=(), stagger=0.0)
 
 
 class Stage:
