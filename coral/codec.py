@@ -1,7 +1,7 @@
 """Frozen dataclasses to JSON and back, each object tagged with the name of its class.
 
-A field at its default is left out, and one that is missing takes its default: that is how a journal written before a
-field existed still reads. Which class a tag means is a closed list; nothing is imported by name.
+A field at its default is left out, and one that is missing takes its default: that keeps lines short.
+Which class a tag means is a closed list; nothing is imported by name.
 """
 
 import types

@@ -1,7 +1,6 @@
 """What leads from one fleet to the next, as plain data.
 
-A record that is new is whole, with its tag; of one that was there before only the fields that differ are written. So
-a journal whose lines hold whole records, as the first format has them, is applied by the same rule.
+A record that is new is whole, with its tag; of one that was there before only the fields that differ are written.
 """
 
 from collections.abc import Mapping

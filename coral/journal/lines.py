@@ -1,7 +1,6 @@
 """One line: JSON that begins with its checksum, which covers every line before it in the file as well.
 
-So whatever was changed, lost, doubled or put in another order is noticed. Lines of the first format have no checksum:
-they may only come before those that have one.
+So whatever was changed, lost, doubled or put in another order is noticed.
 """
 
 import json
@@ -14,7 +13,7 @@ from zlib import crc32
 from coral.errors import CoralError
 from coral.journal.segments import number_of, opened
 
-FORMAT = 2
+FORMAT = 3
 _START = b'{"sum":"'
 _SUM = slice(len(_START), len(_START) + 8)
 _AFTER = _SUM.stop + len(b'",')
@@ -39,7 +38,6 @@ class Lines:
         self.head = 0
         self.end = 0
         self.sum = 0
-        self._sealed = False
         self._may_be_torn = may_be_torn
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -61,17 +59,13 @@ class Lines:
 
     def parse(self, raw: bytes) -> dict[str, Any]:
         try:
-            # Only without a checksum may a figure be damaged and still be one; to look at each takes longer.
-            line = json.loads(raw, parse_constant=_no_constant, parse_float=None if self._sealed else _finite)
+            line = json.loads(raw, parse_constant=_no_constant)
         except (ValueError, RecursionError) as error:
             raise self.damaged(error) from None
         if not isinstance(line, dict) or not _is_time(line.get("at", 0)):
             raise self.damaged("it is none of ours")
-        version = line.get("format", FORMAT)
-        if not isinstance(version, int) or version > FORMAT:
-            raise CoralError(f"cannot read {self.path}: it was written by a newer version", "upgrade coral-fleet")
-        if not self._sealed and version != 1 and self.number == 1:
-            raise self.damaged("its checksum is missing")
+        if line.get("format", FORMAT) != FORMAT:
+            raise self._of_another_version(line)
         return line
 
     def damaged(self, why: object) -> CoralError:
@@ -80,12 +74,16 @@ class Lines:
         message = f"cannot read {self.path}: line {self.number} is damaged: {why}"
         return CoralError(message, f"copy the run folder, then {cut}: the run goes on from there")
 
+    def _of_another_version(self, line: Mapping[str, Any]) -> CoralError:
+        version = str(line.get("version", "another version"))[:40]
+        message = f"cannot read {self.path}: its format is {str(line['format'])[:40]}, and this version has {FORMAT}"
+        hint = f"go on with coral-fleet {version}, which wrote it, or begin the task anew with `coral start`"
+        return CoralError(message, hint)
+
     def _check(self, raw: bytes) -> None:
         if not raw.startswith(_START):
-            if self._sealed:
-                raise self.damaged("its checksum is missing")
-            return
-        self._sealed = True
+            self.parse(raw)  # an older format, which had no checksums, is named as such
+            raise self.damaged("its checksum is missing")
         self.sum = crc32(raw[_AFTER:], self.sum)
         if raw[_SUM] != b"%08x" % self.sum:
             raise self.damaged("it is not as it was written")
@@ -93,13 +91,6 @@ class Lines:
 
 def _is_time(value: object) -> bool:
     return isinstance(value, int | float) and math.isfinite(value)
-
-
-def _finite(figure: str) -> float:
-    found = float(figure)
-    if not math.isfinite(found):
-        raise ValueError(f"{figure} is too large")
-    return found
 
 
 def _no_constant(name: str) -> object:

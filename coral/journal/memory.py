@@ -89,8 +89,8 @@ def fold_lines(lines: Iterable[Mapping[str, Any]]) -> Memory:
 
 
 def copy_of(state: Plain) -> Plain:
-    """A state to apply changes to, without changing the line it came from. One of before has fewer parts."""
-    return {"run": state["run"], **{part: dict(state.get(part, {})) for part in PARTS}}
+    """A state to apply changes to, without changing the line it came from."""
+    return {"run": state["run"], **{part: dict(state[part]) for part in PARTS}}
 
 
 def decisions(journal: Path) -> Iterator[tuple[Rules, Decision]]:

@@ -28,8 +28,6 @@ def segments(journal: Path) -> list[Path]:
     if found and len(found) <= max(found) - min(found):
         # A folder read while a file in it is packed may show neither name of it: what it showed before counts as well.
         found = {**found, **_listed(journal)}
-    if not found and _single(journal).is_file():
-        return [_single(journal)]
     return [found[number] for number in sorted(found)]
 
 
@@ -51,15 +49,12 @@ def segment(journal: Path, number: int) -> Path:
 
 
 def prepare(journal: Path) -> None:
-    """Make the folder. The first format had a single file beside it, which becomes the first segment."""
+    """Make the folder, and remove what a crash left half written in it."""
     if not journal.is_dir():
         journal.mkdir(mode=0o700)
         sync_folder(journal.parent)
-    if segments(journal) == [_single(journal)]:
-        _single(journal).rename(segment(journal, 1))
-        sync_folder(journal)
     for path in journal.glob(".*.jsonl*"):
-        path.unlink()  # what a crash left half written
+        path.unlink()
 
 
 @contextlib.contextmanager
@@ -133,7 +128,3 @@ def _names(folder: Path) -> list[str]:
         return []
     except OSError as error:
         raise CoralError(f"cannot read {folder}: {error.strerror}", "is it your run?") from None
-
-
-def _single(journal: Path) -> Path:
-    return journal.with_suffix(".jsonl")
