@@ -4,17 +4,18 @@ A record is written once, by the supervisor. Whatever is read from a file is che
 becomes a record, so that nothing downstream meets a score that is no number or a commit that is no commit.
 """
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from attempts.fields import Fields, json_safe, one_line, printable, shown
-from attempts.score import finite_score as finite_score
 
 TITLE_LIMIT = 500
 COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 COMMIT_OR_NONE = re.compile(rf"({COMMIT.pattern})?")
+LARGEST = math.nextafter(math.inf, 0.0)
 SUBMISSION_ID = re.compile(r"[0-9]{20}")
 
 Metric = float | int | str | bool | None
@@ -149,10 +150,11 @@ def _score(fields: Fields, verdict: Verdict) -> float | None:
     value = fields.get("score")
     if (value is None) != (verdict in UNSCORED):
         raise ValueError(f"score: {shown(value)} does not go with the verdict {verdict}")
-    try:
-        return None if value is None else finite_score(value)
-    except ValueError as error:
-        raise ValueError(f"score: {error}") from None
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
+        raise fields.wrong("score", "a finite number")
+    return float(value)
 
 
 def _of(fields: Fields, kind: Kind) -> int | None:

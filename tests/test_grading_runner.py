@@ -7,6 +7,7 @@ import re
 import subprocess
 import textwrap
 from collections.abc import Mapping
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from coral.config.model import GraderSection
 from coral.grading import runner
 from coral.grading.launch import command_for
 from coral.grading.result import GradeResult, read_result
+from coral.grading.score import finite_score
 from heartbeats.beat import from_dict
 
 
@@ -274,3 +276,29 @@ def test_a_small_grader_pays_for_nothing_it_does_not_use(tmp_path: Path) -> None
     """
     result = grade(tmp_path, code)
     assert (result.outcome, result.reason, result.metrics) == ("scored", "", {})
+
+
+@pytest.mark.parametrize("value", [0, 1.5, -3, Fraction(1, 2), 2**53])
+def test_a_score_is_any_finite_real_number(value: object) -> None:
+    assert finite_score(value) == value
+    assert type(finite_score(value)) is float
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (True, "must be a number, got True"),
+        (None, "must be a number, got None"),
+        ("2.5", "must be a number, got '2.5'"),
+        ([2.5], "must be a number, got a list"),
+        (1j, "must be a number, got a complex"),
+        (float("nan"), "must be finite, got nan"),
+        (float("inf"), "must be finite, got inf"),
+        (float("-inf"), "must be finite, got -inf"),
+        (10**400, "too large"),
+        (Fraction(10**400, 3), "too large"),
+    ],
+)
+def test_what_is_no_score_is_refused_with_the_reason(value: object, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        finite_score(value)

@@ -28,7 +28,9 @@ MAY_IMPORT = {
     "coral.errors": (),
     "coral.types": (),
     "coral.grader": ("coral.types",),
-    "coral.grading.runner": ("coral.types", "attempts.score"),
+    "coral.grading.runner": ("coral.types", "coral.grading.score"),
+    "coral.grading.score": (),
+    "coral.native.check_child": (),
     "coral.fleet": ("coral.fleet", "attempts", "heartbeats"),
     "coral.config": ("coral.config", "coral.errors", "attempts", "heartbeats"),
     "coral.runtimes": (
@@ -143,14 +145,13 @@ EMPTY_ROOMS = (
 
 PURE = (
     "attempts.fields",
-    "attempts.score",
     "attempts.record",
     "attempts.progress",
     "attempts.board",
     "heartbeats.heartbeat",
 )
 PURE += ("heartbeats.trigger", "heartbeats.reply", "heartbeats.beat", "heartbeats.entry", "coral.fleet", "coral.errors")
-PURE += ("coral.types", "coral.codec", "coral.records.standings")
+PURE += ("coral.types", "coral.codec", "coral.grading.score", "coral.records.standings")
 PURE_STDLIB = {"__future__", "abc", "bisect", "collections", "dataclasses", "enum", "functools", "graphlib", "hashlib"}
 PURE_STDLIB |= {
     "itertools",

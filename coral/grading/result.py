@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from attempts.fields import json_safe, one_line, printable
-from attempts.record import Metric, finite_score
+from attempts.record import Metric
 from coral.fleet.events import Outcome
+from coral.grading.score import finite_score
 
 LARGEST = 1 << 20  # bytes of a result
 FEEDBACK = 20_000  # bytes of feedback, as UTF-8

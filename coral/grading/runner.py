@@ -1,7 +1,8 @@
 """In a process of its own, `main(SPEC.json)` calls a Python grader and writes what it returned, never to stdout.
 
 It starts in milliseconds, and what the grader prints cannot be mistaken for its result. What it imports is paid by
-every grade: what only some graders need is imported where they need it.
+every grade: what only some graders need is imported where they need it. It never imports `attempts`, `heartbeats` or
+`workspace`: a grader may have modules of these names, and would get ours.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Callable, Mapping
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 
-from attempts.score import finite_score
+from coral.grading.score import finite_score
 
 TYPE_CHECKING = False  # as in typing, which takes as long to import as a small grader to run
 if TYPE_CHECKING:
@@ -29,14 +30,14 @@ def main(spec_path: str) -> None:
     spec = json.loads(Path(spec_path).read_text(encoding="utf-8"))
     result = Path(spec["result"])
     sys.excepthook = _crash_report(result, spec["entry"])
-    grade = _load(Path(spec["entry"]), spec["function"])
+    grade = _load(Path(spec["entry"]), spec["function"], spec["private"])
     _write(result, _outcome(grade, spec))
     _leave()
 
 
-def _load(path: Path, function: str) -> Callable[..., object]:
-    """The function of the file, whose folder comes first on the path, as for a script: siblings can be imported."""
-    sys.path.insert(0, str(path.parent))
+def _load(path: Path, function: str, private: str) -> Callable[..., object]:
+    """The function of the file. Its folder comes first on the path, as for a script, then the grader's other files."""
+    sys.path[:0] = dict.fromkeys((str(path.parent), private))
     if path.suffix != ".py":
         raise ImportError(f"cannot load the grader: {path} is not a Python file")
     name = path.stem if path.stem not in sys.modules else f"coral_grader_{path.stem}"

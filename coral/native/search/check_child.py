@@ -27,10 +27,11 @@ FLUSH_AFTER = 0.002  # seconds that an answer may wait for company
 
 
 def load(spec: str, folder: str) -> Callable[[str], object]:
-    """The function that `file.py:function` names, with the folder's own modules importable."""
+    """The function that `file.py:function` names. Modules beside the file come first, then those of the folder."""
     file, _, name = spec.partition(":")
-    sys.path.insert(0, folder)
-    found = importlib.util.spec_from_file_location("public_check", f"{folder}/{file}")
+    path = f"{folder}/{file}"
+    sys.path[:0] = dict.fromkeys((path.rpartition("/")[0], folder))
+    found = importlib.util.spec_from_file_location("public_check", path)
     if found is None or found.loader is None:
         raise ImportError(f"{file} is no Python file")
     module = importlib.util.module_from_spec(found)

@@ -1,4 +1,4 @@
-"""What a score is. Every Python grader's process loads this: it imports next to nothing."""
+"""What a score is. The process of every Python grader loads this module: it imports next to nothing."""
 
 import math
 import numbers
@@ -7,9 +7,8 @@ import numbers
 def finite_score(value: object) -> float:
     """The one place that says what a score is: a finite real number. ValueError says what was given instead."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        from attempts.fields import shown
-
-        raise ValueError(f"a score must be a number, got {shown(value)}")
+        plain = value is None or isinstance(value, bool | str)
+        raise ValueError(f"a score must be a number, got {repr(value)[:60] if plain else f'a {type(value).__name__}'}")
     try:
         score = float(value)
     except OverflowError:
