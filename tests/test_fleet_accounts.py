@@ -166,19 +166,22 @@ def test_a_late_word_of_the_limit_does_not_disturb_the_one_who_tries() -> None:
     assert stage["ben"].phase is Phase.PARKED
 
 
-def test_one_who_crashes_while_it_tries_tries_again_after_its_back_off() -> None:
+def test_one_who_crashes_while_it_tries_lets_another_try_after_its_back_off() -> None:
     stage = Stage(2, SHARED)
     at = limited(stage)
     stage.at(at)
     stage.at(at + 1, stage.heard("ann"))
     stage.at(at + 2, stage.exited("ann", Ending.CRASHED, detail="oops"))
-    assert stage.fleet.run.limits["acme"] == Limit(probe="ann")
     due = stage["ann"].deadline
     assert due is not None
-    assert stage.until(due) == [f"{due:g} spawn ann/3: crashed, session of ann, told 0"]
-    stage.at(due, stage.heard("ann"))
+    assert stage.fleet.run.limits["acme"] == Limit(failed="ann", until=due)
+    assert stage.until(due) == [
+        f"{due:g} probing ben: whether acme has usage again",
+        f"{due:g} spawn ben/2: usage limit, session of ben, told 0",
+    ]
+    assert stage["ann"].phase is Phase.PARKED
+    stage.at(due, stage.heard("ben"))
     assert stage.fleet.run.limits["acme"].until == due + PROBE_SECONDS
-    assert stage["ben"].phase is Phase.PARKED
 
 
 def test_a_heartbeat_for_the_one_who_tries_is_no_sign_of_anything() -> None:
@@ -400,14 +403,16 @@ def test_the_reset_comes_nearer_while_nobody_supervises() -> None:
     assert "probing ann: whether acme has usage again" in stage.at(12, on.Resumed(away=1e6))
 
 
-def test_the_one_who_tries_goes_on_trying_after_a_restart() -> None:
+def test_after_a_restart_that_cost_the_one_who_tries_its_launch_another_tries() -> None:
     stage = Stage(2, SHARED)
     at = limited(stage)
     stage.at(at)
     said = stage.at(at + 1, on.Resumed(), stage.exited("ann", Ending.LOST))
-    assert said[-1] == "spawn ann/3: resumed, session of ann, told 0"
-    assert stage.fleet.run.limits["acme"] == Limit(probe="ann")
-    assert stage["ben"].phase is Phase.PARKED
+    assert said[-1] == "exited ann: launch 2 ended: lost"
+    until = at + 1 + back_off("run", stage["ann"], stage["ann"].crashes + 1, SHARED)
+    assert stage.fleet.run.limits["acme"] == Limit(failed="ann", until=until)
+    assert [stage[name].phase for name in stage.names] == [Phase.PARKED, Phase.PARKED]
+    assert stage.until(until)[0].endswith("probing ben: whether acme has usage again")
 
 
 def test_who_was_parked_for_an_account_that_the_task_no_longer_has_starts() -> None:

@@ -9,6 +9,7 @@ from coral.fleet import events as on
 from coral.fleet.events import Ending
 from coral.fleet.policy import back_off
 from coral.fleet.state import Agent, Phase
+from coral.fleet.wear import Stall
 from heartbeats.heartbeat import Heartbeat
 from heartbeats.trigger import Every
 
@@ -17,7 +18,7 @@ SHORT = replace(QUIET_RULES, stall=100.0)
 
 
 def test_a_run_opens_with_its_seed_published_and_its_agents_started_one_after_another() -> None:
-    stage = Stage(3, REFLECTING, started=False)
+    stage = Stage(3, replace(REFLECTING, stagger=0.05), started=False)
     assert stage.opening == [
         "publish #0 improved 0",
         "show fleet",
@@ -35,6 +36,7 @@ def test_a_run_opens_with_its_seed_published_and_its_agents_started_one_after_an
         launch=1,
         targets={"reflect": 1},
         progress=stage.fleet.run.progress,
+        stall=Stall(since=0.0, progress_at=0.0),
     )
     assert stage.fleet.run.id == "run"
 
@@ -217,7 +219,7 @@ def test_many_crashes_in_a_short_time_hold_the_whole_fleet() -> None:
     # What runs goes on; what ends now waits with the others; one alert is enough.
     stage.in_grading(4, "dot")
     assert stage.at(5, stage.exited("dot")) == ["exited dot: launch 1 ended: clean"]
-    assert (stage["dot"].deadline, stage.pending(1).waited_until) == (5, 0)
+    assert (stage["dot"].deadline, stage.pending(1).waited_until) == (304, 0)
     stage.at(5, stage.graded(1, 1.0))
     assert stage.until(303.9) == []
     assert [line.split(":")[0] for line in stage.until(304)] == [

@@ -46,7 +46,7 @@ def test_the_budget_of_attempts_ends_the_run_when_the_last_is_graded() -> None:
 def test_void_attempts_cost_nothing() -> None:
     stage = Stage(rules=replace(QUIET_RULES, budget_attempts=1))
     stage.in_grading(2, "ann")
-    stage.at(3, stage.not_started("#1"))
+    stage.voided(3, 1)
     assert stage.fleet.run.stopping == ""
     stage.tried(4, "ann", 1.0)
     assert stage.fleet.run.stopping == "the budget of 1 attempts is used up"

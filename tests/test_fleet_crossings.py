@@ -107,7 +107,7 @@ def test_every_10_of_the_fleet_is_neither_skipped_nor_doubled_in_one_batch() -> 
 def test_what_is_void_or_tried_out_or_confirmed_crosses_nothing() -> None:
     stage = Stage(rules=rules(REFLECT, replace(CONSOLIDATE, trigger=Every(1))))
     stage.in_grading(2, "ann")
-    stage.at(2, stage.not_started("#1"))
+    stage.voided(2, 1)
     for kind in (Kind.TUNE, Kind.CONFIRM):
         (number,) = stage.in_grading(2, "ann", kind=kind)
         assert stage.at(2, stage.graded(number, 9.0))[1:] == []
@@ -154,7 +154,7 @@ def test_what_the_fleet_crossed_falls_to_the_next_submitter_if_the_author_has_re
     assert stage.owed("ann") == []
     # A void attempt counts for nothing and hands nothing on.
     stage.in_grading(5, "ben")
-    stage.at(5, stage.not_started("#3"))
+    stage.voided(5, 3)
     assert stage.owed("ben") == []
     assert stage.tried(5, "ben", 1.5) == ["publish #4 improved 1.5", "interrupt ben/1"]
     assert stage.owed("ben") == ["consolidate h1"]

@@ -161,10 +161,13 @@ def test_a_grader_that_cannot_be_started_is_no_fault_of_the_candidate() -> None:
     stage.in_grading(2, "ann")
     echo = on.SpawnFailed(who="#1", launch=7, reason="no such file")
     assert stage.at(3, echo, on.SpawnFailed(who="#9", launch=1, reason="?")) == []
-    assert stage.at(3, stage.not_started("#1", "no such file")) == [
+    for clock in (3, 8, 13):
+        assert stage.at(clock, stage.not_started("#1", "no such file")) == []
+        assert stage.until(clock + 5)[0].startswith(f"{clock + 5} grade #1/")
+    assert stage.at(18, stage.not_started("#1", "no such file")) == [
         "publish #1 void (the grader could not be started: no such file)"
     ]
-    assert stage.at(4, on.SpawnFailed(who="#1", launch=1, reason="again")) == []
+    assert stage.at(19, on.SpawnFailed(who="#1", launch=4, reason="again")) == []
 
 
 AGAIN = replace(QUIET_RULES, slots=1)
@@ -181,7 +184,9 @@ def test_a_grade_that_could_not_be_begun_is_tried_again_and_keeps_nobody_waiting
     assert stage.pending(1).deadline == 308
     assert stage.at(9, stage.not_started("#1", "git hangs")) == []
     assert stage.until(14) == ["14 grade #1/3: commit 1"]
-    assert stage.at(15, stage.not_started("#1", "git hangs")) == [
+    assert stage.at(15, stage.not_started("#1", "git hangs")) == []
+    assert stage.until(20) == ["20 grade #1/4: commit 1"]
+    assert stage.at(21, stage.not_started("#1", "git hangs")) == [
         "publish #1 void (the grader could not be started: git hangs)"
     ]
 
@@ -215,17 +220,13 @@ def test_a_grade_that_waits_to_be_tried_again_stands_in_no_way_of_a_stop() -> No
 # --- voids ------------------------------------------------------------------------------------------------------------
 
 
-def void(stage: Stage, clock: float, number: int) -> list[str]:
-    return stage.at(clock, stage.not_started(f"#{number}", "no disk"))
-
-
 def test_three_voids_in_a_row_hold_the_queue_up() -> None:
     stage = Stage()
     stage.in_grading(2, *["ann"] * 4)
-    assert void(stage, 3, 1) == ["publish #1 void (the grader could not be started: no disk)"]
-    assert void(stage, 4, 2) == ["publish #2 void (the grader could not be started: no disk)"]
-    reason = "the grader could not be started: no disk"
-    assert void(stage, 5, 3) == [
+    assert stage.voided(3, 1) == ["publish #1 void (the grader fails on the seed too: no disk)"]
+    assert stage.voided(4, 2) == ["publish #2 void (the grader fails on the seed too: no disk)"]
+    reason = "the grader fails on the seed too: no disk"
+    assert stage.voided(5, 3) == [
         f"alert run-alert-1: 3 attempts in a row are void; grading is held up for 300 seconds: {reason}",
         f"publish #3 void ({reason})",
     ]
@@ -241,19 +242,19 @@ def test_one_more_void_after_the_pause_holds_the_queue_up_again() -> None:
     stage = Stage()
     stage.in_grading(2, *["ann"] * 3)
     for number in (1, 2, 3):
-        void(stage, 3, number)
+        stage.voided(3, number)
     stage.at(4, stage.submission("ann"))
     stage.at(4, stage.taken(4))
     assert stage.until(303) == ["303 grade #4/1: commit 4"]
-    assert "4 attempts in a row are void" in void(stage, 310, 4)[0]
+    assert "4 attempts in a row are void" in stage.voided(310, 4)[0]
     assert stage.fleet.run.queue_held_until == 610
 
 
 def test_anything_but_a_void_ends_the_row() -> None:
     stage = Stage()
     stage.in_grading(2, *["ann"] * 4)
-    void(stage, 3, 1)
-    void(stage, 3, 2)
+    stage.voided(3, 1)
+    stage.voided(3, 2)
     stage.at(4, stage.graded(3, reason="wrong"))
-    assert void(stage, 5, 4) == ["publish #4 void (the grader could not be started: no disk)"]
+    assert stage.voided(5, 4) == ["publish #4 void (the grader fails on the seed too: no disk)"]
     assert stage.fleet.run.voids == 1

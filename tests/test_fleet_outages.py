@@ -114,13 +114,13 @@ def test_a_retry_is_no_word_of_usage_being_there_again() -> None:
     assert said[0].endswith("probing ann: whether acme has usage again")
     stage.at(201, retries(stage, 3))
     assert stage.fleet.run.limits["acme"].until is None
-    # Cut off, it has tried in vain, and tries again; nobody else does.
+    # Cut off, it has tried in vain, and after a pause the other tries; it waits.
     stage.at(202, retries(stage, 5))
     stage.at(203, stage.exited("ann", Ending.INTERRUPTED))
-    assert stage.fleet.run.limits["acme"].probe == "ann"
+    assert (stage.fleet.run.limits["acme"].probe, stage.fleet.run.limits["acme"].failed) == ("", "ann")
     said = stage.until(300)
-    assert [line.split(":")[0].split(" ", 1)[1] for line in said] == ["spawn ann/3"]
-    stage.at(301, stage.heard("ann"))
+    assert [line.split(":")[0].split(" ", 1)[1] for line in said] == ["probing ben", "spawn ben/2"]
+    stage.at(301, stage.heard("ben"))
     assert stage.until(331)[0] == "331 limit lifted: acme has usage again; 1 more agents come back"
 
 
@@ -133,4 +133,4 @@ def test_a_probe_that_was_heard_and_is_cut_off_lifts_nothing() -> None:
     assert stage.fleet.run.limits["acme"].until == 231
     stage.at(202, retries(stage, 5))
     stage.at(203, stage.exited("ann", Ending.INTERRUPTED))
-    assert stage.fleet.run.limits["acme"].until is None
+    assert stage.fleet.run.limits["acme"].failed == "ann"

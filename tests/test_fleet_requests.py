@@ -118,19 +118,23 @@ def test_the_operator_changes_one_agent_s_everybody_s_and_the_fleet_s() -> None:
     assert stage.ask("operator", setting("ben", name="redirect", stagnant=3)) == [
         "show ben",
         "answer operator: yes, redirect: every 3 attempts in a row without improvement",
+        "asked: heartbeats of ben: redirect: every 3 attempts in a row without improvement",
     ]
     assert stage.ask("operator", setting("*", name="reflect", every=2)) == [
         "show ann",
         "show ben",
         "answer operator: yes, reflect: every 2 attempts",
+        "asked: heartbeats of everybody: reflect: every 2 attempts",
     ]
     assert stage.ask("operator", setting("*", name="consolidate", every=5)) == [
         "show fleet",
         "answer operator: yes, consolidate: every 5 attempts of the fleet",
+        "asked: heartbeats of everybody: consolidate: every 5 attempts of the fleet",
     ]
     assert stage.ask("operator", setting("*", name="pool", every=5, prompt="pool", scope="fleet")) == [
         "show fleet",
         "answer operator: yes, pool: every 5 attempts of the fleet",
+        "asked: heartbeats of everybody: pool: every 5 attempts of the fleet",
     ]
     assert stage.ask("operator", setting("*", name="own", every=5, prompt="own", scope="own"))[:2] == [
         "show ann",
@@ -150,7 +154,8 @@ def test_a_new_heartbeat_of_the_fleet_is_the_fleet_s_without_saying_so() -> None
     stage.ask("operator", setting(FLEET, name="pool", every=2, prompt="pool", scope=None))
     assert stage.in_force(FLEET)["pool"] == "every 2 attempts of the fleet"
     assert stage.ask("operator", setting("ann", name="mine", every=2, prompt="mine", scope="fleet")) == [
-        "answer operator: no, cannot set mine for ann: its scope is fleet (leave out the scope)"
+        "answer operator: no, cannot set mine for ann: its scope is fleet (leave out the scope)",
+        "refused: heartbeats of ann: cannot set mine for ann: its scope is fleet",
     ]
 
 
@@ -161,6 +166,7 @@ def test_removing_and_resetting_for_everybody() -> None:
     assert stage.ask("operator", on.RemoveHeartbeat(owner="*", name="redirect")) == [
         "show ben",
         "answer operator: yes, redirect is removed",
+        "asked: heartbeats of everybody: redirect is removed",
     ]
     assert stage.ask("operator", on.RemoveHeartbeat(owner="*", name="redirect"))[0].startswith(
         "answer operator: no, cannot remove 'redirect': there is no such heartbeat"
@@ -171,6 +177,7 @@ def test_removing_and_resetting_for_everybody() -> None:
         "show ann",
         "show ben",
         "answer operator: yes, heartbeats are as the run started with",
+        "asked: heartbeats of everybody: heartbeats are as the run started with",
     ]
     assert stage.in_force(FLEET) == OF_FLEET
     assert stage.in_force("ann") == stage.in_force("ben") == DEFAULT
@@ -198,7 +205,8 @@ def test_a_change_for_everybody_is_made_for_all_or_for_none() -> None:
 def test_an_owner_that_is_none_is_named_with_those_there_are() -> None:
     stage = Stage(2, RULES)
     assert stage.ask("operator", on.ResetHeartbeats(owner="eve")) == [
-        "answer operator: no, cannot find the owner 'eve' (there are: ann, ben, and fleet)"
+        "answer operator: no, cannot find the owner 'eve' (there are: ann, ben, and fleet)",
+        "refused: heartbeats of eve: cannot find the owner 'eve'",
     ]
 
 
@@ -206,7 +214,8 @@ def test_a_nonsensical_entry_is_refused_with_a_hint() -> None:
     stage = Stage(rules=RULES)
     assert stage.ask("operator", setting("ann", name="reflect", every=1, stagnant=2)) == [
         "answer operator: no, cannot set the heartbeat 'reflect': it has every and stagnant "
-        "(a heartbeat has one trigger)"
+        "(a heartbeat has one trigger)",
+        "refused: heartbeats of ann: cannot set the heartbeat 'reflect': it has every and stagnant",
     ]
 
 
@@ -224,14 +233,16 @@ def test_the_operator_does_not_acknowledge_for_an_agent() -> None:
 def test_a_message_reaches_one_or_everybody_who_is_there() -> None:
     stage = Stage(3, RULES)
     assert stage.ask("operator", on.Tell(to="ann", text="one")) == [
-        "answer operator: yes, it goes along at the next good moment"
+        "answer operator: yes, it goes along at the next good moment",
+        'asked: tell ann "one": it goes along at the next good moment',
     ]
     stage.at(2, stage.exited("ben", Ending.TERMINAL))
     stage.ask("operator", on.Tell(to="*", text="two"))
     assert [[each.prompt for each in stage[name].owed] for name in stage.names] == [["one", "two"], [], ["two"]]
     assert stage.owed("cid") == ["message h3"]
     assert stage.ask("operator", on.Tell(to="ben", text="three")) == [
-        "answer operator: no, cannot tell 'ben': it has retired (coral status shows who is at work)"
+        "answer operator: no, cannot tell 'ben': it has retired (coral status shows who is at work)",
+        "refused: tell ben \"three\": cannot tell 'ben': it has retired",
     ]
 
 
@@ -244,7 +255,10 @@ def test_a_message_reaches_one_or_everybody_who_is_there() -> None:
 )
 def test_a_message_to_nobody_or_without_words_is_refused(to: str, text: str, answer: str) -> None:
     stage = Stage(2, RULES)
-    assert stage.ask("operator", on.Tell(to=to, text=text)) == [f"answer operator: no, {answer}"]
+    said = stage.ask("operator", on.Tell(to=to, text=text))
+    assert said[0] == f"answer operator: no, {answer}"
+    assert said[1].startswith(f"refused: tell {to} ")
+    assert len(said) == 2
     assert stage["ann"].owed == ()
 
 
@@ -311,8 +325,10 @@ def test_a_request_that_is_seen_twice_at_once_is_answered_once() -> None:
     other = replace(request, sender="ann")
     assert stage.at(2, request, request, other, replace(request, id="2")) == [
         "answer operator/1: yes, it goes along at the next good moment",
+        'asked: tell ann "hello": it goes along at the next good moment',
         "answer ann/1: no, cannot do this for an agent (only the operator can)",
         "answer operator/2: yes, it goes along at the next good moment",
+        'asked: tell ann "hello": it goes along at the next good moment',
     ]
     assert stage.owed("ann") == ["message h1", "message h2"]
 

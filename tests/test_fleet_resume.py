@@ -81,7 +81,7 @@ def test_a_resume_ends_the_pause_of_the_queue() -> None:
     stage = Stage()
     stage.in_grading(2, "ann", "ann", "ann")
     for number in (1, 2, 3):
-        stage.at(3, stage.not_started(f"#{number}"))
+        stage.voided(3, number)
     stage.at(4, stage.submission("ann"))
     stage.at(4, stage.taken(4))
     assert stage.at(5, on.Resumed())[-1] == "grade #4/1: commit 4"
@@ -144,10 +144,11 @@ def test_a_new_supervisor_forgives_the_crashes_that_made_an_agent_retire() -> No
 
 
 def test_who_never_started_starts_as_for_the_first_time() -> None:
-    stage = Stage(2, started=False)
+    stage = Stage(2, replace(QUIET_RULES, stagger=0.05), started=False)
     stage.at(0, stage.asks("operator", on.Stop(reason="enough")))
     stage.at(1, stage.exited("ann"))
-    assert stage.at(2, on.Resumed())[-1] == "spawn ben/1: start, told 0"
+    assert stage.at(2, on.Resumed())[-1] == "spawn ann/2: resumed, told 0"
+    assert stage.until(3) == ["2.05 spawn ben/1: start, told 0"]
 
 
 def test_an_alert_is_said_again_until_it_is_known_to_be_said() -> None:

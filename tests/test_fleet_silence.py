@@ -22,21 +22,21 @@ SHORT = replace(QUIET_RULES, stall=100.0)
 def test_an_agent_that_stays_silent_is_interrupted_and_told_so() -> None:
     stage = Stage(rules=SHORT)
     stage.at(50, stage.heard("ann"))
-    assert stage.until(150) == ["150 stalled ann: silent for 100 seconds", "150 interrupt ann/1"]
+    assert stage.until(150) == ["150 stalled ann: nudged: silent for 100 s", "150 interrupt ann/1"]
     assert stage.at(151, stage.exited("ann", Ending.INTERRUPTED))[1:] == [
-        "spawn ann/2: stalled, session of ann, told 0"
+        "spawn ann/2: nudged: silent for 100 s, session of ann, told 0, owed stalled:h1"
     ]
     assert (stage["ann"].heard, stage["ann"].heard_at, stage["ann"].spawned_at) == (False, 151, 151)
 
 
 def test_a_start_that_stays_silent_backs_off() -> None:
     stage = Stage(rules=SHORT, started=False)
-    assert stage.until(100) == ["100 stalled ann: silent for 100 seconds", "100 interrupt ann/1"]
+    assert stage.until(100) == ["100 stalled ann: nudged: silent for 100 s", "100 interrupt ann/1"]
     assert stage.at(101, stage.exited("ann", Ending.CLEAN)) == ["exited ann: launch 1 ended: clean"]
     assert stage["ann"].crashes == 1
     assert stage["ann"].deadline == 101 + back_off("run", stage["ann"], 1, stage.rules)
     (said,) = stage.until(110)
-    assert said.endswith("spawn ann/2: stalled, told 0")
+    assert said.endswith("spawn ann/2: nudged: silent for 100 s, told 0, owed stalled:h1")
     # It is no crash that the fleet's breaker counts.
     assert stage.fleet.run.crashes == ()
 
@@ -47,14 +47,14 @@ def test_who_waits_for_a_grade_is_not_silent() -> None:
     assert stage.until(601) == []
     assert stage["ann"].deadline == 602
     # That much later its `coral eval` has given up waiting and must have been printed.
-    assert stage.until(602) == ["602 stalled ann: silent for 601 seconds", "602 interrupt ann/1"]
+    assert stage.until(602) == ["602 stalled ann: nudged: silent for 10 min", "602 interrupt ann/1"]
 
 
 def test_silence_begins_when_the_waiting_is_over() -> None:
     stage = Stage(rules=replace(SHORT, grade_timeout=9e9))
     stage.in_grading(2, "ann", wait=10)
     assert stage.until(111) == []
-    assert stage.until(112) == ["112 stalled ann: silent for 111 seconds", "112 interrupt ann/1"]
+    assert stage.until(112) == ["112 stalled ann: nudged: silent for 111 s", "112 interrupt ann/1"]
 
 
 def test_silence_begins_when_the_grade_has_come() -> None:
@@ -63,7 +63,7 @@ def test_silence_begins_when_the_grade_has_come() -> None:
     (number,) = stage.in_grading(2, "ann", wait=500)
     assert stage.at(100, stage.graded(number, 1.0)) == ["publish #1 improved 1"]
     assert stage.until(199) == []
-    assert stage.until(200) == ["200 stalled ann: silent for 199 seconds", "200 interrupt ann/1"]
+    assert stage.until(200) == ["200 stalled ann: nudged: silent for 3 min", "200 interrupt ann/1"]
 
 
 def test_who_does_not_wait_for_its_grade_may_be_silent() -> None:
@@ -72,7 +72,8 @@ def test_who_does_not_wait_for_its_grade_may_be_silent() -> None:
     stage.in_grading(60, "ann")
     stage.in_grading(60, "ben", wait=500)
     stage.at(70, stage.graded(1, 1.0))
-    assert stage.until(150) == ["150 stalled ann: silent for 100 seconds", "150 interrupt ann/1"]
+    # Its submission was progress, from which on its silence counts.
+    assert stage.until(160) == ["160 stalled ann: nudged: silent for 110 s", "160 interrupt ann/1"]
 
 
 def test_of_several_grades_the_last_is_waited_for() -> None:

@@ -422,14 +422,17 @@ def test_while_nothing_can_be_written_nobody_is_without_progress() -> None:
     stage = Stage(rules=IDLE)
     stage.at(590, on.Space(lack="full"))
     assert stage.until(800) == []
-    assert stage.at(801, on.Space(lack=""))[-1] == "look ann/1"
+    assert stage.at(801, on.Space(lack=""))[-1] == "alert run-alert-2: the disk can be used again; the run goes on"
+    # The time in which nothing could be written is taken off.
+    assert stage.until(810) == []
+    assert stage.until(811) == ["811 look ann/1"]
 
 
-FAIR = replace(IDLE, max_defer=9e9)
+PATIENT = replace(IDLE, max_defer=9e9)
 
 
 def test_the_time_of_a_full_disk_is_held_against_nobody() -> None:
-    stage = Stage(rules=FAIR)
+    stage = Stage(rules=PATIENT)
     stage.at(500, on.Space(lack="full"))
     stage.at(600, on.Space(lack="fuller"))
     stage.at(800, on.Space(lack=""))
@@ -448,14 +451,14 @@ def test_nor_is_silence_in_that_time() -> None:
 
 
 def test_nor_is_what_a_supervisor_did_not_live_to_see_the_end_of() -> None:
-    stage = Stage(rules=FAIR)
+    stage = Stage(rules=PATIENT)
     stage.at(500, on.Space(lack="full"))
     stage.at(700, on.Resumed())
     assert stage.until(800) == ["800 look ann/1"]
 
 
 def test_a_launch_that_ends_on_a_full_disk_has_worked_until_then() -> None:
-    stage = Stage(rules=FAIR)
+    stage = Stage(rules=PATIENT)
     stage.at(400, on.Space(lack="full"))
     stage.at(500, stage.exited("ann", Ending.CRASHED))
     assert stage["ann"].stall.spent == 400
@@ -467,7 +470,7 @@ def test_a_launch_that_ends_on_a_full_disk_has_worked_until_then() -> None:
     ("full", "job"), [((100, 300), (200, 400)), ((200, 400), (100, 300)), ((100, 400), (200, 300))]
 )
 def test_a_full_disk_and_a_job_are_taken_off_once(full: tuple[float, float], job: tuple[float, float]) -> None:
-    stage = Stage(rules=FAIR)
+    stage = Stage(rules=PATIENT)
     moments = {full[0]: on.Space(lack="full"), full[1]: on.Space(lack=""), job[1]: on.JobEnded(number=1)}
     for clock in sorted((*full, *job)):
         if clock == job[0]:
@@ -481,7 +484,7 @@ def test_a_full_disk_and_a_job_are_taken_off_once(full: tuple[float, float], job
 
 
 def test_whoever_takes_the_run_over_looks_again() -> None:
-    stage = Stage(rules=FAIR)
+    stage = Stage(rules=PATIENT)
     stage.at(590, stage.heard("ann"))
     assert stage.until(600) == ["600 look ann/1"]
     assert stage.at(630, on.Resumed())[-1] == "look ann/1"

@@ -32,6 +32,7 @@ class Stage:
         self.actions: tuple[do.Action, ...] = ()
         self._ids = 0
         self._answers = 0
+        self._place = 0
         self.opening = self.at(0, on.Opened(run="run", agents=self.names, baseline=attempt_zero(baseline)))
         if started:
             self.until(1)
@@ -73,7 +74,10 @@ class Stage:
         self, agent: str, session: str | None = "", busy: str = "", reply: str = "", count: Count = NOTHING
     ) -> on.Heard:
         session = f"session of {agent}" if session == "" else session
-        return on.Heard(agent=agent, launch=self[agent].launch, session=session, busy=busy, reply=reply, count=count)
+        self._place += bool(reply)
+        place = self._place if reply else 0
+        launch = self[agent].launch
+        return on.Heard(agent=agent, launch=launch, session=session, busy=busy, reply=reply, place=place, count=count)
 
     def looked(self, agent: str, edited: float | None = None) -> on.Looked:
         return on.Looked(agent=agent, launch=self[agent].launch, edited=edited)
@@ -127,6 +131,11 @@ class Stage:
         said = self.at(clock, self.graded(number, score, reason="" if score is not None else "wrong"))
         self.at(clock, on.Published(number=number))
         return said
+
+    def voided(self, clock: float, number: int) -> list[str]:
+        """The grader of this attempt crashes, and on the seed in its place as well; what is said to that."""
+        self.at(clock, self.graded(number, outcome=on.Outcome.CRASHED, reason="no disk"))
+        return self.at(clock, self.graded(number, outcome=on.Outcome.CRASHED, reason="no disk"))
 
     def resumed(self, agent: str, clock: float) -> list[str]:
         """The agent ends after a signal, starts again and prints: what is said to its end, and to its first words."""
