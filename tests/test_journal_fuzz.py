@@ -29,7 +29,6 @@ from coral.journal.replay import fold_until, replay
 pytestmark = pytest.mark.slow
 
 FOLDER = (1, 2)
-FIXTURE = Path(__file__).parent / "fixtures" / "journal-format-1.jsonl.gz"
 FAST = next((each for each in ("/dev/shm",) if os.access(each, os.W_OK)), None)  # every line is synced
 
 
@@ -132,11 +131,6 @@ def written() -> tuple[dict[str, bytes], tuple[Fleet, ...]]:
     first = min(files)
     files[f"{first}.gz"] = gzip.compress(files.pop(first), mtime=0)
     return files, (Fleet(), *scribe.fleets)
-
-
-@cache
-def old() -> dict[str, bytes]:
-    return {"../journal.jsonl": gzip.decompress(FIXTURE.read_bytes())}
 
 
 BYTES = st.one_of(st.binary(min_size=1, max_size=40), st.sampled_from([b"\n", b"\0" * 4096, b'"', b"9", b"e", b"{}\n"]))
@@ -242,19 +236,7 @@ def test_whatever_is_done_to_it_is_noticed_or_makes_no_difference(damages) -> No
                 Journal(path)
 
 
-@given(st.lists(DAMAGE, min_size=1, max_size=2))
-@trying("journals", "damage to the first format")
-def test_a_journal_of_the_first_format_is_read_or_refused(damages) -> None:
-    with place() as path:
-        (file,) = lay_out(path, old())
-        for damage in damages:
-            damage_one(path, [file], 0.0, damage)
-        read_all(path)
-        with suppress(CoralError):
-            go_on(path)
-
-
-@given(st.dictionaries(st.sampled_from(["000001.jsonl", "000002.jsonl", "000003.jsonl.gz", "../journal.jsonl"]), BYTES))
+@given(st.dictionaries(st.sampled_from(["000001.jsonl", "000002.jsonl", "000003.jsonl.gz"]), BYTES))
 @trying("journals", "no journal")
 def test_what_is_no_journal_at_all_is_refused_or_empty(files: dict[str, bytes]) -> None:
     with place() as path:

@@ -17,7 +17,7 @@ from coral.fleet.policy import Rules
 from coral.fleet.state import Fleet
 from coral.journal import Journal, Memory, fold, segments
 from coral.journal.changes import whole
-from coral.journal.lines import seal
+from coral.journal.lines import FORMAT, seal
 from coral.journal.replay import replay
 from coral.processes.census import Identity
 
@@ -230,7 +230,7 @@ def test_a_journal_that_is_deleted_before_the_first_supervision_is_begun_anew(tm
 
 
 def test_a_file_that_was_begun_without_rules_is_read(tmp_path: Path) -> None:
-    head = {"format": 2, "rules": None, "folder": [], "at": 0.0, "wall": "", "started": {}, "state": whole(Fleet())}
+    head = {"format": FORMAT, "rules": None, "folder": [], "at": 0.0, "wall": "", "started": {}}
     (tmp_path / "journal").mkdir()
-    (tmp_path / "journal" / "000002.jsonl").write_bytes(seal(head, 0)[0])
+    (tmp_path / "journal" / "000002.jsonl").write_bytes(seal({**head, "state": whole(Fleet())}, 0)[0])
     assert fold(tmp_path / "journal") == Memory()

@@ -15,7 +15,6 @@ from stage import SEED, submitted
 from coral.codec import TAG
 from coral.errors import CoralError
 from coral.fleet import events as on
-from coral.fleet.decide import decide
 from coral.fleet.events import Moment
 from coral.journal import Journal, decisions, fold, published, read_lines, salvaged, segments
 from coral.journal.lines import Lines, seal
@@ -24,7 +23,6 @@ from coral.journal.segments import Packing
 from coral.processes.census import Identity
 
 ALWAYS = 1  # bytes: a next file after every line, as soon as there are as many lines as head
-FIXTURE = Path(__file__).parent / "fixtures" / "journal-format-1.jsonl.gz"
 
 
 @pytest.fixture
@@ -418,52 +416,7 @@ def test_a_file_that_is_packed_while_the_folder_is_being_read_is_listed(
     assert segments(scribe.journal.path) == listed
 
 
-# --- the first format -----------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def old(tmp_path: Path) -> Path:
-    """The journal of a real run that was killed, stopped and resumed, as the first format had it: a single file."""
-    (tmp_path / "journal.jsonl").write_bytes(gzip.decompress(FIXTURE.read_bytes()))
-    return tmp_path / "journal"
-
-
-def test_a_journal_of_the_first_format_still_reads_and_replays(old: Path) -> None:
-    memory = fold(old)
-    assert memory.fleet.run.finished == "the budget of 14 attempts is used up"
-    assert memory.fleet.run.progress.best == 4.0
-    assert {name: each.launch for name, each in memory.fleet.agents.items()} == {"agent-1": 7, "agent-2": 7}
-    assert {who: launch for who, (launch, _) in memory.identities.items() if who[0] != "#"} == {
-        "agent-1": 7,
-        "agent-2": 7,
-    }
-    assert (memory.folder, memory.wall) == ((1, 2), "2030-01-01T12:05:10.652Z")
-    assert [each.number for each in published(old)] == list(range(15))
-    found = replay(old)
-    assert (found.same, found.agrees, found.versions) == (85, True, ["0.1.0"])
-
-
-def test_a_run_of_the_first_format_goes_on_in_this_one(old: Path) -> None:
-    before = fold(old)
-    journal = Journal(old, ALWAYS)
-    assert journal.memory == before
-    assert not old.with_suffix(".jsonl").exists()
-    fleet = before.fleet
-    journal.open_supervision(RULES, Moment(clock=5000.0, wall="later"), (1, 2))
-    for clock, events in ((5001.0, [on.Resumed()]), (5002.0, []), (5003.0, [on.Heard(agent="agent-1", launch=11)])):
-        now = Moment(clock=clock, wall="later")
-        after, actions = decide(fleet, events, now, RULES)
-        journal.record(now, events, actions, fleet, after)
-        fleet = after
-    journal.close()
-    assert [each.name[:12] for each in segments(old)] == ["000001.jsonl", "000002.jsonl"]
-    assert fold(old).fleet == fleet
-    found = replay(old)
-    assert (found.same, found.agrees) == (88, True)
-    assert [each.number for each in published(old)] == list(range(15))
-
-
-def test_a_line_of_the_first_format_may_not_follow_one_with_a_checksum(scribe: LongScribe) -> None:
+def test_a_line_without_a_checksum_is_damage_wherever_it_stands(scribe: LongScribe) -> None:
     file = segments(scribe.journal.path)[-1]
     with file.open("ab") as end:
         end.write(b'{"at":9,"wall":"","events":[],"actions":[],"set":{}}\n')

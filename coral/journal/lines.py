@@ -75,9 +75,9 @@ class Lines:
         return CoralError(message, f"copy the run folder, then {cut}: the run goes on from there")
 
     def _of_another_version(self, line: Mapping[str, Any]) -> CoralError:
-        version = str(line.get("version", "another version"))[:40]
-        message = f"cannot read {self.path}: its format is {str(line['format'])[:40]}, and this version has {FORMAT}"
-        hint = f"go on with coral-fleet {version}, which wrote it, or begin the task anew with `coral start`"
+        found, version = str(line["format"])[:40], str(line.get("version", "not known"))[:40]
+        message = f"cannot read {self.path}: its format is {found}; this version reads {FORMAT} alone"
+        hint = f"use the version of coral-fleet that wrote it ({version}), or start the task anew with `coral start`"
         return CoralError(message, hint)
 
     def _check(self, raw: bytes) -> None:

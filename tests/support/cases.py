@@ -12,7 +12,7 @@ CASES = {
     "task.yaml": {"something wrong": 600, "any text": 1200, "any bytes": 600, "overrides": 400},
     "submissions": {"any": 1200},
     "requests": {"any": 1000, "wishes for heartbeats": 300, "files of heartbeats": 100, "notes and skills": 50},
-    "journals": {"histories": 50, "damage": 700, "damage to the first format": 150, "no journal": 600},
+    "journals": {"histories": 50, "damage": 700, "no journal": 600},
 }
 
 
