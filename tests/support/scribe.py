@@ -14,7 +14,7 @@ from coral.journal import Decision, Journal
 from coral.processes.census import Identity
 from heartbeats.heartbeat import BUILT_IN
 
-RULES = replace(QUIET_RULES, heartbeats=BUILT_IN)
+RULES = replace(QUIET_RULES, stagger=0.05, heartbeats=BUILT_IN)
 FOLDER = (3, 14)
 
 

@@ -1,0 +1,29 @@
+"""The rules of a run: each of them is something that a user's task decides."""
+
+import ast
+import inspect
+from dataclasses import fields
+
+from coral.fleet.policy import Rules
+from coral.rules import rules_of
+
+
+def test_no_rule_is_a_constant() -> None:
+    """A field that is the same in every run belongs among the constants of `policy`: nobody can choose another."""
+    (function,) = ast.parse(inspect.getsource(rules_of)).body
+    assert isinstance(function, ast.FunctionDef)
+    returned = function.body[-1]
+    assert isinstance(returned, ast.Return)
+    assert isinstance(returned.value, ast.Call)
+    given = {keyword.arg: keyword.value for keyword in returned.value.keywords}
+    assert set(given) == {field.name for field in fields(Rules)}
+    assigned = [target for line in function.body if isinstance(line, ast.Assign) for target in line.targets]
+    known = {parameter.arg for parameter in function.args.args} | {
+        name for target in assigned for name in names(target)
+    }
+    assert [name for name, value in given.items() if known.isdisjoint(names(value))] == []
+
+
+def names(node: ast.AST) -> set[str]:
+    """The variables that occur in an expression."""
+    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
