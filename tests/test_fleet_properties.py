@@ -35,7 +35,7 @@ from coral.fleet.decide import decide
 from coral.fleet.events import Event, Moment
 from coral.fleet.interventions import ENDED
 from coral.fleet.jobs import WAITS
-from coral.fleet.policy import KILL_AGAIN_SECONDS, MOST_KILLS, is_due, may_interrupt, runs_job
+from coral.fleet.policy import KILL_AGAIN_SECONDS, MOST_JOBS, MOST_KILLS, is_due, may_interrupt, runs_job
 from coral.fleet.stalls import FRUITLESS, words_of
 from coral.fleet.state import FLEET, LIVE, Agent, Fleet, Phase, Step
 from coral.journal import difference, fold_lines
@@ -344,7 +344,7 @@ def test_no_agent_has_more_jobs_than_it_may_and_who_has_retired_has_none_that_go
     world = play(history)
     for turn in world.log:
         running = Counter(each.agent for each in turn.after.jobs.values())
-        assert all(count <= world.rules.jobs for count in running.values())
+        assert all(count <= MOST_JOBS for count in running.values())
         left_alone = [each for each in turn.after.jobs.values() if each.phase is Phase.RUNNING]
         if not turn.after.run.left:
             assert not (turn.after.run.stopping and left_alone)
