@@ -25,7 +25,7 @@ _WRITERS_DOING = frozenset(
 
 SETTLED = 2.0  # seconds: what happened in a folder so long after another change has given it other times
 RELIST = 60.0  # seconds: after so long a folder is listed again, whatever its times say
-MOST_REMEMBERED = 4096  # folders: whoever makes and removes others all day fills no memory with them
+MAX_REMEMBERED = 4096  # folders: whoever makes and removes others all day fills no memory with them
 
 # What any change of a file changes: its inode, its size in bytes, the time of its last change in nanoseconds.
 Witness = tuple[int, int, int]
@@ -204,7 +204,7 @@ class Listings:
         # What comes within one tick of the file system's clock leaves the same time: only a listing made later says
         # what there is. Later by our clock alone: the other may be a server's, and slow.
         if known is None or known[0] != state or known[2] - since <= SETTLED or now - known[2] >= RELIST:
-            if len(self._known) >= MOST_REMEMBERED:
+            if len(self._known) >= MAX_REMEMBERED:
                 self._known.clear()
             known = self._known[folder] = (state, since, now, entries(folder, is_wanted, most))
         return list(known[3])

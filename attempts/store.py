@@ -32,7 +32,7 @@ from attempts.record import (
 
 SUBMISSION_BYTES = 64 * 1024
 REPLIES = 1_000  # to one agent that are kept; each `coral eval` lists them
-MOST_NAMES = 5_000  # of one folder that are looked at; the others are seen when these are gone
+MAX_NAMES = 5_000  # of one folder that are looked at; the others are seen when these are gone
 _LAST_ID = "9" * 20
 _REPLY = re.compile(rf"{SUBMISSION_ID.pattern}\.json")
 _RECORD = re.compile(r"[0-9]{6}\.json|[1-9][0-9]{6,11}\.json")
@@ -93,11 +93,11 @@ class Store:
         waiting: list[tuple[str, str, Path]] = []
         root = self.root / "inbox"
         if only is None or root in only:
-            folders = self._listings.entries(root, is_plain_folder, MOST_NAMES)
+            folders = self._listings.entries(root, is_plain_folder, MAX_NAMES)
         else:
             folders = [each for each in only if each.parent == root]
         for folder in folders:
-            own = sorted(self._listings.entries(folder, _is_submission, MOST_NAMES))
+            own = sorted(self._listings.entries(folder, _is_submission, MAX_NAMES))
             waiting += [(path.stem, folder.name, path) for path in own[:most]]
         return [(agent, name, path) for name, agent, path in sorted(waiting)]
 

@@ -22,7 +22,7 @@ import psutil
 
 from attempts.record import Attempt
 from attempts.store import Store
-from coral.launch import holder
+from coral.runs.create import holder
 from workspace.layout import Layout, runs_under
 
 MARK = "BENCH_NOTES"

@@ -19,7 +19,7 @@ from benchmarks.figure import Check, Target, check
 from benchmarks.idle import share
 from benchmarks.interrupt import WHOLE, ends, paired
 from benchmarks.results import Result
-from coral.launch import holder
+from coral.runs.create import holder
 
 NAME = "fleet"
 PACE = 1.2  # seconds between two attempts of the fleet

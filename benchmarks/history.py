@@ -11,17 +11,18 @@ from contextlib import closing
 from pathlib import Path
 
 from attempts.files import write_json
-from attempts.index import Index
+from attempts.index.index import Index
 from attempts.progress import advance, judge
 from attempts.record import Attempt, Direction, Kind, to_dict
 from attempts.store import REPLIES, Store
 from benchmarks.arena import Started
 from coral.fleet.actions import Publish
-from coral.fleet.draft import Draft
+from coral.fleet.agent_state import Agent
 from coral.fleet.events import Moment
-from coral.fleet.interventions import cross_after_attempt
-from coral.fleet.policy import Rules, remember
-from coral.fleet.state import Agent
+from coral.fleet.messages import fire_after_attempt
+from coral.fleet.policy import remember
+from coral.fleet.rules import Rules
+from coral.fleet.transaction import Transaction
 from coral.journal import Journal, published
 from coral.records.ledger import Ledger
 
@@ -67,35 +68,35 @@ def _write_journal(journal: Journal, numbers: range, agents: int, seed: str) -> 
     rules = journal.memory.rules
     assert rules is not None
     # The run's clock stands still: else every heartbeat of the clock would be due when the run is resumed.
-    fleet, now = journal.memory.fleet, Moment(clock=journal.memory.clock, wall=journal.memory.wall)
+    fleet, now = journal.memory.fleet, Moment(run_time=journal.memory.clock, wall_time=journal.memory.wall)
     names = list(fleet.agents)[:agents]
     for some in (numbers[at : at + AT_ONCE] for at in range(0, len(numbers), AT_ONCE)):
-        draft = Draft(fleet, now, rules)
-        actions = [Publish(attempt=each) for each in _attempts(draft, some, names, seed, rules)]
-        after = draft.fleet()
+        transaction = Transaction(fleet, now, rules)
+        actions = [Publish(attempt=each) for each in _attempts(transaction, some, names, seed, rules)]
+        after = transaction.fleet()
         journal.record(now, (), actions, fleet, after)
         fleet = after
 
 
-def _attempts(draft: Draft, numbers: range, names: list[str], seed: str, rules: Rules) -> Iterator[Attempt]:
+def _attempts(transaction: Transaction, numbers: range, names: list[str], seed: str, rules: Rules) -> Iterator[Attempt]:
     for number in numbers:
-        agent = draft.agents[names[number % len(names)]]
-        attempt = _attempt(number, agent, draft, seed, rules)
-        whole = advance(draft.run.progress, attempt, rules.direction, rules.noise)
-        draft.set_run(next_number=number + 1, order=attempt.order, progress=whole)
-        draft.set_agent(
+        agent = transaction.agents[names[number % len(names)]]
+        attempt = _attempt(number, agent, transaction, seed, rules)
+        whole = advance(transaction.run.progress, attempt, rules.direction, rules.noise)
+        transaction.set_run(next_number=number + 1, order=attempt.order, progress=whole)
+        transaction.set_agent(
             agent.name,
             progress=advance(agent.progress, attempt, rules.direction, rules.noise),
-            told=attempt.order,
+            last_result_seen=attempt.order,
             submitted=agent.submitted + 1,
-            recent=remember(agent.recent, attempt.submission),
+            recent_submissions=remember(agent.recent_submissions, attempt.submission),
         )
-        cross_after_attempt(draft, agent.name, number)
-        draft.set_agent(agent.name, owed=())
+        fire_after_attempt(transaction, agent.name, number)
+        transaction.set_agent(agent.name, pending_messages=())
         yield attempt
 
 
-def _attempt(number: int, agent: Agent, draft: Draft, seed: str, rules: Rules) -> Attempt:
+def _attempt(number: int, agent: Agent, transaction: Transaction, seed: str, rules: Rules) -> Attempt:
     height = float(number if number % 49 == 1 else number % 49)
     score = height if rules.direction is Direction.MAXIMIZE else -height
     return Attempt(
@@ -108,8 +109,8 @@ def _attempt(number: int, agent: Agent, draft: Draft, seed: str, rules: Rules) -
         title=f"move the boundary by {number} and look again",
         submission=f"{number:020d}",
         submitted_at="2030-01-01T00:00:00.000Z",
-        published_at=draft.wall,
-        order=draft.run.order + 1,
+        published_at=transaction.wall,
+        order=transaction.run.order + 1,
         verdict=judge(agent.progress, score, rules.direction, rules.noise),
         score=score,
         feedback="the second half is worse than the first",

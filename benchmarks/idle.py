@@ -13,7 +13,7 @@ from benchmarks.arena import Arena, BenchmarkError, Started, agents_run, arena, 
 from benchmarks.benchmark import Ask, Full
 from benchmarks.figure import Check, Target, check
 from benchmarks.results import Result
-from coral.launch import holder
+from coral.runs.create import holder
 
 NAME = "idle"
 TARGET = Target(median=1)

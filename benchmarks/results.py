@@ -40,9 +40,9 @@ def write(result: Result, folder: Path) -> Path:
     """Keep a result; the file appears whole or not at all."""
     path = folder / f"{result.name}.json"
     folder.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.write_text(as_json(result) + "\n", encoding="utf-8")
-    draft.replace(path)
+    transaction = path.with_name(f".{path.name}.{os.getpid()}")
+    transaction.write_text(as_json(result) + "\n", encoding="utf-8")
+    transaction.replace(path)
     return path
 
 

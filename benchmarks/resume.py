@@ -12,9 +12,9 @@ from benchmarks.arena import Started, agents_run, arena
 from benchmarks.benchmark import Ask, Full
 from benchmarks.figure import Check, Target, check
 from benchmarks.results import Result
-from coral.fleet.events import Heard, Moment
+from coral.fleet.events import Moment, OutputSeen
 from coral.journal import Journal
-from coral.manager import Manager
+from coral.supervisor.loop import Supervisor
 
 NAME = "resume"
 TARGET = Target(median=1000)
@@ -68,20 +68,20 @@ _WHY = "Only the newest file of the journal is read, 8 MB after its head, and as
 def _hear(run: Started, count: int) -> None:
     """So many lines in which an agent says something."""
     with closing(Journal(run.layout.journal)) as journal:
-        fleet, now = journal.memory.fleet, Moment(clock=journal.memory.clock, wall=journal.memory.wall)
+        fleet, now = journal.memory.fleet, Moment(run_time=journal.memory.clock, wall_time=journal.memory.wall)
         names = list(fleet.agents)
         for number in range(count):
             agent = fleet.agents[names[number % AGENTS]]
             busy = f"tool {number}"
             after = replace(fleet, agents={**fleet.agents, agent.name: replace(agent, busy=busy)})
-            journal.record(now, [Heard(agent=agent.name, launch=agent.launch, busy=busy)], (), fleet, after)
+            journal.record(now, [OutputSeen(agent=agent.name, launch=agent.launch, activity=busy)], (), fleet, after)
             fleet = after
 
 
 def _open(run: Started) -> float:
     seed = (run.layout.private / "seed").read_text().strip()
     began = time.perf_counter_ns()
-    manager = Manager(run.layout, seed)
+    manager = Supervisor(run.layout, seed)
     took = round((time.perf_counter_ns() - began) / 1e6, 3)
     manager.close()
     return took

@@ -15,7 +15,7 @@ from benchmarks.arena import Arena, BenchmarkError, Started, agents_run, arena, 
 from benchmarks.benchmark import Ask, Full
 from benchmarks.figure import Check
 from benchmarks.results import Result
-from coral.fleet.policy import Rules
+from coral.fleet.rules import Rules
 from coral.journal import read_lines
 
 NAME = "startup"

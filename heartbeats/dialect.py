@@ -16,7 +16,7 @@ from heartbeats.filters import FILTERS, loop
 from heartbeats.plain import PlainEnvironment, number, show
 
 DEEPEST = 40
-MOST_LOOPS = 2
+MAX_LOOPS = 2
 _LOOP = " loop"  # a filter that no template can spell
 
 _TESTS = frozenset(
@@ -137,8 +137,8 @@ def _objection(node: nodes.Node, loops: int) -> str:
         return f"{_WORDS.get(type(node), type(node).__name__.lower())} cannot be used in a prompt"
     match node:
         case nodes.For():
-            if node.recursive or loops > MOST_LOOPS:
-                return f"loops can be {MOST_LOOPS} deep and not recursive"
+            if node.recursive or loops > MAX_LOOPS:
+                return f"loops can be {MAX_LOOPS} deep and not recursive"
         case nodes.Name():
             if node.name in _FORBIDDEN_NAMES or node.name.startswith("_"):
                 return f"the name {node.name[:40]} cannot be used in a prompt"

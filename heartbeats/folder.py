@@ -21,7 +21,7 @@ from heartbeats.heartbeat import Heartbeat
 
 FLEET = "fleet"
 LARGEST = 2_000_000
-MOST_PARTS = 2_000  # of the file: 20 heartbeats have 500
+MAX_PARTS = 2_000  # of the file: 20 heartbeats have 500
 DEEPEST = 3
 # What the reader of YAML raises, besides its own errors, where a file is nested too deeply or makes no sense.
 _UNREADABLE = (ValueError, RecursionError, TypeError, LookupError, AttributeError, ArithmeticError, AssertionError)
@@ -76,7 +76,7 @@ def _check_size(text: str) -> None:
     depth = 0
     for count, event in enumerate(YAML(typ="safe", pure=True).parse(text)):
         depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
-        if count > MOST_PARTS or depth > DEEPEST:
+        if count > MAX_PARTS or depth > DEEPEST:
             raise ValueError("it is none of ours")
 
 

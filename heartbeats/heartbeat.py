@@ -14,10 +14,10 @@ from enum import StrEnum
 from heartbeats.trigger import Elapsed, Every, Stagnant, Trigger
 
 NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
-MOST_HEARTBEATS = 20
+MAX_HEARTBEATS = 20
 PROMPT_BYTES = 20_000
-MOST_ATTEMPTS = 1_000_000
-MOST_SECONDS = 30 * 86_400.0
+MAX_ATTEMPTS = 1_000_000
+MAX_SECONDS = 30 * 86_400.0
 LEAST_SECONDS = 1.0
 LEAST_SECONDS_FOR_AGENTS = 60.0
 PROTECTED_SLACK = 10
@@ -96,8 +96,8 @@ def set_heartbeat(current: tuple[Heartbeat, ...], wanted: Heartbeat, by: str) ->
     settled = replace(wanted, protected=present is not None and present.protected, by=by)
     if present is not None:
         return tuple(settled if each.name == wanted.name else each for each in current)
-    if len(current) >= MOST_HEARTBEATS:
-        raise Refused(f"cannot add {wanted.name}: there are {MOST_HEARTBEATS} already", "remove one first")
+    if len(current) >= MAX_HEARTBEATS:
+        raise Refused(f"cannot add {wanted.name}: there are {MAX_HEARTBEATS} already", "remove one first")
     return (*current, settled)
 
 
@@ -175,11 +175,11 @@ def _check_prompt(wanted: Heartbeat) -> None:
 def _check_trigger(trigger: Trigger, by: str) -> None:
     match trigger:
         case Every(n) | Stagnant(n):
-            if n > MOST_ATTEMPTS:
-                raise Refused(f"cannot wait for {_big(n)} attempts", f"at most {MOST_ATTEMPTS}")
+            if n > MAX_ATTEMPTS:
+                raise Refused(f"cannot wait for {_big(n)} attempts", f"at most {MAX_ATTEMPTS}")
         case Elapsed(seconds):
             least = LEAST_SECONDS_FOR_AGENTS if _is_agent(by) else LEAST_SECONDS
-            if not least <= seconds <= MOST_SECONDS:
+            if not least <= seconds <= MAX_SECONDS:
                 raise Refused(f"cannot beat every {seconds:g} seconds", f"from {least:g} seconds to 30 days")
 
 

@@ -13,8 +13,8 @@ from attempts.fields import one_line, printable
 
 OUTPUT_BYTES = 100_000
 LONGEST_TEXT = 20_000
-MOST_ITEMS = 1_000
-MOST_CHARACTERS = 400_000
+MAX_ITEMS = 1_000
+MAX_CHARACTERS = 400_000
 DEEPEST = 8
 
 _LOOP_WORDS = frozenset({"index", "index0", "revindex", "revindex0", "first", "last", "length", "depth"})
@@ -52,7 +52,7 @@ class Copy:
     """A copy of what a template is given, as plain data, cut where it is too much to put into a prompt."""
 
     def __init__(self) -> None:
-        self._left = MOST_CHARACTERS
+        self._left = MAX_CHARACTERS
 
     def of(self, value: object, depth: int = 0) -> object:
         self._left -= 8
@@ -61,10 +61,10 @@ class Copy:
         if isinstance(value, int):
             return value if abs(value) < 2**63 else "a huge integer"
         if isinstance(value, Mapping) and depth < DEEPEST:
-            pairs = list(value.items())[:MOST_ITEMS]
+            pairs = list(value.items())[:MAX_ITEMS]
             return {self._text(str(key)): self.of(item, depth + 1) for key, item in pairs if self._left > 0}
         if isinstance(value, list | tuple) and depth < DEEPEST:
-            return [self.of(item, depth + 1) for item in value[:MOST_ITEMS] if self._left > 0]
+            return [self.of(item, depth + 1) for item in value[:MAX_ITEMS] if self._left > 0]
         return self._text(str(value))
 
     def _text(self, text: str) -> str:

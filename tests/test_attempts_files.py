@@ -110,7 +110,7 @@ def test_what_is_given_may_be_changed(inbox: Inbox) -> None:
 
 
 def test_folders_that_are_gone_are_not_remembered_for_ever(inbox: Inbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "MOST_REMEMBERED", 3)
+    monkeypatch.setattr(files, "MAX_REMEMBERED", 3)
     for number in range(10):
         (folder := inbox.folder / str(number)).mkdir()
         assert inbox.listings.entries(folder, is_plain_file) == []

@@ -18,10 +18,11 @@ from records import readable
 from sample import attempt
 from strangers import closed
 
-from attempts import board, index_check, index_file, index_query
-from attempts.index import MANY, SETTLED, Index
-from attempts.index_query import Wanted
-from attempts.index_row import row_of
+from attempts import board
+from attempts.index import check, file, query
+from attempts.index.index import MANY, SETTLED, Index
+from attempts.index.query import Wanted
+from attempts.index.row import row_of
 from attempts.record import Attempt, Direction, Kind, Verdict, to_dict
 from attempts.store import Store
 
@@ -38,13 +39,13 @@ def numbers(folder: Path, wanted: Wanted | None = None) -> list[int]:
     """What somebody sees who looks now."""
     with closing(Index(folder)) as index:
         index.refresh()
-        return index.ask(lambda rows: list(index_query.recent(rows, wanted or Wanted())))
+        return index.ask(lambda rows: list(query.recent(rows, wanted or Wanted())))
 
 
 def settle(folder: Path) -> None:
     """As if the folder had last been changed long ago; only one of its two times can be set back by us."""
     numbers(folder)
-    with sqlite3.connect(folder / index_file.NAME) as base:
+    with sqlite3.connect(folder / file.NAME) as base:
         found = folder.stat()
         times = f"{max(found.st_mtime_ns, found.st_ctime_ns)} {found.st_mtime_ns} {found.st_ctime_ns}"
         base.execute("INSERT OR REPLACE INTO meta VALUES('settled', ?)", (times,))
@@ -129,12 +130,12 @@ WANTED = st.builds(
 def test_every_answer_is_the_one_that_all_records_give(
     history: list[Attempt], wanted: Wanted, direction: Direction, limit: int | None, words: bool
 ) -> None:
-    rows = index_file.in_memory((each.number, row_of(each, (0, 0, 0))) for each in history)
+    rows = file.in_memory((each.number, row_of(each, (0, 0, 0))) for each in history)
     if not words:
         rows.execute("DROP TABLE words")
     chosen = [each for each in history if fits(each, wanted)]
-    assert list(index_query.recent(rows, wanted)) == [each.number for each in reversed(chosen)]
-    found = index_query.ranked(rows, wanted, direction, limit)
+    assert list(query.recent(rows, wanted)) == [each.number for each in reversed(chosen)]
+    found = query.ranked(rows, wanted, direction, limit)
     if wanted.kind not in (Kind.TUNE, Kind.BASELINE):
         expected = board.leaderboard(chosen, direction, len(chosen))[:limit]
         assert [(each.number, each.score, each.measurements, each.confirmed) for each in found] == [
@@ -143,31 +144,31 @@ def test_every_answer_is_the_one_that_all_records_give(
     seen = [each for each in history if fits(each, Wanted(alone=wanted.alone))]
     for each in seen:
         line = [before.number for before in board.lineage(seen, each.number)]
-        assert index_query.lineage(rows, each.number, 3, wanted.alone) == line[-3:]
-    curve = [(at, order, best) for at, order, _, best in index_query.curve(rows, direction, wanted.alone)]
+        assert query.lineage(rows, each.number, 3, wanted.alone) == line[-3:]
+    curve = [(at, order, best) for at, order, _, best in query.curve(rows, direction, wanted.alone)]
     assert curve == board.curve(seen, direction)
-    totals = index_query.totals(rows, wanted.alone)
+    totals = query.totals(rows, wanted.alone)
     assert (totals.attempts, totals.unscored) == (len(seen), sum(each.score is None for each in seen))
     rows.close()
 
 
 def test_what_is_common_is_found_without_sorting_it_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index_query, "FEW", 3)
+    monkeypatch.setattr(query, "FEW", 3)
     history = [attempt(number, float(number % 7), feedback="common") for number in range(20)]
-    rows = index_file.in_memory((each.number, row_of(each, (0, 0, 0))) for each in history)
+    rows = file.in_memory((each.number, row_of(each, (0, 0, 0))) for each in history)
     wanted = Wanted(text="COMM")
-    assert list(index_query.recent(rows, wanted)) == list(range(19, -1, -1))
-    best = [each.number for each in index_query.ranked(rows, wanted, Direction.MAXIMIZE, 4)]
+    assert list(query.recent(rows, wanted)) == list(range(19, -1, -1))
+    best = [each.number for each in query.ranked(rows, wanted, Direction.MAXIMIZE, 4)]
     assert best == [each.attempt.number for each in board.leaderboard(history, Direction.MAXIMIZE, 4)]
     rows.close()
 
 
 def test_attempts_are_found_by_tree_and_by_the_start_of_their_commit(store: Store) -> None:
     with closing(Index(store.root)) as index:
-        assert index.ask(lambda rows: list(index_query.with_tree(rows, f"{3:040x}"))) == [3]
-        assert index.ask(lambda rows: index_query.with_commit(rows, f"{2:040x}"[:40])) == [2]
-        assert len(index.ask(lambda rows: index_query.with_commit(rows, "000"))) == 5
-        assert index.ask(lambda rows: index_query.with_commit(rows, "0g")) == []
+        assert index.ask(lambda rows: list(query.with_tree(rows, f"{3:040x}"))) == [3]
+        assert index.ask(lambda rows: query.with_commit(rows, f"{2:040x}"[:40])) == [2]
+        assert len(index.ask(lambda rows: query.with_commit(rows, "000"))) == 5
+        assert index.ask(lambda rows: query.with_commit(rows, "0g")) == []
 
 
 # when it is fresh
@@ -183,9 +184,9 @@ def test_what_is_published_deleted_and_damaged_is_seen_at_once(store: Store) -> 
     (store.root / "000003.json").write_text("{")
     (store.root / "000005.json").write_text("{")
     with closing(Index(store.root)) as index:
-        assert index.ask(index_query.totals).unreadable == 1
+        assert index.ask(query.totals).unreadable == 1
         index.audit()
-        assert index.ask(index_query.totals).unreadable == 2
+        assert index.ask(query.totals).unreadable == 2
     store.publish(attempt(5, 2.0))
     assert numbers(store.root) == [7, 5, 4, 1, 0]
 
@@ -215,7 +216,7 @@ def test_no_order_of_events_leaves_it_behind(
                 store.publish(attempt(number, 1.0))
                 feeding.add([attempt(number, 1.0)])
             case "lose":
-                (folder / index_file.NAME).unlink(missing_ok=True)
+                (folder / file.NAME).unlink(missing_ok=True)
             case "settle":
                 settle(folder)
         assert numbers(folder) == [each.number for each in reversed(readable(store))]
@@ -232,11 +233,11 @@ def test_what_did_not_change_is_not_read_again(store: Store) -> None:
 def test_a_folder_that_was_changed_just_now_is_not_taken_for_settled(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("attempts.index.SETTLED", 3600.0)  # however long the machine takes from here to there
+    monkeypatch.setattr("attempts.index.index.SETTLED", 3600.0)  # however long the machine takes from here to there
     numbers(store.root)
-    with sqlite3.connect(store.root / index_file.NAME) as base:
+    with sqlite3.connect(store.root / file.NAME) as base:
         assert base.execute("SELECT * FROM meta WHERE name = 'settled'").fetchall() == []
-        monkeypatch.setattr("attempts.index.SETTLED", -SETTLED)
+        monkeypatch.setattr("attempts.index.index.SETTLED", -SETTLED)
         numbers(store.root)
         assert len(base.execute("SELECT * FROM meta WHERE name = 'settled'").fetchall()) == 1
     base.close()
@@ -263,7 +264,7 @@ def test_what_it_is_fed_is_what_a_reader_of_the_file_finds(store: Store) -> None
     with closing(Index(store.root)) as index:
         assert index.add([odd])
         assert index.agrees(store.read(5))
-    assert index_check.lies(store.root, {5: json.dumps(to_dict(odd))}) == ([], [])
+    assert check.lies(store.root, {5: json.dumps(to_dict(odd))}) == ([], [])
 
 
 def test_a_record_that_was_altered_in_place_is_told_from_what_was_read(store: Store) -> None:
@@ -279,7 +280,7 @@ def test_a_record_that_was_altered_in_place_is_told_from_what_was_read(store: St
 
 def test_only_records_whose_file_was_touched_are_read_by_an_audit(store: Store) -> None:
     numbers(store.root)
-    base = sqlite3.connect(store.root / index_file.NAME)
+    base = sqlite3.connect(store.root / file.NAME)
     with base:
         base.execute("UPDATE records SET score = 77.0")
         base.execute("UPDATE records SET changed = 0 WHERE number = 2")
@@ -300,7 +301,7 @@ def test_what_is_shown_is_what_the_files_say_in_the_order_of_what_they_say(store
 
     def best() -> list[tuple[int, float | None]]:
         with closing(Index(store.root)) as index:
-            found = index.shown(lambda rows: index_query.ranked(rows, Wanted(), Direction.MAXIMIZE, 3))
+            found = index.shown(lambda rows: query.ranked(rows, Wanted(), Direction.MAXIMIZE, 3))
             return [(each.number, each.score) for _, each in found]
 
     assert best() == [(4, 5.0), (3, 4.0), (2, 3.0)]
@@ -316,7 +317,7 @@ def test_one_that_is_far_behind_is_made_anew_and_says_so(store: Store) -> None:
         (store.root / f"{number:06d}.json").write_text("{")
     told: list[int] = []
     with closing(Index(store.root, told.append)) as index:
-        assert index.ask(index_query.totals).unreadable == MANY + 2
+        assert index.ask(query.totals).unreadable == MANY + 2
     assert told == [MANY + 7]
 
 
@@ -414,18 +415,18 @@ HARMS: dict[str, Callable[[Path], Iterator[None]]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("harm", HARMS)
 def test_whatever_lies_there_the_answer_is_right(harm: str, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index_file, "PATIENCE", 0.05)
-    monkeypatch.setattr(index_file, "LONGEST", 0.3)
+    monkeypatch.setattr(file, "PATIENCE", 0.05)
+    monkeypatch.setattr(file, "LONGEST", 0.3)
     numbers(store.root)
     store.publish(attempt(9, 3.0))
-    with contextmanager(HARMS[harm])(store.root / index_file.NAME):
+    with contextmanager(HARMS[harm])(store.root / file.NAME):
         for _ in range(2):
             with closing(Index(store.root)) as index:
-                assert index.ask(lambda rows: list(index_query.recent(rows, Wanted(text="gap")))) == [4, 3, 2, 1, 0]
+                assert index.ask(lambda rows: list(query.recent(rows, Wanted(text="gap")))) == [4, 3, 2, 1, 0]
                 index.refresh()
-                best = index.ask(lambda rows: index_query.ranked(rows, Wanted(), Direction.MAXIMIZE, 9))
+                best = index.ask(lambda rows: query.ranked(rows, Wanted(), Direction.MAXIMIZE, 9))
                 assert [each.number for each in best] == [4, 3, 2, 9, 1]
-                assert index.ask(index_query.totals) == index_query.Totals(6, 0, 0)
+                assert index.ask(query.totals) == query.Totals(6, 0, 0)
     assert [path.name for path in store.root.glob("*.tmp")] == []
 
 
@@ -441,7 +442,7 @@ def test_in_a_closed_folder_it_is_held_in_memory(there: bool, store: Store) -> N
 
 
 def test_what_dead_makers_left_is_removed_after_a_while(store: Store) -> None:
-    old, new = (store.root / f".{index_file.NAME}.{name}.tmp" for name in ("1-1", "2-2"))
+    old, new = (store.root / f".{file.NAME}.{name}.tmp" for name in ("1-1", "2-2"))
     for path in (old, new):
         path.write_text("")
     os.utime(old, (0, 0))
@@ -453,14 +454,14 @@ def test_two_that_find_it_behind_do_not_harm_each_other(store: Store) -> None:
     with closing(Index(store.root)) as first, closing(Index(store.root)) as second:
         first.refresh()
         second.refresh()
-        (store.root / index_file.NAME).unlink()
+        (store.root / file.NAME).unlink()
         store.publish(attempt(5, 2.0))
         first.refresh()
         second.refresh()
         store.publish(attempt(6, 2.0))
         for index in (first, second):
             index.refresh()
-            assert index.ask(lambda rows: list(index_query.recent(rows, Wanted()))) == [6, 5, 4, 3, 2, 1, 0]
+            assert index.ask(lambda rows: list(query.recent(rows, Wanted()))) == [6, 5, 4, 3, 2, 1, 0]
 
 
 FEEDER = """

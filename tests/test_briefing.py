@@ -2,9 +2,10 @@
 
 import pytest
 
-from coral.fleet.policy import Rules, duration
-from coral.fleet.state import Fleet
-from coral.views.briefing import budget
+from coral.fleet.policy import duration
+from coral.fleet.rules import Rules
+from coral.fleet.run_state import Fleet
+from coral.views.prompt import budget
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,8 @@ import pytest
 
 from attempts.record import Attempt, Kind, Submission, Verdict
 from attempts.store import Store
-from coral.cli import waiting
-from coral.lock import hold_lock
+from coral.cli.run_data import waiting
+from coral.supervisor.lock import hold_lock
 from workspace import hub
 from workspace.git import Git
 from workspace.layout import Layout, create, new_run
@@ -422,13 +422,20 @@ def test_agent_commands_import_the_standard_library_alone(bench: Bench, command:
 
 def test_a_submission_waits_for_nothing_to_load_that_it_does_not_need(bench: Bench) -> None:
     (bench.clone() / "a.txt").write_text("2\n")
-    assert not _imported(bench, *AT_WORK["eval"]) & {"typing", "shutil", "coral.cli.wait"}
+    assert not _imported(bench, *AT_WORK["eval"]) & {"typing", "shutil", "coral.cli.commands.wait"}
 
 
 def test_the_help_of_eval_loads_next_to_nothing(bench: Bench) -> None:
     imported = _imported(bench, "eval", "--help")
     ours = {name for name in imported if name.startswith(("coral", "attempts", "workspace", "heartbeats"))}
-    assert ours <= {"coral", "coral.__main__", "coral.cli", "coral.cli.eval", "coral.cli.parser", "coral.errors"}
+    assert ours <= {
+        "coral",
+        "coral.__main__",
+        "coral.cli",
+        "coral.cli.commands.eval",
+        "coral.cli.parser",
+        "coral.errors",
+    }
     assert not imported & {"dataclasses", "subprocess", "json"}
 
 

@@ -13,8 +13,8 @@ from sample import make_run, write_heartbeats, write_status
 from strangers import closed
 
 from attempts.files import write_json
-from coral.cli import request
-from coral.lock import hold_lock
+from coral.cli.run_data import send_request
+from coral.supervisor.lock import hold_lock
 from workspace.layout import Layout
 
 Run = Callable[..., tuple[int, str, str]]
@@ -146,7 +146,7 @@ def _answering(layout: Layout, data: dict[str, object]) -> threading.Thread:
 
 
 def test_the_answer_is_shown(layout: Layout, coral: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request, "PATIENCE", DEADLINE)
+    monkeypatch.setattr(send_request, "PATIENCE", DEADLINE)
     answering = _answering(layout, {"ok": False, "message": "cannot remove it: it is protected", "hint": "retime it"})
     with hold_lock(layout.lock):
         said = coral("heartbeat", "remove", "reflect")
@@ -159,7 +159,7 @@ def test_the_answer_is_shown(layout: Layout, coral: Run, monkeypatch: pytest.Mon
 
 
 def test_a_good_answer_is_shown_too(layout: Layout, coral: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request, "PATIENCE", DEADLINE)
+    monkeypatch.setattr(send_request, "PATIENCE", DEADLINE)
     answering = _answering(layout, {"ok": True, "message": "redirect: every 3", "hint": ""})
     with hold_lock(layout.lock):
         said = coral("heartbeat", "set", "redirect", "--stagnant", "3")
@@ -180,7 +180,7 @@ def test_a_good_answer_is_shown_too(layout: Layout, coral: Run, monkeypatch: pyt
 def test_without_an_answer_the_request_stays(
     layout: Layout, coral: Run, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
-    monkeypatch.setattr(request, "PATIENCE", 0.02)
+    monkeypatch.setattr(send_request, "PATIENCE", 0.02)
     with hold_lock(layout.lock):
         code, out, _ = coral(*words, *(() if "--json" in words else ("--json",)))
     (asked,) = layout.requests_of("operator").glob("*.json")
@@ -226,8 +226,8 @@ def test_stop_loads_nothing_that_makes_runs(layout: Layout) -> None:
     words = (sys.executable, "-X", "importtime", "-P", "-m", "coral", "stop", "--run", str(layout.root))
     done = subprocess.run(words, capture_output=True, text=True, timeout=DEADLINE, check=True)
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
-    assert "coral.journal.begun" in loaded
-    assert not loaded & {"pydantic", "jinja2", "rich", "ruamel.yaml", "coral.launch", "coral.manager"}
+    assert "coral.journal.status" in loaded
+    assert not loaded & {"pydantic", "jinja2", "rich", "ruamel.yaml", "coral.runs.create", "coral.supervisor.loop"}
 
 
 def test_a_stranger_is_told_that_he_may_not_ask(layout: Layout, coral: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -259,8 +259,8 @@ def test_the_hint_names_the_run_only_where_it_must(layout: Layout, coral: Run, t
 
 
 def test_looking_again_backs_off() -> None:
-    assert list(request.pauses(0.0))[-1] >= 0.0
-    looks = list(request.pauses(0.2))
+    assert list(send_request.pauses(0.0))[-1] >= 0.0
+    looks = list(send_request.pauses(0.2))
     assert looks == sorted(looks)
     assert 5 <= len(looks) <= 41  # never sooner than 5 ms after the last one ...
     assert len([each for each in looks if 0.1 <= each < 0.2]) <= 15  # ... and later than that the longer it took

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from coral.cli.hints import program
+from coral.cli.ui.program_name import program
 
 
 @pytest.fixture

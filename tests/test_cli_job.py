@@ -8,8 +8,9 @@ import pytest
 from sample import make_run
 
 from attempts.files import write_json
-from coral.cli import job, request
-from coral.lock import hold_lock
+from coral.cli.commands import job
+from coral.cli.run_data import send_request
+from coral.supervisor.lock import hold_lock
 from workspace.layout import Layout
 
 Run = Callable[..., tuple[int, str, str]]
@@ -62,7 +63,7 @@ def test_a_job_that_was_granted_a_moment_ago_is_found(
         write_record(layout, state="ended", code=0, how="ended well")
 
     monkeypatch.setattr(job, "BEGINNING", DEADLINE)
-    monkeypatch.setattr(request.time, "sleep", pass_time)
+    monkeypatch.setattr(send_request.time, "sleep", pass_time)
     with hold_lock(layout.lock):
         code, out, _ = coral("job", verb, "1")
     assert (code, out.startswith("job 1")) == (0, True)

@@ -12,11 +12,11 @@ from sample import AGENTS, agent_status, attempt, make_run, stamp, write_events,
 
 from attempts.record import Kind
 from attempts.store import Store
-from coral.cli import live, words
-from coral.cli.live import event_line, follow, frame
-from coral.cli.loose import Loose
-from coral.cli.summary import summarize
-from coral.cli.watch import Timeline, Watch
+from coral.cli.run_data.follow import RunFollower, Timeline
+from coral.cli.run_data.lenient_json import LenientJson
+from coral.cli.ui import format, live
+from coral.cli.ui.live import event_line, follow, frame
+from coral.cli.ui.summary import summarize
 from workspace import knowledge
 from workspace.layout import Layout
 
@@ -62,7 +62,7 @@ def test_from_now_on_leaves_out_what_was(layout: Layout) -> None:
 def test_the_curve_runs_on_the_runs_own_clock(layout: Layout) -> None:
     """Between the two improvements the run stood still for nine minutes; the curve knows nothing of that."""
     write_events(layout, published(1, 5), published(4, 60))
-    watch = Watch(layout)
+    watch = RunFollower(layout)
     watch.look()
     assert watch.points == [(0.0, 1.0), (5.0, 1.5), (60.0, 2.0)]
     Store(layout.attempts).publish(attempt(5, 2.5))
@@ -73,21 +73,21 @@ def test_the_curve_runs_on_the_runs_own_clock(layout: Layout) -> None:
 
 
 def test_a_curve_without_a_timeline_follows_the_wall_clock(layout: Layout) -> None:
-    watch = Watch(layout)
+    watch = RunFollower(layout)
     watch.look()
     assert [round(best, 2) for _, best in watch.points] == [1.0, 1.5, 2.0]
     assert [at for at, _ in watch.points] == sorted(at for at, _ in watch.points)
 
 
 def test_a_moment_without_a_status_does_not_blank_the_screen(layout: Layout) -> None:
-    watch = Watch(layout)
+    watch = RunFollower(layout)
     watch.look()
     layout.status.write_text("{")
     watch.look()
     assert watch.reading.status.text("task") == "toy"
 
 
-def _drawn(watch: Watch, width: int, height: int) -> list[str]:
+def _drawn(watch: RunFollower, width: int, height: int) -> list[str]:
     out = Console(width=width, height=height, file=io.StringIO(), color_system=None, force_terminal=True)
     with out.capture() as capture:
         out.print(frame(watch, out, "Ctrl-C leaves"))
@@ -106,7 +106,7 @@ def test_a_picture_fits_the_screen(layout: Layout, width: int, height: int, agen
     write_status(layout, agents=[agent_status(f"agent-{number}") for number in range(agents)], alerts=alerts)
     layout.events.unlink(missing_ok=True)
     write_events(layout, *(published(number, number) for number in range(events)))
-    watch = Watch(layout)
+    watch = RunFollower(layout)
     watch.look()
     lines = _drawn(watch, width, height)
     assert len(lines) <= height
@@ -117,7 +117,7 @@ def test_a_picture_fits_the_screen(layout: Layout, width: int, height: int, agen
 
 def test_a_picture_has_everything_where_there_is_room(layout: Layout) -> None:
     write_events(layout, published(1, 5), published(4, 60))
-    watch = Watch(layout)
+    watch = RunFollower(layout)
     watch.look()
     said = "\n".join(_drawn(watch, 120, 40))
     for text in (
@@ -134,12 +134,12 @@ def test_a_picture_has_everything_where_there_is_room(layout: Layout) -> None:
 
 
 def test_an_event_is_one_safe_line() -> None:
-    said = event_line(Loose({"clock": 3.2, "type": "alert", "agent": "a\x1b", "text": "b\x1b[2J\nc"})).plain
+    said = event_line(LenientJson({"clock": 3.2, "type": "alert", "agent": "a\x1b", "text": "b\x1b[2J\nc"})).plain
     assert said == "    0:03  a         alert b[2J c"
-    assert event_line(Loose({"type": "stopped", "text": "stopped by the operator"})).plain.endswith(
+    assert event_line(LenientJson({"type": "stopped", "text": "stopped by the operator"})).plain.endswith(
         "stopped by the operator"
     )
-    assert event_line(Loose({})).plain.strip() == ""
+    assert event_line(LenientJson({})).plain.strip() == ""
 
 
 def test_without_a_terminal_every_event_is_a_line(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:
@@ -199,4 +199,4 @@ def test_the_summary_of_a_run_in_which_nothing_happened(tmp_path: Path, capsys: 
     assert "no score yet; the seed has 1" in said
     assert "Leaderboard" not in said
     assert "coral show" not in said
-    assert words.NONE not in said
+    assert format.NONE not in said

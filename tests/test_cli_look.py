@@ -11,7 +11,7 @@ from sample import agent_status, attempt, make_run, stamp, write_events, write_h
 from attempts.record import Kind, Verdict
 from attempts.store import Store
 from coral.cli import main
-from coral.lock import hold_lock
+from coral.supervisor.lock import hold_lock
 from workspace import frontmatter, knowledge
 from workspace.layout import Layout
 

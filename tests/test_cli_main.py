@@ -51,7 +51,7 @@ def test_every_command_explains_itself(name: str, capsys: Said) -> None:
 def test_every_command_answers_programs_but_the_one_that_draws() -> None:
     for name in COMMANDS:
         parser = Parser(prog=f"coral {name}")
-        import_module(f"coral.cli.{name}").add_arguments(parser)
+        import_module(f"coral.cli.commands.{name}").add_arguments(parser)
         verbs = parser._verbs.choices.values() if parser._verbs else ()
         for each in (parser, *verbs):
             assert ("--json" in each._option_string_actions) == (name != "attach"), each.prog
@@ -83,7 +83,7 @@ def test_wrong_arguments_are_exit_1_because_2_means_pending(words: list[str], ca
 
 
 def test_options_may_stand_between_positional_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    from coral.cli import start
+    from coral.cli.commands import start
 
     seen = []
     monkeypatch.setattr(start, "run", lambda args: seen.append(args) or 0)
@@ -92,7 +92,7 @@ def test_options_may_stand_between_positional_words(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_users_mistake_is_two_lines(capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:
-    from coral.cli import runs
+    from coral.cli.commands import runs
 
     def fail(args: object) -> int:
         raise CoralError("cannot do it: it is Monday", "try tomorrow")
@@ -103,7 +103,7 @@ def test_a_users_mistake_is_two_lines(capsys: Said, monkeypatch: pytest.MonkeyPa
 
 
 def test_our_own_error_is_one_line_and_a_file(tmp_path: Path, capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:
-    from coral.cli import runs
+    from coral.cli.commands import runs
 
     monkeypatch.setattr(runs, "run", lambda args: {}["missing"])
     assert main(["runs"]) == 3
@@ -117,7 +117,7 @@ def test_our_own_error_is_one_line_and_a_file(tmp_path: Path, capsys: Said, monk
 
 
 def test_an_interrupt_is_130(monkeypatch: pytest.MonkeyPatch) -> None:
-    from coral.cli import runs
+    from coral.cli.commands import runs
 
     def interrupted(args: object) -> int:
         raise KeyboardInterrupt

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from attempts.record import Attempt, Direction, Kind, Verdict
 from attempts.store import Store
-from coral.cli.result import before
+from coral.cli.commands.result import before
 from coral.records.standings import Standings
 
 

@@ -19,8 +19,8 @@ import pytest
 from real_runs import TRY, wait_until, write_task
 
 from attempts.store import Store
-from coral.launch import holder
-from coral.processes.census import TAG
+from coral.processes.process_table import TAG
+from coral.runs.create import holder
 from workspace.layout import Layout, runs_under
 
 pytestmark = pytest.mark.slow
@@ -187,8 +187,15 @@ def test_a_detached_start_loads_neither_what_supervises_nor_what_draws(task: Pat
     words = ("start", str(task), "--detach")
     told = run(tmp_path, *words, before=("-X", "importtime")).stderr
     loaded = {line.rpartition("|")[2].strip() for line in told.splitlines()}
-    assert "coral.launch" in loaded
-    assert not loaded & {"rich", "watchdog", "sqlite3", "coral.manager", "coral.cli.live", "coral.cli.summary"}
+    assert "coral.runs.create" in loaded
+    assert not loaded & {
+        "rich",
+        "watchdog",
+        "sqlite3",
+        "coral.supervisor.loop",
+        "coral.cli.ui.live",
+        "coral.cli.ui.summary",
+    }
 
 
 def test_a_task_that_is_not_there_is_told_with_what_is_near(task: Path, tmp_path: Path) -> None:

@@ -6,10 +6,11 @@ from hypothesis import strategies as st
 from rich.console import Console
 from rich.text import Text
 
-from coral.cli import loose, words
-from coral.cli.columns import table
-from coral.cli.diff import coloured
-from coral.cli.plot import curve
+from coral.cli.commands.diff import coloured
+from coral.cli.run_data import lenient_json
+from coral.cli.ui import format
+from coral.cli.ui.plot import curve
+from coral.cli.ui.table import table
 from coral.views import usage
 
 
@@ -32,7 +33,7 @@ from coral.views import usage
     ],
 )
 def test_spans(seconds: object, text: str) -> None:
-    assert words.span(seconds) == text
+    assert format.span(seconds) == text
 
 
 @pytest.mark.parametrize(
@@ -61,7 +62,7 @@ def test_usage_in_a_line() -> None:
 
 
 def test_scores_have_ten_digits_and_nothing_else() -> None:
-    assert [words.score(value) for value in (2.6359830855123, 3, 1e-12, None, "x", True)] == [
+    assert [format.score(value) for value in (2.6359830855123, 3, 1e-12, None, "x", True)] == [
         "2.635983086",
         "3",
         "1e-12",
@@ -69,25 +70,25 @@ def test_scores_have_ten_digits_and_nothing_else() -> None:
         "–",
         "–",
     ]
-    assert words.delta(2.5412, 2.5308) == "+0.0104"
-    assert words.delta(None, 1.0) == ""
+    assert format.delta(2.5412, 2.5308) == "+0.0104"
+    assert format.delta(None, 1.0) == ""
 
 
 def test_ages() -> None:
-    assert words.ago("2026-01-01T00:00:00Z", now=1767225600 + 63) == "1m ago"
-    assert words.ago("2026-01-01T00:00:00Z", now=1767225600) == "just now"
-    assert words.ago("yesterday") == "–"
-    assert [words.clock(seconds) for seconds in (7, 247, 3847, -1)] == ["0:07", "4:07", "1:04:07", "0:00"]
+    assert format.ago("2026-01-01T00:00:00Z", now=1767225600 + 63) == "1m ago"
+    assert format.ago("2026-01-01T00:00:00Z", now=1767225600) == "just now"
+    assert format.ago("yesterday") == "–"
+    assert [format.clock(seconds) for seconds in (7, 247, 3847, -1)] == ["0:07", "4:07", "1:04:07", "0:00"]
 
 
 def test_foreign_text_cannot_steer_a_terminal() -> None:
-    assert "\x1b" not in words.line("a\x1b[2Jb\nc") + words.clean("a\x1b]0;title\x07b")
+    assert "\x1b" not in format.line("a\x1b[2Jb\nc") + format.clean("a\x1b]0;title\x07b")
     assert "\x1b" not in coloured("+\x1b[2J").removeprefix("\x1b[32m").removesuffix("\x1b[0m")
 
 
 @given(st.binary(max_size=300))
 def test_a_damaged_file_reads_as_something(data: bytes) -> None:
-    found = list(loose._objects(data.split(b"\n")))
+    found = list(lenient_json._objects(data.split(b"\n")))
     for each in found:
         for name in each.data:
             each.text(name), each.number(name), each.integer(name), each.each(name), each.texts(name)
@@ -139,7 +140,7 @@ def test_what_gives_way_gives_way_first() -> None:
 )
 def test_a_table_fits(rows: list[list[str]], width: int) -> None:
     cells: list[list[object]] = [
-        [words.line(row[0], 12), words.line(row[1], 5), *(Text(words.line(cell, 30)) for cell in row[2:])]
+        [format.line(row[0], 12), format.line(row[1], 5), *(Text(format.line(cell, 30)) for cell in row[2:])]
         for row in rows
     ]
     assert all(len(line) <= width for line in _shown(["name", ".n", "one*", "two*?"], cells, width))

@@ -12,7 +12,7 @@ import transcripts
 from sample import agent_status, make_run, write_events, write_status
 
 from coral.cli import main
-from coral.lock import hold_lock
+from coral.supervisor.lock import hold_lock
 from coral.views.transcript import Entry, Kind, entries, launches
 from workspace.layout import Layout
 

@@ -13,9 +13,9 @@ from real_runs import wait_until
 from sample import make_run
 
 from attempts.files import write_json
-from coral import clock
-from coral.cli import request
-from coral.clock import LONGEST, Clock
+from coral.cli.run_data import send_request
+from coral.supervisor import clock
+from coral.supervisor.clock import LONGEST, Clock
 from workspace.layout import OPERATOR, Layout
 
 
@@ -30,20 +30,20 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
 
 def test_what_is_slept_rightly_counts_and_what_is_overslept_does_not(machine: list[float]) -> None:
     mine = Clock(50.0)
-    assert mine.now().clock == 50
+    assert mine.now().run_time == 50
     machine[0] += 1
-    assert mine.now().clock == 51
+    assert mine.now().run_time == 51
     mine.sleep(60)
     machine[0] += 60
-    assert mine.now().clock == 111
+    assert mine.now().run_time == 111
     mine.sleep(5)
     machine[0] += 3600  # stopped by a signal, or the machine was
-    assert mine.now().clock == 116 + LONGEST
+    assert mine.now().run_time == 116 + LONGEST
     machine[0] += 3600  # at work
-    assert mine.now().clock == 116 + 2 * LONGEST
+    assert mine.now().run_time == 116 + 2 * LONGEST
     mine.sleep(-1)  # a deadline that has passed
     machine[0] += 1
-    assert mine.now().clock == 117 + 2 * LONGEST
+    assert mine.now().run_time == 117 + 2 * LONGEST
 
 
 STALL, ASLEEP = 8.0, 10.0
@@ -89,14 +89,14 @@ def test_requests_of_one_instant_and_after_a_clock_set_back_stay_in_order(
     times = iter([5_000, 5_000, 4_000, 6_000, 1, 6_000])
     monkeypatch.setattr(time, "time_ns", lambda: next(times, 6_000))
     for number in range(3):
-        request.send(layout, OPERATOR, {"type": "tell", "text": number})
+        send_request.send(layout, OPERATOR, {"type": "tell", "text": number})
     assert asked(layout) == [0, 1, 2]
     # What was answered is gone from there, and its id is not given again.
     for path in sorted(layout.requests_of(OPERATOR).glob("*.json")):
         write_json(layout.replies_to(OPERATOR) / path.name, {"ok": True}, durable=False)
         path.unlink()
     answered = {path.stem for path in layout.replies_to(OPERATOR).glob("*.json")}
-    later = [request.send(layout, OPERATOR, {"type": "tell", "text": number}) for number in range(3, 6)]
+    later = [send_request.send(layout, OPERATOR, {"type": "tell", "text": number}) for number in range(3, 6)]
     assert asked(layout) == [3, 4, 5]
     assert later == sorted(later)
     assert min(later) > max(answered)
@@ -108,7 +108,7 @@ def test_requests_of_many_at_once_are_all_there(layout: Layout, monkeypatch: pyt
 
     def send(number: int) -> None:
         ready.wait(60)
-        request.send(layout, OPERATOR, {"type": "tell", "text": number})
+        send_request.send(layout, OPERATOR, {"type": "tell", "text": number})
 
     everybody = [threading.Thread(target=send, args=(number,)) for number in range(8)]
     for each in everybody:
@@ -124,7 +124,7 @@ def test_without_links_a_request_replaces_no_other_either(layout: Layout, monkey
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", link)
-    first = request.send(layout, OPERATOR, {"type": "tell", "text": "one"})
+    first = send_request.send(layout, OPERATOR, {"type": "tell", "text": "one"})
     with pytest.raises(FileExistsError):
         write_json(layout.requests_of(OPERATOR) / f"{first}.json", {"text": "two"}, durable=True, new=True)
     assert asked(layout) == ["one"]
@@ -133,5 +133,5 @@ def test_without_links_a_request_replaces_no_other_either(layout: Layout, monkey
 
 def test_a_name_that_somebody_planted_at_the_end_of_time_stops_no_request(layout: Layout) -> None:
     (layout.requests_of(OPERATOR) / f"{'9' * 20}.json").write_text('{"type": "tell", "text": "planted"}')
-    request.send(layout, OPERATOR, {"type": "tell", "text": "mine"})
+    send_request.send(layout, OPERATOR, {"type": "tell", "text": "mine"})
     assert sorted(asked(layout)) == ["mine", "planted"]  # type: ignore[type-var]

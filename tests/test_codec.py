@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from attempts.record import Verdict
 from coral.codec import decode, encode
 from coral.fleet.actions import Action, Spawn
-from coral.fleet.events import Ending, Event, Exited, Graded, Heard, Outcome, Requested, SetHeartbeat, Stop
-from coral.fleet.policy import Rules
-from coral.fleet.state import Agent, Owed, Pending, Phase, Run
-from coral.processes.census import Identity
+from coral.fleet.agent_state import Agent, PendingMessage, Phase
+from coral.fleet.events import Ending, Event, Exited, Graded, Outcome, OutputSeen, Requested, SetHeartbeat, Stop
+from coral.fleet.rules import Rules
+from coral.fleet.run_state import PendingAttempt, Run
+from coral.processes.process_table import Identity
 from heartbeats.heartbeat import BUILT_IN, Heartbeat
 from heartbeats.trigger import Elapsed, Every, Stagnant
 
@@ -72,7 +73,7 @@ def through_json(value: object) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [Event, Action, Agent, Pending, Run, Rules, Heartbeat, Identity], ids=str)
+@pytest.mark.parametrize("kind", [Event, Action, Agent, PendingAttempt, Run, Rules, Heartbeat, Identity], ids=str)
 def test_everything_survives(kind: Any) -> None:
     @given(values_of(kind))
     def survives(value: object) -> None:
@@ -103,17 +104,19 @@ def test_defaults_are_not_shared() -> None:
 
 
 def test_enums_and_nested_records_are_what_they_were() -> None:
-    agent = Agent(name="ann", phase=Phase.PARKED, owed=(Owed(id="h1", name="reflect", since=1.0, due=2.0),))
+    agent = Agent(
+        name="ann", phase=Phase.PARKED, pending_messages=(PendingMessage(id="h1", name="reflect", since=1.0, due=2.0),)
+    )
     back = decode(Agent, through_json(agent))
     assert back.phase is Phase.PARKED
-    assert isinstance(back.owed, tuple)
-    assert isinstance(back.owed[0], Owed)
-    assert isinstance(decode(Pending | None, None), type(None))
+    assert isinstance(back.pending_messages, tuple)
+    assert isinstance(back.pending_messages[0], PendingMessage)
+    assert isinstance(decode(PendingAttempt | None, None), type(None))
 
 
 def test_the_union_s_member_is_told_by_its_tag() -> None:
     for event in (
-        Heard(agent="ann", launch=1),
+        OutputSeen(agent="ann", launch=1),
         Exited(agent="ann", launch=1, ending=Ending.LOST),
         Requested(sender="ann", id="1", request=Stop(reason="")),
         Requested(sender="ann", id="1", request=SetHeartbeat(owner="ann", entry={"is": "Stop", "every": 1})),
@@ -131,7 +134,7 @@ def test_metrics_keep_their_types() -> None:
 
 
 def test_a_whole_number_where_a_fraction_belongs_becomes_one() -> None:
-    back = decode(Owed, {"is": "Owed", "id": "h1", "name": "x", "since": 1, "due": 2})
+    back = decode(PendingMessage, {"is": "PendingMessage", "id": "h1", "name": "x", "since": 1, "due": 2})
     assert isinstance(back.since, float)
 
 
@@ -152,7 +155,7 @@ def test_heartbeats_with_their_triggers() -> None:
         (Event, {"is": "Agent", "name": "ann"}, "expected one of Opened, Resumed, .*, got {'is': 'Agent'"),
         (Event, {"is": "os.system"}, "expected one of"),
         (Event, "Opened", "expected one of"),
-        (Event, {"is": "Heard", "agent": "ann"}, "not a Heard of this version"),
+        (Event, {"is": "OutputSeen", "agent": "ann"}, "not a OutputSeen of this version"),
         (Phase, "flying", "flying"),
         (Agent, {"is": "Agent", "name": "ann", "phase": "flying"}, "flying"),
         (float, "x", "could not convert"),
@@ -164,7 +167,7 @@ def test_what_does_not_fit_is_refused(kind: Any, plain: object, why: str) -> Non
 
 
 def test_an_answer_of_none_fits_where_none_may_be() -> None:
-    spawn = Spawn(agent="ann", launch=1, session=None, owed=(), told=0, why="start")
+    spawn = Spawn(agent="ann", launch=1, session=None, messages=(), last_result_seen=0, why="start")
     assert decode(Action, through_json(spawn)) == spawn
 
 

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 from real_runs import TRY, Run, wait_until, write_task
 
-from coral import crew
+from coral.agent_setup import roster
 from coral.config.agents import Driven
 from coral.config.load import Config, load
 from coral.errors import CoralError
-from coral.fleet.policy import Prices
-from coral.preflight.trial import looks
-from coral.rules import rules_of
-from coral.runtimes.model import Job
+from coral.fleet.rules import Prices
+from coral.preflight.task_check import looks
+from coral.runs.rules import rules_of
+from coral.runtimes.model import LaunchSpec
 
 HEAD = "task: {name: t, description: d}\ngrader: {command: 'true'}\n"
 MIXED = """\
@@ -33,14 +33,14 @@ def config(folder: Path, text: str, *overrides: str) -> Config:
 
 def test_agents_are_numbered_through_all_assignments(tmp_path: Path) -> None:
     mixed = config(tmp_path, MIXED)
-    found = crew.members(mixed)
+    found = roster.members(mixed)
     assert {name: (part.runtime, part.model) for name, part in found.items()} == {
         "agent-1": ("claude", "opus"),
         "agent-2": ("claude", "opus"),
         "agent-3": ("codex", ""),
         "agent-4": ("native", ""),
     }
-    made = crew.Crew(mixed)
+    made = roster.Roster(mixed)
     assert [made.runtime(each).name for each in made] == ["claude", "claude", "codex", "native"]
     assert made.runtime("agent-1") is made.runtime("agent-2")
 
@@ -81,10 +81,10 @@ agents:
     - {runtime: claude, model: sonnet, options: {effort: low}}
     - {runtime: claude}
 """
-    made = crew.Crew(config(tmp_path, text))
+    made = roster.Roster(config(tmp_path, text))
 
     def given(agent: str) -> dict[str, str]:
-        job = Job(agent=agent, launch=1, session=None, clone=tmp_path, state=tmp_path, run_root=tmp_path)
+        job = LaunchSpec(agent=agent, launch=1, session=None, clone=tmp_path, state=tmp_path, run_root=tmp_path)
         argv = made.runtime(agent).command(replace(job, model=made.part(agent).model)).argv
         return {name: argv[argv.index(name) + 1] for name in ("--model", "--effort") if name in argv}
 
@@ -119,7 +119,7 @@ def test_work_without_progress_may_go_on_for_ever(tmp_path: Path, never: str) ->
 
 def test_without_assignments_all_are_driven_as_the_section_says(tmp_path: Path) -> None:
     alike = config(tmp_path, "agents: {count: 2, runtime: codex, model: m}\n")
-    assert [(part.runtime, part.model) for part in crew.members(alike).values()] == [("codex", "m")] * 2
+    assert [(part.runtime, part.model) for part in roster.members(alike).values()] == [("codex", "m")] * 2
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_every_program_is_looked_for_before_anything_starts(tmp_path: Path) -> N
     text = "agents:\n  assignments:\n    - {runtime: native}\n    - {runtime: pi, options: {program: /no/such/pi}}\n"
     mixed = config(tmp_path, text)
     with pytest.raises(CoralError, match="cannot start pi: /no/such/pi: there is no such program"):
-        crew.Crew(mixed).must_work()
+        roster.Roster(mixed).must_work()
     assert [(each.ok, each.text) for each in looks(mixed) if each.name == "runtime"] == [
         (True, "native, 1 agent"),
         (False, "pi cannot be used"),
@@ -153,7 +153,7 @@ def test_every_program_is_looked_for_before_anything_starts(tmp_path: Path) -> N
 
 
 def test_two_that_say_the_same_are_two(tmp_path: Path) -> None:
-    made = crew.Crew(config(tmp_path, "agents: {assignments: [{runtime: native}, {runtime: native, role: x}]}\n"))
+    made = roster.Roster(config(tmp_path, "agents: {assignments: [{runtime: native}, {runtime: native, role: x}]}\n"))
     assert [made.part(each).role for each in made] == ["", "x"]
     assert isinstance(made.part("agent-1"), Driven)
 

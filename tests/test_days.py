@@ -11,9 +11,10 @@ import pytest
 from days import DAY, Day, Launch, Making, Program, always, exits, fails_to_start, lingers, pauses, says
 
 from coral.fleet import events as on
+from coral.fleet.agent_state import Spent
 from coral.fleet.events import Ending
-from coral.fleet.policy import JITTER_SECONDS, PROBE_SECONDS, RETURN_SECONDS, Allowance, Rules
-from coral.fleet.state import Spent
+from coral.fleet.policy import JITTER_SECONDS, PROBE_SECONDS, RETURN_SECONDS
+from coral.fleet.rules import Allowance, Rules
 from heartbeats.heartbeat import Heartbeat
 from heartbeats.trigger import Elapsed
 
@@ -22,7 +23,7 @@ NAMES = ("ann", "ben", "cid")
 RULES = Rules(stagger=0.05, no_progress=7200.0, outage=900.0, retries=30)
 SHARED = replace(RULES, accounts=dict.fromkeys(NAMES, "acme"))
 # 5, 10, 20 ... 320 seconds are 635 in all, and then it is 600 each time.
-MOST_STARTS = 8 + (DAY - 635) / 600
+MAX_STARTS = 8 + (DAY - 635) / 600
 
 
 def least(failures: int) -> float:
@@ -32,7 +33,7 @@ def least(failures: int) -> float:
 
 def assert_backs_off(day: Day, agent: str) -> None:
     launches = day.of(agent)
-    assert 100 < len(launches) <= MOST_STARTS
+    assert 100 < len(launches) <= MAX_STARTS
     assert all(pause >= least(failures) for failures, pause in enumerate(pauses(launches), 1))
 
 

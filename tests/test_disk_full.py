@@ -88,7 +88,7 @@ def assert_nothing_is_lost(run: Run, tmp_path: Path) -> None:
     assert unreadable(Store(run.layout.attempts)) == []
     for agent in fleet.agents.values():
         mine = [each for each in attempts if each.agent == agent.name]
-        owed = {each.id for each in agent.owed if each.name == "reflect"}
+        owed = {each.id for each in agent.pending_messages if each.name == "reflect"}
         assert len(set(told(tmp_path, agent.name)) | owed) == len(mine)
     assert run.events("crashed") == []
     assert run.left() == []
@@ -140,7 +140,7 @@ def test_a_disk_that_turns_readonly_under_a_run_and_back_costs_nothing_that_was_
         if full:  # then what was decided is not written down either
             live_on(disk, polls=3)
         else:
-            wait_until(lambda: run.fleet().run.lack == "the disk can only be read", what="its notice")
+            wait_until(lambda: run.fleet().run.disk_problem == "the disk can only be read", what="its notice")
         assert coral("tell", "hello", "--run", str(run.layout.root), cwd=tmp_path).returncode == 1
         assert run.supervisor is not None
         assert run.supervisor.poll() is None
@@ -194,7 +194,7 @@ def test_a_run_on_a_full_disk_can_be_stopped_and_is_not_resumed(
 ) -> None:
     run = begin("echo here; exec sleep 300\n")
     run.supervise()
-    wait_until(lambda: any(each.heard for each in run.fleet().agents.values()), what="its first word")
+    wait_until(lambda: any(each.has_output for each in run.fleet().agents.values()), what="its first word")
     disk.fill()
     name = ("--run", str(run.layout.root))
     stopped = coral("stop", *name, cwd=tmp_path)
@@ -217,7 +217,7 @@ def test_agents_of_a_dead_supervisor_are_ended_on_a_full_disk_too(
 ) -> None:
     run = begin("echo here; exec sleep 300\n")
     run.supervise()
-    wait_until(lambda: any(each.heard for each in run.fleet().agents.values()), what="its first word")
+    wait_until(lambda: any(each.has_output for each in run.fleet().agents.values()), what="its first word")
     run.kill()
     disk.fill()
     assert run.left()
@@ -250,17 +250,17 @@ def test_a_start_on_a_full_disk_says_so_and_leaves_nothing(
 def test_a_supervisor_that_finds_the_disk_full_never_began(
     disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from coral import launch
+    from coral.runs import create
 
     task = write_task(tmp_path / "task", ["hang"])
-    prepare = launch.prepare
+    prepare = create.prepare
 
     def prepare_and_fill(*arguments: object) -> object:
         layout = prepare(*arguments)  # type: ignore[arg-type]
         disk.fill()
         return layout
 
-    monkeypatch.setattr(launch, "prepare", prepare_and_fill)
+    monkeypatch.setattr(create, "prepare", prepare_and_fill)
     monkeypatch.chdir(tmp_path)
     assert main(["start", str(task), f"workspace.runs={disk.root / 'runs'}", "--detach"]) == 1
     why = "coral: cannot supervise in the background: the disk is full: 0.0 MB left"

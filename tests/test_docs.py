@@ -55,7 +55,7 @@ def test_every_command_in_the_text_is_one(line: str) -> None:
     name, *words = shlex.split(line.replace("...", "").replace("PATH", "path"))
     assert name in COMMANDS
     parser = Parser(prog=f"coral {name}")
-    importlib.import_module(f"coral.cli.{name}").add_arguments(parser)
+    importlib.import_module(f"coral.cli.commands.{name}").add_arguments(parser)
     if words or name not in ("eval", "job"):  # alone they are spoken of; to run they need a word more
         parser.read(words)
 

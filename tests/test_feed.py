@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from sample import attempt
 
-from attempts import index_file
-from attempts.index import Index
-from attempts.index_row import NOWHERE, row_of
+from attempts.index import file
+from attempts.index.index import Index
+from attempts.index.row import NOWHERE, row_of
 from attempts.store import Store
-from coral.records.feed import Feed
+from coral.records.index_feed import IndexFeed
 
 
 @pytest.fixture
@@ -33,12 +33,12 @@ def pool() -> Iterator[ThreadPoolExecutor]:
 
 def held(store: Store) -> list[int]:
     """What the file itself has, whoever looks."""
-    with closing(sqlite3.connect(store.root / index_file.NAME)) as base:
+    with closing(sqlite3.connect(store.root / file.NAME)) as base:
         return [number for (number,) in base.execute("SELECT number FROM records ORDER BY number")]
 
 
 def test_it_catches_up_and_then_takes_what_comes(store: Store, pool: ThreadPoolExecutor) -> None:
-    feed = Feed(store.root, pool)
+    feed = IndexFeed(store.root, pool)
     for number in range(3, 40):
         store.publish(attempt(number, 1.0))
         feed.add(attempt(number, 1.0))
@@ -50,10 +50,10 @@ def test_it_catches_up_and_then_takes_what_comes(store: Store, pool: ThreadPoolE
 
 @pytest.mark.slow
 def test_a_file_that_is_held_delays_nobody_and_is_written_later(store: Store, pool: ThreadPoolExecutor) -> None:
-    index_file.made(store.root, ((number, row_of(store.read(number), NOWHERE)) for number in range(3))).close()
-    feed = Feed(store.root, pool)
+    file.made(store.root, ((number, row_of(store.read(number), NOWHERE)) for number in range(3))).close()
+    feed = IndexFeed(store.root, pool)
     wait_for_all(pool)
-    with closing(sqlite3.connect(store.root / index_file.NAME, isolation_level=None)) as holder:
+    with closing(sqlite3.connect(store.root / file.NAME, isolation_level=None)) as holder:
         holder.execute("BEGIN")
         holder.execute("SELECT * FROM meta").fetchall()
         feed.add(attempt(3, 1.0))

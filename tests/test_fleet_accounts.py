@@ -7,10 +7,12 @@ from stage import NAMES, QUIET_RULES, Stage, attempt_zero
 
 from coral.fleet import actions as do
 from coral.fleet import events as on
+from coral.fleet.agent_state import Phase
 from coral.fleet.decide import decide, next_deadline
 from coral.fleet.events import Ending
-from coral.fleet.policy import JITTER_SECONDS, PROBE_SECONDS, RETURN_SECONDS, Rules, back_off
-from coral.fleet.state import Fleet, Limit, Phase
+from coral.fleet.policy import JITTER_SECONDS, PROBE_SECONDS, RETURN_SECONDS, back_off
+from coral.fleet.rules import Rules
+from coral.fleet.run_state import Fleet, Limit
 from heartbeats.heartbeat import Heartbeat
 from heartbeats.trigger import Every
 
@@ -444,7 +446,7 @@ def test_133_agents_behind_one_account_send_one_at_the_reset_and_nobody_before_i
 
     def turn(*events: on.Event) -> None:
         nonlocal fleet
-        fleet, actions = decide(fleet, events, on.Moment(clock=clock, wall=""), rules)
+        fleet, actions = decide(fleet, events, on.Moment(run_time=clock, wall_time=""), rules)
         for action in actions:
             if isinstance(action, do.Spawn):
                 spawns.append((clock, action.agent))
@@ -460,8 +462,8 @@ def test_133_agents_behind_one_account_send_one_at_the_reset_and_nobody_before_i
         turn()
         for name in sorted(running):
             agent = fleet.agents[name]
-            if not agent.heard:
-                turn(on.Heard(agent=name, launch=agent.launch, session=name, busy="tool"))
+            if not agent.has_output:
+                turn(on.OutputSeen(agent=name, launch=agent.launch, session=name, activity="tool"))
         # The purse is empty from the first quarter of an hour to the reset: whoever asks is told so at once.
         for name in sorted(running):
             if 900 <= clock < reset and name in running:

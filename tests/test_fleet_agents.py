@@ -6,10 +6,9 @@ import pytest
 from stage import QUIET_RULES, Stage
 
 from coral.fleet import events as on
+from coral.fleet.agent_state import Agent, Phase, Stall
 from coral.fleet.events import Ending
 from coral.fleet.policy import back_off
-from coral.fleet.state import Agent, Phase
-from coral.fleet.wear import Stall
 from heartbeats.heartbeat import Heartbeat
 from heartbeats.trigger import Every
 
@@ -67,7 +66,7 @@ def test_first_words_bring_the_session_which_later_ones_may_leave_out_or_change(
     stage = Stage(started=False)
     stage.at(3, stage.heard("ann", busy="tool"))
     agent = stage["ann"]
-    assert (agent.session, agent.heard, agent.heard_at, agent.busy, agent.deadline) == (
+    assert (agent.session, agent.has_output, agent.last_output_at, agent.activity, agent.deadline) == (
         "session of ann",
         True,
         3,
@@ -75,7 +74,7 @@ def test_first_words_bring_the_session_which_later_ones_may_leave_out_or_change(
         1203,
     )
     stage.at(4, stage.heard("ann", session=None))
-    assert (stage["ann"].session, stage["ann"].busy, stage["ann"].deadline) == ("session of ann", "", 1204)
+    assert (stage["ann"].session, stage["ann"].activity, stage["ann"].deadline) == ("session of ann", "", 1204)
     stage.at(5, stage.heard("ann", session="another"))
     assert stage["ann"].session == "another"
 
@@ -84,15 +83,15 @@ def test_words_of_nobody_and_ends_of_nobody_are_dropped() -> None:
     stage = Stage()
     before = stage.fleet
     strangers = (
-        on.Heard(agent="eve", launch=1),
+        on.OutputSeen(agent="eve", launch=1),
         on.Exited(agent="eve", launch=1, ending=Ending.CLEAN),
         on.Exited(agent="ann", launch=2, ending=Ending.CLEAN),
         on.Exited(agent="ann", launch=0, ending=Ending.CLEAN),
-        on.Lingered(who="eve", launch=1),
-        on.Lingered(who="ann", launch=2),
+        on.LeftProcesses(who="eve", launch=1),
+        on.LeftProcesses(who="ann", launch=2),
         on.SpawnFailed(who="eve", launch=1, reason="?"),
         on.SpawnFailed(who="ann", launch=2, reason="?"),
-        on.Heard(agent="ann", launch=2, session="?"),
+        on.OutputSeen(agent="ann", launch=2, session="?"),
     )
     assert stage.at(2, *strangers) == []
     assert stage.fleet == before
@@ -138,10 +137,10 @@ def test_short_turns_without_a_try_back_off_doubling() -> None:
         assert "turn ended" in said
         stage.clock = stage["ann"].spawned_at
     assert all(least < each <= 1.2 * least for each, least in zip(pauses, [5, 10, 20, 30, 30], strict=True)), pauses
-    assert stage["ann"].idle == 5
+    assert stage["ann"].unproductive_turns == 5
     # A try that is graded ends the row.
     stage.tried(stage.clock, "ann", 1.0)
-    assert stage["ann"].idle == 0
+    assert stage["ann"].unproductive_turns == 0
 
 
 def test_a_try_that_is_graded_ends_a_row_of_crashes() -> None:
@@ -159,9 +158,9 @@ def test_a_good_turn_ends_the_row_of_failures() -> None:
     stage.until(20)
     stage.at(20, stage.exited("ann"))
     stage.until(40)
-    assert (stage["ann"].crashes, stage["ann"].idle) == (1, 1)
+    assert (stage["ann"].crashes, stage["ann"].unproductive_turns) == (1, 1)
     stage.at(stage["ann"].spawned_at + 60, stage.exited("ann"))
-    assert (stage["ann"].crashes, stage["ann"].idle, stage["ann"].launch) == (0, 0, 4)
+    assert (stage["ann"].crashes, stage["ann"].unproductive_turns, stage["ann"].launch) == (0, 0, 4)
 
 
 # --- crashes ------------------------------------------------------------------------------------------------------
@@ -251,10 +250,10 @@ def test_crashes_while_the_fleet_is_held_count_for_what_comes_after() -> None:
     assert len(stage.at(2, stage.exited("ben", Ending.CRASHED))) == 3
     assert stage.fleet.run.crashes == ()
     stage.at(9, stage.exited("cid", Ending.CRASHED))
-    assert stage.fleet.run.held_until == 12
+    assert stage.fleet.run.starts_paused_until == 12
     # At twelve the hold is over, and this is the second crash within a minute.
     assert "alert" in stage.at(12, stage.exited("dot", Ending.CRASHED))[2]
-    assert stage.fleet.run.held_until == 22
+    assert stage.fleet.run.starts_paused_until == 22
 
 
 # --- limits -------------------------------------------------------------------------------------------------------

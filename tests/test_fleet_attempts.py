@@ -8,7 +8,7 @@ from stage import QUIET_RULES, Stage, attempt_zero, submitted
 from attempts.progress import Progress
 from attempts.record import Attempt, Direction, Kind, Verdict, attempt_from_dict, to_dict
 from coral.fleet import events as on
-from coral.fleet.state import Step
+from coral.fleet.run_state import Step
 
 NOISY = replace(QUIET_RULES, noise=0.5)
 
@@ -56,7 +56,7 @@ def test_a_record_that_was_never_graded_keeps_what_was_submitted() -> None:
     stage = Stage()
     submission = replace(stage.submission("ann").submission, tree="7" * 40)
     stage.at(2, on.Submitted(submission=submission))
-    stage.at(2, on.NotTaken(number=1, reason="a link leaves the tree", ours=False))
+    stage.at(2, on.IntakeFailed(number=1, reason="a link leaves the tree", our_fault=False))
     record = stage.published()
     assert (record.commit, record.tree, record.seconds) == (submission.commit, "7" * 40, 0.0)
 

@@ -6,10 +6,11 @@ import pytest
 from stage import QUIET_RULES, Stage, submitted
 
 from coral.fleet import events as on
-from coral.fleet.budgets import money_left
+from coral.fleet.agent_state import Spent
+from coral.fleet.agents.budgets import money_left
 from coral.fleet.events import Ending, Outcome
-from coral.fleet.policy import MOST_TRIES, Allowance
-from coral.fleet.state import Spent
+from coral.fleet.policy import MAX_TRIES
+from coral.fleet.rules import Allowance
 from heartbeats.heartbeat import Heartbeat
 from heartbeats.trigger import Every
 
@@ -84,7 +85,7 @@ def test_a_submission_on_its_way_is_something_left_to_grade() -> None:
     stage = Stage()
     stage.at(2, stage.submission("ann"))
     assert "finish" not in stage.at(3, stage.exited("ann", Ending.TERMINAL, "a"))[-1]
-    assert stage.at(4, on.NotTaken(number=1, reason="?", ours=False))[-1] == "finish: every agent has retired"
+    assert stage.at(4, on.IntakeFailed(number=1, reason="?", our_fault=False))[-1] == "finish: every agent has retired"
 
 
 def test_an_attempt_given_up_at_the_last_moment_counts_for_the_budget_at_once() -> None:
@@ -128,7 +129,7 @@ def test_no_more_is_taken_than_the_budget_pays_for_with_what_is_on_its_way() -> 
     # Seen again, because the refusal was lost with its supervisor, it is refused again.
     assert stage.at(4, submitted("ann", 4))[0].startswith("refuse 4 of ann")
     # Were one of them void, the next would be paid for.
-    stage.at(5, *[on.NotTaken(number=2, reason="no git", ours=True)] * (MOST_TRIES + 1))
+    stage.at(5, *[on.IntakeFailed(number=2, reason="no git", our_fault=True)] * (MAX_TRIES + 1))
     assert stage.at(5, stage.submission("ann"))[1] == "accept 5 of ann as #4"
 
 

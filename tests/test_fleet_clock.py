@@ -7,7 +7,7 @@ from stage import QUIET_RULES, Stage
 
 from coral.fleet import events as on
 from coral.fleet.events import Ending, Outcome
-from coral.fleet.policy import Rules
+from coral.fleet.rules import Rules
 from heartbeats.heartbeat import Heartbeat, Scope
 from heartbeats.trigger import Elapsed, Every
 
@@ -26,7 +26,7 @@ CHECKPOINT = Heartbeat(name="checkpoint", trigger=Elapsed(1800))
 def test_a_checkpoint_is_owed_every_half_hour_and_never_twice_before_it_is_delivered() -> None:
     stage = Stage(rules=replace(rules(CHECKPOINT), stall=9e9, max_defer=2000.0))
     assert stage.until(1800) == []
-    (owed,) = stage["ann"].owed
+    (owed,) = stage["ann"].pending_messages
     assert (owed.id, owed.name, owed.since, owed.due, owed.attempt, owed.defers) == (
         "h1",
         "checkpoint",
@@ -56,12 +56,12 @@ def test_a_checkpoint_that_was_not_answered_leaves_the_next_one_out(reply: str) 
         "spawn ann/2: heartbeat, session of ann, told 0, owed checkpoint:h1",
         "heartbeat ann: checkpoint (h1) received",
     ]
-    assert stage["ann"].asked == ("checkpoint",)
+    assert stage["ann"].awaiting_reply == ("checkpoint",)
     assert stage.at(2500, stage.heard("ann", reply=reply)) == []
     assert stage.until(3600) == ["3600 skipped ann: checkpoint: the one before has not been answered yet"]
     # A launch that is over will not answer any more.
     stage.at(3700, stage.exited("ann"))
-    assert stage["ann"].asked == ()
+    assert stage["ann"].awaiting_reply == ()
     assert stage.until(5400) == []
     assert stage.owed("ann") == ["checkpoint h2"]
 
@@ -71,7 +71,7 @@ def test_an_answer_makes_room_for_the_next_checkpoint() -> None:
     stage.until(2400)
     stage.resumed("ann", 2401)
     assert stage.at(2500, stage.heard("ann", reply="All is well.\nHEARTBEAT_OK")) == []
-    assert stage["ann"].asked == ()
+    assert stage["ann"].awaiting_reply == ()
     assert stage.until(3600) == []
     assert stage.owed("ann") == ["checkpoint h2"]
     stage.until(4200)
@@ -79,7 +79,7 @@ def test_an_answer_makes_room_for_the_next_checkpoint() -> None:
     assert stage.at(4300, stage.heard("ann", reply="ALERT: the disk is nearly full")) == [
         "alert run-alert-1 of ann: the disk is nearly full"
     ]
-    assert stage["ann"].asked == ()
+    assert stage["ann"].awaiting_reply == ()
     # Nobody asked: what sounds like an answer is talk.
     assert stage.at(4301, stage.heard("ann", reply="ALERT: again")) == []
 
@@ -99,31 +99,31 @@ def test_checkpoints_that_are_left_unanswered_in_a_row_raise_one_alert() -> None
     stage.until(7800)
     stage.resumed("ann", 7801)
     assert stage.until(9000) == [f"9000 {left_out}"]
-    assert stage["ann"].unanswered == 4
+    assert stage["ann"].unanswered_checkpoints == 4
     # An answer ends the row.
     stage.at(9001, stage.heard("ann", reply="HEARTBEAT_OK"))
-    assert stage["ann"].unanswered == 0
+    assert stage["ann"].unanswered_checkpoints == 0
     stage.until(11_400)
     stage.resumed("ann", 11_401)
     stage.at(11_402, stage.exited("ann"))
-    assert stage["ann"].unanswered == 1
+    assert stage["ann"].unanswered_checkpoints == 1
 
 
 def test_a_checkpoint_that_a_stop_left_no_time_to_answer_is_held_against_nobody() -> None:
     stage = Stage(rules=replace(rules(CHECKPOINT), stall=9e9))
     stage.until(2400)
     stage.resumed("ann", 2401)
-    assert stage["ann"].asked == ("checkpoint",)
+    assert stage["ann"].awaiting_reply == ("checkpoint",)
     stage.ask("operator", on.Stop(reason="enough"), 2410)
     stage.at(2411, stage.exited("ann", Ending.INTERRUPTED))
-    assert (stage["ann"].asked, stage["ann"].unanswered) == ((), 0)
+    assert (stage["ann"].awaiting_reply, stage["ann"].unanswered_checkpoints) == ((), 0)
     # Who leaves it unanswered without a stop still does.
     stage.at(2500, on.Resumed())
     stage.at(2501, stage.heard("ann"))
     stage.until(4200)
     stage.resumed("ann", 4201)
     stage.at(4202, stage.exited("ann"))
-    assert stage["ann"].unanswered == 1
+    assert stage["ann"].unanswered_checkpoints == 1
 
 
 def test_an_alert_ends_a_row_of_unanswered_checkpoints_too() -> None:
@@ -131,9 +131,9 @@ def test_an_alert_ends_a_row_of_unanswered_checkpoints_too() -> None:
     stage.until(2400)
     stage.resumed("ann", 2401)
     stage.until(3600)
-    assert stage["ann"].unanswered == 1
+    assert stage["ann"].unanswered_checkpoints == 1
     stage.at(3601, stage.heard("ann", reply="ALERT: no disk"))
-    assert stage["ann"].unanswered == 0
+    assert stage["ann"].unanswered_checkpoints == 0
 
 
 def test_an_answer_that_is_read_again_answers_nothing_else() -> None:
@@ -142,17 +142,17 @@ def test_an_answer_that_is_read_again_answers_nothing_else() -> None:
     stage.resumed("ann", 2401)
     answer = replace(stage.heard("ann", reply="HEARTBEAT_OK"), place=30)
     stage.at(2500, answer)
-    assert (stage["ann"].asked, stage["ann"].replied) == ((), 30)
-    stage.fleet = replace(stage.fleet, agents={"ann": replace(stage["ann"], asked=("tip",))})
+    assert (stage["ann"].awaiting_reply, stage["ann"].output_searched_to) == ((), 30)
+    stage.fleet = replace(stage.fleet, agents={"ann": replace(stage["ann"], awaiting_reply=("tip",))})
     # A new supervisor reads from the beginning what the launch has printed.
     stage.at(2600, on.Resumed(), replace(answer, place=29), answer)
-    assert (stage["ann"].asked, stage["ann"].replied) == (("tip",), 30)
+    assert (stage["ann"].awaiting_reply, stage["ann"].output_searched_to) == (("tip",), 30)
     stage.at(2601, replace(answer, place=31))
-    assert (stage["ann"].asked, stage["ann"].replied) == ((), 31)
+    assert (stage["ann"].awaiting_reply, stage["ann"].output_searched_to) == ((), 31)
     # What another launch printed stands in another file.
     stage.at(2700, stage.exited("ann"))
     stage.until(2720)
-    assert (stage["ann"].launch, stage["ann"].replied) == (3, 0)
+    assert (stage["ann"].launch, stage["ann"].output_searched_to) == (3, 0)
 
 
 def test_an_agent_that_owes_a_lot_is_not_asked_for_more() -> None:
@@ -191,7 +191,7 @@ def test_what_the_fleet_s_clock_sets_off_falls_to_the_next_who_submits() -> None
     # Nothing looked at the clock for the fleet: a task could ask for it, and it never came.
     stage = Stage(2, replace(rules(HOURLY), stall=9e9))
     assert stage.until(3600) == []
-    assert [each.name for each in stage.fleet.run.orphans] == ["hourly"]
+    assert [each.name for each in stage.fleet.run.unassigned_messages] == ["hourly"]
     assert stage.until(7200) == ["7200 skipped: hourly: the one before has not been delivered yet"]
     assert stage.tried(7201, "ben", 1.0) == ["publish #1 improved 1", "interrupt ben/1"]
     assert stage.owed("ben") == ["hourly h1"]
@@ -206,7 +206,7 @@ def test_another_heartbeat_of_the_fleet_is_no_reason_to_leave_one_out() -> None:
     stage = Stage(rules=replace(rules(HOURLY, replace(CONSOLIDATE, trigger=Every(1))), stall=9e9, interrupt_grace=9e9))
     stage.tried(2, "ann", 1.0)
     assert stage.until(3600) == []
-    assert [each.name for each in stage.fleet.run.orphans] == ["hourly"]
+    assert [each.name for each in stage.fleet.run.unassigned_messages] == ["hourly"]
 
 
 def test_own_and_fleet_s_heartbeats_of_one_name_do_not_stand_in_each_other_s_way() -> None:
@@ -225,7 +225,7 @@ def test_own_and_fleet_s_heartbeats_of_one_name_do_not_stand_in_each_other_s_way
     # Only the clock's asks for an answer.
     stage.at(63, stage.exited("ann", Ending.INTERRUPTED))
     stage.at(64, stage.heard("ann"))
-    assert stage["ann"].asked == ("tick",)
+    assert stage["ann"].awaiting_reply == ("tick",)
 
 
 def test_only_the_clock_s_heartbeats_ask_for_an_answer() -> None:
@@ -233,8 +233,8 @@ def test_only_the_clock_s_heartbeats_ask_for_an_answer() -> None:
     stage.at(1, stage.asks("operator", on.Tell(to="ann", text="hello")))
     stage.tried(3, "ann", 1.0)
     stage.resumed("ann", 4)
-    assert stage["ann"].owed == ()
-    assert stage["ann"].asked == ()
+    assert stage["ann"].pending_messages == ()
+    assert stage["ann"].awaiting_reply == ()
 
 
 def test_a_lost_grade_is_no_attempt() -> None:

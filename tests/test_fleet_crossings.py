@@ -8,7 +8,7 @@ from stage import QUIET_RULES, Stage
 from attempts.progress import Progress
 from attempts.record import Kind
 from coral.fleet.events import Ending
-from coral.fleet.policy import Rules
+from coral.fleet.rules import Rules
 from heartbeats.heartbeat import BUILT_IN, Delivery, Heartbeat, Scope
 from heartbeats.trigger import Elapsed, Every, Stagnant
 
@@ -26,10 +26,10 @@ def crossings(heartbeats: Sequence[Heartbeat], scores: Sequence[float | None]) -
     """Which heartbeats one agent is owed after each of these scores, as `number name`. Nobody takes them up."""
     stage, seen = Stage(rules=rules(*heartbeats)), []
     for score in scores:
-        known = {each.id for each in stage["ann"].owed}
+        known = {each.id for each in stage["ann"].pending_messages}
         stage.tried(2, "ann", score)
         number = stage.fleet.run.order
-        seen += [f"{number} {each.name}" for each in stage["ann"].owed if each.id not in known]
+        seen += [f"{number} {each.name}" for each in stage["ann"].pending_messages if each.id not in known]
     return seen
 
 
@@ -64,7 +64,7 @@ def test_four_agents_settle_in_the_same_instant() -> None:
     assert [stage[name].progress for name in stage.names] == [
         Progress(1, float(number), number, 0, 1) for number in (1, 2, 3, 4)
     ]
-    assert [stage[name].owed for name in stage.names] == [()] * 4
+    assert [stage[name].pending_messages for name in stage.names] == [()] * 4
     assert stage.fleet.run.progress == Progress(4, 4.0, 4, 0, 4)
 
 
@@ -97,7 +97,7 @@ def test_every_10_of_the_fleet_is_neither_skipped_nor_doubled_in_one_batch() -> 
     # The tenth attempt is ben's; of the first nineteen there is no other tenth.
     assert [line for line in said if "publish" not in line and "grade" not in line] == ["interrupt ben/1"]
     assert stage.owed("ben") == ["consolidate h1"]
-    assert stage["ben"].owed[0].attempt == 10
+    assert stage["ben"].pending_messages[0].attempt == 10
     # The twentieth is ben's again; whoever comes after it crosses nothing.
     stage.at(3, *[stage.graded(number, float(number)) for number in numbers[19:]])
     assert [stage.owed(name) for name in stage.names] == [[], ["consolidate h1", "consolidate h2"], []]
@@ -125,14 +125,14 @@ def test_the_fleet_stagnates_by_its_own_best() -> None:
     # Both of ben's attempts improved on ben's best, and neither on the fleet's.
     assert stage.owed("ben") == ["stuck h1"]
     assert stage["ben"].progress.stagnant == 0
-    owed = stage["ben"].owed[0]
+    owed = stage["ben"].pending_messages[0]
     assert (owed.scope, owed.stagnant, owed.prompt, owed.since, owed.due) == (Scope.FLEET, True, "look up", 2, 2)
 
 
 def test_what_is_owed_says_what_it_is() -> None:
     stage = Stage(rules=rules(replace(REFLECT, delivery=Delivery.INLINE), REDIRECT))
     stage.tried(7, "ann", 1.0)
-    (owed,) = stage["ann"].owed
+    (owed,) = stage["ann"].pending_messages
     assert (owed.id, owed.name, owed.since, owed.due, owed.prompt) == ("h1", "reflect", 7, 7, "")
     assert (owed.attempt, owed.scope, owed.stagnant, owed.defers) == (1, Scope.OWN, False, False)
     assert (owed.inline, owed.printed) == (True, False)
@@ -150,7 +150,7 @@ def test_what_the_fleet_crossed_falls_to_the_next_submitter_if_the_author_has_re
     stage.in_grading(2, "ann", "ann")
     retire(stage, 3, "ann")
     assert stage.at(4, stage.graded(1, 1.0), stage.graded(2, 2.0)) == ["publish #1 improved 1", "publish #2 improved 2"]
-    assert [each.id for each in stage.fleet.run.orphans] == ["h1"]
+    assert [each.id for each in stage.fleet.run.unassigned_messages] == ["h1"]
     assert stage.owed("ann") == []
     # A void attempt counts for nothing and hands nothing on.
     stage.in_grading(5, "ben")
@@ -158,7 +158,7 @@ def test_what_the_fleet_crossed_falls_to_the_next_submitter_if_the_author_has_re
     assert stage.owed("ben") == []
     assert stage.tried(5, "ben", 1.5) == ["publish #4 improved 1.5", "interrupt ben/1"]
     assert stage.owed("ben") == ["consolidate h1"]
-    assert stage.fleet.run.orphans == ()
+    assert stage.fleet.run.unassigned_messages == ()
     # The fourth attempt crosses again, once.
     stage.tried(5, "ben", 1.0)
     assert stage.owed("ben") == ["consolidate h1", "consolidate h2"]
@@ -189,7 +189,7 @@ def test_what_an_agent_owes_of_the_fleet_s_is_handed_on_when_it_retires() -> Non
     assert stage.owed("ann") == ["reflect h1", "consolidate h2"]
     retire(stage, 3, "ann")
     assert stage.owed("ann") == ["reflect h1"]
-    assert [each.id for each in stage.fleet.run.orphans] == ["h2"]
+    assert [each.id for each in stage.fleet.run.unassigned_messages] == ["h2"]
     stage.tried(4, "ben", 1.0)
     assert stage.owed("ben") == ["reflect h3", "consolidate h2", "consolidate h4"]
 
@@ -199,7 +199,7 @@ def test_what_was_printed_to_one_who_retires_has_to_be_said_again_to_another() -
     stage = Stage(2, rules(inline))
     assert stage.tried(2, "ann", 1.0, wait=9) == ["publish #1 improved 1, printing pooled:h1"]
     retire(stage, 3, "ann")
-    assert not stage.fleet.run.orphans[0].printed
+    assert not stage.fleet.run.unassigned_messages[0].printed
 
 
 # --- overtaken ----------------------------------------------------------------------------------------------------
@@ -223,7 +223,7 @@ def test_a_stagnation_that_is_on_its_way_is_not_withdrawn() -> None:
     stage.in_grading(2, "ann", "ann", "ann")
     stage.at(3, stage.graded(1, -1.0))
     stage.at(3, stage.graded(2, -1.0), stage.exited("ann", Ending.INTERRUPTED))
-    assert stage["ann"].carried == ("h1", "h2")
+    assert stage["ann"].in_flight == ("h1", "h2")
     assert stage.at(4, stage.graded(3, 1.0)) == ["publish #3 improved 1"]
     assert stage.at(4, stage.heard("ann")) == ["heartbeat ann: redirect (h1, h2) received"]
 
@@ -251,7 +251,7 @@ def test_a_stagnation_that_waits_for_the_next_submitter_is_overtaken_too() -> No
     stage.in_grading(2, "ann")
     retire(stage, 3, "ann")
     stage.at(4, stage.graded(1, -1.0))
-    assert [each.name for each in stage.fleet.run.orphans] == ["stuck", "consolidate"]
+    assert [each.name for each in stage.fleet.run.unassigned_messages] == ["stuck", "consolidate"]
     assert stage.tried(5, "ben", 1.0)[0] == "withdrawn: stuck (h1) is overtaken by an improvement"
     assert stage.owed("ben") == ["consolidate h2", "consolidate h3"]
 

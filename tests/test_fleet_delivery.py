@@ -6,7 +6,7 @@ from stage import QUIET_RULES, Stage
 
 from coral.fleet import events as on
 from coral.fleet.events import Ending
-from coral.fleet.policy import Rules
+from coral.fleet.rules import Rules
 from heartbeats.heartbeat import Delivery, Heartbeat
 from heartbeats.trigger import Elapsed, Every, Stagnant
 
@@ -30,9 +30,9 @@ def test_an_agent_is_interrupted_resumed_with_all_that_is_owed_and_acknowledges_
         "exited ann: launch 1 ended: interrupted",
         "spawn ann/2: heartbeat, session of ann, told 0, owed reflect:h1 redirect:h2",
     ]
-    assert stage["ann"].carried == ("h1", "h2")
+    assert stage["ann"].in_flight == ("h1", "h2")
     assert stage.at(4, stage.heard("ann")) == ["heartbeat ann: reflect, redirect (h1, h2) received"]
-    assert (stage["ann"].owed, stage["ann"].carried, stage["ann"].told) == ((), (), 1)
+    assert (stage["ann"].pending_messages, stage["ann"].in_flight, stage["ann"].last_result_seen) == ((), (), 1)
     # Said once.
     assert stage.at(5, stage.heard("ann")) == []
     assert stage.at(66, stage.exited("ann"))[1:] == ["spawn ann/3: turn ended, session of ann, told 1"]
@@ -58,7 +58,7 @@ def test_what_a_launch_did_not_acknowledge_is_said_again_by_the_next() -> None:
         "crashed ann: launch 2: boom",
     ]
     assert stage.owed("ann") == ["reflect h1"]
-    assert stage["ann"].carried == ()
+    assert stage["ann"].in_flight == ()
     (said,) = stage.until(20)
     assert said.endswith("spawn ann/3: crashed, session of ann, told 0, owed reflect:h1")
 
@@ -109,7 +109,7 @@ def test_words_of_a_launch_that_is_over_acknowledge_nothing() -> None:
     ]
     assert stage.at(4, echo) == []
     assert stage.owed("ann") == ["reflect h1"]
-    assert not stage["ann"].heard
+    assert not stage["ann"].has_output
 
 
 def test_words_that_come_with_the_end_count_before_it() -> None:
@@ -157,13 +157,13 @@ def test_results_are_told_until_the_words_that_follow_them_are_heard() -> None:
     stage = Stage(rules=rules(), started=False)
     stage.tried(2, "ann", 1.0)
     stage.at(3, stage.heard("ann"))
-    assert stage["ann"].told == 0
+    assert stage["ann"].last_result_seen == 0
     stage.at(3, stage.exited("ann"))
     stage.tried(4, "ann", 2.0)
     # The launch was handed the first result; the second came later.
-    assert (stage["ann"].told, stage["ann"].carried_told) == (0, 1)
+    assert (stage["ann"].last_result_seen, stage["ann"].last_result_sent) == (0, 1)
     assert stage.at(5, stage.heard("ann")) == []
-    assert stage["ann"].told == 1
+    assert stage["ann"].last_result_seen == 1
     assert stage.at(66, stage.exited("ann"))[1:] == ["spawn ann/3: turn ended, session of ann, told 1"]
     # It dies unheard: what it was told has reached nobody.
     stage.at(6, stage.exited("ann", Ending.CRASHED))
@@ -180,7 +180,7 @@ def message(stage: Stage, clock: float) -> None:
 def test_a_message_waits_at_most_so_long() -> None:
     stage = Stage(rules=rules())
     message(stage, 2)
-    (owed,) = stage["ann"].owed
+    (owed,) = stage["ann"].pending_messages
     assert (owed.id, owed.name, owed.prompt, owed.since, owed.due) == ("h1", "message", "try hexagons", 2, 602)
     assert (owed.attempt, owed.defers, owed.inline, owed.stagnant) == (None, True, False, False)
     assert stage.until(601) == []
@@ -189,7 +189,7 @@ def test_a_message_waits_at_most_so_long() -> None:
         "spawn ann/2: heartbeat, session of ann, told 0, owed message:h1",
         "heartbeat ann: message (h1) received",
     ]
-    assert stage["ann"].asked == ()
+    assert stage["ann"].awaiting_reply == ()
 
 
 def test_a_message_goes_along_at_the_end_of_a_turn() -> None:

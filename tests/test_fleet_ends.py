@@ -5,8 +5,9 @@ from dataclasses import replace
 from stage import QUIET_RULES, Stage
 
 from coral.fleet import events as on
+from coral.fleet.agent_state import Phase
 from coral.fleet.events import Ending, Outcome
-from coral.fleet.state import Phase, Step
+from coral.fleet.run_state import Step
 from heartbeats.heartbeat import Delivery, Heartbeat, Scope
 from heartbeats.trigger import Elapsed, Every
 
@@ -105,8 +106,8 @@ def test_heartbeats_rest_while_a_run_stops() -> None:
     stage = Stage(rules=replace(QUIET_RULES, heartbeats=(clock, pulse)))
     stop(stage, 2)
     assert stage.until(12) == ["12 terminate ann/1"]
-    assert stage["ann"].owed == ()
-    assert stage.fleet.run.orphans == ()
+    assert stage["ann"].pending_messages == ()
+    assert stage.fleet.run.unassigned_messages == ()
 
 
 # --- attempts and the stop ----------------------------------------------------------------------------------------

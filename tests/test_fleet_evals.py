@@ -7,7 +7,7 @@ from stage import QUIET_RULES, Stage
 
 from coral.fleet import events as on
 from coral.fleet.events import Ending
-from coral.fleet.policy import Rules
+from coral.fleet.rules import Rules
 from heartbeats.heartbeat import Delivery, Heartbeat
 from heartbeats.trigger import Elapsed, Every, Stagnant
 
@@ -33,7 +33,7 @@ def test_everything_owed_goes_along_at_the_end_of_an_eval() -> None:
         "publish #1 improved 1, then checkpoint message reflect",
         "interrupt ann/1",
     ]
-    assert {each.due for each in stage["ann"].owed} == {1802}
+    assert {each.due for each in stage["ann"].pending_messages} == {1802}
 
 
 @pytest.mark.parametrize("busy", ["tool", "thinking"])
@@ -67,7 +67,7 @@ def test_what_a_launch_was_handed_is_not_told_at_its_eval_too() -> None:
     stage = Stage(rules=rules(REFLECT, REDIRECT))
     stage.tried(2, "ann", -1.0)
     stage.at(3, stage.exited("ann", Ending.INTERRUPTED))
-    assert stage["ann"].carried == ("h1", "h2")
+    assert stage["ann"].in_flight == ("h1", "h2")
     assert stage.tried(4, "ann", 1.0, wait=60) == ["publish #2 improved 1, then reflect"]
     # Its first words were not heard yet; as soon as they are, it is interrupted.
     assert stage.at(5, stage.heard("ann")) == ["heartbeat ann: reflect, redirect (h1, h2) received", "interrupt ann/2"]
@@ -76,7 +76,7 @@ def test_what_a_launch_was_handed_is_not_told_at_its_eval_too() -> None:
 def test_a_waiting_that_was_asked_for_in_the_past_is_none() -> None:
     stage = Stage(rules=rules(TIP))
     assert stage.tried(2, "ann", 1.0, wait=-5) == ["publish #1 improved 1", "interrupt ann/1"]
-    assert stage["ann"].owed[0].printed is False
+    assert stage["ann"].pending_messages[0].printed is False
 
 
 # --- inline -----------------------------------------------------------------------------------------------------------
@@ -89,7 +89,7 @@ def test_an_inline_heartbeat_is_printed_once_and_acknowledged_by_the_eval() -> N
         "heartbeat ann: tip (h1) received",
         "answer ann/1: yes, acknowledged",
     ]
-    assert stage["ann"].owed == ()
+    assert stage["ann"].pending_messages == ()
     assert stage.until(100) == []
 
 
@@ -124,7 +124,7 @@ def test_what_was_printed_and_never_acknowledged_goes_with_the_next_eval_s_inter
     stage = Stage(rules=replace(rules(TIP), interrupt_grace=9e9))
     stage.tried(2, "ann", 1.0, wait=60)
     # The agent has no session to interrupt: it waits, and submits again when the time is over.
-    stage.fleet = replace(stage.fleet, agents={"ann": replace(stage["ann"], heard=False, spawned_at=31.0)})
+    stage.fleet = replace(stage.fleet, agents={"ann": replace(stage["ann"], has_output=False, spawned_at=31.0)})
     assert stage.tried(32, "ann", 2.0, wait=60) == ["publish #2 improved 2, then tip"]
 
 
@@ -145,7 +145,7 @@ def test_an_inline_heartbeat_of_the_clock_is_printed_at_the_next_eval() -> None:
     assert stage.at(1901, stage.asks("ann", on.Acknowledge(owed=("h1",))))[0] == (
         "heartbeat ann: checkpoint (h1) received"
     )
-    assert stage["ann"].asked == ("checkpoint",)
+    assert stage["ann"].awaiting_reply == ("checkpoint",)
 
 
 def test_an_agent_cannot_wave_away_what_is_about_to_interrupt_it() -> None:
@@ -162,7 +162,7 @@ def test_acknowledging_what_a_launch_carries_lets_go_of_it_there_too() -> None:
     stage = Stage(rules=rules(TIP))
     stage.tried(2, "ann", 1.0, wait=60)
     stage.at(3, stage.exited("ann"))
-    assert stage["ann"].carried == ("h1",)
+    assert stage["ann"].in_flight == ("h1",)
     stage.at(4, stage.asks("ann", on.Acknowledge(owed=("h1",))))
-    assert (stage["ann"].owed, stage["ann"].carried) == ((), ())
+    assert (stage["ann"].pending_messages, stage["ann"].in_flight) == ((), ())
     assert stage.at(5, stage.heard("ann")) == []

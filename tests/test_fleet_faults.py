@@ -8,14 +8,14 @@ from stage import QUIET_RULES, Stage
 from attempts.progress import Progress
 from coral.fleet import events as on
 from coral.fleet.events import Outcome
-from coral.fleet.state import Step
+from coral.fleet.run_state import Step
 
 
 def test_what_cannot_be_taken_in_is_failed_or_void() -> None:
     stage = Stage()
     stage.at(2, stage.submission("ann"), stage.submission("ann"))
-    theirs = on.NotTaken(number=1, reason="the commit is not there", ours=False)
-    ours = on.NotTaken(number=2, reason="git was killed", ours=True)
+    theirs = on.IntakeFailed(number=1, reason="the commit is not there", our_fault=False)
+    ours = on.IntakeFailed(number=2, reason="git was killed", our_fault=True)
     assert stage.at(3, theirs, ours) == ["publish #1 failed (the commit is not there)"]
     # What is ours is tried again, as often as is reasonable.
     for time in (3, 8, 13):
@@ -33,7 +33,7 @@ def test_what_cannot_be_taken_in_is_failed_or_void() -> None:
 def test_what_is_taken_in_at_last_is_not_taken_in_again() -> None:
     stage = Stage()
     stage.at(2, stage.submission("ann"))
-    stage.at(3, on.NotTaken(number=1, reason="git was killed", ours=True))
+    stage.at(3, on.IntakeFailed(number=1, reason="git was killed", our_fault=True))
     assert stage.at(4, stage.taken(1)) == ["grade #1/1: commit 1"]
     assert stage.until(99) == []
 
@@ -152,7 +152,9 @@ def test_an_end_that_comes_before_the_launch_changes_nothing() -> None:
     stage = Stage(rules=replace(QUIET_RULES, slots=1))
     stage.in_grading(2, "ann", "ann")
     queued = on.Graded(number=2, launch=0, outcome=Outcome.SCORED, score=9.0)
-    assert stage.at(3, queued, on.SpawnFailed(who="#2", launch=0, reason="?"), on.Lingered(who="#2", launch=0)) == []
+    assert (
+        stage.at(3, queued, on.SpawnFailed(who="#2", launch=0, reason="?"), on.LeftProcesses(who="#2", launch=0)) == []
+    )
     assert stage.pending(2).step is Step.QUEUED
 
 
@@ -177,7 +179,7 @@ def test_a_grade_that_could_not_be_begun_is_tried_again_and_keeps_nobody_waiting
     stage = Stage(rules=AGAIN)
     stage.in_grading(2, "ann", "ann")
     assert stage.at(3, stage.not_started("#1", "git hangs")) == ["grade #2/1: commit 2"]
-    assert (stage.pending(1).step, stage.pending(1).deadline, stage.pending(1).unstarted) == (Step.QUEUED, 8, 1)
+    assert (stage.pending(1).step, stage.pending(1).deadline, stage.pending(1).failed_starts) == (Step.QUEUED, 8, 1)
     assert stage.at(4, stage.graded(2, 1.0)) == ["publish #2 improved 1"]
     assert stage.until(7.9) == []
     assert stage.until(8) == ["8 grade #1/2: commit 1"]
@@ -247,7 +249,7 @@ def test_one_more_void_after_the_pause_holds_the_queue_up_again() -> None:
     stage.at(4, stage.taken(4))
     assert stage.until(303) == ["303 grade #4/1: commit 4"]
     assert "4 attempts in a row are void" in stage.voided(310, 4)[0]
-    assert stage.fleet.run.queue_held_until == 610
+    assert stage.fleet.run.queue_paused_until == 610
 
 
 def test_anything_but_a_void_ends_the_row() -> None:
@@ -257,4 +259,4 @@ def test_anything_but_a_void_ends_the_row() -> None:
     stage.voided(3, 2)
     stage.at(4, stage.graded(3, reason="wrong"))
     assert stage.voided(5, 4) == ["publish #4 void (the grader fails on the seed too: no disk)"]
-    assert stage.fleet.run.voids == 1
+    assert stage.fleet.run.voids_in_a_row == 1

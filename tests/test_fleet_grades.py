@@ -6,8 +6,8 @@ from stage import SEED, Stage
 
 from coral.fleet import events as on
 from coral.fleet.events import Outcome
-from coral.fleet.policy import Rules
-from coral.fleet.state import Step
+from coral.fleet.rules import Rules
+from coral.fleet.run_state import Step
 
 TIMED = Rules(seed_commit=SEED, heartbeats=(), grade_timeout=10.0, terminate_grace=3.0)
 
@@ -51,7 +51,7 @@ def test_a_probe_has_a_time_of_its_own_and_failing_to_end_is_a_failure_on_the_se
 def test_a_grader_that_answers_and_leaves_something_behind_is_ended_first_and_its_score_counts() -> None:
     stage = Stage(rules=replace(TIMED, slots=1))
     stage.in_grading(2, "ann", "ann")
-    assert stage.at(3, on.Lingered(who="#1", launch=9), on.Lingered(who="#9", launch=1)) == []
+    assert stage.at(3, on.LeftProcesses(who="#1", launch=9), on.LeftProcesses(who="#9", launch=1)) == []
     assert stage.at(4, stage.lingered("#1"), stage.lingered("#1")) == ["kill #1/1"]
     assert stage.until(5.9) == []
     assert stage.until(6) == ["6 kill #1/1"]

@@ -7,10 +7,11 @@ from stage import QUIET_RULES, Stage, setting
 
 from coral.codec import decode
 from coral.fleet import events as on
+from coral.fleet.agent_state import OutputCounts, Phase
 from coral.fleet.events import Ending
-from coral.fleet.policy import EXCUSED_SECONDS, LOOK_SECONDS, MOST_ENDS, MOST_KILLS, MOST_LAST, runs_job
-from coral.fleet.state import Count, Job, Phase
-from coral.fleet.tidings import words_of
+from coral.fleet.job_notices import words_of
+from coral.fleet.policy import EXCUSED_SECONDS, LOOK_SECONDS, MAX_ENDS, MAX_KILLS, MAX_LAST, runs_job
+from coral.fleet.run_state import Job
 
 RULES = replace(QUIET_RULES, stall=9e9, backoff=10.0, backoff_max=600.0, max_defer=300.0, interrupt_grace=10.0)
 TRAIN = on.StartJob(agent="ann", argv=("python", "train.py"), what="wide net", folder="src")
@@ -24,7 +25,7 @@ def stage_with_a_job(agents: int = 1, clock: float = 2.0) -> Stage:
 
 
 def ended(number: int = 1, code: int | None = 0, last: tuple[str, ...] = ()) -> on.JobEnded:
-    return on.JobEnded(number=number, code=code, last=last, output="../job-1.out")
+    return on.JobEnded(number=number, code=code, last_lines=last, output="../job-1.out")
 
 
 def only_spawn(lines: list[str]) -> str:
@@ -81,10 +82,10 @@ def test_the_operator_starts_jobs_of_an_agent_and_agents_only_their_own() -> Non
 
 def test_a_job_that_could_not_have_its_time_is_refused() -> None:
     stage = Stage(2, RULES)
-    stage.at(2, on.Space(lack="the disk is full"))
+    stage.at(2, on.DiskChecked(problem="the disk is full"))
     full = "answer ann: no, cannot start a job: the disk is full (ask again when there is space)"
     assert stage.ask("ann", TRAIN, 3) == [full]
-    stage.at(4, on.Space(lack=""))
+    stage.at(4, on.DiskChecked(problem=""))
     stage.at(5, stage.exited("ben", Ending.TERMINAL))
     assert stage.ask("operator", replace(TRAIN, agent="ben"), 6) == [
         "answer operator: no, cannot start a job: ben has retired (coral status shows who is at work)",
@@ -134,17 +135,17 @@ def test_its_agent_is_told_of_the_end_at_a_good_moment() -> None:
         "job ann: job 1 ended well",
     ]
     assert not stage.fleet.jobs
-    (owed,) = stage["ann"].owed
+    (owed,) = stage["ann"].pending_messages
     assert (owed.name, owed.since, owed.due, owed.defers) == ("job ended", 44, 344, True)
     assert words_of(owed) == (
         "Your job 1 (wide net) ended well, 42 seconds after it began.\n"
         "All that it printed is in ../job-1.out; `coral job log 1` shows the end of it.\n"
         "\nIts last lines:\n\n    epoch 9\n    loss 0.1"
     )
-    assert stage["ben"].owed == ()
+    assert stage["ben"].pending_messages == ()
     assert stage.until(344) == ["344 interrupt ann/1"]
     assert only_spawn(stage.resumed("ann", 345)) == "spawn ann/2: heartbeat, session of ann, told 0, owed job ended:h1"
-    assert stage["ann"].asked == ()
+    assert stage["ann"].awaiting_reply == ()
 
 
 @pytest.mark.parametrize(
@@ -158,8 +159,8 @@ def test_its_agent_is_told_of_the_end_at_a_good_moment() -> None:
 def test_how_it_ended_is_said(code: int | None, how: str) -> None:
     stage = stage_with_a_job()
     assert stage.at(3, ended(code=code))[0] == f"show job 1 of ann: {how}, {code}, after 1 at wall 3"
-    assert words_of(stage["ann"].owed[0]).startswith(f"Your job 1 (wide net) {how}, 1 seconds")
-    assert "last lines" not in words_of(stage["ann"].owed[0])
+    assert words_of(stage["ann"].pending_messages[0]).startswith(f"Your job 1 (wide net) {how}, 1 seconds")
+    assert "last lines" not in words_of(stage["ann"].pending_messages[0])
 
 
 def test_one_that_cannot_be_started_is_told_of_as_well() -> None:
@@ -168,14 +169,14 @@ def test_one_that_cannot_be_started_is_told_of_as_well() -> None:
         "show job 1 of ann: could not be started: no such folder, None, after 1 at wall 3",
         "job ann: job 1 could not be started: no such folder",
     ]
-    assert words_of(stage["ann"].owed[0]) == (
+    assert words_of(stage["ann"].pending_messages[0]) == (
         "Your job 1 (wide net) could not be started: no such folder, 1 seconds after it began."
     )
 
 
 def test_also_while_the_disk_is_full() -> None:
     stage = stage_with_a_job()
-    stage.at(3, on.Space(lack="the disk is full"))
+    stage.at(3, on.DiskChecked(problem="the disk is full"))
     said = stage.at(4, on.SpawnFailed(who="%1", launch=1, reason="no space"))
     assert said[0].startswith("show job 1 of ann: could not be started: no space")
     assert not stage.fleet.jobs
@@ -183,7 +184,7 @@ def test_also_while_the_disk_is_full() -> None:
 
 def test_of_a_job_that_is_not_known_nothing_is_heard() -> None:
     stage = stage_with_a_job()
-    echoes = [ended(7), on.SpawnFailed(who="%7", launch=1, reason="?"), on.Lingered(who="%7", launch=1)]
+    echoes = [ended(7), on.SpawnFailed(who="%7", launch=1, reason="?"), on.LeftProcesses(who="%7", launch=1)]
     assert stage.at(3, *echoes) == []
     assert list(stage.fleet.jobs) == [1]
 
@@ -200,7 +201,7 @@ def test_an_agent_stops_its_own_job_and_knows() -> None:
         "show job 1 of ann: was ended by signal 2 (ann stopped it), -2, after 3 at wall 5",
         "job ann: job 1 was ended by signal 2 (ann stopped it)",
     ]
-    assert stage["ann"].owed == ()
+    assert stage["ann"].pending_messages == ()
 
 
 def test_the_operator_stops_any_and_its_agent_is_told() -> None:
@@ -213,7 +214,7 @@ def test_the_operator_stops_any_and_its_agent_is_told() -> None:
     ]
     assert stage.ask("operator", on.StopJob(number=1))[1] == "interrupt %1/1"
     stage.at(3, ended(code=-2))
-    assert "was ended by signal 2 (operator stopped it), 1 seconds" in words_of(stage["ann"].owed[0])
+    assert "was ended by signal 2 (operator stopped it), 1 seconds" in words_of(stage["ann"].pending_messages[0])
 
 
 def test_who_does_not_obey_is_terminated_killed_and_given_up() -> None:
@@ -221,7 +222,7 @@ def test_who_does_not_obey_is_terminated_killed_and_given_up() -> None:
     stage.ask("ann", on.StopJob(number=1), 3)
     said = stage.until(100)
     assert said[:3] == ["13 terminate %1/1", "18 kill %1/1", "20 kill %1/1"]
-    assert len([line for line in said if "kill %1/1" in line]) == MOST_KILLS
+    assert len([line for line in said if "kill %1/1" in line]) == MAX_KILLS
     assert said[-3:] == [
         "28 alert run-alert-1 of ann: job 1 of ann cannot be killed",
         "28 show job 1 of ann: cannot be killed, and is given up (ann stopped it), None, after 26 at wall 28",
@@ -232,19 +233,19 @@ def test_who_does_not_obey_is_terminated_killed_and_given_up() -> None:
 
 def test_what_a_job_leaves_is_no_job() -> None:
     stage = stage_with_a_job()
-    assert stage.at(3, on.Lingered(who="%1", launch=1)) == ["terminate %1/1"]
-    assert stage.at(4, on.Lingered(who="%1", launch=1)) == []
+    assert stage.at(3, on.LeftProcesses(who="%1", launch=1)) == ["terminate %1/1"]
+    assert stage.at(4, on.LeftProcesses(who="%1", launch=1)) == []
     assert stage.fleet.jobs[1].phase is Phase.TERMINATED
     assert stage.until(8) == ["8 kill %1/1"]
     assert stage.fleet.jobs[1].phase is Phase.KILLED
-    assert stage.at(9, on.Lingered(who="%1", launch=1)) == []
+    assert stage.at(9, on.LeftProcesses(who="%1", launch=1)) == []
     assert stage.at(9, ended())[0].startswith("show job 1 of ann: ended well, 0")
 
 
 def test_leftovers_of_one_that_is_interrupted_are_ended_without_further_grace() -> None:
     stage = stage_with_a_job()
     stage.ask("ann", on.StopJob(number=1), 3)
-    assert stage.at(4, on.Lingered(who="%1", launch=1)) == ["terminate %1/1"]
+    assert stage.at(4, on.LeftProcesses(who="%1", launch=1)) == ["terminate %1/1"]
 
 
 # --- launches, agents, runs ---------------------------------------------------------------------------------------
@@ -266,8 +267,8 @@ def test_a_job_ends_when_its_agent_retires() -> None:
     assert stage.at(4, ended(code=-2))[0] == (
         "show job 1 of ann: was ended by signal 2 (its agent has retired), -2, after 2 at wall 4"
     )
-    assert stage["ann"].owed == ()
-    assert stage["ben"].owed == ()
+    assert stage["ann"].pending_messages == ()
+    assert stage["ben"].pending_messages == ()
 
 
 def test_a_run_stops_when_its_jobs_have_ended_too() -> None:
@@ -281,7 +282,7 @@ def test_a_run_stops_when_its_jobs_have_ended_too() -> None:
     stage.at(4, stage.exited("ann", Ending.INTERRUPTED))
     assert not stage.fleet.run.finished
     assert stage.at(5, ended(code=-2))[-1] == "finish: enough"
-    assert "(the run stopped)" in words_of(stage["ann"].owed[0])
+    assert "(the run stopped)" in words_of(stage["ann"].pending_messages[0])
     said = stage.at(9, on.Resumed())
     assert only_spawn(said).endswith("owed job ended:h1")
 
@@ -301,7 +302,7 @@ def test_who_asks_first_is_who_ended_it() -> None:
     assert said[-1] == "job ann: job 1 is to end: ann stopped it"
     stage.ask("operator", on.Stop(reason=""), 4)
     assert stage.fleet.jobs[1].why == "ann stopped it"
-    assert stage.fleet.jobs[1].told
+    assert stage.fleet.jobs[1].stopped_by_owner
 
 
 def test_while_a_run_is_left_alone_its_jobs_are_too() -> None:
@@ -363,7 +364,7 @@ def test_turns_that_come_to_nothing_are_no_quicker_for_their_jobs() -> None:
     stage = Stage(rules=RULES)
     stage.ask("ann", TRAIN, 2)
     stage.at(3, stage.exited("ann"))
-    assert stage["ann"].idle == 1
+    assert stage["ann"].unproductive_turns == 1
     assert [line for line in stage.at(4, ended()) if line.startswith("spawn")] == []
     assert 10 <= stage["ann"].deadline - 4 <= 12
     assert only_spawn(stage.until(16)).partition(" ")[2].startswith("spawn ann/2: turn ended")
@@ -377,7 +378,7 @@ def test_turns_that_come_to_nothing_are_no_quicker_for_their_jobs() -> None:
 def test_the_wait_is_over_also_while_nothing_can_begin() -> None:
     stage = stage_with_a_job(clock=70)
     stage.at(80, stage.exited("ann"))
-    stage.at(85, on.Space(lack="the disk is full"))
+    stage.at(85, on.DiskChecked(problem="the disk is full"))
     stage.at(90, ended())
     assert (stage["ann"].why, stage["ann"].deadline) == ("turn ended", 90)
 
@@ -408,7 +409,7 @@ def test_who_is_silent_while_a_job_runs_is_not_stalled() -> None:
     stage.ask("ann", TRAIN)
     assert stage.until(990) == []
     stage.at(990, ended())
-    assert stage["ann"].owed[0].due == 1290
+    assert stage["ann"].pending_messages[0].due == 1290
     assert [line for line in stage.until(1095) if "stalled" in line] == ["1090 stalled ann: nudged: silent for 18 min"]
 
 
@@ -433,9 +434,9 @@ def test_a_look_that_finds_nothing_says_nothing_of_who_has_begun_a_job_meanwhile
     stage = Stage(rules=replace(WATCHED, stall=9e9))
     assert stage.until(1000) == ["1000 look ann/1"]
     stage.ask("ann", TRAIN, 1001)
-    assert stage.at(1001, on.Looked(agent="ann", launch=1, edited=None)) == []
-    assert stage["ann"].stall.asked is None
-    assert stage["ann"].stall.steps == 0
+    assert stage.at(1001, on.EditsScanned(agent="ann", launch=1, edited=None)) == []
+    assert stage["ann"].stall.scan_requested_at is None
+    assert stage["ann"].stall.escalations == 0
     assert stage.until(1001 + 2 * LOOK_SECONDS) == []
 
 
@@ -463,13 +464,13 @@ def test_a_job_excuses_work_without_progress_for_a_bounded_time_after_which_it_h
     assert stage.until(EXCUSED_SECONDS + 997) == []
     assert stage.until(EXCUSED_SECONDS + 998) == ["29798 look ann/1"]
     stage.at(29799, stage.looked("ann"))
-    assert stage["ann"].stall.steps == 1
+    assert stage["ann"].stall.escalations == 1
 
 
 def test_progress_gives_a_job_its_whole_time_again() -> None:
     stage = Stage(rules=BUSY)
     stage.ask("ann", TRAIN)
-    stage.at(1000, stage.heard("ann", count=Count(edits=1)))
+    stage.at(1000, stage.heard("ann", count=OutputCounts(edits=1)))
     assert stage.until(EXCUSED_SECONDS + 1999) == []
     assert stage.until(EXCUSED_SECONDS + 2000) == ["30800 look ann/1"]
 
@@ -512,7 +513,7 @@ def test_a_job_that_another_launch_goes_on_with_is_taken_off_both() -> None:
     stage = Stage(rules=BUSY)
     stage.ask("ann", TRAIN, 300)
     stage.at(500, stage.exited("ann", Ending.CRASHED))
-    assert stage["ann"].stall.spent == 300
+    assert stage["ann"].stall.accumulated == 300
     began = stage["ann"].deadline
     assert began is not None
     stage.until(began)
@@ -526,7 +527,7 @@ def test_who_does_not_work_has_nothing_taken_off() -> None:
     stage.ask("ann", TRAIN, 300)
     stage.at(500, stage.exited("ann", Ending.CRASHED))
     stage.at(600, ended())
-    assert (stage["ann"].stall.spent, stage["ann"].stall.since) == (300, None)
+    assert (stage["ann"].stall.accumulated, stage["ann"].stall.since) == (300, None)
 
 
 def test_a_look_that_is_under_way_when_a_job_has_ended_is_asked_for_again() -> None:
@@ -534,10 +535,10 @@ def test_a_look_that_is_under_way_when_a_job_has_ended_is_asked_for_again() -> N
     assert stage.until(1000) == ["1000 look ann/1"]
     stage.ask("ann", TRAIN, 1001)
     assert stage.at(1010, ended())[-1] == "look ann/1"
-    assert stage["ann"].stall.asked == 1010
+    assert stage["ann"].stall.scan_requested_at == 1010
     stage.ask("ann", TRAIN, 1011)
     assert stage.at(1012, stage.looked("ann")) == []
-    assert (stage["ann"].stall.asked, stage["ann"].stall.steps) == (None, 0)
+    assert (stage["ann"].stall.scan_requested_at, stage["ann"].stall.escalations) == (None, 0)
 
 
 # --- while nobody supervises --------------------------------------------------------------------------------------
@@ -581,7 +582,7 @@ def test_the_ends_of_many_jobs_are_one_word() -> None:
     stage = Stage(rules=RULES)
     for number, clock in ((1, 10), (2, 20)):
         run_job(stage, number, clock)
-    (owed,) = stage["ann"].owed
+    (owed,) = stage["ann"].pending_messages
     assert (owed.name, owed.since, owed.due, owed.defers, owed.prompt) == ("job ended", 11, 311, True, "")
     assert words_of(owed) == (
         "Your job 1 (try 1) ended well, 1 seconds after it began.\n"
@@ -597,11 +598,11 @@ def test_however_many_end_the_word_is_of_a_bounded_length() -> None:
     stage = Stage(rules=replace(RULES, max_defer=9e9))
     for number in range(1, 41):
         run_job(stage, number, number * 10)
-    (owed,) = stage["ann"].owed
-    assert [each.number for each in owed.ends] == list(range(41 - MOST_ENDS, 41))
-    assert (MOST_ENDS, MOST_LAST) == (10, 3)
-    assert [bool(each.last) for each in owed.ends] == [False] * 7 + [True] * 3
-    assert owed.earlier == 40 - MOST_ENDS
+    (owed,) = stage["ann"].pending_messages
+    assert [each.number for each in owed.job_ends] == list(range(41 - MAX_ENDS, 41))
+    assert (MAX_ENDS, MAX_LAST) == (10, 3)
+    assert [bool(each.last_lines) for each in owed.job_ends] == [False] * 7 + [True] * 3
+    assert owed.earlier_job_ends == 40 - MAX_ENDS
     assert words_of(owed).startswith(
         "30 jobs of yours ended before these; `coral job list` shows them.\n\nYour job 31 "
     )
@@ -620,10 +621,13 @@ def stage_where_the_first_of_three_ends_is_on_its_way() -> Stage:
 
 def test_what_is_on_its_way_stays_as_it_was_handed_over() -> None:
     stage = stage_where_the_first_of_three_ends_is_on_its_way()
-    assert stage["ann"].carried == ("h1",)
+    assert stage["ann"].in_flight == ("h1",)
     stage.at(313, ended(2))
     stage.at(314, ended(3))
-    assert [(each.id, [end.number for end in each.ends]) for each in stage["ann"].owed] == [("h1", [1]), ("h2", [2, 3])]
+    assert [(each.id, [end.number for end in each.job_ends]) for each in stage["ann"].pending_messages] == [
+        ("h1", [1]),
+        ("h2", [2, 3]),
+    ]
     assert stage.at(315, stage.heard("ann")) == ["heartbeat ann: job ended (h1) received"]
     assert stage.owed("ann") == ["job ended h2"]
 
@@ -633,7 +637,7 @@ def test_where_a_launch_died_unheard_the_next_end_goes_with_the_last_word() -> N
     stage.at(313, ended(2))
     stage.at(314, stage.exited("ann", Ending.CRASHED))
     stage.at(315, ended(3))
-    assert [[end.number for end in each.ends] for each in stage["ann"].owed] == [[1], [2, 3]]
+    assert [[end.number for end in each.job_ends] for each in stage["ann"].pending_messages] == [[1], [2, 3]]
 
 
 def test_who_has_seen_the_end_of_a_job_is_not_told_of_it() -> None:
@@ -643,7 +647,7 @@ def test_who_has_seen_the_end_of_a_job_is_not_told_of_it() -> None:
     stage.ask("operator", on.Tell(to="ann", text="look"), 22)
     assert stage.ask("ben", on.Acknowledge(jobs=(1, 2)), 23) == ["answer ben: yes, acknowledged"]
     assert stage.ask("ann", on.Acknowledge(jobs=(1, 7)), 24) == ["answer ann: yes, acknowledged"]
-    assert [[end.number for end in each.ends] for each in stage["ann"].owed] == [[2], []]
+    assert [[end.number for end in each.job_ends] for each in stage["ann"].pending_messages] == [[2], []]
     assert stage.ask("ann", on.Acknowledge(jobs=(2,)), 25) == [
         "withdrawn ann: job ended (h1) was seen",
         "answer ann: yes, acknowledged",

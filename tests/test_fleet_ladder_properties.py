@@ -23,9 +23,9 @@ from world import Turn, World
 
 from coral.fleet import actions as do
 from coral.fleet import events as on
+from coral.fleet.agent_state import LIVE, Agent, Phase
+from coral.fleet.agents.stalls import FRESH, RESTING, words_of
 from coral.fleet.policy import REST_SECONDS
-from coral.fleet.stalls import FRESH, RESTING, words_of
-from coral.fleet.state import LIVE, Agent, Phase
 
 pytestmark = pytest.mark.slow
 
@@ -55,10 +55,10 @@ def progress_in(turn: Turn, name: str, seen: Watched) -> bool:
     """Whether something came of its work in this turn, by its events."""
     found = turn.after.agents[name].submitted > turn.before.agents[name].submitted
     for event in turn.events:
-        if isinstance(event, on.Heard) and (event.agent, event.launch) == (name, seen.launch):
+        if isinstance(event, on.OutputSeen) and (event.agent, event.launch) == (name, seen.launch):
             found |= event.count.edits > seen.edits and turn.before.agents[name].phase in LIVE
             seen.edits = max(seen.edits, event.count.edits)
-        if isinstance(event, on.Looked) and event.agent == name and event.edited is not None:
+        if isinstance(event, on.EditsScanned) and event.agent == name and event.edited is not None:
             at, since = turn.clock - event.edited, turn.before.agents[name].stall.since
             found |= since is not None and at > since
     return found
@@ -66,13 +66,13 @@ def progress_in(turn: Turn, name: str, seen: Watched) -> bool:
 
 def since_edit(turn: Turn, agent: Agent) -> float:
     """How long it has worked since the edit that a look has found."""
-    looked = (each for each in turn.events if isinstance(each, on.Looked) and each.agent == agent.name)
+    looked = (each for each in turn.events if isinstance(each, on.EditsScanned) and each.agent == agent.name)
     return min((each.edited for each in looked if each.edited is not None), default=0.0)
 
 
 def _is_of(event: on.Event, agent: Agent) -> bool:
     """Whether it is heard of this launch."""
-    return isinstance(event, on.Heard) and (event.agent, event.launch) == (agent.name, agent.launch)
+    return isinstance(event, on.OutputSeen) and (event.agent, event.launch) == (agent.name, agent.launch)
 
 
 def steps(world: World) -> Iterator[tuple[Turn, Agent, Watched]]:
@@ -89,14 +89,14 @@ def steps(world: World) -> Iterator[tuple[Turn, Agent, Watched]]:
                 seen.worked += turn.clock - last
                 seen.silent += turn.clock - last
             if any(
-                isinstance(each, on.Heard) and (each.agent, each.launch) == (name, before.launch)
+                isinstance(each, on.OutputSeen) and (each.agent, each.launch) == (name, before.launch)
                 for each in turn.events
             ):
                 seen.silent = 0.0
             if progress_in(turn, name, seen):
                 seen.worked, seen.steps = since_edit(turn, before), 0
             if any(
-                isinstance(each, do.Note) and each.type == "stalled" and each.agent == name for each in turn.actions
+                isinstance(each, do.LogEvent) and each.type == "stalled" and each.agent == name for each in turn.actions
             ):
                 seen.steps += 1
                 yield turn, after, seen
@@ -112,7 +112,7 @@ def test_no_step_is_taken_before_its_whole_time_and_progress_begins_anew(history
     world = live(history)
     rules = world.rules
     for turn, agent, seen in steps(world):
-        assert agent.stall.steps == seen.steps
+        assert agent.stall.escalations == seen.steps
         assert rules.no_progress is not None
         if agent.stall.finding == "silent":
             assert seen.silent >= rules.stall - 1e-6
@@ -140,13 +140,13 @@ def test_a_fresh_session_comes_with_a_reason_and_carries_what_is_owed(history: H
     world = live(history)
     for turn, spawn in spawns(world):
         before, after = turn.before.agents.get(spawn.agent), turn.after.agents[spawn.agent]
-        assert spawn.owed == after.owed
-        assert set(after.carried) == {each.id for each in after.owed}
+        assert spawn.messages == after.pending_messages
+        assert set(after.in_flight) == {each.id for each in after.pending_messages}
         if before is None or before.session is None or spawn.session is not None:
             continue
         ended = [each for each in turn.events if isinstance(each, on.Exited) and each.agent == spawn.agent]
         unknown = any(each.ending is on.Ending.UNKNOWN_SESSION for each in ended)
-        stalled = before.stall.steps >= FRESH
+        stalled = before.stall.escalations >= FRESH
         assert unknown or stalled or spawn.why.startswith("fresh session after ")
 
 
@@ -161,8 +161,8 @@ def test_who_rests_does_so_after_every_other_step_and_as_long_as_is_said(history
             if resting and name not in begun:
                 begun[name] = turn
                 assert agent.session is None
-                if agent.stall.steps:
-                    assert agent.stall.steps >= RESTING
+                if agent.stall.escalations:
+                    assert agent.stall.escalations >= RESTING
                     assert agent.why == words_of(agent.stall)
             elif not resting and name in begun:
                 began = begun.pop(name)
@@ -181,7 +181,7 @@ def test_nobody_is_cut_off_for_an_outage_who_had_an_answer(history: History) -> 
             agent = turn.after.agents.get(action.who) if isinstance(action, do.Interrupt) else None
             if agent is None or not agent.why.startswith("outage") or resumes(turn):
                 continue
-            assert agent.retrying is not None
-            enough = world.rules.retries is not None and agent.count.in_a_row >= world.rules.retries
-            assert enough or turn.clock >= agent.retrying + (world.rules.outage or 0.0)
-            assert agent.count.in_a_row > 0
+            assert agent.retrying_since is not None
+            enough = world.rules.retries is not None and agent.output_counts.in_a_row >= world.rules.retries
+            assert enough or turn.clock >= agent.retrying_since + (world.rules.outage or 0.0)
+            assert agent.output_counts.in_a_row > 0

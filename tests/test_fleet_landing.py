@@ -6,9 +6,9 @@ import pytest
 from stage import QUIET_RULES, Stage, submitted
 
 from coral.fleet import events as on
+from coral.fleet.agent_state import Phase, Spent
 from coral.fleet.events import Ending
-from coral.fleet.policy import Allowance, Rules
-from coral.fleet.state import Phase, Spent
+from coral.fleet.rules import Allowance, Rules
 
 
 def used(stage: Stage, agent: str, money: float = 0.0, tokens: int = 0) -> on.Used:
@@ -144,12 +144,12 @@ def test_at_80_and_at_95_percent_agents_are_asked_to_land_once(
     assert said[-1] == "spawn ann/2: heartbeat, session of ann, told 0, owed land:h1"
     # Its answer is not waited for.
     assert stage.at(5, stage.heard("ann")) == ["heartbeat ann: land (h1) received"]
-    assert stage["ann"].asked == ()
+    assert stage["ann"].awaiting_reply == ()
     rest = {name: second[name] - first[name] for name in first}
     assert stage.at(6, used(stage, "ann", **{n: type(first[n])(v) for n, v in rest.items()})) == ["interrupt ann/2"]  # type: ignore[arg-type]
     assert stage.owed("ann") == ["land h2"]
     stage.resumed("ann", 7)
-    assert stage["ann"].landed == 0.95
+    assert stage["ann"].budget_notice_level == 0.95
     stage.until(1000)
     assert stage.owed("ann") == []
 
@@ -174,7 +174,7 @@ def test_who_waits_for_a_grade_hears_of_it_with_the_grade() -> None:
     stage = Stage(2, rules(budget_money=10.0))
     stage.in_grading(2, "ann", wait=500)
     assert stage.at(3, used(stage, "ben", 8.0)) == ["interrupt ben/1"]
-    assert [each.due for each in stage["ann"].owed] == [502.0]
+    assert [each.due for each in stage["ann"].pending_messages] == [502.0]
     assert stage.at(4, stage.graded(1, 1.0)) == ["publish #1 improved 1, then land", "interrupt ann/1"]
 
 
@@ -182,7 +182,7 @@ def test_a_wait_that_is_over_delays_nothing() -> None:
     stage = Stage(1, rules(budget_money=10.0))
     stage.in_grading(2, "ann", wait=5)
     stage.at(20, used(stage, "ann", 8.0))
-    assert [each.due for each in stage["ann"].owed] == [20.0]
+    assert [each.due for each in stage["ann"].pending_messages] == [20.0]
 
 
 def test_a_tool_at_work_is_not_cut() -> None:
@@ -198,14 +198,14 @@ def test_one_that_is_not_delivered_yet_says_it_for_both() -> None:
     stage.at(3, used(stage, "ann", 8.0))
     stage.at(4, used(stage, "ann", 9.5))
     assert stage.owed("ann") == ["land h1"]
-    assert stage["ann"].landed == 0.95
+    assert stage["ann"].budget_notice_level == 0.95
 
 
 def test_one_that_is_on_its_way_does_not_speak_for_the_next() -> None:
     stage = Stage(1, rules(budget_money=10.0))
     stage.at(2, used(stage, "ann", 8.0))
     stage.at(3, stage.exited("ann", Ending.INTERRUPTED))
-    assert stage["ann"].carried == ("h1",)
+    assert stage["ann"].in_flight == ("h1",)
     stage.at(4, used(stage, "ann", 1.5))
     assert stage.owed("ann") == ["land h1", "land h2"]
 
@@ -225,14 +225,14 @@ def test_a_larger_budget_takes_back_what_was_not_delivered() -> None:
     stage.at(3, used(stage, "ann", 8.0))
     stage.at(4, stage.exited("ben", Ending.CRASHED))
     stage.until(12)
-    assert stage["ben"].carried == ("h3",)
+    assert stage["ben"].in_flight == ("h3",)
     stage.rules = rules(budget_money=100.0)
     assert stage.at(13, used(stage, "ann", 8.1)) == ["withdrawn ann: land (h2): there is more budget now"]
     # ben was handed it: that cannot be taken back.
     assert (stage.owed("ann"), stage.owed("ben")) == (["message h1"], ["land h3"])
-    assert (stage["ann"].landed, stage["ben"].landed) == (0.0, 0.0)
+    assert (stage["ann"].budget_notice_level, stage["ben"].budget_notice_level) == (0.0, 0.0)
     stage.at(14, used(stage, "ann", 80.0))
-    assert stage["ann"].landed == 0.8
+    assert stage["ann"].budget_notice_level == 0.8
     assert stage.owed("ann") == ["message h1", "land h4"]
 
 
@@ -240,23 +240,23 @@ def test_what_nobody_knows_the_price_of_has_cost_nothing() -> None:
     for given in (rules(budget_money=0.5), own(money=0.5)):
         stage = Stage(1, given)
         assert stage.at(2, used(stage, "ann", tokens=10)) == []
-        assert stage["ann"].landed == 0.0
+        assert stage["ann"].budget_notice_level == 0.0
 
 
 def test_the_nearer_of_two_ends_counts() -> None:
     stage = Stage(2, rules(budget_money=100.0, own=Allowance(money=10.0)))
     stage.at(2, used(stage, "ann", 9.5))
-    assert (stage["ann"].landed, stage["ben"].landed) == (0.95, 0.0)
+    assert (stage["ann"].budget_notice_level, stage["ben"].budget_notice_level) == (0.95, 0.0)
 
 
 def test_nobody_is_told_who_has_retired_or_when_the_run_ends_anyway() -> None:
     stage = Stage(2, rules(budget_money=10.0))
     stage.at(2, stage.exited("ben", Ending.TERMINAL, "no key"))
     stage.at(3, used(stage, "ann", 8.0))
-    assert (stage["ben"].landed, stage.owed("ben")) == (0.0, [])
+    assert (stage["ben"].budget_notice_level, stage.owed("ben")) == (0.0, [])
     stage = Stage(1, rules(budget_money=10.0))
     stage.at(2, used(stage, "ann", 11.0))
-    assert (stage["ann"].landed, stage.owed("ann")) == (0.0, [])
+    assert (stage["ann"].budget_notice_level, stage.owed("ann")) == (0.0, [])
 
 
 def test_what_ends_a_run_without_being_used_up_is_not_announced() -> None:

@@ -6,8 +6,8 @@ import pytest
 from stage import QUIET_RULES, Stage
 
 from coral.fleet import events as on
+from coral.fleet.agent_state import Phase
 from coral.fleet.events import Ending
-from coral.fleet.state import Phase
 from heartbeats.heartbeat import Heartbeat
 from heartbeats.trigger import Elapsed, Every
 
@@ -26,16 +26,16 @@ def test_who_is_left_at_work_is_neither_signalled_nor_restarted() -> None:
         "left: agents and grades go on without a supervisor",
         f"answer operator/1: {YES}",
     ]
-    assert stage.fleet.run.left == "an upgrade"
+    assert stage.fleet.run.detached_reason == "an upgrade"
     assert stage.at(2, on.Resumed()) == ["show fleet", "show ann", "show ben"]
-    assert stage.fleet.run.left == ""
+    assert stage.fleet.run.detached_reason == ""
     assert [(each.phase, each.launch) for each in stage.fleet.agents.values()] == [(Phase.RUNNING, 1)] * 2
 
 
 def test_a_reason_is_given_where_none_was_said() -> None:
     stage = Stage()
     stage.at(2, leave(stage, ""))
-    assert stage.fleet.run.left == "left by the operator"
+    assert stage.fleet.run.detached_reason == "left by the operator"
 
 
 def test_while_a_run_is_left_nothing_begins_and_nothing_falls_due() -> None:
@@ -75,7 +75,7 @@ def test_a_run_that_stops_is_not_left_and_one_that_is_left_can_be_stopped() -> N
         " (`coral resume` goes on when it has)",
         "interrupt ann/1",
     ]
-    assert (stage.fleet.run.left, stage.fleet.run.stopping) == ("", "enough")
+    assert (stage.fleet.run.detached_reason, stage.fleet.run.stopping) == ("", "enough")
     stage = Stage()
     both = [leave(stage), stage.asks("operator", on.Stop(reason="enough"))]
     assert stage.at(2, *both)[1:] == [
@@ -83,7 +83,7 @@ def test_a_run_that_stops_is_not_left_and_one_that_is_left_can_be_stopped() -> N
         "answer operator/2: yes, stopping",
         "interrupt ann/1",
     ]
-    assert stage.fleet.run.left == ""
+    assert stage.fleet.run.detached_reason == ""
 
 
 def test_a_run_that_was_left_is_stopped_by_another_supervisor() -> None:
@@ -100,4 +100,4 @@ def test_a_run_that_was_left_is_stopped_by_another_supervisor() -> None:
 def test_only_the_operator_sends_the_supervisor_away(sender: str) -> None:
     stage = Stage()
     assert stage.ask(sender, on.Leave(reason=""))[0].startswith(f"answer {sender}: no, cannot ")
-    assert stage.fleet.run.left == ""
+    assert stage.fleet.run.detached_reason == ""

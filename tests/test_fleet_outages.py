@@ -6,15 +6,15 @@ import pytest
 from stage import QUIET_RULES, Stage
 
 from coral.fleet import events as on
+from coral.fleet.agent_state import OutputCounts, Phase
 from coral.fleet.events import Ending
 from coral.fleet.policy import back_off
-from coral.fleet.state import Count, Phase
 
 RULES = replace(QUIET_RULES, outage=90.0, retries=5, breaker_crashes=2)
 
 
-def retries(stage: Stage, count: int, answered: int = 0, agent: str = "ann") -> on.Heard:
-    return stage.heard(agent, count=Count(retries=count, answered=answered))
+def retries(stage: Stage, count: int, answered: int = 0, agent: str = "ann") -> on.OutputSeen:
+    return stage.heard(agent, count=OutputCounts(retries=count, answered=answered))
 
 
 def test_nothing_but_retries_for_too_long_is_a_crash_that_waits() -> None:
@@ -36,7 +36,7 @@ def test_nothing_but_retries_for_too_long_is_a_crash_that_waits() -> None:
     assert said.endswith("spawn ann/2: outage: nothing but retries for 90 s, session of ann, told 0")
     # The next launch begins to count anew.
     stage.at(112, retries(stage, 1))
-    assert stage["ann"].retrying == 112
+    assert stage["ann"].retrying_since == 112
 
 
 def test_so_many_retries_in_a_row_are_enough() -> None:
@@ -52,7 +52,7 @@ def test_an_answer_ends_the_row() -> None:
     stage = Stage(rules=RULES)
     stage.at(10, retries(stage, 4))
     stage.at(50, retries(stage, 4, answered=4))
-    assert stage["ann"].retrying is None
+    assert stage["ann"].retrying_since is None
     stage.at(60, retries(stage, 8, answered=4))
     assert stage.until(149) == []
     assert stage.until(150)[0] == "150 outage ann: launch 1: outage: nothing but retries for 90 s"
@@ -62,10 +62,10 @@ def test_an_answer_between_two_looks_ends_it_too() -> None:
     stage = Stage(rules=RULES)
     stage.at(10, retries(stage, 1))
     stage.at(60, retries(stage, 2, answered=1))
-    assert stage["ann"].retrying == 60
+    assert stage["ann"].retrying_since == 60
     # Told again, it is no other.
     stage.at(70, retries(stage, 2, answered=1), retries(stage, 1))
-    assert stage["ann"].retrying == 60
+    assert stage["ann"].retrying_since == 60
 
 
 @pytest.mark.parametrize("rules", [replace(RULES, retries=1_000_000), replace(RULES, outage=9e9)])

@@ -8,9 +8,11 @@ from stage import QUIET_RULES, SEED, Stage, submitted
 
 from attempts.record import Direction
 from coral.fleet import events as on
+from coral.fleet.agent_state import Agent
 from coral.fleet.events import Ending, Outcome
-from coral.fleet.policy import Rules, back_off, is_repeat, remember, room
-from coral.fleet.state import Agent, Pending
+from coral.fleet.policy import back_off, intake_capacity, is_repeat, remember
+from coral.fleet.rules import Rules
+from coral.fleet.run_state import PendingAttempt
 from heartbeats.heartbeat import BUILT_IN, Scope
 
 
@@ -72,8 +74,8 @@ def test_a_back_off_never_exceeds_its_most_but_for_the_jitter() -> None:
 @pytest.mark.parametrize(("slots", "left"), [(1, {"ann": 0, "ben": 2, "cid": 4}), (2, {"ann": 0, "ben": 3, "cid": 5})])
 def test_of_whoever_has_many_in_hand_nothing_more_is_taken_up(slots: int, left: dict[str, int]) -> None:
     agents = ["ann"] * 6 + ["ben"] * 2
-    pending = [Pending(number=at, submission=submitted(each, at).submission) for at, each in enumerate(agents)]
-    assert room(["ann", "ben", "cid"], pending, Rules(slots=slots)) == left
+    pending = [PendingAttempt(number=at, submission=submitted(each, at).submission) for at, each in enumerate(agents)]
+    assert intake_capacity(["ann", "ben", "cid"], pending, Rules(slots=slots)) == left
 
 
 # --- repeats ------------------------------------------------------------------------------------------------------
@@ -106,7 +108,7 @@ def test_what_is_older_than_everything_remembered_counts_as_seen() -> None:
     assert stage.at(4, submitted("ann", 49)) == ["discard 49 of ann"]
     assert stage.at(4, submitted("ann", 51))[1] == "accept 51 of ann as #65"
     assert stage.at(4, submitted("ann", 51)) == ["discard 51 of ann"]
-    assert len(stage["ann"].recent) == 64
+    assert len(stage["ann"].recent_submissions) == 64
 
 
 # --- deadlines that nothing else falls together with --------------------------------------------------------------
@@ -123,7 +125,7 @@ def test_a_tool_of_the_launch_before_holds_up_nothing() -> None:
     stage = Stage(rules=replace(QUIET_RULES, start_grace=30.0, max_defer=0.0))
     stage.at(2, stage.heard("ann", busy="tool"))
     stage.at(66, stage.exited("ann"))
-    assert stage["ann"].busy == ""
+    assert stage["ann"].activity == ""
     stage.at(67, stage.asks("operator", on.Tell(to="ann", text="hello")))
     assert stage.until(96) == ["96 interrupt ann/2"]
 

@@ -31,13 +31,14 @@ from world import Turn
 from coral.codec import decode
 from coral.fleet import actions as do
 from coral.fleet import events as on
+from coral.fleet.agent_state import LIVE, Agent, Phase
+from coral.fleet.agents.stalls import FRUITLESS, words_of
 from coral.fleet.decide import decide
 from coral.fleet.events import Event, Moment
-from coral.fleet.interventions import ENDED
 from coral.fleet.jobs import WAITS
-from coral.fleet.policy import KILL_AGAIN_SECONDS, MOST_JOBS, MOST_KILLS, is_due, may_interrupt, runs_job
-from coral.fleet.stalls import FRUITLESS, words_of
-from coral.fleet.state import FLEET, LIVE, Agent, Fleet, Phase, Step
+from coral.fleet.messages import ENDED
+from coral.fleet.policy import KILL_AGAIN_SECONDS, MAX_JOBS, MAX_KILLS, is_due, may_interrupt, runs_job
+from coral.fleet.run_state import FLEET, Fleet, Step
 from coral.journal import difference, fold_lines
 from heartbeats.heartbeat import Scope, find
 
@@ -141,7 +142,7 @@ def test_nothing_shortens_a_pause(history: History) -> None:
     calm(world)
     for turn, spawn in spawns(world):
         agent = turn.before.agents.get(spawn.agent)
-        assert turn.clock >= turn.after.run.held_until
+        assert turn.clock >= turn.after.run.starts_paused_until
         limit = turn.after.run.limits.get(world.rules.accounts.get(spawn.agent, ""))
         assert limit is None or (limit.probe == spawn.agent and not limit.closed)
         if agent is not None and agent.phase in (Phase.WAITING, Phase.PARKED) and not resumes(turn):
@@ -169,15 +170,17 @@ def test_nobody_is_interrupted_without_a_reason_before_its_first_words_or_at_a_t
             agent = turn.after.agents[action.who]
             if agent.why == "heartbeat":
                 assert may_interrupt(agent, turn.clock, world.rules)
-                assert any(is_due(each, agent, turn.clock) for each in agent.owed if each.id not in agent.carried)
+                assert any(
+                    is_due(each, agent, turn.clock) for each in agent.pending_messages if each.id not in agent.in_flight
+                )
             elif agent.why == "usage limit":
                 assert turn.after.run.limits[world.rules.accounts[agent.name]].probe != agent.name
             elif agent.why.startswith("outage: "):
-                assert agent.retrying is not None
+                assert agent.retrying_since is not None
             elif agent.why == words_of(agent.stall) and agent.stall.finding == FRUITLESS:
                 assert world.rules.no_progress is not None  # when that may be, is said by the properties of the ladder
             elif agent.why == words_of(agent.stall):
-                assert turn.clock >= max(agent.heard_at, agent.spawned_at) + world.rules.stall
+                assert turn.clock >= max(agent.last_output_at, agent.spawned_at) + world.rules.stall
                 assert not any(
                     turn.clock < each.waited_until
                     for each in turn.before.pending.values()
@@ -193,11 +196,15 @@ def test_an_interrupt_waits_for_nobody_else(history: History) -> None:
     # Whoever else is deaf, parked or broken: who can be interrupted for what is due, is - in that very turn.
     for turn in play(history).log:
         for agent in turn.after.agents.values():
-            if agent.phase is Phase.RUNNING and agent.heard and not (turn.after.run.stopping or turn.after.run.left):
+            if (
+                agent.phase is Phase.RUNNING
+                and agent.has_output
+                and not (turn.after.run.stopping or turn.after.run.detached_reason)
+            ):
                 assert not [
                     each
-                    for each in agent.owed
-                    if each.id not in agent.carried and each.due <= turn.clock and not each.defers
+                    for each in agent.pending_messages
+                    if each.id not in agent.in_flight and each.due <= turn.clock and not each.defers
                 ]
 
 
@@ -208,7 +215,7 @@ def test_retiming_never_lengthens_the_interval_that_runs(history: History) -> No
         if any(isinstance(each, on.Graded | on.TakenIn) for each in turn.events) or len(requests) > 1:
             continue  # it may have fired, or been removed and added again
         told = {each.name for _, each in owed_by_id(turn.after).values() if each.since == turn.clock}
-        told |= {each.text.split(":")[0] for each in turn.actions if isinstance(each, do.Note)}
+        told |= {each.text.split(":")[0] for each in turn.actions if isinstance(each, do.LogEvent)}
         for owner, heartbeats in turn.before.heartbeats.items():
             for each in heartbeats:
                 now = find(turn.after.heartbeats[owner], each.name)
@@ -260,8 +267,8 @@ def test_where_a_supervisor_leaves_nothing_begins_and_nobody_is_disturbed(histor
     calm(world)
     for turn in world.log:
         begun = [each for each in turn.actions if isinstance(each, do.Spawn | do.Grade | do.Interrupt)]
-        assert not (turn.after.run.left and begun)
-        if turn.before.run.left:
+        assert not (turn.after.run.detached_reason and begun)
+        if turn.before.run.detached_reason:
             assert isinstance(turn.events[0], on.Resumed)
             ended = {each.agent for each in turn.events if isinstance(each, on.Exited)}
             at_work = {name for name, each in turn.before.agents.items() if each.phase in LIVE} - ended
@@ -278,7 +285,7 @@ def test_left_alone_after_stop_everything_is_gone_in_time_or_named(history: Hist
     ask(world, "operator", on.Stop(reason="enough"))
     world.look()
     rules = world.rules
-    graces = rules.interrupt_grace + rules.terminate_grace + MOST_KILLS * KILL_AGAIN_SECONDS
+    graces = rules.interrupt_grace + rules.terminate_grace + MAX_KILLS * KILL_AGAIN_SECONDS
     world.wait(graces)
     assert world.finished == "enough" or world.finished.startswith("every agent")
     assert world.clock <= begun + graces
@@ -302,7 +309,7 @@ def test_budgets_end_the_run_and_are_never_overdrawn(history: History) -> None:
             and run.progress.best is not None
             and not rules.direction.better(rules.target, run.progress.best),
         ]
-        assert not any(spent) or run.stopping or run.left
+        assert not any(spent) or run.stopping or run.detached_reason
         if rules.budget_attempts is not None:
             coming = sum(each.step is not Step.SETTLED for each in turn.after.pending.values())
             assert run.progress.graded + coming <= rules.budget_attempts
@@ -318,22 +325,22 @@ def test_a_job_is_started_once_and_its_end_is_told_once_to_who_did_not_end_it(hi
     actions = [each for turn in world.log for each in turn.actions]
     started = [each.job.number for each in actions if isinstance(each, do.StartJob)]
     ended = [each.job for each in actions if isinstance(each, do.ShowJob)]
-    numbers = list(range(1, world.fleet.run.jobs + 1))
+    numbers = list(range(1, world.fleet.run.job_count + 1))
     assert started == sorted(set(started) & set(numbers))
     assert sorted([*(each.number for each in ended), *world.fleet.jobs]) == numbers
-    owed = Counter(agent for agent, each in created(world).values() if each.name == ENDED and not each.ends)
+    owed = Counter(agent for agent, each in created(world).values() if each.name == ENDED and not each.job_ends)
     told = {
         (agent.name, owed.id, end.number)
         for turn in world.log
         for agent in turn.after.agents.values()
-        for owed in agent.owed
-        for end in owed.ends
+        for owed in agent.pending_messages
+        for end in owed.job_ends
     }
     owed += Counter(agent for agent, _, _ in told)
     # Who has retired by then is told nothing, also where a resume brings it back.
     shown = [(turn, each.job) for turn in world.log for each in turn.actions if isinstance(each, do.ShowJob)]
     there = [job for turn, job in shown if turn.after.agents[job.agent].phase is not Phase.RETIRED]
-    due = Counter(each.agent for each in there if not each.told)
+    due = Counter(each.agent for each in there if not each.stopped_by_owner)
     for agent in world.names:
         assert owed[agent] == due[agent] or world.fleet.agents[agent].phase is Phase.RETIRED
         assert owed[agent] <= due[agent]
@@ -344,9 +351,9 @@ def test_no_agent_has_more_jobs_than_it_may_and_who_has_retired_has_none_that_go
     world = play(history)
     for turn in world.log:
         running = Counter(each.agent for each in turn.after.jobs.values())
-        assert all(count <= MOST_JOBS for count in running.values())
+        assert all(count <= MAX_JOBS for count in running.values())
         left_alone = [each for each in turn.after.jobs.values() if each.phase is Phase.RUNNING]
-        if not turn.after.run.left:
+        if not turn.after.run.detached_reason:
             assert not (turn.after.run.stopping and left_alone)
             assert not [each for each in left_alone if turn.after.agents[each.agent].phase is Phase.RETIRED]
 
@@ -359,7 +366,7 @@ def test_who_waits_for_a_job_waits_no_longer_than_any_back_off(history: History)
             if agent.phase is Phase.WAITING and agent.why == WAITS:
                 assert agent.deadline is not None
                 assert agent.deadline <= turn.clock + world.rules.backoff_max
-                assert runs_job(agent.name, turn.after.jobs) or turn.after.run.left
+                assert runs_job(agent.name, turn.after.jobs) or turn.after.run.detached_reason
 
 
 # --- time ---------------------------------------------------------------------------------------------------------
@@ -400,7 +407,7 @@ def test_deciding_the_journal_again_gives_what_was_recorded(history: History) ->
     fleet = Fleet()
     for line in lines:
         events = decode(tuple[Event, ...], line["events"])
-        after, actions = decide(fleet, events, Moment(clock=line["at"], wall=line["wall"]), world.rules)
+        after, actions = decide(fleet, events, Moment(run_time=line["at"], wall_time=line["wall"]), world.rules)
         assert actions == decode(tuple[do.Action, ...], line["actions"])
         assert json.loads(json.dumps(difference(fleet, after))) == line["set"]
         fleet = after
@@ -413,12 +420,12 @@ def test_deciding_the_journal_again_gives_what_was_recorded(history: History) ->
 def test_each_alert_is_said_and_again_only_by_another_supervisor(history: History) -> None:
     world = play(history)
     calm(world)
-    assert world.fleet.run.unsaid == ()
-    assert list(dict.fromkeys(world.notified)) == [f"run-alert-{n + 1}" for n in range(world.fleet.run.alerts)]
+    assert world.fleet.run.undelivered_alerts == ()
+    assert list(dict.fromkeys(world.notified)) == [f"run-alert-{n + 1}" for n in range(world.fleet.run.alert_count)]
     for turn in world.log:
         for each in turn.actions:
             if isinstance(each, do.Notify):
-                assert each.repeat == (each.id in {known.id for known in turn.before.run.unsaid})
+                assert each.repeat == (each.id in {known.id for known in turn.before.run.undelivered_alerts})
                 assert resumes(turn) or not each.repeat
 
 

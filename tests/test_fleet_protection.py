@@ -7,7 +7,7 @@ import pytest
 from stage import QUIET_RULES, Stage, setting
 
 from coral.fleet import events as on
-from coral.fleet.state import FLEET
+from coral.fleet.run_state import FLEET
 from heartbeats.heartbeat import BUILT_IN, Heartbeat
 from heartbeats.trigger import Elapsed, Every, Stagnant
 

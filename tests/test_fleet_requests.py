@@ -7,7 +7,7 @@ from stage import QUIET_RULES, Stage, setting
 
 from coral.fleet import events as on
 from coral.fleet.events import Ending
-from coral.fleet.state import FLEET
+from coral.fleet.run_state import FLEET
 from heartbeats.heartbeat import BUILT_IN, Heartbeat, Scope
 from heartbeats.trigger import Every
 
@@ -238,7 +238,11 @@ def test_a_message_reaches_one_or_everybody_who_is_there() -> None:
     ]
     stage.at(2, stage.exited("ben", Ending.TERMINAL))
     stage.ask("operator", on.Tell(to="*", text="two"))
-    assert [[each.prompt for each in stage[name].owed] for name in stage.names] == [["one", "two"], [], ["two"]]
+    assert [[each.prompt for each in stage[name].pending_messages] for name in stage.names] == [
+        ["one", "two"],
+        [],
+        ["two"],
+    ]
     assert stage.owed("cid") == ["message h3"]
     assert stage.ask("operator", on.Tell(to="ben", text="three")) == [
         "answer operator: no, cannot tell 'ben': it has retired (coral status shows who is at work)",
@@ -259,7 +263,7 @@ def test_a_message_to_nobody_or_without_words_is_refused(to: str, text: str, ans
     assert said[0] == f"answer operator: no, {answer}"
     assert said[1].startswith(f"refused: tell {to} ")
     assert len(said) == 2
-    assert stage["ann"].owed == ()
+    assert stage["ann"].pending_messages == ()
 
 
 # --- what the operator reads of it --------------------------------------------------------------------------------

@@ -9,16 +9,16 @@ import pytest
 from stage import QUIET_RULES, Stage
 
 from coral.fleet import events as on
+from coral.fleet.agent_state import Phase
 from coral.fleet.events import Ending
-from coral.fleet.state import Phase
 
 READING = replace(QUIET_RULES, research={"ann": 600.0})
 
 
 def test_what_is_handed_in_while_an_agent_reads_is_not_graded_and_others_are_not_held_up() -> None:
     stage = Stage(2, replace(READING, stall=9e9, research={"ann": 5460.0}))
-    assert stage["ann"].research == 5460
-    assert stage["ben"].research is None
+    assert stage["ann"].research_until == 5460
+    assert stage["ben"].research_until is None
     assert stage.at(60, stage.submission("ann")) == [
         "refuse 1 of ann: cannot grade this commit: you read and think first, for 90 more minutes "
         "(write down what you find; end your turn to begin at once)"
@@ -31,7 +31,7 @@ def test_when_its_time_is_over_it_is_told_to_begin_once_and_its_work_is_graded()
     stage = Stage(1, READING)
     assert stage.until(600, including=False) == []
     assert stage.at(600) == ["interrupt ann/1"]
-    assert stage["ann"].research is None
+    assert stage["ann"].research_until is None
     # At that very moment it may begin, whether it has heard of it or not.
     assert stage.at(600, stage.submission("ann"))[-1] == "accept 1 of ann as #1"
     assert stage.at(601, stage.exited("ann", Ending.INTERRUPTED)) == [
@@ -39,7 +39,7 @@ def test_when_its_time_is_over_it_is_told_to_begin_once_and_its_work_is_graded()
         "spawn ann/2: heartbeat, session of ann, told 0, owed begin:h1",
     ]
     assert stage.at(602, stage.heard("ann")) == ["heartbeat ann: begin (h1) received"]
-    assert stage["ann"].asked == ()
+    assert stage["ann"].awaiting_reply == ()
     assert stage.until(1200) == []
 
 
@@ -89,14 +89,14 @@ def test_another_end_is_no_end_of_the_reading(ending: Ending) -> None:
     stage.at(2, stage.exited("ann", ending, until=20.0))
     stage.until(60)
     assert stage["ann"].launch == 2
-    assert stage["ann"].research == 600
+    assert stage["ann"].research_until == 600
 
 
 def test_a_stop_takes_no_time_of_it() -> None:
     stage = Stage(1, READING)
     stage.at(2, stage.asks("operator", on.Stop(reason="night")))
     stage.at(3, stage.exited("ann", Ending.CLEAN))
-    assert stage["ann"].research == 600
+    assert stage["ann"].research_until == 600
     stage.at(4, on.Resumed())
     stage.at(4, stage.heard("ann"))
     assert stage.until(600) == ["600 interrupt ann/2"]
@@ -107,7 +107,7 @@ def test_who_has_retired_is_told_nothing() -> None:
     stage.at(2, stage.exited("ann", Ending.TERMINAL, detail="no key"))
     assert stage.until(900) == []
     assert stage["ann"].phase is Phase.RETIRED
-    assert stage["ann"].owed == ()
+    assert stage["ann"].pending_messages == ()
 
 
 def test_begin_is_a_word_of_corals_own() -> None:
@@ -154,7 +154,7 @@ def test_after_a_pause_of_the_whole_fleet_they_start_in_turn(stagger: float, bet
     stage = Stage(3, rules, started=False)
     stage.until(100)
     stage.at(100, *(stage.exited(name, Ending.CRASHED) for name in stage.names))
-    assert stage.fleet.run.held_until == 200
+    assert stage.fleet.run.starts_paused_until == 200
     assert started(stage.until(300)) == [
         "200 spawn ann/2",
         f"{200 + between} spawn ben/2",

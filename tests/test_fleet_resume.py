@@ -5,8 +5,8 @@ from dataclasses import replace
 from stage import QUIET_RULES, Stage
 
 from coral.fleet import events as on
+from coral.fleet.agent_state import Phase
 from coral.fleet.events import Ending
-from coral.fleet.state import Phase
 from heartbeats.heartbeat import Heartbeat
 from heartbeats.trigger import Every
 
@@ -52,18 +52,18 @@ def test_what_died_with_the_supervisor_goes_on_at_once_with_all_that_is_owed() -
         "spawn ann/2: resumed, session of ann, told 0, owed reflect:h1",
         "spawn ben/2: resumed, session of ben, told 0",
     ]
-    assert (stage["ann"].crashes, stage["ann"].idle) == (0, 0)
+    assert (stage["ann"].crashes, stage["ann"].unproductive_turns) == (0, 0)
 
 
 def test_remainders_of_pauses_are_carried_over_a_resume_but_no_breaker_is() -> None:
     stage = Stage(4, replace(QUIET_RULES, breaker_crashes=2))
     stage.at(2, stage.exited("ann", Ending.LIMIT, until=600.0), stage.exited("ben", Ending.CRASHED))
     stage.at(3, stage.exited("cid", Ending.CRASHED), stage.exited("dot", Ending.TERMINAL))
-    assert stage.fleet.run.held_until == 303
+    assert stage.fleet.run.starts_paused_until == 303
     waiting = stage["ben"].deadline
     assert waiting is not None
     assert stage.at(4, on.Resumed())[-1] == "spawn dot/2: resumed, session of dot, told 0"
-    assert (stage.fleet.run.held_until, stage.fleet.run.crashes) == (0, ())
+    assert (stage.fleet.run.starts_paused_until, stage.fleet.run.crashes) == (0, ())
     assert stage["ben"].deadline == waiting
     assert [line.split(":")[0].split()[1:] for line in stage.until(20)] == [["spawn", "ben/2"], ["spawn", "cid/2"]]
     assert stage.until(602) == ["602 spawn ann/2: usage limit, session of ann, told 0"]
@@ -74,7 +74,7 @@ def test_a_resume_forgets_the_crashes_that_the_breaker_counted() -> None:
     stage.at(2, stage.exited("ann", Ending.CRASHED))
     stage.at(3, on.Resumed())
     stage.at(4, stage.exited("ben", Ending.CRASHED))
-    assert stage.fleet.run.held_until == 0
+    assert stage.fleet.run.starts_paused_until == 0
 
 
 def test_a_resume_ends_the_pause_of_the_queue() -> None:
@@ -85,7 +85,7 @@ def test_a_resume_ends_the_pause_of_the_queue() -> None:
     stage.at(4, stage.submission("ann"))
     stage.at(4, stage.taken(4))
     assert stage.at(5, on.Resumed())[-1] == "grade #4/1: commit 4"
-    assert (stage.fleet.run.voids, stage.fleet.run.queue_held_until) == (0, 0)
+    assert (stage.fleet.run.voids_in_a_row, stage.fleet.run.queue_paused_until) == (0, 0)
 
 
 def test_who_was_being_stopped_when_the_supervisor_died_goes_on_as_resumed() -> None:

@@ -6,9 +6,8 @@ import pytest
 from stage import QUIET_RULES, Stage
 
 from coral.fleet import events as on
+from coral.fleet.agent_state import Conversation, OutputCounts, Spent
 from coral.fleet.events import Ending
-from coral.fleet.state import Count, Spent
-from coral.fleet.wear import Talk
 from heartbeats.heartbeat import Heartbeat
 from heartbeats.trigger import Every
 
@@ -16,8 +15,8 @@ REFLECTING = replace(QUIET_RULES, heartbeats=(Heartbeat(name="reflect", trigger=
 RULES = replace(REFLECTING, fresh_compactions=2, fresh_tokens=1000)
 
 
-def compacted(stage: Stage, count: int) -> on.Heard:
-    return stage.heard("ann", count=Count(compactions=count))
+def compacted(stage: Stage, count: int) -> on.OutputSeen:
+    return stage.heard("ann", count=OutputCounts(compactions=count))
 
 
 def used(stage: Stage, tokens: int) -> on.Used:
@@ -39,7 +38,7 @@ def test_after_so_many_compactions_a_heartbeat_opens_a_fresh_session_that_carrie
     # Nobody is interrupted for it: it waits for a launch that comes anyway.
     assert stage.at(5, compacted(stage, 1)) == []
     assert next_launch(stage, 6) == "spawn ann/3: fresh session after 2 compactions, told 1, owed reflect:h2"
-    assert stage["ann"].talk == Talk()
+    assert stage["ann"].conversation == Conversation()
     assert next_launch(stage, 9) == "spawn ann/4: heartbeat, session of ann, told 2, owed reflect:h3"
 
 
@@ -49,7 +48,7 @@ def test_compactions_of_one_launch_count_together(most: int, words: str) -> None
     count = 1 if most == 1 else 3
     stage.at(2, compacted(stage, count))
     stage.at(3, compacted(stage, count))  # told again
-    assert stage["ann"].talk.compactions == count
+    assert stage["ann"].conversation.compactions == count
     assert f"fresh session after {words}," in next_launch(stage, 4)
 
 
@@ -61,7 +60,7 @@ def test_after_so_many_tokens_the_end_of_a_turn_opens_a_fresh_session() -> None:
     stage.at(70, stage.exited("ann", Ending.CLEAN))
     stage.at(70, stage.heard("ann"))
     assert stage["ann"].why == "fresh session after 1000 tokens"
-    assert stage["ann"].talk == Talk(tokens_before=1000)
+    assert stage["ann"].conversation == Conversation(tokens_before=1000)
     # What was used before is not held against it.
     stage.at(71, used(stage, 999))
     assert "session of ann" in next_launch(stage, 72)
@@ -74,7 +73,7 @@ def test_a_session_that_was_lost_begins_to_count_anew() -> None:
     stage.at(2, compacted(stage, 1), used(stage, 500))
     stage.at(3, stage.exited("ann", Ending.UNKNOWN_SESSION))
     stage.until(20)
-    assert stage["ann"].talk == Talk(tokens_before=500)
+    assert stage["ann"].conversation == Conversation(tokens_before=500)
 
 
 def test_the_counts_survive_a_supervisor() -> None:

@@ -6,9 +6,9 @@ import pytest
 from stage import QUIET_RULES, Stage, attempt_zero
 
 from coral.fleet import events as on
+from coral.fleet.agent_state import Phase
 from coral.fleet.events import Ending
 from coral.fleet.policy import back_off
-from coral.fleet.state import Phase
 from heartbeats.heartbeat import Heartbeat
 from heartbeats.trigger import Every
 
@@ -26,7 +26,7 @@ def test_an_agent_that_stays_silent_is_interrupted_and_told_so() -> None:
     assert stage.at(151, stage.exited("ann", Ending.INTERRUPTED))[1:] == [
         "spawn ann/2: nudged: silent for 100 s, session of ann, told 0, owed stalled:h1"
     ]
-    assert (stage["ann"].heard, stage["ann"].heard_at, stage["ann"].spawned_at) == (False, 151, 151)
+    assert (stage["ann"].has_output, stage["ann"].last_output_at, stage["ann"].spawned_at) == (False, 151, 151)
 
 
 def test_a_start_that_stays_silent_backs_off() -> None:
@@ -111,7 +111,7 @@ def test_an_agent_deaf_to_everything_is_named_retired_and_delays_nobody() -> Non
     assert stage.owed("ann") == ["reflect h1"]
     # What it prints now is not heard; while its process lives there is no other.
     assert stage.at(101, stage.heard("ann", busy="tool"), stage.lingered("ann")) == []
-    assert stage["ann"].busy == ""
+    assert stage["ann"].activity == ""
 
 
 def test_an_agent_whose_process_ends_after_it_was_given_up_comes_back() -> None:

@@ -6,12 +6,13 @@ import pytest
 from stage import QUIET_RULES, Stage
 
 from coral.fleet import events as on
+from coral.fleet.agent_state import Phase
 from coral.fleet.events import Ending, Outcome
-from coral.fleet.state import Phase, Step
+from coral.fleet.run_state import Step
 from heartbeats.heartbeat import BUILT_IN
 
-FULL = on.Space(lack="the disk has 0.0 MB left")
-EASED = on.Space(lack="")
+FULL = on.DiskChecked(problem="the disk has 0.0 MB left")
+EASED = on.DiskChecked(problem="")
 TOLD = "alert run-alert-1: nothing new is begun, until the disk can be used again: the disk has 0.0 MB left"
 GOES_ON = "alert run-alert-2: the disk can be used again; the run goes on"
 REFLECT = replace(QUIET_RULES, heartbeats=tuple(each for each in BUILT_IN if each.name == "reflect"))
@@ -21,8 +22,8 @@ def test_it_is_told_once_and_so_is_its_end() -> None:
     stage = Stage()
     assert stage.at(2, EASED) == []
     assert stage.at(3, FULL) == [TOLD]
-    assert stage.at(4, on.Space(lack="the disk has 0.1 MB left")) == []
-    assert stage.fleet.run.lack == "the disk has 0.1 MB left"
+    assert stage.at(4, on.DiskChecked(problem="the disk has 0.1 MB left")) == []
+    assert stage.fleet.run.disk_problem == "the disk has 0.1 MB left"
     assert stage.at(5, EASED) == [GOES_ON]
     assert stage.at(6, EASED) == []
 
@@ -37,10 +38,10 @@ def test_what_is_handed_in_stays_in_the_inbox() -> None:
 def test_what_could_not_be_taken_in_is_tried_again_as_long_as_it_takes() -> None:
     stage = Stage()
     stage.at(2, stage.submission("ann"))
-    lost = on.NotTaken(number=1, reason="No space left on device", ours=True)
+    lost = on.IntakeFailed(number=1, reason="No space left on device", our_fault=True)
     assert stage.at(3, FULL, lost, *[lost] * 9) == [TOLD]
     assert stage.until(99) == []
-    assert stage.pending(1).tries == 0
+    assert stage.pending(1).failed_intakes == 0
     assert stage.at(99, EASED) == [GOES_ON, "take in #1: commit 1 of ann again"]
     assert stage.at(100, stage.taken(1)) == ["grade #1/1: commit 1"]
 
@@ -48,7 +49,7 @@ def test_what_could_not_be_taken_in_is_tried_again_as_long_as_it_takes() -> None
 def test_the_fault_of_the_candidate_is_its_fault_all_the_same() -> None:
     stage = Stage()
     stage.at(2, stage.submission("ann"))
-    said = stage.at(3, FULL, on.NotTaken(number=1, reason="no commit", ours=False))
+    said = stage.at(3, FULL, on.IntakeFailed(number=1, reason="no commit", our_fault=False))
     assert said == [TOLD, "publish #1 failed (no commit)"]
 
 
@@ -108,7 +109,7 @@ def test_grades_of_which_nobody_saw_the_end_do_not_count_among_those() -> None:
     for clock in range(3, 13):
         said = stage.at(clock, stage.graded(1, outcome=Outcome.LOST))
         assert said == [f"grade #1/{clock - 1}: commit 1"]
-    assert stage.pending(1).lost == 0
+    assert stage.pending(1).lost_grades == 0
 
 
 def test_a_stop_on_a_full_disk_leaves_nothing_of_a_grade_and_counts_it_for_nothing() -> None:
@@ -122,7 +123,7 @@ def test_a_stop_on_a_full_disk_leaves_nothing_of_a_grade_and_counts_it_for_nothi
         "exited ann: launch 1 ended: clean",
         "finish: enough",
     ]
-    assert (stage.pending(1).step, stage.pending(1).lost) == (Step.QUEUED, 0)
+    assert (stage.pending(1).step, stage.pending(1).lost_grades) == (Step.QUEUED, 0)
 
 
 def test_nothing_is_graded_before_it_is_over() -> None:
@@ -147,7 +148,7 @@ def test_nobody_is_interrupted_who_could_not_be_started_again() -> None:
     stage.in_grading(2, "ann")
     stage.at(3, FULL, stage.graded(1, 5.0))
     assert stage.until(99) == []
-    assert stage["ann"].owed
+    assert stage["ann"].pending_messages
     assert stage.at(99, EASED) == [GOES_ON, "interrupt ann/1"]
 
 
@@ -157,11 +158,11 @@ def test_a_stop_stops_all_the_same() -> None:
     stage.at(3, FULL)
     stop = on.Requested(sender="operator", id="1", request=on.Stop(reason="enough"))
     assert stage.at(4, stop) == ["answer operator/1: yes, stopping", "interrupt ann/1"]
-    lost = on.NotTaken(number=1, reason="git was killed", ours=True)
+    lost = on.IntakeFailed(number=1, reason="git was killed", our_fault=True)
     assert stage.at(5, lost, stage.exited("ann"))[-1] == "finish: enough"
     # Whether it lacks anything still, a new supervisor sees for itself.
     assert stage.at(6, on.Resumed())[1:3] == ["accept 1 of ann as #1", "take in #1: commit 1 of ann again"]
-    assert (stage.pending(1).deadline, stage.fleet.run.lack) == (None, "")
+    assert (stage.pending(1).deadline, stage.fleet.run.disk_problem) == (None, "")
 
 
 def test_a_stop_that_ends_the_gits_takes_in_again_what_they_were_at() -> None:
@@ -169,7 +170,7 @@ def test_a_stop_that_ends_the_gits_takes_in_again_what_they_were_at() -> None:
     stage.at(2, stage.submission("ann"))
     stop = on.Requested(sender="operator", id="1", request=on.Stop(reason="enough"))
     stage.at(4, stop)
-    assert stage.at(5, *[on.NotTaken(number=1, reason="git was killed", ours=True)] * 9) == []
+    assert stage.at(5, *[on.IntakeFailed(number=1, reason="git was killed", our_fault=True)] * 9) == []
     assert stage.at(6, stage.exited("ann"))[-1] == "finish: enough"
     assert stage.at(7, on.Resumed())[:2] == ["accept 1 of ann as #1", "take in #1: commit 1 of ann again"]
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from stage import QUIET_RULES, Stage
 
 from coral.fleet import events as on
+from coral.fleet.agent_state import Meter, Spent
 from coral.fleet.events import Ending
-from coral.fleet.policy import Prices
-from coral.fleet.state import Meter, Spent
+from coral.fleet.rules import Prices
 
 PRICES = Prices(input=3.0, cached=0.5, output=15.0)
 

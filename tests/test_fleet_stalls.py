@@ -6,16 +6,16 @@ import pytest
 from stage import NOTHING, QUIET_RULES, Stage
 
 from coral.fleet import events as on
+from coral.fleet.agent_state import OutputCounts, Phase, Stall
+from coral.fleet.agents.stalls import words_of
 from coral.fleet.events import Ending
 from coral.fleet.policy import LOOK_SECONDS, REST_SECONDS, duration
-from coral.fleet.stalls import words_of
-from coral.fleet.state import Count, Job, Limit, Phase
-from coral.fleet.wear import Stall
+from coral.fleet.run_state import Job, Limit
 
 SILENCE = replace(QUIET_RULES, stall=100.0)
 IDLE = replace(QUIET_RULES, stall=1e6, max_defer=50.0, no_progress=600.0)
 BOTH = replace(IDLE, stall=500.0)
-EDIT = Count(edits=1)
+EDIT = OutputCounts(edits=1)
 
 
 def cut(stage: Stage, clock: float) -> list[str]:
@@ -30,7 +30,7 @@ def fruitless(stage: Stage, clock: float) -> list[str]:
         step = min(stage.clock + 40, clock)
         said += stage.until(step)
         said += [f"{step:g} {line}" for line in stage.at(step, stage.heard("ann"))]
-        if stage["ann"].stall.asked is not None:
+        if stage["ann"].stall.scan_requested_at is not None:
             said += [f"{step:g} {line}" for line in stage.at(step, stage.looked("ann"))]
     return said
 
@@ -67,13 +67,13 @@ def test_silence_is_nudged_then_interrupted_then_ends_the_conversation_and_then_
     assert cut(stage, 408) == []
     assert (stage["ann"].phase, stage["ann"].why) == (Phase.PARKED, "parked: silent for 100 s")
     assert stage.until(408 + REST_SECONDS) == ["2208 spawn ann/5: parked: silent for 100 s, told 0, owed stalled:h4"]
-    assert stage["ann"].stall.steps == 4
+    assert stage["ann"].stall.escalations == 4
 
 
 def test_each_rest_is_longer_up_to_a_bound_and_the_operator_is_told_once() -> None:
     stage = Stage(rules=SILENCE)
     stage.fleet = replace(
-        stage.fleet, agents={"ann": replace(stage["ann"], stall=replace(stage["ann"].stall, steps=4))}
+        stage.fleet, agents={"ann": replace(stage["ann"], stall=replace(stage["ann"].stall, escalations=4))}
     )
     rests = []
     for _ in range(6):
@@ -115,16 +115,16 @@ def test_with_progress_it_begins_at_the_nudge_again(way: str) -> None:
 
 def test_an_edit_that_is_told_again_is_no_progress() -> None:
     stage = Stage(rules=SILENCE)
-    stage.at(2, stage.heard("ann", count=Count(edits=2)))
-    stage.at(10, stage.heard("ann", count=EDIT), stage.heard("ann", count=Count(edits=2)))
+    stage.at(2, stage.heard("ann", count=OutputCounts(edits=2)))
+    stage.at(10, stage.heard("ann", count=EDIT), stage.heard("ann", count=OutputCounts(edits=2)))
     assert stage["ann"].stall.progress_at == 2
-    stage.at(11, stage.heard("ann", count=Count(edits=3)))
+    stage.at(11, stage.heard("ann", count=OutputCounts(edits=3)))
     assert stage["ann"].stall.progress_at == 11
 
 
 def test_the_edits_of_each_launch_count_from_its_own_beginning() -> None:
     stage = Stage(rules=SILENCE)
-    stage.at(2, stage.heard("ann", count=Count(edits=9)))
+    stage.at(2, stage.heard("ann", count=OutputCounts(edits=9)))
     stage.until(102)
     cut(stage, 103)
     stage.at(104, stage.heard("ann", count=EDIT))
@@ -149,7 +149,7 @@ def test_what_is_on_its_way_is_not_withdrawn() -> None:
     stage.until(101)
     cut(stage, 102)
     stage.at(103, stage.submission("ann"))
-    assert (stage.owed("ann"), stage["ann"].stall.steps) == (["stalled h1"], 0)
+    assert (stage.owed("ann"), stage["ann"].stall.escalations) == (["stalled h1"], 0)
 
 
 def test_a_launch_that_dies_unheard_hands_what_was_found_to_the_next_and_it_is_said_once() -> None:
@@ -210,7 +210,7 @@ def test_a_launch_that_was_lost_before_any_step_goes_on() -> None:
 def test_who_rests_when_the_run_is_stopped_begins_with_the_next_supervisor() -> None:
     stage = Stage(rules=SILENCE)
     stage.fleet = replace(
-        stage.fleet, agents={"ann": replace(stage["ann"], stall=replace(stage["ann"].stall, steps=3))}
+        stage.fleet, agents={"ann": replace(stage["ann"], stall=replace(stage["ann"].stall, escalations=3))}
     )
     stage.until(101)
     cut(stage, 102)
@@ -252,7 +252,7 @@ def test_a_silence_after_a_nudge_at_work_has_its_whole_time() -> None:
     stage.at(590, stage.heard("ann"))
     stage.until(600)
     stage.at(601, stage.looked("ann"))
-    assert stage["ann"].stall.steps == 1
+    assert stage["ann"].stall.escalations == 1
     # Silent since 590, and found to be without progress at 601: from then on.
     assert stage.until(1100) == []
     assert stage.until(1101) == ["1101 stalled ann: interrupted: silent for 8 min", "1101 interrupt ann/1"]
@@ -263,14 +263,14 @@ def test_a_nudge_that_was_not_heard_yet_becomes_an_interrupt_and_is_said_once() 
     stage.at(590, stage.heard("ann", busy="tool"))
     stage.until(600)
     stage.at(601, stage.looked("ann"))
-    (owed,) = stage["ann"].owed
+    (owed,) = stage["ann"].pending_messages
     assert (owed.name, owed.since, owed.due, owed.defers) == ("stalled", 601, 601 + 9e9, True)
     assert stage.until(1201) == ["1201 look ann/1"]
     assert stage.at(1202, stage.looked("ann")) == [
         "stalled ann: interrupted: no progress for 20 min",
         "interrupt ann/1",
     ]
-    (owed,) = stage["ann"].owed
+    (owed,) = stage["ann"].pending_messages
     assert (owed.id, owed.since, owed.due, owed.defers) == ("h1", 601, 1202, False)
     assert cut(stage, 1203) == [
         "spawn ann/2: interrupted: no progress for 20 min, session of ann, told 0, owed stalled:h1"
@@ -284,7 +284,10 @@ def test_other_things_that_are_owed_stay_as_they_are() -> None:
     for clock in (600, 1201):
         stage.until(clock)
         stage.at(clock + 1, stage.looked("ann"))
-    assert [(each.name, each.due) for each in stage["ann"].owed] == [("message", 10 + 9e9), ("stalled", 1202)]
+    assert [(each.name, each.due) for each in stage["ann"].pending_messages] == [
+        ("message", 10 + 9e9),
+        ("stalled", 1202),
+    ]
     stage.at(1203, stage.submission("ann"))
     assert stage.owed("ann") == ["message h1"]
 
@@ -313,7 +316,7 @@ def test_an_edit_of_before_it_began_is_none(edited: float | None) -> None:
     stage.at(590, stage.heard("ann"))
     stage.until(600)
     assert stage.at(602, stage.looked("ann", edited)) == ["stalled ann: nudged: no progress for 10 min"]
-    assert stage["ann"].stall.asked is None
+    assert stage["ann"].stall.scan_requested_at is None
 
 
 def test_a_look_without_an_answer_has_found_nothing_in_a_minute() -> None:
@@ -324,13 +327,13 @@ def test_a_look_without_an_answer_has_found_nothing_in_a_minute() -> None:
     assert stage.until(600 + LOOK_SECONDS) == ["660 stalled ann: nudged: no progress for 11 min"]
     # The answer comes late, and is for nothing.
     assert stage.at(662, stage.looked("ann")) == []
-    assert stage["ann"].stall.steps == 1
+    assert stage["ann"].stall.escalations == 1
 
 
 def test_a_look_without_an_answer_leads_to_the_next_step_as_well() -> None:
     stage = Stage(rules=IDLE)
     stage.fleet = replace(
-        stage.fleet, agents={"ann": replace(stage["ann"], stall=replace(stage["ann"].stall, steps=1))}
+        stage.fleet, agents={"ann": replace(stage["ann"], stall=replace(stage["ann"].stall, escalations=1))}
     )
     stage.at(590, stage.heard("ann"))
     stage.until(600)
@@ -346,11 +349,11 @@ def test_from_a_signal_on_no_work_is_counted() -> None:
     stage.at(2, stage.heard("ann"))
     stage.at(300, on.Requested(sender="operator", id="1", request=on.Tell(to="ann", text="hello")))
     assert stage.until(350)[-1] == "350 interrupt ann/1"
-    assert (stage["ann"].stall.since, stage["ann"].stall.spent) == (None, 350)
+    assert (stage["ann"].stall.since, stage["ann"].stall.accumulated) == (None, 350)
     stage = Stage(rules=IDLE)
     stage.at(300, stage.lingered("ann"))
     assert stage["ann"].phase is Phase.TERMINATED
-    assert (stage["ann"].stall.since, stage["ann"].stall.spent) == (None, 300)
+    assert (stage["ann"].stall.since, stage["ann"].stall.accumulated) == (None, 300)
 
 
 def test_a_look_at_what_is_over_is_dropped() -> None:
@@ -358,18 +361,18 @@ def test_a_look_at_what_is_over_is_dropped() -> None:
     stage.at(590, stage.heard("ann"))
     stage.until(600)
     late = stage.looked("ann")
-    assert stage.at(601, on.Looked(agent="nobody", launch=1)) == []
+    assert stage.at(601, on.EditsScanned(agent="nobody", launch=1)) == []
     assert stage.at(601, replace(late, launch=2)) == []
     stage.at(602, stage.exited("ann", Ending.CLEAN))
-    assert stage["ann"].stall.asked is None
+    assert stage["ann"].stall.scan_requested_at is None
     assert stage.at(603, late) == []
-    assert stage["ann"].stall.steps == 0
+    assert stage["ann"].stall.escalations == 0
 
 
 def test_work_counts_over_the_launches_and_nothing_else_does() -> None:
     stage = Stage(rules=replace(IDLE, backoff=100.0, backoff_max=100.0))
     stage.at(300, stage.exited("ann", Ending.CRASHED))
-    assert stage["ann"].stall == Stall(spent=300.0, progress_at=0.0)
+    assert stage["ann"].stall == Stall(accumulated=300.0, progress_at=0.0)
     (said,) = stage.until(begin_again(stage) + 300)
     assert said.endswith("look ann/2")
 
@@ -392,7 +395,7 @@ def test_who_ends_while_it_waits_has_nothing_to_count() -> None:
     stage.until(700)
     assert stage["ann"].stall.since == 5100
     stage.at(800, stage.exited("ann", Ending.CRASHED))
-    assert stage["ann"].stall.spent == 0
+    assert stage["ann"].stall.accumulated == 0
 
 
 def test_an_edit_of_while_it_did_not_work_counts_from_its_next_launch() -> None:
@@ -420,9 +423,12 @@ def test_who_does_not_wait_for_a_grade_goes_on_counting() -> None:
 
 def test_while_nothing_can_be_written_nobody_is_without_progress() -> None:
     stage = Stage(rules=IDLE)
-    stage.at(590, on.Space(lack="full"))
+    stage.at(590, on.DiskChecked(problem="full"))
     assert stage.until(800) == []
-    assert stage.at(801, on.Space(lack=""))[-1] == "alert run-alert-2: the disk can be used again; the run goes on"
+    assert (
+        stage.at(801, on.DiskChecked(problem=""))[-1]
+        == "alert run-alert-2: the disk can be used again; the run goes on"
+    )
     # The time in which nothing could be written is taken off.
     assert stage.until(810) == []
     assert stage.until(811) == ["811 look ann/1"]
@@ -433,9 +439,9 @@ PATIENT = replace(IDLE, max_defer=9e9)
 
 def test_the_time_of_a_full_disk_is_held_against_nobody() -> None:
     stage = Stage(rules=PATIENT)
-    stage.at(500, on.Space(lack="full"))
-    stage.at(600, on.Space(lack="fuller"))
-    stage.at(800, on.Space(lack=""))
+    stage.at(500, on.DiskChecked(problem="full"))
+    stage.at(600, on.DiskChecked(problem="fuller"))
+    stage.at(800, on.DiskChecked(problem=""))
     assert stage.until(900) == ["900 look ann/1"]
     stage.at(901, stage.looked("ann"))
     assert stage.until(1500) == []
@@ -444,26 +450,26 @@ def test_the_time_of_a_full_disk_is_held_against_nobody() -> None:
 
 def test_nor_is_silence_in_that_time() -> None:
     stage = Stage(rules=SILENCE)
-    stage.at(50, on.Space(lack="full"))
+    stage.at(50, on.DiskChecked(problem="full"))
     assert stage.until(400) == []
-    stage.at(400, on.Space(lack=""))
+    stage.at(400, on.DiskChecked(problem=""))
     assert stage.until(500)[0] == "500 stalled ann: nudged: silent for 8 min"
 
 
 def test_nor_is_what_a_supervisor_did_not_live_to_see_the_end_of() -> None:
     stage = Stage(rules=PATIENT)
-    stage.at(500, on.Space(lack="full"))
+    stage.at(500, on.DiskChecked(problem="full"))
     stage.at(700, on.Resumed())
     assert stage.until(800) == ["800 look ann/1"]
 
 
 def test_a_launch_that_ends_on_a_full_disk_has_worked_until_then() -> None:
     stage = Stage(rules=PATIENT)
-    stage.at(400, on.Space(lack="full"))
+    stage.at(400, on.DiskChecked(problem="full"))
     stage.at(500, stage.exited("ann", Ending.CRASHED))
-    assert stage["ann"].stall.spent == 400
-    stage.at(550, on.Space(lack=""))
-    assert stage["ann"].stall.spent == 400
+    assert stage["ann"].stall.accumulated == 400
+    stage.at(550, on.DiskChecked(problem=""))
+    assert stage["ann"].stall.accumulated == 400
 
 
 @pytest.mark.parametrize(
@@ -471,7 +477,11 @@ def test_a_launch_that_ends_on_a_full_disk_has_worked_until_then() -> None:
 )
 def test_a_full_disk_and_a_job_are_taken_off_once(full: tuple[float, float], job: tuple[float, float]) -> None:
     stage = Stage(rules=PATIENT)
-    moments = {full[0]: on.Space(lack="full"), full[1]: on.Space(lack=""), job[1]: on.JobEnded(number=1)}
+    moments = {
+        full[0]: on.DiskChecked(problem="full"),
+        full[1]: on.DiskChecked(problem=""),
+        job[1]: on.JobEnded(number=1),
+    }
     for clock in sorted((*full, *job)):
         if clock == job[0]:
             # One that was granted before the disk was full.
@@ -488,13 +498,13 @@ def test_whoever_takes_the_run_over_looks_again() -> None:
     stage.at(590, stage.heard("ann"))
     assert stage.until(600) == ["600 look ann/1"]
     assert stage.at(630, on.Resumed())[-1] == "look ann/1"
-    assert stage["ann"].stall.asked == 630
+    assert stage["ann"].stall.scan_requested_at == 630
     assert stage.until(689) == []
     assert stage.until(690) == ["690 stalled ann: nudged: no progress for 11 min"]
 
 
 def test_who_has_just_begun_has_come_to_nothing_for_no_time() -> None:
-    assert (Stall().lasted, Stall().spent, Stall().steps, Stall().excused) == (0.0, 0.0, 0, 0.0)
+    assert (Stall().lasted, Stall().accumulated, Stall().escalations, Stall().excluded_until) == (0.0, 0.0, 0, 0.0)
 
 
 def test_who_has_not_said_a_word_is_silent_and_nothing_else() -> None:
@@ -531,7 +541,7 @@ def test_research_that_ends_with_a_turn_leaves_nothing_to_count() -> None:
     ],
 )
 def test_what_was_done_is_said_in_words(steps: int, words: str) -> None:
-    assert words_of(Stall(steps=steps, finding="silent", lasted=1200.0)) == words
+    assert words_of(Stall(escalations=steps, finding="silent", lasted=1200.0)) == words
 
 
 @pytest.mark.parametrize(
@@ -557,7 +567,7 @@ def test_a_duration_has_whole_minutes(seconds: float, words: str) -> None:
 def resting(**accounts: str) -> Stage:
     """ann rests from 102 on, until 1902."""
     stage = Stage(2, replace(SILENCE, accounts=accounts))
-    agents = {**stage.fleet.agents, "ann": replace(stage["ann"], stall=replace(stage["ann"].stall, steps=3))}
+    agents = {**stage.fleet.agents, "ann": replace(stage["ann"], stall=replace(stage["ann"].stall, escalations=3))}
     stage.fleet = replace(stage.fleet, agents=agents)
     stage.at(100, stage.heard("ben"))
     stage.until(101)
@@ -594,7 +604,7 @@ def test_progress_that_is_heard_of_late_leaves_a_rest_as_it_is() -> None:
     stage = resting()
     stage.at(110, stage.submission("ann"))
     assert (stage["ann"].phase, stage["ann"].deadline) == (Phase.PARKED, 1902)
-    assert (stage["ann"].why, stage["ann"].stall.steps) == ("parked: silent for 100 s", 0)
+    assert (stage["ann"].why, stage["ann"].stall.escalations) == ("parked: silent for 100 s", 0)
     for clock in range(190, 1900, 90):
         stage.until(clock)
         stage.at(clock, stage.heard("ben"))

@@ -25,8 +25,8 @@ from world import NAMES
 from attempts.record import Verdict
 from coral.fleet import events as on
 from coral.fleet.events import Outcome
-from coral.fleet.policy import Rules
-from coral.fleet.state import FLEET
+from coral.fleet.rules import Rules
+from coral.fleet.run_state import FLEET
 from coral.journal import fold
 from coral.journal.replay import replay
 

@@ -15,8 +15,8 @@ from coral.codec import decode, encode
 from coral.config import load as loading
 from coral.config.load import Config, load, load_frozen
 from coral.errors import CoralError
-from coral.fleet.policy import Rules
-from coral.rules import rules_of
+from coral.fleet.rules import Rules
+from coral.runs.rules import rules_of
 
 TASK: dict[str, Any] = {
     "task": {"name": "t", "description": "d", "seed": "seed", "editable": ["*.txt"], "check": "", "tips": "x"},

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from sample import make_run, write_heartbeats, write_status
 from stage import Stage
 
-from coral.cli import BROKEN, main
+from coral.cli import EXIT_INTERNAL_ERROR, main
 from coral.fleet import actions as do
 from coral.fleet import events as on
-from coral.fleet.state import FLEET
-from coral.inputs.post import Post
+from coral.fleet.run_state import FLEET
+from coral.supervisor.inbox import Inbox
 from coral.views.heartbeat_view import Shown
 from heartbeats.folder import Folder
 from heartbeats.render import render
@@ -51,7 +51,7 @@ def coral(layout: Layout, *words: str) -> str:
         code = main([words[0], "--run", str(layout.root), *words[1:]])
     said = out.getvalue() + err.getvalue()
     assert code in (0, 1, 2), said
-    assert code != BROKEN
+    assert code != EXIT_INTERNAL_ERROR
     assert not code or err.getvalue().startswith("coral: "), said
     assert "\x1b" not in said
     assert "\0" not in said
@@ -158,7 +158,7 @@ def test_any_wish_for_a_heartbeat_is_refused_or_carried_out_and_can_be_said(
         path.unlink()
         (layout.requests_of(sender) / path.name).write_text(json.dumps({**data, "owner": AGENT}))
     stage = Stage()
-    asked = [each for each in Post(layout, stage.names).collect(0, {}) if isinstance(each, on.Requested)]
+    asked = [each for each in Inbox(layout, stage.names).collect(0, {}) if isinstance(each, on.Requested)]
     stage.at(2, *asked)
     if (name, when, prompt) == ("mine", ("every", "5"), "look"):
         assert [each.ok for each in stage.actions if isinstance(each, do.Answer)] == [True]

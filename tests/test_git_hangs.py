@@ -14,14 +14,14 @@ import pytest
 from clones import clone, commit, git, layout, template
 from real_runs import wait_until
 
-from coral.lanes import Lanes
+from coral.supervisor.workers import WorkerPool
 from workspace import hub, intake
+from workspace.cancellation import CancelToken
+from workspace.clone_overlay import place
 from workspace.errors import GitError
-from workspace.furniture import place
 from workspace.git import Git, load
 from workspace.history import history, snapshot
 from workspace.layout import Layout
-from workspace.leash import Leash
 from workspace.locks import clear_stale_lock
 
 __all__ = ["clone", "layout", "template"]  # fixtures
@@ -139,7 +139,7 @@ def test_who_is_stuck_makes_room_and_who_works_does_not() -> None:
     for patience, most, expected in ((1e9, 9, 2), (0.0, 9, 6), (0.0, 4, 4)):
         begun.clear()
         may_end.clear()
-        lanes = Lanes(width=2, most=most, patience=patience)
+        lanes = WorkerPool(width=2, most=most, patience=patience)
         futures: list[Future[int]] = [lanes.submit(block, number) for number in range(6)]
         for _ in range(9):
             lanes.advance()
@@ -151,7 +151,7 @@ def test_who_is_stuck_makes_room_and_who_works_does_not() -> None:
 
 
 def test_what_raises_raises_for_whoever_asks() -> None:
-    lanes = Lanes()
+    lanes = WorkerPool()
     failed = lanes.submit(int, "x")
     with pytest.raises(ValueError, match="invalid literal"):
         failed.result(60)
@@ -160,12 +160,12 @@ def test_what_raises_raises_for_whoever_asks() -> None:
 
 def test_a_git_on_a_leash_is_ended_and_none_begun_after_it(tmp_path, monkeypatch) -> None:
     hanging = Hanging(tmp_path, monkeypatch, "version", 1)
-    lanes, leash = Lanes(width=1), Leash()
-    hangs = lanes.lead(leash, Git(tmp_path).run, "version")
-    waits = lanes.lead(leash, Git(tmp_path).text, "version")
+    lanes, token = WorkerPool(width=1), CancelToken()
+    hangs = lanes.submit_cancellable(token, Git(tmp_path).run, "version")
+    waits = lanes.submit_cancellable(token, Git(tmp_path).text, "version")
     free = lanes.submit(Git(tmp_path).text, "version")
     wait_until(hanging.alive, what="a hanging git")
-    leash.cut()
+    token.cancel()
     for ended in (hangs, waits):
         with pytest.raises(GitError) as found:
             ended.result(60)
@@ -177,7 +177,7 @@ def test_a_git_on_a_leash_is_ended_and_none_begun_after_it(tmp_path, monkeypatch
 
 def test_at_the_end_what_hangs_is_cut_and_what_waits_does_not_begin(tmp_path, monkeypatch) -> None:
     hanging = Hanging(tmp_path, monkeypatch, "version", 9)
-    lanes = Lanes(width=1)
+    lanes = WorkerPool(width=1)
     hangs, waits = (lanes.submit(Git(tmp_path).run, "version") for _ in range(2))
     wait_until(hanging.alive, what="a hanging git")
     lanes.finish(0.0)

@@ -15,7 +15,7 @@ import pytest
 from attempts.record import Kind
 from coral.config.model import GraderSection
 from coral.grading import runner
-from coral.grading.launch import command_for
+from coral.grading.command import command_for
 from coral.grading.result import GradeResult, read_result
 from coral.grading.score import finite_score
 from heartbeats.beat import from_dict

@@ -17,12 +17,12 @@ from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.decide import decide
 from coral.fleet.events import Moment
-from coral.fleet.state import FLEET, Fleet
+from coral.fleet.run_state import FLEET, Fleet
 from coral.journal import Journal, decisions, difference, fold, published, read_lines, segments
 from coral.journal.lines import Lines, seal
 from coral.journal.replay import replay
 from coral.journal.writer import QUIET_SECONDS
-from coral.processes.census import Identity
+from coral.processes.process_table import Identity
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_deciding_again_what_the_journal_holds_gives_what_it_says(scribe: Scribe
 def test_each_decision_comes_with_the_rules_it_was_made_by(scribe: Scribe) -> None:
     scribe.play()
     scribe.rules = replace(RULES, slots=7)
-    scribe.journal.open_supervision(scribe.rules, Moment(clock=6.5, wall=""), (1, 2))
+    scribe.journal.open_supervision(scribe.rules, Moment(run_time=6.5, wall_time=""), (1, 2))
     scribe.decide(7, on.Resumed())
     slots = [rules.slots for rules, _ in decisions(scribe.journal.path)]
     assert slots == [4] * 7 + [7]
@@ -102,11 +102,11 @@ def test_only_what_changed_is_written(scribe: Scribe) -> None:
     ]
     assert [sorted(each.get("agents", {})) for each in sets][2:] == [["ann"], [], ["ann"], ["ann"], ["ann"]]
     # A sign of life is a time and a deadline.
-    assert sorted(sets[1]["agents"]["ann"]) == ["deadline", "heard", "heard_at", "session"]
+    assert sorted(sets[1]["agents"]["ann"]) == ["deadline", "has_output", "last_output_at", "session"]
     # An attempt that is published is no longer on its way.
     assert sets[5]["pending"] == {"1": None}
     # What is at its default again is said as well.
-    assert sets[5]["agents"]["ann"]["heard"] is False
+    assert sets[5]["agents"]["ann"]["has_output"] is False
 
 
 def test_what_was_made_anew_and_is_the_same_is_not_written(scribe: Scribe) -> None:
@@ -121,7 +121,7 @@ def test_a_quiet_day_is_written_down_minute_by_minute(scribe: Scribe) -> None:
     before, length = fold(scribe.journal.path), segments(scribe.journal.path)[0].stat().st_size
     day = range(6, 6 + 86_400)
     for clock in day[::5]:
-        scribe.journal.keep_time(Moment(clock=float(clock), wall=f"2030-01-01T00:00:00.{clock:06d}Z"))
+        scribe.journal.keep_time(Moment(run_time=float(clock), wall_time=f"2030-01-01T00:00:00.{clock:06d}Z"))
     memory = fold(scribe.journal.path)
     assert replace(memory, clock=before.clock, wall=before.wall) == before
     lines = list(read_lines(scribe.journal.path))
@@ -131,14 +131,14 @@ def test_a_quiet_day_is_written_down_minute_by_minute(scribe: Scribe) -> None:
     assert segments(scribe.journal.path)[0].stat().st_size - length < 1440 * 90
     assert replay(scribe.journal.path).agrees
     # And what happens in between is as good as a mark.
-    scribe.decide(86_407, on.Heard(agent="ann", launch=2))
-    scribe.journal.keep_time(Moment(clock=86_407 + QUIET_SECONDS - 1, wall=""))
+    scribe.decide(86_407, on.OutputSeen(agent="ann", launch=2))
+    scribe.journal.keep_time(Moment(run_time=86_407 + QUIET_SECONDS - 1, wall_time=""))
     assert list(read_lines(scribe.journal.path))[-1]["at"] == 86_407
 
 
 def test_the_clock_of_the_run_never_goes_back(scribe: Scribe) -> None:
     scribe.play()
-    scribe.decide(3, on.Heard(agent="ann", launch=2))
+    scribe.decide(3, on.OutputSeen(agent="ann", launch=2))
     assert fold(scribe.journal.path).clock == 6.0
 
 
@@ -180,7 +180,7 @@ def test_after_a_torn_line_writing_goes_on(scribe: Scribe) -> None:
         file.write(b'{"at":9,"events":[')
     scribe.journal = Journal(scribe.journal.path)
     assert scribe.journal.memory.fleet == scribe.fleet
-    scribe.decide(10, on.Heard(agent="ann", launch=2))
+    scribe.decide(10, on.OutputSeen(agent="ann", launch=2))
     assert fold(scribe.journal.path).fleet == scribe.fleet
 
 
@@ -233,7 +233,7 @@ def test_what_was_cut_before_a_damaged_line_goes_on_from_there(scribe: Scribe) -
     file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:4]))
     scribe.journal = Journal(scribe.journal.path)
     scribe.fleet = scribe.journal.memory.fleet
-    assert list(scribe.fleet.agents["ann"].recent) == []
+    assert list(scribe.fleet.agents["ann"].recent_submissions) == []
     scribe.decide(10, submitted("ann", 9))
     assert fold(scribe.journal.path).fleet == scribe.fleet
 
@@ -260,8 +260,8 @@ def test_a_journal_of_another_format_is_refused_with_what_to_do_and_left_alone(s
 
 def test_a_record_that_this_version_does_not_know_is_told(scribe: Scribe) -> None:
     scribe.play()
-    strange = replace(scribe.fleet, agents={**scribe.fleet.agents, "bob": Moment(clock=1.0, wall="")})  # type: ignore[dict-item]
-    scribe.journal.record(Moment(clock=7.0, wall=""), (), (), scribe.fleet, strange)
+    strange = replace(scribe.fleet, agents={**scribe.fleet.agents, "bob": Moment(run_time=1.0, wall_time="")})  # type: ignore[dict-item]
+    scribe.journal.record(Moment(run_time=7.0, wall_time=""), (), (), scribe.fleet, strange)
     with pytest.raises(CoralError, match="up to line 10: expected a Agent") as raised:
         fold(scribe.journal.path)
     assert "another version" in raised.value.hint

@@ -22,7 +22,7 @@ from coral.errors import CoralError
 from coral.fleet import events as on
 from coral.fleet.decide import decide
 from coral.fleet.events import Moment
-from coral.fleet.state import Fleet
+from coral.fleet.run_state import Fleet
 from coral.journal import Journal, decisions, fold, published, read_lines, segments
 from coral.journal.replay import fold_until, replay
 
@@ -48,7 +48,7 @@ DEATHS = st.lists(st.tuples(st.integers(0, 300), st.sampled_from(["ends", "torn"
 def write_down(world: World, path: Path, long: int, deaths: dict[int, str]) -> Journal:
     """The decisions of a world, written by supervisors of which each goes on from what the one before left."""
     journal = Journal(path, long)
-    journal.open_supervision(world.rules, Moment(clock=0.0, wall=""), FOLDER)
+    journal.open_supervision(world.rules, Moment(run_time=0.0, wall_time=""), FOLDER)
     walls = [json.loads(line)["wall"] for line in world.lines if line.endswith(b"\n")]
     for number, (turn, wall) in enumerate(zip(world.log, walls, strict=True)):
         if number in deaths:
@@ -56,8 +56,8 @@ def write_down(world: World, path: Path, long: int, deaths: dict[int, str]) -> J
             leave(path, deaths[number])
             journal = Journal(path, long)
             assert journal.memory.fleet == turn.before
-            journal.open_supervision(world.rules, Moment(clock=turn.clock, wall=""), FOLDER)
-        journal.record(Moment(clock=turn.clock, wall=wall), turn.events, turn.actions, turn.before, turn.after)
+            journal.open_supervision(world.rules, Moment(run_time=turn.clock, wall_time=""), FOLDER)
+        journal.record(Moment(run_time=turn.clock, wall_time=wall), turn.events, turn.actions, turn.before, turn.after)
     return journal
 
 

@@ -13,13 +13,13 @@ from stage import submitted
 
 from coral.fleet import events as on
 from coral.fleet.events import Restored
-from coral.fleet.policy import Rules
-from coral.fleet.state import Fleet
+from coral.fleet.rules import Rules
+from coral.fleet.run_state import Fleet
 from coral.journal import Journal, Memory, fold, segments
 from coral.journal.changes import whole
 from coral.journal.lines import FORMAT, seal
 from coral.journal.replay import replay
-from coral.processes.census import Identity
+from coral.processes.process_table import Identity
 
 Spoil = Callable[[Path], object]
 RULES = Rules()
@@ -211,9 +211,9 @@ def test_it_is_told_where_the_next_cannot_be_begun_either(scribe: LongScribe, tm
     scribe.journal.path.write_text("in the way")
     assert told(scribe)[0] == "the journal was deleted (memory)"
     with pytest.raises(OSError, match="exists"):
-        scribe.decide(before.clock + 1, on.Heard(agent="ben", launch=1))
+        scribe.decide(before.clock + 1, on.OutputSeen(agent="ben", launch=1))
     scribe.journal.path.unlink()
-    scribe.decide(before.clock + 2, on.Heard(agent="ben", launch=1))
+    scribe.decide(before.clock + 2, on.OutputSeen(agent="ben", launch=1))
     assert fold(scribe.journal.path).fleet == scribe.fleet
 
 

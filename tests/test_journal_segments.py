@@ -20,7 +20,7 @@ from coral.journal import Journal, decisions, fold, published, read_lines, salva
 from coral.journal.lines import Lines, seal
 from coral.journal.replay import replay
 from coral.journal.segments import Packing
-from coral.processes.census import Identity
+from coral.processes.process_table import Identity
 
 ALWAYS = 1  # bytes: a next file after every line, as soon as there are as many lines as head
 
@@ -59,7 +59,7 @@ def test_the_newest_file_says_everything(scribe: LongScribe, tmp_path: Path) -> 
         for part in ("agents", "pending", "heartbeats"):
             assert list(getattr(memory.fleet, part)) == list(getattr(scribe.fleet, part))
         assert (memory.rules, memory.folder) == (RULES, FOLDER)
-        assert (memory.clock, memory.wall) == (scribe.taken[-1].now.clock, scribe.taken[-1].now.wall)
+        assert (memory.clock, memory.wall) == (scribe.taken[-1].now.run_time, scribe.taken[-1].now.wall_time)
     assert len(segments(scribe.journal.path)) > 4
 
 
@@ -123,7 +123,7 @@ def test_a_head_keeps_the_processes_that_may_still_run(scribe: LongScribe) -> No
     scribe.journal.record_started({**held, "#1": (1, Identity(6, 60, "boot"))})
     before = segments(scribe.journal.path)[-1]
     for clock in range(9, 40):
-        scribe.decide(clock, on.Heard(agent="ann", launch=2))
+        scribe.decide(clock, on.OutputSeen(agent="ann", launch=2))
         # Number 1 is published, and its grader is gone.
         if segments(scribe.journal.path)[-1] != before:
             break
@@ -137,7 +137,7 @@ def test_a_head_keeps_the_processes_that_may_still_run(scribe: LongScribe) -> No
 
 def test_in_a_copy_the_next_head_names_no_process_of_the_original(scribe: LongScribe) -> None:
     assert fold(scribe.journal.path).identities
-    scribe.journal.open_supervision(RULES, Moment(clock=7.0, wall="later"), (1, 2))
+    scribe.journal.open_supervision(RULES, Moment(run_time=7.0, wall_time="later"), (1, 2))
     assert fold(scribe.journal.path).identities == {}
     scribe.decide(8, on.Resumed())
     scribe.go_on(6)
@@ -147,7 +147,7 @@ def test_in_a_copy_the_next_head_names_no_process_of_the_original(scribe: LongSc
 
 def test_the_rules_of_a_head_are_those_in_force(scribe: LongScribe) -> None:
     rules = replace(RULES, slots=7)
-    scribe.journal.open_supervision(rules, Moment(clock=7.0, wall="later"), FOLDER)
+    scribe.journal.open_supervision(rules, Moment(run_time=7.0, wall_time="later"), FOLDER)
     scribe.rules = rules
     scribe.decide(8, on.Resumed())
     scribe.go_on(6)
@@ -180,7 +180,7 @@ def test_where_there_is_always_something_to_do_it_is_begun_all_the_same(tmp_path
         scribe.decide(number + 5, submitted("ann", number))
     scribe.journal.close()
     assert len(segments(scribe.journal.path)) > 1
-    assert all(taken.actions for _, taken in decisions(scribe.journal.path) if taken.now.clock > 6)
+    assert all(taken.actions for _, taken in decisions(scribe.journal.path) if taken.now.run_time > 6)
     assert fold(scribe.journal.path).fleet == scribe.fleet
 
 
@@ -201,13 +201,13 @@ def test_what_leads_to_an_action_is_on_the_disk_with_the_name_of_its_file(
         synced.append(Path(f"/proc/self/fd/{descriptor}").readlink())
         really(descriptor)
 
-    scribe.decide(7, on.Heard(agent="ann", launch=2))
+    scribe.decide(7, on.OutputSeen(agent="ann", launch=2))
     monkeypatch.setattr(os, "fsync", fsync)
     begun = 0
     for clock in range(8, 40):
         file = segments(scribe.journal.path)[-1]
         synced.clear()
-        scribe.decide(clock, on.Heard(agent="ann", launch=2))
+        scribe.decide(clock, on.OutputSeen(agent="ann", launch=2))
         if (now := segments(scribe.journal.path)[-1]) != file:
             # The one before first: a head must not be there without what led to it. Then the head, before its name.
             assert [path for path in synced if path.suffix != ".gz"] == [file, now.with_name(f".{now.name}")]
@@ -304,22 +304,22 @@ def test_a_file_that_is_cut_or_missing_before_the_newest_is_no_hindrance_to_go_o
 def test_that_a_next_file_cannot_be_begun_stops_nothing(tmp_path: Path, trouble: str) -> None:
     scribe = LongScribe(tmp_path / "journal", long=10_000)
     path = scribe.journal.path
-    draft = path / ".000002.jsonl"
-    in_the_way = path / "000002.jsonl" if trouble == "no name" else draft
+    transaction = path / ".000002.jsonl"
+    in_the_way = path / "000002.jsonl" if trouble == "no name" else transaction
     if trouble != "full":
         in_the_way.mkdir()
     scribe.play()
     failed = 0
     for clock in range(7, 80):
-        if trouble == "full" and not draft.is_symlink():
-            draft.symlink_to("/dev/full")  # whatever could not be written whole is removed
+        if trouble == "full" and not transaction.is_symlink():
+            transaction.symlink_to("/dev/full")  # whatever could not be written whole is removed
             failed += 1
-        scribe.decide(clock, on.Heard(agent="ann", launch=2))
+        scribe.decide(clock, on.OutputSeen(agent="ann", launch=2))
     assert (path / "000001.jsonl").stat().st_size > 15_000
     assert failed > 2 or trouble != "full"
     if in_the_way.is_dir():
         in_the_way.rmdir()
-    draft.unlink(missing_ok=True)
+    transaction.unlink(missing_ok=True)
     # With room again, it is begun soon.
     scribe.go_on(1)
     assert [each.name[:6] for each in segments(path)] == ["000001", "000002"]

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from coral.processes import census, cgroup, mark, process
-from coral.processes.doorbell import Doorbell
+from coral.processes import cgroup, process, process_table, rlimit_tag
 from coral.processes.launches import Launches, State
 from coral.processes.process import Program
+from coral.processes.wakeup import Wakeup
 
 # Forked twice, the second time in a session of its own, and with nothing of what its launch was started with.
 DAEMON = "env -i setsid sh -c 'sh {name}.sh & ' </dev/null >/dev/null 2>&1"
@@ -47,7 +47,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
         if not Path("/proc/self/limits").exists():
             pytest.skip("no marks on this system")
     else:
-        monkeypatch.setattr(mark, "put", lambda pid, tag: False)
+        monkeypatch.setattr(rlimit_tag, "put", lambda pid, tag: False)
         if not can_make_groups():
             pytest.skip("no control group may be made here")
     return str(request.param)
@@ -59,7 +59,7 @@ class Shed:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.run = f"test-{os.getpid()}-{folder.name}"
-        self.bell = Doorbell()
+        self.bell = Wakeup()
         self.launches = Launches(self.run, self.bell)
         self.held: list[process.Held] = []
 
@@ -83,10 +83,10 @@ class Shed:
         (self.folder / f"{name}.sh").write_text(f"{before}\n{told}\n")
         return DAEMON.format(name=name)
 
-    def daemon(self, name: str) -> census.Identity:
+    def daemon(self, name: str) -> process_table.Identity:
         """The daemon that wrote its pid into the file of that name."""
         wait_until((self.folder / name).exists)
-        found = census.identify(int((self.folder / name).read_text()))
+        found = process_table.identify(int((self.folder / name).read_text()))
         assert found is not None
         return found
 
@@ -116,7 +116,7 @@ def shed(tmp_path: Path) -> Iterator[Shed]:
     made = Shed(tmp_path)
     yield made
     for path in (each for each in tmp_path.glob("left*") if not each.suffix):
-        found = census.identify(int(path.read_text()))
+        found = process_table.identify(int(path.read_text()))
         if found is not None:
             process._signal_all([found], process.signal.SIGKILL)
     made.ends()
@@ -133,8 +133,8 @@ def test_a_daemon_is_gone_with_its_launch_and_that_of_another_is_untouched(way: 
     assert shed.next_state() == ("agent-1", State.LINGERS)
     process.kill(launch.identity, launch.tag)
     wait_until(lambda: shed.next_state()[1] is State.GONE)
-    assert not census.is_alive(mine)
-    assert census.is_alive(theirs)
+    assert not process_table.is_alive(mine)
+    assert process_table.is_alive(theirs)
     assert others.child.poll() is None
     assert not launch.identity.group or not Path(launch.identity.group).exists()
 
@@ -146,7 +146,7 @@ def test_a_word_in_time_ends_a_daemon_too(way: str, shed: Shed) -> None:
     launch = shed.launches.find("agent-1", 1)
     assert launch is not None
     process.terminate(launch.identity, launch.tag)
-    wait_until(lambda: not census.is_alive(left))
+    wait_until(lambda: not process_table.is_alive(left))
     assert shed.next_state() == ("agent-1", State.GONE)
     assert shed.launches.find("agent-1", 1) is None
 
@@ -159,7 +159,7 @@ def test_a_new_supervisor_finds_what_a_launch_of_the_one_before_has_left(way: st
     assert after.adopt("agent-1", 1, held.identity, 0.0)
     assert [(each.who, state) for each, state in after.over()] == [("agent-1", State.LINGERS)]
     process.kill(held.identity, after.tag("agent-1", 1))
-    wait_until(lambda: not census.is_alive(left))
+    wait_until(lambda: not process_table.is_alive(left))
     again = Launches(shed.run, shed.bell)
     assert not again.adopt("agent-1", 1, held.identity, 0.0)
     assert not held.identity.group or not Path(held.identity.group).exists()
@@ -179,7 +179,7 @@ def test_what_was_started_after_the_look_by_one_who_has_ended_since_is_found(way
     second.child.wait(60)
     assert after.adopt("agent-2", 1, second.identity, 0.0)
     process.kill(second.identity, after.tag("agent-2", 1))
-    wait_until(lambda: not census.is_alive(left))
+    wait_until(lambda: not process_table.is_alive(left))
 
 
 @pytest.mark.parametrize("way", ["group"], indirect=True)
@@ -190,9 +190,9 @@ def test_who_moves_to_a_group_of_its_own_inside_is_still_there(way: str, shed: S
     left = shed.daemon("left")
     held.child.wait(120)
     assert str(left.pid) in (Path(folder) / "cgroup.procs").read_text().split()
-    assert [each.pid for each in census.members(held.identity, NO_TAG)] == [left.pid]
+    assert [each.pid for each in process_table.members(held.identity, NO_TAG)] == [left.pid]
     process.kill(held.identity, NO_TAG)
-    wait_until(lambda: not census.is_alive(left))
+    wait_until(lambda: not process_table.is_alive(left))
     assert shed.next_state() == ("agent-1", State.GONE)
     assert not Path(folder).parent.parent.exists()
 
@@ -237,7 +237,7 @@ def test_a_program_starts_also_where_its_group_cannot_be_entered(monkeypatch: py
     held = shed.start("agent-1", "echo started; exec sleep 300")
     wait_until(lambda: (shed.folder / "out").read_text() == "started\n")
     assert (shed.folder / "err").read_text() == ""
-    assert [each.pid for each in census.members(held.identity, NO_TAG)] == [held.identity.pid]
+    assert [each.pid for each in process_table.members(held.identity, NO_TAG)] == [held.identity.pid]
 
 
 def test_where_no_group_may_be_made_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,7 +255,7 @@ def test_somebody_elses_process_is_nobodys_leftover_whatever_it_bears(shed: Shed
         pytest.skip("only root can start a process of somebody else")
     tag = shed.launches.tag("agent-1", 1)
     held = shed.start("agent-1", "exec sleep 300")
-    env = {**os.environ, census.TAG: tag if sign == "tag" else "another"}
+    env = {**os.environ, process_table.TAG: tag if sign == "tag" else "another"}
     scripts = (STRANGER, STRANGER.replace("os.setuid(65534); ", ""))
     both = [
         subprocess.Popen([sys.executable, "-c", script], env=env, stdin=subprocess.PIPE, start_new_session=True)
@@ -263,7 +263,7 @@ def test_somebody_elses_process_is_nobodys_leftover_whatever_it_bears(shed: Shed
     ]
     try:
         for each in both:
-            assert sign == "tag" or mark.put(each.pid, tag)
+            assert sign == "tag" or rlimit_tag.put(each.pid, tag)
             assert each.stdin is not None
             each.stdin.write(b"\n")
             each.stdin.close()
@@ -271,8 +271,8 @@ def test_somebody_elses_process_is_nobodys_leftover_whatever_it_bears(shed: Shed
             wait_until(lambda comm=comm: comm.read_text() == "sleep\n")
         stranger, own = both
         if sign == "mark":
-            assert str(mark.of(tag)) in Path(f"/proc/{stranger.pid}/limits").read_text()
-        assert {each.pid for each in census.members(held.identity, tag)} == {held.identity.pid, own.pid}
+            assert str(rlimit_tag.of(tag)) in Path(f"/proc/{stranger.pid}/limits").read_text()
+        assert {each.pid for each in process_table.members(held.identity, tag)} == {held.identity.pid, own.pid}
     finally:
         for each in both:
             each.kill()
@@ -284,12 +284,14 @@ def test_a_launch_of_which_somebody_ends_and_starts_another_at_every_look_is_not
     lived: list[subprocess.Popen[bytes]] = []
 
     def next_one() -> None:
-        lived.append(subprocess.Popen(["sleep", "600"], env={**os.environ, census.TAG: tag}, start_new_session=True))
+        lived.append(
+            subprocess.Popen(["sleep", "600"], env={**os.environ, process_table.TAG: tag}, start_new_session=True)
+        )
         for each in lived[:-1]:
             each.kill()
             each.wait(120)
 
-    class Late(census.Census):
+    class Late(process_table.ProcessTable):
         def look(self) -> None:
             super().look()
             self._related(identity, tag, set())  # whose they are is read while they live
@@ -297,7 +299,7 @@ def test_a_launch_of_which_somebody_ends_and_starts_another_at_every_look_is_not
 
     try:
         next_one()
-        first = census.identify(lived[0].pid)
+        first = process_table.identify(lived[0].pid)
         assert first is not None
         identity = first
         next_one()
@@ -314,7 +316,7 @@ def test_without_a_tag_nobody_is_meant(shed: Shed) -> None:
     held = shed.start("agent-1", "exec sleep 300")
     plain = subprocess.Popen(["env", "-i", "sleep", "300"], start_new_session=True)
     try:
-        assert [each.pid for each in census.members(held.identity, "")] == [held.identity.pid]
+        assert [each.pid for each in process_table.members(held.identity, "")] == [held.identity.pid]
     finally:
         plain.kill()
         plain.wait(120)
@@ -324,7 +326,7 @@ def test_a_grade_enters_no_group_and_its_daemon_is_found_all_the_same(shed: Shed
     held = shed.start("#7", shed.daemonizing("left"))
     left = shed.daemon("left")
     assert held.identity.group == ""
-    assert left.pid in {each.pid for each in census.members(held.identity, shed.launches.tag("#7", 1))}
+    assert left.pid in {each.pid for each in process_table.members(held.identity, shed.launches.tag("#7", 1))}
 
 
 def test_the_group_of_a_leader_that_is_gone_is_not_enough() -> None:
@@ -332,12 +334,12 @@ def test_the_group_of_a_leader_that_is_gone_is_not_enough() -> None:
     script = "env -i sleep 300 </dev/null >/dev/null 2>&1 & echo $! $$"
     told = subprocess.run(["sh", "-c", script], start_new_session=True, capture_output=True, text=True, check=True)
     daemon, leader = map(int, told.stdout.split())
-    found = census.identify(daemon)
+    found = process_table.identify(daemon)
     assert found is not None
     try:
         assert os.getpgid(daemon) == leader
         earlier = replace(found, pid=leader)
-        assert census.members(earlier, "run/agent-1/7") == []
+        assert process_table.members(earlier, "run/agent-1/7") == []
     finally:
         os.kill(daemon, signal.SIGKILL)
 
@@ -347,12 +349,12 @@ def test_a_mark_is_handed_on_and_another_takes_its_place(tmp_path: Path) -> None
     line = "import sys; print(sys.stdin.readline())"
     child = subprocess.Popen([sys.executable, "-c", line], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
-        if not mark.put(child.pid, "one"):
+        if not rlimit_tag.put(child.pid, "one"):
             pytest.skip("no marks on this system")
-        assert mark.read(child.pid) == mark.of("one") != mark.of("two")
-        assert mark.put(child.pid, "two")
-        assert mark.read(child.pid) == mark.of("two")
-        assert mark.read(os.getpid()) not in (mark.of("one"), mark.of("two"))
+        assert rlimit_tag.read(child.pid) == rlimit_tag.of("one") != rlimit_tag.of("two")
+        assert rlimit_tag.put(child.pid, "two")
+        assert rlimit_tag.read(child.pid) == rlimit_tag.of("two")
+        assert rlimit_tag.read(os.getpid()) not in (rlimit_tag.of("one"), rlimit_tag.of("two"))
     finally:
         child.communicate(b"\n")
 

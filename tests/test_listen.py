@@ -6,20 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from coral.fleet.events import Ending, Heard, Used
-from coral.fleet.state import Count, Spent
-from coral.inputs.listen import (
+from coral.fleet.agent_state import OutputCounts, Spent
+from coral.fleet.events import Ending, OutputSeen, Used
+from coral.runtimes import find
+from coral.runtimes.model import OutputEvent, Tool
+from coral.supervisor.output import (
     LONGEST_LINE,
-    MOST_ANSWERS,
+    MAX_ANSWERS,
     QUIET_PAUSE,
     QUIET_SECONDS,
     REMIND_SECONDS,
-    Ear,
-    Tail,
+    LineTail,
+    OutputMonitor,
     counted,
 )
-from coral.runtimes import find
-from coral.runtimes.model import Sign, Tool
 
 
 @pytest.fixture
@@ -27,13 +27,13 @@ def output(tmp_path: Path) -> Path:
     return tmp_path / "0001.jsonl"
 
 
-def ear(output: Path, runtime: str = "scripted", session: str | None = None) -> Ear:
+def monitor(output: Path, runtime: str = "scripted", session: str | None = None) -> OutputMonitor:
     options = {"script": ["hang"]} if runtime == "scripted" else {"start": ["true"]}
-    return Ear("agent-1", 1, find(runtime, options), Tail(output), output.with_suffix(".err"), session)
+    return OutputMonitor("agent-1", 1, find(runtime, options), LineTail(output), output.with_suffix(".err"), session)
 
 
 def test_a_line_is_read_when_it_is_whole_and_once(output):
-    tail = Tail(output)
+    tail = LineTail(output)
     assert list(tail.lines()) == []
     output.write_bytes(b"one\ntw")
     assert list(tail.lines()) == [b"one"]
@@ -45,7 +45,7 @@ def test_a_line_is_read_when_it_is_whole_and_once(output):
 
 
 def test_the_silent_are_listened_to_less_often_until_they_speak(output):
-    listening = ear(output)
+    listening = monitor(output)
     for now in (0.5, 1.0, QUIET_SECONDS - 0.5):
         assert listening.is_due(now)
         listening.listen(now)
@@ -60,7 +60,7 @@ def test_the_silent_are_listened_to_less_often_until_they_speak(output):
 
 def test_a_line_that_is_too_long_is_passed_over_and_the_next_one_is_read(output):
     output.write_bytes(b"x" * (3 * LONGEST_LINE) + b"\nafter\n")
-    tail = Tail(output)
+    tail = LineTail(output)
     lines = []
     while tail.is_behind:
         lines += list(tail.lines())
@@ -68,22 +68,22 @@ def test_a_line_that_is_too_long_is_passed_over_and_the_next_one_is_read(output)
 
 
 def test_nothing_is_heard_before_a_session_and_a_first_output_exist(output):
-    listening = ear(output)
+    listening = monitor(output)
     assert listening.listen(1.0) == []
     output.write_bytes(b'{"phase": "thinking"}\n')
     assert listening.listen(2.0) == []
     with output.open("ab") as file:
         file.write(b'{"session": "abc"}\n')
-    assert listening.listen(3.0) == [Heard(agent="agent-1", launch=1, session="abc", busy="thinking")]
+    assert listening.listen(3.0) == [OutputSeen(agent="agent-1", launch=1, session="abc", activity="thinking")]
 
 
 def test_a_program_without_sessions_is_heard_at_its_first_word(output):
     output.write_bytes(b"hello\n")
-    assert ear(output, "command").listen(1.0) == [Heard(agent="agent-1", launch=1, reply="hello", place=6)]
+    assert monitor(output, "command").listen(1.0) == [OutputSeen(agent="agent-1", launch=1, reply="hello", place=6)]
 
 
 def test_usage_is_told_as_what_the_launch_came_to(output):
-    listening = ear(output, session="abc")
+    listening = monitor(output, session="abc")
     output.write_bytes(b'{"phase": "thinking"}\n')
     listening.listen(1.0)
     assert listening.used() == []
@@ -97,7 +97,7 @@ def test_usage_is_told_as_what_the_launch_came_to(output):
 
 def test_usage_of_a_conversation_names_it(output):
     output.write_bytes(b'{"type": "result", "session_id": "abc", "total_cost_usd": 0.5}\n')
-    listening = Ear("agent-1", 1, find("claude", {}), Tail(output), output.with_suffix(".err"), None)
+    listening = OutputMonitor("agent-1", 1, find("claude", {}), LineTail(output), output.with_suffix(".err"), None)
     listening.listen(1.0)
     assert listening.used() == [Used(agent="agent-1", launch=1, figure=Spent(money=0.5), session="abc")]
 
@@ -110,7 +110,7 @@ def test_what_a_program_wrote_down_itself_is_counted_once_it_has_ended(output, t
     info = {"type": "event_msg", "payload": {"type": "token_count", "info": {"total_token_usage": usage}}}
     book.write_text(json.dumps(info) + "\n")
     output.write_text(json.dumps({"type": "thread.started", "thread_id": thread}) + "\n")
-    listening = Ear("agent-1", 1, find("codex", {}), Tail(output), output.with_suffix(".err"), None)
+    listening = OutputMonitor("agent-1", 1, find("codex", {}), LineTail(output), output.with_suffix(".err"), None)
     listening.consult(tmp_path / "state")
     assert listening.used() == []  # it has not said which thread is its own
     listening.listen(1.0)
@@ -120,13 +120,13 @@ def test_what_a_program_wrote_down_itself_is_counted_once_it_has_ended(output, t
     listening.consult(tmp_path / "state")
     assert listening.used() == []
     # Most programs keep no books that we could read.
-    other = ear(output, session="abc")
+    other = monitor(output, session="abc")
     other.consult(tmp_path / "state")
     assert other.used() == []
 
 
 def test_what_says_nothing_new_is_only_a_reminder_now_and_then(output):
-    listening = ear(output, session="abc")
+    listening = monitor(output, session="abc")
     output.write_bytes(b'{"phase": "busy"}\n')
     assert listening.listen(100.0) != []
     for seconds, expected in ((1.0, False), (REMIND_SECONDS, True), (REMIND_SECONDS + 1, False)):
@@ -137,13 +137,13 @@ def test_what_says_nothing_new_is_only_a_reminder_now_and_then(output):
 
 
 def test_an_answer_is_passed_on(output):
-    listening = ear(output, session="abc")
+    listening = monitor(output, session="abc")
     output.write_bytes(b'{"reply": "HEARTBEAT_OK"}\n')
     (heard,) = listening.listen(1.0)
     assert (heard.reply, heard.place) == ("HEARTBEAT_OK", 26)
 
 
-def replies(listening: Ear) -> list[tuple[str, int]]:
+def replies(listening: OutputMonitor) -> list[tuple[str, int]]:
     return [(each.reply, each.place) for each in listening.listen(1.0)]
 
 
@@ -153,10 +153,10 @@ def test_each_answer_is_told_and_of_other_words_the_last(output):
     ends = dict(zip(range(len(said)), accumulate(map(len, lines)), strict=True))
     output.write_bytes(b"".join(lines))
     told = [(said[at], ends[at]) for at in (1, 3, 4, 6)]
-    assert replies(ear(output, session="abc")) == told
+    assert replies(monitor(output, session="abc")) == told
     # Read in pieces, each stands where it stood.
     output.write_bytes(b"")
-    listening, heard = ear(output, session="abc"), []
+    listening, heard = monitor(output, session="abc"), []
     for line in lines:
         for part in (line[:5], line[5:]):
             with output.open("ab") as file:
@@ -166,17 +166,17 @@ def test_each_answer_is_told_and_of_other_words_the_last(output):
 
 
 def test_answers_are_told_once_a_session_is_known_and_only_so_many(output):
-    listening = ear(output)
+    listening = monitor(output)
     output.write_bytes(b"".join(b'{"reply": "ALERT: %d"}\n' % number for number in range(20)))
     assert replies(listening) == []
     with output.open("ab") as file:
         file.write(b'{"session": "abc"}\n')
-    assert [reply for reply, _ in replies(listening)] == [f"ALERT: {n}" for n in range(20 - MOST_ANSWERS, 20)]
+    assert [reply for reply, _ in replies(listening)] == [f"ALERT: {n}" for n in range(20 - MAX_ANSWERS, 20)]
     assert replies(listening) == []
 
 
 def test_the_same_words_again_say_nothing_new_but_the_same_answer_does(output):
-    listening = ear(output, session="abc")
+    listening = monitor(output, session="abc")
     for said, told in (("hm", 1), ("hm", 0), ("HEARTBEAT_OK", 1), ("HEARTBEAT_OK", 1), ("hm", 1)):
         with output.open("ab") as file:
             file.write(json.dumps({"reply": said}).encode() + b"\n")
@@ -185,7 +185,7 @@ def test_the_same_words_again_say_nothing_new_but_the_same_answer_does(output):
 
 def test_after_a_line_that_is_too_long_places_are_as_they_are_in_the_file(output):
     output.write_bytes(b"x" * (3 * LONGEST_LINE) + b'\n{"reply": "HEARTBEAT_OK"}\n{"reply": "ALERT: a')
-    listening, heard = ear(output, session="abc"), []
+    listening, heard = monitor(output, session="abc"), []
     while listening.tail.is_behind:
         heard += replies(listening)
     length = 3 * LONGEST_LINE + 1 + 26
@@ -198,13 +198,13 @@ def test_after_a_line_that_is_too_long_places_are_as_they_are_in_the_file(output
 
 
 def test_garbage_is_a_sign_of_life_and_nothing_more(output):
-    listening = ear(output, session="abc")
+    listening = monitor(output, session="abc")
     output.write_bytes(b"\xff\xfe\x00\n[[[[\n{}\n")
-    assert listening.listen(1.0) == [Heard(agent="agent-1", launch=1, session="abc")]
+    assert listening.listen(1.0) == [OutputSeen(agent="agent-1", launch=1, session="abc")]
 
 
 def test_a_turn_that_failed_at_once_does_not_show_that_its_prompt_was_taken_in(output):
-    listening = Ear("agent-1", 1, find("gemini", {}), Tail(output), output.with_suffix(".err"), None)
+    listening = OutputMonitor("agent-1", 1, find("gemini", {}), LineTail(output), output.with_suffix(".err"), None)
     error = {"message": "You have exhausted your daily quota on this model."}
     lines = [
         {"type": "init", "session_id": "abc", "model": "m"},
@@ -217,7 +217,7 @@ def test_a_turn_that_failed_at_once_does_not_show_that_its_prompt_was_taken_in(o
     assert listening.said().ending is Ending.LIMIT
     answer = {"type": "message", "role": "assistant", "content": "I look around.", "delta": True}
     output.write_text("".join(json.dumps(line) + "\n" for line in [*lines[:2], answer, *lines[2:]]))
-    listening = Ear("agent-1", 1, find("gemini", {}), Tail(output), output.with_suffix(".err"), None)
+    listening = OutputMonitor("agent-1", 1, find("gemini", {}), LineTail(output), output.with_suffix(".err"), None)
     assert [each.session for each in listening.listen(1.0)] == ["abc"]
 
 
@@ -231,7 +231,7 @@ def test_a_conversation_that_is_given_up_has_not_taken_its_prompt_in(output):
         "errors": lost,
     }
     output.write_text(json.dumps(result) + "\n")
-    listening = Ear("agent-1", 1, find("claude", {}), Tail(output), output.with_suffix(".err"), "abc")
+    listening = OutputMonitor("agent-1", 1, find("claude", {}), LineTail(output), output.with_suffix(".err"), "abc")
     assert listening.listen(1.0) == []
     assert listening.ending is Ending.UNKNOWN_SESSION
 
@@ -245,17 +245,17 @@ def test_an_interrupt_at_once_does_not_show_that_the_prompt_was_taken_in(output)
         '{"type": "result", "sessionId": "abc", "exitCode": 0}',
     ]
     output.write_text("\n".join(words) + "\n")
-    listening = Ear("agent-1", 1, find("copilot", {}), Tail(output), output.with_suffix(".err"), "abc")
+    listening = OutputMonitor("agent-1", 1, find("copilot", {}), LineTail(output), output.with_suffix(".err"), "abc")
     assert listening.listen(1.0) == listening.listen(2.0, ended=True) == []
     assert listening.ending is Ending.INTERRUPTED
     # What came before the interrupt shows it.
     said = '{"type": "assistant.message", "data": {"content": "I look.", "toolRequests": [{"name": "bash"}]}}'
     output.write_text("\n".join([words[0], said, *words[1:]]) + "\n")
-    listening = Ear("agent-1", 1, find("copilot", {}), Tail(output), output.with_suffix(".err"), "abc")
+    listening = OutputMonitor("agent-1", 1, find("copilot", {}), LineTail(output), output.with_suffix(".err"), "abc")
     assert [event.session for event in listening.listen(1.0)] == ["abc"]
 
 
-def printing(output: Path, listening: Ear, *lines: dict[str, object]) -> Count:
+def printing(output: Path, listening: OutputMonitor, *lines: dict[str, object]) -> OutputCounts:
     """What it has counted after these lines."""
     with output.open("ab") as file:
         file.writelines(json.dumps(each).encode() + b"\n" for each in lines)
@@ -264,13 +264,15 @@ def printing(output: Path, listening: Ear, *lines: dict[str, object]) -> Count:
 
 
 def test_edits_compactions_and_retries_are_counted(output):
-    listening = ear(output, session="abc")
-    assert printing(output, listening, {"phase": "thinking"}) == Count()
-    assert printing(output, listening, {"edited": "a.py"}, {"edited": "a.py"}, {"edited": ""}) == Count(edits=2)
-    assert printing(output, listening, {"compacted": True}, {"compacted": False}) == Count(edits=2, compactions=1)
+    listening = monitor(output, session="abc")
+    assert printing(output, listening, {"phase": "thinking"}) == OutputCounts()
+    assert printing(output, listening, {"edited": "a.py"}, {"edited": "a.py"}, {"edited": ""}) == OutputCounts(edits=2)
+    assert printing(output, listening, {"compacted": True}, {"compacted": False}) == OutputCounts(
+        edits=2, compactions=1
+    )
     retry = {"phase": "retrying", "retry": {"attempt": 1}}
-    assert printing(output, listening, retry, retry) == Count(edits=2, compactions=1, retries=2)
-    assert printing(output, listening, {"phase": "thinking"}, retry) == Count(
+    assert printing(output, listening, retry, retry) == OutputCounts(edits=2, compactions=1, retries=2)
+    assert printing(output, listening, {"phase": "thinking"}, retry) == OutputCounts(
         edits=2, compactions=1, retries=3, answered=2
     )
 
@@ -289,21 +291,23 @@ def test_edits_compactions_and_retries_are_counted(output):
     ],
 )
 def test_what_the_model_says_or_does_is_an_answer_and_nothing_else(output, line, answers):
-    listening = ear(output, session="abc")
+    listening = monitor(output, session="abc")
     count = printing(output, listening, {"retry": {}}, line)
     assert (count.retries, count.answered) == (1, int(answers))
 
 
 def test_signs_that_prove_little_and_pieces_of_a_reply():
-    retried = Count(retries=1)
-    assert counted(retried, Sign(phase="thinking", early=True)) == retried
-    assert counted(retried, Sign(part="I ")).answered == 1
-    assert counted(retried, Sign(tool=Tool(id="1"))).answered == 1
-    assert counted(retried, Sign(tool=Tool(id="1"), edited="a.py")) == Count(edits=1, retries=1, answered=1)
+    retried = OutputCounts(retries=1)
+    assert counted(retried, OutputEvent(phase="thinking", early=True)) == retried
+    assert counted(retried, OutputEvent(part="I ")).answered == 1
+    assert counted(retried, OutputEvent(tool=Tool(id="1"))).answered == 1
+    assert counted(retried, OutputEvent(tool=Tool(id="1"), edited="a.py")) == OutputCounts(
+        edits=1, retries=1, answered=1
+    )
 
 
 def test_each_new_count_is_told_at_once(output):
-    listening = ear(output, session="abc")
+    listening = monitor(output, session="abc")
     told = []
     for line in ({"phase": "tool"}, {"phase": "tool"}, {"edited": "a"}, {"phase": "tool"}, {"edited": "a"}):
         with output.open("ab") as file:

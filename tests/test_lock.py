@@ -5,7 +5,7 @@ import os
 import pytest
 
 from coral.errors import CoralError
-from coral.lock import hold_lock, holder
+from coral.supervisor.lock import hold_lock, holder
 
 
 def test_the_second_one_is_told_who_is_the_first(tmp_path):

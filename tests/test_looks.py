@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from coral.fleet.actions import Look
-from coral.fleet.events import Broken, Looked, Moment
-from coral.inputs import looks
-from coral.inputs.looks import Looks, last_edit
-from coral.lanes import Lanes
-from coral.lock import hold_lock
-from coral.manager import Manager
+from coral.fleet.actions import ScanEdits
+from coral.fleet.events import Broken, EditsScanned, Moment
+from coral.supervisor import activity
+from coral.supervisor.activity import EditScanner, last_edit
+from coral.supervisor.lock import hold_lock
+from coral.supervisor.loop import Supervisor
+from coral.supervisor.workers import WorkerPool
 
 
 def changed(path: Path, ago: float) -> Path:
@@ -71,23 +71,23 @@ def test_only_so_many_entries_are_looked_at_and_the_nearest_first(
     changed(tmp_path / "old.py", 9 * 3600)
     for number in range(20):
         changed(tmp_path / "deep" / f"{number}.py", 0)
-    monkeypatch.setattr(looks, "MOST_ENTRIES", 2)
+    monkeypatch.setattr(activity, "MAX_ENTRIES", 2)
     assert found(tmp_path) == 9
 
 
 def test_a_look_is_answered_once_and_rings(tmp_path: Path) -> None:
     changed(tmp_path / "old.py", 9 * 3600)
     rung: list[int] = []
-    pool = Lanes()
-    looking = Looks(pool, lambda: rung.append(1))
+    pool = WorkerPool()
+    looking = EditScanner(pool, lambda: rung.append(1))
     assert looking.over() == []
-    looking.begin(Look(agent="ann", launch=3), tmp_path)
-    looking.begin(Look(agent="ben", launch=1), tmp_path / "nowhere")
+    looking.begin(ScanEdits(agent="ann", launch=3), tmp_path)
+    looking.begin(ScanEdits(agent="ben", launch=1), tmp_path / "nowhere")
     pool.finish(60)
     first, second = sorted(looking.over(), key=lambda each: each.agent)
     assert first.edited is not None
     assert (first.agent, first.launch, round(first.edited / 3600)) == ("ann", 3, 9)
-    assert second == Looked(agent="ben", launch=1)
+    assert second == EditsScanned(agent="ben", launch=1)
     assert rung == [1, 1]
     assert looking.over() == []
 
@@ -96,23 +96,23 @@ def test_a_look_that_fails_has_found_nothing(tmp_path: Path, monkeypatch: pytest
     def broken(clone: Path) -> float:
         raise RuntimeError(clone)
 
-    monkeypatch.setattr(looks, "last_edit", broken)
-    pool = Lanes()
-    looking = Looks(pool, lambda: None)
-    looking.begin(Look(agent="ann", launch=1), tmp_path)
+    monkeypatch.setattr(activity, "last_edit", broken)
+    pool = WorkerPool()
+    looking = EditScanner(pool, lambda: None)
+    looking.begin(ScanEdits(agent="ann", launch=1), tmp_path)
     pool.finish(60)
-    assert looking.over() == [Looked(agent="ann", launch=1)]
+    assert looking.over() == [EditsScanned(agent="ann", launch=1)]
 
 
 @pytest.mark.slow
 def test_a_look_that_cannot_begin_has_found_nothing_and_is_told_of(start: Any) -> None:
     run = start(["hang"], supervise=False)
     with hold_lock(run.layout.lock):
-        manager = Manager(run.layout, (run.layout.private / "seed").read_text().strip())
+        manager = Supervisor(run.layout, (run.layout.private / "seed").read_text().strip())
         manager.close()  # from now on there is no thread to be had
         performer = manager._performer
-        performer.perform([Look(agent="agent-1", launch=3)], manager._fleet, Moment(clock=0.0, wall=""))
+        performer.perform([ScanEdits(agent="agent-1", launch=3)], manager._fleet, Moment(run_time=0.0, wall_time=""))
     looked, broken = performer.happened
-    assert looked == Looked(agent="agent-1", launch=3)
+    assert looked == EditsScanned(agent="agent-1", launch=3)
     assert isinstance(broken, Broken)
     assert broken.item == "the look at the files of agent-1"

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from real_runs import Run, wait_until
 
+from coral.agent_setup.mounts import Mount, keep_up
+from coral.agent_setup.roster import members
 from coral.config.load import Config, load, load_frozen
-from coral.crew import members
 from coral.errors import CoralError
-from coral.mounts import Mount, keep_up
 from workspace.git import Git
 
 HEAD = "task: {name: t, description: d}\ngrader: {entry: grade.py:grade, private: [hidden]}\n"

@@ -17,10 +17,10 @@ from real_runs import Run, wait_until
 from attempts.record import Attempt, Kind, Verdict
 from attempts.store import Store
 from coral.config.load import load
-from coral.launch import prepare
 from coral.native.memory import Memory, Work
 from coral.native.snapshots import Keeper
-from coral.runtimes.model import Ending, Said
+from coral.runs.create import prepare
+from coral.runtimes.model import Ending, LaunchSummary
 from coral.runtimes.native import Native
 from workspace.knowledge import list_notes
 from workspace.layout import Layout
@@ -176,7 +176,7 @@ def test_a_session_that_is_not_there_is_said(make):
     output, errors = process.communicate(timeout=WITHIN)
     assert b"no such session" in errors
     assert output == b""
-    assert Native({}).judge(process.returncode, Said(stderr=errors.decode())) is Ending.UNKNOWN_SESSION
+    assert Native({}).judge(process.returncode, LaunchSummary(stderr=errors.decode())) is Ending.UNKNOWN_SESSION
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_what_cannot_work_is_refused_for_good(make, arguments, said):
     output, errors = process.communicate(timeout=WITHIN)
     assert said in errors.decode()
     assert said in output.decode()
-    assert Native({}).judge(process.returncode, Said(output=True, stderr=errors.decode())) is Ending.TERMINAL
+    assert Native({}).judge(process.returncode, LaunchSummary(output=True, stderr=errors.decode())) is Ending.TERMINAL
 
 
 def test_files_without_numbers_are_refused(make):
@@ -238,7 +238,7 @@ def test_an_interrupt_at_any_moment_loses_nothing(make):
         time.sleep(whole * k / 20)  # the moment under test, not a wait for something
         process.send_signal(signal.SIGINT)
         output, errors = process.communicate(timeout=WITHIN)
-        said = Said(output=bool(output), stderr=errors.decode())
+        said = LaunchSummary(output=bool(output), stderr=errors.decode())
         given_up = process.returncode == 1 and b"too many failures" in output  # nobody grades here
         assert given_up or Native({}).judge(process.returncode, said) is Ending.INTERRUPTED, (k, errors)
         lines(output)

@@ -15,10 +15,10 @@ from coral.codec import decode, encode
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.decide import decide
-from coral.fleet.state import FLEET, Fleet
-from coral.inputs.complaints import AT_FIRST, QUIET_SECONDS, Complaints
-from coral.inputs.post import AT_ONCE, Post
+from coral.fleet.run_state import FLEET, Fleet
 from coral.journal import difference, fold_lines
+from coral.supervisor.alert_limit import AT_FIRST, QUIET_SECONDS, AlertLimit
+from coral.supervisor.inbox import AT_ONCE, Inbox
 from workspace.layout import OPERATOR, Layout, create, new_run
 
 AGENTS = ("ann", "ben")
@@ -35,8 +35,8 @@ def layout(tmp_path: Path) -> Layout:
 
 
 @pytest.fixture
-def post(layout: Layout) -> Post:
-    return Post(layout, AGENTS)
+def post(layout: Layout) -> Inbox:
+    return Inbox(layout, AGENTS)
 
 
 def submission(number: int, agent: str = "ann", **other: Any) -> dict[str, object]:
@@ -53,7 +53,7 @@ def hand_in(layout: Layout, agent: str, *numbers: int) -> None:
         path.write_text(json.dumps(submission(number, agent)))
 
 
-def test_of_a_fleet_only_the_folders_are_read_that_something_came_into(layout: Layout, post: Post) -> None:
+def test_of_a_fleet_only_the_folders_are_read_that_something_came_into(layout: Layout, post: Inbox) -> None:
     hand_in(layout, "ann", 1)
     hand_in(layout, "ben", 2)
     ask(layout, "ann", "it", b'{"type": "alert", "text": "look"}')
@@ -73,14 +73,14 @@ def taken(events: list[on.Event]) -> list[tuple[str, int]]:
     return [(each.agent, int(each.id)) for each in found]
 
 
-def test_what_was_seen_is_named_by_its_ids_and_numbers(layout: Layout, post: Post) -> None:
+def test_what_was_seen_is_named_by_its_ids_and_numbers(layout: Layout, post: Inbox) -> None:
     ask(layout, "ann", f"{1:020d}", b'{"type": "acknowledge", "jobs": [1, 2]}')
     ask(layout, "ann", f"{2:020d}", b'{"type": "acknowledge", "jobs": [true]}')
     (asked,) = [each for each in post.collect(0, ROOM) if isinstance(each, on.Requested)]
     assert asked.request == on.Acknowledge(jobs=(1, 2))
 
 
-def test_a_flood_of_submissions_is_taken_up_a_few_at_a_time_and_delays_nobody(layout: Layout, post: Post) -> None:
+def test_a_flood_of_submissions_is_taken_up_a_few_at_a_time_and_delays_nobody(layout: Layout, post: Inbox) -> None:
     hand_in(layout, "ann", *range(100, 700))
     hand_in(layout, "ben", 9000, 9001)
     first = taken(list(post.collect(0, ROOM)))
@@ -90,7 +90,7 @@ def test_a_flood_of_submissions_is_taken_up_a_few_at_a_time_and_delays_nobody(la
     assert len(list((layout.attempts / "inbox" / "ann").iterdir())) == 600
 
 
-def test_garbage_is_cleared_at_a_pace_and_told_of_in_measure(layout: Layout, post: Post) -> None:
+def test_garbage_is_cleared_at_a_pace_and_told_of_in_measure(layout: Layout, post: Inbox) -> None:
     inbox = layout.attempts / "inbox" / "ann"
     for number in range(600):
         (inbox / f"{number:020d}.json").write_bytes(b"\0\xff")
@@ -111,7 +111,7 @@ def test_garbage_is_cleared_at_a_pace_and_told_of_in_measure(layout: Layout, pos
     assert summary.item == f"{1200 - AT_FIRST} more things of ann"
 
 
-def test_when_there_is_no_more_it_says_so(layout: Layout, post: Post) -> None:
+def test_when_there_is_no_more_it_says_so(layout: Layout, post: Inbox) -> None:
     for number in range(AT_ONCE + 1):
         ask(layout, "ann", f"{number:020d}", json.dumps({"type": "alert", "text": "x"}).encode())
     assert len(list(post.collect(0, ROOM))) == AT_ONCE
@@ -122,7 +122,7 @@ def test_when_there_is_no_more_it_says_so(layout: Layout, post: Post) -> None:
     assert not post.more
 
 
-def test_of_strangers_too_only_so_much_is_read(layout: Layout, post: Post) -> None:
+def test_of_strangers_too_only_so_much_is_read(layout: Layout, post: Inbox) -> None:
     for stranger in range(10):
         (layout.attempts / "inbox" / f"nobody-{stranger}").mkdir()
         hand_in(layout, f"nobody-{stranger}", *range(10))
@@ -133,7 +133,7 @@ def test_of_strangers_too_only_so_much_is_read(layout: Layout, post: Post) -> No
     assert sum(1 for _ in layout.attempts.glob("inbox/nobody-*/*")) == 100 - AT_ONCE
 
 
-def test_a_folder_of_requests_that_leads_elsewhere_is_not_followed(layout: Layout, post: Post, tmp_path: Path) -> None:
+def test_a_folder_of_requests_that_leads_elsewhere_is_not_followed(layout: Layout, post: Inbox, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "keep.json").write_text("[")
@@ -145,7 +145,7 @@ def test_a_folder_of_requests_that_leads_elsewhere_is_not_followed(layout: Layou
 
 
 def test_complaints_start_anew_after_a_quiet_time_and_each_sender_has_its_own() -> None:
-    complaints = Complaints()
+    complaints = AlertLimit()
     for number in range(AT_FIRST):
         assert len(list(complaints.about("ann", str(number), "why", 0))) == 1
     assert list(complaints.about("ann", "one more", "why", 1)) == []
@@ -201,7 +201,7 @@ texts |= st.binary(max_size=40)
 
 def decided(stage: Stage, events: list[on.Event]) -> None:
     """Decide about it twice, write it down as the journal does, and read it again."""
-    now = on.Moment(clock=2.0, wall="w")
+    now = on.Moment(run_time=2.0, wall_time="w")
     before = stage.fleet
     after, actions = decide(before, events, now, stage.rules)
     line = {"at": 2.0, "events": encode(tuple(events)), "actions": encode(actions), "set": difference(before, after)}
@@ -224,15 +224,15 @@ def test_any_request_is_answered(tmp_path_factory: pytest.TempPathFactory, sende
     layout = run_of(tmp_path_factory)
     stage = Stage(agents=2)
     ask(layout, sender, "it", content)
-    events = list(Post(layout, AGENTS).collect(0, ROOM))
+    events = list(Inbox(layout, AGENTS).collect(0, ROOM))
     assert len(events) == 1
     decided(stage, events)
     left = (layout.requests_of(sender) / "it.json").exists()
     if isinstance(events[0], on.Requested):
         assert left
-        _, actions = decide(stage.fleet, events, on.Moment(clock=2.0, wall="w"), stage.rules)
+        _, actions = decide(stage.fleet, events, on.Moment(run_time=2.0, wall_time="w"), stage.rules)
         (answer,) = [each for each in actions if isinstance(each, do.Answer)]
-        Post(layout, AGENTS).answer(sender, "it", {"ok": answer.ok, "message": answer.message, "hint": answer.hint})
+        Inbox(layout, AGENTS).answer(sender, "it", {"ok": answer.ok, "message": answer.message, "hint": answer.hint})
     else:
         assert not left
     json.loads((layout.replies_to(sender) / "it.json").read_text())
@@ -254,7 +254,7 @@ def test_any_submission_is_taken_up_or_set_aside(tmp_path_factory: pytest.TempPa
     layout = run_of(tmp_path_factory)
     path = layout.attempts / "inbox" / "ann" / f"{1:020d}.json"
     path.write_bytes(content)
-    events = list(Post(layout, AGENTS).collect(0, ROOM))
+    events = list(Inbox(layout, AGENTS).collect(0, ROOM))
     assert len(events) == 1
     assert isinstance(events[0], on.Submitted | on.Broken)
     assert path.exists() == isinstance(events[0], on.Submitted)

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from coral.fleet import events as on
-from coral.lock import hold_lock
-from coral.presence import GONE_SECONDS, LOCK, Presence
+from coral.supervisor.lock import hold_lock
+from coral.supervisor.presence import GONE_SECONDS, LOCK, RunFolderGuard
 from workspace.layout import Layout, create, new_run
 
 
@@ -20,7 +20,7 @@ def layout(tmp_path: Path) -> Layout:
 def test_a_folder_that_stays_away_ends_the_run_once(layout: Layout) -> None:
     stopped: list[str] = []
     with hold_lock(layout.lock) as lock:
-        presence = Presence(layout, lock, stopped.append)
+        presence = RunFolderGuard(layout, lock, stopped.append)
         layout.root.rename(layout.root.with_name("elsewhere"))
         for clock in (100.0, 100.0 + GONE_SECONDS / 2):
             assert presence.look(clock) == []
@@ -33,7 +33,7 @@ def test_a_folder_that_stays_away_ends_the_run_once(layout: Layout) -> None:
 def test_a_folder_that_comes_back_was_never_away(layout: Layout) -> None:
     stopped: list[str] = []
     with hold_lock(layout.lock) as lock:
-        presence = Presence(layout, lock, stopped.append)
+        presence = RunFolderGuard(layout, lock, stopped.append)
         for clock in (100.0, 200.0, 300.0):
             layout.root.rename(layout.root.with_name("elsewhere"))
             presence.look(clock)
@@ -44,7 +44,7 @@ def test_a_folder_that_comes_back_was_never_away(layout: Layout) -> None:
 
 def test_a_lock_that_is_taken_away_is_told_of_once(layout: Layout) -> None:
     with hold_lock(layout.lock) as lock:
-        presence = Presence(layout, lock, pytest.fail)
+        presence = RunFolderGuard(layout, lock, pytest.fail)
         layout.lock.unlink()
         assert presence.look(100.0) == [on.Restored(item=LOCK, found="was removed", source="memory")]
         assert presence.look(101.0) == []

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from coral.agent_setup.prices import looked_up, prices_of
 from coral.config.load import load
-from coral.fleet.policy import Prices
-from coral.prices import looked_up, prices_of
-from coral.rules import rules_of
+from coral.fleet.rules import Prices
+from coral.runs.rules import rules_of
 
 TASK = "task: {name: t, description: d}\ngrader: {command: 'true'}\nagents:\n  model: claude-sonnet-4-5\n"
 

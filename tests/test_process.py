@@ -13,10 +13,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from coral.processes import census, process
-from coral.processes.doorbell import Doorbell
+from coral.processes import process, process_table
 from coral.processes.launches import Launches, State
 from coral.processes.process import GATE_CLOSED, Program
+from coral.processes.wakeup import Wakeup
 
 DEAF = "trap '' INT TERM; "
 
@@ -75,7 +75,7 @@ def test_a_device_is_written_to_and_never_put_aside(make: Callable[..., Program]
 
 def test_nothing_runs_before_the_gate_opens(make, tmp_path):
     held = process.start(make("cat; echo ran > ran"))
-    assert census.is_alive(held.identity)
+    assert process_table.is_alive(held.identity)
     assert not (tmp_path / "ran").exists()
     held.release()
     assert held.child.wait(120) == 0
@@ -104,19 +104,19 @@ def test_a_program_that_cannot_be_started_says_so(make, tmp_path):
 
 def test_another_process_with_the_same_pid_is_another_identity(started):
     held = started("sleep 600")
-    assert census.is_alive(held.identity)
+    assert process_table.is_alive(held.identity)
     older = replace(held.identity, started=held.identity.started - 1)
-    assert not census.is_alive(older)
+    assert not process_table.is_alive(older)
     process.interrupt(older)
-    assert census.members(replace(held.identity, boot="another boot"), "run/agent-1/1") == []
+    assert process_table.members(replace(held.identity, boot="another boot"), "run/agent-1/1") == []
     assert held.child.poll() is None
 
 
 def test_a_zombie_is_dead(started):
     held = started("exit 0")
-    wait_until(lambda: census.identify(held.identity.pid) is None)
-    assert not census.is_alive(held.identity)
-    assert census.members(held.identity, "run/agent-1/1") == []
+    wait_until(lambda: process_table.identify(held.identity.pid) is None)
+    assert not process_table.is_alive(held.identity)
+    assert process_table.members(held.identity, "run/agent-1/1") == []
 
 
 @pytest.mark.slow
@@ -132,20 +132,20 @@ def test_whatever_a_deaf_program_started_is_found_and_killed(started, tmp_path):
     names = ("one", "two", "three")
     wait_until(lambda: all((tmp_path / name).exists() and (tmp_path / name).read_text().strip() for name in names))
     pids = {int((tmp_path / name).read_text()) for name in names}
-    found = {each.pid for each in census.members(held.identity, "run/agent-1/1")}
+    found = {each.pid for each in process_table.members(held.identity, "run/agent-1/1")}
     assert pids | {held.identity.pid} <= found
     process.interrupt(held.identity)
     process.terminate(held.identity, "run/agent-1/1")
     assert held.child.poll() is None
     process.kill(held.identity, "run/agent-1/1")
     held.child.wait(120)
-    wait_until(lambda: not census.members(held.identity, "run/agent-1/1"))
-    assert not any(census.identify(pid) for pid in pids)
+    wait_until(lambda: not process_table.members(held.identity, "run/agent-1/1"))
+    assert not any(process_table.identify(pid) for pid in pids)
 
 
 @pytest.mark.slow
 def test_a_launch_is_over_only_when_everything_it_started_is_gone(make, tmp_path):
-    bell = Doorbell()
+    bell = Wakeup()
     launches = Launches("run", bell)
     tag = launches.tag("agent-1", 1)
     held = launches.hold("agent-1", 1, make("setsid sh -c 'echo $$ > left; sleep 600' & exit 7", tag=tag), 0.0)
@@ -197,17 +197,17 @@ def test_an_ignored_interrupt_is_not_inherited(make, tmp_path):
 GIVEN_AGAIN = """
 import os, pathlib, subprocess, sys
 sys.path.insert(0, sys.argv[2])
-from coral.processes import census, process
+from coral.processes import process, process_table
 here, tag = pathlib.Path(sys.argv[1]), "run/agent-1/1"
 last = pathlib.Path("/proc/sys/kernel/ns_last_pid")
 files = pathlib.Path(os.devnull), here / "out", here / "err"
 program = process.Program(["/bin/sleep", "600"], dict(os.environ), here, *files, tag)
 held = process.start(program)
 held.release()
-kept = census.Census()
+kept = process_table.ProcessTable()
 kept.look()
 assert [each.pid for each in kept.members(held.identity, tag)] == [held.identity.pid]
-kept.members(census.Identity(1, 0, held.identity.boot), "another")  # it has read everybody's tag
+kept.members(process_table.Identity(1, 0, held.identity.boot), "another")  # it has read everybody's tag
 held.child.kill()
 held.child.wait()
 while True:  # a start time has a resolution of a hundredth of a second
@@ -217,12 +217,12 @@ while True:  # a start time has a resolution of a hundredth of a second
         sys.exit(77)
     other = subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
     assert other.pid == held.identity.pid
-    if census.identify(other.pid) != held.identity:
+    if process_table.identify(other.pid) != held.identity:
         break
     other.kill()
     other.communicate()
 kept.look()
-assert kept.members(held.identity, tag) == census.members(held.identity, tag) == []
+assert kept.members(held.identity, tag) == process_table.members(held.identity, tag) == []
 process.interrupt(held.identity)
 process.terminate(held.identity, tag)
 process.kill(held.identity, tag)
@@ -266,8 +266,8 @@ def test_a_look_sees_who_has_another_parent_since_the_last_one(started, tmp_path
     if held.child.poll() == 77:
         pytest.skip("orphans always fall to the first process here")
     orphan = int((tmp_path / "orphan").read_text())
-    wait_until(lambda: os.getsid(orphan) == orphan and not census._environment(orphan).count(b"="))
-    kept = census.Census()
+    wait_until(lambda: os.getsid(orphan) == orphan and not process_table._environment(orphan).count(b"="))
+    kept = process_table.ProcessTable()
     for _ in range(2):
         kept.look()
         assert orphan in {each.pid for each in kept.members(held.identity, "run/agent-1/1")}
@@ -279,11 +279,11 @@ def test_a_look_sees_who_has_another_parent_since_the_last_one(started, tmp_path
 
 def test_one_look_at_all_processes_serves_every_launch_that_ended(make, tmp_path, monkeypatch):
     """A fleet has thousands of processes: they are read once a turn, and what each was started with once at all."""
-    bell, looks, read, asked = Doorbell(), [], [], []
-    look, stat, environment = census.Census.look, census._stat, census._environment
-    monkeypatch.setattr(census.Census, "look", lambda self: looks.append(1) or look(self))
-    monkeypatch.setattr(census, "_stat", lambda pid: asked.append(pid) or stat(pid))
-    monkeypatch.setattr(census, "_environment", lambda pid: read.append(pid) or environment(pid))
+    bell, looks, read, asked = Wakeup(), [], [], []
+    look, stat, environment = process_table.ProcessTable.look, process_table._stat, process_table._environment
+    monkeypatch.setattr(process_table.ProcessTable, "look", lambda self: looks.append(1) or look(self))
+    monkeypatch.setattr(process_table, "_stat", lambda pid: asked.append(pid) or stat(pid))
+    monkeypatch.setattr(process_table, "_environment", lambda pid: read.append(pid) or environment(pid))
     launches = Launches("run", bell)
     tags = {who: launches.tag(who, 1) for who in ("agent-1", "agent-2", "agent-3", "agent-4")}
     held = {who: launches.hold(who, 1, make("exec sleep 600", tag=tag), 0.0) for who, tag in tags.items()}
@@ -293,7 +293,7 @@ def test_one_look_at_all_processes_serves_every_launch_that_ended(make, tmp_path
         looks.clear()
         for who in ending:
             os.kill(held[who].identity.pid, signal.SIGKILL)
-        wait_until(lambda gone=ending: not any(census.is_alive(held[who].identity) for who in gone))
+        wait_until(lambda gone=ending: not any(process_table.is_alive(held[who].identity) for who in gone))
         launches.suspect_all()
         assert sorted((launch.who, state) for launch, state in launches.over()) == [(who, State.GONE) for who in ending]
         assert len(looks) == 1

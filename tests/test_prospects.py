@@ -7,7 +7,7 @@ from real_runs import Run, tries, write_task
 
 from attempts.store import Store
 from coral.config.load import Config, load
-from coral.preflight.prospects import concerns, warning
+from coral.preflight.budget_estimate import concerns, warning
 
 HEAD = "task: {name: t, description: d}\ngrader: {command: 'true', slots: 2}\n"
 CLAUDE = "agents: {runtime: claude, count: 4}\n"

@@ -16,7 +16,7 @@ from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.decide import decide
 from coral.fleet.events import Moment
-from coral.fleet.state import Fleet
+from coral.fleet.run_state import Fleet
 from coral.journal import segments
 from coral.journal.replay import TELL_EVERY, Replay, replay
 from workspace.layout import Layout
@@ -84,8 +84,8 @@ def test_what_was_decided_is_decided_again(clerk: Clerk, coral: Coral, layout: L
 
 def test_other_actions_are_named_with_what_they_should_have_been(clerk: Clerk, coral: Coral) -> None:
     event = submitted("ann", 5)
-    clerk.write(65, (event,), (do.Note(type="made up", text="never \x1b[31m decided"),))
-    clerk.write(66, (on.Heard(agent="ann", launch=2),), ())
+    clerk.write(65, (event,), (do.LogEvent(type="made up", text="never \x1b[31m decided"),))
+    clerk.write(66, (on.OutputSeen(agent="ann", launch=2),), ())
     clerk.decide(67, submitted("ben", 6))
     said = coral("replay", code=1).splitlines()
     # What comes after the first is judged by itself: one that begins where the recorded one ended is right.
@@ -93,7 +93,7 @@ def test_other_actions_are_named_with_what_they_should_have_been(clerk: Clerk, c
         "2 of 10 decisions come out otherwise, the first in 000001.jsonl, line 10, at 2030-01-01T00:01:05.000Z (1m 5s)"
     )
     assert said[1].startswith('  on        Submitted(submission={"is": "Submission", "id": "00000000000000000005"')
-    assert said[2] == '  recorded  Note(type="made up", text="never \\u001b[31m decided")'
+    assert said[2] == '  recorded  LogEvent(type="made up", text="never \\u001b[31m decided")'
     assert (
         said[3]
         == '  again     TakeIn(number=2, agent="ann", commit="0000000000000000000000000000000000000005", repeat=false)'
@@ -110,9 +110,9 @@ def test_other_actions_are_named_with_what_they_should_have_been(clerk: Clerk, c
 
 def test_another_state_is_named_too(clerk: Clerk, coral: Coral) -> None:
     events = (submitted("ann", 5),)
-    after, _ = decide(clerk.fleet, events, Moment(clock=65.0, wall=""), clerk.rules)
+    after, _ = decide(clerk.fleet, events, Moment(run_time=65.0, wall_time=""), clerk.rules)
     agents = {**after.agents, "ben": replace(after.agents["ben"], crashes=3)}
-    run = replace(after.run, owed_count=99)
+    run = replace(after.run, message_count=99)
     clerk.write(65, events, None, replace(after, agents=agents, run=run, pending={}))
     said = coral("replay", code=1).splitlines()
     assert said[0].startswith("1 of 8 decisions come out otherwise")
@@ -132,7 +132,7 @@ def test_another_version_may_decide_otherwise_and_says_so(
     clerk: Clerk, coral: Coral, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clerk.write(65, (), (do.Finish(reason="made up"),))
-    monkeypatch.setattr("coral.cli.replay.__version__", "9.9.9")
+    monkeypatch.setattr("coral.cli.commands.replay.__version__", "9.9.9")
     assert coral("replay", code=1).splitlines()[-1] == (
         "written by version 0.1.0; this is 9.9.9, which may decide otherwise"
     )
@@ -140,7 +140,7 @@ def test_another_version_may_decide_otherwise_and_says_so(
 
 def test_rules_that_changed_count_from_there_on(clerk: Clerk) -> None:
     clerk.rules = replace(RULES, slots=1, budget_attempts=1)
-    clerk.journal.open_supervision(clerk.rules, Moment(clock=7.0, wall=""), FOLDER)
+    clerk.journal.open_supervision(clerk.rules, Moment(run_time=7.0, wall_time=""), FOLDER)
     clerk.decide(8, on.Resumed())
     clerk.decide(9)
     assert clerk.fleet.run.stopping
@@ -148,7 +148,7 @@ def test_rules_that_changed_count_from_there_on(clerk: Clerk) -> None:
 
 
 def test_what_cannot_be_decided_names_the_version_that_can(clerk: Clerk, coral: Coral) -> None:
-    clerk.journal.record(Moment(clock=7.0, wall=""), (SEED,), (), clerk.fleet, clerk.fleet)  # type: ignore[arg-type]
+    clerk.journal.record(Moment(run_time=7.0, wall_time=""), (SEED,), (), clerk.fleet, clerk.fleet)  # type: ignore[arg-type]
     said = coral("replay", code=1)
     assert "000001.jsonl: line 10: ValueError" in said
     assert "replay it with the version that wrote it: 0.1.0" in said
@@ -156,7 +156,7 @@ def test_what_cannot_be_decided_names_the_version_that_can(clerk: Clerk, coral: 
 
 def test_it_tells_how_far_it_is(clerk: Clerk, monkeypatch: pytest.MonkeyPatch, coral: Coral) -> None:
     for clock in range(7, 7 + 2 * TELL_EVERY):
-        clerk.decide(clock, on.Heard(agent="ann", launch=2))
+        clerk.decide(clock, on.OutputSeen(agent="ann", launch=2))
     told: list[int] = []
     count = 7 + 2 * TELL_EVERY
 
@@ -165,7 +165,7 @@ def test_it_tells_how_far_it_is(clerk: Clerk, monkeypatch: pytest.MonkeyPatch, c
 
     assert replay(clerk.journal.path, tell).same == count
     assert [each for each in told if each] == [TELL_EVERY, 2 * TELL_EVERY]
-    monkeypatch.setattr("coral.cli.replay.AFTER", 0.0)
+    monkeypatch.setattr("coral.cli.commands.replay.AFTER", 0.0)
     assert coral("replay") == f"{TELL_EVERY} decisions\n"
 
 
@@ -201,20 +201,20 @@ def test_it_is_found_in_whichever_file_it_is(layout: Layout, coral: Coral) -> No
     clerk = Clerk(layout.journal, long=1)
     clerk.play()
     for clock in range(7, 120):
-        clerk.decide(clock, on.Heard(agent="ann", launch=2, busy=("tool" if clock % 2 else "")))
+        clerk.decide(clock, on.OutputSeen(agent="ann", launch=2, activity=("tool" if clock % 2 else "")))
     assert len(segments(layout.journal)) > 4
     for clock in range(7, 119, 9):
         found = json.loads(coral("replay", "--at", f"{clock}.5s", "--json"))
         ann = found["agents"][0]
         assert (found["clock"], ann["beat"]) == (clock, {"phase": "tool" if clock % 2 else "", "message": "", "age": 0})
-        assert found["fleet"]["agents"]["ann"]["heard_at"] == clock
+        assert found["fleet"]["agents"]["ann"]["last_output_at"] == clock
         wall = f"2030-01-01T00:{clock // 60:02d}:{clock % 60:02d}.5Z"
         assert json.loads(coral("replay", "--at", wall, "--json")) == found
 
 
 def test_what_was_said_last_is_shown_with_its_age(clerk: Clerk, coral: Coral) -> None:
-    clerk.decide(65, on.Heard(agent="ann", launch=2, busy="thinking"))
-    clerk.decide(77, on.Heard(agent="ben", launch=1, session="s"))
+    clerk.decide(65, on.OutputSeen(agent="ann", launch=2, activity="thinking"))
+    clerk.decide(77, on.OutputSeen(agent="ben", launch=1, session="s"))
     lines = coral("replay", "--at", "2m").splitlines()
     assert lines[1] == "best 1.5 #1 by agent-2  seed 1 (+0.5)  try 1"
     (row,) = [line for line in lines if line.startswith("ann")]
@@ -235,7 +235,7 @@ def test_what_was_said_last_is_shown_with_its_age(clerk: Clerk, coral: Coral) ->
 )
 def test_a_time_that_is_none_is_refused(layout: Layout, coral: Coral, at: str, said: str) -> None:
     clerk = Clerk(layout.journal)
-    clerk.journal.open_supervision(RULES, Moment(clock=0.0, wall="2030-01-01T00:00:00.000Z"), FOLDER)
+    clerk.journal.open_supervision(RULES, Moment(run_time=0.0, wall_time="2030-01-01T00:00:00.000Z"), FOLDER)
     assert said in coral("replay", "--at", at, code=1)
 
 

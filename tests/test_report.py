@@ -9,24 +9,25 @@ from real_runs import Run
 
 from attempts.record import Kind, Submission
 from coral.fleet import events as on
-from coral.fleet.state import Agent, Fleet, Pending, Phase
-from coral.manager import Manager
-from coral.views.report import MOST_STATUS_SECONDS, QUIET_STATUS_SECONDS
+from coral.fleet.agent_state import Agent, Phase
+from coral.fleet.run_state import Fleet, PendingAttempt
+from coral.supervisor.loop import Supervisor
+from coral.views.report import MAX_STATUS_SECONDS, QUIET_STATUS_SECONDS
 
 pytestmark = pytest.mark.slow
 SILENT = 2 * QUIET_STATUS_SECONDS
 
 
 class Shown:
-    def __init__(self, manager: Manager) -> None:
+    def __init__(self, manager: Supervisor) -> None:
         self.manager = manager
-        self.report, self.ears = manager._report, manager._performer.ears
-        self.fleet = Fleet(agents={"agent-1": Agent(name="agent-1", phase=Phase.RUNNING, launch=1, heard=True)})
+        self.report, self.monitors = manager._report, manager._performer.monitors
+        self.fleet = Fleet(agents={"agent-1": Agent(name="agent-1", phase=Phase.RUNNING, launch=1, has_output=True)})
         manager._performer.listen_to("agent-1", 1, None, 0.0)
 
     def at(self, clock: float) -> float:
         """When the view was written that is there then, on the run's clock."""
-        self.report.show(self.fleet, self.ears, on.Moment(clock=clock, wall=""))
+        self.report.show(self.fleet, self.monitors, on.Moment(run_time=clock, wall_time=""))
         shown: float = json.loads(self.manager._layout.status.read_text())["clock"]
         return shown
 
@@ -34,27 +35,27 @@ class Shown:
 @pytest.fixture
 def shown(start: Callable[..., Run]) -> Iterator[Shown]:
     run = start(["hang"], supervise=False)
-    manager = Manager(run.layout, (run.layout.private / "seed").read_text().strip())
+    manager = Supervisor(run.layout, (run.layout.private / "seed").read_text().strip())
     yield Shown(manager)
     manager.close()
 
 
 def test_while_nothing_happens_it_is_written_now_and_then(shown: Shown) -> None:
     assert shown.at(SILENT) == SILENT
-    assert shown.at(SILENT + MOST_STATUS_SECONDS) == SILENT
+    assert shown.at(SILENT + MAX_STATUS_SECONDS) == SILENT
     assert shown.at(SILENT + QUIET_STATUS_SECONDS) == SILENT + QUIET_STATUS_SECONDS
 
 
 def test_what_is_decided_is_shown_soon(shown: Shown) -> None:
     shown.at(SILENT)
     shown.fleet = replace(shown.fleet)
-    assert shown.at(SILENT + MOST_STATUS_SECONDS) == SILENT + MOST_STATUS_SECONDS
+    assert shown.at(SILENT + MAX_STATUS_SECONDS) == SILENT + MAX_STATUS_SECONDS
 
 
 def test_what_an_agent_says_is_shown_soon(shown: Shown) -> None:
     shown.at(SILENT)
-    shown.ears["agent-1"].beat_at = SILENT + 1
-    assert shown.at(SILENT + MOST_STATUS_SECONDS) == SILENT + MOST_STATUS_SECONDS
+    shown.monitors["agent-1"].beat_at = SILENT + 1
+    assert shown.at(SILENT + MAX_STATUS_SECONDS) == SILENT + MAX_STATUS_SECONDS
 
 
 def test_how_far_a_grade_is_is_shown_soon(shown: Shown) -> None:
@@ -62,6 +63,6 @@ def test_how_far_a_grade_is_is_shown_soon(shown: Shown) -> None:
         id="1" * 20, agent="agent-1", commit="1" * 40, tree="2" * 40, title="", kind=Kind.REAL, of=None, wait=0.0,
         submitted_at="",
     )  # fmt: skip
-    shown.fleet = replace(shown.fleet, pending={1: Pending(number=1, submission=wanted)})
+    shown.fleet = replace(shown.fleet, pending={1: PendingAttempt(number=1, submission=wanted)})
     shown.at(SILENT)
-    assert shown.at(SILENT + MOST_STATUS_SECONDS) == SILENT + MOST_STATUS_SECONDS
+    assert shown.at(SILENT + MAX_STATUS_SECONDS) == SILENT + MAX_STATUS_SECONDS

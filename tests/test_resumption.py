@@ -10,10 +10,10 @@ from attempts.record import Kind, Submission
 from attempts.store import Store
 from coral.config.load import load_frozen
 from coral.fleet.events import Moment
-from coral.fleet.state import Pending, Step
+from coral.fleet.run_state import PendingAttempt, Step
 from coral.journal import Journal
-from coral.launch import holder
-from coral.preflight.resumption import at_once
+from coral.preflight.resume_check import at_once
+from coral.runs.create import holder
 from workspace.layout import Layout
 
 pytestmark = pytest.mark.slow
@@ -123,9 +123,9 @@ def forget_that_it_was_published(layout: Layout, number: int) -> None:
         id=attempt.submission, agent=attempt.agent, commit=attempt.commit, tree=attempt.tree, title="", kind=Kind.REAL,
         of=None, wait=0.0, submitted_at="",
     )  # fmt: skip
-    settled = Pending(number=number, submission=submission, step=Step.SETTLED, attempt=attempt)
+    settled = PendingAttempt(number=number, submission=submission, step=Step.SETTLED, attempt=attempt)
     journal = Journal(layout.journal)
-    memory, now = journal.memory, Moment(clock=journal.memory.clock, wall=journal.memory.wall)
+    memory, now = journal.memory, Moment(run_time=journal.memory.clock, wall_time=journal.memory.wall)
     assert memory.rules is not None
     folder = layout.root.stat()
     journal.open_supervision(memory.rules, now, (folder.st_dev, folder.st_ino))

@@ -4,8 +4,8 @@ import ast
 import inspect
 from dataclasses import fields
 
-from coral.fleet.policy import Rules
-from coral.rules import rules_of
+from coral.fleet.rules import Rules
+from coral.runs.rules import rules_of
 
 
 def test_no_rule_is_a_constant() -> None:

@@ -9,7 +9,7 @@ from real_runs import tries
 from attempts.record import Kind
 from coral.config.load import load_frozen
 from coral.fleet.actions import Grade
-from coral.grading.grades import make_ready
+from coral.grading.checkout import make_ready
 
 
 @pytest.mark.slow

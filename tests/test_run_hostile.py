@@ -5,8 +5,8 @@ import json
 import pytest
 from real_runs import tries, wait_until
 
-from coral.inputs.complaints import AT_FIRST
-from workspace.furniture import SHARED
+from coral.supervisor.alert_limit import AT_FIRST
+from workspace.clone_overlay import SHARED
 
 pytestmark = pytest.mark.slow
 

@@ -10,8 +10,8 @@ import pytest
 from real_runs import Run, wait_until
 
 from coral.cli import main
-from coral.fleet.state import Phase
-from coral.launch import holder
+from coral.fleet.agent_state import Phase
+from coral.runs.create import holder
 
 pytestmark = pytest.mark.slow
 

@@ -12,7 +12,7 @@ import pytest
 from real_runs import Run, wait_until, write_task
 
 from attempts.files import write_json
-from coral.lock import hold_lock, holder
+from coral.supervisor.lock import hold_lock, holder
 
 pytestmark = pytest.mark.slow
 
@@ -86,7 +86,7 @@ def let_pass(run: Run, number: int) -> None:
 
 
 def at_work(run: Run) -> dict[str, list[int]]:
-    wait_until(lambda: all(each.heard for each in run.fleet().agents.values()) and all(pids(run).values()))
+    wait_until(lambda: all(each.has_output for each in run.fleet().agents.values()) and all(pids(run).values()))
     return pids(run)
 
 
@@ -114,7 +114,7 @@ def test_agents_and_grades_go_on_and_are_taken_over(run: Run) -> None:
     assert "· left ·" in status
     assert "agents and grades go on without a supervisor; `" in status
     assert "coral resume" in status
-    assert run.fleet().run.left == "an upgrade"
+    assert run.fleet().run.detached_reason == "an upgrade"
     # Nothing was signalled: one of them tries again, and a grade comes to its end.
     try_it(run, "agent-3", 1)
     try_it(run, "agent-3", 2)
@@ -140,7 +140,7 @@ def test_agents_and_grades_go_on_and_are_taken_over(run: Run) -> None:
     assert run.events("interrupted") == []
     for name in NAMES:
         assert (after.agents[name].launch, after.agents[name].session) == (1, before.agents[name].session)
-    assert after.run.left == ""
+    assert after.run.detached_reason == ""
     assert coral(run, "stop").returncode == 0
     assert run.left() == []
     assert pids(run) == alive
@@ -197,9 +197,9 @@ def test_a_stop_that_nobody_read_does_not_meet_the_next_supervisor(run: Run) -> 
     for type in ("stop", "leave"):
         run.request({"type": type, "reason": "of another day"})
     assert coral(run, "resume", "--detach", "-i", "go on").returncode == 0
-    wait_until(lambda: any(each.owed for each in run.fleet().agents.values()), what="the message")
+    wait_until(lambda: any(each.pending_messages for each in run.fleet().agents.values()), what="the message")
     assert holder(run.layout.lock) is not None
-    assert (run.fleet().run.stopping, run.fleet().run.left) == ("", "")
+    assert (run.fleet().run.stopping, run.fleet().run.detached_reason) == ("", "")
 
 
 def test_who_asks_for_leave_of_a_supervisor_that_cannot_be_reached_is_told(run: Run) -> None:

@@ -9,11 +9,11 @@ from dataclasses import replace
 import pytest
 from real_runs import TRY, wait_until
 
+from coral.fleet.agent_state import Phase
 from coral.fleet.events import Moment
-from coral.fleet.policy import MOST_KILLS
-from coral.fleet.state import Phase
+from coral.fleet.policy import MAX_KILLS
 from coral.journal import Journal
-from coral.processes.census import Identity, identify
+from coral.processes.process_table import Identity, identify
 
 pytestmark = pytest.mark.slow
 
@@ -78,8 +78,8 @@ def test_an_agent_that_could_not_be_killed_comes_back_when_it_is_gone(start):
     end_all(run)
     with closing(Journal(run.layout.journal)) as journal:
         before = journal.memory.fleet
-        agent = replace(before.agents["agent-1"], phase=Phase.RETIRED, kills=MOST_KILLS, deadline=None)
-        now = Moment(clock=journal.memory.clock, wall=journal.memory.wall)
+        agent = replace(before.agents["agent-1"], phase=Phase.RETIRED, kills=MAX_KILLS, deadline=None)
+        now = Moment(run_time=journal.memory.clock, wall_time=journal.memory.wall)
         journal.record(now, (), (), before, replace(before, agents={"agent-1": agent}))
     run.supervise()
     wait_until(lambda: run.fleet().agents["agent-1"].launch > agent.launch, what="its next launch")

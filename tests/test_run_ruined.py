@@ -6,13 +6,13 @@ import shutil
 import pytest
 from real_runs import PATIENCE, wait_until
 
-from coral.cli import request
+from coral.agent_setup.command import furnish
+from coral.agent_setup.roster import Roster
+from coral.cli.run_data import send_request
 from coral.config.load import load_frozen
-from coral.crew import Crew
-from coral.enlist import furnish
 from coral.records.standings import Standings
-from coral.rules import rules_of
-from coral.views.briefing import Office
+from coral.runs.rules import rules_of
+from coral.supervisor.context import RunContext
 
 pytestmark = pytest.mark.slow
 
@@ -59,12 +59,12 @@ def test_what_each_agent_was_asked_to_be_is_there_again_too_unless_its_agent_cha
     layout = start(["hang"], overrides=("agents.count=2", "agents.role=Look around."), supervise=False).layout
     config = load_frozen(layout.task_file)
     rules = rules_of(config, "")
-    office = Office(layout, config, rules, Standings(rules.direction, []), Crew(config))
+    run_context = RunContext(layout, config, rules, Standings(rules.direction, []), Roster(config))
     own, other = (layout.shared / "roles" / f"{each}.md" for each in ("agent-1", "agent-2"))
     own.write_text("I climb now.\n")
     other.unlink()
     (layout.shared / "notes").rmdir()
-    furnish(office, "agent-1")
+    furnish(run_context, "agent-1")
     assert (layout.shared / "notes").is_dir()
     assert (own.read_text(), "Look around." in other.read_text()) == ("I climb now.\n", True)
 
@@ -95,8 +95,8 @@ sleep 600
     run = start(script, overrides=("agents.count=2",))
     wait_until(lambda: {each.agent for each in run.attempts()} == {"agent-1", "agent-2"}, what="an attempt of each")
     wait_until(lambda: len(run.attempts()) >= 6, what="what follows the heartbeats")
-    asked = request.send(run.layout, "operator", {"type": "tell", "to": "agent-2", "text": "are you there"})
-    answer = request.answer(run.layout, "operator", asked, PATIENCE)
+    asked = send_request.send(run.layout, "operator", {"type": "tell", "to": "agent-2", "text": "are you there"})
+    answer = send_request.answer(run.layout, "operator", asked, PATIENCE)
     assert answer is not None
     assert answer.data["ok"] is True
     run.stop()

@@ -7,9 +7,9 @@ import sys
 import pytest
 from real_runs import TRY, Run, wait_until
 
-from coral.fleet.actions import Interrupt, Look, Note, Spawn
-from coral.fleet.events import Looked
-from coral.fleet.state import Phase
+from coral.fleet.actions import Interrupt, LogEvent, ScanEdits, Spawn
+from coral.fleet.agent_state import Phase
+from coral.fleet.events import EditsScanned
 from coral.journal import Decision
 from coral.journal.replay import replay
 
@@ -49,7 +49,7 @@ def test_a_silent_agent_goes_up_the_ladder_and_status_says_where_it_stands(start
     wait_until(lambda: len(spawned(run)) >= 5, what="its return")
     last = spawned(run)[4]
     assert last.session is None
-    assert "stalled" in [each.name for each in last.owed]
+    assert "stalled" in [each.name for each in last.messages]
     prompt = run.layout.prompt("agent-1", 5)
     wait_until(prompt.exists, what="its prompt")
     assert "this is a new session" in prompt.read_text()
@@ -64,7 +64,7 @@ def test_work_that_edits_nothing_is_nudged_in_its_own_conversation(start):
     (id, *_) = wait_until(lambda: run.received("agent-1", "stalled"), what="the nudge")
     (first, *_) = steps_of(run)
     assert first.startswith("nudged: no progress for")
-    assert id in [each.id for spawn in spawned(run) for each in spawn.owed]
+    assert id in [each.id for spawn in spawned(run) for each in spawn.messages]
     sessions = {each["session"] for each in run.prompts("agent-1")[:2]}
     assert len(sessions) == 1
     run.stop()
@@ -75,12 +75,12 @@ def test_a_file_that_is_edited_without_a_word_is_progress(start):
     run = start(script, overrides=("agents.no_progress=4",))
 
     def answered() -> list[Decision]:
-        return [each for each in run.decisions() if any(isinstance(event, Looked) for event in each.events)]
+        return [each for each in run.decisions() if any(isinstance(event, EditsScanned) for event in each.events)]
 
     first, *_ = wait_until(answered, what="the answer to a look")
-    assert any(isinstance(action, Look) for each in run.decisions() for action in each.actions)
+    assert any(isinstance(action, ScanEdits) for each in run.decisions() for action in each.actions)
     # It has waited for that answer, and then done nothing.
-    assert [each for each in first.actions if isinstance(each, Note) and each.type == "stalled"] == []
+    assert [each for each in first.actions if isinstance(each, LogEvent) and each.type == "stalled"] == []
     assert [each for each in first.actions if isinstance(each, Interrupt)] == []
     run.stop()
 

@@ -9,9 +9,9 @@ from survival import assert_attempts_are_whole
 
 from coral.errors import CoralError
 from coral.journal import published, segments
-from coral.lock import hold_lock, holder
-from coral.manager import Manager, supervise
 from coral.records.ledger import Ledger
+from coral.supervisor.lock import hold_lock, holder
+from coral.supervisor.loop import Supervisor, supervise
 
 pytestmark = pytest.mark.slow
 
@@ -84,7 +84,7 @@ def test_a_journal_that_forgot_the_records_makes_no_forgeries_of_them(start):
     before = run.attempts()
     layout = run.layout
     with hold_lock(layout.lock):
-        manager = Manager(layout, (layout.private / "seed").read_text().strip())
+        manager = Supervisor(layout, (layout.private / "seed").read_text().strip())
         assert [row.attempt for row in manager._ledger.page(0, 1000)] == before
         (loss,) = manager._ledger.losses()
         manager.close()

@@ -19,10 +19,10 @@ from attempts.store import Store
 from coral.cli import main
 from coral.errors import CoralError
 from coral.fleet.actions import Action, Interrupt, Publish, Spawn
-from coral.fleet.events import Event, Exited, Heard
-from coral.inputs.complaints import AT_FIRST
+from coral.fleet.events import Event, Exited, OutputSeen
 from coral.journal import fold, read_lines
-from coral.launch import detach
+from coral.runs.create import detach
+from coral.supervisor.alert_limit import AT_FIRST
 
 pytestmark = pytest.mark.slow
 
@@ -260,7 +260,7 @@ def fold_of(attempts: Iterable[Attempt], start: Progress) -> Progress:
 def launches_heard(run: Run) -> set[tuple[str, int]]:
     """The launches whose agent printed something: what they were handed has arrived."""
     events = (each for decision in run.decisions() for each in decision.events)
-    return {(each.agent, each.launch) for each in events if isinstance(each, Heard)}
+    return {(each.agent, each.launch) for each in events if isinstance(each, OutputSeen)}
 
 
 def handed(run: Run) -> dict[str, list[tuple[str, int]]]:
@@ -269,7 +269,7 @@ def handed(run: Run) -> dict[str, list[tuple[str, int]]]:
     for decision in run.decisions():
         for each in decision.actions:
             if isinstance(each, Spawn):
-                for owed in each.owed:
+                for owed in each.messages:
                     found.setdefault(owed.id, []).append((each.agent, each.launch))
     return found
 
@@ -434,7 +434,7 @@ def test_what_an_agent_removes_from_its_clone_is_there_again_at_its_next_launch(
 def test_a_runtime_that_breaks_is_set_aside_and_the_loop_goes_on(start, tmp_path, monkeypatch):
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "breaking.py").write_text(
-        "from coral.runtimes.scripted import Scripted\n\n\nclass Breaking(Scripted):\n"
+        "from coral.runtimes.scripted.runtime import Scripted\n\n\nclass Breaking(Scripted):\n"
         "    def read(self, line):\n        raise KeyError('a line it did not expect')\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "lib"))

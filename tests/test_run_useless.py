@@ -59,8 +59,8 @@ def pauses_of(run: Run) -> dict[str, list[float]]:
     for decision in run.decisions():
         for event in decision.events:
             if isinstance(event, on.Exited):
-                ended[event.agent] = decision.now.clock
+                ended[event.agent] = decision.now.run_time
         for action in decision.actions:
             if isinstance(action, do.Spawn) and action.agent in ended:
-                pauses[action.agent].append(decision.now.clock - ended[action.agent])
+                pauses[action.agent].append(decision.now.run_time - ended[action.agent])
     return pauses

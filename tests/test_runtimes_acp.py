@@ -15,7 +15,7 @@ from real_runs import READ_NUMBER, wait_until
 
 from coral import runtimes
 from coral.journal import fold
-from coral.runtimes.model import Counted, Ending, Said, Sign, Usage
+from coral.runtimes.model import Counted, Ending, LaunchSummary, OutputEvent, Usage
 from workspace.layout import runs_under
 
 AGENT = Path(__file__).parent / "support" / "acp_agent.py"
@@ -132,12 +132,12 @@ def talk(
 ) -> subprocess.Popen[bytes]:
     """Our client alone, with little patience."""
     tmp_path.joinpath("state").mkdir(exist_ok=True)
-    argv = [sys.executable, "-P", "-m", "coral.runtimes.acp_program", f"--state={tmp_path / 'state'}"]
+    argv = [sys.executable, "-P", "-m", "coral.runtimes.acp.program", f"--state={tmp_path / 'state'}"]
     argv += ["--patience=0.5", *words, "--", *command(tmp_path / "kept", script)]
     return subprocess.Popen(argv, cwd=tmp_path, stdin=subprocess.PIPE, stdout=into, stderr=subprocess.PIPE)
 
 
-def last(said: bytes) -> Sign:
+def last(said: bytes) -> OutputEvent:
     return runtimes.find("acp", {}).read(said.splitlines()[-1])[-1]
 
 
@@ -166,7 +166,7 @@ def test_an_agent_that_is_deaf_is_left_to_the_supervisor(tmp_path: Path) -> None
     client.send_signal(signal.SIGTERM)
     client.communicate(timeout=LONG)
     assert client.returncode == -signal.SIGTERM
-    assert runtimes.find("acp", {}).judge(client.returncode, Said()) is Ending.INTERRUPTED
+    assert runtimes.find("acp", {}).judge(client.returncode, LaunchSummary()) is Ending.INTERRUPTED
     assert b"Not yet." in out.read_bytes().splitlines()[-1]
 
 

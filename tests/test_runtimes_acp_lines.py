@@ -12,26 +12,26 @@ from coral import extras, runtimes
 from coral.cli import main
 from coral.config.load import load
 from coral.errors import CoralError
-from coral.launch import prepare
-from coral.preflight.trial import looks
-from coral.runtimes import acp
-from coral.runtimes.acp_notes import Bill, Steps, Tools, cut
+from coral.preflight.task_check import looks
+from coral.runs.create import prepare
+from coral.runtimes.acp import runtime
+from coral.runtimes.acp.notes import Bill, Steps, Tools, cut
 from coral.runtimes.event import REPLY, Event
-from coral.runtimes.model import Counted, Ending, Job, Said, Sign, Usage
-from coral.runtimes.speech import Speech
+from coral.runtimes.model import Counted, Ending, LaunchSpec, LaunchSummary, OutputEvent, Usage
+from coral.runtimes.reply_parts import ReplyParts
 
 KNOWN: dict[str, object] = {"command": [sys.executable, "agent.py"]}
 CLEAN, CRASHED, TERMINAL = Ending.CLEAN, Ending.CRASHED, Ending.TERMINAL
 LIMIT, UNKNOWN, INTERRUPTED = Ending.LIMIT, Ending.UNKNOWN_SESSION, Ending.INTERRUPTED
 
 
-def job(session: str | None = None, model: str = "") -> Job:
+def job(session: str | None = None, model: str = "") -> LaunchSpec:
     root = Path("/runs/t/20250101-000000-abcd")
     clone, state = root / "workspace/agents/agent-1", root / "workspace/state/agent-1"
-    return Job(agent="agent-1", launch=2, session=session, clone=clone, state=state, run_root=root, model=model)
+    return LaunchSpec(agent="agent-1", launch=2, session=session, clone=clone, state=state, run_root=root, model=model)
 
 
-def read(**event: object) -> tuple[Sign, ...]:
+def read(**event: object) -> tuple[OutputEvent, ...]:
     return runtimes.find("acp", {}).read(json.dumps(event).encode())
 
 
@@ -168,12 +168,12 @@ def test_the_words_that_came_with_an_error_are_told_with_it() -> None:
 
 def test_what_an_agent_that_is_gone_left_in_its_stderr_says_why() -> None:
     runtime = runtimes.find("acp", {})
-    said = Said(error="the agent ended with exit code 1", stderr="Error: no such session s-1")
+    said = LaunchSummary(error="the agent ended with exit code 1", stderr="Error: no such session s-1")
     assert runtime.judge(1, said) is UNKNOWN
-    assert runtime.judge(1, Said(stderr="Please log in first")) is TERMINAL
-    assert runtime.judge(1, Said(stderr="panic")) is CRASHED
-    assert runtime.judge(130, Said()) is INTERRUPTED
-    assert runtime.judge(-9, Said(output=True)) is CRASHED
+    assert runtime.judge(1, LaunchSummary(stderr="Please log in first")) is TERMINAL
+    assert runtime.judge(1, LaunchSummary(stderr="panic")) is CRASHED
+    assert runtime.judge(130, LaunchSummary()) is INTERRUPTED
+    assert runtime.judge(-9, LaunchSummary(output=True)) is CRASHED
 
 
 # --- before and during a turn -------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ def test_a_session_is_known_as_soon_as_there_is_one() -> None:
     assert [sign.session for sign in read(type="session", session="ses_1", resumed=False)] == ["ses_1"]
 
 
-def update(**fields: object) -> tuple[Sign, ...]:
+def update(**fields: object) -> tuple[OutputEvent, ...]:
     return read(type="update", update=fields)
 
 
@@ -379,7 +379,7 @@ def test_the_command_line_says_what_is_wanted_of_the_agent() -> None:
     options = {"command": "my-agent acp --log {state}/log", "mode": "yolo", "env": {"HOME_OF_IT": "{state}/home"}}
     runtime = runtimes.find("acp", options)
     new, state = runtime.command(job(model="m-1")), str(job().state)
-    assert new.argv[:4] == (sys.executable, "-P", "-m", "coral.runtimes.acp_program")
+    assert new.argv[:4] == (sys.executable, "-P", "-m", "coral.runtimes.acp.program")
     assert new.argv[4:] == (
         f"--state={state}",
         "--model=m-1",
@@ -414,7 +414,7 @@ def write_task(folder: Path, agents: Mapping[str, object]) -> Path:
 def test_without_the_sdk_the_line_that_installs_it_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(acp, "find_spec", lambda name: None)
+    monkeypatch.setattr(runtime, "find_spec", lambda name: None)
     (problem,) = runtimes.check("acp", KNOWN)
     assert problem == f"the SDK of the Agent Client Protocol is not installed; `{extras.installs('acp')}` installs it"
     folder = write_task(tmp_path / "t", {"runtime": "acp", "options": KNOWN})
@@ -458,7 +458,7 @@ def test_a_reply_is_whole_whatever_is_told_in_its_midst() -> None:
     told: list[dict[str, Any]] = [{"type": "update", "update": chunks[0]}, {"type": "usage", "cost": 0.5}]
     told += [{"type": "update", "update": {"sessionUpdate": "session_info_update"}}]
     told += [{"type": "update", "update": chunks[1]}, {"type": "result", "stop": "cancelled"}]
-    speech = Speech()
+    speech = ReplyParts()
     signs = [sign for event in told for sign in speech.join(read(**event))]
     assert [sign.reply for sign in signs if sign.reply] == ["HEARTBEAT_OK"]
     assert [sign.usage.cost for sign in signs if sign.usage] == [0.5]

@@ -14,19 +14,29 @@ from hypothesis import strategies as st
 from coral import runtimes
 from coral.errors import CoralError
 from coral.runtimes.command import AnyProgram
-from coral.runtimes.lines import MESSAGE, REPLY
-from coral.runtimes.model import Bookkeeper, Ending, Job, Retry, Runtime, Said, Sign, Teller, Tried
+from coral.runtimes.coral_protocol import MESSAGE, REPLY
+from coral.runtimes.model import (
+    Bookkeeper,
+    Ending,
+    LaunchSpec,
+    LaunchSummary,
+    OutputEvent,
+    Retry,
+    Runtime,
+    Teller,
+    Tried,
+)
 from coral.runtimes.native import Native
-from coral.runtimes.scripted import Scripted
+from coral.runtimes.scripted.runtime import Scripted
 
 OURS: tuple[Runtime, ...] = (Native({}), Scripted({"script": ["hang"]}), AnyProgram({"start": "true"}))
 READ = {"claude": "CLAUDE.md", "gemini": "GEMINI.md"}  # where they look for instructions
 KNOWN: Mapping[str, object] = {"start": "agent --new", "resume": "agent --go {session}"}
 
 
-def job(session: str | None = None, launch: int = 3) -> Job:
+def job(session: str | None = None, launch: int = 3) -> LaunchSpec:
     root = Path("/runs/t/20250101-000000-abcd")
-    return Job(
+    return LaunchSpec(
         agent="agent-1",
         launch=launch,
         session=session,
@@ -152,7 +162,7 @@ def test_patterns_read_a_program() -> None:
     )
     assert runtime.read(b'{"thread": "t-1"}\n')[0].session == "t-1"
     assert runtime.read(b"says: HEARTBEAT_OK\n")[0].reply == "HEARTBEAT_OK"
-    assert runtime.read(b"thinking\n") == (Sign(message="thinking"),)
+    assert runtime.read(b"thinking\n") == (OutputEvent(message="thinking"),)
     assert runtime.read(b" \n") == ()
     moment = datetime.fromtimestamp(time.time() + 3600, UTC)
     for text in (
@@ -169,7 +179,9 @@ def test_patterns_read_a_program() -> None:
 
 
 def test_without_a_pattern_what_is_printed_is_what_it_says() -> None:
-    assert AnyProgram({"start": "x"}).read("é\x1b[0m ok\n".encode())[0] == Sign(message="é[0m ok", reply="é[0m ok")
+    assert AnyProgram({"start": "x"}).read("é\x1b[0m ok\n".encode())[0] == OutputEvent(
+        message="é[0m ok", reply="é[0m ok"
+    )
 
 
 @pytest.mark.parametrize(
@@ -220,34 +232,34 @@ def test_right_options_have_no_problems() -> None:
 @pytest.mark.parametrize(
     ("code", "said", "ending"),
     [
-        (0, Said(output=True), Ending.CLEAN),
-        (1, Said(), Ending.CRASHED),
-        (-9, Said(), Ending.CRASHED),
-        (130, Said(), Ending.INTERRUPTED),
-        (-2, Said(), Ending.INTERRUPTED),
-        (-15, Said(), Ending.INTERRUPTED),
-        (143, Said(), Ending.INTERRUPTED),
-        (1, Said(limit_until=5.0), Ending.LIMIT),
+        (0, LaunchSummary(output=True), Ending.CLEAN),
+        (1, LaunchSummary(), Ending.CRASHED),
+        (-9, LaunchSummary(), Ending.CRASHED),
+        (130, LaunchSummary(), Ending.INTERRUPTED),
+        (-2, LaunchSummary(), Ending.INTERRUPTED),
+        (-15, LaunchSummary(), Ending.INTERRUPTED),
+        (143, LaunchSummary(), Ending.INTERRUPTED),
+        (1, LaunchSummary(limit_until=5.0), Ending.LIMIT),
     ],
 )
-def test_every_runtime_judges_an_end_alike(code: int, said: Said, ending: Ending) -> None:
+def test_every_runtime_judges_an_end_alike(code: int, said: LaunchSummary, ending: Ending) -> None:
     assert {runtime.judge(code, said) for runtime in OURS} == {ending}
 
 
 def test_our_programs_say_more_by_their_exit_code() -> None:
-    assert Native({}).judge(4, Said()) is Ending.UNKNOWN_SESSION
-    assert Native({}).judge(2, Said()) is Ending.TERMINAL
+    assert Native({}).judge(4, LaunchSummary()) is Ending.UNKNOWN_SESSION
+    assert Native({}).judge(2, LaunchSummary()) is Ending.TERMINAL
 
 
 def test_any_program_is_judged_by_what_it_prints() -> None:
     runtime = AnyProgram({**KNOWN, "limit_pattern": "limit reached"})
-    assert runtime.judge(127, Said()) is Ending.TERMINAL
-    assert runtime.judge(1, Said(stderr="error: limit reached")) is Ending.LIMIT
+    assert runtime.judge(127, LaunchSummary()) is Ending.TERMINAL
+    assert runtime.judge(1, LaunchSummary(stderr="error: limit reached")) is Ending.LIMIT
     for text in ("No conversation found with session ID: x", "Error: thread x not found", "Unknown session x"):
-        assert runtime.judge(1, Said(stderr=text)) is Ending.UNKNOWN_SESSION
-        assert runtime.judge(1, Said(stderr=text, output=True)) is Ending.CRASHED
-        assert AnyProgram({"start": "x"}).judge(1, Said(stderr=text)) is Ending.CRASHED
-    assert runtime.judge(1, Said(stderr="out of memory in this session")) is Ending.CRASHED
+        assert runtime.judge(1, LaunchSummary(stderr=text)) is Ending.UNKNOWN_SESSION
+        assert runtime.judge(1, LaunchSummary(stderr=text, output=True)) is Ending.CRASHED
+        assert AnyProgram({"start": "x"}).judge(1, LaunchSummary(stderr=text)) is Ending.CRASHED
+    assert runtime.judge(1, LaunchSummary(stderr="out of memory in this session")) is Ending.CRASHED
 
 
 def test_our_programs_lines_are_read_field_by_field() -> None:
@@ -261,20 +273,22 @@ def test_our_programs_lines_are_read_field_by_field() -> None:
         "error": "e",
     }
     assert Native({}).read(json.dumps(line).encode()) == (
-        Sign(session="s", phase="thinking", message="a b", progress=1.0, reply="x\ny", ended=True, error="e"),
+        OutputEvent(session="s", phase="thinking", message="a b", progress=1.0, reply="x\ny", ended=True, error="e"),
     )
     assert Native({}).read(b"Traceback (most recent call last):\n") == (
-        Sign(message="Traceback (most recent call last):"),
+        OutputEvent(message="Traceback (most recent call last):"),
     )
     assert Native({}).read(b"\n") == ()
     told = b'{"edited": "a.py", "compacted": true, "retry": {"attempt": 2, "seconds": 1.5, "reason": "busy"}}'
     retry = Retry(attempt=2, seconds=1.5, reason="busy")
-    assert Native({}).read(told) == (Sign(edited="a.py", compacted=True, retry=retry),)
-    assert Native({}).read(b'{"retry": {"attempt": "x", "seconds": [], "reason": 3}}') == (Sign(retry=Retry()),)
-    assert Native({}).read(b'{"edited": 1, "compacted": "yes", "retry": true}') == (Sign(),)
+    assert Native({}).read(told) == (OutputEvent(edited="a.py", compacted=True, retry=retry),)
+    assert Native({}).read(b'{"retry": {"attempt": "x", "seconds": [], "reason": 3}}') == (OutputEvent(retry=Retry()),)
+    assert Native({}).read(b'{"edited": 1, "compacted": "yes", "retry": true}') == (OutputEvent(),)
     wrong = {"session": 3, "phase": None, "progress": "NaN", "reply": [], "ended": 1, "limit_until": True}
-    assert Native({}).read(json.dumps(wrong).encode()) == (Sign(),)
-    assert Native({}).read(b'{"progress": NaN, "limit_until": 1' + b"0" * 400 + b"}") == (Sign(limit_until=1e11),)
+    assert Native({}).read(json.dumps(wrong).encode()) == (OutputEvent(),)
+    assert Native({}).read(b'{"progress": NaN, "limit_until": 1' + b"0" * 400 + b"}") == (
+        OutputEvent(limit_until=1e11),
+    )
 
 
 @given(line=st.binary(max_size=300) | st.text(max_size=100).map(lambda text: json.dumps({"reply": text}).encode()))

@@ -9,7 +9,7 @@ from real_runs import wait_until
 
 from coral import runtimes
 from coral.cli import main
-from coral.runtimes.model import Ending, Said, Sign
+from coral.runtimes.model import Ending, LaunchSummary, OutputEvent
 
 PAGE = Path(__file__).parent.parent / "docs" / "runtimes.md"
 PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -77,11 +77,11 @@ def test_what_the_documents_show_reads_and_judges_as_it_says(own: Path) -> None:
     assert runtimes.check("my_runtime:MyAgent", {}) == ["my-agent is not on PATH"]
     for garbage in (b"\xff", b"[]", b"{}", b"null"):
         assert runtime.read(garbage)[0].reply == ""
-    assert runtime.read(b'{"type": "new"}') == (Sign(unknown="new"),)
-    assert runtime.judge(0, Said(ending=Ending.CLEAN)) is Ending.CLEAN
-    assert runtime.judge(130, Said()) is Ending.INTERRUPTED
-    assert runtime.judge(1, Said(stderr="no such conversation")) is Ending.UNKNOWN_SESSION
-    assert runtime.judge(1, Said()) is Ending.CRASHED
+    assert runtime.read(b'{"type": "new"}') == (OutputEvent(unknown="new"),)
+    assert runtime.judge(0, LaunchSummary(ending=Ending.CLEAN)) is Ending.CLEAN
+    assert runtime.judge(130, LaunchSummary()) is Ending.INTERRUPTED
+    assert runtime.judge(1, LaunchSummary(stderr="no such conversation")) is Ending.UNKNOWN_SESSION
+    assert runtime.judge(1, LaunchSummary()) is Ending.CRASHED
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,15 @@ import pytest
 import transcripts
 from real_runs import READ_NUMBER
 
-from coral import equip, runtimes
+from coral import runtimes
+from coral.agent_setup import settings
 from coral.cli import main
 from coral.config.load import load
 from coral.errors import CoralError
-from coral.launch import prepare
+from coral.runs.create import prepare
 from coral.runtimes.agent import AgentProgram
 from coral.runtimes.codex import Codex
-from coral.runtimes.model import Command, Counted, Ending, Job, Said, Usage
+from coral.runtimes.model import Command, Counted, Ending, LaunchSpec, LaunchSummary, Usage
 from coral.runtimes.opencode import Opencode
 
 PROGRAMS = [name for name in runtimes.RUNTIMES if isinstance(runtimes.find(name, {}), AgentProgram)]
@@ -25,10 +26,10 @@ MEASURED = [name for name in PROGRAMS if getattr(runtimes.find(name, {}), "tried
 PRESET = ("claude", "gemini", "qwen", "copilot")  # these take an id that we choose
 
 
-def job(root: Path, session: str | None = None, model: str = "") -> Job:
+def job(root: Path, session: str | None = None, model: str = "") -> LaunchSpec:
     clone = root / "workspace/agents/agent-1"
     state = root / "workspace/state/agent-1"
-    return Job(agent="agent-1", launch=2, session=session, clone=clone, state=state, run_root=root, model=model)
+    return LaunchSpec(agent="agent-1", launch=2, session=session, clone=clone, state=state, run_root=root, model=model)
 
 
 def install(folder: Path, *names: str, text: str = "#!/bin/sh\n") -> Path:
@@ -132,7 +133,7 @@ def test_the_environment_is_plain_and_has_nothing_of_other_agents(program: str, 
     command = runtimes.find(program, {"keep": ["OPENAI_API_KEY", "CLAUDECODE"]}).command(job(tmp_path))
     base = {"PATH": "/bin", "HOME": "/h", "TERM": "xterm", "CLAUDE_CODE_ENTRYPOINT": "cli", "CODEX_SANDBOX": "x"}
     base |= {"OPENAI_API_KEY": "k", "CLAUDECODE": "1", "GEMINI_CLI": "1", "OPENCODE": "1", "QWEN_CODE": "1"}
-    made = equip.environment(base, command)
+    made = settings.environment(base, command)
     assert {name: made[name] for name in ("PATH", "HOME", "TERM", "TZ", "NO_COLOR")} == {
         "PATH": "/bin",
         "HOME": "/h",
@@ -152,20 +153,20 @@ KEYS = {"claude": "ANTHROPIC_API_KEY", "codex": "OPENAI_API_KEY", "gemini": "GEM
 @pytest.mark.parametrize("program", KEYS)
 def test_the_users_key_reaches_its_own_program_alone(program: str, tmp_path: Path) -> None:
     command = runtimes.find(program, {}).command(job(tmp_path))
-    made = equip.environment(dict.fromkeys(KEYS.values(), "secret"), command)
+    made = settings.environment(dict.fromkeys(KEYS.values(), "secret"), command)
     assert {name for name in made if made[name] == "secret"} == {KEYS[program]}
 
 
 def test_a_login_is_linked_and_never_copied(tmp_path: Path) -> None:
     login, state = tmp_path / "home/auth.json", tmp_path / "state"
     command = Command(argv=("x",), links={"auth.json": login, "sub/key": login}, files={"settings.json": "{}"})
-    equip.settle(command, state)
+    settings.settle(command, state)
     assert sorted(path.name for path in state.iterdir()) == ["settings.json"], "nobody is logged in"
     login.parent.mkdir()
     login.write_text("secret")
     (state / "settings.json").write_text('{"of": "the program"}')
     for _ in range(2):
-        equip.settle(command, state)
+        settings.settle(command, state)
         assert (state / "auth.json").readlink() == login
         assert (state / "sub/key").readlink() == login
     assert (state / "settings.json").read_text() == '{"of": "the program"}'
@@ -246,7 +247,7 @@ def test_claude_has_no_ceiling_without_a_budget_and_one_of_the_tasks_own_stays(t
     ("code", "ending"), [(0, Ending.CLEAN), (-2, Ending.INTERRUPTED), (-15, Ending.INTERRUPTED), (-9, Ending.CRASHED)]
 )
 def test_opencode_has_not_ended_its_turn_with_a_step_where_a_signal_ended_it(code: int, ending: Ending) -> None:
-    finished = Said(output=True, session="ses_1", ending=Ending.CLEAN)
+    finished = LaunchSummary(output=True, session="ses_1", ending=Ending.CLEAN)
     opencode = Opencode({})
     assert opencode.judge(code, finished) is ending
     assert opencode.judge(code, replace(finished, ending=Ending.LIMIT)) is Ending.LIMIT

@@ -13,10 +13,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from coral.lock import hold_lock
-from coral.runtimes.model import Command, Job, Said
-from coral.runtimes.scripted import Scripted
-from coral.runtimes.signals import Interrupted, Interrupts
+from coral.runtimes.interruptible import Interrupted, Interrupts
+from coral.runtimes.model import Command, LaunchSpec, LaunchSummary
+from coral.runtimes.scripted.runtime import Scripted
+from coral.supervisor.lock import hold_lock
 from workspace import hub
 from workspace.layout import Layout, create
 
@@ -45,7 +45,7 @@ class Fleet:
 
     def command(self) -> Command:
         return self.runtime.command(
-            Job(
+            LaunchSpec(
                 agent="agent-1",
                 launch=self.launch,
                 session=self.session,
@@ -187,7 +187,7 @@ def test_an_interrupt_at_its_birth_is_no_crash(fleet: Make) -> None:
             os.killpg(child.pid, signal.SIGINT)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 child.wait(1)
-        said = Said(output=bool(agent.said()), stderr=agent.errors.read_text())
+        said = LaunchSummary(output=bool(agent.said()), stderr=agent.errors.read_text())
         assert agent.runtime.judge(child.returncode, said) == "interrupted", said
 
 
@@ -195,7 +195,7 @@ def test_a_session_that_is_not_there_is_unknown(fleet: Make) -> None:
     agent = fleet(["hang"])
     agent.session = "never-seen"
     child = agent.start()
-    assert agent.runtime.judge(child.wait(WITHIN), Said()) == "unknown_session"
+    assert agent.runtime.judge(child.wait(WITHIN), LaunchSummary()) == "unknown_session"
     assert agent.said()[0]["error"] == "unknown session never-seen"
 
 
@@ -303,7 +303,7 @@ def test_a_broken_script_is_refused_for_good(fleet: Make, tmp_path: Path) -> Non
     path.write_text('["hang"]')
     agent = fleet(str(path))
     path.write_text("[")
-    assert agent.runtime.judge(agent.start().wait(WITHIN), Said()) == "terminal"
+    assert agent.runtime.judge(agent.start().wait(WITHIN), LaunchSummary()) == "terminal"
 
 
 def _with_repository(agent: Fleet) -> Fleet:

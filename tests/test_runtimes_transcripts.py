@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coral import runtimes
-from coral.runtimes.model import Ending, Runtime, Said, Sign
+from coral.runtimes.model import Ending, LaunchSummary, OutputEvent, Runtime
 from coral.runtimes.reader import Reader
-from coral.runtimes.speech import Speech
+from coral.runtimes.reply_parts import ReplyParts
 
 PROGRAMS = sorted({case.partition("-")[0] for case in transcripts.CASES})
 OBJECTS = [json.loads(line) for case in transcripts.CASES for line in transcripts.lines(case)]
@@ -47,14 +47,14 @@ def test_a_turn_with_a_tool_has_the_same_shape_in_all(program: str, tmp_path: Pa
     assert "git commit -qm x" in tools[0]["text"]
     assert tools[-1]["over"]
     assert {each["id"] for each in tools} == {tools[0]["id"]}
-    speech = Speech()
+    speech = ReplyParts()
     said = [sign.reply for line in transcripts.lines(f"{program}-ok") for sign in speech.join(reading(program, line))]
     assert [each for each in said if each] == ["Running.", "All done."]
     assert found["end"]["session"]
     assert "unknown" not in found["end"]
 
 
-def reading(program: str, line: bytes) -> tuple[Sign, ...]:
+def reading(program: str, line: bytes) -> tuple[OutputEvent, ...]:
     return runtimes.find(program, {}).read(line)
 
 
@@ -63,7 +63,7 @@ def all_programs() -> list[Reader]:
     return [each for each in found if isinstance(each, Reader)]
 
 
-def check(sign: Sign) -> None:
+def check(sign: OutputEvent) -> None:
     """Every text can be written, and is no longer than it may be."""
     for each in fields(sign):
         value = getattr(sign, each.name)
@@ -121,12 +121,12 @@ def test_what_nobody_knows_is_counted_and_what_is_long_is_cut(program: str) -> N
 def test_no_word_of_its_end_is_an_interruption_or_a_crash(program: str) -> None:
     runtime = runtimes.find(program, {})
     for code in (0, 130, -2, 143, -15):
-        assert runtime.judge(code, Said(output=True)) is Ending.INTERRUPTED
-    assert runtime.judge(-9, Said(output=True)) is Ending.CRASHED
-    assert runtime.judge(1, Said(stderr="panic")) is Ending.CRASHED
-    assert runtime.judge(1, Said(stderr="Error: Invalid API key")) is Ending.TERMINAL
-    assert runtime.judge(1, Said(output=True, ending=Ending.CLEAN)) is Ending.CLEAN
-    assert runtime.judge(0, Said(limit_until=5.0)) is Ending.LIMIT
+        assert runtime.judge(code, LaunchSummary(output=True)) is Ending.INTERRUPTED
+    assert runtime.judge(-9, LaunchSummary(output=True)) is Ending.CRASHED
+    assert runtime.judge(1, LaunchSummary(stderr="panic")) is Ending.CRASHED
+    assert runtime.judge(1, LaunchSummary(stderr="Error: Invalid API key")) is Ending.TERMINAL
+    assert runtime.judge(1, LaunchSummary(output=True, ending=Ending.CLEAN)) is Ending.CLEAN
+    assert runtime.judge(0, LaunchSummary(limit_until=5.0)) is Ending.LIMIT
 
 
 LOST = {
@@ -142,4 +142,6 @@ LOST = {
 
 @pytest.mark.parametrize("program", LOST)
 def test_a_session_that_the_program_does_not_know(program: str) -> None:
-    assert runtimes.find(program, {}).judge(42, Said(output=True, stderr=LOST[program])) is Ending.UNKNOWN_SESSION
+    assert (
+        runtimes.find(program, {}).judge(42, LaunchSummary(output=True, stderr=LOST[program])) is Ending.UNKNOWN_SESSION
+    )

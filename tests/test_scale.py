@@ -13,8 +13,8 @@ import pytest
 from real_runs import Run, wait_until
 
 from attempts.record import Attempt, Verdict
-from coral import lanes
 from coral.journal.replay import replay
+from coral.supervisor import workers
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]  # two cores may have more to do than this
 
@@ -128,7 +128,7 @@ def test_a_large_fleet_needs_no_thread_for_each_agent_and_leaves_nothing(start):
     assert run.supervisor is not None
     supervisor = psutil.Process(run.supervisor.pid)
     # What takes in and checks out, what watches two folders, and the loop: however many agents there are.
-    assert supervisor.num_threads() <= lanes.MOST + 10 < many
+    assert supervisor.num_threads() <= workers.MOST + 10 < many
     graders_and_git = 4 + 4
     assert many <= len(supervisor.children()) <= many + graders_and_git
     run.stop(120)

@@ -12,17 +12,17 @@ import pytest
 from real_runs import Run, tries, wait_until
 from records import readable
 
-from attempts import index_check
-from attempts.index import Index
-from attempts.index_query import Wanted, ranked
+from attempts.index import check
+from attempts.index.index import Index
+from attempts.index.query import Wanted, ranked
 from attempts.record import Attempt, Direction, Kind, Verdict
 from attempts.store import Store
 from coral.fleet import events as on
-from coral.fleet.state import Fleet
-from coral.manager import Manager
-from coral.records import scrub
+from coral.fleet.run_state import Fleet
+from coral.records import integrity
+from coral.records.integrity import IntegrityCheck
 from coral.records.ledger import Ledger
-from coral.records.scrub import Scrub
+from coral.supervisor.loop import Supervisor
 
 
 def record(number: int, score: float = 1.0) -> Attempt:
@@ -55,14 +55,14 @@ class Room:
             self.ledger.set_witnesses({number: self.store.witness(number)})
         self.next_number, self.pending = count, set[int]()
         self.written: list[Attempt] = []
-        self.scrub = Scrub(self.store, self.ledger, self.written.append)
+        self.scrub = IntegrityCheck(self.store, self.ledger, self.written.append)
 
     def step(self, *leaders: int) -> list[on.Event]:
         return list(self.scrub.take(self.scrub.look(leaders), self.next_number, self.pending))
 
     def round(self) -> list[on.Event]:
         """More than once around."""
-        steps = 2 * (len(self.ledger.page(-1, 10**6)) // scrub.AT_ONCE + 2)
+        steps = 2 * (len(self.ledger.page(-1, 10**6)) // integrity.AT_ONCE + 2)
         return [event for _ in range(steps) for event in self.step()]
 
     def path(self, number: int) -> Path:
@@ -71,7 +71,7 @@ class Room:
 
 @pytest.fixture
 def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Room]:
-    monkeypatch.setattr(scrub, "AT_ONCE", 4)
+    monkeypatch.setattr(integrity, "AT_ONCE", 4)
     room = Room(tmp_path, 10)
     yield room
     room.scrub.close()
@@ -150,7 +150,7 @@ def test_a_wiped_folder_is_filled_again_and_told_in_a_few_words(tmp_path: Path) 
     for number in range(30):
         room.path(number).unlink()
     told = room.step()
-    assert len(told) == scrub.MOST_TOLD + 1
+    assert len(told) == integrity.MAX_TOLD + 1
     assert told[-1] == on.Restored(item="10 other records", found="were altered or deleted")
     assert readable(room.store) == [record(number) for number in range(30)]
     room.scrub.close()
@@ -185,7 +185,7 @@ def test_a_step_does_not_look_up_the_names_of_records_that_were_published(
 def test_a_step_looks_at_as_many_records_however_many_there_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
-    monkeypatch.setattr(scrub, "AT_ONCE", 4)
+    monkeypatch.setattr(integrity, "AT_ONCE", 4)
     room = Room(tmp_path, count)
     looked: list[int] = []
     witness = Store.witness
@@ -204,7 +204,7 @@ def test_a_ledger_that_was_altered_is_made_again(room: Room, tmp_path: Path) -> 
     base.close()
     room.path(7).unlink()
     room.ledger = Ledger(tmp_path / "ledger.sqlite", lambda: [record(number) for number in range(10)])
-    room.scrub = Scrub(room.store, room.ledger, room.written.append)
+    room.scrub = IntegrityCheck(room.store, room.ledger, room.written.append)
     assert on.Restored(item="the private ledger of records", found="was altered") in room.round()
     assert room.store.read(7) == record(7)
     assert room.round() == []
@@ -215,7 +215,7 @@ def test_a_journal_that_lacks_records_makes_no_forgeries_of_them(room: Room, tmp
     (tmp_path / "ledger.sqlite").unlink()
     room.ledger = Ledger(tmp_path / "ledger.sqlite", lambda: [record(number) for number in range(6, 10)])
     room.ledger.ensure(10, [])
-    room.scrub = Scrub(room.store, room.ledger, room.written.append)
+    room.scrub = IntegrityCheck(room.store, room.ledger, room.written.append)
     (told,) = room.round()
     assert told == on.Restored(
         item="6 published records", found="are gone from journal, ledger and attempts/", source=""
@@ -253,7 +253,9 @@ def fed(room: Room) -> Index:
     """An index that is fed as a supervisor feeds it."""
     index = Index(room.store.root)
     index.refresh()
-    room.scrub = Scrub(room.store, room.ledger, lambda attempt: room.written.append(attempt) or index.add([attempt]))
+    room.scrub = IntegrityCheck(
+        room.store, room.ledger, lambda attempt: room.written.append(attempt) or index.add([attempt])
+    )
     return index
 
 
@@ -274,7 +276,7 @@ FORGERIES = {
 
 @pytest.mark.parametrize("what", FORGERIES)
 def test_an_index_that_lies_is_put_right_and_told(room: Room, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
-    monkeypatch.setattr(index_check, "SEARCHED", 1.0)
+    monkeypatch.setattr(check, "SEARCHED", 1.0)
     index = fed(room)
     assert room.round() == []
     with closing(sqlite3.connect(room.store.root / "index.sqlite")) as base, base:
@@ -315,20 +317,20 @@ def test_an_index_that_is_none_is_left_to_those_who_look(room: Room) -> None:
 @pytest.mark.slow
 def test_the_records_are_looked_at_however_rarely_the_inboxes_are(start: Callable[..., Run]) -> None:
     run = start(["hang"], overrides=("run.poll_seconds=3600",), supervise=False)
-    manager = Manager(run.layout, (run.layout.private / "seed").read_text().strip())
+    manager = Supervisor(run.layout, (run.layout.private / "seed").read_text().strip())
     baseline = Store(run.layout.attempts).read(0)
     manager._ledger.enter(baseline)
     manager._ledger.set_witnesses({0: (0, 0, 0)})
     (run.layout.attempts / "000000.json").unlink()
     clock, looks = 0.0, 0
     while manager._ledger.page(-1, 1)[0].witness == (0, 0, 0):
-        now = on.Moment(clock=clock, wall="")
-        manager._senses.gather(Fleet(), now)
+        now = on.Moment(run_time=clock, wall_time="")
+        manager._gatherer.gather(Fleet(), now)
         assert manager._performer._look is not None
         manager._performer._look.exception(30)
-        clock += manager._senses.next_look(Fleet(), now)
+        clock += manager._gatherer.next_look(Fleet(), now)
         looks += 1
-        assert clock < 3600 / (100_000 / scrub.AT_ONCE) * (looks + 1)
+        assert clock < 3600 / (100_000 / integrity.AT_ONCE) * (looks + 1)
     assert Store(run.layout.attempts).read(0) == baseline
     manager.close()
 

@@ -7,10 +7,11 @@ import pytest
 from real_runs import Run
 
 from coral.fleet import events as on
-from coral.fleet.state import Agent, Fleet, Phase
-from coral.inputs.listen import QUIET_PAUSE, QUIET_SECONDS
-from coral.manager import Manager
-from coral.senses import LISTEN_SECONDS
+from coral.fleet.agent_state import Agent, Phase
+from coral.fleet.run_state import Fleet
+from coral.supervisor.gather import LISTEN_SECONDS
+from coral.supervisor.loop import Supervisor
+from coral.supervisor.output import QUIET_PAUSE, QUIET_SECONDS
 
 
 @pytest.mark.slow
@@ -18,10 +19,10 @@ def test_an_agent_that_has_long_been_silent_is_listened_to_less_often_until_it_s
     start: Callable[..., Run],
 ) -> None:
     run = start(["hang"], supervise=False)
-    manager = Manager(run.layout, (run.layout.private / "seed").read_text().strip())
-    fleet = Fleet(agents={"agent-1": Agent(name="agent-1", phase=Phase.RUNNING, launch=1, heard=True)})
+    manager = Supervisor(run.layout, (run.layout.private / "seed").read_text().strip())
+    fleet = Fleet(agents={"agent-1": Agent(name="agent-1", phase=Phase.RUNNING, launch=1, has_output=True)})
     manager._performer.listen_to("agent-1", 1, None, 0.0)
-    ear = manager._performer.ears["agent-1"]
+    monitor = manager._performer.monitors["agent-1"]
     output = run.layout.output("agent-1", 1)
     output.parent.mkdir(parents=True, exist_ok=True)
 
@@ -29,15 +30,15 @@ def test_an_agent_that_has_long_been_silent_is_listened_to_less_often_until_it_s
         """Between two looks at what it printed, while the loop comes by twice a second."""
         looks = []
         for turn in range(int(seconds / LISTEN_SECONDS)):
-            now = on.Moment(clock=since + turn * LISTEN_SECONDS, wall="")
-            list(manager._senses._listen(fleet, now))
-            if ear.listened_at == now.clock:
-                looks.append(now.clock)
+            now = on.Moment(run_time=since + turn * LISTEN_SECONDS, wall_time="")
+            list(manager._gatherer._listen(fleet, now))
+            if monitor.listened_at == now.run_time:
+                looks.append(now.run_time)
         return {later - before for before, later in pairwise(looks)}
 
     assert pauses(0.0, QUIET_SECONDS) == {LISTEN_SECONDS}
     assert pauses(QUIET_SECONDS, 20.0) == {QUIET_PAUSE}
     output.write_text("a word\n")
-    list(manager._senses._listen(fleet, on.Moment(clock=QUIET_SECONDS + 30.0, wall="")))
+    list(manager._gatherer._listen(fleet, on.Moment(run_time=QUIET_SECONDS + 30.0, wall_time="")))
     assert pauses(QUIET_SECONDS + 30.5, 20.0) == {LISTEN_SECONDS}
     manager.close()

@@ -20,8 +20,8 @@ from real_runs import TRY, Run, wait_until, write_task
 
 from attempts.store import Store
 from coral.config.load import load
-from coral.journal.begun import has_begun, has_ended
-from coral.launch import holder, prepare
+from coral.journal.status import has_begun, has_ended
+from coral.runs.create import holder, prepare
 from workspace.layout import Layout, runs_under
 from workspace.submit import _Clone
 

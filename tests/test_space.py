@@ -9,9 +9,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from coral.inputs.space import EASED_SECONDS, PAUSES, Space
+from coral.supervisor.disk import EASED_SECONDS, PAUSES, DiskCheck
+from workspace.disk import ENOUGH, FEWEST, LEAST, disk_problem_of, is_disk_problem
 from workspace.errors import GitError, Unacceptable
-from workspace.space import ENOUGH, FEWEST, LEAST, lack, tells_of_it
 
 ROOM = {"f_flag": 0, "f_frsize": 4096, "f_blocks": 9e9, "f_bfree": 8e9, "f_bavail": 8e9, "f_files": 9e9}
 ROOM |= {"f_ffree": 8e9, "f_favail": 8e9}
@@ -31,25 +31,25 @@ def set_left(disk: SimpleNamespace, count: int) -> None:
 
 
 def test_a_disk_says_what_it_lacks(disk: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert lack(tmp_path) == ""
+    assert disk_problem_of(tmp_path) == ""
     disk.f_bavail = 0
-    assert lack(tmp_path / "not" / "yet" / "there") == "the disk is full: 0.0 MB left"
+    assert disk_problem_of(tmp_path / "not" / "yet" / "there") == "the disk is full: 0.0 MB left"
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    assert lack(tmp_path) == ""  # what is kept for root is root's
+    assert disk_problem_of(tmp_path) == ""  # what is kept for root is root's
     disk.f_ffree = FEWEST - 1
-    assert lack(tmp_path) == f"the disk is full: it can hold {FEWEST - 1} more files"
+    assert disk_problem_of(tmp_path) == f"the disk is full: it can hold {FEWEST - 1} more files"
     disk.f_flag = os.ST_RDONLY
-    assert lack(tmp_path) == "the disk can only be read"
+    assert disk_problem_of(tmp_path) == "the disk can only be read"
 
 
 def test_a_disk_that_says_nothing_has_room(disk: SimpleNamespace, tmp_path: Path) -> None:
     for name in ROOM:
         setattr(disk, name, 0)
-    assert lack(tmp_path) == ""
+    assert disk_problem_of(tmp_path) == ""
 
 
 def test_it_is_over_only_when_it_has_been_for_a_while(disk: SimpleNamespace, tmp_path: Path) -> None:
-    space = Space(tmp_path)
+    space = DiskCheck(tmp_path)
     assert (space.look(10), space.next_look) == (None, None)
     set_left(disk, LEAST - 5000)
     assert space.look(11) == "the disk is full: 8.0 MB left"
@@ -66,7 +66,7 @@ def test_it_is_over_only_when_it_has_been_for_a_while(disk: SimpleNamespace, tmp
 def test_what_the_disk_does_not_say_is_told_by_what_fails_and_tried_again_ever_later(
     disk: SimpleNamespace, tmp_path: Path
 ) -> None:
-    space = Space(tmp_path)
+    space = DiskCheck(tmp_path)
     clock = 100.0
     for pause in (15, 30, 60, 120, 240, 480, 600, 600):
         assert space.look(clock, "Disk quota exceeded") == "Disk quota exceeded"
@@ -128,4 +128,4 @@ FULL = "No space left on device"
     ],
 )
 def test_what_failed_for_want_of_space_is_known_by_what_no_agent_can_say(error: Exception, tells: bool) -> None:
-    assert tells_of_it(error) is tells
+    assert is_disk_problem(error) is tells

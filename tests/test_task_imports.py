@@ -10,7 +10,7 @@ from coral.cli import main
 from coral.config.freeze import write
 from coral.config.load import load
 from coral.grading.once import grade_once
-from coral.native.check import Check
+from coral.native.search.check import Check
 
 pytestmark = pytest.mark.slow
 NAMES = ("attempts", "heartbeats", "workspace")

@@ -1,10 +1,10 @@
 """What was told already is told once, and the memory of it has an end."""
 
-from coral.told import MOST, Told
+from coral.supervisor.alerts import MOST, SeenAlerts
 
 
 def test_the_same_is_told_once_as_long_as_it_goes_on_and_what_is_over_is_forgotten() -> None:
-    told = Told()
+    told = SeenAlerts()
     assert told.is_new("a record", "it always fails")
     for moment in range(3 * MOST):
         assert told.is_new("a record", f"kept as {moment}")

@@ -1,12 +1,12 @@
 """What is kept while the journal cannot be written does not grow with the time that takes, and says the same."""
 
 from coral.fleet import events as on
-from coral.fleet.state import Spent
-from coral.journal.unwritten import kept
+from coral.fleet.agent_state import Spent
+from coral.supervisor.degraded import kept
 
 
-def heard(reply: str = "", agent: str = "ann", launch: int = 1, busy: str = "") -> on.Heard:
-    return on.Heard(agent=agent, launch=launch, session="s", busy=busy, reply=reply)
+def heard(reply: str = "", agent: str = "ann", launch: int = 1, busy: str = "") -> on.OutputSeen:
+    return on.OutputSeen(agent=agent, launch=launch, session="s", activity=busy, reply=reply)
 
 
 def used(tokens: int, session: str = "s") -> on.Used:

@@ -8,12 +8,12 @@ from pathlib import Path
 import psutil
 import pytest
 
+from coral.agent_setup.prices import unkept
 from coral.cli import main
 from coral.config.freeze import write
 from coral.config.load import load
 from coral.errors import CoralError
-from coral.launch import prepare
-from coral.prices import unkept
+from coral.runs.create import prepare
 from coral.runtimes import find
 
 

@@ -14,8 +14,8 @@ from watchdog.observers import Observer
 
 from attempts.record import Kind, Submission
 from attempts.store import Store
-from coral.inputs.post import Post
-from coral.inputs.watch import Watch
+from coral.supervisor.folder_watch import FolderWatch
+from coral.supervisor.inbox import Inbox
 from workspace.layout import Layout
 
 
@@ -33,7 +33,7 @@ def inbox(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def watch(inbox: Path, rung: threading.Event):
-    watching = Watch((inbox,), rung.set)
+    watching = FolderWatch((inbox,), rung.set)
     assert watching.keep_alive() == ""
     yield watching
     watching.close()
@@ -83,7 +83,7 @@ def test_what_is_handed_in_or_answered_comes_without_a_rename(tmp_path):
             submitted_at="2026-01-01T00:00:00.000+00:00",
         )
         paths = {str(Store(layout.attempts).submit(submission)), str(layout.replies_to("agent-1") / "7.json")}
-        Post(layout, ["agent-1"]).answer("agent-1", "7", {"ok": True})
+        Inbox(layout, ["agent-1"]).answer("agent-1", "7", {"ok": True})
         wait_until(lambda: paths <= {each.src_path for each in seen} | {each.dest_path for each in seen})
     finally:
         observer.stop()
@@ -95,7 +95,7 @@ def test_drafts_and_our_own_replies_do_not_ring(tmp_path):
     folder = tmp_path / "inbox"
     for name in ("agent-1", "agent-2", "replies/agent-1"):
         (folder / name).mkdir(parents=True)
-    watching = Watch((folder,), lambda: None)
+    watching = FolderWatch((folder,), lambda: None)
     assert watching.keep_alive() == ""
     put(folder / "replies" / "agent-1")
     (folder / "agent-1" / ".draft.json").write_text("{}")
@@ -120,7 +120,7 @@ def test_a_folder_that_was_made_anew_is_watched_again(watch, inbox, rung):
 
 
 def test_a_folder_that_cannot_be_watched_is_told(tmp_path, rung):
-    watching = Watch((tmp_path / "absent",), rung.set)
+    watching = FolderWatch((tmp_path / "absent",), rung.set)
     assert "absent" in watching.keep_alive()
     watching.close()
 
@@ -149,15 +149,14 @@ import pathlib, sys, threading
 sys.path.insert(0, sys.argv[2])
 from attempts.record import Kind, Submission
 from attempts.store import Store
-from coral.inputs.post import Post
-from coral.inputs.watch import Watch
+from coral.supervisor.folder_watch import FolderWatch
 from workspace.layout import Layout
 root, limit, rung = pathlib.Path(sys.argv[1]), pathlib.Path("/proc/sys/user") / sys.argv[3], threading.Event()
 try:
     limit.write_text(sys.argv[4])
 except OSError:
     sys.exit(77)
-watch = Watch((root / "inbox", root / "requests"), rung.set)
+watch = FolderWatch((root / "inbox", root / "requests"), rung.set)
 print(watch.keep_alive() or "nothing is lacking")
 before = threading.active_count()
 print(watch.keep_alive() == watch.keep_alive())

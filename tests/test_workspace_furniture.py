@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from workspace import hub
+from workspace.clone_overlay import link_shared, place, put_back, write_instructions
 from workspace.errors import GitError
-from workspace.furniture import link_shared, place, put_back, write_instructions
 from workspace.gitenv import environment
 from workspace.layout import Layout, create, new_run
 

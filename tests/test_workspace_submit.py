@@ -17,8 +17,8 @@ import pytest
 from clones import clone, git, layout
 
 from workspace import hub, submit
+from workspace.clone_overlay import link_shared, write_instructions
 from workspace.errors import LockedError, SubmitError
-from workspace.furniture import link_shared, write_instructions
 from workspace.gitenv import environment, identity
 from workspace.layout import Layout, create, new_run
 from workspace.locks import clear_stale_lock, one_at_a_time

@@ -21,9 +21,9 @@ from pathlib import Path
 from subprocess import Popen, TimeoutExpired
 from typing import IO, TYPE_CHECKING, BinaryIO, cast
 
+from workspace.cancellation import current_token
 from workspace.errors import GitError, ReaderError
 from workspace.gitenv import FLAGS, SETTINGS, identity
-from workspace.leash import leash
 
 __all__ = ["Git", "GitError", "ReaderError", "scrub_environment"]
 
@@ -115,9 +115,9 @@ class Git:
         load()
         from git.exc import GitCommandNotFound
 
-        held = leash()
+        held = current_token()
         with held.starting() as running:
-            if held.is_cut:
+            if held.is_cancelled:
                 raise GitError(f"cannot run git {arguments[0]}: it is to end", killed=True)
             try:
                 started = _program(str(self.directory.parent)).execute(
@@ -226,7 +226,7 @@ def _kill(processes: Iterable[Popen[bytes]]) -> None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-        leash().let_go(process)
+        current_token().let_go(process)
         for stream in (process.stdout, process.stderr):
             if stream is not None:
                 stream.close()

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from itertools import count, islice
 from pathlib import Path
 
+from workspace.clone_overlay import place
 from workspace.errors import GitError
-from workspace.furniture import place
 from workspace.git import Git
 from workspace.locks import clear_stale_lock
 

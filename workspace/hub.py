@@ -13,8 +13,8 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
+from workspace.clone_overlay import LITTER, exclude_from
 from workspace.errors import GitError, Unacceptable
-from workspace.furniture import LITTER, exclude_from
 from workspace.git import MEGABYTE, Git
 from workspace.gitenv import identity
 from workspace.intake import SEED, Taken, examine, full, pin, take_in

@@ -17,11 +17,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from workspace.borrowed import may_hold_up, objects_of
 from workspace.errors import GitError, ReaderError, Unacceptable
 from workspace.git import Git
 from workspace.locks import clear_stale_lock
-from workspace.loose import parse_header, read_header
+from workspace.loose_object import parse_header, read_header
+from workspace.object_view import may_hold_up, objects_of
 from workspace.tree import MAX_BYTES, MAX_FILES, check, parse, too_many
 
 SEED = "refs/heads/main"

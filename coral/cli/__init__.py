@@ -52,7 +52,7 @@ GROUPS = {
     "look": "Looking",
     "agent": "In an agent's workspace",
 }
-OURS, BROKEN, STOPPED = 1, 3, 130
+EXIT_USER_ERROR, EXIT_INTERNAL_ERROR, EXIT_INTERRUPTED = 1, 3, 130
 
 
 def program() -> NoReturn:
@@ -83,7 +83,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _flush()
         return code
     except KeyboardInterrupt:
-        return STOPPED
+        return EXIT_INTERRUPTED
     except BrokenPipeError:
         # The reader left (`coral log | head`). Python would complain once more when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -91,9 +91,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:  # noqa: BLE001 - the handler at the top of the command line
         if hasattr(error, "hint"):
             return complain(str(error), str(error.hint))
-        from workspace.space import tells_of_it
+        from workspace.disk import is_disk_problem
 
-        if isinstance(error, OSError) and tells_of_it(error):
+        if isinstance(error, OSError) and is_disk_problem(error):
             return complain(f"cannot go on: {error}", "see the disk: free some space, or make it writable")
         from coral.cli.crash import report
 
@@ -107,11 +107,11 @@ def complain(message: str, hint: str) -> int:
     print(f"coral: {message.translate(controls)}", file=sys.stderr)
     if hint:
         print(f"  {hint.translate(controls)}", file=sys.stderr)
-    return OURS
+    return EXIT_USER_ERROR
 
 
 def _dispatch(words: list[str]) -> int:
-    _check_rooms()
+    _check_packages()
     # Inside a git hook GIT_DIR redirects every git we start to the wrong repository.
     for name in [name for name in os.environ if name.startswith("GIT_")]:
         del os.environ[name]
@@ -124,7 +124,7 @@ def _dispatch(words: list[str]) -> int:
     name = words.pop(0)
     if name not in COMMANDS:
         return complain(f"cannot run {name!r}: no such command", _nearest(name))
-    module = importlib.import_module(f"coral.cli.{name}")
+    module = importlib.import_module(f"coral.cli.commands.{name}")
     from coral.cli.parser import Parser
 
     parser = Parser(prog=f"coral {name}", description=f"{COMMANDS[name][1].capitalize()}.")
@@ -181,7 +181,7 @@ def _nearest(name: str) -> str:
     return f"did you mean `coral {near[0]}`?" if near else "`coral --help` lists the commands"
 
 
-def _check_rooms() -> None:
+def _check_packages() -> None:
     """Refuse to start when a folder of the user's is found in the place of one of our packages.
 
     find_spec names the intruder without executing it.

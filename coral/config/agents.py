@@ -6,7 +6,7 @@ from pydantic import Field, Strict, model_validator
 
 from coral.config.section import DAY, Grace, Options, Seconds, Section, Text
 
-MOST_AGENTS = 1000
+MAX_AGENTS = 1000
 Minutes = Annotated[float, Field(gt=0, le=1440, allow_inf_nan=False)]
 Dollars = Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False)]
 
@@ -22,7 +22,7 @@ class PricesSection(Section):
 class Driven(Section):
     """How many agents, and what drives them."""
 
-    count: int = Field(default=1, ge=1, le=MOST_AGENTS, description="How many agents work on the task.")
+    count: int = Field(default=1, ge=1, le=MAX_AGENTS, description="How many agents work on the task.")
     runtime: Text = Field(default="native", description="The program that drives them: native, command, ...")
     model: str = Field(default="", description="The model the program uses. Empty: the program's own default.")
     options: Options = Field(default_factory=dict, description="Options of the runtime itself.")
@@ -100,8 +100,8 @@ class AgentsSection(Driven):
             ]
             if twice:
                 raise ValueError(f"has both assignments and {', '.join(twice)}: say those in each assignment")
-            if sum(each.count for each in self.assignments) > MOST_AGENTS:
-                raise ValueError(f"has more than {MOST_AGENTS} agents in its assignments")
+            if sum(each.count for each in self.assignments) > MAX_AGENTS:
+                raise ValueError(f"has more than {MAX_AGENTS} agents in its assignments")
         return self
 
 

@@ -10,7 +10,7 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from coral.config.problem import Mark, Path, Problem
 
-MOST_VALUES = 20_000  # an alias may repeat a list that repeats a list: a small file must not become a huge one
+MAX_VALUES = 20_000  # an alias may repeat a list that repeats a list: a small file must not become a huge one
 LONGEST_NUMBER = 1_000  # digits; what has many more cannot even be printed
 DEEPEST = 50  # sections in sections; what is read here must also be written and read again by the run
 _TAG = "tag:yaml.org,2002:"
@@ -57,7 +57,7 @@ def _syntax(error: MarkedYAMLError) -> Problem:
 
 def _value(document: Document, node: Node, path: Path) -> object:
     document.values += 1
-    if document.values > MOST_VALUES or len(path) > DEEPEST:
+    if document.values > MAX_VALUES or len(path) > DEEPEST:
         raise RecursionError
     if isinstance(node, MappingNode):
         return _mapping(document, node, path)

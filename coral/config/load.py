@@ -10,12 +10,12 @@ from pydantic import BaseModel
 
 from coral.config import document as yaml
 from coral.config import overrides as command_line
-from coral.config import shape
+from coral.config import validate
 from coral.config.agents import AgentsSection, SessionSection
-from coral.config.beats import settle
 from coral.config.document import Document
 from coral.config.files import file_problems
 from coral.config.freeze import ORIGIN, frozen
+from coral.config.heartbeats import settle
 from coral.config.model import (
     BudgetSection,
     GraderSection,
@@ -25,7 +25,7 @@ from coral.config.model import (
     WorkspaceSection,
     slug,
 )
-from coral.config.parts import part_problems, with_roles
+from coral.config.paths import part_problems, with_roles
 from coral.config.problem import Problem, refuse
 from coral.config.section import Section
 from coral.errors import CoralError
@@ -127,14 +127,14 @@ def _checked(path: Path, values: Mapping[str, object], problems: list[Problem], 
     """The Config, or None after the problems of every section were noted."""
 
     def read(kind: type[S], name: str) -> S | None:
-        return shape.section(kind, values.get(name), (name,), problems)
+        return validate.section(kind, values.get(name), (name,), problems)
 
-    shape.strangers(values, problems)
+    validate.strangers(values, problems)
     task, grader = read(TaskSection, "task"), read(GraderSection, "grader")
     agents = read(AgentsSection, "agents")
     for name, kind in OTHERS.items():
         read(kind, name)
-    heartbeats = settle(shape.heartbeats(values.get("heartbeats"), problems), problems)
+    heartbeats = settle(validate.heartbeats(values.get("heartbeats"), problems), problems)
     if files:
         problems += file_problems(task, grader, path.parent)
         problems += part_problems(agents, task, grader, path.parent) if agents else []

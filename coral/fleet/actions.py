@@ -7,7 +7,8 @@ number.
 from dataclasses import dataclass
 
 from attempts.record import Attempt
-from coral.fleet.state import Job, Owed
+from coral.fleet.agent_state import PendingMessage
+from coral.fleet.run_state import Job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +57,7 @@ class Grade:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tidy:
+class CleanUpGrade:
     """Remove what a grade that is over filled the disk with; the `whole` of it where it counts for nothing."""
 
     number: int
@@ -70,7 +71,7 @@ class Publish:
 
     attempt: Attempt
     heartbeats: tuple[str, ...] = ()
-    inline: tuple[Owed, ...] = ()
+    inline: tuple[PendingMessage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,8 +81,8 @@ class Spawn:
     agent: str
     launch: int
     session: str | None
-    owed: tuple[Owed, ...]
-    told: int
+    messages: tuple[PendingMessage, ...]
+    last_result_seen: int
     why: str
 
 
@@ -120,7 +121,7 @@ class Kill:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class ScanEdits:
     """See when a file in an agent's clone was last changed: tools edit without a word, too."""
 
     agent: str
@@ -154,7 +155,7 @@ class Notify:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
+class LogEvent:
     """A line of the run's timeline."""
 
     type: str
@@ -173,7 +174,7 @@ Action = (
     | Refuse
     | Discard
     | Grade
-    | Tidy
+    | CleanUpGrade
     | Publish
     | Spawn
     | StartJob
@@ -181,10 +182,10 @@ Action = (
     | Interrupt
     | Terminate
     | Kill
-    | Look
+    | ScanEdits
     | ShowHeartbeats
     | Answer
     | Notify
-    | Note
+    | LogEvent
     | Finish
 )

@@ -4,28 +4,18 @@ from collections.abc import Iterable
 from typing import assert_never
 
 from attempts.progress import Progress, advance
-from coral.fleet import (
-    accounts,
-    agents,
-    budgets,
-    ends,
-    grading,
-    intake,
-    jobs,
-    outages,
-    requests,
-    research,
-    space,
-    spending,
-    stalls,
-)
 from coral.fleet import actions as do
+from coral.fleet import disk, jobs, operator
 from coral.fleet import events as on
-from coral.fleet.draft import Draft
-from coral.fleet.interventions import beat_by_clock
-from coral.fleet.policy import BUSY_SECONDS, LAND_AT, Rules
-from coral.fleet.state import FLEET, LIVE, Agent, Fleet, Phase, Step
-from coral.fleet.who import grade_in, job_in
+from coral.fleet.agent_state import LIVE, Agent, Phase
+from coral.fleet.agents import accounts, budgets, launch_exit, lifecycle, outages, research, spending, stalls
+from coral.fleet.attempts import grading, intake
+from coral.fleet.messages import fire_clock_heartbeats
+from coral.fleet.policy import BUSY_SECONDS, LAND_AT
+from coral.fleet.process_key import grade_in, job_in
+from coral.fleet.rules import Rules
+from coral.fleet.run_state import FLEET, Fleet, Step
+from coral.fleet.transaction import Transaction
 from heartbeats.heartbeat import Scope
 from heartbeats.trigger import Elapsed
 
@@ -34,24 +24,28 @@ def decide(
     fleet: Fleet, events: Iterable[on.Event], now: on.Moment, rules: Rules
 ) -> tuple[Fleet, tuple[do.Action, ...]]:
     """The fleet after these events at this time, and what is to be done about it. Pure: equal in, equal out."""
-    draft = Draft(fleet, now, rules)
+    transaction = Transaction(fleet, now, rules)
     for event in events:
-        _on(draft, space.excused(event, draft.run.lack))
-    if draft.run.opened and not draft.run.left:
-        _let_time_pass(draft)
-    return draft.fleet(), tuple(draft.actions)
+        _handle(transaction, disk.excused(event, transaction.run.disk_problem))
+    if transaction.run.opened and not transaction.run.detached_reason:
+        _advance_time(transaction)
+    return transaction.fleet(), tuple(transaction.actions)
 
 
 def next_deadline(fleet: Fleet, now: float, rules: Rules) -> float | None:
     """When the clock alone may next make something due, on the run's clock: sometimes in vain, never too late."""
-    times = [fleet.run.held_until, fleet.run.queue_held_until]
+    times = [fleet.run.starts_paused_until, fleet.run.queue_paused_until]
     for owner, heartbeats in fleet.heartbeats.items():
         targets = fleet.run.targets if owner == FLEET else fleet.agents[owner].targets
         times += [targets[each.name] for each in heartbeats if isinstance(each.trigger, Elapsed)]
     for agent in fleet.agents.values():
-        times += [agent.spawned_at + rules.start_grace, agent.heard_at + BUSY_SECONDS] if agent.owed else []
-        times += [each.due for each in agent.owed]
-        times += [each for each in (agent.deadline, agent.research) if each is not None]
+        times += (
+            [agent.spawned_at + rules.start_grace, agent.last_output_at + BUSY_SECONDS]
+            if agent.pending_messages
+            else []
+        )
+        times += [each.due for each in agent.pending_messages]
+        times += [each for each in (agent.deadline, agent.research_until) if each is not None]
         times += [*stalls.deadlines(agent, rules), *outages.deadlines(agent, rules)]
     times += [each.until for each in fleet.run.limits.values() if each.until is not None]
     times += [each.deadline for each in fleet.pending.values() if each.deadline is not None]
@@ -61,135 +55,139 @@ def next_deadline(fleet: Fleet, now: float, rules: Rules) -> float | None:
     return min((each for each in times if each > now), default=None)
 
 
-def _on(draft: Draft, event: on.Event) -> None:  # noqa: C901 - one arm per event
+def _handle(transaction: Transaction, event: on.Event) -> None:  # noqa: C901 - one arm per event
     match event:
         case on.Opened():
-            _open(draft, event)
+            _open(transaction, event)
         case on.Resumed(away=away):
-            _resume(draft, away)
+            _resume(transaction, away)
         case on.Submitted(submission=submission):
-            intake.on_submitted(draft, submission)
+            intake.on_submitted(transaction, submission)
         case on.TakenIn():
-            intake.on_taken_in(draft, event)
-        case on.NotTaken():
-            intake.on_not_taken(draft, event)
+            intake.on_taken_in(transaction, event)
+        case on.IntakeFailed():
+            intake.on_intake_failed(transaction, event)
         case on.Graded():
-            grading.on_graded(draft, event)
+            grading.on_graded(transaction, event)
         case on.Published(number=number):
-            grading.on_published(draft, number)
+            grading.on_published(transaction, number)
         case on.Notified(id=id):
-            draft.set_run(unsaid=tuple(each for each in draft.run.unsaid if each.id != id))
-        case on.Heard():
-            agents.on_heard(draft, event)
-        case on.Looked():
-            agents.on_looked(draft, event)
+            transaction.set_run(
+                undelivered_alerts=tuple(each for each in transaction.run.undelivered_alerts if each.id != id)
+            )
+        case on.OutputSeen():
+            lifecycle.on_output_seen(transaction, event)
+        case on.EditsScanned():
+            lifecycle.on_edits_scanned(transaction, event)
         case on.Used():
-            spending.on_used(draft, event)
-        case on.Lingered():
-            _on_lingered(draft, event.who, event.launch)
+            spending.on_used(transaction, event)
+        case on.LeftProcesses():
+            _on_left_processes(transaction, event.who, event.launch)
         case on.Exited():
-            ends.on_exited(draft, event)
+            launch_exit.on_exited(transaction, event)
         case on.SpawnFailed():
-            _on_not_started(draft, event.who, event.launch, event.reason)
+            _on_not_started(transaction, event.who, event.launch, event.reason)
         case on.JobEnded():
-            jobs.on_ended(draft, event)
+            jobs.on_ended(transaction, event)
         case on.Requested():
-            requests.on_requested(draft, event)
+            operator.on_requested(transaction, event)
         case on.Broken(item=item, reason=reason):
-            draft.alert(f"{item} was set aside: {reason}")
-        case on.Space(lack=lack):
-            space.on_space(draft, lack)
+            transaction.alert(f"{item} was set aside: {reason}")
+        case on.DiskChecked(problem=disk_problem):
+            disk.on_disk_checked(transaction, disk_problem)
         case on.Restored():
-            _say_restored(draft, event)
+            _report_restored(transaction, event)
         case _:
             assert_never(event)
 
 
-def _on_lingered(draft: Draft, who: str, launch: int) -> None:
+def _on_left_processes(transaction: Transaction, who: str, launch: int) -> None:
     if (job := job_in(who)) is not None:
-        jobs.on_lingered(draft, job)
+        jobs.on_left_processes(transaction, job)
     elif (number := grade_in(who)) is not None:
-        grading.on_lingered(draft, number, launch)
+        grading.on_left_processes(transaction, number, launch)
     else:
-        agents.on_lingered(draft, who, launch)
+        lifecycle.on_left_processes(transaction, who, launch)
 
 
-def _on_not_started(draft: Draft, who: str, launch: int, reason: str) -> None:
+def _on_not_started(transaction: Transaction, who: str, launch: int, reason: str) -> None:
     if (job := job_in(who)) is not None:
-        jobs.on_not_started(draft, job, reason)
+        jobs.on_not_started(transaction, job, reason)
     elif (number := grade_in(who)) is not None:
-        grading.on_grade_not_started(draft, number, launch, reason)
+        grading.on_grade_not_started(transaction, number, launch, reason)
     else:
-        ends.on_not_started(draft, who, launch, reason)
+        launch_exit.on_not_started(transaction, who, launch, reason)
 
 
-def _say_restored(draft: Draft, event: on.Restored) -> None:
+def _report_restored(transaction: Transaction, event: on.Restored) -> None:
     done = f"restored from {event.source}" if event.source else "that cannot be restored"
-    draft.alert(f"{event.item} {event.found}, though only the supervisor writes there; {done}")
+    transaction.alert(f"{event.item} {event.found}, though only the supervisor writes there; {done}")
 
 
-def _let_time_pass(draft: Draft) -> None:
+def _advance_time(transaction: Transaction) -> None:
     """Whatever the clock makes due, until nothing more follows from it: a grade that is given up may be what a
     heartbeat waited for, and the last agent to retire is the end of the run."""
     said = None
-    while said != len(draft.actions) and not draft.run.finished:
-        said = len(draft.actions)
-        grading.advance_timers(draft)
-        if not draft.run.stopping and (reason := _reason_to_stop(draft)):
-            draft.set_run(stopping=reason)
-        if draft.run.stopping:
-            agents.stop_all(draft)
-            grading.stop_grading(draft)
+    while said != len(transaction.actions) and not transaction.run.finished:
+        said = len(transaction.actions)
+        grading.advance_timers(transaction)
+        if not transaction.run.stopping and (reason := _reason_to_stop(transaction)):
+            transaction.set_run(stopping=reason)
+        if transaction.run.stopping:
+            lifecycle.stop_all(transaction)
+            grading.stop_grading(transaction)
         else:
-            beat_by_clock(draft)
-            budgets.land(draft)
-            research.advance(draft)
-            accounts.advance(draft)
-        jobs.advance(draft)
-        jobs.wake(draft)
-        agents.advance_timers(draft)
-        grading.fill_slots(draft)
-        if draft.run.stopping and _everything_is_gone(draft):
-            draft.set_run(finished=draft.run.stopping)
-            draft.act(do.Finish(reason=draft.run.stopping))
+            fire_clock_heartbeats(transaction)
+            budgets.send_budget_notices(transaction)
+            research.advance(transaction)
+            accounts.advance(transaction)
+        jobs.advance(transaction)
+        jobs.wake(transaction)
+        lifecycle.advance_timers(transaction)
+        grading.fill_slots(transaction)
+        if transaction.run.stopping and _everything_is_gone(transaction):
+            transaction.set_run(finished=transaction.run.stopping)
+            transaction.act(do.Finish(reason=transaction.run.stopping))
 
 
-def _reason_to_stop(draft: Draft) -> str:
-    if spent := budgets.run_over(draft.fleet(), draft.clock, draft.rules):
+def _reason_to_stop(transaction: Transaction) -> str:
+    if spent := budgets.run_over(transaction.fleet(), transaction.clock, transaction.rules):
         return spent
-    idle = all(each.step is Step.SETTLED for each in draft.pending.values())
-    if idle and all(each.phase is Phase.RETIRED for each in draft.agents.values()):
+    idle = all(each.step is Step.SETTLED for each in transaction.pending.values())
+    if idle and all(each.phase is Phase.RETIRED for each in transaction.agents.values()):
         return "every agent has retired"
     return ""
 
 
-def _everything_is_gone(draft: Draft) -> bool:
+def _everything_is_gone(transaction: Transaction) -> bool:
     waiting = (Step.TAKING, Step.QUEUED, Step.SETTLED)  # a commit that is on its way is fetched again by a resume
-    resting = all(each.phase not in LIVE for each in draft.agents.values()) and not draft.jobs
-    return resting and all(each.step in waiting for each in draft.pending.values())
+    resting = all(each.phase not in LIVE for each in transaction.agents.values()) and not transaction.jobs
+    return resting and all(each.step in waiting for each in transaction.pending.values())
 
 
-def _open(draft: Draft, event: on.Opened) -> None:
+def _open(transaction: Transaction, event: on.Opened) -> None:
     """The seed is where everybody starts from: its score is the first best, and beating it the first improvement."""
-    if draft.run.opened:
+    if transaction.run.opened:
         return
-    start = advance(Progress(), event.baseline, draft.rules.direction, draft.rules.noise)
-    draft.set_run(id=event.run, opened=True, progress=start)
-    draft.act(do.Publish(attempt=event.baseline))
-    requests.put_in_force(draft, FLEET, draft.rules.defaults(Scope.FLEET))
+    start = advance(Progress(), event.baseline, transaction.rules.direction, transaction.rules.noise)
+    transaction.set_run(id=event.run, opened=True, progress=start)
+    transaction.act(do.Publish(attempt=event.baseline))
+    operator.put_in_force(transaction, FLEET, transaction.rules.defaults(Scope.FLEET))
     for place, name in enumerate(event.agents):
-        draft.agents[name] = Agent(name=name, progress=start, deadline=draft.clock + place * draft.rules.stagger)
-        requests.put_in_force(draft, name, draft.rules.defaults(Scope.OWN))
+        transaction.agents[name] = Agent(
+            name=name, progress=start, deadline=transaction.clock + place * transaction.rules.stagger
+        )
+        operator.put_in_force(transaction, name, transaction.rules.defaults(Scope.OWN))
 
 
-def _resume(draft: Draft, away: float) -> None:
-    space.forgive(draft)
-    draft.set_run(stopping="", left="", finished="", held_until=0.0, queue_held_until=0.0)
-    draft.set_run(crashes=(), voids=0, lack="")
-    for each in draft.run.unsaid:
-        draft.act(do.Notify(id=each.id, text=each.text, agent=each.agent, repeat=True))
-    agents.resume_all(draft, away)
-    jobs.resume(draft, away)
-    grading.repeat_unfinished(draft)
-    for owner in draft.heartbeats:
-        draft.act(do.ShowHeartbeats(owner=owner))
+def _resume(transaction: Transaction, away: float) -> None:
+    disk.forgive(transaction)
+    transaction.set_run(stopping="", detached_reason="", finished="", starts_paused_until=0.0, queue_paused_until=0.0)
+    transaction.set_run(crashes=(), voids_in_a_row=0, disk_problem="")
+    for each in transaction.run.undelivered_alerts:
+        transaction.act(do.Notify(id=each.id, text=each.text, agent=each.agent, repeat=True))
+    lifecycle.resume_all(transaction, away)
+    jobs.resume(transaction, away)
+    grading.repeat_unfinished(transaction)
+    for owner in transaction.heartbeats:
+        transaction.act(do.ShowHeartbeats(owner=owner))

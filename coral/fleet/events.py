@@ -9,21 +9,21 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from attempts.record import Attempt, Metric, Submission
-from coral.fleet import asks
-from coral.fleet.state import Count, Spent
+from coral.fleet import requests
+from coral.fleet.agent_state import OutputCounts, Spent
 
 # What is asked for is heard too, and is named like the rest.
-SetHeartbeat = asks.SetHeartbeat
-RemoveHeartbeat = asks.RemoveHeartbeat
-ResetHeartbeats = asks.ResetHeartbeats
-Tell = asks.Tell
-Stop = asks.Stop
-Leave = asks.Leave
-Acknowledge = asks.Acknowledge
-Alert = asks.Alert
-StartJob = asks.StartJob
-StopJob = asks.StopJob
-Request = asks.Request
+SetHeartbeat = requests.SetHeartbeat
+RemoveHeartbeat = requests.RemoveHeartbeat
+ResetHeartbeats = requests.ResetHeartbeats
+Tell = requests.Tell
+Stop = requests.Stop
+Leave = requests.Leave
+Acknowledge = requests.Acknowledge
+Alert = requests.Alert
+StartJob = requests.StartJob
+StopJob = requests.StopJob
+Request = requests.Request
 
 
 class Ending(StrEnum):
@@ -51,8 +51,8 @@ class Outcome(StrEnum):
 class Moment:
     """`clock`: seconds of the run's clock, for every deadline. `wall`: ISO 8601, for people to read."""
 
-    clock: float
-    wall: str
+    run_time: float
+    wall_time: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,17 +85,17 @@ class TakenIn:
     commit: str
     tree: str
     parent: str
-    twin: int | None = None
-    twin_score: float | None = None
+    duplicate_of: int | None = None
+    duplicate_score: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NotTaken:
+class IntakeFailed:
     """The commit cannot be graded; `ours` says whether that is no fault of the candidate."""
 
     number: int
     reason: str
-    ours: bool
+    our_fault: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +125,7 @@ class Notified:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
+class OutputSeen:
     """An agent printed something, and its session is known. `reply`: what it said in its own words, if anything;
     `place`: where in its output that stands, for a new supervisor reads it all again.
     `count`: what the launch has come to; read and told once more, it counts once."""
@@ -133,14 +133,14 @@ class Heard:
     agent: str
     launch: int
     session: str | None = None
-    busy: str = ""
+    activity: str = ""
     reply: str = ""
     place: int = 0
-    count: Count = field(default_factory=Count)
+    count: OutputCounts = field(default_factory=OutputCounts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Looked:
+class EditsScanned:
     """Somebody looked at the files of an agent's clone. `edited`: how many seconds ago one was changed, the last of
     them; None where none was found."""
 
@@ -161,7 +161,7 @@ class Used:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lingered:
+class LeftProcesses:
     """The process itself has ended, but something it started has not."""
 
     who: str
@@ -193,7 +193,7 @@ class JobEnded:
 
     number: int
     code: int | None = None
-    last: tuple[str, ...] = ()
+    last_lines: tuple[str, ...] = ()
     output: str = ""
     ago: float = 0.0
 
@@ -223,10 +223,10 @@ class Restored:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Space:
+class DiskChecked:
     """What makes it impossible to write to the run's disk, in words; empty when it is possible again."""
 
-    lack: str
+    problem: str
 
 
 Event = (
@@ -234,19 +234,19 @@ Event = (
     | Resumed
     | Submitted
     | TakenIn
-    | NotTaken
+    | IntakeFailed
     | Graded
     | Published
     | Notified
-    | Heard
-    | Looked
+    | OutputSeen
+    | EditsScanned
     | Used
-    | Lingered
+    | LeftProcesses
     | Exited
     | SpawnFailed
     | JobEnded
     | Requested
     | Broken
     | Restored
-    | Space
+    | DiskChecked
 )

@@ -6,10 +6,12 @@ retires or the run stops. An agent whose turn ends meanwhile waits for it, or fo
 
 from coral.fleet import actions as do
 from coral.fleet import events as on
-from coral.fleet import stalls, tidings
-from coral.fleet.draft import Draft
-from coral.fleet.policy import KILL_AGAIN_SECONDS, MOST_JOBS, MOST_KILLS, back_off, runs_job
-from coral.fleet.state import Agent, Job, JobEnd, Phase
+from coral.fleet import job_notices
+from coral.fleet.agent_state import Agent, JobEnd, Phase
+from coral.fleet.agents import stalls
+from coral.fleet.policy import KILL_AGAIN_SECONDS, MAX_JOBS, MAX_KILLS, back_off, runs_job
+from coral.fleet.run_state import Job
+from coral.fleet.transaction import Transaction
 from heartbeats.heartbeat import Refused
 
 LAUNCH = 1  # of a job: it is started once
@@ -19,146 +21,166 @@ AGENT_RETIRED = "its agent has retired"
 WHICH = "`coral job list` shows what runs"
 
 
-def start(draft: Draft, wanted: on.StartJob) -> str:
+def start(transaction: Transaction, wanted: on.StartJob) -> str:
     """Begin a job for an agent. Refused says why not."""
-    agent, run = draft.agents.get(wanted.agent), draft.run
+    agent, run = transaction.agents.get(wanted.agent), transaction.run
     if agent is None:
         raise Refused(f"cannot start a job of {wanted.agent!r}: there is no such agent", "coral status names them")
     if agent.phase is Phase.RETIRED:
         raise Refused(f"cannot start a job: {agent.name} has retired", "coral status shows who is at work")
-    if run.stopping or run.left:
+    if run.stopping or run.detached_reason:
         raise Refused("cannot start a job: the run is stopping", "`coral resume` goes on with it")
-    if run.lack:
-        raise Refused(f"cannot start a job: {run.lack}", "ask again when there is space")
-    count = sum(each.agent == agent.name for each in draft.jobs.values())
-    if count >= MOST_JOBS:
+    if run.disk_problem:
+        raise Refused(f"cannot start a job: {run.disk_problem}", "ask again when there is space")
+    count = sum(each.agent == agent.name for each in transaction.jobs.values())
+    if count >= MAX_JOBS:
         raise Refused(f"cannot start a job: {count} run already", "`coral job stop N` ends one of them")
     job = Job(
-        number=run.jobs + 1,
+        number=run.job_count + 1,
         agent=agent.name,
         argv=wanted.argv,
         what=wanted.what,
         folder=wanted.folder,
-        began=draft.wall,
-        began_at=draft.clock,
+        began=transaction.wall,
+        began_at=transaction.clock,
         phase=Phase.WAITING,
     )
-    draft.set_run(jobs=job.number)
-    draft.jobs[job.number] = job
+    transaction.set_run(job_count=job.number)
+    transaction.jobs[job.number] = job
     return f"job {job.number} starts: `coral job log {job.number}` shows its output, and you are told when it ends"
 
 
-def stop(draft: Draft, sender: str, number: int) -> str:
+def stop(transaction: Transaction, sender: str, number: int) -> str:
     """End a job in order. Its agent need not be told of what it asks for itself."""
-    job = draft.jobs.get(number)
-    if job is None or (sender in draft.agents and sender != job.agent):
+    job = transaction.jobs.get(number)
+    if job is None or (sender in transaction.agents and sender != job.agent):
         raise Refused(f"cannot stop job {number}: there is none that runs", WHICH)
     why = job.why or f"{sender} stopped it"
-    draft.set_job(number, why=why, told=job.told or sender == job.agent)
+    transaction.set_job(number, why=why, stopped_by_owner=job.stopped_by_owner or sender == job.agent)
     return f"job {number} ends"
 
 
-def on_ended(draft: Draft, event: on.JobEnded) -> None:
-    job = draft.jobs.get(event.number)
+def on_ended(transaction: Transaction, event: on.JobEnded) -> None:
+    job = transaction.jobs.get(event.number)
     if job is not None:
-        _end(draft, job, _how(event.code), event)
+        _end(transaction, job, _how(event.code), event)
 
 
-def on_not_started(draft: Draft, number: int, reason: str) -> None:
-    job = draft.jobs.get(number)
+def on_not_started(transaction: Transaction, number: int, reason: str) -> None:
+    job = transaction.jobs.get(number)
     if job is not None:
-        _end(draft, job, f"could not be started: {reason}", on.JobEnded(number=number))
+        _end(transaction, job, f"could not be started: {reason}", on.JobEnded(number=number))
 
 
-def on_lingered(draft: Draft, number: int) -> None:
+def on_left_processes(transaction: Transaction, number: int) -> None:
     """Its command has ended, and left something behind: that is no job any more."""
-    job = draft.jobs.get(number)
+    job = transaction.jobs.get(number)
     if job is not None and job.phase in (Phase.RUNNING, Phase.INTERRUPTED):
-        _terminate(draft, job)
+        _terminate(transaction, job)
 
 
-def resume(draft: Draft, away: float) -> None:
+def resume(transaction: Transaction, away: float) -> None:
     """They ran on meanwhile. Whether the signal went out before the last supervisor died is not known; twice does no
     harm."""
-    for job in list(draft.jobs.values()):
+    for job in list(transaction.jobs.values()):
         if job.phase is not Phase.WAITING:
-            draft.set_job(job.number, away=job.away + away)
+            transaction.set_job(job.number, away=job.away + away)
         if job.phase is Phase.INTERRUPTED:
-            draft.act(do.Interrupt(who=job.who, launch=LAUNCH))
+            transaction.act(do.Interrupt(who=job.who, launch=LAUNCH))
 
 
-def advance(draft: Draft) -> None:
+def advance(transaction: Transaction) -> None:
     """Jobs that begin, and those that must end: of a run that stops, of an agent that has retired, because somebody
     asked for it; and those that do not obey."""
-    for job in list(draft.jobs.values()):
-        why = job.why or _reason_to_end(draft, job)
+    for job in list(transaction.jobs.values()):
+        why = job.why or _reason_to_end(transaction, job)
         if job.phase is Phase.WAITING and why:
-            _end(draft, draft.set_job(job.number, why=why), "was not started", on.JobEnded(number=job.number))
+            _end(
+                transaction, transaction.set_job(job.number, why=why), "was not started", on.JobEnded(number=job.number)
+            )
         elif job.phase is Phase.WAITING:
-            draft.act(do.StartJob(job=draft.set_job(job.number, phase=Phase.RUNNING)))
-            draft.note("job", f"job {job.number} starts: {job.title}", job.agent)
+            transaction.act(do.StartJob(job=transaction.set_job(job.number, phase=Phase.RUNNING)))
+            transaction.log("job", f"job {job.number} starts: {job.title}", job.agent)
         elif job.phase is Phase.RUNNING and why:
-            _interrupt(draft, job, why)
-        elif job.phase is not Phase.RUNNING and draft.clock >= job.deadline:
+            _interrupt(transaction, job, why)
+        elif job.phase is not Phase.RUNNING and transaction.clock >= job.deadline:
             if job.phase is Phase.INTERRUPTED:
-                _terminate(draft, job)
+                _terminate(transaction, job)
             else:
-                _kill(draft, job)
+                _kill(transaction, job)
 
 
-def wait_for(draft: Draft, agent: Agent) -> bool:
+def wait_for(transaction: Transaction, agent: Agent) -> bool:
     """A turn has ended while a job runs: then the end of that is waited for, or a heartbeat."""
-    if not runs_job(agent.name, draft.jobs):
+    if not runs_job(agent.name, transaction.jobs):
         return False
-    deadline = draft.clock + draft.rules.backoff_max
-    draft.set_agent(agent.name, phase=Phase.WAITING, deadline=deadline, why=WAITS)
+    deadline = transaction.clock + transaction.rules.backoff_max
+    transaction.set_agent(agent.name, phase=Phase.WAITING, deadline=deadline, why=WAITS)
     return True
 
 
-def wake(draft: Draft) -> None:
+def wake(transaction: Transaction) -> None:
     """Who waits for a job goes on when it has ended, or when something is owed: no sooner than after any turn."""
-    for agent in list(draft.agents.values()):
-        if agent.why == WAITS and agent.phase is Phase.WAITING and (agent.owed or not runs_job(agent.name, draft.jobs)):
-            seconds = back_off(draft.run.id, agent, agent.idle, draft.rules) if agent.idle else 0.0
-            draft.set_agent(agent.name, why="turn ended", deadline=draft.clock + seconds)
+    for agent in list(transaction.agents.values()):
+        if (
+            agent.why == WAITS
+            and agent.phase is Phase.WAITING
+            and (agent.pending_messages or not runs_job(agent.name, transaction.jobs))
+        ):
+            seconds = (
+                back_off(transaction.run.id, agent, agent.unproductive_turns, transaction.rules)
+                if agent.unproductive_turns
+                else 0.0
+            )
+            transaction.set_agent(agent.name, why="turn ended", deadline=transaction.clock + seconds)
 
 
-def _reason_to_end(draft: Draft, job: Job) -> str:
-    if draft.run.stopping:
+def _reason_to_end(transaction: Transaction, job: Job) -> str:
+    if transaction.run.stopping:
         return RUN_STOPPED
-    return AGENT_RETIRED if draft.agents[job.agent].phase is Phase.RETIRED else ""
+    return AGENT_RETIRED if transaction.agents[job.agent].phase is Phase.RETIRED else ""
 
 
-def _interrupt(draft: Draft, job: Job, why: str) -> None:
-    draft.set_job(job.number, phase=Phase.INTERRUPTED, deadline=draft.clock + draft.rules.interrupt_grace, why=why)
-    draft.act(do.Interrupt(who=job.who, launch=LAUNCH))
-    draft.note("job", f"job {job.number} is to end: {why}", job.agent)
+def _interrupt(transaction: Transaction, job: Job, why: str) -> None:
+    transaction.set_job(
+        job.number, phase=Phase.INTERRUPTED, deadline=transaction.clock + transaction.rules.interrupt_grace, why=why
+    )
+    transaction.act(do.Interrupt(who=job.who, launch=LAUNCH))
+    transaction.log("job", f"job {job.number} is to end: {why}", job.agent)
 
 
-def _terminate(draft: Draft, job: Job) -> None:
-    draft.set_job(job.number, phase=Phase.TERMINATED, deadline=draft.clock + draft.rules.terminate_grace)
-    draft.act(do.Terminate(who=job.who, launch=LAUNCH))
+def _terminate(transaction: Transaction, job: Job) -> None:
+    transaction.set_job(
+        job.number, phase=Phase.TERMINATED, deadline=transaction.clock + transaction.rules.terminate_grace
+    )
+    transaction.act(do.Terminate(who=job.who, launch=LAUNCH))
 
 
-def _kill(draft: Draft, job: Job) -> None:
-    if job.kills >= MOST_KILLS:
-        draft.alert(f"job {job.number} of {job.agent} cannot be killed", job.agent)
-        _end(draft, job, "cannot be killed, and is given up", on.JobEnded(number=job.number))
+def _kill(transaction: Transaction, job: Job) -> None:
+    if job.kills >= MAX_KILLS:
+        transaction.alert(f"job {job.number} of {job.agent} cannot be killed", job.agent)
+        _end(transaction, job, "cannot be killed, and is given up", on.JobEnded(number=job.number))
         return
-    draft.set_job(job.number, phase=Phase.KILLED, deadline=draft.clock + KILL_AGAIN_SECONDS, kills=job.kills + 1)
-    draft.act(do.Kill(who=job.who, launch=LAUNCH))
+    transaction.set_job(
+        job.number, phase=Phase.KILLED, deadline=transaction.clock + KILL_AGAIN_SECONDS, kills=job.kills + 1
+    )
+    transaction.act(do.Kill(who=job.who, launch=LAUNCH))
 
 
-def _end(draft: Draft, job: Job, how: str, event: on.JobEnded) -> None:
-    del draft.jobs[job.number]
-    stalls.excuse(draft, job.agent, job.began_at)
+def _end(transaction: Transaction, job: Job, how: str, event: on.JobEnded) -> None:
+    del transaction.jobs[job.number]
+    stalls.exclude_time(transaction, job.agent, job.began_at)
     how = f"{how} ({job.why})" if job.why else how
-    seconds = max(job.seconds(draft.clock) - event.ago, 0.0)
-    draft.act(do.ShowJob(job=job, ended=draft.wall, seconds=seconds, code=event.code, how=how))
-    draft.note("job", f"job {job.number} {how}", job.agent)
-    agent = draft.agents[job.agent]
-    if agent.phase is not Phase.RETIRED and not job.told:
-        tidings.owe(draft, agent, JobEnd(number=job.number, said=_said(job, how, seconds, event), last=event.last))
+    seconds = max(job.seconds(transaction.clock) - event.ago, 0.0)
+    transaction.act(do.ShowJob(job=job, ended=transaction.wall, seconds=seconds, code=event.code, how=how))
+    transaction.log("job", f"job {job.number} {how}", job.agent)
+    agent = transaction.agents[job.agent]
+    if agent.phase is not Phase.RETIRED and not job.stopped_by_owner:
+        job_notices.queue_notice(
+            transaction,
+            agent,
+            JobEnd(number=job.number, outcome=_said(job, how, seconds, event), last_lines=event.last_lines),
+        )
 
 
 def _how(code: int | None) -> str:

@@ -3,29 +3,29 @@
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 
-from attempts.record import Direction, Kind
-from coral.fleet.state import Agent, Job, Owed, Pending
-from heartbeats.heartbeat import BUILT_IN, Heartbeat, Scope
+from attempts.record import Kind
+from coral.fleet.agent_state import Agent, PendingMessage
+from coral.fleet.rules import Rules
+from coral.fleet.run_state import Job, PendingAttempt
 
 MILLION = 1_000_000  # tokens, for which prices are stated
-TOLD_BUSY = "tool"  # the phase in which a runtime reports that a tool is at work
+TOOL_ACTIVITY = "tool"  # the phase in which a runtime reports that a tool is at work
 BUSY_SECONDS = 60.0  # how long that report is believed
 INLINE_SECONDS = 30.0  # how long `coral eval` has to acknowledge what it printed
 KILL_AGAIN_SECONDS = 2.0
-MOST_KILLS = 5  # after that many, a process is named as unkillable and given up
-MOST_OWED = 5  # an agent that owes this many answers gets no further checkpoint
-MOST_UNANSWERED = 3  # checkpoints in a row that were left unanswered: the operator is told, once
+MAX_KILLS = 5  # after that many, a process is named as unkillable and given up
+MAX_OWED = 5  # an agent that owes this many answers gets no further checkpoint
+MAX_UNANSWERED = 3  # checkpoints in a row that were left unanswered: the operator is told, once
 REPLAY_WINDOW = 64  # how many ids of submissions are remembered per agent, whatever their order
 REQUEST_WINDOW = 128  # how many requests that were carried out are remembered
 AHEAD = 3  # submissions that an agent may have in hand beyond those that could be graded now
-MOST_TRIES = 3  # of taking a commit in once more, where it is not its author's fault that it failed
+MAX_TRIES = 3  # of taking a commit in once more, where it is not its author's fault that it failed
 TAKE_AGAIN_SECONDS = 5.0
 START_AGAIN_SECONDS = 5.0  # after a grade that could not be begun ...
-MOST_UNSTARTED = 3  # ... and how often it is tried again, from its checkout on
-MOST_LOST = 3  # more grades of one commit than these do not end on a full disk by chance
-MOST_VOIDS = 3
+MAX_UNSTARTED = 3  # ... and how often it is tried again, from its checkout on
+MAX_LOST = 3  # more grades of one commit than these do not end on a full disk by chance
+MAX_VOIDS = 3
 QUEUE_PAUSE = 300.0
 PRODUCTIVE_SECONDS = 60.0
 PROBE_SECONDS = 30.0  # how long the one who tries an account must go on without meeting its limit again
@@ -33,81 +33,12 @@ RETURN_SECONDS = 2.0  # between the others who come back after that
 JITTER_SECONDS = 60.0  # the most that is added to a reset that a provider named
 LOOK_SECONDS = 60.0  # how long a look at an agent's files may take before it has found nothing
 REST_SECONDS = 1800.0  # how long an agent rests that nothing has helped; doubled each time ...
-MOST_DOUBLINGS = 4  # ... so often at most
+MAX_DOUBLINGS = 4  # ... so often at most
 EXCUSED_SECONDS = 8 * 3600.0  # after its last progress, for which a job excuses that nothing comes of an agent's work
 LAND_AT = (0.8, 0.95)  # the parts of any budget at which agents are asked to land what they have in hand
-MOST_JOBS = 3  # of one agent that run at once
-MOST_ENDS = 10  # jobs that one word of their ends names ...
-MOST_LAST = 3  # ... and of how many of them it has the last lines
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prices:
-    """US dollars for a million tokens; `cached` are those that were read from a cache."""
-
-    input: float
-    cached: float
-    output: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Allowance:
-    """What each agent may use of its own; None is without limit."""
-
-    attempts: int | None = None
-    money: float | None = None
-    tokens: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
-    """What the task fixed for a run. Times in seconds; a budget of None is without limit. `accounts`: whose purse an
-    agent spends from; who is not named there spends from nobody's. `prices`: for programs that tell tokens only.
-    `plateau`: so many attempts without a new best end the run. `research`: for how
-    many seconds an agent only reads and thinks first. `stagger`: the seconds between the starts of two agents, when a
-    run begins, when it is resumed and after a pause of the whole fleet.
-
-    `outage` and `retries`: how long and how often in a row a program may ask its model again. `no_progress`: how long
-    work without a result may go on; `fresh_compactions` and `fresh_tokens`: how worn a conversation may be that is gone
-    on with; None is without end."""
-
-    direction: Direction = Direction.MAXIMIZE
-    noise: float = 0.0
-    slots: int = 1
-    grade_timeout: float = 300.0
-    seed_commit: str = ""
-    heartbeats: tuple[Heartbeat, ...] = BUILT_IN
-    stall: float = 1200.0
-    interrupt_grace: float = 10.0
-    terminate_grace: float = 5.0
-    start_grace: float = 60.0
-    max_defer: float = 600.0
-    backoff: float = 5.0
-    backoff_max: float = 600.0
-    breaker_crashes: int = 6
-    breaker_window: float = 60.0
-    breaker_pause: float = 300.0
-    accounts: Mapping[str, str] = field(default_factory=dict)
-    stop_at_limit: bool = False
-    prices: Mapping[str, Prices] = field(default_factory=dict)
-    budget_attempts: int | None = None
-    budget_seconds: float | None = None
-    budget_money: float | None = None
-    budget_tokens: int | None = None
-    plateau: int | None = None
-    own: Allowance = field(default_factory=Allowance)
-    research: Mapping[str, float] = field(default_factory=dict)
-    stagger: float = 0.05
-    target: float | None = None
-    no_progress: float | None = None
-    outage: float = 900.0
-    retries: int = 30
-    fresh_compactions: int | None = None
-    fresh_tokens: int | None = None
-
-    def defaults(self, scope: Scope) -> tuple[Heartbeat, ...]:
-        """The heartbeats a new owner of this scope starts with."""
-        return tuple(each for each in self.heartbeats if each.scope is scope)
+MAX_JOBS = 3  # of one agent that run at once
+MAX_ENDS = 10  # jobs that one word of their ends names ...
+MAX_LAST = 3  # ... and of how many of them it has the last lines
 
 
 def back_off(run: str, agent: Agent, failures: int, rules: Rules) -> float:
@@ -117,20 +48,20 @@ def back_off(run: str, agent: Agent, failures: int, rules: Rules) -> float:
     return seconds * (1.0 + 0.2 * digest[0] / 255)
 
 
-def is_due(owed: Owed, agent: Agent, now: float) -> bool:
+def is_due(owed: PendingMessage, agent: Agent, now: float) -> bool:
     """Whether this alone justifies an interrupt now."""
     if now < owed.due:
         return False
-    at_a_tool = agent.busy == TOLD_BUSY and now < agent.heard_at + BUSY_SECONDS
+    at_a_tool = agent.activity == TOOL_ACTIVITY and now < agent.last_output_at + BUSY_SECONDS
     return not (owed.defers and at_a_tool)
 
 
 def may_interrupt(agent: Agent, now: float, rules: Rules) -> bool:
     """Nobody is interrupted before there is a session to come back to; a silent start is not waited for for ever."""
-    return agent.heard or now >= agent.spawned_at + rules.start_grace
+    return agent.has_output or now >= agent.spawned_at + rules.start_grace
 
 
-def waits_until(agent: str, pending: Iterable[Pending]) -> float | None:
+def waits_until(agent: str, pending: Iterable[PendingAttempt]) -> float | None:
     """Until when the agent sits in `coral eval`, a known place where it neither works nor stalls; None is nowhere."""
     return max((each.waited_until for each in pending if each.submission.agent == agent), default=None)
 
@@ -140,7 +71,7 @@ def runs_job(agent: str, jobs: Mapping[int, Job]) -> bool:
     return any(each.agent == agent for each in jobs.values())
 
 
-def room(agents: Iterable[str], pending: Iterable[Pending], rules: Rules) -> dict[str, int]:
+def intake_capacity(agents: Iterable[str], pending: Iterable[PendingAttempt], rules: Rules) -> dict[str, int]:
     """How many more submissions of each agent are taken up now; the rest waits in its inbox. Attempts are graded in
     the order of their numbers, so this is what keeps one that hands in hundreds from delaying all others."""
     in_hand = Counter(each.submission.agent for each in pending)

@@ -11,10 +11,10 @@ from pathlib import Path
 from attempts.record import Kind
 from coral.config.load import Config
 from coral.errors import CoralError
-from coral.grading.launch import GradeCommand, command_for
+from coral.grading.command import GradeCommand, command_for
 from coral.grading.prepare import prepare
 from coral.grading.result import GradeResult, read_result
-from coral.processes import environment, process, signals
+from coral.processes import environment, process, signal_handlers
 from workspace import hub
 from workspace.git import GitError
 
@@ -69,7 +69,7 @@ def _finish(held: process.Held, tag: str, timeout: float) -> int | None:
     code: int | None = None
     try:
         held.release()
-        with signals.let_through():
+        with signal_handlers.let_through():
             code = held.child.wait(timeout)
     except subprocess.TimeoutExpired:
         pass

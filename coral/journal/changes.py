@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from coral.codec import TAG, decode, encode, encode_changes
-from coral.fleet.state import Agent, Fleet, Job, Pending, Run
+from coral.fleet.agent_state import Agent
+from coral.fleet.run_state import Fleet, Job, PendingAttempt, Run
 from heartbeats.heartbeat import Heartbeat
 
 PARTS = ("agents", "pending", "heartbeats", "jobs")
@@ -53,7 +54,7 @@ def fleet_of(state: Plain) -> Fleet:
     return Fleet(
         run=decode(Run, state["run"]),
         agents={name: decode(Agent, plain) for name, plain in state["agents"].items()},
-        pending={int(number): decode(Pending, plain) for number, plain in state["pending"].items()},
+        pending={int(number): decode(PendingAttempt, plain) for number, plain in state["pending"].items()},
         heartbeats={owner: decode(tuple[Heartbeat, ...], plain) for owner, plain in state["heartbeats"].items()},
         jobs={int(number): decode(Job, plain) for number, plain in state["jobs"].items()},
     )

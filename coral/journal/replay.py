@@ -15,11 +15,11 @@ from coral.errors import CoralError
 from coral.fleet.actions import Action
 from coral.fleet.decide import decide
 from coral.fleet.events import Event, Moment
-from coral.fleet.policy import Rules
-from coral.fleet.state import Fleet
+from coral.fleet.rules import Rules
+from coral.fleet.run_state import Fleet
 from coral.journal.changes import NUMBERED, PARTS, Plain, apply, difference, empty, fleet_of
+from coral.journal.fold import NOT_OURS, Memory, copy_of, decision_of, fold_lines, not_understood
 from coral.journal.lines import Lines
-from coral.journal.memory import NOT_OURS, Memory, copy_of, decision_of, fold_lines, not_understood
 from coral.journal.segments import number_of, segments
 
 TELL_EVERY = 256  # decisions
@@ -159,8 +159,8 @@ def plain_of(found: Difference) -> dict[str, Any]:
     return {
         "file": found.file,
         "line": found.line,
-        "at": found.now.clock,
-        "wall": found.now.wall,
+        "at": found.now.run_time,
+        "wall": found.now.wall_time,
         "events": encode(found.events),
         "recorded": encode(found.recorded),
         "again": encode(found.again),

@@ -101,23 +101,23 @@ class Packing:
         for path in files:
             if self._closing:
                 return
-            draft = path.with_name(f".{path.name}{PACKED}")
+            transaction = path.with_name(f".{path.name}{PACKED}")
             try:
-                self._pack(path, draft)
+                self._pack(path, transaction)
             except OSError:
                 with contextlib.suppress(OSError):
-                    draft.unlink()
+                    transaction.unlink()
 
-    def _pack(self, path: Path, draft: Path) -> None:
-        with path.open("rb") as source, draft.open("wb") as target:
+    def _pack(self, path: Path, transaction: Path) -> None:
+        with path.open("rb") as source, transaction.open("wb") as target:
             with gzip.GzipFile("", "wb", LEVEL, target, mtime=0) as file:
                 while not self._closing and (block := source.read(_BLOCK)):
                     file.write(block)
             os.fsync(target.fileno())
         if self._closing:
-            draft.unlink()
+            transaction.unlink()
         else:
-            draft.rename(path.with_name(path.name + PACKED))
+            transaction.rename(path.with_name(path.name + PACKED))
             path.unlink()
 
 

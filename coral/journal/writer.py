@@ -18,15 +18,15 @@ from coral.codec import encode
 from coral.errors import CoralError
 from coral.fleet.actions import Action
 from coral.fleet.events import Event, Moment, Restored
-from coral.fleet.policy import Rules
-from coral.fleet.state import Fleet
-from coral.fleet.who import grade_in, job_in
+from coral.fleet.process_key import grade_in, job_in
+from coral.fleet.rules import Rules
+from coral.fleet.run_state import Fleet
 from coral.journal.changes import difference, whole
-from coral.journal.guard import is_as_written, seen, wrong_with
+from coral.journal.fold import recall
+from coral.journal.integrity import is_as_written, seen, wrong_with
 from coral.journal.lines import FORMAT, Lines, seal
-from coral.journal.memory import recall
 from coral.journal.segments import PACKED, Packing, number_of, prepare, segment, segments
-from coral.processes.census import Identity
+from coral.processes.process_table import Identity
 
 LONG = 8 << 20  # bytes after the head, from which on the next file is begun
 QUIET_SECONDS = 60.0  # of the run's clock, after which a line says no more than how late it is
@@ -46,7 +46,7 @@ class Journal:
         if self.memory.folder is not None:
             self._known = {"rules": encode(self.memory.rules), "folder": list(self.memory.folder)}
         self._started = {who: [launch, encode(each)] for who, (launch, each) in self.memory.identities.items()}
-        self._last = Moment(clock=self.memory.clock, wall=self.memory.wall)
+        self._last = Moment(run_time=self.memory.clock, wall_time=self.memory.wall)
         self._fleet = self.memory.fleet
         self._packing = Packing()
         self._seen, self._wrong, self._torn, self._there = (0, 0), dict[str, None](), False, set[int]()
@@ -57,7 +57,7 @@ class Journal:
     def open_supervision(self, rules: Rules, now: Moment, folder: tuple[int, int]) -> None:
         """The first line of every supervisor: by which rules it decides, and in which folder."""
         known = {"rules": encode(rules), "folder": list(folder)}
-        self._append({**_FORMAT, **known, "at": now.clock, "wall": now.wall}, durable=True)
+        self._append({**_FORMAT, **known, "at": now.run_time, "wall": now.wall_time}, durable=True)
         if self._known.get("folder") != known["folder"]:
             self._started = {}
         self._known, self._last = known, now
@@ -70,7 +70,7 @@ class Journal:
         # Preferably in a turn that leads to nothing: nobody waits for it.
         if self._size > self._next_at + (self._long if plain_actions else 0):
             self._try_to_begin_next()
-        line = {"at": now.clock, "wall": now.wall, "events": plain_events, "actions": plain_actions}
+        line = {"at": now.run_time, "wall": now.wall_time, "events": plain_events, "actions": plain_actions}
         # A mere sign of life may be lost with the machine; everything that leads to an action may not.
         self._append({**line, "set": difference(before, after)}, durable=bool(plain_actions))
         self._last, self._fleet = now, after
@@ -79,12 +79,12 @@ class Journal:
         """Nothing happened, and that for so long: what of a quiet hour is not written down is gone with a supervisor
         that is killed, and every deadline would come that much later. OSError as for `record`."""
         if self.is_quiet(now):
-            self._append({"at": now.clock, "wall": now.wall}, durable=False)
+            self._append({"at": now.run_time, "wall": now.wall_time}, durable=False)
             self._last = now
 
     def is_quiet(self, now: Moment) -> bool:
         """Whether nothing was written for so long that the time has to be."""
-        return now.clock - self._last.clock >= QUIET_SECONDS
+        return now.run_time - self._last.run_time >= QUIET_SECONDS
 
     def record_started(self, started: Mapping[str, tuple[int, Identity]]) -> None:
         """Who was started, before any of them is let go."""
@@ -183,20 +183,20 @@ class Journal:
     def _begin(self, number: int) -> None:
         """The next file appears whole, with its first line, or not at all."""
         self._started = {who: each for who, each in self._started.items() if _matters(who, self._fleet)}
-        head = {**_FORMAT, **self._known, "at": self._last.clock, "wall": self._last.wall}
+        head = {**_FORMAT, **self._known, "at": self._last.run_time, "wall": self._last.wall_time}
         data, checksum = seal({**head, "started": self._started, "state": whole(self._fleet)}, 0)
         self.path.mkdir(mode=0o700, exist_ok=True)
         path = segment(self.path, number)
-        draft = path.with_name(f".{path.name}")
-        file = os.open(draft, _OPEN | os.O_TRUNC, 0o600)
+        transaction = path.with_name(f".{path.name}")
+        file = os.open(transaction, _OPEN | os.O_TRUNC, 0o600)
         try:
             _write(file, data)
             os.fsync(file)
-            draft.rename(path)
+            transaction.rename(path)
         except OSError:
             os.close(file)
             with contextlib.suppress(OSError):
-                draft.unlink()
+                transaction.unlink()
             raise
         self._take(path, file, len(data), checksum, len(data), named=False)
 

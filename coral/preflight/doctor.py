@@ -19,15 +19,16 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from attempts.fields import one_line
-from coral import __version__, equip, extras, runtimes
+from coral import __version__, extras, runtimes
+from coral.agent_setup import settings
+from coral.agent_setup.roster import parts
 from coral.config.agents import Driven
 from coral.config.load import Config
-from coral.crew import parts
-from coral.processes import cgroup, environment, mark
+from coral.processes import cgroup, environment, rlimit_tag
 from coral.runtimes import programs
 from coral.runtimes.agent import AgentProgram
-from coral.runtimes.model import Job
-from workspace.space import lack
+from coral.runtimes.model import LaunchSpec
+from workspace.disk import disk_problem_of
 
 ANSWER_SECONDS = 60.0  # for a program to say its version
 WATCHES, INSTANCES = 65_536, 128
@@ -95,7 +96,7 @@ def _leftovers() -> Finding:
     )
     assert child.stdout is not None
     entered = child.stdout.readline() == b"in\n" and child.pid in cgroup.members(group)
-    marked = mark.put(child.pid, "doctor") and mark.read(child.pid) == mark.of("doctor")
+    marked = rlimit_tag.put(child.pid, "doctor") and rlimit_tag.read(child.pid) == rlimit_tag.of("doctor")
     child.communicate()
     groups.tidy()
     if entered:
@@ -121,7 +122,7 @@ def _watching() -> Iterator[Finding]:
 
 
 def _disk(folder: Path) -> Finding:
-    if lacking := lack(folder):
+    if lacking := disk_problem_of(folder):
         return Finding("disk", State.WRONG, lacking, "free some space, or set workspace.runs to a larger disk")
     free = shutil.disk_usage(folder).free
     text = f"{free / 1e9:.1f} GB are free in {folder}"
@@ -168,8 +169,8 @@ def _version(runtime: AgentProgram) -> str:
     """As the program says it, with its state in a folder that is thrown away, and as quiet as when it works."""
     with tempfile.TemporaryDirectory(prefix="coral-doctor-", ignore_cleanup_errors=True) as made:
         folder = Path(made)
-        job = Job(agent="doctor", launch=1, session=None, clone=folder, state=folder, run_root=folder)
-        env = equip.environment(environment.base(), runtime.command(job))
+        job = LaunchSpec(agent="doctor", launch=1, session=None, clone=folder, state=folder, run_root=folder)
+        env = settings.environment(environment.base(), runtime.command(job))
         found = programs.on_path(runtime.program)
         return _first_line([*runtime.executable(found), "--version"], env) if found else ""
 

@@ -18,18 +18,19 @@ from datetime import datetime
 from pathlib import Path
 
 from attempts.fields import one_line
-from coral import equip, runtimes
+from coral import runtimes
+from coral.agent_setup import settings
+from coral.agent_setup.roster import PAYING_NOBODY, parts
 from coral.config.agents import Driven
 from coral.config.load import Config
-from coral.crew import PAYING_NOBODY, parts
 from coral.fleet.events import Ending
-from coral.inputs.listen import Ear, Tail, end_of
 from coral.preflight.doctor import Finding, State
 from coral.processes import environment, process
 from coral.runtimes.agent import AgentProgram
 from coral.runtimes.limits import Patterns
-from coral.runtimes.model import Job, Runtime, Usage
+from coral.runtimes.model import LaunchSpec, Runtime, Usage
 from coral.runtimes.reader import Reader
+from coral.supervisor.output import LineTail, OutputMonitor, end_of
 from coral.views.transcript import Kind, entries
 from coral.views.usage import money, tokens
 from workspace.layout import Layout
@@ -168,46 +169,48 @@ def ping(runtime: Runtime, model: str, seconds: float, stop: threading.Event) ->
 
 def _ask(runtime: Runtime, layout: Layout, model: str, seconds: float, stop: threading.Event) -> Pong:
     clone, state = layout.clone(AGENT), layout.state(AGENT)
-    job = Job(agent=AGENT, launch=1, session=None, clone=clone, state=state, run_root=layout.root, model=model)
+    job = LaunchSpec(agent=AGENT, launch=1, session=None, clone=clone, state=state, run_root=layout.root, model=model)
     command = runtime.command(job)
-    equip.settle(command, state)
+    settings.settle(command, state)
     output, errors = layout.output(AGENT, 1), layout.errors(AGENT, 1)
-    env = equip.environment(environment.base(), command)
+    env = settings.environment(environment.base(), command)
     tag = f"{layout.root.name}/{os.getpid()}"
     program = process.Program(command.argv, env, clone, layout.prompt(AGENT, 1), output, errors, tag)
     began = time.monotonic()
-    ear = Ear(AGENT, 1, runtime, Tail(output), errors, command.session or None)
-    code, words = _run(program, began + seconds, stop, ear)
-    refused = code is None and _refused(ear)
-    while ear.tail.is_behind:
-        ear.listen(0.0)
-    ear.listen(0.0, ended=True)
-    said, told = ear.said(), list(entries(layout, AGENT, 1, runtime))
+    monitor = OutputMonitor(AGENT, 1, runtime, LineTail(output), errors, command.session or None)
+    code, words = _run(program, began + seconds, stop, monitor)
+    refused = code is None and _refused(monitor)
+    while monitor.tail.is_behind:
+        monitor.listen(0.0)
+    monitor.listen(0.0, ended=True)
+    said, told = monitor.said(), list(entries(layout, AGENT, 1, runtime))
     ending = runtime.judge(code, said) if code is not None else Ending.TERMINAL if refused else None
     reply = next((each.text for each in reversed(told) if each.kind is Kind.REPLY), "")
     usage = next((each.usage for each in told if each.usage is not None), None)
     last = next((line for line in reversed(words.splitlines()) if line.strip()), "")
-    error = one_line(ear.last_retry if refused else said.error or ear.last_retry or last, 300)
+    error = one_line(monitor.last_retry if refused else said.error or monitor.last_retry or last, 300)
     return Pong(ending, time.monotonic() - began, reply, error, said.limit_until, usage)
 
 
-def _refused(ear: Ear) -> bool:
+def _refused(monitor: OutputMonitor) -> bool:
     """Whether it asks its model again and again although its login or its key was refused."""
-    ear.listen(0.0)
-    if ear.count.in_a_row < REFUSALS:
+    monitor.listen(0.0)
+    if monitor.count.in_a_row < REFUSALS:
         return False
-    patterns = ear.runtime.patterns if isinstance(ear.runtime, Reader) else Patterns({})
-    read = patterns.meaning(ear.last_retry, time.time())
+    patterns = monitor.runtime.patterns if isinstance(monitor.runtime, Reader) else Patterns({})
+    read = patterns.meaning(monitor.last_retry, time.time())
     return read is not None and read.ending is Ending.TERMINAL
 
 
-def _run(program: process.Program, deadline: float, stop: threading.Event, ear: Ear) -> tuple[int | None, str]:
+def _run(
+    program: process.Program, deadline: float, stop: threading.Event, monitor: OutputMonitor
+) -> tuple[int | None, str]:
     """Its exit code, None where it did not end before it was over; and the end of its stderr, before anybody ended
     anything."""
     held = process.start(program)
     try:
         held.release()
-        ended = _ended(held.child, deadline, lambda: stop.is_set() or _refused(ear))
+        ended = _ended(held.child, deadline, lambda: stop.is_set() or _refused(monitor))
         words = end_of(program.stderr)
         if not ended:
             process.interrupt(held.identity)

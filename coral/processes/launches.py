@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from coral.fleet.who import grade_in
+from coral.fleet.process_key import grade_in
 from coral.processes import cgroup, process
-from coral.processes.census import Census, Identity, is_alive
-from coral.processes.doorbell import Doorbell
 from coral.processes.process import Held, Program
+from coral.processes.process_table import Identity, ProcessTable, is_alive
+from coral.processes.wakeup import Wakeup
 
 LINGERING_SECONDS = 0.05  # when to look whether leftovers are gone; then twice as long, and so on
 LONGEST_PAUSE = 5.0
@@ -41,12 +41,12 @@ class Launch:
 
 
 class Launches:
-    def __init__(self, run: str, doorbell: Doorbell) -> None:
+    def __init__(self, run: str, wakeup: Wakeup) -> None:
         self._run = run
-        self._doorbell = doorbell
+        self._wakeup = wakeup
         self._live: dict[str, Launch] = {}
         self._suspects: set[str] = set()
-        self._census = Census()
+        self._table = ProcessTable()
         self._groups = cgroup.Groups(run)
 
     def close(self) -> None:
@@ -68,7 +68,7 @@ class Launches:
             raise
         launch = Launch(who, number, held.identity, program.tag, now, child=held.child)
         self._live[who] = launch
-        self._doorbell.watch(who, held.identity.pid)
+        self._wakeup.watch(who, held.identity.pid)
         return held
 
     def adopt(self, who: str, number: int, identity: Identity, now: float) -> bool:
@@ -76,19 +76,19 @@ class Launches:
         launch = Launch(who, number, identity, self.tag(who, number), now)
         alive = is_alive(identity)
         if not alive:
-            if not self._census.looked:
-                self._census.look()  # once for all who ended: nothing of a launch comes back
-            if not self._census.members(identity, launch.tag):
+            if not self._table.looked:
+                self._table.look()  # once for all who ended: nothing of a launch comes back
+            if not self._table.members(identity, launch.tag):
                 cgroup.remove(identity.group)
                 return False
         self._live[who] = launch
         if alive:
-            self._doorbell.watch(who, identity.pid)
+            self._wakeup.watch(who, identity.pid)
         self._suspects.add(who)
         return True
 
     def abandon(self, who: str) -> None:
-        self._doorbell.forget(who)
+        self._wakeup.forget(who)
         launch = self._live.pop(who, None)
         if launch is not None:
             cgroup.remove(launch.identity.group)
@@ -118,9 +118,9 @@ class Launches:
         found = (self._live.get(who) for who in looking)
         ended = [launch for launch in found if launch is not None and self._has_ended(launch)]
         if ended:
-            self._census.look()
+            self._table.look()
         for launch in ended:
-            if self._census.members(launch.identity, launch.tag):
+            if self._table.members(launch.identity, launch.tag):
                 # A look costs a walk through all processes: an unkillable one must not make the loop spin.
                 launch.look_at, launch.pause = now + launch.pause, min(2 * launch.pause, LONGEST_PAUSE)
                 yield launch, State.LINGERS
@@ -135,6 +135,6 @@ class Launches:
                 launch.ended = launch.code is not None
             else:
                 launch.ended = not is_alive(launch.identity)
-            if not launch.ended and launch.child is None and not self._doorbell.watches(launch.who):
-                self._doorbell.watch(launch.who, launch.identity.pid)
+            if not launch.ended and launch.child is None and not self._wakeup.watches(launch.who):
+                self._wakeup.watch(launch.who, launch.identity.pid)
         return launch.ended

@@ -15,8 +15,8 @@ from pathlib import Path
 from stat import S_ISBLK, S_ISCHR, S_ISREG
 from typing import BinaryIO
 
-from coral.processes import cgroup, mark
-from coral.processes.census import TAG, Identity, identify, is_alive, members
+from coral.processes import cgroup, rlimit_tag
+from coral.processes.process_table import TAG, Identity, identify, is_alive, members
 
 GATE_CLOSED = 125
 # Waits for a line, then becomes the program. An end of file instead means that the supervisor died before it had
@@ -95,7 +95,7 @@ def start(program: Program) -> Held:
         os.close(gate)
         child.wait()
         raise OSError("it ended before it could be identified")
-    mark.put(child.pid, program.tag)
+    rlimit_tag.put(child.pid, program.tag)
     return Held(child, gate, replace(identity, group=program.group))
 
 

@@ -127,21 +127,21 @@ class Ledger:
         The witnesses are lost: the next look at each file reads it.
         """
         with self._making:
-            draft = Draft(self._path)
+            transaction = Draft(self._path)
             try:
                 with self._lock:
                     count, self._since = self._count, []
-                draft.take(self._readable())
-                same = self._keep_rows(draft, count)
-                losses = draft.take_unvouched(self._unvouched, count, self._pending)
+                transaction.take(self._readable())
+                same = self._keep_rows(transaction, count)
+                losses = transaction.take_unvouched(self._unvouched, count, self._pending)
                 with self._lock:
-                    draft.take(self._since)
-                    draft.replace(self._path)
+                    transaction.take(self._since)
+                    transaction.replace(self._path)
                     self._open()
                     self._doubt, self._losses = "", losses
             finally:
                 self._since = None
-                draft.discard()
+                transaction.discard()
             return not same
 
     def page(self, after: int, count: int) -> list[Row]:
@@ -235,22 +235,22 @@ class Ledger:
         """Whether what we write goes into a file that nobody will find."""
         return [each and each[:2] for each in self._look()] != [each and each[:2] for each in self._seen]
 
-    def _keep_rows(self, draft: Draft, count: int) -> bool:
+    def _keep_rows(self, transaction: Draft, count: int) -> bool:
         """Give the draft the rows that the journal lacks. Returns whether all the others are as it says."""
-        lacking = draft.lacking(count)
+        lacking = transaction.lacking(count)
         same, ours = True, set[int]()
         try:
             for row in self._blocks():
                 ours.add(row[0])
-                if row[0] not in draft.places and row[1] in lacking and (kept := read_row(row)):
-                    draft.take([kept])
+                if row[0] not in transaction.places and row[1] in lacking and (kept := read_row(row)):
+                    transaction.take([kept])
                     lacking.remove(kept.order)
-                elif row != draft.row(row[0]):
+                elif row != transaction.row(row[0]):
                     same = same and row[0] in [each.number for each in self._since or ()]
         except sqlite3.DatabaseError:
             return False
-        gone = draft.places.keys() - ours - self._pending
-        return same and all(draft.places[number] >= count for number in gone)
+        gone = transaction.places.keys() - ours - self._pending
+        return same and all(transaction.places[number] >= count for number in gone)
 
     def _readable(self) -> Iterator[Attempt]:
         """What the journal tells, as far as it can be read."""

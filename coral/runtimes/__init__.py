@@ -19,9 +19,9 @@ RUNTIMES = {
     "pi": "coral.runtimes.pi:Pi",
     "cursor": "coral.runtimes.cursor:Cursor",
     "kiro": "coral.runtimes.kiro:Kiro",
-    "acp": "coral.runtimes.acp:Acp",
+    "acp": "coral.runtimes.acp.runtime:Acp",
     "command": "coral.runtimes.command:AnyProgram",
-    "scripted": "coral.runtimes.scripted:Scripted",
+    "scripted": "coral.runtimes.scripted.runtime:Scripted",
 }
 _PARTS = ("name", "instruction_file", "resumes", "uses_model", "check", "command", "read", "judge")
 

@@ -8,8 +8,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from coral.runtimes import lines, programs
-from coral.runtimes.model import Command, Job
+from coral.runtimes import coral_protocol, programs
+from coral.runtimes.model import Command, LaunchSpec
 from coral.runtimes.reader import Reader
 
 # Of another agent's, or left by one that Coral itself was started from: they redirect a program, or change its manners.
@@ -47,11 +47,11 @@ class AgentProgram(Reader):
 
     # --- what each of them says -----------------------------------------------------------------------------------
 
-    def arguments(self, job: Job, session: str) -> tuple[str, ...]:
+    def arguments(self, job: LaunchSpec, session: str) -> tuple[str, ...]:
         """The command line behind the program; `session` is empty for a conversation that the program will name."""
         raise NotImplementedError
 
-    def session_of(self, job: Job) -> str:
+    def session_of(self, job: LaunchSpec) -> str:
         """The id that the launch goes on with, or that we choose for it."""
         return job.session or ""
 
@@ -66,7 +66,7 @@ class AgentProgram(Reader):
     def files(self) -> Mapping[str, str]:
         return {}
 
-    def variables(self, job: Job) -> Mapping[str, str]:
+    def variables(self, job: LaunchSpec) -> Mapping[str, str]:
         """The environment that makes the program keep its state in the state folder."""
         raise NotImplementedError
 
@@ -78,7 +78,7 @@ class AgentProgram(Reader):
 
     def check(self) -> list[str]:
         known = (*_COMMON, *(("effort",) if self.efforts else ()), *self.more_options())
-        problems = lines.unknown(self._options, known)
+        problems = coral_protocol.unknown(self._options, known)
         problems += [f"{name} must be a list of texts" for name in ("args", "keep") if self.texts(name) is None]
         problems += [f"{name} must be a text" for name in ("program", *self.more_options()) if not self.is_text(name)]
         effort = self._options.get("effort", "")
@@ -91,7 +91,7 @@ class AgentProgram(Reader):
         """Options of its own, all of them texts."""
         return ()
 
-    def command(self, job: Job) -> Command:
+    def command(self, job: LaunchSpec) -> Command:
         session = self.session_of(job)
         found = programs.on_path(self.program)
         start = self.executable(found) if found else (self.program,)

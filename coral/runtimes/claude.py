@@ -7,7 +7,7 @@ from pathlib import Path
 from coral.runtimes.agent import AgentProgram
 from coral.runtimes.event import Event
 from coral.runtimes.messages import content, tool_results
-from coral.runtimes.model import Counted, Ending, Job, Retry, Sign, Usage, new_session
+from coral.runtimes.model import Counted, Ending, LaunchSpec, OutputEvent, Retry, Usage, new_session
 
 _SILENT = {
     *("hook_started", "hook_response", "task_started", "task_progress", "task_notification", "task_updated"),
@@ -34,10 +34,10 @@ class Claude(AgentProgram):
     quiet = {"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}  # noqa: RUF012
     lost = ("no conversation found",)
 
-    def session_of(self, job: Job) -> str:
+    def session_of(self, job: LaunchSpec) -> str:
         return job.session or new_session(job)
 
-    def arguments(self, job: Job, session: str) -> tuple[str, ...]:
+    def arguments(self, job: LaunchSpec, session: str) -> tuple[str, ...]:
         words = ["-p", "--output-format", "stream-json", "--verbose", "--dangerously-skip-permissions"]
         words += ["--resume" if job.session else "--session-id", session]
         words += ["--model", job.model] if job.model else []
@@ -45,13 +45,13 @@ class Claude(AgentProgram):
         words += self._ceiling(job)
         return (*words, *self.extra())
 
-    def _ceiling(self, job: Job) -> list[str]:
+    def _ceiling(self, job: LaunchSpec) -> list[str]:
         """It tells what it has used at the end of a turn alone: until then it has to keep within the budget itself."""
         if job.money is None or any(each.startswith(CEILING) for each in self.extra()):
             return []
         return [CEILING, f"{max(job.money, LEAST):.4f}"]
 
-    def variables(self, job: Job) -> Mapping[str, str]:
+    def variables(self, job: LaunchSpec) -> Mapping[str, str]:
         # As root it skips permissions only where it is told that nothing can be lost.
         sandbox = {"IS_SANDBOX": "1"} if os.geteuid() == 0 else {}
         return {"CLAUDE_CONFIG_DIR": str(job.state), **sandbox}
@@ -60,7 +60,7 @@ class Claude(AgentProgram):
         home = Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
         return {".credentials.json": home / ".credentials.json"}
 
-    def events(self, event: Event) -> Iterator[Sign]:
+    def events(self, event: Event) -> Iterator[OutputEvent]:
         session = event.line("session_id", limit=100)
         match event.line("type"):
             case "system":
@@ -74,17 +74,17 @@ class Claude(AgentProgram):
             case "result":
                 yield from self._result(event, session)
             case "stream_event" | "control_response" | "tool_progress" | "keep_alive":
-                yield Sign(session=session)
+                yield OutputEvent(session=session)
             case kind:
-                yield Sign(session=session, unknown=kind or "no type")
+                yield OutputEvent(session=session, unknown=kind or "no type")
 
-    def _system(self, event: Event, session: str) -> Iterator[Sign]:
+    def _system(self, event: Event, session: str) -> Iterator[OutputEvent]:
         match event.line("subtype"):
             case "init":
-                yield Sign(session=session, phase="thinking", message=f"model {event.line('model', limit=80)}")
+                yield OutputEvent(session=session, phase="thinking", message=f"model {event.line('model', limit=80)}")
             case "api_retry":
                 seconds = event.number("retry_delay_ms")
-                yield Sign(
+                yield OutputEvent(
                     session=session,
                     phase="retrying",
                     message=f"retry {event.count('attempt')}: {event.line('error', limit=80)}",
@@ -95,29 +95,35 @@ class Claude(AgentProgram):
                     ),
                 )
             case "status" if event.line("status") == "compacting":
-                yield Sign(session=session, phase="compacting", message="compacting the conversation")
+                yield OutputEvent(session=session, phase="compacting", message="compacting the conversation")
             case "compact_boundary":
                 before, after = (event.count("compact_metadata", name) for name in ("pre_tokens", "post_tokens"))
-                yield Sign(session=session, phase="thinking", message=f"{before} → {after} tokens", compacted=True)
+                yield OutputEvent(
+                    session=session, phase="thinking", message=f"{before} → {after} tokens", compacted=True
+                )
             case kind:
-                yield Sign(session=session, unknown="" if kind == "status" or kind in _SILENT else f"system/{kind}")
+                yield OutputEvent(
+                    session=session, unknown="" if kind == "status" or kind in _SILENT else f"system/{kind}"
+                )
 
-    def _assistant(self, event: Event, session: str) -> Iterator[Sign]:
+    def _assistant(self, event: Event, session: str) -> Iterator[OutputEvent]:
         if event.true("is_api_error_message"):
             return  # the program's own words about an error; `result` has them too
         yield from content(event, session)
 
-    def _result(self, event: Event, session: str) -> Iterator[Sign]:
-        yield Sign(session=session, usage=_usage(event))
+    def _result(self, event: Event, session: str) -> Iterator[OutputEvent]:
+        yield OutputEvent(session=session, usage=_usage(event))
         subtype, why = event.line("subtype"), event.line("terminal_reason")
         if why in _CUT:
-            yield Sign(session=session, phase="ended", message="interrupted", ended=True, ending=Ending.INTERRUPTED)
+            yield OutputEvent(
+                session=session, phase="ended", message="interrupted", ended=True, ending=Ending.INTERRUPTED
+            )
         elif subtype in _USED_UP or not (event.true("is_error") or subtype.startswith("error")):
-            yield Sign(session=session, phase="ended", message=subtype, ended=True, ending=Ending.CLEAN)
+            yield OutputEvent(session=session, phase="ended", message=subtype, ended=True, ending=Ending.CLEAN)
         else:
             yield self._failure(event, why, subtype)
 
-    def _failure(self, event: Event, why: str, subtype: str) -> Sign:
+    def _failure(self, event: Event, why: str, subtype: str) -> OutputEvent:
         errors = event.raw("errors")
         texts = [each for each in errors if isinstance(each, str)] if isinstance(errors, list) else []
         words = event.text("result")
@@ -126,12 +132,12 @@ class Claude(AgentProgram):
         return self.failed(said or subtype, event.number("api_error_status"), limited=limited)
 
 
-def _limits(info: Event, session: str) -> Sign:
+def _limits(info: Event, session: str) -> OutputEvent:
     """The windows of the account's plan: told after good answers too."""
     kind, until = info.line("rateLimitType", limit=40), info.number("resetsAt")
     if info.line("status") != "rejected":
-        return Sign(session=session)
-    return Sign(session=session, message=f"limit reached: {kind}", limit_until=until, exact=until is not None)
+        return OutputEvent(session=session)
+    return OutputEvent(session=session, message=f"limit reached: {kind}", limit_until=until, exact=until is not None)
 
 
 def _usage(event: Event) -> Usage:

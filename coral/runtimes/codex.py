@@ -12,7 +12,7 @@ from attempts.files import open_plain
 from coral.runtimes import messages, programs
 from coral.runtimes.agent import AgentProgram
 from coral.runtimes.event import Event, parse
-from coral.runtimes.model import Counted, Ending, Job, Retry, Sign, Tool, Usage
+from coral.runtimes.model import Counted, Ending, LaunchSpec, OutputEvent, Retry, Tool, Usage
 
 _AGAIN = re.compile(r"Reconnecting\.\.\. (\d+)/\d+")
 _QUIET = ("check_for_update_on_startup=false", "analytics.enabled=false")
@@ -34,7 +34,7 @@ class Codex(AgentProgram):
         real = programs.native(found, "@openai/codex-{platform}", "vendor/*/bin/codex")
         return (str(real or found),) if programs.is_script(found) else (str(found),)
 
-    def arguments(self, job: Job, session: str) -> tuple[str, ...]:
+    def arguments(self, job: LaunchSpec, session: str) -> tuple[str, ...]:
         settings = [f"model={json.dumps(job.model)}"] if job.model else []
         settings += [*_QUIET, *_SHELL]
         settings += [f'model_reasoning_effort="{self.option("effort")}"'] if self.option("effort") else []
@@ -43,7 +43,7 @@ class Codex(AgentProgram):
         words += ["--json", "--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check", *self.extra()]
         return (*words, *([session] if job.session else []), "-")
 
-    def variables(self, job: Job) -> Mapping[str, str]:
+    def variables(self, job: LaunchSpec) -> Mapping[str, str]:
         return {"CODEX_HOME": str(job.state)}
 
     def links(self) -> Mapping[str, Path]:
@@ -60,35 +60,35 @@ class Codex(AgentProgram):
                     return _usage(total)
         return None
 
-    def events(self, event: Event) -> Iterator[Sign]:
+    def events(self, event: Event) -> Iterator[OutputEvent]:
         match event.line("type"):
             case "thread.started":
-                yield Sign(session=event.line("thread_id", limit=100), early=True)
+                yield OutputEvent(session=event.line("thread_id", limit=100), early=True)
             case "turn.started":
-                yield Sign(phase="thinking")
+                yield OutputEvent(phase="thinking")
             case "item.started":
                 yield from _item(event.inner("item"), over=False)
             case "item.completed":
                 yield from _item(event.inner("item"), over=True)
             case "item.updated":
-                yield Sign()
+                yield OutputEvent()
             case "turn.completed":
-                yield Sign(usage=_usage(event.inner("usage")))
-                yield Sign(phase="ended", message="turn completed", ended=True, ending=Ending.CLEAN)
+                yield OutputEvent(usage=_usage(event.inner("usage")))
+                yield OutputEvent(phase="ended", message="turn completed", ended=True, ending=Ending.CLEAN)
             case "turn.failed":
                 yield self.failed(event.text("error", "message"))
             case "error":
                 yield _error(event.text("message"), event.line("message"))
             case kind:
-                yield Sign(unknown=kind or "no type")
+                yield OutputEvent(unknown=kind or "no type")
 
 
-def _item(item: Event, *, over: bool) -> Iterator[Sign]:
+def _item(item: Event, *, over: bool) -> Iterator[OutputEvent]:
     """A step of a turn: it begins, or is over. What says something says it once it is over."""
     id, kind = item.line("id"), item.line("type")
     match kind:
         case "agent_message" if over:
-            yield Sign(phase="thinking", message=item.line("text"), reply=item.text("text"))
+            yield OutputEvent(phase="thinking", message=item.line("text"), reply=item.text("text"))
         case "command_execution" | "mcp_tool_call" | "web_search" | "collab_tool_call" if not over:
             yield messages.started("", id, item.line("tool", limit=80) or _NAMES.get(kind, kind), item)
         case "command_execution" | "mcp_tool_call" | "web_search" | "collab_tool_call":
@@ -100,25 +100,25 @@ def _item(item: Event, *, over: bool) -> Iterator[Sign]:
             for change in item.each("changes"):
                 path = change.line("path")
                 tool = Tool(id=id, name="edit", text=path, over=True, failed=failed)
-                yield Sign(phase="thinking", message=f"edited {path}", edited="" if failed else path, tool=tool)
+                yield OutputEvent(phase="thinking", message=f"edited {path}", edited="" if failed else path, tool=tool)
         case "reasoning":
-            yield Sign(phase="thinking", message=item.line("text"))
+            yield OutputEvent(phase="thinking", message=item.line("text"))
         case "error":
-            yield Sign(message=item.line("message"), early=True)  # a warning
+            yield OutputEvent(message=item.line("message"), early=True)  # a warning
         case "agent_message" | "file_change" | "todo_list" | "plan_update":
-            yield Sign(phase="thinking")
+            yield OutputEvent(phase="thinking")
         case _:
-            yield Sign(unknown=f"item/{kind}")
+            yield OutputEvent(unknown=f"item/{kind}")
 
 
 _NAMES = {"command_execution": "shell"}
 
 
-def _error(text: str, line: str) -> Sign:
+def _error(text: str, line: str) -> OutputEvent:
     """An error of which `turn.failed` will say whether it ended the turn."""
     if again := _AGAIN.match(text):
-        return Sign(phase="retrying", message=line, retry=Retry(attempt=int(again[1]), reason=line))
-    return Sign(message=line, error=line)
+        return OutputEvent(phase="retrying", message=line, retry=Retry(attempt=int(again[1]), reason=line))
+    return OutputEvent(message=line, error=line)
 
 
 def _usage(usage: Event) -> Usage:

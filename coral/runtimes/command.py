@@ -13,8 +13,8 @@ from functools import cached_property
 
 from attempts.fields import one_line, printable
 from coral.config.files import outside
-from coral.runtimes import lines, template
-from coral.runtimes.model import Command, Ending, Job, Said, Sign, new_session
+from coral.runtimes import coral_protocol, template
+from coral.runtimes.model import Command, Ending, LaunchSpec, LaunchSummary, OutputEvent, new_session
 
 LONGEST = 20_000  # bytes of a line that the patterns see: a pattern can take much longer than a line is long
 LIMIT = 900.0  # seconds to wait where a limit does not say when it ends
@@ -50,7 +50,7 @@ class AnyProgram:
         return any(template.names(template.words(each), "model") for each in given)
 
     def check(self) -> list[str]:
-        problems = lines.unknown(self._options, _OPTIONS)
+        problems = coral_protocol.unknown(self._options, _OPTIONS)
         problems += self._template_problems("start")
         problems += self._template_problems("resume") if self.resumes else []
         for option, groups in _GROUPS.items():
@@ -60,7 +60,7 @@ class AnyProgram:
             problems.append(f"instruction_file must be a path inside the workspace; got {path!r}")
         return problems or self._session_problems()
 
-    def command(self, job: Job) -> Command:
+    def command(self, job: LaunchSpec) -> Command:
         """ValueError for options that `check` refuses."""
         going_on = job.session is not None and self.resumes
         session = job.session if going_on and job.session else new_session(job)
@@ -68,24 +68,24 @@ class AnyProgram:
         known = going_on or self._session is None
         return Command(argv=template.fill(words, template.values(job, session)), session=session if known else "")
 
-    def read(self, line: bytes) -> tuple[Sign, ...]:
+    def read(self, line: bytes) -> tuple[OutputEvent, ...]:
         text = printable(line[:LONGEST].decode("utf-8", "replace")).strip()
         if not text:
             return ()
-        sign = Sign(
+        sign = OutputEvent(
             session=one_line(_group(self._session, text, "session"), 200),
-            message=one_line(text, lines.MESSAGE),
-            reply=(_group(self._reply, text, "reply") if self._reply else text)[: lines.REPLY],
+            message=one_line(text, coral_protocol.MESSAGE),
+            reply=(_group(self._reply, text, "reply") if self._reply else text)[: coral_protocol.REPLY],
             limit_until=self._limit_until(text),
         )
         return (sign,)
 
-    def judge(self, code: int, said: Said) -> Ending:
+    def judge(self, code: int, said: LaunchSummary) -> Ending:
         if said.limit_until is not None or (self._limit and self._limit.search(said.stderr)):
             return Ending.LIMIT
         if code in CANNOT_RUN:
             return Ending.TERMINAL
-        ending = lines.by_code(code)
+        ending = coral_protocol.by_code(code)
         lost = ending is Ending.CRASHED and not said.output and _LOST.search(said.stderr)
         return Ending.UNKNOWN_SESSION if lost and self.resumes else ending
 

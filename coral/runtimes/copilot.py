@@ -9,7 +9,7 @@ from pathlib import Path
 from coral.runtimes import messages, programs
 from coral.runtimes.agent import AgentProgram
 from coral.runtimes.event import Event
-from coral.runtimes.model import Ending, Job, Retry, Sign, new_session
+from coral.runtimes.model import Ending, LaunchSpec, OutputEvent, Retry, new_session
 
 # Before the model answers, the conversation may not be kept yet.
 _EARLY = {
@@ -45,26 +45,26 @@ class Copilot(AgentProgram):
         real = programs.native(found, "@github/copilot-{platform}", "copilot")
         return (str(real or found),) if programs.is_script(found) else (str(found),)
 
-    def session_of(self, job: Job) -> str:
+    def session_of(self, job: LaunchSpec) -> str:
         return job.session or new_session(job)
 
-    def arguments(self, job: Job, session: str) -> tuple[str, ...]:
+    def arguments(self, job: LaunchSpec, session: str) -> tuple[str, ...]:
         words = ["--yolo", "--no-ask-user", "--output-format", "json"]
         words += [f"--resume={session}"] if job.session else ["--session-id", session]
         words += ["--model", job.model] if job.model else []
         words += ["--reasoning-effort", self.option("effort")] if self.option("effort") else []
         return (*words, *self.extra())
 
-    def variables(self, job: Job) -> Mapping[str, str]:
+    def variables(self, job: LaunchSpec) -> Mapping[str, str]:
         return {"COPILOT_HOME": str(job.state)}
 
-    def events(self, event: Event) -> Iterator[Sign]:
+    def events(self, event: Event) -> Iterator[OutputEvent]:
         data = event.inner("data")
         match event.line("type"):
             case "assistant.message":
-                yield Sign(phase="thinking", message=data.line("content"), reply=data.text("content"))
+                yield OutputEvent(phase="thinking", message=data.line("content"), reply=data.text("content"))
                 if not data.each("toolRequests"):
-                    yield Sign(phase="ended", message=data.line("content"), ended=True, ending=Ending.CLEAN)
+                    yield OutputEvent(phase="ended", message=data.line("content"), ended=True, ending=Ending.CLEAN)
             case "tool.execution_start":
                 name = data.line("toolName", limit=80)
                 yield messages.started("", data.line("toolCallId"), name, data.inner("arguments"))
@@ -74,18 +74,18 @@ class Copilot(AgentProgram):
                 yield messages.ended("", data.line("toolCallId"), answer, failed=failed)
             case "assistant.turn_retry":
                 why = data.line("reason", limit=80)
-                yield Sign(phase="retrying", message=f"retry: {why}", retry=Retry(reason=why))
+                yield OutputEvent(phase="retrying", message=f"retry: {why}", retry=Retry(reason=why))
             case "session.compaction_start":
-                yield Sign(phase="compacting", message="compacting the conversation")
+                yield OutputEvent(phase="compacting", message="compacting the conversation")
             case "session.compaction_complete":
-                yield Sign(phase="thinking", compacted=data.raw("success") is not False)
+                yield OutputEvent(phase="thinking", compacted=data.raw("success") is not False)
             case "session.error":
                 yield self.failed(data.text("message"), data.number("statusCode"))
             case "abort":
-                yield Sign(phase="ended", message="interrupted", ended=True, ending=Ending.INTERRUPTED)
+                yield OutputEvent(phase="ended", message="interrupted", ended=True, ending=Ending.INTERRUPTED)
             case "result":
-                yield Sign(session=event.line("sessionId", limit=100), phase="ended", ended=True, early=True)
+                yield OutputEvent(session=event.line("sessionId", limit=100), phase="ended", ended=True, early=True)
             case kind if kind in _EARLY:
-                yield Sign(early=True)
+                yield OutputEvent(early=True)
             case kind:
-                yield Sign(unknown="" if kind in _SILENT else kind or "no type")
+                yield OutputEvent(unknown="" if kind in _SILENT else kind or "no type")

@@ -6,8 +6,8 @@ It tells nothing of what it uses, and asks to be told to use its login.
 import os
 from pathlib import Path
 
-from coral.runtimes.acp import AcpProgram
-from coral.runtimes.model import Job
+from coral.runtimes.acp.runtime import AcpProgram
+from coral.runtimes.model import LaunchSpec
 
 
 class Cursor(AcpProgram):
@@ -18,7 +18,7 @@ class Cursor(AcpProgram):
     tells = ""
     own = ("CURSOR_API_", "CURSOR_CONFIG_DIR")
 
-    def arguments(self, job: Job, session: str) -> tuple[str, ...]:  # noqa: ARG002 - the client has it
+    def arguments(self, job: LaunchSpec, session: str) -> tuple[str, ...]:  # noqa: ARG002 - the client has it
         return ("--trust", *(["--model", job.model] if job.model else []), *self.extra(), "acp")
 
     def auth(self) -> str:

@@ -9,7 +9,7 @@ import math
 from attempts.fields import one_line, printable
 
 MESSAGE, REPLY = 300, 20_000  # characters
-MOST_ITEMS = 1000
+MAX_ITEMS = 1000
 
 
 class Event:
@@ -57,7 +57,7 @@ class Event:
     def each(self, *path: str) -> list["Event"]:
         """The objects of a list; what is no object is left out."""
         value = self.raw(*path)
-        items = value[:MOST_ITEMS] if isinstance(value, list) else []
+        items = value[:MAX_ITEMS] if isinstance(value, list) else []
         return [Event(item) for item in items if isinstance(item, dict)]
 
     def values(self, *path: str) -> list["Event"]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from coral.runtimes import messages, settings
 from coral.runtimes.agent import AgentProgram
 from coral.runtimes.event import Event
-from coral.runtimes.model import Counted, Ending, Job, Sign, Usage, new_session
+from coral.runtimes.model import Counted, Ending, LaunchSpec, OutputEvent, Usage, new_session
 
 _LOGIN = ("oauth_creds.json", "google_accounts.json")
 
@@ -23,15 +23,15 @@ class Gemini(AgentProgram):
     quiet = {"GEMINI_CLI_NO_RELAUNCH": "true"}  # noqa: RUF012
     lost = ("error resuming session",)
 
-    def session_of(self, job: Job) -> str:
+    def session_of(self, job: LaunchSpec) -> str:
         return job.session or new_session(job)
 
-    def arguments(self, job: Job, session: str) -> tuple[str, ...]:
+    def arguments(self, job: LaunchSpec, session: str) -> tuple[str, ...]:
         words = ["--yolo", "--skip-trust", "-o", "stream-json"]
         words += ["-m", job.model] if job.model else []
         return (*words, "--resume" if job.session else "--session-id", session, *self.extra())
 
-    def variables(self, job: Job) -> Mapping[str, str]:
+    def variables(self, job: LaunchSpec) -> Mapping[str, str]:
         return {"GEMINI_CLI_HOME": str(job.state)}
 
     def links(self) -> Mapping[str, Path]:
@@ -44,17 +44,19 @@ class Gemini(AgentProgram):
         auth = {"security": {"auth": {"selectedType": chosen}}} if chosen else {}
         return {".gemini/settings.json": json.dumps({**auth, **settings.QUIET}, indent=1)}
 
-    def events(self, event: Event) -> Iterator[Sign]:
+    def events(self, event: Event) -> Iterator[OutputEvent]:
         match event.line("type"):
             case "init":
                 message = f"model {event.line('model', limit=80)}"
-                yield Sign(session=event.line("session_id", limit=100), phase="thinking", message=message, early=True)
+                yield OutputEvent(
+                    session=event.line("session_id", limit=100), phase="thinking", message=message, early=True
+                )
             case "message" if event.line("role") != "assistant":
-                yield Sign(phase="thinking", early=True)
+                yield OutputEvent(phase="thinking", early=True)
             case "message" if event.true("delta"):
-                yield Sign(phase="thinking", part=settings.piece(event.raw("content")))
+                yield OutputEvent(phase="thinking", part=settings.piece(event.raw("content")))
             case "message":
-                yield Sign(phase="thinking", message=event.line("content"), reply=event.text("content"))
+                yield OutputEvent(phase="thinking", message=event.line("content"), reply=event.text("content"))
             case "tool_use":
                 name = event.line("tool_name", limit=80)
                 yield messages.started("", event.line("tool_id"), name, event.inner("parameters"))
@@ -62,15 +64,17 @@ class Gemini(AgentProgram):
                 answer = event.text("output") or event.text("error", "message")
                 yield messages.ended("", event.line("tool_id"), answer, failed=event.line("status") == "error")
             case "error":
-                yield Sign(message=event.line("message"), early=True)  # a warning, or what `result` says once more
+                yield OutputEvent(
+                    message=event.line("message"), early=True
+                )  # a warning, or what `result` says once more
             case "result":
-                yield Sign(usage=_usage(event.inner("stats")))
+                yield OutputEvent(usage=_usage(event.inner("stats")))
                 if event.line("status") == "success":
-                    yield Sign(phase="ended", message="success", ended=True, ending=Ending.CLEAN)
+                    yield OutputEvent(phase="ended", message="success", ended=True, ending=Ending.CLEAN)
                 else:
                     yield self.failed(event.text("error", "message") or "it ended with an error")
             case kind:
-                yield Sign(unknown=kind or "no type")
+                yield OutputEvent(unknown=kind or "no type")
 
 
 def _home() -> Path:

@@ -6,8 +6,8 @@ What it uses it counts in credits of its own, which say nothing of tokens or mon
 import os
 from pathlib import Path
 
-from coral.runtimes.acp import AcpProgram
-from coral.runtimes.model import Job
+from coral.runtimes.acp.runtime import AcpProgram
+from coral.runtimes.model import LaunchSpec
 
 
 class Kiro(AcpProgram):
@@ -18,7 +18,7 @@ class Kiro(AcpProgram):
     tells = ""
     efforts = ("low", "medium", "high", "xhigh", "max")
 
-    def arguments(self, job: Job, session: str) -> tuple[str, ...]:  # noqa: ARG002 - the client has it
+    def arguments(self, job: LaunchSpec, session: str) -> tuple[str, ...]:  # noqa: ARG002 - the client has it
         words = ["acp", "--trust-all-tools"]
         words += ["--model", job.model] if job.model else []
         words += ["--effort", self.option("effort")] if self.option("effort") else []

@@ -4,32 +4,32 @@ from collections.abc import Iterator
 
 from attempts.fields import one_line
 from coral.runtimes.event import MESSAGE, REPLY, Event
-from coral.runtimes.model import Counted, Sign, Tool, Usage
+from coral.runtimes.model import Counted, OutputEvent, Tool, Usage
 
 _PATHS = ("file_path", "notebook_path", "path", "filePath", "absolute_path")
 _EDITORS = {"edit", "write", "multiedit", "notebookedit", "write_file", "replace", "create", "patch", "apply_patch"}
 _TELLING = ("command", "cmd", "file_path", "filePath", "path", "pattern", "query", "url", "description", "prompt")
 
 
-def content(event: Event, session: str) -> Iterator[Sign]:
+def content(event: Event, session: str) -> Iterator[OutputEvent]:
     """What the model said: to us, or to a tool. What a subagent says is none of its replies."""
     inner = event.raw("parent_tool_use_id") is not None
     for block in event.each("message", "content"):
         match block.line("type"):
             case "text":
                 said = block.text("text")
-                yield Sign(
+                yield OutputEvent(
                     session=session, phase="thinking", message=one_line(said, MESSAGE), reply="" if inner else said
                 )
             case "tool_use" | "server_tool_use":
                 yield started(session, block.line("id"), block.line("name", limit=80), block.inner("input"))
             case "thinking" | "redacted_thinking":
-                yield Sign(session=session, phase="thinking", message=block.line("thinking"))
+                yield OutputEvent(session=session, phase="thinking", message=block.line("thinking"))
             case kind:
-                yield Sign(session=session, unknown=f"content/{kind}")
+                yield OutputEvent(session=session, unknown=f"content/{kind}")
 
 
-def tool_results(event: Event, session: str) -> Iterator[Sign]:
+def tool_results(event: Event, session: str) -> Iterator[OutputEvent]:
     """What tools answered, which comes as a message of the user's. Its text is what we said, or a summary."""
     found = False
     for block in event.each("message", "content"):
@@ -38,16 +38,16 @@ def tool_results(event: Event, session: str) -> Iterator[Sign]:
             text = flat(block, "content")
             yield ended(session, block.line("tool_use_id"), text, failed=block.true("is_error"))
     for name in _changed(event):
-        yield Sign(session=session, phase="thinking", message=f"edited {name}", edited=name)
+        yield OutputEvent(session=session, phase="thinking", message=f"edited {name}", edited=name)
     if not found:
-        yield Sign(session=session)
+        yield OutputEvent(session=session)
 
 
-def started(session: str, id: str, name: str, given: Event) -> Sign:
+def started(session: str, id: str, name: str, given: Event) -> OutputEvent:
     """A tool begins. A file that it is to write counts as edited when it says so."""
     told = told_by(given)
     edited = next(iter(_given(given, _PATHS)), "") if name.lower() in _EDITORS else ""
-    return Sign(
+    return OutputEvent(
         session=session,
         phase="tool",
         message=one_line(f"{name}: {told}" if told else name, MESSAGE),
@@ -56,8 +56,8 @@ def started(session: str, id: str, name: str, given: Event) -> Sign:
     )
 
 
-def ended(session: str, id: str, text: str, *, failed: bool, name: str = "") -> Sign:
-    return Sign(
+def ended(session: str, id: str, text: str, *, failed: bool, name: str = "") -> OutputEvent:
+    return OutputEvent(
         session=session,
         phase="thinking",
         message=one_line(text, MESSAGE),

@@ -17,11 +17,11 @@ __all__ = [
     "Command",
     "Counted",
     "Ending",
-    "Job",
+    "LaunchSpec",
+    "LaunchSummary",
+    "OutputEvent",
     "Retry",
     "Runtime",
-    "Said",
-    "Sign",
     "Teller",
     "Tool",
     "Tried",
@@ -31,7 +31,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class LaunchSpec:
     """One launch of one agent. `session` is the conversation to go on with, None for a new one. `money`: how many US
     dollars it may use, as far as the budget says; for programs that can be told so."""
 
@@ -108,7 +108,7 @@ class Retry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sign:
+class OutputEvent:
     """What one line of output says; usually one thing.
 
     `early`: it proves no more than that the program runs; were it interrupted now, its prompt could be lost.
@@ -140,7 +140,7 @@ class Sign:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class LaunchSummary:
     """What was read in one launch: whether anything was printed, the last error, the end of its stderr, and what the
     program itself said of its end."""
 
@@ -176,13 +176,13 @@ class Runtime(Protocol):
         """What would keep it from starting on this machine: wrong options, a missing program."""
         ...
 
-    def command(self, job: Job) -> Command: ...
+    def command(self, job: LaunchSpec) -> Command: ...
 
-    def read(self, line: bytes) -> tuple[Sign, ...]:
+    def read(self, line: bytes) -> tuple[OutputEvent, ...]:
         """What a line says; never raises, whatever the program prints."""
         ...
 
-    def judge(self, code: int, said: Said) -> Ending:
+    def judge(self, code: int, said: LaunchSummary) -> Ending:
         """`code` is Popen's: negative for a signal."""
         ...
 
@@ -219,6 +219,6 @@ class Tried(Protocol):
         ...
 
 
-def new_session(job: Job) -> str:
+def new_session(job: LaunchSpec) -> str:
     """The id of a conversation that begins with this launch. Never random: whoever asks again gets it again."""
     return str(uuid.uuid5(uuid.NAMESPACE_OID, f"coral/{job.run_root.name}/{job.agent}/{job.launch}"))

@@ -7,8 +7,8 @@ from dataclasses import fields
 
 from coral.native.brain import BRAINS
 from coral.native.options import Options
-from coral.runtimes import lines
-from coral.runtimes.model import Command, Ending, Job, Said, Sign, new_session
+from coral.runtimes import coral_protocol
+from coral.runtimes.model import Command, Ending, LaunchSpec, LaunchSummary, OutputEvent, new_session
 
 
 class Native:
@@ -21,7 +21,7 @@ class Native:
         self._options = options
 
     def check(self) -> list[str]:
-        if problems := lines.unknown(self._options, [each.name for each in fields(Options)]):
+        if problems := coral_protocol.unknown(self._options, [each.name for each in fields(Options)]):
             return problems
         try:
             brain = Options.read(self._options).brain
@@ -29,7 +29,7 @@ class Native:
             return [str(error)]
         return [] if brain in BRAINS else [f"brain must be {' or '.join(BRAINS)}; got {brain!r}"]
 
-    def command(self, job: Job) -> Command:
+    def command(self, job: LaunchSpec) -> Command:
         session = job.session or new_session(job)
         argv = [sys.executable, "-P", "-m", "coral.native", "--session", session]
         if job.session:
@@ -42,8 +42,8 @@ class Native:
         argv += ["--options", json.dumps(dict(self._options))]
         return Command(argv=tuple(argv), session=session)
 
-    def read(self, line: bytes) -> tuple[Sign, ...]:
-        return lines.read(line)
+    def read(self, line: bytes) -> tuple[OutputEvent, ...]:
+        return coral_protocol.read(line)
 
-    def judge(self, code: int, said: Said) -> Ending:
-        return lines.judge(code, said)
+    def judge(self, code: int, said: LaunchSummary) -> Ending:
+        return coral_protocol.judge(code, said)

@@ -11,7 +11,7 @@ from pathlib import Path
 from coral.runtimes import messages, programs
 from coral.runtimes.agent import AgentProgram
 from coral.runtimes.event import Event
-from coral.runtimes.model import Ending, Job, Said, Sign, Usage
+from coral.runtimes.model import Ending, LaunchSpec, LaunchSummary, OutputEvent, Usage
 
 _AUTH = Path("opencode/auth.json")
 
@@ -42,58 +42,60 @@ class Opencode(AgentProgram):
         real = programs.native(found, "opencode-{platform}", "bin/opencode")
         return (str(real or found),) if programs.is_script(found) else (str(found),)
 
-    def arguments(self, job: Job, session: str) -> tuple[str, ...]:
+    def arguments(self, job: LaunchSpec, session: str) -> tuple[str, ...]:
         words = ["run", "--format", "json", "--auto"]
         words += ["--session", session] if session else []
         words += ["--model", job.model] if job.model else []
         words += ["--variant", self.option("variant")] if self.option("variant") else []
         return (*words, *self.extra())
 
-    def variables(self, job: Job) -> Mapping[str, str]:
+    def variables(self, job: LaunchSpec) -> Mapping[str, str]:
         return {"XDG_DATA_HOME": str(job.state / "data"), "XDG_STATE_HOME": str(job.state / "state")}
 
     def links(self) -> Mapping[str, Path]:
         home = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share")
         return {f"data/{_AUTH}": home / _AUTH}
 
-    def events(self, event: Event) -> Iterator[Sign]:
+    def events(self, event: Event) -> Iterator[OutputEvent]:
         session, part = event.line("sessionID", limit=100), event.inner("part")
         match event.line("type"):
             case "step_start":
-                yield Sign(session=session, phase="thinking")
+                yield OutputEvent(session=session, phase="thinking")
             case "text" if part.true("synthetic"):
-                yield Sign(session=session, compacted=part.true("metadata", "compaction_continue"))
+                yield OutputEvent(session=session, compacted=part.true("metadata", "compaction_continue"))
             case "text":
-                yield Sign(session=session, phase="thinking", message=part.line("text"), reply=part.text("text"))
+                yield OutputEvent(session=session, phase="thinking", message=part.line("text"), reply=part.text("text"))
             case "reasoning":
-                yield Sign(session=session, phase="thinking", message=part.line("text"))
+                yield OutputEvent(session=session, phase="thinking", message=part.line("text"))
             case "tool_use":
                 yield from _tool(part, session)
             case "step_finish":
-                yield Sign(session=session, usage=_usage(part))
+                yield OutputEvent(session=session, usage=_usage(part))
                 if part.line("reason") != "tool-calls":
-                    yield Sign(session=session, phase="ended", message="step finished", ended=True, ending=Ending.CLEAN)
+                    yield OutputEvent(
+                        session=session, phase="ended", message="step finished", ended=True, ending=Ending.CLEAN
+                    )
             case "error":
-                yield Sign(session=session)
+                yield OutputEvent(session=session)
                 yield self._error(event.inner("error"))
             case kind:
-                yield Sign(session=session, unknown=kind or "no type")
+                yield OutputEvent(session=session, unknown=kind or "no type")
 
-    def judge(self, code: int, said: Said) -> Ending:
+    def judge(self, code: int, said: LaunchSummary) -> Ending:
         """Where a signal ended it, the step that it finished was not the last one: a summary of the conversation is a
         step as well."""
         cut = code < 0 and said.ending is Ending.CLEAN
         return super().judge(code, replace(said, ending=None) if cut else said)
 
-    def _error(self, error: Event) -> Sign:
+    def _error(self, error: Event) -> OutputEvent:
         name = error.line("name")
         if name == "MessageAbortedError":
-            return Sign(phase="ended", message="interrupted", ended=True, ending=Ending.INTERRUPTED)
+            return OutputEvent(phase="ended", message="interrupted", ended=True, ending=Ending.INTERRUPTED)
         text = error.text("data", "message") or name
         return self.failed(text, error.number("data", "statusCode"), more=error.text("data", "responseBody"))
 
 
-def _tool(part: Event, session: str) -> Iterator[Sign]:
+def _tool(part: Event, session: str) -> Iterator[OutputEvent]:
     """Told when it is over, in one line."""
     id, state = part.line("callID"), part.inner("state")
     yield messages.started(session, id, part.line("tool", limit=80), state.inner("input"))

@@ -7,7 +7,7 @@ from pathlib import Path
 from coral.runtimes import messages
 from coral.runtimes.agent import AgentProgram
 from coral.runtimes.event import Event
-from coral.runtimes.model import Ending, Job, Retry, Sign, Usage
+from coral.runtimes.model import Ending, LaunchSpec, OutputEvent, Retry, Usage
 
 _SILENT = {"message_start", "message_update", "tool_execution_update", "turn_end", "agent_end", "queue_update"}
 _SILENT |= {"agent_start", "turn_start", "session_info_changed", "thinking_level_changed"}
@@ -30,14 +30,14 @@ class Pi(AgentProgram):
     def more_options(self) -> tuple[str, ...]:
         return ("provider",)
 
-    def arguments(self, job: Job, session: str) -> tuple[str, ...]:
+    def arguments(self, job: LaunchSpec, session: str) -> tuple[str, ...]:
         words = ["-p", "--mode", "json"]
         words += ["--provider", self.option("provider")] if self.option("provider") else []
         words += ["--model", job.model] if job.model else []
         words += ["--thinking", self.option("effort")] if self.option("effort") else []
         return (*words, *(["--session", session] if session else []), *self.extra())
 
-    def variables(self, job: Job) -> Mapping[str, str]:
+    def variables(self, job: LaunchSpec) -> Mapping[str, str]:
         return {"PI_CODING_AGENT_DIR": str(job.state)}
 
     def links(self) -> Mapping[str, Path]:
@@ -45,10 +45,10 @@ class Pi(AgentProgram):
         home = Path(os.environ.get("PI_CODING_AGENT_DIR") or Path.home() / ".pi/agent").expanduser()
         return {name: home / name for name in ("auth.json", "models.json")}
 
-    def events(self, event: Event) -> Iterator[Sign]:
+    def events(self, event: Event) -> Iterator[OutputEvent]:
         match event.line("type"):
             case "session":
-                yield Sign(session=event.line("id", limit=100), early=True)
+                yield OutputEvent(session=event.line("id", limit=100), early=True)
             case "message_end":
                 yield from self._message(event.inner("message"))
             case "tool_execution_start":
@@ -60,39 +60,39 @@ class Pi(AgentProgram):
             case "auto_retry_start":
                 yield _retry(event)
             case "auto_retry_end":
-                yield Sign(phase="thinking")
+                yield OutputEvent(phase="thinking")
             case "compaction_start" | "auto_compaction_start":
-                yield Sign(phase="compacting", message=event.line("reason"))
+                yield OutputEvent(phase="compacting", message=event.line("reason"))
             case "compaction_end" | "auto_compaction_end":
-                yield Sign(phase="thinking", compacted=bool(event.inner("result")) and not event.true("aborted"))
+                yield OutputEvent(phase="thinking", compacted=bool(event.inner("result")) and not event.true("aborted"))
             case kind if kind in _SILENT:
-                yield Sign(early=True)
+                yield OutputEvent(early=True)
             case kind:
-                yield Sign(unknown=kind or "no type")
+                yield OutputEvent(unknown=kind or "no type")
 
-    def _message(self, message: Event) -> Iterator[Sign]:
+    def _message(self, message: Event) -> Iterator[OutputEvent]:
         if message.line("role") != "assistant":
-            yield Sign(early=True)
+            yield OutputEvent(early=True)
             return
         for block in message.each("content"):
             if block.line("type") == "text":
-                yield Sign(phase="thinking", message=block.line("text"), reply=block.text("text"))
-        yield Sign(usage=_usage(message.inner("usage")))
+                yield OutputEvent(phase="thinking", message=block.line("text"), reply=block.text("text"))
+        yield OutputEvent(usage=_usage(message.inner("usage")))
         match message.line("stopReason"):
             case "error":
                 yield self.failed(message.text("errorMessage") or "the model answered with an error")
             case "aborted":
-                yield Sign(phase="ended", message="interrupted", ended=True, ending=Ending.INTERRUPTED)
+                yield OutputEvent(phase="ended", message="interrupted", ended=True, ending=Ending.INTERRUPTED)
             case "toolUse":
                 pass
             case why:
-                yield Sign(phase="ended", message=why, ended=True, ending=Ending.CLEAN)
+                yield OutputEvent(phase="ended", message=why, ended=True, ending=Ending.CLEAN)
 
 
-def _retry(event: Event) -> Sign:
+def _retry(event: Event) -> OutputEvent:
     delay, why = event.number("delayMs"), event.line("errorMessage")
     retry = Retry(attempt=event.count("attempt"), seconds=None if delay is None else delay / 1000, reason=why)
-    return Sign(phase="retrying", message=why, retry=retry)
+    return OutputEvent(phase="retrying", message=why, retry=retry)
 
 
 def _usage(usage: Event) -> Usage:

@@ -9,7 +9,7 @@ from coral.runtimes import messages, programs, settings
 from coral.runtimes.agent import AgentProgram
 from coral.runtimes.event import Event
 from coral.runtimes.messages import content, tool_results
-from coral.runtimes.model import Counted, Ending, Job, Retry, Sign, Usage, new_session
+from coral.runtimes.model import Counted, Ending, LaunchSpec, OutputEvent, Retry, Usage, new_session
 
 _API_ERROR = "[API Error: "
 
@@ -32,17 +32,17 @@ class Qwen(AgentProgram):
             return (str(found),)
         return (str(programs.on_path("node") or "node"), "--expose-gc", str(program))
 
-    def session_of(self, job: Job) -> str:
+    def session_of(self, job: LaunchSpec) -> str:
         return job.session or new_session(job)
 
-    def arguments(self, job: Job, session: str) -> tuple[str, ...]:
+    def arguments(self, job: LaunchSpec, session: str) -> tuple[str, ...]:
         auth = self.option("auth") or ("openai" if os.environ.get("OPENAI_API_KEY") else "")
         auth = auth or settings.login_type(_home() / "settings.json") or "qwen-oauth"
         words = ["--yolo", "--auth-type", auth, "-o", "stream-json"]
         words += ["--model", job.model] if job.model else []
         return (*words, "--resume" if job.session else "--session-id", session, *self.extra())
 
-    def variables(self, job: Job) -> Mapping[str, str]:
+    def variables(self, job: LaunchSpec) -> Mapping[str, str]:
         return {"QWEN_HOME": str(job.state)}
 
     def links(self) -> Mapping[str, Path]:
@@ -51,18 +51,18 @@ class Qwen(AgentProgram):
     def files(self) -> Mapping[str, str]:
         return {"settings.json": json.dumps(settings.QUIET, indent=1)}
 
-    def events(self, event: Event) -> Iterator[Sign]:
+    def events(self, event: Event) -> Iterator[OutputEvent]:
         session = event.line("session_id", limit=100)
         match event.line("type"):
             case "system" if event.line("subtype") == "init":
                 message = f"model {event.line('model', limit=80)}"
-                yield Sign(session=session, phase="thinking", message=message, early=True)
+                yield OutputEvent(session=session, phase="thinking", message=message, early=True)
             case "system" if event.line("subtype") == "retry":
-                yield Sign(session=session, phase="retrying", retry=Retry(attempt=event.count("attempt")))
+                yield OutputEvent(session=session, phase="retrying", retry=Retry(attempt=event.count("attempt")))
             case "system":
-                yield Sign(session=session, unknown=f"system/{event.line('subtype')}")
+                yield OutputEvent(session=session, unknown=f"system/{event.line('subtype')}")
             case "stream_event":
-                yield Sign(session=session, early=True)
+                yield OutputEvent(session=session, early=True)
             case "assistant":
                 yield from (sign for sign in content(event, session) if not sign.reply.startswith(_API_ERROR))
             case "user":
@@ -70,16 +70,16 @@ class Qwen(AgentProgram):
             case "result":
                 yield from self._result(event, session)
             case "control_response" | "tool_progress":
-                yield Sign(session=session)
+                yield OutputEvent(session=session)
             case kind:
-                yield Sign(session=session, unknown=kind or "no type")
+                yield OutputEvent(session=session, unknown=kind or "no type")
 
-    def _result(self, event: Event, session: str) -> Iterator[Sign]:
-        yield Sign(session=session, usage=_usage(event.inner("usage")))
+    def _result(self, event: Event, session: str) -> Iterator[OutputEvent]:
+        yield OutputEvent(session=session, usage=_usage(event.inner("usage")))
         if event.true("is_error"):
             yield self.failed(event.text("error", "message") or event.line("subtype"))
         else:
-            yield Sign(session=session, phase="ended", message="success", ended=True, ending=Ending.CLEAN)
+            yield OutputEvent(session=session, phase="ended", message="success", ended=True, ending=Ending.CLEAN)
 
 
 def _home() -> Path:

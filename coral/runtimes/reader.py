@@ -6,9 +6,9 @@ from dataclasses import replace
 from functools import cached_property
 
 from attempts.fields import one_line
-from coral.runtimes import limits, lines
+from coral.runtimes import coral_protocol, limits
 from coral.runtimes.event import MESSAGE, Event, parse
-from coral.runtimes.model import Ending, Said, Sign
+from coral.runtimes.model import Ending, LaunchSummary, OutputEvent
 
 
 class Reader:
@@ -22,26 +22,26 @@ class Reader:
     def __init__(self, options: Mapping[str, object]) -> None:
         self._options = options
 
-    def events(self, event: Event) -> Iterator[Sign]:
+    def events(self, event: Event) -> Iterator[OutputEvent]:
         """What a line says. Nothing at all means: known, and of no interest."""
         raise NotImplementedError
 
-    def read(self, line: bytes) -> tuple[Sign, ...]:
+    def read(self, line: bytes) -> tuple[OutputEvent, ...]:
         text = line.strip()
         if not text:
             return ()
         event = parse(text)
         if event is None:
             said = text[: 8 * MESSAGE].decode("utf-8", "replace")
-            return (Sign(message=one_line(said, MESSAGE), unknown="no JSON object"),)
+            return (OutputEvent(message=one_line(said, MESSAGE), unknown="no JSON object"),)
         return tuple(self.events(event))
 
-    def judge(self, code: int, said: Said) -> Ending:
+    def judge(self, code: int, said: LaunchSummary) -> Ending:
         if said.ending is not None:
             return said.ending
         if said.limit_until is not None:
             return Ending.LIMIT
-        ending = lines.by_code(code)
+        ending = coral_protocol.by_code(code)
         if code in self.cut and said.output and not said.error:
             ending = Ending.INTERRUPTED
         if ending is Ending.CRASHED:
@@ -54,10 +54,10 @@ class Reader:
 
     # --- help for the modules -------------------------------------------------------------------------------------
 
-    def failed(self, text: str, status: float | None = None, *, more: str = "", limited: bool = False) -> Sign:
+    def failed(self, text: str, status: float | None = None, *, more: str = "", limited: bool = False) -> OutputEvent:
         """The end of a turn by an error. `status` and `more`: of the model's answer, and `limited`: that it is a limit
         of the account, where the program passes them on."""
-        sign = Sign(phase="ended", ended=True, message=one_line(text, MESSAGE), error=one_line(text, MESSAGE))
+        sign = OutputEvent(phase="ended", ended=True, message=one_line(text, MESSAGE), error=one_line(text, MESSAGE))
         if any(each in text.lower() for each in self.lost):
             return replace(sign, ending=Ending.UNKNOWN_SESSION)
         if meaning := self.patterns.meaning(f"{text}\n{more}", self.now()):

@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 
-from coral.runtimes.model import Job
+from coral.runtimes.model import LaunchSpec
 from workspace.layout import Layout
 
 PLACES = ("agent", "session", "model", "clone", "prompt_file", "state")
@@ -29,7 +29,7 @@ def words(value: object) -> tuple[str, ...]:
     return tuple(found)
 
 
-def values(job: Job, session: str) -> dict[str, str]:
+def values(job: LaunchSpec, session: str) -> dict[str, str]:
     return {
         "agent": job.agent,
         "session": session,

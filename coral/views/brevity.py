@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-MOST_CHARACTERS = 400_000  # of a prompt: what many models take at all
+MAX_CHARACTERS = 400_000  # of a prompt: what many models take at all
 LEAST_SHOWN = 500  # of a section that is cut
 
 

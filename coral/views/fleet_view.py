@@ -2,15 +2,16 @@
 
 from typing import Any
 
-from coral.fleet.interventions import BEGIN
-from coral.fleet.stalls import words_of
-from coral.fleet.state import FLEET, OCCUPYING, Agent, Fleet, Run, Spent, Step
+from coral.fleet.agent_state import Agent, Spent
+from coral.fleet.agents.stalls import words_of
+from coral.fleet.messages import BEGIN
+from coral.fleet.run_state import FLEET, OCCUPYING, Fleet, Run, Step
 from coral.views.heartbeat_view import distance, span
 
 
 def state_of(run: Run) -> dict[str, str]:
-    state = "stopped" if run.finished else "left" if run.left else "stopping" if run.stopping else "running"
-    return {"state": state, "reason": run.finished or run.left or run.stopping}
+    state = "stopped" if run.finished else "left" if run.detached_reason else "stopping" if run.stopping else "running"
+    return {"state": state, "reason": run.finished or run.detached_reason or run.stopping}
 
 
 def grading_of(fleet: Fleet, clock: float) -> dict[str, Any]:
@@ -19,7 +20,7 @@ def grading_of(fleet: Fleet, clock: float) -> dict[str, Any]:
     return {
         "running": [number for number, step in steps.items() if step in OCCUPYING],
         "queued": [number for number, step in steps.items() if step in (Step.TAKING, Step.QUEUED)],
-        "paused": clock < fleet.run.queue_held_until,
+        "paused": clock < fleet.run.queue_paused_until,
     }
 
 
@@ -40,8 +41,8 @@ def _agent_of(fleet: Fleet, agent: Agent, common: list[dict[str, str]], clock: f
         "best": agent.progress.best,
         "stagnant": agent.progress.stagnant,
         "next": [*_begin(agent, clock), *_next_of(fleet, agent.name, agent, clock), *common],
-        "research": None if agent.research is None else round(agent.research - clock, 1),
-        "owed": [each.name for each in agent.owed],
+        "research": None if agent.research_until is None else round(agent.research_until - clock, 1),
+        "owed": [each.name for each in agent.pending_messages],
         "jobs": [
             {"number": each.number, "what": each.title, "seconds": round(each.seconds(clock), 1)}
             for each in fleet.jobs.values()
@@ -64,7 +65,7 @@ def spent_of(spent: Spent) -> dict[str, Any]:
 
 def _begin(agent: Agent, clock: float) -> list[dict[str, str]]:
     """When its research is over."""
-    return [] if agent.research is None else [{"name": BEGIN, "in": span(max(agent.research - clock, 0.0))}]
+    return [] if agent.research_until is None else [{"name": BEGIN, "in": span(max(agent.research_until - clock, 0.0))}]
 
 
 def _next_of(fleet: Fleet, owner: str, holder: Agent | Run, clock: float) -> list[dict[str, str]]:

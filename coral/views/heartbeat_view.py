@@ -4,7 +4,7 @@ from pathlib import Path
 
 from attempts.files import Witness
 from attempts.progress import Progress
-from coral.fleet.state import FLEET, Fleet
+from coral.fleet.run_state import FLEET, Fleet
 from heartbeats.folder import Folder
 from heartbeats.heartbeat import Heartbeat
 from heartbeats.trigger import Elapsed, Every

@@ -13,15 +13,17 @@ from typing import Any
 
 from attempts.files import append_bytes, make_way, write_bytes
 from coral.fleet.actions import Notify
+from coral.fleet.agent_state import Phase
 from coral.fleet.events import Moment
-from coral.fleet.state import Fleet, Phase
-from coral.grading.grades import progress_of
-from coral.inputs.listen import Ear
-from coral.views.briefing import Office, budget
+from coral.fleet.run_state import Fleet
+from coral.grading.checkout import progress_of
+from coral.supervisor.context import RunContext
+from coral.supervisor.output import OutputMonitor
 from coral.views.fleet_view import agents_of, grading_of, spent_of, state_of
+from coral.views.prompt import budget
 from heartbeats.beat import Beat, Status, to_dict
 
-STATUS_SECONDS, MOST_STATUS_SECONDS = 0.5, 5.0
+STATUS_SECONDS, MAX_STATUS_SECONDS = 0.5, 5.0
 QUIET_STATUS_SECONDS = 10.0  # while nothing happens, only its times grow older
 BEAT_SECONDS = 10.0
 ALERTS_SHOWN = 20
@@ -30,8 +32,8 @@ PROTECTION = "unprotected"
 
 
 class Report:
-    def __init__(self, office: Office, started_at: str) -> None:
-        self._office = office
+    def __init__(self, run_context: RunContext, started_at: str) -> None:
+        self._context = run_context
         self._started_at = started_at
         self._alerts: list[dict[str, str]] = []
         self._shown: Fleet | None = None
@@ -44,8 +46,8 @@ class Report:
     ) -> bool:
         """One line of the timeline; whether it is there now."""
         line: dict[str, Any] = {
-            "at": now.wall,
-            "clock": round(now.clock, 3),
+            "at": now.wall_time,
+            "clock": round(now.run_time, 3),
             "type": type,
             "agent": agent,
             "text": text,
@@ -54,12 +56,12 @@ class Report:
             line["attempt"] = attempt
         if id:
             line["id"] = id
-        return _append(self._office.layout.events, line)
+        return _append(self._context.layout.events, line)
 
     def alert(self, now: Moment, notify: Notify) -> bool:
         """One record each, however often it is to be delivered. Whether it is in the timeline: the disk may be full."""
         if not any(each["id"] == notify.id for each in self._alerts):
-            self._alerts.append({"id": notify.id, "level": "alert", "text": notify.text, "at": now.wall})
+            self._alerts.append({"id": notify.id, "level": "alert", "text": notify.text, "at": now.wall_time})
             del self._alerts[:-ALERTS_SHOWN]
         said = notify.repeat and self._has_said(notify.id)
         return said or self.note(now, "alert", notify.text, notify.agent, id=notify.id)
@@ -67,64 +69,66 @@ class Report:
     def _has_said(self, id: str) -> bool:
         """Whether the supervisor before said this: then it was among its last words."""
         try:
-            with self._office.layout.events.open("rb") as file:
-                file.seek(max(self._office.layout.events.stat().st_size - LAST_WORDS, 0))
+            with self._context.layout.events.open("rb") as file:
+                file.seek(max(self._context.layout.events.stat().st_size - LAST_WORDS, 0))
                 return any(line.endswith(f'"id": "{id}"}}'.encode()) for line in file.read().splitlines())
         except OSError:
             return False
 
-    def beat(self, ear: Ear, now: Moment, status: Status = Status.RUNNING) -> None:
+    def beat(self, monitor: OutputMonitor, now: Moment, status: Status = Status.RUNNING) -> None:
         """Archive a sign of life: when the phase or the status changes, else now and then."""
-        phase = (ear.phase or "working") if ear.output else "starting"
-        before, at = self._beats.get(ear.agent, (("", Status.PENDING, 0), -BEAT_SECONDS))
-        if (phase, status, ear.launch) == before and now.clock - at < BEAT_SECONDS:
+        phase = (monitor.phase or "working") if monitor.output else "starting"
+        before, at = self._beats.get(monitor.agent, (("", Status.PENDING, 0), -BEAT_SECONDS))
+        if (phase, status, monitor.launch) == before and now.run_time - at < BEAT_SECONDS:
             return
-        self._beats[ear.agent] = ((phase, status, ear.launch), now.clock)
+        self._beats[monitor.agent] = ((phase, status, monitor.launch), now.run_time)
         beat = Beat(
-            run=self._office.layout.root.name,
-            agent=ear.agent,
-            launch=ear.launch,
+            run=self._context.layout.root.name,
+            agent=monitor.agent,
+            launch=monitor.launch,
             status=status,
             phase=phase,
-            progress=ear.progress,
-            message=ear.message,
-            timestamp=now.wall,
-            ttl=self._office.rules.stall,
+            progress=monitor.progress,
+            message=monitor.message,
+            timestamp=now.wall_time,
+            ttl=self._context.rules.stall,
         )
-        _append(self._office.layout.beats(ear.agent), to_dict(beat))
+        _append(self._context.layout.beats(monitor.agent), to_dict(beat))
 
-    def show(self, fleet: Fleet, ears: Mapping[str, Ear], now: Moment, force: bool = False) -> None:
+    def show(self, fleet: Fleet, monitors: Mapping[str, OutputMonitor], now: Moment, force: bool = False) -> None:
         """Write `status.json`, at most twice a second, and of a large fleet less often: never a three-hundredth of the
         time is spent on it. Where nothing happens, now and then."""
-        passed = now.clock - self._shown_at
-        if not force and (passed < self._pause or (passed < QUIET_STATUS_SECONDS and self._is_as_shown(fleet, ears))):
+        passed = now.run_time - self._shown_at
+        if not force and (
+            passed < self._pause or (passed < QUIET_STATUS_SECONDS and self._is_as_shown(fleet, monitors))
+        ):
             return
-        self._shown, self._shown_at, began = fleet, now.clock, time.monotonic()
+        self._shown, self._shown_at, began = fleet, now.run_time, time.monotonic()
         # On one line: JSON with indentation is encoded in Python, and that was most of what an idle fleet cost.
-        text = json.dumps(self._status(fleet, ears, now), allow_nan=False)
+        text = json.dumps(self._status(fleet, monitors, now), allow_nan=False)
         with contextlib.suppress(OSError):
-            self._office.layout.private.lstat()  # where the run was taken away, a view of it would begin it again
-            make_way(self._office.layout.status)
-            write_bytes(self._office.layout.status, text.encode() + b"\n", durable=False)
-        self._pause = min(max(STATUS_SECONDS, 300 * (time.monotonic() - began)), MOST_STATUS_SECONDS)
+            self._context.layout.private.lstat()  # where the run was taken away, a view of it would begin it again
+            make_way(self._context.layout.status)
+            write_bytes(self._context.layout.status, text.encode() + b"\n", durable=False)
+        self._pause = min(max(STATUS_SECONDS, 300 * (time.monotonic() - began)), MAX_STATUS_SECONDS)
 
-    def _is_as_shown(self, fleet: Fleet, ears: Mapping[str, Ear]) -> bool:
+    def _is_as_shown(self, fleet: Fleet, monitors: Mapping[str, OutputMonitor]) -> bool:
         """Whether only times have changed, and those in a way that whoever reads them can tell."""
         at = self._shown_at
-        return fleet is self._shown and not fleet.pending and all(each.beat_at <= at for each in ears.values())
+        return fleet is self._shown and not fleet.pending and all(each.beat_at <= at for each in monitors.values())
 
-    def _status(self, fleet: Fleet, ears: Mapping[str, Ear], now: Moment) -> dict[str, Any]:
-        office, run, best = self._office, fleet.run, self._office.standings.best
-        baseline = office.standings.baseline
+    def _status(self, fleet: Fleet, monitors: Mapping[str, OutputMonitor], now: Moment) -> dict[str, Any]:
+        run_context, run, best = self._context, fleet.run, self._context.standings.best
+        baseline = run_context.standings.baseline
         return {
             "format": 1,
-            "run": office.layout.root.name,
-            "task": office.config.task.name,
-            "direction": office.rules.direction.value,
+            "run": run_context.layout.root.name,
+            "task": run_context.config.task.name,
+            "direction": run_context.rules.direction.value,
             **state_of(run),
             "pid": os.getpid(),
-            "wall": now.wall,
-            "clock": round(now.clock, 3),
+            "wall": now.wall_time,
+            "clock": round(now.run_time, 3),
             "started_at": self._started_at,
             "baseline": baseline.score if baseline else None,
             "best": None
@@ -134,26 +138,26 @@ class Report:
             "grading": self._grading(fleet, now),
             "protection": PROTECTION,
             "spent": spent_of(run.spent),
-            "budget": budget(office.rules, fleet, now.clock),
-            "agents": [self._agent(each, ears.get(each["name"]), now) for each in agents_of(fleet, now.clock)],
+            "budget": budget(run_context.rules, fleet, now.run_time),
+            "agents": [self._agent(each, monitors.get(each["name"]), now) for each in agents_of(fleet, now.run_time)],
             "alerts": list(self._alerts),
         }
 
     def _grading(self, fleet: Fleet, now: Moment) -> dict[str, Any]:
-        view = grading_of(fleet, now.clock)
-        beats = {number: progress_of(self._office.layout, number) for number in view["running"]}
+        view = grading_of(fleet, now.run_time)
+        beats = {number: progress_of(self._context.layout, number) for number in view["running"]}
         shown = [
             {"number": number, "progress": beat.progress, "message": beat.message}
             for number, beat in beats.items()
             if beat is not None
         ]
-        return {"slots": self._office.rules.slots, **view, "beats": shown}
+        return {"slots": self._context.rules.slots, **view, "beats": shown}
 
-    def _agent(self, view: dict[str, Any], ear: Ear | None, now: Moment) -> dict[str, Any]:
+    def _agent(self, view: dict[str, Any], monitor: OutputMonitor | None, now: Moment) -> dict[str, Any]:
         beat = None
-        if ear is not None and ear.output and view["phase"] != Phase.RETIRED.value:
-            beat = {"phase": ear.phase, "message": ear.message, "age": round(now.clock - ear.beat_at, 1)}
-        runtime = self._office.crew.part(view["name"]).runtime
+        if monitor is not None and monitor.output and view["phase"] != Phase.RETIRED.value:
+            beat = {"phase": monitor.phase, "message": monitor.message, "age": round(now.run_time - monitor.beat_at, 1)}
+        runtime = self._context.roster.part(view["name"]).runtime
         return {**view, "runtime": runtime, "beat": beat}
 
 

@@ -14,14 +14,14 @@ from pathlib import Path
 
 from attempts.fields import one_line, printable
 from attempts.files import open_plain
-from coral.inputs.listen import LONGEST_LINE, PIECE, Tail, end_of
-from coral.runtimes.model import Ending, Runtime, Sign, Usage
-from coral.runtimes.speech import Speech
-from coral.runtimes.tally import Tally
+from coral.runtimes.model import Ending, OutputEvent, Runtime, Usage
+from coral.runtimes.reply_parts import ReplyParts
+from coral.runtimes.usage_total import UsageTotal
+from coral.supervisor.output import LONGEST_LINE, PIECE, LineTail, end_of
 from workspace.layout import Layout
 
 LONGEST_PROMPT = 400_000  # bytes
-MOST_TOOLS = 1000  # at work at the same time
+MAX_TOOLS = 1000  # at work at the same time
 _LOG = re.compile(r"(\d{4,})\.(?:jsonl|prompt\.md)")
 _SPAWNED = re.compile(r"launch (\d{1,9}) \((.*?)\)(: .*)?", re.S)
 _EXITED = re.compile(r"launch (\d{1,9}) ended: (\w+)")
@@ -117,15 +117,15 @@ class _Reader:
     def __init__(self, launch: int, runtime: Runtime) -> None:
         self._launch = launch
         self._runtime = runtime
-        self._speech = Speech()
+        self._speech = ReplyParts()
         self._tools: dict[str, str] = {}
-        self._tally = Tally()
-        self._end: Sign | None = None
+        self._tally = UsageTotal()
+        self._end: OutputEvent | None = None
         self._said = ""
         self._unknown = 0
 
     def read(self, output: Path, errors: Path) -> Iterator[Entry]:
-        tail, omitted = Tail(output), 0
+        tail, omitted = LineTail(output), 0
         try:
             pieces = os.stat(output).st_size // PIECE + 1  # noqa: PTH116 - what it prints from now on is not waited for
         except OSError:
@@ -148,7 +148,7 @@ class _Reader:
                 if not sign.part:  # a piece of a reply says nothing before the reply is whole
                     yield from self._of(joined)
 
-    def _of(self, sign: Sign) -> Iterator[Entry]:
+    def _of(self, sign: OutputEvent) -> Iterator[Entry]:
         """What a sign says, as entries; most signs are one, or none."""
         self._unknown += bool(sign.unknown)
         if sign.usage is not None:
@@ -168,7 +168,7 @@ class _Reader:
             yield replace(self._entry(Kind.EDIT, sign.edited), edited=sign.edited)
         yield from self._event(sign)
 
-    def _event(self, sign: Sign) -> Iterator[Entry]:
+    def _event(self, sign: OutputEvent) -> Iterator[Entry]:
         """What is neither said nor done by the agent, but happens to its program."""
         if sign.retry is not None:
             yield self._entry(Kind.RETRY, sign.message or sign.retry.reason)
@@ -181,14 +181,14 @@ class _Reader:
         elif sign.message and not (sign.reply or sign.tool or sign.edited) and sign.message != self._said:
             yield self._entry(Kind.STEP, sign.message)
 
-    def _tool(self, kind: Kind, sign: Sign) -> Entry:
+    def _tool(self, kind: Kind, sign: OutputEvent) -> Entry:
         assert sign.tool is not None
         tool = sign.tool
         name = tool.name or (self._tools.pop(tool.id, "") if tool.over else "")
         return replace(self._entry(kind, tool.text), tool=name, id=tool.id, failed=tool.failed)
 
     def _remember(self, id: str, name: str) -> None:
-        while len(self._tools) >= MOST_TOOLS:
+        while len(self._tools) >= MAX_TOOLS:
             del self._tools[next(iter(self._tools))]
         self._tools[id] = name
 
@@ -196,7 +196,7 @@ class _Reader:
         """What the launch has used, and how it ended: with the end of its stderr where it does not say so itself."""
         if self._tally.figure is not None:
             yield replace(self._entry(Kind.USAGE), usage=self._tally.figure)
-        end = self._end or Sign()
+        end = self._end or OutputEvent()
         text = end.error or ("" if end.ending is Ending.CLEAN else one_line(end_of(errors)[-600:], 600))
         yield replace(
             self._entry(Kind.END, text), ending=end.ending, failed=bool(end.error), until=_exact(end),
@@ -208,7 +208,7 @@ class _Reader:
         return Entry(launch=self._launch, kind=kind, text=text)
 
 
-def _exact(sign: Sign) -> float | None:
+def _exact(sign: OutputEvent) -> float | None:
     """The end of a limit, where a figure tells it: clock times in a sentence were read by the clock of today."""
     return sign.limit_until if sign.exact else None
 

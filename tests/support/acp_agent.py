@@ -240,9 +240,9 @@ class Agent:
         return list(json.loads(self._path(session).read_text()))
 
     def _save(self, session: str, entries: list[dict[str, Any]]) -> None:
-        draft = self._path(session).with_suffix(".partial")
-        draft.write_text(json.dumps(entries))
-        draft.replace(self._path(session))
+        transaction = self._path(session).with_suffix(".partial")
+        transaction.write_text(json.dumps(entries))
+        transaction.replace(self._path(session))
 
     def _note(self, what: str, value: str) -> None:
         with (self._folder / "notes.jsonl").open("a") as file:

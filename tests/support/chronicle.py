@@ -11,20 +11,21 @@ from attempts.progress import Progress, advance
 from attempts.record import Attempt, Kind, Verdict
 from coral.fleet import actions as do
 from coral.fleet import events as on
-from coral.fleet.state import FLEET, Fleet, Owed, Phase
+from coral.fleet.agent_state import PendingMessage, Phase
+from coral.fleet.run_state import FLEET, Fleet
 from heartbeats.heartbeat import Scope
 from heartbeats.trigger import Elapsed, Every
 
 
-def owed_by_id(fleet: Fleet) -> dict[str, tuple[str, Owed]]:
+def owed_by_id(fleet: Fleet) -> dict[str, tuple[str, PendingMessage]]:
     """Everything owed, with the agent that owes it; nobody is the empty name."""
-    held = {each.id: ("", each) for each in fleet.run.orphans}
-    return held | {each.id: (agent.name, each) for agent in fleet.agents.values() for each in agent.owed}
+    held = {each.id: ("", each) for each in fleet.run.unassigned_messages}
+    return held | {each.id: (agent.name, each) for agent in fleet.agents.values() for each in agent.pending_messages}
 
 
-def notes(world: World, type: str) -> Iterator[tuple[Turn, do.Note]]:
+def notes(world: World, type: str) -> Iterator[tuple[Turn, do.LogEvent]]:
     for turn in world.log:
-        yield from ((turn, each) for each in turn.actions if isinstance(each, do.Note) and each.type == type)
+        yield from ((turn, each) for each in turn.actions if isinstance(each, do.LogEvent) and each.type == type)
 
 
 def withdrawn(world: World) -> list[tuple[str, str, str]]:
@@ -41,9 +42,9 @@ def received(world: World) -> list[str]:
     return [id for text in texts for id in re.findall(r"h\d+", text[text.rindex("(") :])]
 
 
-def created(world: World) -> dict[str, tuple[str, Owed]]:
+def created(world: World) -> dict[str, tuple[str, PendingMessage]]:
     """Everything that was owed at the end of any turn, with who owed it first."""
-    seen: dict[str, tuple[str, Owed]] = {}
+    seen: dict[str, tuple[str, PendingMessage]] = {}
     for turn in world.log:
         seen = owed_by_id(turn.after) | seen
     return seen
@@ -153,12 +154,12 @@ def assert_repeated_only_unheard(world: World) -> None:
         (event.agent, event.launch)
         for turn in world.log
         for event in turn.events
-        if isinstance(event, on.Heard) and turn.before.agents[event.agent].phase is not Phase.RETIRED
+        if isinstance(event, on.OutputSeen) and turn.before.agents[event.agent].phase is not Phase.RETIRED
     }
     handed: dict[str, do.Spawn] = {}
     for turn, spawn in spawns(world):
-        assert spawn.owed == turn.after.agents[spawn.agent].owed
-        for each in spawn.owed:
+        assert spawn.messages == turn.after.agents[spawn.agent].pending_messages
+        for each in spawn.messages:
             if each.id in handed:
                 before = handed[each.id]
                 assert (before.agent, before.launch) not in heard

@@ -14,8 +14,8 @@ from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.decide import decide, next_deadline
 from coral.fleet.events import Ending
-from coral.fleet.policy import Rules
-from coral.fleet.state import Fleet
+from coral.fleet.rules import Rules
+from coral.fleet.run_state import Fleet
 
 DAY = 86_400.0
 Making = Callable[[str, int], on.Event]  # an event of this agent's launch
@@ -78,7 +78,7 @@ class Day:
         return news
 
     def _decide(self, events: Iterable[on.Event]) -> None:
-        now = on.Moment(clock=self.clock, wall="")
+        now = on.Moment(run_time=self.clock, wall_time="")
         self.fleet, actions = decide(self.fleet, events, now, self.rules)
         if self.fleet.run.stopping and self.reached is None:
             self.reached, self.in_flight = self.clock, list(self._running.values())
@@ -103,7 +103,7 @@ class Day:
 
 
 def says(busy: str = "") -> Making:
-    return lambda agent, launch: on.Heard(agent=agent, launch=launch, session=f"session of {agent}", busy=busy)
+    return lambda agent, launch: on.OutputSeen(agent=agent, launch=launch, session=f"session of {agent}", activity=busy)
 
 
 def exits(ending: Ending, until: float | None = None) -> Making:
@@ -115,7 +115,7 @@ def fails_to_start(agent: str, launch: int) -> on.Event:
 
 
 def lingers(agent: str, launch: int) -> on.Event:
-    return on.Lingered(who=agent, launch=launch)
+    return on.LeftProcesses(who=agent, launch=launch)
 
 
 def always(*steps: tuple[float, Making]) -> Program:

@@ -12,13 +12,13 @@ from typing import Any
 from model_server import ModelServer
 from real_runs import wait_until
 
-from coral import equip
+from coral.agent_setup import settings
 from coral.fleet.events import Ending
-from coral.inputs.listen import Ear, Tail
 from coral.processes import environment, process
 from coral.processes.process import Held, Identity, Program
-from coral.runtimes.model import Job, Runtime, Sign
-from coral.runtimes.speech import Speech
+from coral.runtimes.model import LaunchSpec, OutputEvent, Runtime
+from coral.runtimes.reply_parts import ReplyParts
+from coral.supervisor.output import LineTail, OutputMonitor
 from workspace.layout import Layout
 
 Drive = Callable[..., "tuple[ModelServer, Desk]"]  # a fixture: a program's name, its script, its options
@@ -37,7 +37,7 @@ class Ended:
     session: str
     heard: bool
     until: float | None
-    signs: list[Sign]
+    signs: list[OutputEvent]
 
     @property
     def replies(self) -> str:
@@ -47,10 +47,10 @@ class Ended:
 class Launch:
     """One launch under way."""
 
-    def __init__(self, runtime: Runtime, held: Held, ear: Ear, tag: str, files: Program) -> None:
+    def __init__(self, runtime: Runtime, held: Held, monitor: OutputMonitor, tag: str, files: Program) -> None:
         self._runtime = runtime
         self._held = held
-        self._ear = ear
+        self._ear = monitor
         self._tag = tag
         self._files = files
         self._interrupted = False
@@ -129,8 +129,8 @@ class Launch:
         self.kill()
         return not process.members(self._held.identity, self._tag)
 
-    def _signs(self) -> list[Sign]:
-        speech = Speech()
+    def _signs(self) -> list[OutputEvent]:
+        speech = ReplyParts()
         read = (self._runtime.read(line) for line in self._files.stdout.read_bytes().splitlines())
         return [*(sign for signs in read for sign in speech.join(signs)), *speech.rest()]
 
@@ -154,7 +154,7 @@ class Desk:
         """Start the program with a prompt, in a new conversation or in one that there is."""
         self._launches += 1
         agent, number, layout = "agent-1", self._launches, self.layout
-        job = Job(
+        job = LaunchSpec(
             agent=agent,
             launch=number,
             session=session,
@@ -165,12 +165,12 @@ class Desk:
             money=self.money,
         )
         command = self.runtime.command(job)
-        equip.settle(command, layout.state(agent))
+        settings.settle(command, layout.state(agent))
         layout.prompt(agent, number).write_text(prompt)
         tag = f"driven-{os.getpid()}-{layout.root.stat().st_ino}/{agent}/{number}"
         program = Program(
             argv=command.argv,
-            env=equip.environment(environment.base(), command),
+            env=settings.environment(environment.base(), command),
             cwd=self.clone,
             stdin=layout.prompt(agent, number),
             stdout=layout.output(agent, number),
@@ -178,8 +178,10 @@ class Desk:
             tag=tag,
         )
         held = process.start(program)
-        ear = Ear(agent, number, self.runtime, Tail(program.stdout), program.stderr, command.session or session)
-        launch = Launch(self.runtime, held, ear, tag, program)
+        monitor = OutputMonitor(
+            agent, number, self.runtime, LineTail(program.stdout), program.stderr, command.session or session
+        )
+        launch = Launch(self.runtime, held, monitor, tag, program)
         self._alive.append(launch)
         held.release()
         return launch

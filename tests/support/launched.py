@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from coral.fleet.events import Ending, Graded, Heard, Outcome, Used
-from coral.fleet.state import Count, Pending, Spent
+from coral.fleet.agent_state import OutputCounts, Spent
+from coral.fleet.events import Ending, Graded, Outcome, OutputSeen, Used
+from coral.fleet.run_state import PendingAttempt
 
 OBEDIENT, NEEDS_TERM, NEEDS_KILL, UNKILLABLE = range(4)  # which signal a process obeys at last
 # What the grader says of a tree: a score, or that it fails, makes the grader crash, or hang until it is ended.
@@ -25,7 +26,7 @@ class Process:
     busy: str = ""
     reply: str = ""
     place: int = 0
-    count: Count = field(default_factory=Count)
+    count: OutputCounts = field(default_factory=OutputCounts)
     silently: float | None = None
     used: int = 0
     ending: Ending | None = None
@@ -38,13 +39,13 @@ class Process:
         return self.ending is not None and not self.leftovers
 
 
-def heard(process: Process) -> Heard:
+def heard(process: Process) -> OutputSeen:
     """What an agent has printed by now."""
-    return Heard(
+    return OutputSeen(
         agent=process.who,
         launch=process.launch,
         session=f"session of {process.who}",
-        busy=process.busy,
+        activity=process.busy,
         reply=process.reply,
         place=process.place,
         count=process.count,
@@ -56,7 +57,7 @@ def used(process: Process) -> Used:
     return Used(agent=process.who, launch=process.launch, figure=Spent(output=process.used))
 
 
-def graded(process: Process, pending: Pending | None, broken: bool) -> Graded:
+def graded(process: Process, pending: PendingAttempt | None, broken: bool) -> Graded:
     """What a grading process came to. A broken grader crashes, whatever it grades."""
     tree = 0 if pending is None or pending.suspicion else int(pending.tree, 16)
     number, launch = int(process.who[1:]), process.launch

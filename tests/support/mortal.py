@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from attempts.store import Store
-from coral import perform
-from coral.grading import grades
+from coral.grading import checkout
 from coral.journal import Journal, writer
-from coral.lock import Lock
-from coral.manager import Manager, supervise
-from coral.perform import Performer
 from coral.processes import process
 from coral.processes.process import Held
+from coral.supervisor import perform
+from coral.supervisor.lock import Lock
+from coral.supervisor.loop import Supervisor, supervise
+from coral.supervisor.perform import Performer
 from heartbeats.render import PROMPTS, _shipped
 from workspace.git import load
 from workspace.layout import Layout
@@ -69,7 +69,7 @@ def arm(at: Collection[str], nth: int, tell: Callable[[str], None]) -> None:
         (process, ("start",)),
         (Store, ("publish", "reply", "clear")),
         (perform, ("take_in",)),
-        (grades, ("make_ready",)),
+        (checkout, ("make_ready",)),
     ):
         for name in names:
             wrap(owner, name)
@@ -85,13 +85,13 @@ def live(order: dict[str, Any], tell: Callable[[str], None]) -> int:
     os.chdir(layout.root)
     arm(order["at"], order["nth"], tell)
     writer.QUIET_SECONDS = order["quiet"]
-    run = Manager.run
+    run = Supervisor.run
 
-    def tell_and_run(manager: Manager, lock: Lock) -> str:
+    def tell_and_run(manager: Supervisor, lock: Lock) -> str:
         tell(AT_WORK)
         return run(manager, lock)
 
-    Manager.run = tell_and_run  # type: ignore[method-assign]
+    Supervisor.run = tell_and_run  # type: ignore[method-assign]
     return supervise(layout, tuple(order["overrides"]))
 
 

@@ -9,9 +9,9 @@ from world import NAMES, World
 
 from attempts.record import Direction, Kind, Submission
 from coral.fleet import events as on
+from coral.fleet.agents.stalls import is_resting
 from coral.fleet.events import Ending
-from coral.fleet.policy import Rules
-from coral.fleet.stalls import rests
+from coral.fleet.rules import Rules
 from heartbeats.heartbeat import Delivery, Heartbeat, Scope
 from heartbeats.trigger import Elapsed, Every, Stagnant
 
@@ -283,7 +283,7 @@ def calm(world: World, seconds: float = 2000.0) -> None:
     }
     left = seconds
     while left > 0:
-        left = seconds if any(rests(each) for each in world.fleet.agents.values()) else left - 40.0
+        left = seconds if any(is_resting(each) for each in world.fleet.agents.values()) else left - 40.0
         world.resume()
         for process in list(world.processes.values()):
             process.deaf, process.leftovers = OBEDIENT, False

@@ -16,11 +16,11 @@ from records import readable
 from attempts.record import Attempt
 from attempts.store import Store
 from coral.config.load import load
-from coral.fleet.state import Fleet
+from coral.fleet.run_state import Fleet
 from coral.journal import Decision, decisions, fold
-from coral.launch import prepare
-from coral.processes.census import TAG
 from coral.processes.cgroup import Groups, home
+from coral.processes.process_table import TAG
+from coral.runs.create import prepare
 from workspace.layout import OPERATOR, Layout
 
 PATIENCE = 120.0  # seconds, as a machine that does much else may need them, or one that stands still for a while
@@ -72,7 +72,7 @@ class Run:
     def supervise(self, prefix: Sequence[str] = ()) -> "Run":
         with self.layout.log.open("ab") as log:
             self.supervisor = subprocess.Popen(
-                [*prefix, sys.executable, "-P", "-m", "coral.manager", str(self.layout.root)],
+                [*prefix, sys.executable, "-P", "-m", "coral.supervisor.loop", str(self.layout.root)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

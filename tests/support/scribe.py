@@ -8,10 +8,10 @@ from stage import QUIET_RULES, SEED, Stage, attempt_zero, submitted
 from coral.fleet import events as on
 from coral.fleet.decide import decide
 from coral.fleet.events import Ending, Moment
-from coral.fleet.policy import Rules
-from coral.fleet.state import Fleet
+from coral.fleet.rules import Rules
+from coral.fleet.run_state import Fleet
 from coral.journal import Decision, Journal
-from coral.processes.census import Identity
+from coral.processes.process_table import Identity
 from heartbeats.heartbeat import BUILT_IN
 
 RULES = replace(QUIET_RULES, stagger=0.05, heartbeats=BUILT_IN)
@@ -20,7 +20,7 @@ FOLDER = (3, 14)
 
 def moment(clock: float) -> Moment:
     """The run began at midnight: second 90 is 00:01:30."""
-    return Moment(clock=clock, wall=f"2030-01-01T00:{int(clock) // 60:02d}:{int(clock) % 60:02d}.000Z")
+    return Moment(run_time=clock, wall_time=f"2030-01-01T00:{int(clock) // 60:02d}:{int(clock) % 60:02d}.000Z")
 
 
 class Scribe:
@@ -60,11 +60,11 @@ class LongScribe(Scribe):
 
     def go_on(self, rounds: int) -> None:
         for _ in range(rounds):
-            clock = self.taken[-1].now.clock + 1
+            clock = self.taken[-1].now.run_time + 1
             agent = self.fleet.agents["ben"]
             number = self.fleet.run.next_number
             self.decide(clock, submitted("ben", number))
-            self.decide(clock + 1, on.Heard(agent="ben", launch=agent.launch, session="s"))
+            self.decide(clock + 1, on.OutputSeen(agent="ben", launch=agent.launch, session="s"))
             self.decide(clock + 2, on.TakenIn(number=number, commit=SEED, tree=SEED, parent=""))
             self.decide(clock + 3, on.Graded(number=number, launch=1, outcome=on.Outcome.SCORED, score=float(number)))
-            self.decide(clock + 4, on.Published(number=number), on.Heard(agent="ben", launch=agent.launch))
+            self.decide(clock + 4, on.Published(number=number), on.OutputSeen(agent="ben", launch=agent.launch))

@@ -15,15 +15,15 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import coral.cli.eval
-import coral.cli.live
-import coral.cli.resume
-import coral.cli.start
-import coral.cli.stop
-import coral.cli.summary
-import coral.cli.wait
-import coral.launch
-import coral.manager
+import coral.cli.commands.eval
+import coral.cli.commands.resume
+import coral.cli.commands.start
+import coral.cli.commands.stop
+import coral.cli.commands.wait
+import coral.cli.ui.live
+import coral.cli.ui.summary
+import coral.runs.create
+import coral.supervisor.loop
 from coral.cli import main
 from heartbeats.render import PROMPTS, _shipped
 from workspace.git import load

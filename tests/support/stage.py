@@ -11,13 +11,14 @@ from typing import assert_never
 from attempts.record import Attempt, Kind, Submission, Verdict
 from coral.fleet import actions as do
 from coral.fleet import events as on
+from coral.fleet.agent_state import Agent, OutputCounts, PendingMessage
 from coral.fleet.decide import decide, next_deadline
-from coral.fleet.policy import Rules
-from coral.fleet.state import Agent, Count, Fleet, Owed, Pending
+from coral.fleet.rules import Rules
+from coral.fleet.run_state import Fleet, PendingAttempt
 
 NAMES = ("ann", "ben", "cid", "dot")
 SEED = "5eed" * 10
-NOTHING = Count()
+NOTHING = OutputCounts()
 QUIET_RULES = Rules(seed_commit=SEED, slots=4, heartbeats=(), stagger=0.0)
 
 
@@ -59,7 +60,7 @@ class Stage:
 
     def _decide(self, clock: float, events: Iterable[on.Event]) -> list[str]:
         self.clock = clock
-        now = on.Moment(clock=clock, wall=f"wall {clock:g}")
+        now = on.Moment(run_time=clock, wall_time=f"wall {clock:g}")
         self.fleet, self.actions = decide(self.fleet, events, now, self.rules)
         assert_quiet_until_its_deadline(self.fleet, clock, self.rules)
         return [line_of(each) for each in self.actions]
@@ -71,25 +72,27 @@ class Stage:
         return submitted(agent, self._ids, wait=wait, kind=kind, of=of)
 
     def heard(
-        self, agent: str, session: str | None = "", busy: str = "", reply: str = "", count: Count = NOTHING
-    ) -> on.Heard:
+        self, agent: str, session: str | None = "", busy: str = "", reply: str = "", count: OutputCounts = NOTHING
+    ) -> on.OutputSeen:
         session = f"session of {agent}" if session == "" else session
         self._place += bool(reply)
         place = self._place if reply else 0
         launch = self[agent].launch
-        return on.Heard(agent=agent, launch=launch, session=session, busy=busy, reply=reply, place=place, count=count)
+        return on.OutputSeen(
+            agent=agent, launch=launch, session=session, activity=busy, reply=reply, place=place, count=count
+        )
 
-    def looked(self, agent: str, edited: float | None = None) -> on.Looked:
-        return on.Looked(agent=agent, launch=self[agent].launch, edited=edited)
+    def looked(self, agent: str, edited: float | None = None) -> on.EditsScanned:
+        return on.EditsScanned(agent=agent, launch=self[agent].launch, edited=edited)
 
     def exited(
         self, agent: str, ending: on.Ending = on.Ending.CLEAN, detail: str = "", until: float | None = None
     ) -> on.Exited:
         return on.Exited(agent=agent, launch=self[agent].launch, ending=ending, detail=detail, until=until)
 
-    def lingered(self, who: str) -> on.Lingered:
+    def lingered(self, who: str) -> on.LeftProcesses:
         launch = self.pending(int(who[1:])).launch if who.startswith("#") else self[who].launch
-        return on.Lingered(who=who, launch=launch)
+        return on.LeftProcesses(who=who, launch=launch)
 
     def not_started(self, who: str, reason: str = "no such program") -> on.SpawnFailed:
         launch = self.pending(int(who[1:])).launch if who.startswith("#") else self[who].launch
@@ -108,7 +111,9 @@ class Stage:
 
     def taken(self, number: int, twin: int | None = None, twin_score: float | None = None) -> on.TakenIn:
         commit = self.pending(number).submission.commit
-        return on.TakenIn(number=number, commit=commit, tree=tree(number), parent="", twin=twin, twin_score=twin_score)
+        return on.TakenIn(
+            number=number, commit=commit, tree=tree(number), parent="", duplicate_of=twin, duplicate_score=twin_score
+        )
 
     def graded(
         self, number: int, score: float | None = None, outcome: on.Outcome | None = None, reason: str = ""
@@ -147,7 +152,7 @@ class Stage:
     def __getitem__(self, agent: str) -> Agent:
         return self.fleet.agents[agent]
 
-    def pending(self, number: int) -> Pending:
+    def pending(self, number: int) -> PendingAttempt:
         return self.fleet.pending[number]
 
     def published(self) -> Attempt:
@@ -159,7 +164,7 @@ class Stage:
         return {each.name: each.when for each in self.fleet.heartbeats[owner]}
 
     def owed(self, agent: str) -> list[str]:
-        return [f"{each.name} {each.id}" for each in self[agent].owed]
+        return [f"{each.name} {each.id}" for each in self[agent].pending_messages]
 
 
 def assert_quiet_until_its_deadline(fleet: Fleet, clock: float, rules: Rules) -> None:
@@ -168,7 +173,7 @@ def assert_quiet_until_its_deadline(fleet: Fleet, clock: float, rules: Rules) ->
     assert due is None or due > clock
     last = clock + 1e6 if due is None else math.nextafter(due, -math.inf)
     for time in (clock, (clock + last) / 2, last):
-        after, actions = decide(fleet, (), on.Moment(clock=time, wall=""), rules)
+        after, actions = decide(fleet, (), on.Moment(run_time=time, wall_time=""), rules)
         assert actions == (), f"at {time!r}, before {due!r}: {actions}"
         assert after == fleet
         assert is_untouched(fleet, after), f"at {time!r}, before {due!r}: a record was made anew"
@@ -241,7 +246,7 @@ def line_of(action: do.Action) -> str:  # noqa: C901 - one arm per action
             return f"discard {int(submission)} of {agent}"
         case do.Grade(number=number, launch=launch, commit=commit, probe=probe):
             return f"grade #{number}/{launch}: commit {_commit(commit)}{' as a probe' if probe else ''}"
-        case do.Tidy(number=number, launch=launch, whole=whole):
+        case do.CleanUpGrade(number=number, launch=launch, whole=whole):
             return f"tidy #{number}/{launch}{' whole' if whole else ''}"
         case do.Publish(attempt=attempt, heartbeats=heartbeats, inline=inline):
             names = f", then {' '.join(heartbeats)}" if heartbeats else ""
@@ -260,7 +265,7 @@ def line_of(action: do.Action) -> str:  # noqa: C901 - one arm per action
             return f"terminate {who}/{launch}"
         case do.Kill(who=who, launch=launch):
             return f"kill {who}/{launch}"
-        case do.Look(agent=agent, launch=launch):
+        case do.ScanEdits(agent=agent, launch=launch):
             return f"look {agent}/{launch}"
         case do.ShowHeartbeats(owner=owner):
             return f"show {owner}"
@@ -268,7 +273,7 @@ def line_of(action: do.Action) -> str:  # noqa: C901 - one arm per action
             return f"answer {sender}/{id}: {'yes' if ok else 'no'}, {message}{f' ({hint})' if hint else ''}"
         case do.Notify(id=id, text=text, agent=agent):
             return f"alert {id}{f' of {agent}' if agent else ''}: {text}{' again' if action.repeat else ''}"
-        case do.Note(type=type, text=text, agent=agent):
+        case do.LogEvent(type=type, text=text, agent=agent):
             return f"{type}{f' {agent}' if agent else ''}: {text}"
         case do.Finish(reason=reason):
             return f"finish: {reason}"
@@ -278,8 +283,8 @@ def line_of(action: do.Action) -> str:  # noqa: C901 - one arm per action
 
 def _spawn(action: do.Spawn) -> str:
     session = f", {action.session}" if action.session is not None else ""
-    owed = f", owed {_owed(action.owed)}" if action.owed else ""
-    return f"spawn {action.agent}/{action.launch}: {action.why}{session}, told {action.told}{owed}"
+    owed = f", owed {_owed(action.messages)}" if action.messages else ""
+    return f"spawn {action.agent}/{action.launch}: {action.why}{session}, told {action.last_result_seen}{owed}"
 
 
 def _attempt(attempt: Attempt) -> str:
@@ -288,7 +293,7 @@ def _attempt(attempt: Attempt) -> str:
     return f"#{attempt.number} {attempt.verdict}{score}{reason}"
 
 
-def _owed(owed: tuple[Owed, ...]) -> str:
+def _owed(owed: tuple[PendingMessage, ...]) -> str:
     return " ".join(f"{each.name}:{each.id}" for each in owed)
 
 

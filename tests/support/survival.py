@@ -24,8 +24,9 @@ from real_runs import Run
 from attempts.progress import Progress, advance
 from attempts.record import Attempt, Direction
 from attempts.store import Store
+from coral.fleet.agent_state import PendingMessage
 from coral.fleet.decide import decide
-from coral.fleet.state import Fleet, Owed, Step
+from coral.fleet.run_state import Fleet, Step
 from coral.journal import decisions
 from coral.journal.writer import QUIET_SECONDS
 from workspace.hub import show_file
@@ -208,9 +209,9 @@ def ids_in(prompt: str) -> list[str]:
 # What must hold.
 
 
-def replay(run: Run) -> tuple[dict[str, Owed], set[str], Fleet]:
+def replay(run: Run) -> tuple[dict[str, PendingMessage], set[str], Fleet]:
     """The journal decided again, which must give what it says: all that was ever owed, what was withdrawn, the end."""
-    fleet, owed, withdrawn = Fleet(), dict[str, Owed](), set[str]()
+    fleet, owed, withdrawn = Fleet(), dict[str, PendingMessage](), set[str]()
     for rules, decision in decisions(run.layout.journal):
         fleet, actions = decide(fleet, decision.events, decision.now, rules)
         assert actions == decision.actions
@@ -221,10 +222,10 @@ def replay(run: Run) -> tuple[dict[str, Owed], set[str], Fleet]:
     return owed, withdrawn, fleet
 
 
-def still_owed(fleet: Fleet) -> Iterator[Owed]:
-    yield from fleet.run.orphans
+def still_owed(fleet: Fleet) -> Iterator[PendingMessage]:
+    yield from fleet.run.unassigned_messages
     for agent in fleet.agents.values():
-        yield from agent.owed
+        yield from agent.pending_messages
 
 
 @contextlib.contextmanager
@@ -284,7 +285,7 @@ def assert_handed_in_is_taken_up(run: Mortal, fleet: Fleet, attempts: Collection
     assert known <= {id for name in fleet.agents for tries in run.tries(name).values() for id in tries}
 
 
-def assert_nothing_is_doubled(run: Mortal, owed: dict[str, Owed], withdrawn: set[str], fleet: Fleet) -> None:
+def assert_nothing_is_doubled(run: Mortal, owed: dict[str, PendingMessage], withdrawn: set[str], fleet: Fleet) -> None:
     """By the agents' own records: each heartbeat reached them once, in one conversation, and nobody was restarted -
     but for those whose life was cut short by somebody else. A run that was at its end and goes on starts everybody; and
     the end waits for nobody's first word, so that what he was handed without saying one is handed over again."""

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from coral import runtimes
-from coral.inputs.listen import Ear, Tail
-from coral.runtimes.model import Runtime, Sign, Usage
-from coral.runtimes.tally import Tally
+from coral.runtimes.model import OutputEvent, Runtime, Usage
+from coral.runtimes.usage_total import UsageTotal
+from coral.supervisor.output import LineTail, OutputMonitor
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "agent-clis"
 NOW = 1795231800.0  # 2026-11-21 03:30 UTC, shortly before the resets that the transcripts speak of
@@ -42,10 +42,10 @@ def read(case: str, scratch: Path) -> dict[str, Any]:
     runtime, about = runtime_of(case), meta(case)
     errors = scratch / "err"
     errors.write_text("\n".join(about["stderr"]))
-    ear = Ear("agent-1", 1, runtime, Tail(FOLDER / f"{case}.jsonl"), errors, None)
-    ear.listen(0.0)
-    ear.listen(1.0, ended=True)
-    said, tally, unknown = ear.said(), Tally(), Counter[str]()
+    monitor = OutputMonitor("agent-1", 1, runtime, LineTail(FOLDER / f"{case}.jsonl"), errors, None)
+    monitor.listen(0.0)
+    monitor.listen(1.0, ended=True)
+    said, tally, unknown = monitor.said(), UsageTotal(), Counter[str]()
     for sign in (sign for line in lines(case) for sign in runtime.read(line)):
         unknown.update([sign.unknown] if sign.unknown else [])
         if sign.usage is not None:
@@ -64,7 +64,7 @@ def plain(value: Any) -> dict[str, Any]:
     """A dataclass without what has its default."""
     defaults = {each.name: each.default for each in fields(value)}
     shown = {name: each for name, each in asdict(value).items() if each != defaults[name]}
-    for name in shown.keys() & {"tool", "usage", "retry"} if isinstance(value, Sign) else ():
+    for name in shown.keys() & {"tool", "usage", "retry"} if isinstance(value, OutputEvent) else ():
         shown[name] = plain(getattr(value, name))
     return shown
 

@@ -16,11 +16,11 @@ from world import NAMES, World
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.events import Ending
-from coral.fleet.policy import Rules
-from coral.fleet.state import Fleet
+from coral.fleet.rules import Rules
+from coral.fleet.run_state import Fleet
 from coral.journal import Journal, Memory
 from coral.journal.writer import QUIET_SECONDS
-from coral.processes.census import Identity
+from coral.processes.process_table import Identity
 
 LONG = 100_000  # bytes of a file of the journal
 STRANGERS = 5  # processes that have the pids and start times after a reboot that ours had before
@@ -41,7 +41,7 @@ class Week(World):
         self.known: dict[str, tuple[int, Identity]] = {}
         self.refused: list[str] = []
         self.adopted = 0
-        self.journal.open_supervision(rules, on.Moment(clock=0.0, wall=""), self.inode)
+        self.journal.open_supervision(rules, on.Moment(run_time=0.0, wall_time=""), self.inode)
         super().__init__(rules, agents)
 
     @property
@@ -62,7 +62,7 @@ class Week(World):
         end = self.clock + seconds
         while self.alive and not self.finished and end - self.clock > 0.001:
             super().wait(min(QUIET_SECONDS, end - self.clock))
-            self.journal.keep_time(on.Moment(clock=self.clock, wall=""))
+            self.journal.keep_time(on.Moment(run_time=self.clock, wall_time=""))
 
     def reboot(self, performed: int) -> None:
         """Everything is gone at once, wherever the supervisor was; pids and start times begin again."""
@@ -99,7 +99,7 @@ class Week(World):
         memory = self.journal.memory
         assert stood - QUIET_SECONDS <= memory.clock <= stood
         self.known = memory.identities if memory.folder == self.inode else {}
-        self.journal.open_supervision(self.rules, on.Moment(clock=memory.clock, wall=""), self.inode)
+        self.journal.open_supervision(self.rules, on.Moment(run_time=memory.clock, wall_time=""), self.inode)
         return memory
 
     # Processes.

@@ -16,7 +16,7 @@ from workspace.layout import Layout, runs_under
 
 HEAD = re.compile(r"^## Heartbeat: reflect \(id .+\)$", re.MULTILINE)
 NOTED = "I have noted what I saw."
-MOST_SECONDS = 600.0
+MAX_SECONDS = 600.0
 
 
 def trying(usage: tuple[int, int, int] = (10, 5, 0)) -> Callable[[Asked], Step]:
@@ -82,6 +82,6 @@ def _coral(cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
         env={**os.environ, "PATH": path},
         capture_output=True,
         text=True,
-        timeout=MOST_SECONDS,
+        timeout=MAX_SECONDS,
         check=False,
     )

@@ -15,11 +15,13 @@ from attempts.record import Attempt, Kind, Submission
 from coral.codec import encode
 from coral.fleet import actions as do
 from coral.fleet import events as on
+from coral.fleet.agent_state import LIVE, Phase
 from coral.fleet.decide import decide, next_deadline
 from coral.fleet.events import Ending, Outcome
 from coral.fleet.jobs import LAUNCH
-from coral.fleet.policy import MOST_KILLS, Rules
-from coral.fleet.state import LIVE, OCCUPYING, Fleet, Phase
+from coral.fleet.policy import MAX_KILLS
+from coral.fleet.rules import Rules
+from coral.fleet.run_state import OCCUPYING, Fleet
 from coral.journal import Memory, difference, fold_lines
 
 NAMES = ("ann", "ben", "cid")
@@ -123,7 +125,7 @@ class World:
         return on.Opened(run="run", agents=self.names, baseline=attempt_zero(1.0))
 
     def _decide(self, events: list[on.Event]) -> None:
-        now = on.Moment(clock=self.clock, wall=f"wall {self.wall}")
+        now = on.Moment(run_time=self.clock, wall_time=f"wall {self.wall}")
         before, (after, actions) = self.fleet, decide(self.fleet, events, now, self.rules)
         assert_quiet_until_its_deadline(after, self.clock, self.rules)
         if not actions and is_untouched(before, after):
@@ -142,13 +144,13 @@ class World:
             self.open_gates(actions)
         self.alive = self.dying is None
         self.finished = self.fleet.run.finished if self.alive else ""
-        if self.fleet.run.left:
+        if self.fleet.run.detached_reason:
             self.alive, self.happened = False, []  # what its threads did is not heard of
 
     # The journal.
 
     def write(self, now: on.Moment, events: list[on.Event], actions: tuple[do.Action, ...], after: Fleet) -> None:
-        plain = {"at": now.clock, "wall": now.wall, "events": encode(tuple(events)), "actions": encode(actions)}
+        plain = {"at": now.run_time, "wall": now.wall_time, "events": encode(tuple(events)), "actions": encode(actions)}
         line = {**plain, "set": difference(self.fleet, after)}
         self.lines.append(json.dumps(line, allow_nan=False).encode() + b"\n")
 
@@ -164,7 +166,7 @@ class World:
     def _reconcile(self) -> Iterator[on.Event]:
         """What a new supervisor finds of the launches it was told of: alive, or with its last words, or nothing."""
         for agent in self.fleet.agents.values():
-            may_live = agent.phase in LIVE or agent.kills >= MOST_KILLS
+            may_live = agent.phase in LIVE or agent.kills >= MAX_KILLS
             if may_live and not self.is_alive(agent.name, agent.launch):
                 process = self.processes.pop(agent.name, None)
                 if process is not None and process.printed:
@@ -213,7 +215,7 @@ class World:
                 yield self._heard(process)
                 yield used(process)
 
-    def _heard(self, process: Process) -> on.Heard:
+    def _heard(self, process: Process) -> on.OutputSeen:
         process.unread = False
         return heard(process)
 
@@ -224,7 +226,7 @@ class World:
             if process.leftovers:
                 if process.lingered_at != self.clock:
                     process.lingered_at = self.clock
-                    yield on.Lingered(who=who, launch=process.launch)
+                    yield on.LeftProcesses(who=who, launch=process.launch)
                 continue
             del self.processes[who]
             if who.startswith("%"):
@@ -259,10 +261,10 @@ class World:
                 self.signal(who, launch, NEEDS_TERM)
             case do.Kill(who=who, launch=launch):
                 self.signal(who, launch, NEEDS_KILL)
-            case do.Look(agent=agent, launch=launch):
+            case do.ScanEdits(agent=agent, launch=launch):
                 edited = self.processes[agent].silently if agent in self.processes else None
                 ago = None if edited is None else self.clock - edited
-                self.happened.append(on.Looked(agent=agent, launch=launch, edited=ago))
+                self.happened.append(on.EditsScanned(agent=agent, launch=launch, edited=ago))
             case do.Notify(id=id):
                 self.notified.append(id)
                 self.happened.append(on.Notified(id=id))
@@ -296,7 +298,7 @@ class World:
     def _taken(self, number: int) -> on.Event:
         spoilt, self.spoilt = self.spoilt, 0
         if spoilt:
-            return on.NotTaken(number=number, reason="cannot be taken in", ours=spoilt == 2)
+            return on.IntakeFailed(number=number, reason="cannot be taken in", our_fault=spoilt == 2)
         submission = self.fleet.pending[number].submission
         tune = submission.kind is Kind.TUNE
         equal = (each for each in self.records.values() if each.tree == submission.tree and each.score is not None)
@@ -306,8 +308,8 @@ class World:
             commit=submission.commit,
             tree=submission.tree,
             parent="",
-            twin=None if twin is None else twin.number,
-            twin_score=None if twin is None else twin.score,
+            duplicate_of=None if twin is None else twin.number,
+            duplicate_score=None if twin is None else twin.score,
         )
 
     def signal(self, who: str, launch: int, strength: int) -> None:

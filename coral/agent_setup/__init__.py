@@ -1,0 +1,1 @@
+"""What an agent needs before a launch: its clone, its command line, its settings."""

@@ -1,0 +1,92 @@
+"""`coral checkout`: put the workspace on any attempt of the run, one's own or another's. Standard library only."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from typing import TYPE_CHECKING
+
+from attempts.record import Attempt
+from attempts.store import Missing, Store
+from coral.cli.run_data import visibility, waiting
+from coral.cli.run_data.run_lookup import agent_here
+from coral.cli.ui import format
+from coral.errors import CoralError
+from workspace.layout import Layout
+
+if TYPE_CHECKING:
+    from attempts.index.index import Index
+    from workspace.submit import Moved
+
+JSON_HELP = "for programs: commit, attempt, saved"
+NUMBER = re.compile(r"#?[0-9]{1,9}")  # a commit in digits alone has more of them
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("to", metavar="N|COMMIT", help="the number of an attempt (0 is the seed), or a commit")
+    parser.add_argument("--json", action="store_true", help=JSON_HELP)
+
+
+def run(args: argparse.Namespace) -> int:
+    from workspace.submit import checkout
+
+    layout, agent = agent_here()
+    commit = _commit(layout, args.to) if NUMBER.fullmatch(args.to) else _own(layout, args.to)
+    say(layout, checkout(layout.clone(agent), commit, agent), as_json=args.json)
+    return 0
+
+
+def say(layout: Layout, moved: Moved, *, as_json: bool) -> None:
+    """Where the workspace is now, and where what it held before was kept."""
+    if as_json:
+        there = _with_commit(layout, moved.commit)
+        number = there[-1].number if there else None
+        print(json.dumps({"commit": moved.commit, "attempt": number, "saved": moved.saved or None}))
+        return
+    print(f"the workspace is at {_name(layout, moved.commit)}")
+    if moved.saved:
+        print(f"  what you had not committed is kept: coral checkout {moved.saved[:12]}")
+
+
+def _commit(layout: Layout, number: str) -> str:
+    try:
+        attempt = Store(layout.attempts).read(int(number.removeprefix("#")))
+    except Missing:
+        from attempts.index import query
+
+        last = _index(layout).ask(query.last)
+        raise CoralError(f"cannot check out #{number}: there is no such attempt", f"the last one is #{last}") from None
+    visibility.check(visibility.alone_in(layout), attempt, "check out")
+    return attempt.commit
+
+
+def _own(layout: Layout, commit: str) -> str:
+    """The commit, unless it is the attempt of another and agents do not share: the hub's objects are in every clone."""
+    if agent := visibility.alone_in(layout):
+        for attempt in _with_commit(layout, commit):
+            visibility.check(agent, attempt, "check out")
+    return commit
+
+
+def _name(layout: Layout, commit: str) -> str:
+    """By the number of the last attempt at it; the seed by its own."""
+    for attempt in reversed(_with_commit(layout, commit)):
+        who = f" by {attempt.agent}" if attempt.agent else " (the seed)"
+        return f"#{attempt.number}{who}: {format.score(attempt.score)}"
+    return commit[:12]
+
+
+def _with_commit(layout: Layout, start: str) -> list[Attempt]:
+    """The attempts whose commit begins like this, by number."""
+    from attempts.index import query
+
+    found = _index(layout).ask(lambda rows: query.with_commit(rows, start.casefold()))
+    attempts = (waiting.published(Store(layout.attempts), number) for number in sorted(found))
+    return [attempt for attempt in attempts if attempt is not None]
+
+
+def _index(layout: Layout) -> Index:
+    from attempts.index.index import Index  # a database takes as long to load as all the rest
+
+    return Index(layout.attempts)

@@ -1,0 +1,42 @@
+"""`coral diff`: what the next `coral eval` would hand in, against the last commit. Standard library only."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+
+from coral.cli.run_data.run_lookup import agent_here
+
+TONES = {"+": "\x1b[32m", "-": "\x1b[31m", "@": "\x1b[36m"}
+BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="for programs: diff")
+
+
+def run(args: argparse.Namespace) -> int:
+    from workspace.submit import diff
+
+    layout, agent = agent_here()
+    text = diff(layout.clone(agent))
+    if args.json:
+        print(json.dumps({"diff": text}))
+        return 0
+    if not text:
+        print("nothing changed since the last commit", file=sys.stderr)
+        return 0
+    print(coloured(text) if sys.stdout.isatty() and "NO_COLOR" not in os.environ else text)
+    return 0
+
+
+def coloured(text: str) -> str:
+    """A difference with added and removed lines in colour, and no escape sequence of its own left in it."""
+    return "\n".join(_line(line) for line in text.replace("\x1b", "␛").splitlines())
+
+
+def _line(line: str) -> str:
+    tone = BOLD if line.startswith(("diff ", "--- ", "+++ ")) else TONES.get(line[:1], "")
+    return f"{tone}{line}{PLAIN}" if tone else line

@@ -1,0 +1,85 @@
+"""`coral doctor`: what this machine has for a fleet of agents, what is missing, and what to do about each.
+
+It starts nothing but programs that are asked for their version - or, with `--ping`, for a word - and stops no start.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from coral.cli.run_data import run_lookup
+from coral.cli.ui.format import clean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from coral.config.load import Config
+    from coral.preflight.doctor import Finding
+
+GOOD, PLAIN = ("✓·-✗", "+.-!")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("task", nargs="?", metavar="TASK", help="whose program must be here (default: the one around)")
+    parser.add_argument(
+        "--ping",
+        nargs="*",
+        metavar="RUNTIME",
+        help="also send one real, paid request to each of these (default: the task's, and every program that is here); "
+        "acp, cursor and kiro keep that conversation in their own history",
+    )
+    parser.add_argument("--json", action="store_true", help="for programs: {ok, checks: [{name, state, text, advice}]}")
+
+
+def run(args: argparse.Namespace) -> int:
+    from coral.preflight.doctor import State
+
+    found = []
+    for finding in _findings(args.task, args.ping):
+        found.append(finding)
+        if not args.json:
+            _print(finding)
+    ok = all(finding.state is not State.WRONG for finding in found)
+    if args.json:
+        print(json.dumps({"ok": ok, "checks": [asdict(finding) for finding in found]}, indent=1))
+    return 0 if ok else 1
+
+
+def _findings(task: str | None, pinged: list[str] | None) -> Iterator[Finding]:
+    """A task that cannot be read is one of them. `pinged`: None asks nobody for a word."""
+    from coral.errors import CoralError
+    from coral.preflight.doctor import Finding, State, findings
+
+    try:
+        config = _config(task)
+    except CoralError as error:
+        config = None
+        yield Finding("task", State.WRONG, " ".join(error.message.split()), error.hint)
+    yield from findings(run_lookup.here(), config)
+    if pinged is not None:
+        from coral.preflight.ping import pings
+
+        yield from pings(config, pinged, lambda text: print(text, file=sys.stderr, flush=True))
+
+
+def _config(given: str | None) -> Config | None:
+    """The task that is named, or the one around here; none is fine."""
+    from coral.config.load import find_task, load
+
+    path = Path(given).expanduser() if given else find_task(run_lookup.here())
+    return load(path) if path is not None else None
+
+
+def _print(finding: Finding) -> None:
+    from coral.preflight.doctor import State
+
+    marks = GOOD if "utf" in (sys.stdout.encoding or "").lower() else PLAIN
+    mark = marks[list(State).index(finding.state)]
+    print(f"{mark} {finding.name:<14} {clean(finding.text)}", flush=True)
+    if finding.advice:
+        print(f"  {'':<14} {clean(finding.advice)}", flush=True)

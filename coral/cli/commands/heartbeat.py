@@ -1,0 +1,106 @@
+"""`coral heartbeat`: what is in force and when it is due; changes are requests, and the supervisor judges them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from coral.cli.commands.tell import EVERYBODY, check_agent
+from coral.cli.parser import finite
+from coral.cli.run_data import run_lookup, send_request
+from coral.cli.run_data.run_view import RunView
+from coral.errors import CoralError
+from heartbeats.folder import FLEET, Folder
+from heartbeats.heartbeat import Delivery, Scope
+from workspace.layout import Layout, find_agent
+
+if TYPE_CHECKING:
+    from coral.cli.parser import Parser
+
+CHANGES = ("every", "stagnant", "minutes", "scope", "delivery", "prompt")
+
+
+def add_arguments(parser: Parser) -> None:
+    _about(parser)
+    parser.add_argument("--json", action="store_true", help="for programs")
+    verbs = parser.verbs()
+    change = verbs.add_parser("set", help="add a heartbeat, or change what you name of one")
+    change.add_argument("name", metavar="NAME", help="reflect, consolidate, redirect, checkpoint, or one of your own")
+    when = change.add_mutually_exclusive_group()
+    when.add_argument("--every", type=int, metavar="N", help="after every N attempts")
+    when.add_argument("--stagnant", type=int, metavar="N", help="after N attempts in a row without improvement")
+    when.add_argument("--minutes", type=finite, metavar="M", help="every M minutes")
+    change.add_argument("--prompt", metavar="TEXT", help="what it says, a Jinja template; @FILE reads it from there")
+    change.add_argument("--scope", choices=[scope.value for scope in Scope], help="whose attempts count")
+    change.add_argument("--delivery", choices=[way.value for way in Delivery], help="an interrupt, or in `coral eval`")
+    remove = verbs.add_parser("remove", help="remove one that is not protected")
+    remove.add_argument("name", metavar="NAME")
+    reset = verbs.add_parser("reset", help="back to what the run started with")
+    for verb in (change, remove, reset):
+        _about(verb, default=argparse.SUPPRESS)
+        verb.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help=send_request.JSON_HELP)
+
+
+def _about(parser: argparse.ArgumentParser, default: str | None = None) -> None:
+    whose = parser.add_mutually_exclusive_group()
+    whose.add_argument("--agent", metavar="AGENT", default=default, help="those of one agent")
+    whose.add_argument("--fleet", action="store_true", default=default or False, help="those of the fleet as a whole")
+    run_lookup.add_arguments(parser, default)
+
+
+def run(args: argparse.Namespace) -> int:
+    reading = RunView(run_lookup.run_of(args))
+    check_agent(reading, args.agent)
+    if args.verb is None:
+        from coral.cli.commands.heartbeat_table import show
+
+        return show(reading, args)
+    sender, owner = _parties(reading.layout, args)
+    return send_request.ask(reading.layout, sender, {**_request(args), "owner": owner}, as_json=args.json)
+
+
+def _parties(layout: Layout, args: argparse.Namespace) -> tuple[str, str]:
+    """Who asks, and whose heartbeats are meant. Inside a workspace it is the agent that asks, for itself."""
+    inside = find_agent(run_lookup.here())
+    if inside is None:
+        sender = send_request.as_operator("change the heartbeats of others")
+        return sender, FLEET if args.fleet else args.agent or EVERYBODY
+    agent = inside[1]
+    if args.agent not in (None, agent):
+        raise CoralError(f"cannot change the heartbeats of {args.agent}: you are {agent}", "change your own")
+    of_fleet = any(row.get("name") == getattr(args, "name", "") for row in Folder(layout.heartbeats).read(FLEET))
+    return agent, FLEET if args.fleet or of_fleet else agent
+
+
+def _request(args: argparse.Namespace) -> dict[str, object]:
+    if args.verb == "reset":
+        return {"type": "reset_heartbeats"}
+    if args.verb == "remove":
+        return {"type": "remove_heartbeat", "name": args.name}
+    changes = {key: getattr(args, key) for key in CHANGES if getattr(args, key) is not None}
+    if not changes:
+        raise CoralError(f"cannot set {args.name}: nothing to change was named", "coral heartbeat set --help")
+    if "prompt" in changes:
+        changes["prompt"] = _prompt(args.prompt)
+        _warn(changes["prompt"])
+    # What is not named stays as it is: the supervisor knows what is in force.
+    return {"type": "set_heartbeat", "heartbeat": {"name": args.name, **changes}}
+
+
+def _prompt(given: str) -> str:
+    if not given.startswith("@"):
+        return given
+    try:
+        return Path(given[1:]).expanduser().read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise CoralError(f"cannot read the prompt: {error}", "--prompt TEXT, or --prompt @FILE") from None
+
+
+def _warn(prompt: str) -> None:
+    """Say at once what an agent would otherwise read as it is written. An empty prompt is the built-in one."""
+    from heartbeats.render import problems  # only here: most changes have no prompt
+
+    if prompt.strip() and (wrong := problems(prompt)):
+        print(f"coral: this prompt cannot be rendered, and is sent as it is written: {wrong[0]}", file=sys.stderr)

@@ -1,0 +1,231 @@
+"""`coral job`: long work beside an agent's launches. The supervisor starts and ends it; how it stands lies in the logs.
+
+An agent sees and ends its own jobs, the operator everybody's. `wait`: 0 ended well, 1 ended otherwise, 2 still running,
+4 ended and how is not known, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attempts.files import open_plain
+from coral.cli.commands.tell import check_agent
+from coral.cli.parser import finite
+from coral.cli.run_data import run_lookup, send_request, waiting
+from coral.cli.run_data.lenient_json import LenientJson, read
+from coral.cli.run_data.run_view import RunView
+from coral.cli.ui import format
+from coral.errors import CoralError
+from workspace.layout import Layout, find_agent
+
+if TYPE_CHECKING:
+    from coral.cli.parser import Parser
+
+LINES = 40
+MAX_BYTES = 1 << 20  # of an output that are looked at for its last lines
+STILL, UNKNOWN = 2, 4
+BEGINNING = 2.0  # seconds after which a job that was granted has a record, or will have none
+DOUBT = 10.0  # seconds after which a wait asks whether anybody supervises the run
+
+
+def add_arguments(parser: Parser) -> None:
+    _about(parser)
+    parser.add_argument("--json", action="store_true", help="for programs")
+    verbs = parser.verbs()
+    start = verbs.add_parser("start", help="start a command that belongs to you and survives interrupts")
+    start.add_argument("-m", "--message", metavar="WHAT", default="", help="what it is, in a few words")
+    # All that follows is the command's, options as well: nobody has to know of `--`.
+    start.add_argument("command", nargs=argparse.PARSER, metavar="COMMAND", help="the command and its arguments")
+    verbs.add_parser("list", help="jobs that run and have run")
+    log = verbs.add_parser("log", help="the end of what a job printed")
+    log.add_argument("-n", "--lines", type=int, default=LINES, metavar="K", help=f"how many lines (default {LINES})")
+    wait = verbs.add_parser("wait", help="stay until a job has ended")
+    wait.add_argument("--timeout", type=finite, metavar="S", help="at most S seconds (default: as long as you may)")
+    for verb in (log, verbs.add_parser("stop", help="end a job in order"), wait):
+        verb.add_argument("number", type=_number, metavar="N")
+    for verb in verbs.choices.values():
+        _about(verb, default=argparse.SUPPRESS)
+        verb.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="for programs")
+
+
+def _about(parser: argparse.ArgumentParser, default: str | None = None) -> None:
+    parser.add_argument("--agent", metavar="AGENT", default=default, help="those of one agent")
+    run_lookup.add_arguments(parser, default)
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not the number of a job")
+    return int(text)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a command looks: `agent` is the one that asks, if it is one; `whose` the one whose jobs are meant, if any
+    is named."""
+
+    layout: Layout
+    agent: str | None
+    whose: str | None
+
+
+def run(args: argparse.Namespace) -> int:
+    layout = run_lookup.run_of(args)
+    inside = find_agent(run_lookup.here())
+    agent = inside[1] if inside else None
+    if agent is None:
+        check_agent(RunView(layout), args.agent)
+    elif args.agent not in (None, agent):
+        raise CoralError(f"cannot look at the jobs of {args.agent}: you are {agent}", "leave out --agent")
+    place = Place(layout, agent, agent or args.agent)
+    match args.verb:
+        case "start":
+            return _start(place, args)
+        case "log":
+            return _log(place, args.number, args.lines, args.json)
+        case "stop":
+            sender = place.agent or send_request.as_operator("end the jobs of others")
+            if send_request.unsupervised(layout):
+                _record(place, args.number)  # nobody else would say that there is none
+            return send_request.ask(layout, sender, {"type": "stop_job", "number": args.number}, as_json=args.json)
+        case "wait":
+            seconds = waiting.longest() if args.timeout is None else max(0.0, args.timeout)
+            return _wait(place, args.number, seconds, args.json)
+    return _list(place, args.json)
+
+
+def _start(place: Place, args: argparse.Namespace) -> int:
+    sender = place.agent or send_request.as_operator("start a job of somebody else")
+    whose = place.whose
+    if whose is None:
+        raise CoralError("cannot start a job: whose it is was not said", "coral job start --agent agent-1 -- COMMAND")
+    folder = ""
+    if place.agent is not None:
+        inside = run_lookup.here().resolve().relative_to(place.layout.clone(place.agent).resolve())
+        folder = "" if inside == Path() else str(inside)
+    command = args.command[args.command[:1] == ["--"] :]
+    asked = {"type": "start_job", "agent": whose, "command": command, "what": args.message.strip()}
+    return send_request.ask(place.layout, sender, {**asked, "folder": folder}, as_json=args.json)
+
+
+def _list(place: Place, as_json: bool) -> int:
+    records = sorted((read(path) for path in _records(place, "*")), key=lambda each: each.integer("number") or 0)
+    if as_json:
+        print(json.dumps([each.data for each in records], indent=1))
+        return 0
+    if not records:
+        print("no job was started yet: coral job start -m 'what it is' -- COMMAND")
+        return 0
+    # Only here: the other verbs do without, and it takes most of the time.
+    from coral.cli.ui.console import console, tone
+    from coral.cli.ui.table import table
+
+    out = console()
+    rows = [
+        [each.text("number"), each.text("agent"), tone(each.text("state")), _time(each), _end(each), _title(each)]
+        for each in records
+    ]
+    out.print(table((">job", "agent", "state", ">time", "end*", "what*"), rows, out.width))
+    return 0
+
+
+def _log(place: Place, number: int, lines: int, as_json: bool) -> int:
+    record = _begun(place, number)
+    output = place.layout.job_output(record.text("agent"), number)
+    try:
+        with open_plain(output) as file:
+            size = file.seek(0, 2)
+            file.seek(max(size - MAX_BYTES, 0))
+            text = file.read(MAX_BYTES).decode(errors="replace")
+    except (OSError, ValueError):
+        text, size = "", 0
+    _saw(place, record)
+    shown = text.splitlines()[-max(lines, 1) :]
+    if as_json:
+        print(json.dumps({**record.data, "output": str(output), "size": size, "lines": shown}, indent=1))
+        return 0
+    print(f"job {number}, {_summary(record)}; {size} bytes in {output}")
+    for line in shown:
+        print(format.clean(line))
+    return 0
+
+
+def _wait(place: Place, number: int, seconds: float, as_json: bool) -> int:
+    doubt = DOUBT
+    _begun(place, number)
+    for passed in send_request.pauses(seconds):
+        record = _record(place, number)
+        if record.text("state") != "running":
+            _say(record, f"job {number}: {_summary(record)}\n  coral job log {number}", as_json)
+            _saw(place, record)
+            if record.text("how").startswith("ended;"):
+                return UNKNOWN
+            return 0 if record.integer("code") == 0 else 1
+        if passed >= doubt:
+            doubt = passed + DOUBT
+            if send_request.unsupervised(place.layout):
+                _say(record, "nobody supervises this run: how the job ends is seen when the run is resumed", as_json)
+                return STILL
+    _say(record, f"job {number} still runs\n  coral job wait {number}", as_json)
+    return STILL
+
+
+def _say(record: LenientJson, text: str, as_json: bool) -> None:
+    print(json.dumps(record.data, indent=1) if as_json else text, flush=True)
+
+
+def _begun(place: Place, number: int) -> LenientJson:
+    """The record of a job that may have been granted just now: the answer comes a little sooner."""
+    for _ in send_request.pauses(0.0 if send_request.unsupervised(place.layout) else BEGINNING):
+        if found := _find(place, number):
+            return found
+    return _record(place, number)
+
+
+def _find(place: Place, number: int) -> LenientJson | None:
+    return next((found for path in _records(place, str(number)) if (found := read(path))), None)
+
+
+def _saw(place: Place, record: LenientJson) -> None:
+    """An agent that has seen the end of its job need not be interrupted for it."""
+    if place.agent is not None and record.text("state") == "ended":
+        seen = {"type": "acknowledge", "jobs": [record.integer("number")]}
+        send_request.send(place.layout, place.agent, seen)
+
+
+def _record(place: Place, number: int) -> LenientJson:
+    if found := _find(place, number):
+        return found
+    whose = " of yours" if place.agent else ""
+    raise CoralError(f"cannot find job {number}: there is none{whose}", "`coral job list` lists them")
+
+
+def _records(place: Place, number: str) -> list[Path]:
+    logs = place.layout.logs(place.whose or "any").parent
+    with contextlib.suppress(OSError):
+        return sorted(logs.glob(f"{place.whose or '*'}/job-{number}.json"))
+    return []
+
+
+def _summary(record: LenientJson) -> str:
+    if record.text("state") == "running":
+        return f"{_title(record)}: has run for {_time(record)}"
+    return f"{_title(record)}: {_end(record)}, after {_time(record)}"
+
+
+def _time(record: LenientJson) -> str:
+    ended = record.text("state") != "running"
+    return format.span(record.number("seconds") if ended else format.age(record.data.get("began")))
+
+
+def _end(record: LenientJson) -> str:
+    return record.text("how", 200)
+
+
+def _title(record: LenientJson) -> str:
+    return record.text("what", 200) or " ".join(record.texts("command"))[:80]

@@ -1,0 +1,120 @@
+"""`coral log`: the leaderboard, or with --recent the latest attempts; --agent, --kind and --search narrow it down."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import islice
+
+from rich.text import Text
+
+from attempts.index import query
+from attempts.index.query import Named, Ranked, Wanted
+from attempts.record import Attempt, Kind, to_dict
+from coral.cli.commands.tell import check_agent
+from coral.cli.parser import count
+from coral.cli.run_data import run_lookup
+from coral.cli.run_data.run_view import RunView
+from coral.cli.ui import format
+from coral.cli.ui.console import console, dim, tone
+from coral.cli.ui.table import Table, table
+
+COLUMNS = (">#", ".score", ".±seed?", "verdict", "agent", "when?", "title*")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One attempt as it is listed. `score` is the mean where it was measured several times."""
+
+    attempt: Attempt
+    score: float | None
+    measurements: int = 1
+
+    @staticmethod
+    def of(standing: Ranked, attempt: Attempt) -> Line:
+        """Twins of a deterministic grade are no measurements to speak of; confirmations are."""
+        return Line(attempt, standing.score, standing.measurements if standing.confirmed else 1)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-n", type=count, default=20, metavar="N", help="at most this many (default 20); 0 is all")
+    parser.add_argument("--recent", action="store_true", help="newest first, failed ones too, instead of best first")
+    parser.add_argument("--agent", metavar="AGENT", help="only of this agent")
+    parser.add_argument("--kind", choices=[kind.value for kind in Kind], help="only of this kind")
+    parser.add_argument("--search", metavar="TEXT", help="only where title, reason or feedback hold TEXT")
+    parser.add_argument("--json", action="store_true", help="for programs: the records")
+    run_lookup.add_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    reading = RunView(run_lookup.run_of(args))
+    most = args.n if args.n > 0 else None
+    wanted = Wanted(args.agent or "", args.kind and Kind(args.kind), args.search or "", reading.alone)
+    lines = _recent(reading, wanted, most) if args.recent else ranking(reading, wanted, most)
+    if not lines and reading.agents():
+        check_agent(reading, args.agent)
+    if args.json:
+        print(json.dumps([to_dict(line.attempt) for line in lines], indent=1))
+        return 0
+    if not lines:
+        totals = reading.index.ask(query.totals)
+        print("no attempt is like that" if totals.attempts + totals.unreadable else "no attempt yet")
+        return 0
+    out = console()
+    out.print(leaderboard(lines, reading, out.width))
+    _remainder(reading, args, len(lines))
+    return 0
+
+
+def leaderboard(lines: Iterable[Line], reading: RunView, width: int) -> Table:
+    """The lines as a table; the best attempt of the fleet stands out."""
+    best = reading.status.inner("best").integer("number")
+    return table(COLUMNS, [_row(line, reading.baseline, best) for line in lines], width)
+
+
+def _row(line: Line, seed: float | None, best: int | None) -> list[str | Text]:
+    attempt = line.attempt
+    score = format.score(line.score) + (f" ×{line.measurements}" if line.measurements > 1 else "")
+    kind = "" if attempt.kind is Kind.REAL else f" {attempt.kind}"
+    said = f" {format.line(attempt.reason)}" if line.score is None and attempt.reason else ""
+    return [
+        str(attempt.number),
+        Text(score, style="bold green" if attempt.number == best else ""),
+        format.delta(line.score, seed) if attempt.kind is not Kind.BASELINE else "",
+        Text.assemble(tone(attempt.verdict), dim(kind)) if attempt.kind is not Kind.BASELINE else dim("the seed"),
+        attempt.agent,
+        format.ago(attempt.published_at),
+        Text.assemble(format.line(attempt.title), dim(said)),
+    ]
+
+
+def ranking(reading: RunView, wanted: Wanted, most: int | None) -> list[Line]:
+    """Every candidate by its standing. What has no score cannot be ranked."""
+    found = reading.index.shown(lambda rows: query.ranked(rows, wanted, reading.direction, most))
+    return [Line.of(standing, attempt) for standing, attempt in found]
+
+
+def _recent(reading: RunView, wanted: Wanted, most: int | None) -> list[Line]:
+    """Newest number first, failed ones too."""
+    found = reading.index.shown(lambda rows: map(Named, islice(query.recent(rows, wanted), most)))
+    return [Line(attempt, attempt.score) for _, attempt in found]
+
+
+def _remainder(reading: RunView, args: argparse.Namespace, shown: int) -> None:
+    """What the list leaves out, the records that cannot be read, and why there will be no more."""
+    if args.recent or args.agent or args.kind or args.search:
+        return
+    totals = reading.index.ask(lambda rows: query.totals(rows, reading.alone))
+    others = totals.attempts - 1
+    notes = []
+    if others > shown:
+        rest = f", {totals.unscored} without a score: `coral log --recent`" if totals.unscored else ": `coral log -n 0`"
+        notes.append(f"{format.plural(others, 'attempt')} in all{rest}")
+    if totals.unreadable and not reading.alone:
+        notes.append(f"{format.plural(totals.unreadable, 'record')} cannot be read")
+    if reading.state == "stopped" and (reason := reading.status.text("reason")):
+        notes.append(f"the run is over: {reason}")
+    for note in notes:
+        console().print(dim(note))

@@ -1,0 +1,153 @@
+"""`coral notes`: what the agents concluded first, in full; below it the notes it was drawn from."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from rich.console import Console
+from rich.rule import Rule
+from rich.text import Text
+
+from coral.cli.parser import count
+from coral.cli.run_data import run_lookup
+from coral.cli.run_data.knowledge import all_sheets, body_of, concludes, folders, is_synthesis, title_line
+from coral.cli.ui import format
+from coral.cli.ui.console import console, dim
+from coral.cli.ui.table import table
+from coral.errors import CoralError
+from workspace.layout import Layout
+from workspace.notes import Note, Numbered
+
+LISTED = 15
+RECENT = 5
+CHANGES = 20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--read", metavar="N", help="one note, by its number or its name")
+    what.add_argument("--recent", nargs="?", type=count, const=RECENT, metavar="N", help="the last N notes in full (5)")
+    what.add_argument("--search", metavar="TEXT", help="notes in which every word of TEXT occurs")
+    what.add_argument("--history", action="store_true", help="when which notes and skills changed")
+    parser.add_argument("--json", action="store_true", help="for programs")
+    run_lookup.add_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    layout = run_lookup.run_of(args)
+    if args.history:
+        return _history(layout, args.json)
+    notes = all_sheets(layout, args.search or "")
+    if args.read:
+        chosen = [_named(notes, args.read)]
+    elif args.recent is not None:
+        chosen = notes[-max(args.recent, 1) :][::-1]
+    else:
+        chosen = notes[::-1]
+    if args.json:
+        print(json.dumps([_data(note) for note in _read(chosen)], indent=1))
+        return 0
+    if not chosen:
+        print("no note holds that" if args.search else "no notes yet: agents write them as they reflect")
+        return 0
+    out = console()
+    if args.read or args.recent is not None:
+        _in_full(out, _read(chosen))
+    elif args.search:
+        _list(out, chosen, len(chosen))
+    else:
+        _overview(out, chosen)
+    return 0
+
+
+def _read(sheets: list[Numbered]) -> list[Note]:
+    return [sheet.note(number) for number, sheet in sheets]
+
+
+def _overview(out: Console, notes: list[Numbered]) -> None:
+    """The latest synthesis in full, earlier ones and the latest other notes by title."""
+    syntheses = [each for each in notes if concludes(each[1])]
+    known = {number for number, _ in syntheses}
+    others = [each for each in notes if each[0] not in known]
+    _in_full(out, _read(syntheses[:1]))
+    if syntheses[1:]:
+        out.print()
+        out.print(Rule(Text("Earlier conclusions", style="bold"), align="left", style="dim"))
+        _list(out, syntheses[1:], RECENT)
+    if others:
+        if syntheses:
+            out.print()
+            out.print(Rule(Text("Notes", style="bold"), align="left", style="dim"))
+        _list(out, others, LISTED)
+    out.print()
+    out.print(dim("coral notes --read N reads one, --recent the last few, --search TEXT finds"))
+
+
+def _in_full(out: Console, notes: list[Note]) -> None:
+    from coral.cli.ui.markdown import markdown  # takes as long to load as all the rest
+
+    for place, note in enumerate(notes):
+        if place:
+            out.print()
+        out.print(Rule(title_line(note), align="left", style="cyan" if is_synthesis(note) else "dim"))
+        out.print(markdown(body_of(note)))
+
+
+def _list(out: Console, notes: list[Numbered], most: int) -> None:
+    rows = [
+        [
+            str(note.number),
+            Text(note.title, style="bold cyan" if is_synthesis(note) else ""),
+            note.author,
+            format.ago(note.created),
+            " ".join(f"#{number}" for number in note.attempts[:6]),
+        ]
+        for note in _read(notes[:most])
+    ]
+    out.print(table((">n", "title*", "author", "written?", "attempts*??"), rows, out.width))
+    if len(notes) > most:
+        out.print(dim(f"{len(notes) - most} more: coral notes --recent {len(notes)}"))
+
+
+def _named(notes: list[Numbered], name: str) -> Numbered:
+    wanted = name.removeprefix("#")
+    for number, note in notes:
+        if wanted == note.name or (wanted.isdecimal() and int(wanted) == number):
+            return number, note
+    what = f"the last is {notes[-1][0]}" if notes else "there are none yet"
+    raise CoralError(f"cannot read note {name!r}: there is none of that number or name", f"`coral notes` lists; {what}")
+
+
+def _history(layout: Layout, as_json: bool) -> int:
+    from workspace.history import history  # with it comes git, which the others do without
+
+    changes = [change for folder in folders(layout) for change in history(folder, CHANGES)]
+    if as_json:
+        rows = [{"at": each.at, "message": each.message, "files": list(each.files)} for each in changes]
+        print(json.dumps(rows, indent=1))
+        return 0
+    if not changes:
+        print("no history yet")
+        return 0
+    rows_shown = [
+        [format.ago(each.at), format.line(each.message), format.line(", ".join(each.files))] for each in changes
+    ]
+    out = console()
+    out.print(table(("when", "what*", "files*"), rows_shown, out.width))
+    return 0
+
+
+def _data(note: Note) -> dict[str, object]:
+    return {
+        "number": note.number,
+        "name": note.name,
+        "title": note.title,
+        "author": note.author,
+        "created": note.created,
+        "kind": note.kind,
+        "synthesis": is_synthesis(note),
+        "attempts": list(note.attempts),
+        "body": note.body,
+        "path": str(note.path),
+    }

@@ -1,0 +1,58 @@
+"""`coral resume`: go on with a run that was stopped or whose supervisor died, where it stood."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+
+from coral.agent_setup.roster import must_stay
+from coral.cli.commands.start import add_watching, check_watching, watch
+from coral.cli.run_data import run_lookup, send_request
+from coral.cli.run_data.run_view import RunView
+from coral.cli.ui.program_name import program
+from coral.config.load import load_frozen
+from coral.errors import CoralError
+from coral.preflight.resume_check import AtOnce, at_once
+from workspace.disk import disk_problem_of
+from workspace.layout import Layout
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="from here on: budget.hours=4")
+    parser.add_argument("-i", "--instruction", metavar="TEXT", help="something to tell all agents as they go on")
+    run_lookup.add_arguments(parser)
+    add_watching(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    sender = send_request.as_operator("resume a run")
+    check_watching(args)
+    layout = run_lookup.run_of(args)
+    pid = RunView(layout).supervisor
+    if pid is not None:
+        hint = f"`{program()} attach{run_lookup.flag(layout)}` watches it"
+        raise CoralError(f"cannot resume {layout.root.name}: process {pid} supervises it already", hint)
+    if lacking := disk_problem_of(layout.root):
+        hint = "what still runs goes on; free some space, or `coral stop` ends it"
+        raise CoralError(f"cannot resume {layout.root.name}: {lacking}", hint)
+    # A mistake in them is told here, not in the log of a supervisor.
+    changed = load_frozen(layout.task_file, args.overrides)
+    if args.overrides:
+        must_stay(load_frozen(layout.task_file), changed)
+    if end := at_once(layout, changed):
+        raise CoralError(f"cannot resume {layout.root.name}: {end.reason}", _how(layout, args.overrides, end))
+    send_request.take_back(layout, sender, "stop", "leave")
+    if args.instruction and args.instruction.strip():
+        send_request.send(layout, sender, {"type": "tell", "to": "*", "text": args.instruction.strip()})
+    if not args.json:
+        print(f"resuming {layout.root.name}")
+    return watch(layout, args, tuple(args.overrides))
+
+
+def _how(layout: Layout, overrides: list[str], end: AtOnce) -> str:
+    """The command that would go on, with what was asked for now as well; more of a budget is as good."""
+    if not end.overrides:
+        return f"`{program()} status{run_lookup.flag(layout)}` shows what each agent ended with"
+    raised = {each.partition("=")[0] for each in end.overrides}
+    words = [each for each in overrides if each.partition("=")[0].strip() not in raised]
+    return f"`{program()} resume{run_lookup.flag(layout)} {shlex.join([*words, *end.overrides])}` goes on"

@@ -1,0 +1,20 @@
+"""`coral revert`: the last commit's files again, or the commit before it. Nothing is lost. Standard library only."""
+
+from __future__ import annotations
+
+import argparse
+
+from coral.cli.commands.checkout import JSON_HELP, say
+from coral.cli.run_data.run_lookup import agent_here
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help=JSON_HELP)
+
+
+def run(args: argparse.Namespace) -> int:
+    from workspace.submit import revert
+
+    layout, agent = agent_here()
+    say(layout, revert(layout.clone(agent), agent), as_json=args.json)
+    return 0

@@ -1,0 +1,116 @@
+"""`coral show`: one attempt with everything that is known of it, and on request its change to what it was built on."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from rich.console import Console
+from rich.syntax import Syntax
+from rich.table import Table
+from rich.text import Text
+
+from attempts.index import query
+from attempts.index.query import Named
+from attempts.record import Attempt, Kind, to_dict
+from coral.cli.run_data import run_lookup
+from coral.cli.run_data.run_view import RunView
+from coral.cli.ui import format
+from coral.cli.ui.console import console, dim, tone
+
+ANCESTORS = 6  # attempts of a lineage that are shown
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("number", type=run_lookup.number, metavar="N", help="the attempt")
+    parser.add_argument("--diff", action="store_true", help="also what it changed in the attempt it was built on")
+    parser.add_argument("--json", action="store_true", help="for programs: the record, and the change with --diff")
+    run_lookup.add_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    reading = RunView(run_lookup.run_of(args))
+    attempt = reading.attempt(args.number)
+    change = _change(reading, attempt) if args.diff else None
+    if args.json:
+        print(json.dumps({**to_dict(attempt), **({} if change is None else {"diff": change})}, indent=1))
+        return 0
+    out = console()
+    _head(out, reading, attempt)
+    _facts(out, reading, attempt)
+    if attempt.feedback.strip():
+        out.print()
+        out.print(Text(format.clean(attempt.feedback).strip()))
+    if change is not None:
+        out.print()
+        out.print(Syntax(format.clean(change), "diff", background_color="default") if change else dim("no change"))
+    return 0
+
+
+def _head(out: Console, reading: RunView, attempt: Attempt) -> None:
+    gain = format.delta(attempt.score, reading.baseline)
+    out.print(
+        Text.assemble(
+            (f"#{attempt.number} ", "bold"),
+            (format.score(attempt.score), "bold"),
+            "  ",
+            tone(attempt.verdict) if attempt.kind is not Kind.BASELINE else "the seed",
+            dim(f"  {gain} against the seed" if gain and attempt.kind is not Kind.BASELINE else ""),
+        )
+    )
+    out.print(Text(format.line(attempt.title)))
+    if attempt.reason:
+        out.print(Text(format.line(attempt.reason), style="red"))
+
+
+def _facts(out: Console, reading: RunView, attempt: Attempt) -> None:
+    of = f" of #{attempt.of}" if attempt.of is not None else ""
+    rows = [
+        ("by", attempt.agent),
+        ("kind", f"{attempt.kind}{of}" if attempt.kind in (Kind.TUNE, Kind.CONFIRM) else ""),
+        ("graded", f"{format.ago(attempt.published_at)}, in {format.span(attempt.seconds)}"),
+        ("commit", attempt.commit[:12]),
+        ("from", _lineage(reading, attempt)),
+        ("channel", attempt.channel if attempt.channel != "open" else ""),
+        *((format.line(name, 40), _metric(value)) for name, value in attempt.metrics.items()),
+        ("files", _artifacts(reading, attempt)),
+    ]
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    for name, value in rows:
+        if value:
+            grid.add_row(dim(name), Text(value))
+    out.print()
+    out.print(grid)
+
+
+def _lineage(reading: RunView, attempt: Attempt) -> str:
+    """The attempts it was built on, oldest first, with their scores."""
+    if attempt.kind is Kind.BASELINE:
+        return ""
+    found = reading.index.shown(
+        lambda rows: map(Named, query.lineage(rows, attempt.number, ANCESTORS + 2, reading.alone))
+    )
+    line = [each for _, each in found if each.number != attempt.number]
+    shown = [f"#{each.number} {format.score(each.score)}" for each in line[-ANCESTORS:]]
+    whole = len(line) <= ANCESTORS and (not line or line[0].kind is Kind.BASELINE)
+    return ("" if whole else "… → ") + " → ".join(shown)
+
+
+def _metric(value: object) -> str:
+    return format.score(value) if isinstance(value, float) else format.line(value)
+
+
+def _artifacts(reading: RunView, attempt: Attempt) -> str:
+    """What the grader left for people to look at."""
+    folder = reading.layout.grade(attempt.number)
+    try:
+        names = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
+    except OSError:
+        return ""
+    return f"{folder}: {', '.join(format.line(name, 60) for name in names)}" if names else ""
+
+
+def _change(reading: RunView, attempt: Attempt) -> str:
+    from workspace.hub import diff
+
+    return diff(reading.layout.hub, attempt.parent, attempt.commit) if attempt.parent else ""

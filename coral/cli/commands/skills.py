@@ -1,0 +1,76 @@
+"""`coral skills`: what the agents distilled for reuse, and each in full."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from rich.padding import Padding
+from rich.rule import Rule
+from rich.text import Text
+
+from coral.cli.run_data import run_lookup
+from coral.cli.run_data.knowledge import all_skills
+from coral.cli.ui.console import console, dim
+from coral.cli.ui.markdown import markdown
+from coral.cli.ui.table import table
+from coral.errors import CoralError
+from workspace.knowledge import Skill
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--read", metavar="NAME", help="one of them in full")
+    parser.add_argument("--json", action="store_true", help="for programs")
+    run_lookup.add_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    skills = all_skills(run_lookup.run_of(args))
+    if args.read:
+        skills = [_named(skills, args.read)]
+    if args.json:
+        print(json.dumps([_data(skill) for skill in skills], indent=1))
+    elif not skills:
+        print("no skills yet: agents distil them from notes as they consolidate")
+    elif args.read:
+        _read(skills[0])
+    else:
+        rows = [[Text(skill.name, style="bold"), skill.author, skill.description] for skill in skills]
+        out = console()
+        out.print(table(("skill", "author", "description*"), rows, out.width))
+    return 0
+
+
+def _read(skill: Skill) -> None:
+    out = console()
+    out.print(Rule(Text.assemble((skill.name, "bold"), dim(f"  {skill.author}")), align="left", style="cyan"))
+    out.print(Padding(Text(skill.description, style="italic"), (0, 0, 1, 2)))
+    out.print(markdown(skill.body))
+    others = [name for name in _files(skill) if name != skill.path.name]
+    if others:
+        out.print(dim(f"beside it in {skill.path.parent}: {', '.join(others)}"))
+
+
+def _files(skill: Skill) -> list[str]:
+    try:
+        return sorted(path.name for path in skill.path.parent.iterdir() if not path.name.startswith("."))
+    except OSError:
+        return []
+
+
+def _named(skills: list[Skill], name: str) -> Skill:
+    for skill in skills:
+        if name in (skill.name, skill.path.parent.name):
+            return skill
+    names = ", ".join(skill.name for skill in skills) or "none yet"
+    raise CoralError(f"cannot read the skill {name!r}: there is none of that name", f"there are: {names}")
+
+
+def _data(skill: Skill) -> dict[str, object]:
+    return {
+        "name": skill.name,
+        "description": skill.description,
+        "author": skill.author,
+        "path": str(skill.path),
+        "body": skill.body,
+    }

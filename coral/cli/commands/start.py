@@ -1,0 +1,148 @@
+"""`coral start`: make a run of a task, grade its seed, and supervise the fleet in this terminal until the run ends."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import shlex
+import sys
+import threading
+from difflib import get_close_matches
+from pathlib import Path
+
+from coral.cli.run_data import run_lookup
+from coral.cli.run_data.run_lookup import TASK_FILE
+from coral.cli.ui.program_name import program
+from coral.cli.ui.progress import Steps
+from coral.errors import CoralError
+from coral.processes import signal_handlers
+from workspace.layout import Layout
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("task", nargs="?", metavar="TASK", help="its folder or file (default: the one around here)")
+    parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="for this run: agents.count=4 budget.hours=2")
+    add_watching(parser)
+
+
+def add_watching(parser: argparse.ArgumentParser) -> None:
+    """How the run is watched: shared by `start` and `resume`."""
+    parser.add_argument("--detach", action="store_true", help="supervise in the background and return at once")
+    parser.add_argument("--plain", action="store_true", help="one line per event instead of a picture")
+    parser.add_argument("--json", action="store_true", help="for programs, with --detach: run, path, pid")
+
+
+def check_watching(args: argparse.Namespace) -> None:
+    """Refuse `--json` for what is watched, before anything is started."""
+    if args.json and not args.detach:
+        raise CoralError(
+            "cannot give JSON of a run that is watched", "add --detach, and look with `coral status --json`"
+        )
+
+
+def run(args: argparse.Namespace) -> int:
+    from attempts.store import Store
+    from coral.config.load import load
+    from coral.journal.status import has_begun
+    from coral.preflight.budget_estimate import warning
+    from coral.runs.create import prepare, remove
+
+    check_watching(args)
+    task, overrides, base = _task(args.task, args.overrides)
+    config = load(task, overrides)
+    with signal_handlers.held():
+        with Steps() as steps:
+            layout = prepare(config, base / config.workspace.runs, steps.say)
+        if told := warning(config, Store(layout.attempts).read(0).seconds):
+            print(f"coral: {told}", file=sys.stderr)
+        if not args.json:
+            print(f"run {layout.root.name} in {shown(layout.root)}")
+        try:
+            return watch(layout, args)
+        except (CoralError, KeyboardInterrupt) as error:
+            if has_begun(layout) or not layout.private.exists():  # of what was moved away, nothing is known here
+                raise
+            remove(layout)
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            raise CoralError(error.message, "nothing was left behind") from error
+
+
+def watch(layout: Layout, args: argparse.Namespace, overrides: tuple[str, ...] = ()) -> int:
+    """Supervise a prepared run: in the background, or here with the live view beside it and the summary at the end."""
+    from coral.runs.create import detach
+
+    if args.detach:
+        _say_detached(layout, detach(layout, overrides), as_json=args.json)
+        return 0
+    # Only here: what supervises and what draws takes long to load, and a detached start needs neither.
+    from coral.cli.ui.live import follow
+    from coral.cli.ui.summary import summarize
+    from coral.supervisor.loop import supervise
+
+    over = threading.Event()
+
+    def show() -> None:
+        with contextlib.suppress(BrokenPipeError):  # nobody reads on, as after `| head`: the run goes on
+            follow(layout, over.is_set, plain=args.plain, from_now=True, hint="Ctrl-C stops the run")
+
+    view = threading.Thread(target=show, name="view", daemon=True)
+    with signal_handlers.held():
+        view.start()
+        try:
+            code = supervise(layout, overrides)
+        finally:
+            over.set()
+            view.join(5)
+        with signal_handlers.let_through():
+            summarize(layout)
+        return code
+
+
+def _say_detached(layout: Layout, pid: int, *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps({"run": layout.root.name, "path": str(layout.root), "pid": pid}))
+        return
+    flag, coral = run_lookup.flag(layout), program()
+    print(f"supervised by process {pid}: `{coral} attach{flag}` watches, `{coral} stop{flag}` ends it")
+
+
+def shown(path: Path) -> str:
+    """A path as it is shortest to type from here."""
+    try:
+        return str(path.relative_to(run_lookup.here()))
+    except ValueError:
+        return str(path)
+
+
+def _task(given: str | None, overrides: list[str]) -> tuple[Path, list[str], Path]:
+    """The task, the overrides, and where the folder of runs belongs.
+
+    `coral start agents.count=4` means the task around here; then its runs stay beside it, and never land in its seed.
+    """
+    from coral.config.load import find_task
+
+    if given is not None and ("=" not in given or Path(given).exists()):
+        return _existing(given), overrides, run_lookup.here()
+    found = find_task(run_lookup.here())
+    if found is None:
+        raise CoralError(
+            f"cannot start: there is no task.yaml in or above {run_lookup.here()}",
+            "coral start PATH-OF-A-TASK, or `coral init` makes a task that works",
+        )
+    return found, ([given] if given else []) + overrides, found.parent
+
+
+def _existing(given: str) -> Path:
+    """The task that was named; a slip of the pen is told with the names beside it that were probably meant."""
+    path = Path(given).expanduser()
+    if path.exists():
+        return path
+    beside = path.parent.iterdir() if path.parent.is_dir() else ()
+    tasks = [each.name for each in beside if (each / TASK_FILE).is_file() or each.suffix in (".yaml", ".yml")]
+    near = [shlex.quote(str(Path(given).parent / name)) for name in get_close_matches(path.name, tasks, n=3)]
+    raise CoralError(
+        f"cannot start: there is no folder or task file {given}",
+        f"did you mean {' or '.join(near)}?" if near else "`coral init` makes a task that works",
+    )

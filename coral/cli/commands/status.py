@@ -1,0 +1,160 @@
+"""`coral status`: where a run stands, from the view that its supervisor writes; if it has none, that comes first."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from rich.console import Console
+from rich.text import Text
+
+from coral.cli.run_data import run_lookup
+from coral.cli.run_data.lenient_json import LenientJson
+from coral.cli.run_data.run_view import RunView
+from coral.cli.ui import format
+from coral.cli.ui.agents_table import agents_table
+from coral.cli.ui.console import console, dim, tone
+from coral.cli.ui.program_name import program
+from coral.views.usage import brief
+from workspace.disk import disk_problem_of
+from workspace.layout import OPERATOR, Layout
+
+# What a larger budget is called, by a word of the reason why the run stopped.
+MORE = {"plateau": "plateau", "attempts": "attempts", "hours": "hours", "$": "money", "tokens": "tokens"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    run_lookup.add_arguments(parser)
+    parser.add_argument("--json", action="store_true", help="for programs: status.json, and whether it is supervised")
+
+
+def run(args: argparse.Namespace) -> int:
+    reading = RunView(run_lookup.run_of(args))
+    if args.json:
+        own = {"folder": str(reading.layout.root), "state": reading.state, "supervisor": reading.supervisor}
+        print(json.dumps({**reading.status.data, **own}, indent=1))
+        return 0
+    out = console()
+    print_heading(out, reading)
+    for line in warnings(reading):
+        out.print(line)
+    _body(out, reading)
+    return 0
+
+
+def print_heading(out: Console, reading: RunView) -> None:
+    """What is too long for the screen is cut, so that it stays three or four lines."""
+    for line in heading(reading):
+        out.print(line, overflow="ellipsis", no_wrap=True)
+
+
+def heading(reading: RunView) -> list[Text]:
+    """The run, its best attempt, what is under way and what is left: three or four lines."""
+    status = reading.status
+    clock = status.number("clock")
+    first = [Text(reading.task, style="bold"), Text(reading.name), tone(reading.state)]
+    if clock is not None:
+        first.append(Text(format.span(int(clock + reading.lateness))))
+    return [Text(" · ").join(first), _best(reading), _work(reading), *_budget(status)]
+
+
+def _budget(status: LenientJson) -> list[Text]:
+    lines = status.inner("budget").texts("lines")
+    return [Text.assemble("budget ", " · ".join(lines))] if lines else []
+
+
+def _best(reading: RunView) -> Text:
+    best = reading.status.inner("best")
+    score, seed = best.number("score"), reading.baseline
+    if score is None:
+        return Text(f"no score yet; the seed has {format.score(seed)}")
+    who = f"#{best.text('number')}" + (f" by {best.text('agent')}" if best.text("agent") else "")
+    gain = format.delta(score, seed)
+    return Text.assemble(
+        "best ",
+        (format.score(score), "bold green"),
+        f" {who}",
+        dim(f"  seed {format.score(seed)}" + (f" ({gain})" if gain else "")),
+        f"  {best.text('title', 200)}",
+    )
+
+
+def _work(reading: RunView) -> Text:
+    status, grading = reading.status, reading.status.inner("grading")
+    used = brief(status.inner("spent").data)
+    parts = [format.plural(status.integer("attempts") or 0, "attempt"), *([used] if used else [])]
+    if reading.state not in ("running", "stopping"):
+        return Text(" · ".join(parts))
+    if running := grading.integers("running"):
+        beats = {each.integer("number"): each for each in grading.each("beats")}
+        parts.append("grading " + " ".join(f"#{number}{_progress(beats.get(number))}" for number in running[:8]))
+    if queued := grading.integers("queued"):
+        parts.append(f"{len(queued)} queued")
+    if grading.data.get("paused") is True:
+        parts.append("grading is paused")
+    if status.text("protection"):
+        parts.append(status.text("protection"))
+    return Text(" · ".join(parts))
+
+
+def _progress(beat: LenientJson | None) -> str:
+    """How far a grade says it is: ` (40 %, fold 3 of 7)`."""
+    if beat is None:
+        return ""
+    share = beat.number("progress")
+    known = "" if share is None else f"{share:.0%}"
+    said = ", ".join(each for each in (known, beat.text("message", 60)) if each)
+    return f" ({said})" if said else ""
+
+
+def going_on(reading: RunView) -> str:
+    """The command that goes on with the run; where a budget has ended it, with the place for a larger one."""
+    how = f"{program()} resume{run_lookup.flag(reading.layout)}"
+    reason = reading.status.text("reason")
+    if reading.state != "stopped" or not reason.startswith(("the budget", "a plateau")):
+        return how
+    return how + next((f" budget.{key}=…" for word, key in MORE.items() if word in reason), "")
+
+
+def warnings(reading: RunView) -> list[Text]:
+    """What somebody who runs this must know before all else."""
+    how, lines = going_on(reading), list[Text]()
+    if not reading.status:
+        lines.append(
+            Text("its status.json is missing or damaged; `coral log` still reads the attempts", style="yellow")
+        )
+    if reading.supervisor is not None and (lacking := disk_problem_of(reading.layout.root)):
+        lines.append(Text(f"{lacking}; nothing new is begun, until there is space again", style="red"))
+    if reading.state == "dead":
+        last = f"; last word {format.ago(reading.status.data.get('wall'))}" if reading.status else ""
+        lines.append(Text(f"nobody supervises this run{last}: go on with `{how}`", style="red"))
+    elif reading.state == "left":
+        since = format.ago(reading.status.data.get("wall"))
+        text = f"left {since}: agents and grades go on without a supervisor; `{how}` takes them over"
+        lines.append(Text(text, style="yellow"))
+    elif reading.state == "stopped":
+        reason = reading.status.text("reason")
+        why = reason if reason.startswith("stopped") or not reason else f"stopped: {reason}"
+        lines.append(Text(f"{why or 'stopped'}; go on with `{how}`"))
+    if reading.supervisor is None and reading.is_open and (count := _unread(reading.layout)):
+        are = "is" if count == 1 else "are"
+        lines.append(Text(f"{format.plural(count, 'request')} of yours {are} taken up when it goes on"))
+    return lines
+
+
+def _unread(layout: Layout) -> int:
+    """What the operator asked for, and nobody was there to do."""
+    return sum(1 for _ in layout.requests_of(OPERATOR).glob("*.json"))
+
+
+def _body(out: Console, reading: RunView) -> None:
+    if reading.status.each("agents"):
+        out.print()
+        out.print(agents_table(reading.status, reading.lateness, out.width))
+    alerts = reading.status.each("alerts")
+    if alerts:
+        out.print()
+    for alert in alerts[-5:]:
+        style = "red" if alert.text("level") in ("error", "critical") else "yellow"
+        text = Text.assemble(("alert ", style), alert.text("text"), dim(f"  {format.ago(alert.data.get('at'))}"))
+        out.print(text)

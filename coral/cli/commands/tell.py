@@ -1,0 +1,35 @@
+"""`coral tell`: the operator's words reach an agent at its next good moment, as an owed message."""
+
+from __future__ import annotations
+
+import argparse
+
+from coral.cli.run_data import run_lookup, send_request
+from coral.cli.run_data.run_view import RunView
+from coral.errors import CoralError
+
+EVERYBODY = "*"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("text", metavar="TEXT", help="what to say")
+    parser.add_argument("--agent", metavar="AGENT", help="to one agent; otherwise to all of them")
+    run_lookup.add_arguments(parser)
+    parser.add_argument("--json", action="store_true", help=send_request.JSON_HELP)
+
+
+def run(args: argparse.Namespace) -> int:
+    sender = send_request.as_operator("tell the agents anything")
+    reading = RunView(run_lookup.run_of(args))
+    text, to = str(args.text).strip(), args.agent or EVERYBODY
+    if not text:
+        raise CoralError("cannot tell the agents nothing", "coral tell 'try fewer restarts'")
+    check_agent(reading, args.agent)
+    return send_request.ask(reading.layout, sender, {"type": "tell", "to": to, "text": text}, as_json=args.json)
+
+
+def check_agent(reading: RunView, agent: str | None) -> None:
+    """Refuse the name of an agent that the run does not have."""
+    agents = reading.agents()
+    if agent is not None and agent not in agents:
+        raise CoralError(f"cannot find the agent {agent!r} in {reading.name}", f"its agents: {', '.join(agents)}")

@@ -1,0 +1,210 @@
+"""`coral transcript AGENT`: what an agent was told, said and did, read from what its program printed.
+
+A launch is read as it streams: a long log costs time and no memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import UTC, datetime
+
+from rich.console import Console
+from rich.rule import Rule
+from rich.text import Text
+
+from coral import runtimes
+from coral.cli.parser import count
+from coral.cli.run_data import run_lookup
+from coral.cli.run_data.run_view import RunView
+from coral.cli.ui import format
+from coral.cli.ui.console import console, dim
+from coral.cli.ui.program_name import program
+from coral.errors import CoralError
+from coral.runtimes.model import Counted, Runtime
+from coral.views import transcript
+from coral.views.transcript import Entry, Kind, Timeline
+from coral.views.usage import usage_line
+from workspace.layout import find_agent
+
+SHOWN = 200  # entries
+LINES = {Kind.PROMPT: 12, Kind.RESULT: 6, Kind.TOOL: 6}
+STYLES = {Kind.PROMPT: "cyan", Kind.REPLY: "bold", Kind.ERROR: "red", Kind.LIMIT: "red", Kind.RETRY: "yellow"}
+QUIET = (Kind.STEP, Kind.RESULT, Kind.OMITTED, Kind.USAGE)
+HINT = "agents of this run do not share"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("agent", nargs="?", help="whose; in an agent's workspace its own, unless another is named")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--launch", type=int, metavar="N", help="that launch instead of the last one")
+    which.add_argument("--all", action="store_true", help="all launches, in their order")
+    parser.add_argument(
+        "-n", type=count, default=SHOWN, metavar="N", help=f"at most the last N entries (default {SHOWN}); 0 is all"
+    )
+    parser.add_argument("--full", action="store_true", help="prompts and answers of tools in their whole length")
+    parser.add_argument("--json", action="store_true", help="for programs: one object a line")
+    run_lookup.add_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    reading = RunView(run_lookup.run_of(args))
+    agent = _agent(reading, args.agent)
+    there = transcript.launches(reading.layout, agent)
+    if not there:
+        print(f"{agent} has not been launched yet")
+        return 0
+    chosen = there if args.all else [_launch(agent, there, args.launch)]
+    runtime = _runtime(reading, agent)
+    entries = (each for launch in chosen for each in transcript.entries(reading.layout, agent, launch, runtime))
+    shown, earlier = _last(entries, args.n)
+    if args.json:
+        for entry in shown:
+            print(json.dumps(_data(entry)))
+        return 0
+    _show(console(), reading, agent, there, shown, full=args.full)
+    _further(agent, there, chosen, earlier, run_lookup.flag(reading.layout))
+    return 0
+
+
+def _agent(reading: RunView, named: str | None) -> str:
+    """Whose transcript: the one named, the one whose workspace this is, or the only one there is."""
+    found = find_agent(run_lookup.here())
+    own = found[1] if found is not None and found[0].root == reading.layout.root.resolve() else ""
+    agents = reading.agents()
+    agent = named or own or (agents[0] if len(agents) == 1 else "")
+    if reading.alone and agent != reading.alone:
+        raise CoralError(f"cannot show the transcript of {agent}: it is not yours", HINT)
+    if agent not in agents:
+        known = f"there are {', '.join(agents[:20])}" if agents else "this run has no agents"
+        raise CoralError(f"cannot show the transcript of {agent!r}: there is no such agent" if agent else
+                         "cannot tell whose transcript to show", known)  # fmt: skip
+    return agent
+
+
+def _launch(agent: str, there: list[int], wanted: int | None) -> int:
+    if wanted is not None and wanted not in there:
+        raise CoralError(
+            f"cannot show launch {wanted} of {agent}: there is no such launch", f"there are {there[0]} to {there[-1]}"
+        )
+    return there[-1] if wanted is None else wanted
+
+
+def _runtime(reading: RunView, agent: str) -> Runtime:
+    """How the task says that the agent is driven; without a task in reach, as the supervisor shows it."""
+    from coral.agent_setup.roster import members
+    from coral.config.load import load_frozen
+
+    try:
+        part = members(load_frozen(reading.layout.task_file))[agent]
+    except (CoralError, OSError):
+        names = {each.text("name"): each.text("runtime") for each in reading.status.each("agents")}
+        if not names.get(agent):
+            raise
+        return runtimes.find(names[agent], {})
+    return runtimes.find(part.runtime, part.options)
+
+
+def _last(entries: Iterator[Entry], most: int) -> tuple[Iterator[Entry] | deque[Entry], int]:
+    """The last entries, and how many came before them. All of them are never held."""
+    if most <= 0:
+        return entries, 0
+    kept: deque[Entry] = deque(maxlen=most)
+    count = 0
+    for entry in entries:
+        kept.append(entry)
+        count += 1
+    return kept, count - len(kept)
+
+
+def _data(entry: Entry) -> dict[str, object]:
+    """Without what says nothing."""
+    plain = {name: value for name, value in asdict(entry).items() if value not in ("", None, False, 0)}
+    if entry.usage is not None:
+        plain["usage"] = {name: value for name, value in asdict(entry.usage).items() if value is not None}
+    return plain
+
+
+def _show(
+    out: Console, reading: RunView, agent: str, there: list[int], entries: Iterator[Entry] | deque[Entry], *, full: bool
+) -> None:
+    launch, timeline = 0, transcript.timeline(reading.layout, agent)
+    for entry in entries:
+        if entry.launch != launch:
+            launch = entry.launch
+            out.print(Rule(_title(reading, agent, launch, there, timeline), align="left", style="dim"))
+        style = STYLES.get(entry.kind, "dim" if entry.kind in QUIET else "")
+        style = "red" if entry.failed else style
+        text = _end(entry, timeline, reading) if entry.kind is Kind.END else _text(entry)
+        for label, line in _lines(entry, text, None if full else LINES.get(entry.kind)):
+            out.print(Text.assemble((f"{label:<10}", "dim"), (line, style)), soft_wrap=True)
+
+
+def _title(reading: RunView, agent: str, launch: int, there: list[int], timeline: Timeline) -> Text:
+    parts = [Text(agent, style="bold"), Text(f"launch {launch} of {there[-1]}")]
+    parts += [Text(timeline.why[launch])] if launch in timeline.why else []
+    try:
+        started = reading.layout.prompt(agent, launch).stat().st_mtime
+        parts.append(dim(format.ago(datetime.fromtimestamp(started, UTC).isoformat())))
+    except OSError:
+        pass
+    return Text(" · ").join(parts)
+
+
+def _lines(entry: Entry, text: str, most: int | None) -> Iterator[tuple[str, str]]:
+    lines = text.splitlines() or [""]
+    for place, line in enumerate(lines[:most]):
+        yield ("" if place else _label(entry)), line
+    if most is not None and len(lines) > most:
+        yield "", f"… {format.plural(len(lines) - most, 'more line')} (--full)"
+
+
+def _label(entry: Entry) -> str:
+    if entry.kind is Kind.RESULT:
+        return "  failed" if entry.failed else "  answer"
+    return {Kind.REPLY: "says", Kind.OMITTED: "left out", Kind.COMPACTION: "compacted"}.get(entry.kind, entry.kind)
+
+
+def _text(entry: Entry) -> str:
+    match entry.kind:
+        case Kind.TOOL:
+            return f"{entry.tool}: {entry.text}" if entry.text else entry.tool
+        case Kind.RESULT:
+            return entry.text or f"({entry.tool or 'the tool'} ended)"
+        case Kind.USAGE if entry.usage is not None:
+            whole = " since the conversation began" if entry.usage.counted is Counted.SESSION else ""
+            return usage_line(asdict(entry.usage)) + whole
+        case Kind.LIMIT:
+            return f"{entry.text}{_until(entry)}"
+        case _:
+            return entry.text
+
+
+def _end(entry: Entry, timeline: Timeline, reading: RunView) -> str:
+    """How it ended: in the program's own words, else as the supervisor judged; a launch that goes on has none."""
+    said = str(entry.ending or timeline.endings.get(entry.launch, ""))
+    if not said:
+        going = entry.launch in timeline.why and reading.supervisor is not None
+        return "not yet: it goes on" if going else "not known"
+    unknown = f" ({format.plural(entry.unknown, 'line')} of a kind that Coral does not know)" if entry.unknown else ""
+    return f"{said}{_until(entry)}{': ' if entry.text else ''}{entry.text}{unknown}"
+
+
+def _until(entry: Entry) -> str:
+    if entry.until is None:
+        return ""
+    return f" until {datetime.fromtimestamp(min(entry.until, 1e11), UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def _further(agent: str, there: list[int], chosen: list[int], earlier: int, flag: str) -> None:
+    """What there is besides, and how to see it."""
+    notes = []
+    if earlier:
+        notes.append(f"{format.plural(earlier, 'earlier entry').replace('entrys', 'entries')}: -n 0 shows all")
+    if len(chosen) < len(there):
+        notes.append(f"{format.plural(len(there), 'launch').replace('launchs', 'launches')}: --launch N or --all")
+    if notes:
+        console().print(dim(f"{program()} transcript {agent}{flag} has {'; '.join(notes)}"), soft_wrap=True)

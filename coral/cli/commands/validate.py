@@ -1,0 +1,84 @@
+"""`coral validate`: everything that can be known of a task before money is spent, one line per check.
+
+It grades the seed for real, in a temporary folder, and leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from coral.cli.run_data import run_lookup
+from coral.cli.ui.format import clean
+from coral.errors import CoralError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from coral.config.load import Config
+    from coral.preflight.task_check import Finding
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("task", nargs="?", metavar="TASK", help="its folder or file (default: the one around here)")
+    parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="checked as `coral start` would take them")
+    parser.add_argument("--json", action="store_true", help="for programs: {ok, checks: [{name, ok, text, details}]}")
+
+
+def run(args: argparse.Namespace) -> int:
+    found = _found(args)
+    ok = all(finding.ok for finding in found)
+    if args.json:
+        print(json.dumps({"ok": ok, "checks": [asdict(finding) for finding in found]}, indent=2))
+    else:
+        print("Nothing stands in the way of `coral start`." if ok else "Mend what is marked before `coral start`.")
+    return 0 if ok else 1
+
+
+def _found(args: argparse.Namespace) -> list[Finding]:
+    """Every finding; for people, each is printed as soon as it is known."""
+    from coral.cli.ui.progress import Steps
+    from coral.preflight.task_check import Finding, grades, looks
+
+    try:
+        config = _config(args.task, args.overrides)
+    except CoralError as error:
+        if not args.json:
+            raise
+        first, *lines = error.message.splitlines()
+        return [Finding("task", False, first, (*(line.strip() for line in lines), error.hint))]
+    found = [Finding("task", True, f"{config.task.name} ({config.path})"), *looks(config)]
+    _print(found, quiet=args.json)
+    if all(finding.ok for finding in found):
+        with Steps() as steps:  # nothing is printed inside: on a terminal it would go to the line that moves
+            graded = list(grades(config, steps.say))
+        _print(graded, quiet=args.json)
+        found += graded
+    return found
+
+
+def _config(given: str | None, overrides: list[str]) -> Config:
+    """The task that is named; `coral validate agents.count=4` means the one around here."""
+    from coral.config.load import find_task, load
+
+    if given is not None and ("=" not in given or Path(given).exists()):
+        return load(Path(given).expanduser(), overrides)
+    found = find_task(run_lookup.here())
+    if found is None:
+        raise CoralError(
+            f"cannot validate: there is no task.yaml in or above {run_lookup.here()}",
+            "coral validate PATH-OF-A-TASK, or `coral init` makes a task that works",
+        )
+    return load(found, ([given] if given else []) + overrides)
+
+
+def _print(found: Iterable[Finding], *, quiet: bool) -> None:
+    well, wrong = "✓✗" if "utf" in (sys.stdout.encoding or "").lower() else "+!"
+    for finding in () if quiet else found:
+        print(f"{well if finding.ok else wrong} {finding.name:<11} {clean(finding.text)}", flush=True)
+        for line in finding.details:
+            print(f"    {clean(line)}", flush=True)

@@ -1,0 +1,115 @@
+"""A run followed as it goes: each look reads what is new, so a look costs what happened since the last one."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Iterable
+
+from attempts.index import query
+from attempts.record import Kind
+from coral.cli.run_data.lenient_json import LenientJson
+from coral.cli.run_data.run_view import RunView
+from coral.cli.ui import format
+from workspace.layout import Layout
+
+KEPT = 200  # events that a screen could show
+Curve = list[tuple[str, int, int, float]]  # published_at, order, number, best, wherever it rose
+
+
+class Timeline:
+    """logs/events.jsonl from where it was last read; a line that is still being written waits for the next look."""
+
+    def __init__(self, layout: Layout, *, from_now: bool = False) -> None:
+        self._path = layout.events
+        self._offset = self._size() if from_now else 0
+
+    def new(self) -> list[LenientJson]:
+        try:
+            with self._path.open("rb") as file:
+                if self._size() < self._offset:
+                    self._offset = 0  # replaced by a shorter file: a run that was copied or mended
+                file.seek(self._offset)
+                data = file.read(8_000_000)
+        except OSError:
+            return []
+        whole = data[: data.rfind(b"\n") + 1]
+        self._offset += len(whole)
+        return [event for event in map(_event, whole.splitlines()) if event]
+
+    def _size(self) -> int:
+        try:
+            return self._path.stat().st_size
+        except OSError:
+            return 0
+
+
+class Clocks:
+    """When each attempt was published on the run's clock, which stands still while nobody supervises."""
+
+    def __init__(self) -> None:
+        self._of: dict[int, float] = {}
+
+    def take(self, events: Iterable[LenientJson]) -> None:
+        for event in events:
+            number, clock = event.integer("attempt"), event.number("clock")
+            if number is not None and clock is not None and event.text("type") == "published":
+                self._of[number] = clock
+
+    def points(self, reading: RunView, curve: Curve) -> list[tuple[float, float]]:
+        """The best score so far over seconds; of an attempt that the timeline lacks, by the wall clock."""
+        start = format.age(reading.status.data.get("started_at"), now=0.0)
+        points: list[tuple[float, float]] = []
+        for at, _, number, best in curve:
+            seconds = 0.0 if number == 0 else self._of.get(number)
+            if seconds is None and start is not None:
+                seconds = start - (format.age(at, now=0.0) or start)
+            latest = points[-1][0] if points else 0.0
+            points.append((max(latest, seconds or 0.0), best))
+        return points
+
+
+class RunFollower:
+    """What a live view shows: the latest status, the latest events, and the score curve so far."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.reading = RunView(layout)
+        self.events: deque[LenientJson] = deque(maxlen=KEPT)
+        self.points: list[tuple[float, float]] = []
+        self._curve: Curve = []
+        self._timeline = Timeline(layout)
+        self._clocks = Clocks()
+
+    def look(self) -> None:
+        """Read what is new."""
+        before = self.reading
+        self.reading = RunView(self.layout)
+        if not self.reading.status and before.status:
+            self.reading = before  # a moment of trouble on the disk must not blank the screen
+        events = self._timeline.new()
+        self.events.extend(events)
+        self._clocks.take(events)
+        if self._curve:
+            self._extend(each.integer("attempt") for each in events if each.text("type") == "published")
+        else:
+            self._curve = self.reading.index.ask(
+                lambda rows: query.curve(rows, self.reading.direction, self.reading.alone)
+            )
+        self.points = self._clocks.points(self.reading, self._curve)
+
+    def _extend(self, published: Iterable[int | None]) -> None:
+        """What came since is read record by record: a look costs what is new."""
+        for number in published:
+            attempt = None if number is None else self.reading.attempt_or_none(number)
+            if attempt is None or attempt.score is None or attempt.kind is Kind.TUNE:
+                continue
+            if self.reading.direction.better(attempt.score, self._curve[-1][3]):
+                self._curve.append((attempt.published_at, attempt.order, attempt.number, attempt.score))
+
+
+def _event(line: bytes) -> LenientJson:
+    try:
+        return LenientJson(json.loads(line))
+    except (ValueError, RecursionError):
+        return LenientJson()

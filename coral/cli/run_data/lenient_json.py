@@ -1,0 +1,84 @@
+"""Files that may be missing, torn or of another version: read for what they hold, never trusted to hold it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from attempts.fields import one_line
+
+MAX_BYTES = 16_000_000
+
+
+class LenientJson:
+    """An object read from JSON. Every look gives a value of the type asked for, or its default."""
+
+    def __init__(self, data: object = None) -> None:
+        self.data: dict[str, object] = data if isinstance(data, dict) else {}
+
+    def __bool__(self) -> bool:
+        return bool(self.data)
+
+    def text(self, name: str, limit: int = 500) -> str:
+        """One line, safe for a terminal; empty when there is none."""
+        value = self.data.get(name)
+        return one_line(str(value), limit) if isinstance(value, str | int | float) else ""
+
+    def number(self, name: str) -> float | None:
+        value = self.data.get(name)
+        if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
+            return None
+        return float(value)
+
+    def integer(self, name: str) -> int | None:
+        value = self.data.get(name)
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+    def inner(self, name: str) -> LenientJson:
+        return LenientJson(self.data.get(name))
+
+    def each(self, name: str) -> list[LenientJson]:
+        """The objects of a list; what is no object is left out."""
+        return [LenientJson(item) for item in self._list(name) if isinstance(item, dict)]
+
+    def texts(self, name: str) -> list[str]:
+        return [one_line(item, 500) for item in self._list(name) if isinstance(item, str)]
+
+    def integers(self, name: str) -> list[int]:
+        return [item for item in self._list(name) if isinstance(item, int) and not isinstance(item, bool)]
+
+    def _list(self, name: str) -> list[object]:
+        value = self.data.get(name)
+        return value if isinstance(value, list) else []
+
+
+def read(path: Path) -> LenientJson:
+    """The object in a file; empty when there is none."""
+    try:
+        with path.open("rb") as file:
+            return LenientJson(json.loads(file.read(MAX_BYTES)))
+    except (OSError, ValueError, RecursionError):
+        return LenientJson()
+
+
+def tail(path: Path, most: int, window: int = 262_144) -> list[LenientJson]:
+    """The last objects of a file of JSON lines, oldest first; at most `most`, from its last `window` bytes."""
+    try:
+        with path.open("rb") as file:
+            start = max(0, file.seek(0, 2) - window)
+            file.seek(start)
+            lines = file.read(window).split(b"\n")
+    except OSError:
+        return []
+    return list(_objects(lines[1:] if start else lines))[-most:]
+
+
+def _objects(lines: list[bytes]) -> Iterator[LenientJson]:
+    for line in lines:
+        try:
+            item = LenientJson(json.loads(line)) if line.strip() else LenientJson()
+        except (ValueError, RecursionError):
+            continue
+        if item:
+            yield item

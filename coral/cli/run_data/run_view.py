@@ -1,0 +1,151 @@
+"""What the looking commands read of a run.
+
+Any file may be missing or damaged: then less is shown, and nothing breaks. An agent that works alone sees its own.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from functools import cached_property
+
+from attempts.index import query
+from attempts.index.index import Index
+from attempts.record import Attempt, Direction
+from attempts.store import Missing, Store, StoreError
+from coral.cli.run_data import lenient_json, visibility
+from coral.cli.run_data.lenient_json import LenientJson
+from coral.cli.ui import format
+from coral.errors import CoralError
+from workspace.layout import Layout
+
+MANY = 2000  # records that take a moment to read
+
+
+@dataclass(frozen=True)
+class RunView:
+    """One look at a run; every part is read when it is first asked for."""
+
+    layout: Layout
+
+    @cached_property
+    def status(self) -> LenientJson:
+        return lenient_json.read(self.layout.status)
+
+    @cached_property
+    def store(self) -> Store:
+        return Store(self.layout.attempts)
+
+    @cached_property
+    def index(self) -> Index:
+        """What is asked about all records at once: 100,000 files would take seconds to read."""
+        index = Index(self.layout.attempts, _tell)
+        index.refresh()
+        return index
+
+    @cached_property
+    def alone(self) -> str:
+        """The agent that asks and may see no attempt but its own; else empty."""
+        return visibility.alone_in(self.layout)
+
+    @cached_property
+    def direction(self) -> Direction:
+        """From the view that the supervisor keeps, else from the task as it was frozen at the start."""
+        said = self.status.text("direction")
+        if said in set(Direction):
+            return Direction(said)
+        from coral.config.load import load_frozen
+
+        try:
+            return load_frozen(self.layout.task_file).grader.direction
+        except CoralError:
+            return Direction.MAXIMIZE
+
+    @cached_property
+    def supervisor(self) -> int | None:
+        """The process that supervises the run now, or None: also for a sealed agent, which cannot see who does."""
+        from coral.supervisor.lock import holder
+
+        return holder(self.layout.lock) if self.is_open else None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the supervisor's own folder can be seen from here."""
+        return os.access(self.layout.private, os.R_OK | os.X_OK)
+
+    @property
+    def task(self) -> str:
+        return self.status.text("task") or self.layout.root.parent.name
+
+    @property
+    def name(self) -> str:
+        return self.layout.root.name
+
+    @property
+    def state(self) -> str:
+        """running, stopping, stopped; `left` by its supervisor, whose agents go on; or `dead`: nobody supervises it."""
+        said = self.status.text("state")
+        if self.supervisor is not None or not self.is_open:
+            return said if said == "stopping" else "running"
+        return said if said in ("stopped", "left") else "dead"
+
+    @cached_property
+    def baseline(self) -> float | None:
+        """The score of the seed."""
+        said = self.status.data.get("baseline")
+        if isinstance(said, int | float) and not isinstance(said, bool):
+            return float(said)
+        found = self.attempt_or_none(0)
+        return found.score if found else None
+
+    @property
+    def lateness(self) -> float:
+        """How old the supervisor's view is, in seconds; of a run that stands still nothing gets older."""
+        return max(0.0, format.age(self.status.data.get("wall")) or 0.0) if self.supervisor is not None else 0.0
+
+    @property
+    def ungraded(self) -> list[int]:
+        """The attempts that are being graded, then those that wait for a slot."""
+        grading = self.status.inner("grading")
+        return [*grading.integers("running"), *grading.integers("queued")]
+
+    def agents(self) -> list[str]:
+        """The names of the agents, from the folders of the run. A hidden one is what was kept of a ruined clone."""
+        try:
+            found = [path.name for path in self.layout.agents.iterdir() if path.is_dir() and path.name[0] != "."]
+        except OSError:
+            return []
+        return sorted(found, key=_natural)
+
+    def attempt(self, number: int, to: str = "show") -> Attempt:
+        """The record, for a command that wants `to` do something with it; CoralError when there is none to see."""
+        try:
+            found = self.store.read(number)
+        except Missing:
+            last = self.index.ask(query.last)
+            what, hint = "there is no such attempt", f"the last one is #{last}"
+            if number in self.ungraded:
+                what, hint = "it is not graded yet", f"`coral wait {number}` waits for it"
+            raise CoralError(f"cannot {to} #{number}: {what}", hint) from None
+        visibility.check(self.alone, found, to)
+        return found
+
+    def attempt_or_none(self, number: int) -> Attempt | None:
+        try:
+            found = self.store.read(number)
+        except (StoreError, OSError):
+            return None
+        return found if visibility.sees(self.alone, found) else None
+
+
+def _tell(count: int) -> None:
+    """A long wait is explained to whoever sits there."""
+    if count > MANY and sys.stderr.isatty():
+        print(f"reading {count} records, this once ...", file=sys.stderr, flush=True)
+
+
+def _natural(name: str) -> tuple[str, int, str]:
+    """agent-2 before agent-10."""
+    stem, _, tail = name.rpartition("-")
+    return (stem, int(tail), "") if tail.isdecimal() else (name, 0, "")

@@ -1,0 +1,1 @@
+"""How output looks: tables, plots, progress, formats."""

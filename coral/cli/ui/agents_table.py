@@ -1,0 +1,98 @@
+"""The agents of a run as rows: what `coral status` prints once and the live view prints twice a second."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from rich.text import Text
+
+from coral.cli.run_data.lenient_json import LenientJson
+from coral.cli.ui import format
+from coral.cli.ui.console import dim, tone
+from coral.cli.ui.table import Table, table
+from coral.views.usage import brief, money
+
+Cell = TypeVar("Cell")
+
+COLUMNS = ("agent", "phase", ">launch?", ">tries", ".best", ">stagnant", ">used?", "last beat*", "next heartbeat*??")
+USED = COLUMNS.index(">used?")
+
+
+def agents_table(status: LenientJson, late: float, width: int, most: int | None = None) -> Table:
+    """One row per agent; `late` is how old the status is, in seconds; `most` caps the rows to the screen."""
+    agents = status.each("agents")
+    best = status.inner("best").text("agent")
+    rows = [_row(agent, late, agent.text("name") == best) for agent in agents[:most]]
+    columns = list(COLUMNS)
+    if not any(row[USED] for row in rows):  # programs that use no model, or do not tell
+        columns, rows = _without(columns), [_without(row) for row in rows]
+    made = table(columns, rows, width)
+    if most is not None and len(agents) > most:
+        made.add_row(dim(f"… {len(agents) - most} more"))
+    return made
+
+
+def _without(cells: list[Cell]) -> list[Cell]:
+    return [*cells[:USED], *cells[USED + 1 :]]
+
+
+def _used(agent: LenientJson) -> str:
+    """In money where that is known, else in tokens."""
+    spent = agent.inner("spent").data
+    return money(spent.get("money")) or brief(spent)
+
+
+def _row(agent: LenientJson, late: float, leads: bool) -> list[object]:
+    stagnant = agent.integer("stagnant")
+    return [
+        Text(agent.text("name"), style="bold" if leads else ""),
+        tone(agent.text("phase")),
+        agent.text("launch"),
+        agent.text("attempts"),
+        format.score(agent.number("best")),
+        "" if stagnant is None else str(stagnant),
+        _used(agent),
+        _activity(agent, late),
+        _next(agent),
+    ]
+
+
+def _activity(agent: LenientJson, late: float) -> Text:
+    """The last sign of life, or why there is none to expect; and the jobs that run."""
+    text = _sign(agent, late)
+    for job in agent.each("jobs"):
+        seconds = job.number("seconds")
+        age = f" {format.coarse(seconds + late)}" if seconds is not None else ""
+        text.append(f" · job {job.text('number')}{age}")
+    return text
+
+
+def _sign(agent: LenientJson, late: float) -> Text:
+    beat = agent.inner("beat")
+    until = agent.number("until")
+    rests = agent.text("phase") in ("waiting", "parked", "retired")
+    if rests or not beat:
+        # Of one who works it is the end of all patience, which nobody waits for.
+        left = f" {format.span(until - late)}" if until and rests else ""
+        return Text.assemble(agent.text("why", 80), dim(left))
+    stall = agent.text("stall", 80)
+    seconds = beat.number("age")
+    age = f"{format.coarse(seconds + late)} " if seconds is not None else ""
+    said = " ".join(dict.fromkeys(part for part in (beat.text("phase", 40), beat.text("message", 80)) if part))
+    return Text.assemble((f"{stall} · " if stall else "", "yellow"), dim(age), said)
+
+
+def _next(agent: LenientJson) -> Text:
+    owed = agent.texts("owed")
+    parts = [Text(f"{name} now", style="yellow") for name in owed]
+    coming = [(each.text("name", 40), each.text("in", 40)) for each in agent.each("next")]
+    # What comes after every attempt anyway says nothing, unless there is nothing else.
+    later = [pair for pair in coming if pair[1] != "next attempt"] or coming
+    parts += [Text(f"{name} {_short(due)}".strip()) for name, due in later]
+    return Text(" · ").join(parts)
+
+
+def _short(due: str) -> str:
+    """`3 attempts` as `3`: the name of a heartbeat tells what it counts."""
+    number, _, unit = due.partition(" ")
+    return due if unit in ("s", "min") or not number.isdecimal() else number

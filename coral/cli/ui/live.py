@@ -1,0 +1,109 @@
+"""The live view of a run: agents, the score curve, what happened last; twice a second, never taller than the screen.
+
+Where standard output is no terminal it is one plain line per event instead.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
+from coral.cli.commands.status import heading, warnings
+from coral.cli.run_data.follow import RunFollower, Timeline
+from coral.cli.run_data.lenient_json import LenientJson
+from coral.cli.ui import format
+from coral.cli.ui.agents_table import agents_table
+from coral.cli.ui.console import console, dim
+from coral.cli.ui.plot import curve
+from workspace.layout import Layout
+
+PERIOD = 0.5
+CURVE = 7  # lines
+SELF_EVIDENT = ("published", "exited", "spawned", "stalled")  # their text says it
+STYLES = {
+    "published": "",
+    "alert": "yellow",
+    "refused": "yellow",
+    "heartbeat": "cyan",
+    "interrupted": "cyan",
+    "stopped": "bold",
+}
+
+
+def follow(layout: Layout, over: Callable[[], bool], *, hint: str, plain: bool = False, from_now: bool = False) -> None:
+    """Show the run until `over()`; the last state is shown once more at the end. `hint` stands below the picture."""
+    if plain or not sys.stdout.isatty():
+        _lines(layout, over, from_now=from_now)
+        return
+    out, watch = console(), RunFollower(layout)
+    with Live(console=out, screen=True, auto_refresh=False) as live:
+        while True:
+            last = over()
+            watch.look()
+            live.update(frame(watch, out, hint), refresh=True)
+            if last:
+                return
+            time.sleep(PERIOD)
+
+
+def frame(watch: RunFollower, out: Console, hint: str) -> Group:
+    """One picture: what does not fit is left out, the oldest events first, then the curve, then agents."""
+    width, height = out.size
+    reading = watch.reading
+    top = [*heading(reading), *warnings(reading), Text("")]
+    room = height - len(top) - 2
+    agents = len(reading.status.each("agents"))
+    shown = min(agents, max(1, room - 4 if room < CURVE + 12 else room - CURVE - 8))
+    parts: list[object] = [
+        *(_fit(line) for line in top),
+        agents_table(reading.status, reading.lateness, width, shown),
+    ]
+    room -= shown + 1 + (agents > shown)
+    if room >= CURVE + 4 and watch.points:
+        parts += ["", *(Text(line, style="green", no_wrap=True) for line in _curve(watch, width))]
+        room -= CURVE + 2
+    if room > 2:
+        parts.append("")
+        parts += [_fit(event_line(event)) for event in list(watch.events)[-(room - 1) :]]
+    return Group(*parts, dim(hint))  # type: ignore[arg-type]  # a list of several kinds of renderables
+
+
+def event_line(event: LenientJson) -> Text:
+    """One event: when on the run's clock, who, what."""
+    clock = event.number("clock")
+    when = format.clock(clock) if clock is not None else ""
+    number = event.integer("attempt")
+    text = event.text("text", 1000) if number is None else f"#{number} {event.text('text', 1000)}"
+    said = event.text("type", 40)
+    name = "" if said in SELF_EVIDENT or text.startswith(said) else f"{said} "
+    return Text.assemble(dim(f"{when:>8}  "), f"{event.text('agent', 40):<9} ", (name + text, STYLES.get(said, "")))
+
+
+def _curve(watch: RunFollower, width: int) -> list[str]:
+    """The curve, drawn on to the present: a fleet that stands still shows as a flat line."""
+    points = list(watch.points)
+    clock = watch.reading.status.number("clock")
+    if clock is not None and clock > points[-1][0]:
+        points.append((clock, points[-1][1]))
+    return curve(points, min(width - 2, 110), CURVE)
+
+
+def _fit(text: Text) -> Text:
+    text.no_wrap, text.overflow = True, "ellipsis"
+    return text
+
+
+def _lines(layout: Layout, over: Callable[[], bool], *, from_now: bool) -> None:
+    timeline = Timeline(layout, from_now=from_now)
+    while True:
+        last = over()
+        for event in timeline.new():
+            print(event_line(event).plain, flush=True)
+        if last:
+            return
+        time.sleep(PERIOD)

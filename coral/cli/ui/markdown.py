@@ -1,0 +1,27 @@
+"""What agents wrote, rendered for reading. Apart, because it takes as long to load as everything else together."""
+
+from __future__ import annotations
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.markdown import Heading, Markdown
+from rich.padding import Padding
+
+from coral.cli.ui.format import clean
+
+
+class _Heading(Heading):
+    """Headings to the left, in three weights: rich centres the first kind."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        self.text.justify = "left"
+        self.text.stylize({"h1": "bold", "h2": "bold cyan"}.get(self.tag, "cyan"))
+        yield self.text
+
+
+class _Markdown(Markdown):
+    elements = {**Markdown.elements, "heading_open": _Heading}  # noqa: RUF012 - so it is in rich
+
+
+def markdown(text: str, indent: int = 2) -> Padding:
+    """What agents wrote, rendered; links show where they lead."""
+    return Padding(_Markdown(clean(text), hyperlinks=False), (0, 0, 0, indent))

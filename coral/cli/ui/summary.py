@@ -1,0 +1,105 @@
+"""What `coral start` ends with: the leaderboard, the score curve, the agents' conclusions, and how to look further."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.rule import Rule
+from rich.text import Text
+
+from attempts.index import query
+from attempts.index.query import Wanted
+from coral.cli.commands.export_commit import repository_around
+from coral.cli.commands.log import leaderboard, ranking
+from coral.cli.commands.status import going_on, print_heading, warnings
+from coral.cli.run_data import run_lookup
+from coral.cli.run_data.follow import Clocks, Timeline
+from coral.cli.run_data.knowledge import all_notes, body_of, is_synthesis, title_line
+from coral.cli.run_data.run_view import RunView
+from coral.cli.ui.console import console, dim
+from coral.cli.ui.markdown import markdown
+from coral.cli.ui.plot import curve
+from coral.cli.ui.program_name import program
+from workspace.layout import Layout
+
+BEST = 5
+CURVE = 8
+FURTHER = (
+    ("log", "all attempts"),
+    ("notes", "everything the agents wrote down"),
+    ("show {best} --diff", "the best attempt and its change"),
+)
+
+
+def summarize(layout: Layout) -> None:
+    """Print it; of a run in which little happened, what there is."""
+    reading = RunView(layout)
+    out = console()
+    out.print()
+    print_heading(out, reading)
+    for line in warnings(reading):
+        out.print(line)
+    top = ranking(reading, Wanted(alone=reading.alone), BEST)
+    if top:
+        _title(out, "Leaderboard")
+        out.print(leaderboard(top, reading, out.width))
+    _curve(out, reading)
+    _conclusions(out, reading)
+    _further(out, reading, top[0].attempt.number if top else None)
+
+
+def _title(out: Console, text: str) -> None:
+    out.print()
+    out.print(Rule(Text(text, style="bold"), align="left", style="dim"))
+
+
+def _curve(out: Console, reading: RunView) -> None:
+    clocks = Clocks()
+    clocks.take(Timeline(reading.layout).new())
+    rose = reading.index.ask(lambda rows: query.curve(rows, reading.direction, reading.alone))
+    points = clocks.points(reading, rose)
+    if len(points) < 2:
+        return
+    clock = reading.status.number("clock")
+    if clock is not None and clock > points[-1][0]:
+        points.append((clock, points[-1][1]))
+    _title(out, "Best score over time")
+    for line in curve(points, min(out.width - 2, 100), CURVE):
+        out.print(Text(line, style="green"))
+
+
+def _conclusions(out: Console, reading: RunView) -> None:
+    """The latest synthesis in full: what the run has learned."""
+    notes = all_notes(reading.layout)
+    latest = next((note for note in reversed(notes) if is_synthesis(note)), None)
+    if latest is not None:
+        _title(out, "What the agents concluded")
+        out.print(title_line(latest))
+        out.print(markdown(body_of(latest)))
+    elif notes:
+        _title(out, "What the agents wrote down")
+        for note in reversed(notes[-BEST:]):
+            out.print(title_line(note))
+
+
+def _further(out: Console, reading: RunView, best: int | None) -> None:
+    _title(out, "To look further")
+    rows = [
+        (f"{program()} {text}".format(best=best), what)
+        for text, what in FURTHER
+        if best is not None or "best" not in text
+    ]
+    if best is not None:
+        rows.append(_export(reading, best))
+    rows.append((going_on(reading), "go on from here"))
+    width = max(len(command) for command, _ in rows)
+    for command, what in rows:
+        out.print(Text.assemble(f"{command:<{width}}  ", dim(what)))
+    out.print(dim(str(reading.layout.root)), soft_wrap=True)  # whole, to be copied
+
+
+def _export(reading: RunView, best: int) -> tuple[str, str]:
+    """To a branch, unless it is known that the task lies in no repository: then a patch is what works."""
+    origin, command = run_lookup.origin(reading.layout), f"{program()} export {best}"
+    if origin is not None and repository_around(origin) is None:
+        return f"{command} --patch {best}.patch", "its change as a patch"
+    return command, "bring it to a branch of your repository"

@@ -1,0 +1,1 @@
+"""Decisions about agents: when one starts, is interrupted, waits or retires."""

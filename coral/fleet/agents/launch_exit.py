@@ -1,0 +1,173 @@
+"""The end of a launch: what it means, and when the agent starts again, if ever.
+
+A turn that ended, a crash, a limit, a signal of ours and a program that cannot be started are one wait with different
+lengths; only what is pointless to repeat retires an agent.
+"""
+
+from dataclasses import replace
+
+from coral.fleet import events as on
+from coral.fleet import jobs
+from coral.fleet.agent_state import LIVE, Agent, Phase
+from coral.fleet.agents import accounts, outages, research, stalls
+from coral.fleet.messages import mark_unanswered
+from coral.fleet.policy import MAX_KILLS, PRODUCTIVE_SECONDS, back_off
+from coral.fleet.transaction import Transaction
+from heartbeats.heartbeat import Scope
+
+AT_LIMIT = "usage limit"
+LEFTOVERS = "leftovers"
+
+
+def on_exited(transaction: Transaction, event: on.Exited) -> None:
+    agent = transaction.agents.get(event.agent)
+    if agent is None or agent.launch != event.launch or not _may_end(agent):
+        return
+    transaction.log("exited", f"launch {agent.launch} ended: {event.ending}", agent.name)
+    asked_by_us = agent.phase is not Phase.RUNNING and agent.why != LEFTOVERS
+    agent = _release_messages(transaction, agent)
+    if event.ending is not on.Ending.LIMIT and not asked_by_us:
+        accounts.on_launch_ended(transaction, agent, well=event.ending is on.Ending.CLEAN)
+    cut_off = asked_by_us and outages.is_ended_for_it(agent)
+    if cut_off or (asked_by_us and stalls.is_ended_for_it(agent)):
+        accounts.on_launch_ended(transaction, agent, well=False)
+    match event.ending:
+        case on.Ending.TERMINAL:
+            _give_up(transaction, agent, event.detail or "its program says that going on is pointless")
+        case on.Ending.LIMIT:
+            _park(transaction, agent, event.until)
+        case on.Ending.LOST if not stalls.is_ended_for_it(agent):
+            wait(transaction, agent, "resumed", next_start_slot(transaction, agent.name))
+        case on.Ending.UNKNOWN_SESSION:
+            agent = transaction.set_agent(agent.name, session=None)
+            _wait_after_crash(transaction, agent, event.detail or "its program does not know the session")
+        case _ if cut_off:
+            _wait_after_crash(transaction, agent, agent.why, agent.why)
+        case _ if asked_by_us:
+            _wait_after_our_signal(transaction, agent)
+        case on.Ending.CLEAN:
+            _wait_after_turn(transaction, research.end_research(transaction, agent))
+        case _:
+            _wait_after_crash(transaction, agent, event.detail or f"it {event.ending}")
+
+
+def on_not_started(transaction: Transaction, name: str, launch: int, reason: str) -> None:
+    agent = transaction.agents.get(name)
+    if agent is not None and agent.launch == launch and _may_end(agent):
+        _wait_after_crash(
+            transaction, _release_messages(transaction, agent), f"its program could not be started: {reason}"
+        )
+
+
+def wait(transaction: Transaction, agent: Agent, why: str, seconds: float = 0.0) -> None:
+    transaction.set_agent(agent.name, phase=Phase.WAITING, deadline=transaction.clock + seconds, why=why)
+
+
+def next_start_slot(transaction: Transaction, name: str) -> float:
+    """How many seconds an agent waits for those before it, where all of them come back at once."""
+    return list(transaction.agents).index(name) * transaction.rules.stagger
+
+
+def retire(transaction: Transaction, agent: Agent, reason: str, *, told: bool = False) -> None:
+    """It starts no more. What it owes of the fleet's falls to the next who submits."""
+    owed = [each for each in agent.pending_messages if each.scope is Scope.FLEET]
+    transaction.set_run(
+        unassigned_messages=(*transaction.run.unassigned_messages, *(replace(each, printed=False) for each in owed))
+    )
+    stays = tuple(each for each in agent.pending_messages if each.scope is not Scope.FLEET)
+    transaction.set_agent(agent.name, phase=Phase.RETIRED, deadline=None, why=reason, pending_messages=stays)
+    if told:
+        transaction.log("retired", reason, agent.name)
+    else:
+        transaction.alert(f"{agent.name} has retired: {reason}", agent.name)
+
+
+def _may_end(agent: Agent) -> bool:
+    given_up = agent.phase is Phase.RETIRED and agent.kills >= MAX_KILLS
+    return agent.phase in LIVE or given_up
+
+
+def _release_messages(transaction: Transaction, agent: Agent) -> Agent:
+    """The launch is gone. What it did not acknowledge stays owed; a checkpoint that it did not answer never will be;
+    and if it sat in `coral eval`, nobody does now."""
+    for number, pending in transaction.pending.items():
+        if pending.submission.agent == agent.name:
+            transaction.set_pending(number, waited_until=0.0)
+    stalls.pause_timer(transaction, agent.name)
+    if agent.awaiting_reply and not transaction.run.stopping:
+        mark_unanswered(transaction, agent.name)
+    why = "killed" if agent.phase is Phase.RETIRED else agent.why
+    return transaction.set_agent(agent.name, in_flight=(), awaiting_reply=(), activity="", kills=0, why=why)
+
+
+def _park(transaction: Transaction, agent: Agent, until: float | None) -> None:
+    """No usage is left. A provider that names no time, or one that has come already, is not asked again at once."""
+    rules = transaction.rules
+    agent = transaction.set_agent(agent.name, crashes=agent.crashes + 1)
+    if rules.stop_at_limit and not transaction.run.stopping:
+        transaction.set_run(stopping=f"{rules.accounts.get(agent.name, agent.name)} has reached its usage limit")
+    if agent.name in rules.accounts:
+        accounts.on_limit(transaction, agent, until)
+        transaction.set_agent(agent.name, phase=Phase.PARKED, deadline=None, why=AT_LIMIT)
+        return
+    seconds = rules.backoff_max if until is None else max(until, accounts.earliest_start(transaction, agent))
+    transaction.set_agent(agent.name, phase=Phase.PARKED, deadline=transaction.clock + seconds, why=AT_LIMIT)
+    transaction.alert(f"{agent.name} has reached a usage limit and is parked", agent.name)
+
+
+def _wait_after_our_signal(transaction: Transaction, agent: Agent) -> None:
+    seconds = stalls.rest_seconds(agent)
+    if stalls.needs_new_session(agent):
+        agent = transaction.set_agent(agent.name, session=None)
+    if seconds:
+        transaction.set_agent(agent.name, phase=Phase.PARKED, deadline=transaction.clock + seconds)
+    elif agent.has_output:
+        wait(transaction, agent, agent.why)
+    else:
+        # It never said a word: without a back-off, a program that hangs at its start would be restarted for ever.
+        _fail(transaction, agent, agent.why)
+
+
+def _wait_after_turn(transaction: Transaction, agent: Agent) -> None:
+    tried = agent.submitted > agent.submitted_at_spawn
+    if tried or transaction.clock - agent.spawned_at >= PRODUCTIVE_SECONDS:
+        agent = transaction.set_agent(agent.name, unproductive_turns=0, crashes=0)
+        seconds = 0.0
+    else:
+        agent = transaction.set_agent(agent.name, unproductive_turns=agent.unproductive_turns + 1)
+        seconds = back_off(transaction.run.id, agent, agent.unproductive_turns, transaction.rules)
+    if not jobs.wait_for(transaction, agent):
+        wait(transaction, agent, "turn ended", seconds)
+
+
+def _wait_after_crash(transaction: Transaction, agent: Agent, reason: str, why: str = "crashed") -> None:
+    transaction.log("crashed", f"launch {agent.launch}: {reason}", agent.name)
+    _fail(transaction, agent, why)
+    _trip_breaker(transaction, reason)
+
+
+def _fail(transaction: Transaction, agent: Agent, why: str) -> None:
+    agent = transaction.set_agent(agent.name, crashes=agent.crashes + 1)
+    wait(transaction, agent, why, back_off(transaction.run.id, agent, agent.crashes, transaction.rules))
+
+
+def _trip_breaker(transaction: Transaction, reason: str) -> None:
+    """Many crashes in a short time have one cause: hold the whole fleet, not agent by agent."""
+    rules = transaction.rules
+    since = transaction.clock - rules.breaker_window
+    recent = (*(each for each in transaction.run.crashes if each > since), transaction.clock)
+    transaction.set_run(crashes=recent[-rules.breaker_crashes :])
+    if len(recent) >= rules.breaker_crashes and transaction.clock >= transaction.run.starts_paused_until:
+        transaction.set_run(starts_paused_until=transaction.clock + rules.breaker_pause, crashes=())
+        transaction.alert(
+            f"{len(recent)} crashes within {rules.breaker_window:g} seconds; "
+            f"nothing starts for {rules.breaker_pause:g} seconds. The last one: {reason}"
+        )
+
+
+def _give_up(transaction: Transaction, agent: Agent, reason: str) -> None:
+    """Its program can do nothing more: a wrong key, no credit. Nor can those who depend on the same."""
+    account = transaction.rules.accounts.get(agent.name)
+    if account is not None:
+        accounts.close(transaction, account, reason)
+    retire(transaction, agent, reason, told=account is not None)

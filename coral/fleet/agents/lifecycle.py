@@ -1,0 +1,234 @@
+"""An agent's phases: it waits, runs, is interrupted, terminated, killed, parked, or has retired.
+
+Heartbeat, stall, crash, back-off, pause, budget and stop are these phases with other deadlines; none has a mechanism
+of its own.
+"""
+
+from coral.fleet import actions as do
+from coral.fleet import events as on
+from coral.fleet.agent_state import LIVE, Agent, OutputCounts, Phase
+from coral.fleet.agents import accounts, budgets, outages, research, session_health, stalls
+from coral.fleet.agents.launch_exit import AT_LIMIT, LEFTOVERS, next_start_slot, retire, wait
+from coral.fleet.messages import acknowledge, read_reply
+from coral.fleet.policy import (
+    KILL_AGAIN_SECONDS,
+    MAX_KILLS,
+    is_due,
+    may_interrupt,
+    waits_until,
+)
+from coral.fleet.transaction import Transaction
+
+
+def on_output_seen(transaction: Transaction, event: on.OutputSeen) -> None:
+    agent = transaction.agents.get(event.agent)
+    if agent is None or agent.launch != event.launch or agent.phase not in LIVE:
+        return
+    before = agent.output_counts
+    deadline = transaction.clock + transaction.rules.stall if agent.phase is Phase.RUNNING else agent.deadline
+    session = agent.session if event.session is None else event.session
+    agent = transaction.set_agent(
+        agent.name,
+        has_output=True,
+        last_output_at=transaction.clock,
+        activity=event.activity,
+        session=session,
+        deadline=deadline,
+        output_counts=_most(before, event.count),
+    )
+    session_health.on_output(transaction, agent, before)
+    outages.on_output(transaction, agent, before)
+    if agent.output_counts.edits > before.edits:
+        stalls.record_progress(transaction, agent.name)
+    agent = transaction.agents[agent.name]
+    if agent.retrying_since is None:
+        accounts.on_output(transaction, agent)
+    if agent.in_flight or agent.last_result_seen != agent.last_result_sent:
+        transaction.set_agent(agent.name, last_result_seen=agent.last_result_sent)
+        acknowledge(transaction, agent.name, agent.in_flight)
+    if event.reply and event.place > agent.output_searched_to:
+        transaction.set_agent(agent.name, output_searched_to=event.place)
+        read_reply(transaction, agent.name, event.reply)
+
+
+def on_edits_scanned(transaction: Transaction, event: on.EditsScanned) -> None:
+    if why := stalls.on_edits_scanned(transaction, event):
+        _interrupt(transaction, transaction.agents[event.agent], why)
+
+
+def on_left_processes(transaction: Transaction, name: str, launch: int) -> None:
+    """The program has ended and left something behind: that ends now, before anything else starts."""
+    agent = transaction.agents.get(name)
+    if agent is None or agent.launch != launch or agent.phase not in (Phase.RUNNING, Phase.INTERRUPTED):
+        return
+    why = agent.why if agent.phase is Phase.INTERRUPTED else LEFTOVERS
+    _terminate(transaction, agent, why)
+
+
+def resume_all(transaction: Transaction, away: float) -> None:
+    """A new supervisor: who waited for a resume starts now; who still runs is left alone."""
+    accounts.resume(transaction, away)
+    for name, agent in list(transaction.agents.items()):
+        why = "resumed" if agent.why == "stop" else agent.why
+        if agent.phase is Phase.WAITING and agent.deadline is None:
+            wait(transaction, agent, "resumed" if agent.launch else "start", next_start_slot(transaction, name))
+        elif agent.phase is Phase.RETIRED and agent.kills < MAX_KILLS:
+            agent = transaction.set_agent(name, crashes=0)
+            wait(transaction, agent, "resumed", next_start_slot(transaction, name))
+        elif agent.phase is Phase.INTERRUPTED:
+            # Whether the signal went out before the last supervisor died is not known; twice does no harm. The grace
+            # is what is left of it: given anew by one supervisor after the other, it would never end.
+            transaction.set_agent(name, why=why)
+            transaction.act(do.Interrupt(who=name, launch=agent.launch))
+        elif agent.phase is Phase.RUNNING:
+            transaction.set_agent(name, deadline=transaction.clock + transaction.rules.stall)
+            stalls.resume_timer(transaction, name)
+        elif agent.phase in LIVE:
+            transaction.set_agent(name, why=why)
+
+
+def stop_all(transaction: Transaction) -> None:
+    for name, agent in list(transaction.agents.items()):
+        if agent.phase is Phase.RUNNING:
+            _interrupt(transaction, agent, "stop")
+        elif agent.phase is Phase.WAITING and agent.deadline is not None:
+            transaction.set_agent(name, deadline=None, why="stopped")
+        elif stalls.is_resting(agent):
+            transaction.set_agent(name, phase=Phase.WAITING, deadline=None, why="stopped")
+
+
+def advance_timers(transaction: Transaction) -> None:
+    for agent in list(transaction.agents.values()):
+        if agent.phase is Phase.RUNNING and accounts.is_held(transaction, agent):
+            _interrupt(transaction, agent, AT_LIMIT)
+        elif agent.phase is Phase.RUNNING and budgets.agent_over(agent, transaction.rules):
+            _interrupt(transaction, agent, "budget")
+        elif agent.phase is Phase.RUNNING and (why := outages.reason(agent, transaction.clock, transaction.rules)):
+            transaction.log("outage", f"launch {agent.launch}: {why}", agent.name)
+            _interrupt(transaction, agent, why)
+        elif agent.phase is Phase.RUNNING and _has_something_due(transaction, agent):
+            _interrupt(transaction, agent, "heartbeat")
+        elif agent.phase is Phase.RUNNING and (why := stalls.check_busy(transaction, agent)):
+            _interrupt(transaction, transaction.agents[agent.name], why)
+        elif agent.deadline is not None and transaction.clock >= agent.deadline:
+            _on_deadline(transaction, agent)
+
+
+def _on_deadline(transaction: Transaction, agent: Agent) -> None:
+    match agent.phase:
+        case Phase.WAITING | Phase.PARKED:
+            if transaction.run.stopping or transaction.run.disk_problem:
+                return
+            if transaction.clock < transaction.run.starts_paused_until:
+                _hold(transaction, agent)
+            elif reason := accounts.closed(transaction, agent):
+                retire(transaction, agent, reason, told=True)
+            elif reason := budgets.agent_over(agent, transaction.rules):
+                retire(transaction, agent, reason)
+            elif accounts.is_held(transaction, agent):
+                transaction.set_agent(agent.name, phase=Phase.PARKED, deadline=None, why=AT_LIMIT)
+            else:
+                _spawn(transaction, agent)
+        case Phase.RUNNING:
+            _on_silence(transaction, agent)
+        case Phase.INTERRUPTED:
+            _terminate(transaction, agent, agent.why)
+        case Phase.TERMINATED | Phase.KILLED:
+            _kill(transaction, agent)
+        case Phase.RETIRED:
+            pass
+
+
+def _on_silence(transaction: Transaction, agent: Agent) -> None:
+    # Whoever waits for a grade is not silent; that begins when the waiting ends.
+    waits = waits_until(agent.name, transaction.pending.values())
+    if waits is not None and transaction.clock < waits + transaction.rules.stall:
+        transaction.set_agent(agent.name, deadline=waits + transaction.rules.stall)
+    elif stalls.is_excluded(transaction, agent):
+        transaction.set_agent(agent.name, deadline=transaction.clock + transaction.rules.stall)
+    elif why := stalls.check_silent(transaction, agent):
+        _interrupt(transaction, transaction.agents[agent.name], why)
+
+
+def _hold(transaction: Transaction, agent: Agent) -> None:
+    """The whole fleet is held up. When that is over it starts in turn, and not all at once."""
+    transaction.set_agent(
+        agent.name, deadline=transaction.run.starts_paused_until + next_start_slot(transaction, agent.name)
+    )
+
+
+def _has_something_due(transaction: Transaction, agent: Agent) -> bool:
+    if transaction.run.disk_problem or not may_interrupt(agent, transaction.clock, transaction.rules):
+        return False
+    # What this launch was handed and has not acknowledged yet is on its way; interrupting for it would be a repeat.
+    return any(
+        is_due(each, agent, transaction.clock) for each in agent.pending_messages if each.id not in agent.in_flight
+    )
+
+
+def _spawn(transaction: Transaction, agent: Agent) -> None:
+    if not agent.launch:
+        agent = research.begin_research(transaction, agent)
+    if agent.session is not None and (worn := session_health.reason_to_renew(agent, transaction.rules)):
+        agent = transaction.set_agent(agent.name, session=None, why=f"fresh session after {worn}")
+    if agent.session is None:
+        agent = session_health.begin_session(transaction, agent)
+    agent = transaction.set_agent(
+        agent.name,
+        phase=Phase.RUNNING,
+        deadline=transaction.clock + transaction.rules.stall,
+        launch=agent.launch + 1,
+        has_output=False,
+        last_output_at=transaction.clock,
+        spawned_at=transaction.clock,
+        in_flight=tuple(each.id for each in agent.pending_messages),
+        last_result_sent=transaction.run.order,
+        submitted_at_spawn=agent.submitted,
+        output_searched_to=0,
+        output_counts=OutputCounts(),
+        retrying_since=None,
+    )
+    stalls.start_timer(transaction, agent.name)
+    transaction.act(
+        do.Spawn(
+            agent=agent.name,
+            launch=agent.launch,
+            session=agent.session,
+            messages=agent.pending_messages,
+            last_result_seen=agent.last_result_seen,
+            why=agent.why,
+        )
+    )
+
+
+def _most(one: OutputCounts, other: OutputCounts) -> OutputCounts:
+    """A new supervisor hears it all again, piece by piece."""
+    return OutputCounts(
+        edits=max(one.edits, other.edits),
+        compactions=max(one.compactions, other.compactions),
+        retries=max(one.retries, other.retries),
+        answered=max(one.answered, other.answered),
+    )
+
+
+def _interrupt(transaction: Transaction, agent: Agent, why: str) -> None:
+    stalls.pause_timer(transaction, agent.name)
+    deadline = transaction.clock + transaction.rules.interrupt_grace
+    transaction.set_agent(agent.name, phase=Phase.INTERRUPTED, deadline=deadline, why=why)
+    transaction.act(do.Interrupt(who=agent.name, launch=agent.launch))
+
+
+def _terminate(transaction: Transaction, agent: Agent, why: str) -> None:
+    stalls.pause_timer(transaction, agent.name)
+    deadline = transaction.clock + transaction.rules.terminate_grace
+    transaction.set_agent(agent.name, phase=Phase.TERMINATED, deadline=deadline, why=why)
+    transaction.act(do.Terminate(who=agent.name, launch=agent.launch))
+
+
+def _kill(transaction: Transaction, agent: Agent) -> None:
+    if agent.kills >= MAX_KILLS:
+        retire(transaction, agent, f"launch {agent.launch} cannot be killed")
+        return
+    deadline = transaction.clock + KILL_AGAIN_SECONDS
+    transaction.set_agent(agent.name, phase=Phase.KILLED, deadline=deadline, kills=agent.kills + 1)
+    transaction.act(do.Kill(who=agent.name, launch=agent.launch))

@@ -1,0 +1,43 @@
+"""Research: agents that read and think first. Until their time is over, or they end their turn before it is, nothing of
+theirs is graded; then they are told to begin."""
+
+from coral.fleet.agent_state import Agent, PendingMessage, Phase
+from coral.fleet.agents.stalls import restart_timer
+from coral.fleet.messages import BEGIN
+from coral.fleet.transaction import Transaction
+
+
+def begin_research(transaction: Transaction, agent: Agent) -> Agent:
+    """Its first launch: from now on its time runs."""
+    seconds = transaction.rules.research.get(agent.name)
+    return agent if seconds is None else transaction.set_agent(agent.name, research_until=transaction.clock + seconds)
+
+
+def refusal(transaction: Transaction, agent: Agent) -> str:
+    """Why nothing of this agent is graded yet; empty where it is."""
+    if agent.research_until is None or transaction.clock >= agent.research_until:
+        return ""
+    return f"you read and think first, for {(agent.research_until - transaction.clock) / 60:.0f} more minutes"
+
+
+def end_research(transaction: Transaction, agent: Agent) -> Agent:
+    """It may begin, and is told so at a good moment."""
+    if agent.research_until is None:
+        return agent
+    transaction.set_agent(agent.name, research_until=None)
+    restart_timer(transaction, agent.name)
+    id = transaction.next_message_id()
+    transaction.queue_message(
+        agent.name, PendingMessage(id=id, name=BEGIN, since=transaction.clock, due=transaction.clock, defers=True)
+    )
+    return transaction.agents[agent.name]
+
+
+def advance(transaction: Transaction) -> None:
+    for agent in list(transaction.agents.values()):
+        if (
+            agent.research_until is not None
+            and transaction.clock >= agent.research_until
+            and agent.phase is not Phase.RETIRED
+        ):
+            end_research(transaction, agent)

@@ -1,0 +1,29 @@
+"""How worn a conversation is. A new one begins only where a launch happens anyway, never by an interrupt of its own."""
+
+from dataclasses import replace
+
+from coral.fleet.agent_state import Agent, Conversation, OutputCounts
+from coral.fleet.rules import Rules
+from coral.fleet.transaction import Transaction
+
+
+def begin_session(transaction: Transaction, agent: Agent) -> Agent:
+    """A conversation begins with the next launch."""
+    return transaction.set_agent(agent.name, conversation=Conversation(tokens_before=agent.spent.tokens))
+
+
+def on_output(transaction: Transaction, agent: Agent, before: OutputCounts) -> None:
+    more = agent.output_counts.compactions - before.compactions
+    if more:
+        talk = replace(agent.conversation, compactions=agent.conversation.compactions + more)
+        transaction.set_agent(agent.name, conversation=talk)
+
+
+def reason_to_renew(agent: Agent, rules: Rules) -> str:
+    """What a conversation has behind it that is not to be gone on with; empty where it is."""
+    compactions, tokens = agent.conversation.compactions, agent.spent.tokens - agent.conversation.tokens_before
+    if rules.fresh_compactions is not None and compactions >= rules.fresh_compactions:
+        return f"{compactions} compactions" if compactions != 1 else "a compaction"
+    if rules.fresh_tokens is not None and tokens >= rules.fresh_tokens:
+        return f"{tokens} tokens"
+    return ""

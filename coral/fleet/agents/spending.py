@@ -1,0 +1,72 @@
+"""What agents use of models, as differences of the figures that their programs give.
+
+A figure may be told again, by a supervisor that reads a log anew: it counts once. Money that a program tells is
+believed; where it tells none, the task's prices say what the tokens cost.
+"""
+
+from coral.fleet import events as on
+from coral.fleet.agent_state import Meter, Spent
+from coral.fleet.policy import MILLION
+from coral.fleet.rules import Prices
+from coral.fleet.transaction import Transaction
+
+
+def on_used(transaction: Transaction, event: on.Used) -> None:
+    agent = transaction.agents.get(event.agent)
+    if agent is None or agent.launch != event.launch:
+        return
+    before = _before(agent.meter, event)
+    meter = Meter(launch=event.launch, session=event.session, figure=_highest(before, event.figure))
+    if meter == agent.meter:
+        return
+    spent = _since(before, event.figure, transaction.rules.prices.get(event.agent))
+    transaction.set_agent(agent.name, meter=meter, spent=added(agent.spent, spent))
+    transaction.set_run(spent=added(transaction.run.spent, spent))
+
+
+def added(one: Spent, other: Spent) -> Spent:
+    known = [each.money for each in (one, other) if each.money is not None]
+    return Spent(
+        input=one.input + other.input,
+        cached=one.cached + other.cached,
+        output=one.output + other.output,
+        money=sum(known) if known else None,
+    )
+
+
+def cost(spent: Spent, prices: Prices) -> float:
+    """What so many tokens cost, in US dollars."""
+    return (spent.input * prices.input + spent.cached * prices.cached + spent.output * prices.output) / MILLION
+
+
+def _before(meter: Meter, event: on.Used) -> Spent:
+    """What is counted already of that figure. In another launch, one that has fallen began anew."""
+    same_launch = meter.launch == event.launch
+    if meter.session != event.session or not (same_launch or event.session):
+        return Spent()
+    old, new = meter.figure, event.figure
+    cheaper = old.money is not None and (new.money or 0.0) < old.money
+    fallen = new.input < old.input or new.output < old.output or cheaper
+    return Spent() if fallen and not same_launch else old
+
+
+def _since(before: Spent, now: Spent, prices: Prices | None) -> Spent:
+    told = None if now.money is None else max(now.money - (before.money or 0.0), 0.0)
+    tokens = Spent(
+        input=max(now.input - before.input, 0),
+        cached=max(now.cached - before.cached, 0),
+        output=max(now.output - before.output, 0),
+    )
+    # A program that does not know a model's price says that it costs nothing.
+    money = cost(tokens, prices) if not told and prices is not None else told
+    return Spent(input=tokens.input, cached=tokens.cached, output=tokens.output, money=money)
+
+
+def _highest(one: Spent, other: Spent) -> Spent:
+    known = [each.money for each in (one, other) if each.money is not None]
+    return Spent(
+        input=max(one.input, other.input),
+        cached=max(one.cached, other.cached),
+        output=max(one.output, other.output),
+        money=max(known) if known else None,
+    )

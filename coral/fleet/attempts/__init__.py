@@ -1,0 +1,1 @@
+"""Decisions about attempts, from a submission to a published record."""

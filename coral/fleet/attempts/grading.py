@@ -1,0 +1,181 @@
+"""An attempt that was taken in is graded as a launch of its own, in one of a few slots, and settled by its outcome.
+
+It becomes void only with proof that the fault is ours: the seed, graded in its place, fails too.
+"""
+
+from attempts.progress import judge
+from attempts.record import Verdict
+from coral.fleet import actions as do
+from coral.fleet import events as on
+from coral.fleet.attempts.intake import take_again
+from coral.fleet.attempts.settlement import settle
+from coral.fleet.policy import KILL_AGAIN_SECONDS, MAX_KILLS, MAX_LOST, MAX_UNSTARTED, START_AGAIN_SECONDS
+from coral.fleet.run_state import OCCUPYING, PendingAttempt, Step
+from coral.fleet.transaction import Transaction
+
+
+def on_graded(transaction: Transaction, event: on.Graded) -> None:
+    pending = transaction.pending.get(event.number)
+    if pending is None or pending.launch != event.launch or pending.step not in OCCUPYING:
+        return
+    if transaction.run.disk_problem:
+        void = pending.stopped or event.outcome is on.Outcome.LOST
+        transaction.act(do.CleanUpGrade(number=event.number, launch=event.launch, whole=void))
+    if pending.stopped:
+        _queue_again(transaction, pending)
+    elif event.outcome is on.Outcome.LOST:
+        _lose(transaction, pending)
+    elif pending.suspicion:
+        _end_probe(transaction, pending, event)
+    elif pending.timed_out:
+        reason = f"the grader took longer than {transaction.rules.grade_timeout:g} seconds"
+        settle(transaction, pending, Verdict.FAILED, reason=reason, graded=event)
+    elif event.outcome is on.Outcome.SCORED and event.score is not None:
+        agent = transaction.agents[pending.submission.agent]
+        verdict = judge(agent.progress, event.score, transaction.rules.direction, transaction.rules.noise)
+        settle(transaction, pending, verdict, score=event.score, graded=event)
+    elif event.outcome is on.Outcome.FAILED:
+        settle(transaction, pending, Verdict.FAILED, reason=event.reason, graded=event)
+    else:
+        suspicion = event.reason or "the grader crashed"
+        _queue_again(transaction, transaction.set_pending(event.number, suspicion=suspicion))
+
+
+def on_grade_not_started(transaction: Transaction, number: int, launch: int, reason: str) -> None:
+    pending = transaction.pending.get(number)
+    if pending is None or pending.launch != launch or pending.step not in OCCUPYING:
+        return
+    if pending.stopped:
+        _queue_again(transaction, pending)
+    elif pending.failed_starts < MAX_UNSTARTED:
+        later = transaction.clock + START_AGAIN_SECONDS
+        transaction.set_pending(number, step=Step.QUEUED, failed_starts=pending.failed_starts + 1, deadline=later)
+    else:
+        settle(transaction, pending, Verdict.VOID, reason=f"the grader could not be started: {reason}")
+
+
+def on_left_processes(transaction: Transaction, number: int, launch: int) -> None:
+    """The grader has answered, but what it started goes on: end that first, so that the slot is really free."""
+    pending = transaction.pending.get(number)
+    if pending is not None and pending.launch == launch and pending.step is Step.GRADING:
+        _kill(transaction, pending)
+
+
+def on_published(transaction: Transaction, number: int) -> None:
+    pending = transaction.pending.get(number)
+    if pending is not None and pending.step is Step.SETTLED:
+        del transaction.pending[number]
+
+
+def repeat_unfinished(transaction: Transaction) -> None:
+    """A new supervisor does again, by key, what the last one may not have finished."""
+    for number, pending in transaction.pending.items():
+        agent = pending.submission.agent
+        transaction.act(do.Accept(agent=agent, submission=pending.submission.id, number=number))
+        if pending.step is Step.TAKING:
+            take_again(transaction, pending)
+        elif pending.attempt is not None:
+            transaction.act(do.Publish(attempt=pending.attempt, heartbeats=pending.heartbeats))
+
+
+def stop_grading(transaction: Transaction) -> None:
+    """The attempts stay, and are graded again when the run resumes."""
+    for number, pending in list(transaction.pending.items()):
+        if pending.step in OCCUPYING and not pending.stopped:
+            transaction.set_pending(number, stopped=True)
+            if pending.step is Step.GRADING:
+                _terminate(transaction, pending)
+
+
+def advance_timers(transaction: Transaction) -> None:
+    for number, pending in list(transaction.pending.items()):
+        if pending.deadline is None or transaction.clock < pending.deadline:
+            continue
+        if pending.step is Step.TAKING:
+            if not transaction.run.disk_problem and not transaction.run.stopping:
+                take_again(transaction, pending)
+        elif pending.step is Step.GRADING:
+            transaction.set_pending(number, timed_out=True)
+            _terminate(transaction, pending)
+        elif pending.step in OCCUPYING:
+            _kill(transaction, pending)
+        elif pending.step is Step.QUEUED:
+            transaction.set_pending(number, deadline=None)
+
+
+def fill_slots(transaction: Transaction) -> None:
+    """Start what a free slot can take: a question of fault first, then the oldest attempt."""
+    if (
+        transaction.run.stopping
+        or transaction.run.disk_problem
+        or transaction.clock < transaction.run.queue_paused_until
+    ):
+        return
+    taken = sum(each.step in OCCUPYING for each in transaction.pending.values())
+    queue = [each for each in transaction.pending.values() if each.step is Step.QUEUED and each.deadline is None]
+    queue.sort(key=lambda each: not each.suspicion)
+    for pending in queue[: max(transaction.rules.slots - taken, 0)]:
+        launch = pending.launch + 1
+        transaction.set_pending(
+            pending.number,
+            step=Step.GRADING,
+            launch=launch,
+            deadline=transaction.clock + transaction.rules.grade_timeout,
+            stopped=False,
+            timed_out=False,
+            kills=0,
+        )
+        probe = bool(pending.suspicion)
+        commit = transaction.rules.seed_commit if probe else pending.commit
+        transaction.act(do.Grade(number=pending.number, launch=launch, commit=commit, probe=probe))
+
+
+def _terminate(transaction: Transaction, pending: PendingAttempt) -> None:
+    deadline = transaction.clock + transaction.rules.terminate_grace
+    transaction.set_pending(pending.number, step=Step.TERMINATED, deadline=deadline)
+    transaction.act(do.Terminate(who=pending.who, launch=pending.launch))
+
+
+def _kill(transaction: Transaction, pending: PendingAttempt) -> None:
+    if pending.kills >= MAX_KILLS:
+        transaction.alert(f"the grader of {pending.who} cannot be killed; its slot is given up")
+        if pending.stopped:
+            _queue_again(transaction, pending)
+        else:
+            settle(transaction, pending, Verdict.VOID, reason="the grader could not be killed")
+        return
+    deadline = transaction.clock + KILL_AGAIN_SECONDS
+    transaction.set_pending(pending.number, step=Step.KILLED, deadline=deadline, kills=pending.kills + 1)
+    transaction.act(do.Kill(who=pending.who, launch=pending.launch))
+
+
+def _queue_again(transaction: Transaction, pending: PendingAttempt) -> None:
+    """This try of grading it tells nothing about it."""
+    transaction.set_pending(pending.number, step=Step.QUEUED, deadline=None)
+
+
+def _lose(transaction: Transaction, pending: PendingAttempt) -> None:
+    """Nobody saw its end, or it came on a full disk. That is nobody's fault, unless it does so every time: then it is
+    a suspicion like any other."""
+    if not transaction.run.disk_problem or pending.lost_grades < MAX_LOST:
+        _queue_again(
+            transaction,
+            transaction.set_pending(
+                pending.number, lost_grades=pending.lost_grades + bool(transaction.run.disk_problem)
+            ),
+        )
+    elif pending.suspicion:
+        reason = f"the seed cannot be graded either: {transaction.run.disk_problem}"
+        settle(transaction, pending, Verdict.VOID, reason=reason)
+    else:
+        suspicion = f"each of {MAX_LOST + 1} grades of it ended on a disk without room: {transaction.run.disk_problem}"
+        _queue_again(transaction, transaction.set_pending(pending.number, suspicion=suspicion, lost_grades=0))
+
+
+def _end_probe(transaction: Transaction, pending: PendingAttempt, event: on.Graded) -> None:
+    """The seed was graded in the candidate's place: if that works, the crash was the candidate's doing."""
+    if event.outcome is on.Outcome.SCORED:
+        settle(transaction, pending, Verdict.FAILED, reason=pending.suspicion, graded=event)
+    else:
+        reason = f"the grader fails on the seed too: {event.reason or pending.suspicion}"
+        settle(transaction, pending, Verdict.VOID, reason=reason, graded=event)

@@ -1,0 +1,79 @@
+"""An attempt's way in: a submission gets a number, and its commit is brought into the hub, once more where it fails by
+our fault. What cannot be graded settles here; what can waits for a slot.
+"""
+
+from attempts.record import Submission, Verdict
+from coral.fleet import actions as do
+from coral.fleet import events as on
+from coral.fleet.agents import research
+from coral.fleet.agents.budgets import no_attempt_left
+from coral.fleet.agents.stalls import record_progress
+from coral.fleet.attempts.settlement import settle
+from coral.fleet.policy import MAX_TRIES, TAKE_AGAIN_SECONDS, counts_same, is_repeat, remember
+from coral.fleet.run_state import PendingAttempt, Step
+from coral.fleet.transaction import Transaction
+
+
+def on_submitted(transaction: Transaction, submission: Submission) -> None:
+    agent = transaction.agents.get(submission.agent)
+    if agent is None or transaction.run.stopping or transaction.run.detached_reason or transaction.run.disk_problem:
+        return  # it stays in the inbox, and is read again
+    if is_repeat(agent.recent_submissions, submission.id):
+        transaction.act(do.Discard(agent=agent.name, submission=submission.id))
+        return
+    if reason := research.refusal(transaction, agent):
+        _refuse(transaction, submission, reason, "write down what you find; end your turn to begin at once")
+        return
+    if reason := no_attempt_left(transaction.fleet(), agent, transaction.rules):
+        _refuse(transaction, submission, reason, "finish the notes; the run ends when the attempts in hand are graded")
+        return
+    number = transaction.run.next_number
+    transaction.set_run(next_number=number + 1)
+    # A refusal is not remembered: should it be lost, it is given again, and that does no harm.
+    transaction.set_agent(
+        agent.name, submitted=agent.submitted + 1, recent_submissions=remember(agent.recent_submissions, submission.id)
+    )
+    record_progress(transaction, agent.name)
+    transaction.pending[number] = PendingAttempt(
+        number=number, submission=submission, waited_until=transaction.clock + submission.wait
+    )
+    transaction.act(do.TakeIn(number=number, agent=agent.name, commit=submission.commit, repeat=False))
+    transaction.act(do.Accept(agent=agent.name, submission=submission.id, number=number))
+
+
+def on_taken_in(transaction: Transaction, event: on.TakenIn) -> None:
+    pending = transaction.pending.get(event.number)
+    if pending is None or pending.step is not Step.TAKING:
+        return
+    pending = transaction.set_pending(event.number, commit=event.commit, tree=event.tree, parent=event.parent)
+    if event.duplicate_of is not None and transaction.rules.noise == 0 and counts_same(pending.submission.kind):
+        reason = f"the same tree as #{event.duplicate_of}"
+        settle(transaction, pending, Verdict.TIED, score=event.duplicate_score, reason=reason)
+    else:
+        transaction.set_pending(event.number, step=Step.QUEUED, deadline=None)
+
+
+def on_intake_failed(transaction: Transaction, event: on.IntakeFailed) -> None:
+    pending = transaction.pending.get(event.number)
+    if pending is None or pending.step is not Step.TAKING:
+        return
+    if not event.our_fault:
+        settle(transaction, pending, Verdict.FAILED, reason=event.reason)
+    elif transaction.run.disk_problem or transaction.run.stopping:
+        transaction.set_pending(event.number, deadline=transaction.clock)
+    elif pending.failed_intakes < MAX_TRIES:
+        transaction.set_pending(
+            event.number, failed_intakes=pending.failed_intakes + 1, deadline=transaction.clock + TAKE_AGAIN_SECONDS
+        )
+    else:
+        settle(transaction, pending, Verdict.VOID, reason=event.reason)
+
+
+def take_again(transaction: Transaction, pending: PendingAttempt) -> None:
+    submission = transaction.set_pending(pending.number, deadline=None).submission
+    transaction.act(do.TakeIn(number=pending.number, agent=submission.agent, commit=submission.commit, repeat=True))
+
+
+def _refuse(transaction: Transaction, submission: Submission, reason: str, hint: str) -> None:
+    reason = f"cannot grade this commit: {reason}"
+    transaction.act(do.Refuse(agent=submission.agent, submission=submission.id, reason=reason, hint=hint))

@@ -1,0 +1,69 @@
+"""An attempt settles: it gets its verdict and its place in the order, once, and whatever follows from that is owed.
+
+Publication is a file that follows and can be repeated.
+"""
+
+from attempts.progress import advance
+from attempts.record import Attempt, Verdict
+from coral.fleet import actions as do
+from coral.fleet import events as on
+from coral.fleet.agents.stalls import restart_timer
+from coral.fleet.attempts.records import record_of
+from coral.fleet.messages import deliver_at_eval, fire_after_attempt, withdraw_overtaken
+from coral.fleet.policy import MAX_VOIDS, QUEUE_PAUSE
+from coral.fleet.run_state import PendingAttempt, Step
+from coral.fleet.transaction import Transaction
+
+
+def settle(
+    transaction: Transaction,
+    pending: PendingAttempt,
+    verdict: Verdict,
+    *,
+    score: float | None = None,
+    reason: str = "",
+    graded: on.Graded | None = None,
+) -> None:
+    """Count the attempt: progress, triggers, and what the agent hears of it."""
+    order = transaction.run.order + 1
+    attempt = record_of(transaction, pending, verdict, order, score=score, reason=reason, graded=graded)
+    transaction.set_run(order=order)
+    _count(transaction, attempt)
+    _watch_voids(transaction, attempt)
+    waits = transaction.clock < pending.waited_until
+    names, inline = deliver_at_eval(transaction, attempt.agent, waits)
+    if waits:
+        restart_timer(transaction, attempt.agent)
+    transaction.set_pending(
+        pending.number,
+        step=Step.SETTLED,
+        deadline=None,
+        waited_until=0.0,
+        attempt=attempt,
+        heartbeats=names,
+    )
+    transaction.act(do.Publish(attempt=attempt, heartbeats=names, inline=inline))
+
+
+def _count(transaction: Transaction, attempt: Attempt) -> None:
+    rules = transaction.rules
+    before, whole_before = transaction.agents[attempt.agent].progress, transaction.run.progress
+    own = advance(before, attempt, rules.direction, rules.noise)
+    whole = advance(whole_before, attempt, rules.direction, rules.noise)
+    transaction.set_agent(attempt.agent, progress=own, crashes=0, unproductive_turns=0)
+    transaction.set_run(progress=whole)
+    if own.evals == before.evals:
+        return
+    withdraw_overtaken(transaction, attempt.agent, improved=own.stagnant == 0, best_improved=whole.stagnant == 0)
+    fire_after_attempt(transaction, attempt.agent, attempt.number)
+
+
+def _watch_voids(transaction: Transaction, attempt: Attempt) -> None:
+    """Three voids in a row hold the queue up, so that breaking the grader is no way to try for free."""
+    voids = transaction.run.voids_in_a_row + 1 if attempt.verdict is Verdict.VOID else 0
+    transaction.set_run(voids_in_a_row=voids)
+    if voids >= MAX_VOIDS:
+        transaction.set_run(queue_paused_until=transaction.clock + QUEUE_PAUSE)
+        transaction.alert(
+            f"{voids} attempts in a row are void; grading is held up for {QUEUE_PAUSE:g} seconds: {attempt.reason}"
+        )

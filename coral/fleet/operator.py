@@ -1,0 +1,209 @@
+"""What agents and the operator ask for. Each request is answered once; an agent decides about its own heartbeats."""
+
+from collections.abc import Mapping
+
+from attempts.fields import one_line
+from coral.fleet import actions as do
+from coral.fleet import events as on
+from coral.fleet import job_notices, jobs
+from coral.fleet.agent_state import Agent, Phase
+from coral.fleet.messages import MESSAGE, UNASKED, acknowledge, queue_operator_message
+from coral.fleet.policy import REQUEST_WINDOW
+from coral.fleet.run_state import FLEET
+from coral.fleet.transaction import Transaction
+from heartbeats.entry import from_entry
+from heartbeats.heartbeat import (
+    Heartbeat,
+    Refused,
+    Scope,
+    find,
+    remove_heartbeat,
+    reset_heartbeats,
+    set_heartbeat,
+)
+from heartbeats.trigger import arm, retime
+
+OPERATOR = "operator"
+EVERYBODY = "*"
+_OWNERS = {EVERYBODY: "everybody", FLEET: "the fleet"}
+SHOWN = 80  # characters of a message in the timeline
+
+
+def on_requested(transaction: Transaction, event: on.Requested) -> None:
+    if any(
+        isinstance(each, do.Answer) and (each.sender, each.id) == (event.sender, event.id)
+        for each in transaction.actions
+    ):
+        return
+    key = f"{event.sender}/{event.id}"
+    if key in transaction.run.requests:
+        # It is still there, so its answer was lost with the supervisor before.
+        transaction.act(do.Answer(sender=event.sender, id=event.id, ok=True, message="this was done before"))
+        return
+    try:
+        _check_allowed(transaction, event)
+        message, ok, hint = _carry_out(transaction, event.sender, event.request), True, ""
+        transaction.set_run(requests=(*transaction.run.requests, key)[-REQUEST_WINDOW:])
+    except Refused as refused:
+        message, ok, hint = str(refused), False, refused.hint
+    transaction.act(do.Answer(sender=event.sender, id=event.id, ok=ok, message=message, hint=hint))
+    if event.sender == OPERATOR and (what := _log_text(event.request, ok)):
+        transaction.log("asked" if ok else "refused", f"{what}: {message}")
+
+
+def _log_text(request: on.Request, ok: bool) -> str:
+    """How the timeline names a request of the operator's, who may have asked while nobody supervised and reads there
+    what came of it; empty for those of which it tells more by itself."""
+    match request:
+        case on.Tell(to=to, text=text):
+            return f'tell {"everybody" if to == EVERYBODY else to} "{one_line(text, SHOWN)}"'
+        case on.SetHeartbeat(owner=owner) | on.RemoveHeartbeat(owner=owner) | on.ResetHeartbeats(owner=owner):
+            return f"heartbeats of {_OWNERS.get(owner, owner)}"
+        case on.StartJob() | on.StopJob() if not ok:
+            return "job"
+    return ""
+
+
+def _check_allowed(transaction: Transaction, event: on.Requested) -> None:
+    if event.sender == OPERATOR:
+        if isinstance(event.request, on.Acknowledge):
+            raise Refused("cannot acknowledge a heartbeat for an agent", "an agent does so when it has read it")
+        return
+    if event.sender not in transaction.agents:
+        raise Refused(f"cannot answer {event.sender}: there is no such agent", "")
+    match event.request:
+        case on.Stop() | on.Leave() | on.Tell():
+            raise Refused("cannot do this for an agent", "only the operator can")
+        case on.SetHeartbeat(owner=owner) | on.RemoveHeartbeat(owner=owner) | on.ResetHeartbeats(owner=owner):
+            retimes = isinstance(event.request, on.SetHeartbeat) and owner == FLEET
+            if owner != event.sender and not retimes:
+                raise Refused("cannot change the heartbeats of somebody else", "leave out the owner")
+        case on.StartJob(agent=agent) if agent != event.sender:
+            raise Refused("cannot start a job of somebody else", "leave out the agent")
+
+
+def _carry_out(transaction: Transaction, sender: str, request: on.Request) -> str:
+    match request:
+        case on.SetHeartbeat(owner=owner, entry=entry):
+            scope = Scope.FLEET if entry.get("scope") == Scope.FLEET.value else Scope.OWN
+            return _change(transaction, sender, _owners(transaction, owner, str(entry.get("name")), scope), entry)
+        case on.RemoveHeartbeat(owner=owner, name=name):
+            return _remove(transaction, sender, _owners(transaction, owner, name, Scope.OWN), name)
+        case on.ResetHeartbeats(owner=owner):
+            return _reset(transaction, _owners(transaction, owner, "", Scope.OWN))
+        case on.Tell(to=to, text=text):
+            return _tell(transaction, to, text)
+        case on.Stop(reason=reason):
+            if not transaction.run.stopping:
+                transaction.set_run(stopping=reason or "stopped by the operator", detached_reason="")
+            return "stopping"
+        case on.Leave(reason=reason):
+            return _leave(transaction, reason)
+        case on.Acknowledge(owed=ids, jobs=numbers):
+            # Only what was printed: an agent could wave away by its id what is about to interrupt it.
+            printed = {each.id for each in transaction.agents[sender].pending_messages if each.printed}
+            acknowledge(transaction, sender, tuple(each for each in ids if each in printed))
+            job_notices.mark_delivered(transaction, sender, numbers)
+            return "acknowledged"
+        case on.Alert(text=text):
+            transaction.alert(text, "" if sender == OPERATOR else sender)
+            return "the operator is told"
+        case on.StartJob():
+            return jobs.start(transaction, request)
+        case on.StopJob(number=number):
+            return jobs.stop(transaction, sender, number)
+
+
+def _leave(transaction: Transaction, reason: str) -> str:
+    if transaction.run.stopping:
+        raise Refused("cannot leave the agents at work: the run is stopping", "`coral resume` goes on when it has")
+    transaction.set_run(detached_reason=reason or "left by the operator")
+    transaction.log("left", "agents and grades go on without a supervisor")
+    return "agents and grades go on without a supervisor"
+
+
+def _owners(transaction: Transaction, owner: str, name: str, scope: Scope) -> list[str]:
+    """Whose heartbeats are meant. For everybody: the fleet's where it is one of the fleet's, else every agent's."""
+    if owner == EVERYBODY:
+        of_fleet = scope is Scope.FLEET or find(transaction.heartbeats[FLEET], name) is not None
+        return [FLEET] if of_fleet else [FLEET, *transaction.agents] if not name else list(transaction.agents)
+    if owner not in transaction.heartbeats:
+        known = ", ".join(transaction.agents)
+        raise Refused(f"cannot find the owner {owner!r}", f"there are: {known}, and {FLEET}")
+    return [owner]
+
+
+def _change(transaction: Transaction, sender: str, owners: list[str], entry: Mapping[str, object]) -> str:
+    # All or none: the first refusal leaves everything as it was.
+    changed = {}
+    for owner in owners:
+        current = transaction.heartbeats[owner]
+        wanted = _wanted(entry, owner, current)
+        changed[owner] = set_heartbeat(current, wanted, sender)
+    for owner, heartbeats in changed.items():
+        put_in_force(transaction, owner, heartbeats)
+    return f"{wanted.name}: {wanted.when}"
+
+
+def _wanted(entry: Mapping[str, object], owner: str, current: tuple[Heartbeat, ...]) -> Heartbeat:
+    """What an owner's entry asks for. Among the fleet's heartbeats one with another scope would reach everybody
+    under rules that were made for one."""
+    scope = Scope.FLEET if owner == FLEET else Scope.OWN
+    wanted = from_entry({**entry, "scope": scope.value} if entry.get("scope") is None else entry, current)
+    if wanted.scope is not scope:
+        raise Refused(f"cannot set {wanted.name} for {owner}: its scope is {wanted.scope}", "leave out the scope")
+    if wanted.name in UNASKED:
+        sends = "the operator sends" if wanted.name == MESSAGE else "Coral sends itself"
+        raise Refused(f"cannot name a heartbeat {wanted.name}: that is what {sends}", "choose another name")
+    return wanted
+
+
+def _remove(transaction: Transaction, sender: str, owners: list[str], name: str) -> str:
+    having = [owner for owner in owners if find(transaction.heartbeats[owner], name)] or owners
+    changed = {owner: remove_heartbeat(transaction.heartbeats[owner], name, sender) for owner in having}
+    for owner, heartbeats in changed.items():
+        put_in_force(transaction, owner, heartbeats)
+    return f"{name} is removed"
+
+
+def _reset(transaction: Transaction, owners: list[str]) -> str:
+    for owner in owners:
+        defaults = transaction.rules.defaults(Scope.FLEET if owner == FLEET else Scope.OWN)
+        put_in_force(transaction, owner, reset_heartbeats(defaults, transaction.heartbeats[owner]))
+    return "heartbeats are as the run started with"
+
+
+def _tell(transaction: Transaction, to: str, text: str) -> str:
+    names = list(transaction.agents) if to == EVERYBODY else [to]
+    if not text.strip():
+        raise Refused("cannot send an empty message", "say something")
+    if any(name not in transaction.agents for name in names):
+        raise Refused(f"cannot tell {to!r}: there is no such agent", f"there are: {', '.join(transaction.agents)}")
+    there = [name for name in names if transaction.agents[name].phase is not Phase.RETIRED]
+    if not there:
+        raise Refused(f"cannot tell {to!r}: it has retired", "coral status shows who is at work")
+    for name in there:
+        queue_operator_message(transaction, name, text)
+    return "it goes along at the next good moment"
+
+
+def put_in_force(transaction: Transaction, owner: str, heartbeats: tuple[Heartbeat, ...]) -> None:
+    """Replace an owner's heartbeats; the intervals that run get shorter by it, never longer."""
+    before = transaction.heartbeats.get(owner, ())
+    holder = transaction.run if owner == FLEET else transaction.agents[owner]
+    targets = {}
+    for heartbeat in heartbeats:
+        old = find(before, heartbeat.name)
+        if old is None:
+            targets[heartbeat.name] = arm(heartbeat.trigger, holder.progress, transaction.clock)
+        else:
+            running = holder.targets[heartbeat.name]
+            targets[heartbeat.name] = retime(
+                old.trigger, heartbeat.trigger, running, holder.progress, transaction.clock
+            )
+    transaction.heartbeats[owner] = heartbeats
+    if isinstance(holder, Agent):
+        transaction.set_agent(owner, targets=targets)
+    else:
+        transaction.set_run(targets=targets)
+    transaction.act(do.ShowHeartbeats(owner=owner))

@@ -1,0 +1,64 @@
+"""The decision in the making: a copy of the fleet that changes, and the actions it has come to."""
+
+from dataclasses import replace
+from typing import Any
+
+from coral.fleet.actions import Action, LogEvent, Notify
+from coral.fleet.agent_state import Agent, PendingMessage
+from coral.fleet.events import Moment
+from coral.fleet.rules import Rules
+from coral.fleet.run_state import Alert, Fleet, Job, PendingAttempt, Run
+from heartbeats.heartbeat import Heartbeat
+
+
+class Transaction:
+    """Collects changes to frozen records. Only what is touched is copied, so that a quiet tick costs nothing."""
+
+    def __init__(self, fleet: Fleet, now: Moment, rules: Rules) -> None:
+        self.run: Run = fleet.run
+        self.agents: dict[str, Agent] = dict(fleet.agents)
+        self.pending: dict[int, PendingAttempt] = dict(fleet.pending)
+        self.heartbeats: dict[str, tuple[Heartbeat, ...]] = dict(fleet.heartbeats)
+        self.jobs: dict[int, Job] = dict(fleet.jobs)
+        self.clock = now.run_time
+        self.wall = now.wall_time
+        self.rules = rules
+        self.actions: list[Action] = []
+
+    def fleet(self) -> Fleet:
+        return Fleet(run=self.run, agents=self.agents, pending=self.pending, heartbeats=self.heartbeats, jobs=self.jobs)
+
+    def act(self, action: Action) -> None:
+        self.actions.append(action)
+
+    def log(self, type: str, text: str, agent: str = "") -> None:
+        self.act(LogEvent(type=type, text=text, agent=agent))
+
+    def alert(self, text: str, agent: str = "") -> None:
+        """One alert for the operator, with an id that stays the same however often it has to be delivered."""
+        made = Alert(id=f"{self.run.id}-alert-{self.run.alert_count + 1}", text=text, agent=agent)
+        self.set_run(alert_count=self.run.alert_count + 1, undelivered_alerts=(*self.run.undelivered_alerts, made))
+        self.act(Notify(id=made.id, text=text, agent=agent))
+
+    # `Any`: the fields of the frozen records below, checked by `replace` when it runs.
+    def set_run(self, **changes: Any) -> None:
+        self.run = replace(self.run, **changes)
+
+    def set_agent(self, name: str, **changes: Any) -> Agent:
+        self.agents[name] = replace(self.agents[name], **changes)
+        return self.agents[name]
+
+    def set_pending(self, number: int, **changes: Any) -> PendingAttempt:
+        self.pending[number] = replace(self.pending[number], **changes)
+        return self.pending[number]
+
+    def set_job(self, number: int, **changes: Any) -> Job:
+        self.jobs[number] = replace(self.jobs[number], **changes)
+        return self.jobs[number]
+
+    def queue_message(self, agent: str, owed: PendingMessage) -> None:
+        self.set_agent(agent, pending_messages=(*self.agents[agent].pending_messages, owed))
+
+    def next_message_id(self) -> str:
+        self.set_run(message_count=self.run.message_count + 1)
+        return f"h{self.run.message_count}"

@@ -1,0 +1,99 @@
+"""Whether a run that has ended would go on if it were resumed, and which of its budgets would have to be larger.
+
+Rule: only `decide` knows what ends a run. It is asked what it would do, and nothing of that is done.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from attempts.store import Store
+from coral.config.load import Config
+from coral.config.model import BudgetSection
+from coral.fleet.agent_state import Phase
+from coral.fleet.decide import decide
+from coral.fleet.events import Moment, Resumed
+from coral.fleet.run_state import Fleet, Step
+from coral.journal import Memory, fold
+from coral.runs.rules import rules_of
+from coral.supervisor.clock import since
+from workspace.layout import Layout
+
+OWN = "per_agent"
+
+Limits = dict[str, float | None]  # by their keys: `hours`, `per_agent.money`
+
+
+@dataclass(frozen=True, slots=True)
+class AtOnce:
+    """Why a run would end again before anything is started, and the overrides with which it would not; none where no
+    budget is the reason."""
+
+    reason: str
+    overrides: tuple[str, ...]
+
+
+def at_once(layout: Layout, config: Config) -> AtOnce | None:
+    """None where it would go on with this task, or has not ended: somebody must supervise that, if only to end it, or
+    to write what there was no room for when it ended."""
+    memory = fold(layout.journal)
+    if not memory.fleet.run.finished or _lacks_a_record(memory, layout):
+        return None
+    if not (reason := _end(memory, config, _given(config.budget))):
+        return None
+    return AtOnce(reason, tuple(f"budget.{key}={_written(limit)}" for key, limit in _raised(memory, config).items()))
+
+
+def _lacks_a_record(memory: Memory, layout: Layout) -> bool:
+    """Whether an attempt counts whose record was never written: the disk was full until the run had ended."""
+    store = Store(layout.attempts)
+    settled = (number for number, each in memory.fleet.pending.items() if each.step is Step.SETTLED)
+    return any(store.witness(number) is None for number in settled)
+
+
+def _end(memory: Memory, config: Config, limits: Limits) -> str:
+    """Why it would end at once within these limits; empty where it would go on. Nobody waits for a turn to start: of
+    agents that may do no more, the last would say so only when it would have begun."""
+    rules = rules_of(replace(config, budget=_section(limits)), "")
+    now = Moment(run_time=memory.clock, wall_time=memory.wall)
+    after, _ = decide(memory.fleet, [Resumed(away=since(memory.wall))], now, replace(rules, stagger=0.0))
+    return after.run.finished and after.run.finished + _whys(after)
+
+
+def _whys(fleet: Fleet) -> str:
+    """What the agents say of it, where the run is over because of them."""
+    whys = {each.why for each in fleet.agents.values() if each.phase is Phase.RETIRED}
+    return f": {', '.join(sorted(whys))}" if all(each.phase is Phase.RETIRED for each in fleet.agents.values()) else ""
+
+
+def _raised(memory: Memory, config: Config) -> Limits:
+    """The limits that are in the way, each twice as large until it is not: put back one after the other, so that all
+    are found that have to move. A target is no amount: it goes."""
+    within: Limits = {}
+    raised: Limits = {}
+    if _end(memory, config, within):
+        return raised
+    for key, limit in _given(config.budget).items():
+        within[key] = limit
+        while _end(memory, config, within):
+            within[key] = raised[key] = _larger(key, within[key])
+    return raised
+
+
+def _larger(key: str, limit: float | None) -> float | None:
+    return None if limit is None or key == "target" else limit * 2
+
+
+def _given(budget: BudgetSection) -> Limits:
+    given: Mapping[str, float | None] = budget.model_dump(exclude={OWN}, exclude_none=True)
+    own = budget.per_agent.model_dump(exclude_none=True)
+    return {**given, **{f"{OWN}.{key}": limit for key, limit in own.items()}}
+
+
+def _section(limits: Limits) -> BudgetSection:
+    own = {key.partition(".")[2]: limit for key, limit in limits.items() if key.startswith(OWN)}
+    whole = {key: limit for key, limit in limits.items() if not key.startswith(OWN)}
+    return BudgetSection.model_validate({**whole, OWN: own})
+
+
+def _written(limit: float | None) -> str:
+    return "null" if limit is None else f"{limit:.15g}"

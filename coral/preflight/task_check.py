@@ -1,0 +1,165 @@
+"""What can be known of a task before money is spent on it: findings as data, each from looking at the real thing."""
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import islice
+from pathlib import Path
+
+from coral import runtimes
+from coral.agent_setup.prices import unkept
+from coral.agent_setup.roster import parts
+from coral.config.agents import Driven
+from coral.config.load import Config
+from coral.errors import CoralError
+from coral.fleet.events import Outcome
+from coral.grading.once import grade_once
+from coral.grading.result import GradeResult
+from coral.native.search.check import Check, CheckBroken
+from coral.native.search.numeric.space import MOST_VARIABLES, Space, editable_texts
+from coral.preflight.budget_estimate import concerns
+from coral.runtimes.model import Tried
+from heartbeats.render import problems
+
+OUTPUT_LINES = 20  # of a grader that failed
+CHECK_SECONDS = 60.0
+MAX_FILES = 100_000
+EVERYTHING = ("**/*",)  # what the built-in agent may change where the task does not say
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line: what was looked at, whether it is well, what was found, and what more there is to say."""
+
+    name: str
+    ok: bool
+    text: str
+    details: tuple[str, ...] = ()
+
+
+def looks(config: Config) -> list[Finding]:
+    """What is known at once: the seed, its public check, the heartbeats, the runtime."""
+    drivers = parts(config)
+    found = [look(config) for look in (_seed, *([_check] if config.task.check else []), _heartbeats)]
+    found += [_runtime(config, part) for part in drivers]
+    return [*found, _variables(config)] if any(part.runtime == "native" for part in drivers) else found
+
+
+def grades(config: Config, say: Callable[[str], None]) -> Iterator[Finding]:
+    """Two real grades of the seed: it must score, and score the same again. `say` names a step that may take long."""
+    say("grading the seed")
+    try:
+        began = time.monotonic()
+        first = _grade(config)
+        seconds = time.monotonic() - began
+    except CoralError as error:
+        yield Finding("grader", False, error.message, (error.hint,))
+        return
+    yield _graded(first)
+    if first.score is None:
+        return
+    if (target := config.budget.target) is not None and not config.grader.direction.better(target, first.score):
+        yield Finding(
+            "target", False, f"the seed reaches the target {target:g} already", ("set budget.target further",)
+        )
+    if told := tuple(concerns(config, seconds)):
+        yield Finding("budget", True, "it may be too small; nothing is refused for that", told)
+    say("grading the seed once more")
+    yield _repeated(first.score, _grade(config), config.grader.noise)
+
+
+def _seed(config: Config) -> Finding:
+    seed, globs = config.seed, config.task.editable
+    below = (path for path in islice(seed.rglob("*"), MAX_FILES) if ".git" not in path.relative_to(seed).parts)
+    names = [path.relative_to(seed).as_posix() for path in below if path.is_file()]
+    kind = "a git repository" if (seed / ".git").exists() else "a folder"
+    text = f"{config.task.seed}: {kind} of {_plural(len(names), 'file')}"
+    if not globs:
+        return Finding("seed", True, text)
+    matched = {glob: {path for path in seed.glob(glob.lstrip("/")) if path.is_file()} for glob in globs}
+    text += f", {len(set().union(*matched.values()))} of them editable"
+    empty = tuple(_no_match(glob, names) for glob in globs if not matched[glob])
+    return Finding("seed", not empty, text, empty)
+
+
+def _no_match(glob: str, names: list[str]) -> str:
+    close = get_close_matches(glob, names, n=3)
+    return f"task.editable: no file matches {glob}" + (f"; did you mean {' or '.join(close)}?" if close else "")
+
+
+def _variables(config: Config) -> Finding:
+    """The built-in agent's own reading of the files: where it finds nothing to vary, it can do nothing."""
+    count = len(Space(editable_texts(config.seed, config.task.editable or EVERYTHING)))
+    if count > MOST_VARIABLES:
+        hint = f"it searches at most {MOST_VARIABLES}: name fewer files in task.editable"
+        return Finding("variables", False, f"the editable files hold {count} numbers and choices", (hint,))
+    if not count:
+        hint = (
+            "it varies numbers, true and false: put some into a file that task.editable names, or use another runtime"
+        )
+        return Finding("variables", False, "the editable files hold no number and no choice to vary", (hint,))
+    return Finding("variables", True, f"{_plural(count, 'number')} or choices to vary")
+
+
+def _check(config: Config) -> Finding:
+    """The public check is called as the native agent calls it."""
+    with tempfile.TemporaryDirectory(prefix="coral-validate-", ignore_cleanup_errors=True) as folder:
+        check = Check(config.seed, config.task.check, Path(folder) / "seed", CHECK_SECONDS)
+        try:
+            outcome = check.measure([{}])[0]
+        except CheckBroken as error:
+            return Finding("check", False, "the public check cannot be used", (str(error),))
+        finally:
+            check.close()
+    if outcome.error:
+        return Finding("check", False, "the public check cannot measure the seed", (outcome.error,))
+    return Finding("check", True, f"{config.task.check} gives the seed {outcome.score:.10g}")
+
+
+def _heartbeats(config: Config) -> Finding:
+    wrong = [f"{beat.name}: {what}" for beat in config.heartbeats if beat.prompt for what in problems(beat.prompt)]
+    if wrong:
+        return Finding("heartbeats", False, "a prompt cannot be rendered", tuple(wrong))
+    return Finding("heartbeats", True, "; ".join(f"{beat.name} {beat.when}" for beat in config.heartbeats))
+
+
+def _runtime(config: Config, part: Driven) -> Finding:
+    name = part.runtime
+    wrong = tuple(runtimes.check(name, part.options, part.model))
+    if wrong:
+        return Finding("runtime", False, f"{name} cannot be used", wrong)
+    runtime = runtimes.find(name, part.options)
+    lost = unkept(config, part, runtime)
+    if lost:
+        return Finding("runtime", False, f"{name} cannot keep within its budget", tuple(lost))
+    unverified = isinstance(runtime, Tried) and not runtime.tried
+    more = ("unverified: Coral follows its documentation, and was never tried with it",) if unverified else ()
+    return Finding("runtime", True, f"{name}, {_plural(part.count, 'agent')}", more)
+
+
+def _grade(config: Config) -> GradeResult:
+    with tempfile.TemporaryDirectory(prefix="coral-validate-", ignore_cleanup_errors=True) as folder:
+        return grade_once(config, Path(folder))
+
+
+def _graded(result: GradeResult) -> Finding:
+    if result.outcome is Outcome.SCORED and result.score is not None:
+        return Finding("grader", True, f"the seed scores {result.score:.10g}")
+    printed = [line for line in result.output.splitlines()[-OUTPUT_LINES:] if not result.reason.endswith(f": {line}")]
+    return Finding("grader", False, "the seed cannot be graded", (result.reason, *printed))
+
+
+def _repeated(first: float, again: GradeResult, noise: float) -> Finding:
+    if again.score is None:
+        return Finding("again", False, "graded once more, it has no score", (again.reason,))
+    apart = abs(first - again.score)
+    if apart <= noise:
+        return Finding("again", True, "graded once more, it scores the same" if apart == 0 else f"{apart:g} apart")
+    text = f"graded once more, it scores {again.score:.10g}: {apart:g} apart, and grader.noise is {noise:g}"
+    return Finding("again", False, text, (f"make the grader deterministic, or set grader.noise above {apart:g}",))
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -1,0 +1,70 @@
+"""What the loop sleeps on: a bell that anybody may ring, and the end of the processes it was told to watch.
+
+A ring only wakes. Whoever misses one finds everything at the next poll.
+"""
+
+import contextlib
+import os
+import selectors
+
+UNWATCHED_SECONDS = 0.2  # where the system cannot tell when a process ends, look that often
+
+
+class Wakeup:
+    def __init__(self) -> None:
+        self._reading, self._writing = os.pipe()
+        os.set_blocking(self._reading, False)
+        os.set_blocking(self._writing, False)
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._reading, selectors.EVENT_READ, "")
+        self._watched: dict[str, int] = {}
+        self._unwatched: set[str] = set()
+
+    def wake(self) -> None:
+        """From any thread and from signal handlers."""
+        # A full pipe has rung already.
+        with contextlib.suppress(BlockingIOError):
+            os.write(self._writing, b"\0")
+
+    def watch(self, name: str, pid: int) -> None:
+        """Ring when this process ends. It must be alive, or not reaped yet."""
+        self.forget(name)
+        try:
+            handle = os.pidfd_open(pid)
+        except (AttributeError, OSError):
+            self._unwatched.add(name)
+            return
+        self._watched[name] = handle
+        self._selector.register(handle, selectors.EVENT_READ, name)
+
+    def watches(self, name: str) -> bool:
+        return name in self._watched
+
+    def forget(self, name: str) -> None:
+        self._unwatched.discard(name)
+        handle = self._watched.pop(name, None)
+        if handle is not None:
+            self._selector.unregister(handle)
+            os.close(handle)
+
+    def wait(self, seconds: float) -> set[str]:
+        """Sleep until something rings, at most so long. Returns the watched processes that may have ended."""
+        if self._unwatched:
+            seconds = min(seconds, UNWATCHED_SECONDS)
+        ended = set(self._unwatched)
+        for key, _ in self._selector.select(max(seconds, 0.0)):
+            if key.data:
+                ended.add(key.data)
+                self.forget(key.data)
+            else:
+                with contextlib.suppress(BlockingIOError):
+                    while os.read(self._reading, 4096):
+                        pass
+        return ended
+
+    def close(self) -> None:
+        for name in list(self._watched):
+            self.forget(name)
+        self._selector.close()
+        os.close(self._reading)
+        os.close(self._writing)

@@ -1,0 +1,134 @@
+"""The rolling look at the records: what was altered, deleted or forged is put right within the hour.
+
+Every five seconds the same number of files is looked at, however many there are, and off the loop: a file whose inode,
+size and time of change are as we left them is not opened. What was there instead of a record gets a hidden name.
+What the index says of these records is compared as well: it may hide from everybody what lies in its place.
+"""
+
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from attempts.files import Witness
+from attempts.index import check
+from attempts.record import Attempt, attempt_from_dict, to_dict
+from attempts.store import Malformed, Missing, Store, is_record
+from coral.fleet import events as on
+from coral.records.ledger import ALTERED, Ledger, Row
+
+AT_ONCE = 150  # records per look; with a look every five seconds, 108,000 in an hour
+LEDGER = "the private ledger of records"
+MAX_TOLD = 20  # restored records that are named one by one; what a wiped folder lost is told as a number
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What one look found: what had become of the ledger, witnesses to remember, what had to be restored and why,
+    numbers of files in the folder, of rows of the ledger that are no records, and of those of which the index said
+    something else."""
+
+    ledger: str
+    witnesses: dict[int, Witness | None]
+    restored: dict[int, str]
+    listed: list[int]
+    spoiled: list[int]
+    misled: list[int]
+
+
+class IntegrityCheck:
+    """Where the look around the records has come to."""
+
+    def __init__(self, store: Store, ledger: Ledger, written: Callable[[Attempt], None]) -> None:
+        """`written` is told of each record that was put right: whoever looked may have taken in what was altered."""
+        self._store = store
+        self._ledger = ledger
+        self._written = written
+        self._after = -1
+        self._listing: os._ScandirIterator[str] | None = None
+
+    def close(self) -> None:
+        if self._listing is not None:
+            self._listing.close()
+            self._listing = None
+
+    def look(self, leaders: Iterable[int]) -> Seen:
+        """Compare the next records and the leaders with their files, and put right what differs; in a thread."""
+        seen = Seen(self._ledger.mend(), {}, {}, self._list(), [], [])
+        # What may have been altered itself tells nothing of the files.
+        rows = [] if self._ledger.is_doubtful else self._next_rows(leaders)
+        self._compare(rows, seen)
+        for row in rows:
+            if row.witness is not None and self._store.witness(row.number) == row.witness:
+                continue
+            try:
+                attempt = row.attempt
+            except ValueError:
+                seen.spoiled.append(row.number)
+                continue
+            wrong = self._what_is_wrong(attempt)
+            if wrong:
+                self._store.publish(attempt)
+                self._written(attempt)
+                if row.witness is not None:  # else it was never written: then nobody took it away
+                    seen.restored[row.number] = wrong
+            seen.witnesses[row.number] = self._store.witness(row.number)
+        return seen
+
+    def _next_rows(self, leaders: Iterable[int]) -> list[Row]:
+        """What to look at next: the next records, from the beginning again after the last one; and the leaders, which
+        every prompt names and everybody reads."""
+        rows = self._ledger.page(self._after, AT_ONCE)
+        self._after = rows[-1].number if rows else -1
+        return [row for number in leaders for row in self._ledger.page(number - 1, 1)] + rows
+
+    def _compare(self, rows: Sequence[Row], seen: Seen) -> None:
+        """What the index says of them with what they are."""
+        known = {row.number: row for row in rows}
+        try:
+            lacking, wrong = check.lies(self._store.root, {number: row.record for number, row in known.items()})
+            for number in (*lacking, *wrong):
+                self._written(known[number].attempt)
+        except ValueError:
+            return  # a row of the ledger is no record: that is dealt with first
+        # One who read a record while it was altered put into the index what he read: that is told of the record.
+        seen.misled.extend(number for number in wrong if self._store.witness(number) == known[number].witness)
+
+    def take(self, seen: Seen, next_number: int, pending: Collection[int]) -> Iterator[on.Event]:
+        """Remember what was seen, and tell what was wrong. `next_number` was given to no attempt yet; the `pending`
+        ones are not published. All others were, whether or not anything is known of them."""
+        self._ledger.set_witnesses(seen.witnesses)
+        for number, wrong in list(seen.restored.items())[:MAX_TOLD]:
+            yield on.Restored(item=f"the record of #{number}", found=wrong)
+        if len(seen.restored) > MAX_TOLD:
+            yield on.Restored(item=f"{len(seen.restored) - MAX_TOLD} other records", found="were altered or deleted")
+        if seen.misled:
+            yield on.Restored(item="the index of records", found="was altered")
+        if seen.ledger:
+            yield on.Restored(item=LEDGER, found=seen.ledger)
+        yield from self._ledger.losses()
+        if seen.spoiled:
+            self._ledger.doubt(ALTERED)
+        new = {number for number in seen.listed if number >= next_number or number in pending}
+        for number in sorted(new - self._ledger.known(new)):
+            aside = self._store.set_aside(number)
+            yield on.Broken(item=f"a record of #{number}, which was never published", reason=f"kept as {aside.name}")
+
+    def _what_is_wrong(self, attempt: Attempt) -> str:
+        """In words; empty if the file says what the record is, whatever happened to it."""
+        try:
+            found = self._store.read(attempt.number)
+        except Missing:
+            return "was deleted"
+        except Malformed:
+            return "was altered"
+        return "" if found == attempt_from_dict(to_dict(attempt)) else "was altered"
+
+    def _list(self) -> list[int]:
+        """The numbers of the next files in the folder, a piece of it at a time."""
+        if self._listing is None:
+            self._listing = os.scandir(self._store.root)
+        entries = list(islice(self._listing, AT_ONCE))
+        if len(entries) < AT_ONCE:
+            self.close()
+        return [int(each.name[:-5]) for each in entries if is_record(each.name)]

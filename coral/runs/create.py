@@ -1,0 +1,232 @@
+"""From a task to a run that can be supervised: its folders, the hub, a clone per agent, the graded seed.
+
+A run that cannot be made leaves nothing behind.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from attempts.progress import Progress, judge
+from attempts.record import Attempt, Kind
+from attempts.store import Store
+from coral.agent_setup.command import settle_in, stock
+from coral.agent_setup.prices import unkept
+from coral.agent_setup.roster import Roster
+from coral.config.load import Config
+from coral.errors import CoralError
+from coral.fleet.actions import Grade
+from coral.grading.checkout import make_ready, tidy
+from coral.grading.once import run as run_grader
+from coral.grading.prepare import prepare as prepare_grader
+from coral.grading.result import GradeResult
+from coral.processes import environment, signal_handlers
+from coral.records.standings import Standings
+from coral.runs.rules import rules_of
+from coral.supervisor.clock import wall
+from coral.supervisor.context import RunContext
+from coral.supervisor.lock import holder as lock_holder
+from workspace import git, hub
+from workspace.disk import disk_problem_of, is_disk_problem
+from workspace.layout import Layout, create, new_run
+
+__all__ = ["detach", "holder", "prepare", "remove"]
+
+DETACH_SECONDS = 20.0
+SHOWN_OF_SETUP = 2000  # bytes of what a command said that failed
+Say = Callable[[str], None]
+
+
+def prepare(config: Config, runs: Path, say: Say) -> Layout:
+    """Make a run of a task in the folder `runs`; `say` is told each step. CoralError where that is not possible."""
+    roster = Roster(config)
+    roster.must_work()
+    if lacking := disk_problem_of(runs):
+        raise CoralError(
+            f"cannot make a run in {runs}: {lacking}", "free some space, or see workspace.runs in task.yaml"
+        )
+    if lost := [each for part, runtime in roster.driven for each in unkept(config, part, runtime)]:
+        raise CoralError(f"cannot start: {lost[0]}", "leave that budget out, or limit attempts or hours")
+    git.waiting = signal_handlers.let_through
+    with signal_handlers.held() as gate:
+        gate.check()
+        try:
+            layout = new_run(runs, config.slug)
+        except OSError as error:
+            hint = "see workspace.runs in task.yaml"
+            raise CoralError(f"cannot make a run in {runs}: {error.strerror}", hint) from error
+        try:
+            _furnish(layout, config, roster, say)
+        except BaseException as error:
+            remove(layout)
+            if is_disk_problem(error):
+                raise CoralError(f"cannot make the run: {error}", "free some space; nothing was left behind") from error
+            if isinstance(error, OSError):
+                raise CoralError(f"cannot make the run: {error}", "nothing was left behind") from error
+            raise
+    return layout
+
+
+def remove(layout: Layout) -> None:
+    """A run that never began, with the folders that were made for it alone."""
+    shutil.rmtree(layout.root, ignore_errors=True)
+    for folder in (layout.root.parent, layout.root.parent.parent):
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+
+
+def detach(layout: Layout, overrides: tuple[str, ...] = ()) -> int:
+    """Supervise the run in a process of its own that outlives this terminal; returns its pid once it has begun.
+
+    CoralError with its last word, or with what the disk lacks for any, when it could not.
+    """
+    with signal_handlers.held() as gate:
+        gate.check()
+        with layout.log.open("ab") as log:
+            child = subprocess.Popen(
+                [sys.executable, "-P", "-m", "coral.supervisor.loop", str(layout.root), *overrides],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=layout.root,
+                start_new_session=True,
+            )
+        _wait_for(child, layout, gate)
+        child.returncode = 0  # nobody will wait for it: it is meant to outlive us
+        return child.pid
+
+
+def _wait_for(child: "subprocess.Popen[bytes]", layout: Layout, gate: signal_handlers.Gate) -> None:
+    """Until it supervises the run. An interrupt ends it in order; it may have started agents."""
+    deadline = time.monotonic() + DETACH_SECONDS
+    while _shown_by(layout) != child.pid and child.poll() != 0:
+        lacking = disk_problem_of(layout.root)
+        late = bool(lacking) or time.monotonic() > deadline
+        if late and not lacking and holder(layout) == child.pid:
+            break  # it has the run, and reads a long journal
+        if child.returncode is not None or late or gate.came:
+            child.terminate()
+            child.wait()
+            gate.check()
+            last = lacking or layout.log.read_text(errors="replace").strip().rpartition("\n")[2]
+            raise CoralError(f"cannot supervise in the background: {last or 'no word from it'}", f"see {layout.log}")
+        time.sleep(0.01)
+
+
+def _shown_by(layout: Layout) -> int | None:
+    """The pid of the supervisor that wrote the run's status: it does so when it has begun."""
+    try:
+        found = json.loads(layout.status.read_bytes()).get("pid")
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, int) else None
+
+
+def holder(layout: Layout) -> int | None:
+    """The pid of the supervisor of this run; None if nobody supervises it."""
+    return lock_holder(layout.lock)
+
+
+def _furnish(layout: Layout, config: Config, roster: Roster, say: Say) -> None:
+    agents = tuple(roster)
+    with signal_handlers.let_through():  # nothing but files, which go with the run
+        create(layout, agents)
+        layout.task_file.write_text(config.text, encoding="utf-8")
+        prepare_grader(config, layout.grader)
+    say("taking in the seed")
+    commit = hub.create(layout.hub, config.seed)
+    (layout.private / "seed").write_text(commit)
+    say("grading the seed")
+    baseline = _grade_seed(layout, config, commit)
+    Store(layout.attempts).publish(baseline)
+    rules = rules_of(config, commit)
+    run_context = RunContext(layout, config, rules, Standings(rules.direction, [baseline]), roster)
+    for agent in agents:
+        say(f"preparing {agent}")
+        _settle_in(run_context, agent, commit)
+
+
+def _settle_in(run_context: RunContext, agent: str, commit: str) -> None:
+    layout = run_context.layout
+    for folder in (layout.attempts / "inbox" / agent, layout.attempts / "replies" / agent):
+        folder.mkdir(parents=True)
+    stock(run_context, agent)
+    clone = layout.clone(agent)
+    hub.clone(layout.hub, clone, agent, commit, exclude=[f"/{run_context.roster.runtime(agent).instruction_file}"])
+    settle_in(run_context, agent)
+    for command in run_context.config.workspace.setup:
+        _set_up(layout, agent, command)
+
+
+def _set_up(layout: Layout, agent: str, command: str) -> None:
+    """What it leaves running ends with it: nobody would know of it later. Its words go to a file, for whoever is left
+    would hold a pipe open."""
+    with tempfile.TemporaryFile() as said:
+        shell = subprocess.Popen(
+            ["/bin/sh", "-c", command],
+            cwd=layout.clone(agent),
+            env=environment.of_agent(layout, agent),
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
+            start_new_session=True,
+        )
+        try:
+            with signal_handlers.let_through():
+                if hasattr(os, "waitid"):
+                    # Looked at, not reaped: until its group is gone, no other process has its number.
+                    os.waitid(os.P_PID, shell.pid, os.WEXITED | os.WNOWAIT)
+                else:  # macOS, before Python 3.13
+                    shell.wait()
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(shell.pid, signal.SIGKILL)
+            shell.wait()
+        if shell.returncode != 0:
+            said.seek(max(said.tell() - SHOWN_OF_SETUP, 0))
+            shown = said.read().decode(errors="replace").strip()
+            raise CoralError(f"cannot set up {agent}: `{command}` ended with exit code {shell.returncode}", shown)
+
+
+def _grade_seed(layout: Layout, config: Config, commit: str) -> Attempt:
+    """The baseline, attempt #0. A grader that cannot grade the seed will grade nothing."""
+    started = wall()
+    grade = Grade(number=0, launch=1, commit=commit, probe=False)
+    ready = make_ready(layout, config, grade, Kind.BASELINE)
+    began = time.monotonic()
+    result = run_grader(ready.command, layout.grading(0), config.grader.timeout)
+    seconds = time.monotonic() - began
+    if result.score is None:
+        raise CoralError(f"cannot grade the seed: {result.reason}", _shown(result))
+    tidy(layout, 0)
+    return Attempt(
+        number=0,
+        agent="",
+        kind=Kind.BASELINE,
+        commit=commit,
+        tree=hub.tree_of(layout.hub, commit),
+        parent="",
+        title="the seed",
+        submission="",
+        submitted_at=started,
+        published_at=wall(),
+        order=0,
+        verdict=judge(Progress(), result.score, config.grader.direction, config.grader.noise),
+        score=result.score,
+        feedback=result.feedback,
+        metrics=result.metrics,
+        seconds=round(seconds, 3),
+    )
+
+
+def _shown(result: GradeResult) -> str:
+    output = "\n".join(each for each in (result.feedback, result.output) if each.strip()).strip()
+    return f"the grader's own output:{os.linesep}{output}" if output else "the grader printed nothing"

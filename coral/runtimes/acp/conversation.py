@@ -1,0 +1,250 @@
+"""One conversation with an agent by the Agent Client Protocol: it is opened or gone on with, and has one prompt.
+
+What the agent tells is passed on as it is, whether anybody knows it or not. It may do whatever it asks for until its
+turn is cancelled: each time that it asks, and for good only where that is all it offers, for that may outlive the run.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from acp import schema
+from acp.core import Connection, RequestError
+from acp.meta import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION
+from acp.utils import serialize_params
+
+from coral import __version__
+from coral.runtimes.acp.notes import Bill, Steps, Tools, cut
+from coral.runtimes.acp.wire import Wire
+from coral.runtimes.event import Event
+
+ALLOWED = ("allow_once", "allow_always")
+UNATTENDED = ("bypassPermissions", "agent-full-access", "full-access", "yolo")  # modes that ask for nothing
+# Requests of single agents, which wait for an answer and stop at an error.
+VENDORS = ("cursor/",)
+QUIET, LONGEST_REPLAY = 0.5, 10.0  # seconds without a word, and how long they are waited for
+SHORT = 600  # characters: who says no more than that, and does nothing, may have said an error
+Say = Callable[..., None]
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the task wants of the agent; empty where it wants nothing. `patience`: seconds for all but the prompt."""
+
+    model: str = ""
+    mode: str = ""
+    effort: str = ""
+    auth: str = ""
+    patience: float = 120.0
+
+
+class Refused(Exception):  # noqa: N818 - an answer, which is told
+    """The agent did not do what it was asked for. `code`: of JSON-RPC; `during`: the step."""
+
+    def __init__(self, during: str, message: str, code: int = 0, data: object = None) -> None:
+        super().__init__(message)
+        self.during, self.code, self.data = during, code, data
+
+
+class Talk:
+    """`say` gets everything that happens, as keywords that JSON can hold."""
+
+    def __init__(self, writer: asyncio.StreamWriter, reader: asyncio.StreamReader, say: Say, state: Path) -> None:
+        self._wire = Wire(writer, reader)
+        self._connection = Connection(self._answer, self._wire)
+        self._say = say
+        self._tools = Tools()
+        self._bill = Bill(state)
+        self._steps = Steps()
+        self._session = ""
+        self._prompted = self._cancelled = False
+        self._loads = self._resumes = False
+        self.during = "start"
+        self._said: str | None = ""  # None once it did something, or said more than an error
+
+    async def hold(self, cwd: str, session: str, prompt: str, wishes: Wishes) -> None:
+        """The whole of it. Refused, or OSError where the agent is gone."""
+        wait = wishes.patience
+        await self._greet(wishes.auth, wait)
+        found = await self._open(cwd, session, wait)
+        self._say(type="session", session=self._session, resumed=bool(session))
+        for category, wanted in (("model", wishes.model), ("thought_level", wishes.effort), ("mode", wishes.mode)):
+            if wanted:
+                await self._choose(found, category, wanted, wait)
+        if not wishes.mode:
+            await self._unattended(found, wait)
+        if session and self._loads:
+            await self._quiet(min(wait, LONGEST_REPLAY))
+        self._bill.open(self._session, new=not session)
+        self._prompted = True
+        self._say(type="prompted")
+        text = schema.TextContentBlock(type="text", text=prompt)
+        request = schema.PromptRequest(session_id=self._session, prompt=[text])
+        result = await self._ask("prompt", AGENT_METHODS["session_prompt"], serialize_params(request), None)
+        self._say(
+            type="result",
+            stop=result.line("stopReason", limit=40),
+            usage=cut(result.raw("usage")) or self._steps.sum,
+            cost=self._bill.spent,
+            said=self._said,
+        )
+
+    async def cancel(self) -> bool:
+        """Ask the agent to end its turn; what it says of that comes as the answer to the prompt. False where that is
+        not possible, or there is no turn yet."""
+        if not self._prompted:
+            return False
+        self._cancelled = True
+        notice = schema.CancelNotification(session_id=self._session)
+        try:
+            await self._connection.send_notification(AGENT_METHODS["session_cancel"], serialize_params(notice))
+        except OSError:
+            return False
+        return True
+
+    async def close(self) -> None:
+        await self._connection.close()
+
+    # --- what is asked of the agent -------------------------------------------------------------------------------
+
+    async def _greet(self, auth: str, wait: float) -> None:
+        hello = schema.InitializeRequest(
+            protocol_version=PROTOCOL_VERSION,
+            client_capabilities=schema.ClientCapabilities(),
+            client_info=schema.Implementation(name="coral", version=__version__),
+        )
+        found = await self._ask("initialize", AGENT_METHODS["initialize"], serialize_params(hello), wait)
+        self._loads = found.true("agentCapabilities", "loadSession")
+        self._resumes = found.raw("agentCapabilities", "sessionCapabilities", "resume") is not None
+        logins = [each.line("id", limit=60) for each in found.each("authMethods")]
+        name, version = (found.line("agentInfo", each) for each in ("name", "version"))
+        self._say(type="agent", name=name, version=version, logins=logins)
+        if auth:
+            login = schema.AuthenticateRequest(method_id=auth)
+            await self._ask("authenticate", AGENT_METHODS["authenticate"], serialize_params(login), wait)
+
+    async def _open(self, cwd: str, session: str, wait: float) -> Event:
+        if not session:
+            new = schema.NewSessionRequest(cwd=cwd, mcp_servers=[])
+            found = await self._ask("new", AGENT_METHODS["session_new"], serialize_params(new), wait)
+            self._session = str(found.raw("sessionId") or "")
+            if not self._session:
+                raise Refused("new", "it gave no session")
+            return found
+        if not self._loads and not self._resumes:
+            raise Refused("load", "it cannot go on with a conversation: say resumes: false in agents.options")
+        self._session = session
+        method = AGENT_METHODS["session_load" if self._loads else "session_resume"]
+        load = schema.LoadSessionRequest(cwd=cwd, mcp_servers=[], session_id=session)
+        return await self._ask("load", method, serialize_params(load), wait)
+
+    async def _quiet(self, most: float) -> None:
+        """Some tell the conversation again behind their answer: what comes before a pause is not of this turn."""
+        loop = asyncio.get_running_loop()
+        latest, before = loop.time() + most, -1
+        while before != self._wire.received and loop.time() < latest:
+            before = self._wire.received
+            await asyncio.sleep(QUIET)
+
+    async def _choose(self, found: Event, category: str, wanted: str, wait: float) -> None:
+        """Take one of the choices that the session offers: as a configuration option, or the way it was before."""
+        offered: list[str] = []
+        for option in found.each("configOptions"):
+            if category in (option.raw("category"), option.raw("id")):
+                offered += _values(option)
+                if wanted in offered:
+                    request = {"sessionId": self._session, "configId": option.raw("id"), "value": wanted}
+                    await self._ask("choice", AGENT_METHODS["session_set_config_option"], request, wait)
+                    return
+        if category == "mode" and wanted in (modes := _modes(found)):
+            await self._set_mode(wanted, wait)
+            return
+        if category == "model":
+            models = [str(each.raw("modelId")) for each in found.each("models", "availableModels")]
+            if wanted in models:
+                request = {"sessionId": self._session, "modelId": wanted}
+                await self._ask("choice", "session/set_model", request, wait)
+                return
+            offered += models
+        elif category == "mode":
+            offered += modes
+        name = {"thought_level": "effort"}.get(category, category)
+        raise Refused("choice", f"it offers no {name} {wanted!r}; there is {', '.join(offered) or 'none to choose'}")
+
+    async def _unattended(self, found: Event, wait: float) -> None:
+        """A mode that asks for nothing is quicker; without one, everything that it asks for is allowed."""
+        mode = next((each for each in UNATTENDED if each in _modes(found)), "")
+        if mode and mode != found.raw("modes", "currentModeId"):
+            try:
+                await self._set_mode(mode, wait)
+            except Refused as refused:
+                self._say(type="notice", message=f"it does not change to the mode {mode}: {refused}")
+
+    async def _set_mode(self, mode: str, wait: float) -> None:
+        request = schema.SetSessionModeRequest(session_id=self._session, mode_id=mode)
+        await self._ask("choice", AGENT_METHODS["session_set_mode"], serialize_params(request), wait)
+
+    async def _ask(self, during: str, method: str, params: Mapping[str, Any], wait: float | None) -> Event:
+        self.during = during
+        try:
+            return Event(await asyncio.wait_for(self._connection.send_request(method, dict(params)), wait))
+        except RequestError as error:
+            raise Refused(during, str(error), error.code, error.data) from error
+        except TimeoutError as error:
+            raise Refused(during, f"it does not answer {method} within {wait:g} seconds") from error
+
+    # --- what the agent tells and asks ----------------------------------------------------------------------------
+
+    async def _answer(self, method: str, params: object, is_notification: bool) -> Mapping[str, Any] | None:
+        event = Event(params)
+        if method == CLIENT_METHODS["session_update"]:
+            self._update(event.inner("update"))
+            return None
+        if method == CLIENT_METHODS["session_request_permission"]:
+            return {"outcome": self._permit(event)}
+        self._say(type="other", method=str(method)[:80])
+        if is_notification or str(method).startswith(VENDORS):
+            return {}
+        raise RequestError.method_not_found(method)
+
+    def _update(self, update: Event) -> None:
+        """Before the prompt, an agent tells the whole conversation again."""
+        kind = update.line("sessionUpdate", limit=60)
+        if kind == "usage_update":
+            self._bill.told(update.inner("cost"))
+        if not self._prompted:
+            return
+        self._steps.told(update.inner("_meta", "usage"))
+        if kind == "usage_update":
+            if self._bill.spent is not None:
+                self._say(type="usage", cost=self._bill.spent)
+            return
+        if kind == "agent_message_chunk" and self._said is not None:
+            self._said += str(update.raw("content", "text") or "")
+            self._said = self._said if len(self._said) <= SHORT else None
+        elif kind in ("tool_call", "tool_call_update"):
+            self._said, update = None, self._tools.merge(update)
+        self._say(type="update", update=cut(update.raw()))
+
+    def _permit(self, event: Event) -> Mapping[str, str]:
+        if self._cancelled:
+            return {"outcome": "cancelled"}
+        options = event.each("options")
+        self._say(type="permission", title=event.line("toolCall", "title"))
+        for kind in ALLOWED:
+            for option in options:
+                if option.raw("kind") == kind and isinstance(option.raw("optionId"), str):
+                    return {"outcome": "selected", "optionId": str(option.raw("optionId"))}
+        return {"outcome": "cancelled"}
+
+
+def _modes(found: Event) -> list[str]:
+    return [str(each.raw("id")) for each in found.each("modes", "availableModes")]
+
+
+def _values(option: Event) -> list[str]:
+    """What can be chosen, in groups or not."""
+    found = [inner for each in option.each("options") for inner in (each, *each.each("options"))]
+    return [value for each in found if isinstance(value := each.raw("value"), str)]

@@ -1,0 +1,58 @@
+"""A real process that follows a script: for tests and dry runs, where it matters what an agent does and when."""
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from coral.runtimes import coral_protocol
+from coral.runtimes.model import Command, Ending, LaunchSpec, LaunchSummary, OutputEvent, new_session
+from coral.runtimes.scripted.script import load
+from coral.runtimes.scripted.validate import problems as script_problems
+
+LONGEST = 100_000  # bytes: what the kernel takes as one argument is a little more
+
+
+class Scripted:
+    """The option `script` is a list of steps, or the path of a JSON or YAML file that holds one."""
+
+    name = "scripted"
+    instruction_file = "AGENTS.md"
+    resumes = True
+    uses_model = False
+    tells = "money"
+
+    def __init__(self, options: Mapping[str, object]) -> None:
+        self._options = options
+
+    def check(self) -> list[str]:
+        problems = coral_protocol.unknown(self._options, ("script",))
+        if problems:
+            return problems
+        try:
+            steps = load(self._script())
+        except (OSError, ValueError) as error:
+            return [f"script cannot be read: {error}"]
+        if len(self._script().encode()) > LONGEST:
+            return ["script is too long for a command line: put it into a file"]
+        return script_problems(steps)
+
+    def command(self, job: LaunchSpec) -> Command:
+        session = job.session or new_session(job)
+        argv = [sys.executable, "-P", "-m", "coral.runtimes.scripted.program", "--session", session]
+        if job.session:
+            argv.append("--resume")
+        argv += ["--state", str(job.state), "--agent", job.agent, "--launch", str(job.launch)]
+        argv += ["--script", self._script()]
+        return Command(argv=tuple(argv), session=session)
+
+    def read(self, line: bytes) -> tuple[OutputEvent, ...]:
+        return coral_protocol.read(line)
+
+    def judge(self, code: int, said: LaunchSummary) -> Ending:
+        return coral_protocol.judge(code, said)
+
+    def _script(self) -> str:
+        """As the program takes it: the path of a file, or the steps as JSON."""
+        given = self._options.get("script", [])
+        return str(Path(given).absolute()) if isinstance(given, str) else json.dumps(given)

@@ -1,0 +1,183 @@
+"""What the steps of a script do. A step that waits is over when it is interrupted; the others are never interrupted."""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from coral.runtimes.interruptible import Interrupted, Interrupts
+
+SLICE = 0.5  # seconds: a signal between the last look and the wait is answered after the slice
+LEAVE = 30.0  # seconds that `coral eval` has to end after it was interrupted
+FORKED = 600.0  # seconds that a forked child lives unless the script says otherwise
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a step may use. `known` is what {n}, {agent} and {launch} become; `passed` marks the step as done."""
+
+    interrupts: Interrupts
+    known: Mapping[str, str]
+    say: Callable[[Mapping[str, object]], None]
+    passed: Callable[[], None]
+
+    def text(self, template: object) -> str:
+        text = str(template)
+        for name, value in self.known.items():
+            text = text.replace(f"{{{name}}}", value)
+        return text
+
+
+def _print(context: Context, value: Any) -> None:
+    sys.stdout.write(context.text(value) + "\n")
+    sys.stdout.flush()
+
+
+def _say(context: Context, value: Any) -> None:
+    context.say({"phase": "say", "reply": context.text(value)})
+
+
+def _use(context: Context, value: Any) -> None:
+    """Tell a usage of tokens and money, as if a model had been asked."""
+    context.say({"phase": "use", "usage": dict(value)})
+
+
+def _retry(context: Context, value: Any) -> None:
+    """Tell a retry every so many seconds, as if no model answered, until it is interrupted."""
+    attempt = 0
+    while True:
+        attempt += 1
+        context.say({"phase": "retrying", "retry": {"attempt": attempt, "reason": "overloaded"}})
+        _sleep(context, value)
+
+
+def _sleep(context: Context, value: Any) -> None:
+    deadline = time.monotonic() + float(value)
+    with context.interrupts.waiting():
+        while (left := deadline - time.monotonic()) > 0:
+            time.sleep(min(left, SLICE))
+
+
+def _hang(context: Context, _value: Any) -> None:
+    _sleep(context, float("inf"))
+
+
+def _busy(context: Context, value: Any) -> None:
+    deadline = time.monotonic() + float(value)
+    with context.interrupts.waiting():
+        while time.monotonic() < deadline:
+            sum(range(1000))
+
+
+def _edit(context: Context, value: Any) -> None:
+    path = Path(context.text(value["file"]))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    before = path.read_text() if path.exists() else ""
+    if "replace" in value:
+        old, new = value["replace"]
+        path.write_text(before.replace(context.text(old), context.text(new)))
+    else:
+        path.write_text(before + context.text(value["append"]) if "append" in value else context.text(value["content"]))
+    context.say({"edited": str(path)})
+
+
+def _submit(context: Context, value: Any) -> None:
+    """`coral eval`, as an agent runs it. Interrupted, the step is done if the submission was made."""
+    options = value if isinstance(value, Mapping) else {"message": value}
+    argv = [shutil.which("coral") or "coral", "eval", "-m", context.text(options["message"])]
+    argv += [] if options.get("wait", True) else ["--no-wait"]
+    argv += [f"--{name}" for name in ("again", "tune") if options.get(name)]
+    argv += ["--timeout", str(options["timeout"])] if "timeout" in options else []
+    before = _last_submission()
+    try:
+        child = subprocess.Popen(argv, stdin=subprocess.DEVNULL)
+    except OSError as error:
+        context.say({"phase": "submit", "error": f"cannot run coral eval: {error}"})
+        return
+    try:
+        with context.interrupts.waiting():
+            code = child.wait()
+    except Interrupted:
+        _end(child)
+        raise Interrupted(over=_last_submission() != before) from None
+    if code:
+        context.say({"phase": "submit", "error": f"coral eval ended with exit code {code}"})
+
+
+def _end(child: "subprocess.Popen[bytes]") -> None:
+    """The signal went to the whole group, or to us alone and must be passed on. When the child is gone, files tell."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.wait(SLICE)
+        return
+    child.send_signal(signal.SIGINT)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.wait(LEAVE)
+        return
+    child.kill()
+    child.wait()
+
+
+def _last_submission() -> str:
+    """The newest submission of this agent, taken up or not."""
+    attempts, agent = Path(os.environ.get("CORAL_RUN", ".")) / "attempts", os.environ.get("CORAL_AGENT", "")
+    names: list[str] = []
+    for folder in ("inbox", "replies"):  # in the order in which it passes from one to the other
+        if (attempts / folder / agent).is_dir():
+            names += [path.stem for path in (attempts / folder / agent).glob("[0-9]*.json")]
+    return max(names, default="")
+
+
+def _fork(context: Context, value: Any) -> None:
+    """A child that lives on: in a session of its own if asked, deaf to SIGINT and SIGTERM if asked."""
+    options = value or {}
+    ready, tell = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        if options.get("session"):
+            os.setsid()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN if options.get("deaf") else signal.SIG_DFL)
+        os.write(tell, b".")
+        os.close(tell)
+        time.sleep(float(options.get("seconds", FORKED)))
+        os._exit(0)
+    os.close(tell)
+    os.read(ready, 1)
+    os.close(ready)
+    context.say({"phase": "fork", "message": f"child {pid}"})
+
+
+def _ignore(_context: Context, value: Any) -> None:
+    for name in [value] if isinstance(value, str) else value:
+        signal.signal(signal.Signals[f"SIG{name}"], signal.SIG_IGN)
+
+
+def _crash(context: Context, value: Any) -> None:
+    context.passed()  # or the next launch would crash in the same place, for ever
+    if isinstance(value, int):
+        os._exit(value)
+    os.kill(os.getpid(), signal.Signals[f"SIG{value}"])
+    time.sleep(LEAVE)
+
+
+STEPS: Mapping[str, Callable[[Context, Any], None]] = {
+    "print": _print,
+    "say": _say,
+    "use": _use,
+    "retry": _retry,
+    "sleep": _sleep,
+    "hang": _hang,
+    "busy": _busy,
+    "edit": _edit,
+    "submit": _submit,
+    "fork": _fork,
+    "ignore": _ignore,
+    "crash": _crash,
+}

@@ -1,0 +1,1 @@
+"""The loop: gather events, decide, write the journal, perform actions."""

@@ -1,0 +1,20 @@
+"""What prompts and the supervisor read of a run: its folder, task, rules, standings and agents."""
+
+from dataclasses import dataclass
+
+from coral.agent_setup.roster import Roster
+from coral.config.load import Config
+from coral.fleet.rules import Rules
+from coral.records.standings import Standings
+from workspace.layout import Layout
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """Everything prompts are written from."""
+
+    layout: Layout
+    config: Config
+    rules: Rules
+    standings: Standings
+    roster: Roster

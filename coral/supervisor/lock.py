@@ -1,0 +1,110 @@
+"""One supervisor per run: an exclusive lock that the kernel lets go of when its holder dies, however it dies."""
+
+import contextlib
+import fcntl
+import json
+import os
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from coral.errors import CoralError
+
+LOOKERS = 25
+
+
+class Lock:
+    """The lock, held. What is locked is a file, not its name: whoever removes it lets another supervisor in."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            self._descriptor = _taken(path)
+        except OSError as error:
+            raise CoralError(f"cannot supervise this run: {error}", "see its disk, and whose folder it is") from error
+
+    def put_back(self) -> bool:
+        """Hold the lock by its name again where that was taken away; whether it was. CoralError if another one holds
+        it by now."""
+        with contextlib.suppress(OSError):  # what cannot be put back is tried again: nobody else can hold it either
+            if self._is_there():
+                return False
+            before, self._descriptor = self._descriptor, _taken(self._path)
+            os.close(before)
+            return True
+        return False
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+    def _is_there(self) -> bool:
+        try:
+            return os.path.samestat(os.fstat(self._descriptor), self._path.stat())
+        except FileNotFoundError:
+            return False
+
+
+@contextlib.contextmanager
+def hold_lock(path: Path) -> Iterator[Lock]:
+    """Hold the lock. CoralError names the one who has it already."""
+    with contextlib.closing(Lock(path)) as lock:
+        yield lock
+
+
+def _taken(path: Path) -> int:
+    """A descriptor of the file, locked, that says who holds it."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    from coral.supervisor.clock import wall  # those who only look who holds it do without
+
+    try:
+        if not _take(descriptor):
+            raise CoralError(f"cannot supervise this run: {_holder(path)}", "`coral attach` watches it")
+        who = {"pid": os.getpid(), "host": socket.gethostname(), "since": wall()}
+        with contextlib.suppress(OSError):  # without it on a full disk: only what it says is missing then
+            os.ftruncate(descriptor, os.pwrite(descriptor, json.dumps(who).encode(), 0))
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _take(descriptor: int) -> bool:
+    """Whoever only looks who holds it (below) has it for a moment: that is waited for, a holder is not."""
+    for _ in range(LOOKERS):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.02)
+        else:
+            return True
+    return False
+
+
+def holder(path: Path) -> int | None:
+    """The pid of the supervisor that holds the lock; None if nobody does."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _read(path).get("pid", 0)
+    else:
+        return None
+    finally:
+        os.close(descriptor)
+
+
+def _holder(path: Path) -> str:
+    who = _read(path)
+    return f"process {who.get('pid', '?')} on {who.get('host', '?')} supervises it since {who.get('since', '?')}"
+
+
+def _read(path: Path) -> dict[str, int]:
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,282 @@
+"""The supervisor's loop: gather, decide, write it down, do it, sleep. It chooses nothing.
+
+Started as `python -P -m coral.manager RUN` when detached; `coral start` and `coral resume` call `supervise` instead.
+"""
+
+import contextlib
+import signal
+import sys
+import time
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from attempts.record import Attempt
+from attempts.store import Store, StoreError
+from coral.agent_setup.roster import Roster, must_stay
+from coral.config.load import load_frozen
+from coral.errors import CoralError
+from coral.fleet import actions as do
+from coral.fleet import events as on
+from coral.fleet.decide import decide, next_deadline
+from coral.fleet.run_state import Fleet, Run, Step
+from coral.journal import Journal, Memory, salvaged
+from coral.processes import process, signal_handlers
+from coral.processes.launches import Launches
+from coral.processes.process_table import Identity
+from coral.processes.wakeup import Wakeup
+from coral.records.ledger import Ledger
+from coral.records.standings import RECENT, TOP, Standings
+from coral.runs.rules import rules_of
+from coral.supervisor.clock import Clock, since
+from coral.supervisor.context import RunContext
+from coral.supervisor.degraded import kept
+from coral.supervisor.folder_watch import FolderWatch
+from coral.supervisor.gather import Gatherer
+from coral.supervisor.inbox import Inbox
+from coral.supervisor.lock import Lock, hold_lock
+from coral.supervisor.perform import Performer
+from coral.supervisor.presence import RunFolderGuard, is_gone
+from coral.views.report import Report
+from workspace.clone_overlay import place
+from workspace.git import load
+from workspace.layout import OPERATOR, Layout
+
+RETRY_SECONDS = 1.0  # how soon to try again when the journal cannot be written
+MAX_SLEEP = 60.0
+SIGNAL = "signal-"  # what the ids of requests begin with that came as a signal, not as a file
+
+
+class Supervisor:
+    """One supervisor of one run. It must hold the run's lock."""
+
+    def __init__(self, layout: Layout, seed_commit: str) -> None:
+        config = load_frozen(layout.task_file)
+        self._journal = Journal(layout.journal)
+        memory = self._journal.memory
+        self._layout = layout
+        self._fleet = memory.fleet
+        self._away = since(memory.wall)
+        self._identities = _own_identities(layout, memory)
+        self._rules = rules_of(config, seed_commit)
+        self._clock = Clock(memory.clock)
+        self._wakeup = Wakeup()
+        self._ledger = _ledger_of(layout, self._fleet)
+        known = self._ledger.outline(self._rules.direction, TOP, RECENT) or [Store(layout.attempts).read(0)]
+        run_context = RunContext(layout, config, self._rules, Standings(self._rules.direction, known), Roster(config))
+        # With its inode: a copy of the run's folder has another tag, and never meets the original's processes.
+        self._launches = Launches(f"{layout.root.name}.{layout.root.stat().st_ino}", self._wakeup)
+        self._agents = tuple(self._fleet.agents) or tuple(run_context.roster)
+        inbox = Inbox(layout, self._agents)
+        self._report = Report(run_context, self._clock.now().wall_time)
+        self._performer = Performer(
+            run_context, self._launches, self._journal, inbox, self._report, self._wakeup, self._ledger
+        )
+        folders = (layout.attempts / "inbox", layout.requests)
+        self._watch = FolderWatch(folders, self._wakeup.wake) if config.run.watch else None
+        self._gatherer = Gatherer(
+            run_context,
+            self._launches,
+            inbox,
+            self._performer,
+            self._report,
+            self._watch,
+        )
+        self._unwritten: list[on.Event] = []
+        self._supervises = False  # whether the journal says so
+        self._told = ""
+        self._shadow: Fleet | None = None
+        self._due = float("-inf")  # on the run's clock: before that, only an event changes anything
+
+    def run(self, lock: Lock) -> str:
+        """Supervise until the run ends or is left; returns the reason. CoralError when another one supervises it."""
+        presence = RunFolderGuard(self._layout, lock, self.stop)
+        self._turn(self._first_events(self._clock.now()))
+        while not _is_over((self._shadow or self._fleet).run):
+            self._turn(presence.look(self._clock.now().run_time))
+        ended = self._shadow or self._fleet
+        self._report.show(ended, self._performer.monitors, self._clock.now(), force=True)
+        return ended.run.finished or ended.run.detached_reason
+
+    def stop(self, reason: str) -> None:
+        """Ask for the end of the run, from a signal handler too."""
+        id = f"{SIGNAL}{time.time_ns()}"
+        request = on.Requested(sender=OPERATOR, id=id, request=on.Stop(reason=reason))
+        self._performer.happened.append(request)
+        self._wakeup.wake()
+
+    def close(self) -> None:
+        if self._watch is not None:
+            self._watch.close()
+        self._performer.close()
+        self._launches.close()
+        self._journal.close()
+        self._ledger.close()
+        self._wakeup.close()
+
+    def _first_events(self, now: on.Moment) -> list[on.Event]:
+        if not self._fleet.run.opened:
+            baseline = Store(self._layout.attempts).read(0)
+            return [on.Opened(run=self._layout.root.name, agents=self._agents, baseline=baseline)]
+        return [on.Resumed(away=self._away), *self._gatherer.reconcile(self._fleet, self._identities, now)]
+
+    def _turn(self, first: list[on.Event]) -> None:
+        now = self._clock.now()
+        fresh = [*first, *self._gatherer.gather(self._fleet, now)]
+        events = [*self._unwritten, *fresh]
+        if events or self._shadow is not None or now.run_time >= self._due or self._journal.is_quiet(now):
+            self._decide(events, fresh, now)
+        if self._shadow is None:
+            self._report.show(self._fleet, self._performer.monitors, now)
+            if not _is_over(self._fleet.run):
+                self._sleep(now)
+
+    def _decide(self, events: list[on.Event], fresh: list[on.Event], now: on.Moment) -> None:
+        after, actions = decide(self._fleet, events, now, self._rules)
+        try:
+            if not self._supervises:
+                self._journal.open_supervision(self._rules, now, _folder(self._layout))
+                self._supervises = True
+            if actions or _differs(self._fleet, after):
+                self._journal.record(now, events, actions, self._fleet, after)
+            else:
+                self._journal.keep_time(now)
+        except OSError as error:
+            self._hold_out(fresh, now, error)
+            return
+        self._fleet, self._unwritten, self._shadow, self._told = after, [], None, ""
+        self._performer.perform(actions, self._fleet, now)
+        deadline = next_deadline(self._fleet, now.run_time, self._rules)
+        self._due = float("inf") if deadline is None else deadline
+
+    def _hold_out(self, fresh: list[on.Event], now: on.Moment, error: OSError) -> None:
+        """The journal cannot be written: nothing new is begun, but what must end still ends. Tried again soon.
+
+        Meanwhile a shadow of the fleet, written nowhere, leads from SIGINT to SIGKILL and to the end of a stop. What
+        happened is kept for the journal; what lies in a folder is read from there again.
+        """
+        self._unwritten = kept([*self._unwritten, *(each for each in fresh if not _lies_in_a_folder(each))])
+        self._shadow, actions = decide(self._shadow or self._fleet, fresh, now, self._rules)
+        ending = [each for each in actions if isinstance(each, do.Interrupt | do.Terminate | do.Kill | do.CleanUpGrade)]
+        self._performer.perform(ending, self._fleet, now)
+        self._performer.lacking = f"the journal cannot be written: {error}"
+        if self._told != self._performer.lacking:
+            self._told = self._performer.lacking
+            self._report.note(now, "warning", self._told)
+        self._report.show(self._shadow, self._performer.monitors, now)
+        self._clock.sleep(RETRY_SECONDS)
+        self._launches.suspect(self._wakeup.wait(RETRY_SECONDS))
+
+    def _sleep(self, now: on.Moment) -> None:
+        passed = self._clock.now().run_time - now.run_time
+        seconds = min(self._due - now.run_time, MAX_SLEEP, self._gatherer.next_look(self._fleet, now)) - passed
+        self._clock.sleep(seconds)
+        self._launches.suspect(self._wakeup.wait(seconds))
+
+
+def supervise(
+    layout: Layout, overrides: tuple[str, ...] = (), *, outlives_terminal: bool = False, stop: str = ""
+) -> int:
+    """Hold the run's lock and supervise it in this process until it ends; returns the exit code.
+
+    `overrides` (`budget.hours=4`) change the run's task from here on; with a reason to `stop` it is only ended.
+    """
+    process.rearm_interrupts()
+    with signal_handlers.held() as gate, hold_lock(layout.lock) as lock:
+        load()
+        if overrides:
+            _change_task(layout, overrides)
+        try:
+            manager = Supervisor(layout, (layout.private / "seed").read_text().strip())
+        except OSError as error:
+            raise CoralError(f"cannot supervise this run: {error}", "see its disk, and whose folder it is") from error
+        if stop:
+            manager.stop(stop)
+
+        def take(number: int) -> None:
+            if number != signal.SIGHUP or not outlives_terminal:
+                manager.stop(f"stopped by {signal.Signals(number).name}")
+
+        try:
+            if not stop:
+                gate.check()  # nothing has begun yet
+            with gate.taken_by(take):
+                manager.run(lock)
+            if is_gone(layout):
+                hint = "where it was moved, `coral resume --run PATH` goes on"
+                raise CoralError(f"the run has ended: {layout.root} was removed or moved", hint)
+            return 0
+        finally:
+            manager.close()
+
+
+def _change_task(layout: Layout, overrides: tuple[str, ...]) -> None:
+    """Overrides hold from here on, for later supervisors too."""
+    before, after = load_frozen(layout.task_file), load_frozen(layout.task_file, overrides)
+    must_stay(before, after)
+    place(layout.private, layout.task_file.name, after.text)
+
+
+def _is_over(run: Run) -> bool:
+    """Whether a supervisor has nothing more to do here: all has ended, or goes on without one."""
+    return bool(run.finished or run.detached_reason)
+
+
+def _lies_in_a_folder(event: on.Event) -> bool:
+    posted = isinstance(event, on.Requested) and not event.id.startswith(SIGNAL)
+    return posted or isinstance(event, on.Submitted)
+
+
+def _ledger_of(layout: Layout, fleet: Fleet) -> Ledger:
+    """What was published so far, whatever became of the files. CoralError where all that would be begun again."""
+    if not fleet.run.opened and (layout.attempts / "000001.json").exists():
+        hint = f"put it back from a backup; {layout.attempts} and the hub are as they were"
+        raise CoralError(f"cannot resume {layout.root.name}: its journal is gone, and its attempts are there", hint)
+    settled = [number for number, each in fleet.pending.items() if each.step is Step.SETTLED]
+    count = fleet.run.order + 1 if fleet.run.opened else 0
+    store = Store(layout.attempts)
+
+    def unvouched(known: Collection[int]) -> Iterator[Attempt]:
+        for number in store.numbers():
+            if number < fleet.run.next_number and number not in known and number not in fleet.pending:
+                with contextlib.suppress(StoreError, OSError):
+                    yield store.read(number)
+
+    ledger = Ledger(layout.ledger, lambda: salvaged(layout.journal), count, settled, unvouched)
+    ledger.ensure(count, settled)
+    return ledger
+
+
+def _folder(layout: Layout) -> tuple[int, int]:
+    """What tells a run's folder from a copy of it."""
+    found = layout.root.stat()
+    return found.st_dev, found.st_ino
+
+
+def _own_identities(layout: Layout, memory: Memory) -> dict[str, tuple[int, Identity]]:
+    """The processes this run may take over. A copied folder has none: those in its journal belong to the original."""
+    if memory.folder != _folder(layout):
+        return {}
+    return memory.identities
+
+
+def _differs(before: Fleet, after: Fleet) -> bool:
+    """Whether anything changed that is worth a line: records are replaced only when they are."""
+    if before.run is not after.run or before.pending != after.pending or before.heartbeats != after.heartbeats:
+        return True
+    if before.jobs != after.jobs:
+        return True
+    return any(before.agents.get(name) is not each for name, each in after.agents.items())
+
+
+def main() -> int:
+    """A detached supervisor: its output goes to the run's own log."""
+    layout = Layout(Path(sys.argv[1]))
+    try:
+        return supervise(layout, tuple(sys.argv[2:]), outlives_terminal=True)
+    except CoralError as error:
+        print(error.message, file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

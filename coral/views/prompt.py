@@ -1,0 +1,273 @@
+"""The prompt of a launch: where the agent stands, what it is owed, what is left. Written by the templates of
+`heartbeats/prompts`; here is only the data they are given, as plain dictionaries so that no method is in reach."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from attempts.record import Attempt
+from coral.agent_setup.mounts import mounts_of
+from coral.fleet.actions import Spawn
+from coral.fleet.agent_state import Agent, PendingMessage, Spent
+from coral.fleet.agents.stalls import SILENT
+from coral.fleet.job_notices import words_of
+from coral.fleet.messages import ENDED, MESSAGE
+from coral.fleet.policy import duration
+from coral.fleet.rules import Allowance, Rules
+from coral.fleet.run_state import FLEET, Fleet
+from coral.records.standings import Standings
+from coral.supervisor.context import RunContext
+from coral.views.brevity import MAX_CHARACTERS, shortened
+from coral.views.fleet_view import spent_of
+from coral.views.usage import brief, money, tokens
+from heartbeats.render import render, render_file
+from workspace.knowledge import list_skills, recent_notes
+
+NOTES_SHOWN = 20
+
+
+def instructions(run_context: RunContext, agent: str) -> str:
+    """The instruction file of an agent's clone."""
+    part = run_context.roster.part(agent)
+    given = {
+        "role": part.role,
+        "mounts": [each.at for each in mounts_of(run_context.config, part)],
+        "research": "" if part.research is None else duration(part.research * 60),
+    }
+    return render_file("instructions", {**_task_context(run_context, agent), **given})
+
+
+def prompt(run_context: RunContext, fleet: Fleet, spawn: Spawn, clock: float) -> tuple[str, list[str]]:
+    """The text a launch is started with, and the warnings about templates that could not be rendered."""
+    context = context_of(run_context, fleet, spawn.agent, spawn.last_result_seen, clock)
+    messages = [each.prompt for each in spawn.messages if each.name == MESSAGE]
+    context |= {"message": "\n\n".join(messages), "reason": spawn.why}
+    sections, warnings = sections_of(spawn.messages, context)
+    text = render_file(_frame(spawn), {**context, "sections": sections})
+    if len(text) > MAX_CHARACTERS:
+        room = MAX_CHARACTERS - len(text) + sum(len(each["text"]) for each in sections)
+        text = render_file(_frame(spawn), {**context, "sections": shortened(sections, room)})
+        warnings.append("the prompt would be too long: the longest of its sections are cut")
+    return text, warnings
+
+
+def inline(
+    run_context: RunContext, fleet: Fleet, agent: str, owed: tuple[PendingMessage, ...], clock: float
+) -> list[dict[str, str]]:
+    """What `coral eval` prints of heartbeats that are delivered there."""
+    context = context_of(run_context, fleet, agent, fleet.agents[agent].last_result_seen, clock)
+    context |= {"message": "", "reason": "heartbeat"}
+    return [section for each in owed for section in sections_of((each,), context)[0]]
+
+
+def sections_of(owed: tuple[PendingMessage, ...], context: Mapping[str, Any]) -> tuple[list[dict[str, str]], list[str]]:
+    """One section for each heartbeat; several crossings of one are one section that names them all."""
+    groups: dict[tuple[str, str], list[PendingMessage]] = {}
+    for each in owed:
+        groups.setdefault((each.name, each.prompt or words_of(each)), []).append(each)
+    sections, warnings = [], []
+    for (name, _), group in groups.items():
+        text, warning = _section(group[0], context)
+        sections.append({"name": name, "id": ", ".join(each.id for each in group), "text": text})
+        warnings += [f"{name}: {warning}"] if warning else []
+    return sections, warnings
+
+
+def context_of(run_context: RunContext, fleet: Fleet, agent: str, told: int, clock: float) -> dict[str, Any]:
+    """The data of every template; `told`: results published after this order are new to the agent."""
+    standings = run_context.standings
+    results = [attempt_data(standings, each) for each in standings.results_since(agent, told)]
+    return {
+        **_task_context(run_context, agent),
+        "run": {"id": run_context.layout.root.name, "task": run_context.config.task.name, "elapsed": duration(clock)},
+        "attempt": results[-1] if results else None,
+        "results": results,
+        "own": _own(standings, fleet, agent),
+        "fleet": _fleet(run_context, fleet, agent),
+        "budget": budget(run_context.rules, fleet, clock, agent),
+        "heartbeats": _heartbeats(fleet, agent),
+        "stall": _stall(fleet.agents[agent]),
+        "jobs": _jobs(fleet, agent, clock),
+        "notes": _notes(run_context, agent),
+        "skills": _skills(run_context, agent),
+        "research": research_left(fleet.agents[agent], clock),
+    }
+
+
+def research_left(agent: Agent, clock: float) -> str:
+    """How much longer an agent only reads and thinks; empty where it may begin."""
+    return "" if agent.research_until is None else duration(max(agent.research_until - clock, 0.0))
+
+
+def attempt_data(standings: Standings, attempt: Attempt) -> dict[str, Any]:
+    return {
+        "number": attempt.number,
+        "agent": attempt.agent,
+        "title": attempt.title,
+        "score": attempt.score,
+        "verdict": attempt.verdict.value,
+        "reason": attempt.reason,
+        "feedback": attempt.feedback,
+        "metrics": dict(attempt.metrics),
+        "delta": standings.delta(attempt),
+        "commit": attempt.commit,
+    }
+
+
+def budget(rules: Rules, fleet: Fleet, clock: float, agent: str = "") -> dict[str, Any]:
+    """What is left, in words; for an agent also what it has left of its own."""
+    run, lines = fleet.run, []
+    if rules.budget_attempts is not None:
+        left = max(rules.budget_attempts - fleet.run.progress.graded, 0)
+        lines.append(f"{left} of {rules.budget_attempts} attempts are left to the fleet")
+    if rules.budget_seconds is not None:
+        left_seconds = max(rules.budget_seconds - clock, 0)
+        lines.append(f"{duration(left_seconds)} of {duration(rules.budget_seconds)} are left")
+    if rules.budget_money is not None:
+        lines.append(f"{_money_left(run.spent, rules.budget_money)} are left to the fleet")
+    if rules.budget_tokens is not None:
+        lines.append(f"{_tokens_left(run.spent, rules.budget_tokens)} tokens are left to the fleet")
+    if agent:
+        lines += _own_budget(rules.own, fleet.agents[agent])
+    if rules.plateau is not None:
+        since = run.progress.stagnant
+        lines.append(f"the run ends after {rules.plateau} attempts without a new best; it is {since} since the last")
+    if rules.target is not None:
+        lines.append(f"the run ends when a score reaches {rules.target:.10g}")
+    used = "" if rules.budget_money or rules.budget_tokens else brief(spent_of(run.spent))
+    return {"text": "; ".join([*lines, *([f"{used} used so far"] if used else [])]), "lines": lines}
+
+
+def _own_budget(own: Allowance, agent: Agent) -> list[str]:
+    lines = []
+    if own.attempts is not None:
+        lines.append(f"{max(own.attempts - agent.progress.graded, 0)} of your own {own.attempts} attempts are left")
+    if own.money is not None:
+        lines.append(f"{_money_left(agent.spent, own.money)} of your own are left")
+    if own.tokens is not None:
+        lines.append(f"{_tokens_left(agent.spent, own.tokens)} tokens of your own are left")
+    return lines
+
+
+def _money_left(spent: Spent, limit: float) -> str:
+    return f"{money(max(limit - (spent.money or 0.0), 0.0))} of {money(limit)}"
+
+
+def _tokens_left(spent: Spent, limit: int) -> str:
+    return f"{tokens(max(limit - spent.tokens, 0))} of {tokens(limit)}"
+
+
+def _frame(spawn: Spawn) -> str:
+    if spawn.session is None:
+        return "start" if spawn.launch == 1 else "fresh"
+    return "resume" if spawn.messages else "keep_going"
+
+
+def _section(first: PendingMessage, context: Mapping[str, Any]) -> tuple[str, str]:
+    if first.name in (MESSAGE, ENDED):
+        return first.prompt or words_of(first), ""
+    if not first.prompt:
+        return render_file(first.name, context), ""
+    rendered = render(first.prompt, context)
+    return rendered.text, rendered.warning
+
+
+def _task_context(run_context: RunContext, agent: str) -> dict[str, Any]:
+    config, baseline = run_context.config, run_context.standings.baseline
+    shared = run_context.layout.shared_of(agent, config.workspace.share)
+    return {
+        "agent": {"name": agent},
+        "run": {"id": run_context.layout.root.name, "task": config.task.name, "elapsed": ""},
+        "task": {
+            "name": config.task.name,
+            "description": config.task.description,
+            "tips": config.task.tips,
+            "direction": config.grader.direction.value,
+            "editable": list(config.task.editable),
+            "check": config.task.check,
+        },
+        "baseline": {"score": baseline.score if baseline else None},
+        "paths": {
+            "shared": _from_clone(run_context, agent, shared),
+            "notes": ".shared/notes",
+            "skills": ".shared/skills",
+            "checklist": ".shared/HEARTBEAT.md",
+        },
+        "budget": {"text": "", "lines": []},
+    }
+
+
+def _from_clone(run_context: RunContext, agent: str, path: Any) -> str:
+    return os.path.relpath(path, run_context.layout.clone(agent))
+
+
+def _own(standings: Standings, fleet: Fleet, agent: str) -> dict[str, Any]:
+    progress = fleet.agents[agent].progress
+    recent = [attempt_data(standings, each) for each in reversed(standings.recent_of.get(agent, ()))]
+    return {
+        "attempts": progress.evals,
+        "best": progress.best,
+        "best_number": progress.best_attempt,
+        "stagnant": progress.stagnant,
+        "recent": recent,
+    }
+
+
+def _fleet(run_context: RunContext, fleet: Fleet, agent: str) -> dict[str, Any]:
+    """The others, as far as agents of this run see each other at all."""
+    standings = run_context.standings
+    if run_context.config.workspace.share:
+        top, best_of = standings.top, standings.best_of
+    else:
+        top = [each for each in standings.top if each.agent == agent]
+        best_of = {name: each for name, each in standings.best_of.items() if name == agent}
+    best = max(best_of.values(), key=standings.merit, default=None)
+    return {
+        "agents": len(fleet.agents),
+        "attempts": fleet.run.progress.evals,
+        "best": best.score if best else None,
+        "best_number": best.number if best else None,
+        "best_agent": best.agent if best else "",
+        "best_title": best.title if best else "",
+        "leaderboard": [_row(each) for each in top],
+        "rank": standings.rank(agent) if run_context.config.workspace.share else None,
+        "others": [_row(each) for name, each in sorted(best_of.items()) if name != agent],
+    }
+
+
+def _row(attempt: Attempt) -> dict[str, Any]:
+    return {"number": attempt.number, "agent": attempt.agent, "score": attempt.score, "title": attempt.title}
+
+
+def _heartbeats(fleet: Fleet, agent: str) -> list[dict[str, Any]]:
+    return [
+        {"name": each.name, "when": each.when, "scope": each.scope.value, "protected": each.protected}
+        for owner in (agent, FLEET)
+        for each in fleet.heartbeats.get(owner, ())
+    ]
+
+
+def _stall(agent: Agent) -> dict[str, Any]:
+    """What was found of it that came to nothing, and how often in a row."""
+    found = agent.stall
+    lasted = duration(found.lasted) if found.escalations else "too long"  # overtaken by progress, on its way
+    return {"times": found.escalations, "silent": found.finding == SILENT, "lasted": lasted}
+
+
+def _jobs(fleet: Fleet, agent: str, clock: float) -> list[dict[str, Any]]:
+    return [
+        {"number": each.number, "what": each.title, "time": duration(each.seconds(clock))}
+        for each in fleet.jobs.values()
+        if each.agent == agent
+    ]
+
+
+def _notes(run_context: RunContext, agent: str) -> list[dict[str, Any]]:
+    shared = run_context.layout.shared_of(agent, run_context.config.workspace.share)
+    found = recent_notes(shared, NOTES_SHOWN)
+    return [{"name": each.name, "title": each.title, "author": each.author} for each in found]
+
+
+def _skills(run_context: RunContext, agent: str) -> list[dict[str, Any]]:
+    shared = run_context.layout.shared_of(agent, run_context.config.workspace.share)
+    return [{"name": each.name, "description": each.description} for each in list_skills(shared)[:NOTES_SHOWN]]

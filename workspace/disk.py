@@ -1,0 +1,56 @@
+"""Whether there is room on a disk to go on, as far as it can be known without writing. Standard library only.
+
+A file system that does not say, as some in a network do not, counts as one with room: there, only a failure tells.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+from workspace.errors import GitError
+
+MEGABYTE = 1_000_000
+LEAST = 8 * MEGABYTE  # below that nothing new is begun; it is left for what has begun, and for saying so
+ENOUGH = 12 * MEGABYTE  # with that it goes on
+FEWEST = 200  # files, likewise
+_CODES = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+_ENDS = tuple(f": {os.strerror(code)}" for code in _CODES)
+_UNWRITTEN = "unable to write file "  # git says this without a reason
+_SQLITE_FULL = 13
+
+
+def disk_problem_of(folder: Path, least: int = LEAST) -> str:
+    """What is lacking on the disk of a folder, in words; empty if nothing is, or if it cannot be known.
+
+    Of a folder that is yet to be made, on the disk where it would be.
+    """
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.absolute().parent
+    try:
+        disk = os.statvfs(folder)
+    except OSError:
+        return ""
+    if disk.f_flag & os.ST_RDONLY:
+        return "the disk can only be read"
+    blocks, files = (disk.f_bfree, disk.f_ffree) if os.geteuid() == 0 else (disk.f_bavail, disk.f_favail)
+    if disk.f_blocks and blocks * disk.f_frsize < least:
+        return f"the disk is full: {blocks * disk.f_frsize / MEGABYTE:.1f} MB left"
+    if disk.f_files and files < FEWEST:
+        return f"the disk is full: it can hold {files} more files"
+    return ""
+
+
+def is_disk_problem(error: BaseException) -> bool:
+    """Whether something failed because the disk is full, or can only be read.
+
+    Asked of codes, and of git's own words alone: a name that an agent chose must not halt a fleet.
+    """
+    if isinstance(error, OSError):
+        return error.errno in _CODES
+    if isinstance(error, GitError):
+        words = [] if error.killed else error.own_words
+        told = any(each.endswith(_ENDS) or each.startswith(_UNWRITTEN) for each in words)
+        return told or (isinstance(error.__cause__, GitError) and is_disk_problem(error.__cause__))
+    return getattr(error, "sqlite_errorcode", None) == _SQLITE_FULL
