@@ -57,11 +57,11 @@ def test_a_supervisor_that_was_stopped_with_its_agents_charges_nobody_for_it(sta
     everybody = [run.supervisor.pid, *run.left()]
     for each in everybody:
         os.kill(each, signal.SIGSTOP)
-    before, since = json.loads(run.layout.status.read_text())["clock"], time.monotonic()
+    before, since = run.status()["clock"], time.monotonic()
     wait_until(lambda: time.monotonic() - since > ASLEEP, what="more time than anybody may be silent")
     os.kill(run.supervisor.pid, signal.SIGCONT)
     # It has looked around, and the agent could not say another word yet.
-    wait_until(lambda: json.loads(run.layout.status.read_text())["clock"] > before + 0.6, what="a look around")
+    wait_until(lambda: run.status()["clock"] > before + 0.6, what="a look around")
     assert run.events("stalled") == []
     for each in everybody[1:]:
         os.kill(each, signal.SIGCONT)

@@ -95,7 +95,7 @@ def test_a_grader_whose_beats_are_no_beats_is_graded_all_the_same(start, beats):
         shown = run.layout.status.stat().st_mtime_ns
         wait_for_answer(run)
         wait_until(lambda before=shown: run.layout.status.stat().st_mtime_ns != before, what="a new status")
-    assert json.loads(run.layout.status.read_text())["grading"]["running"] == [1]
+    assert run.status()["grading"]["running"] == [1]
     (run.layout.grader / "go").touch()
     (attempt,) = run.wait_for_attempts(1)
     assert attempt.score == 1

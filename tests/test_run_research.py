@@ -1,6 +1,5 @@
 """A real agent that reads first: what it hands in meanwhile stays out, and its end of turn is its beginning."""
 
-import json
 from collections.abc import Callable
 
 import pytest
@@ -45,7 +44,7 @@ def test_the_status_says_who_reads_and_for_how_long(
     run = start(["hang"], overrides=("agents.research=30",))
 
     def research() -> object:
-        shown = json.loads(run.layout.status.read_text()) if run.layout.status.exists() else {"agents": []}
+        shown = run.status() or {"agents": []}
         return next((each["research"] for each in shown["agents"]), None)
 
     seconds = wait_until(research, what="the research")

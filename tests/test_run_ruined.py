@@ -1,6 +1,5 @@
 """Real runs in which an agent removes or replaces what it may write to, and what it may not: the run goes on."""
 
-import json
 import shutil
 
 import pytest
@@ -72,10 +71,13 @@ def test_what_each_agent_was_asked_to_be_is_there_again_too_unless_its_agent_cha
 @pytest.mark.parametrize("ruin", ["mkdir -p {0}/x", "mkfifo {0}", "ln -s nowhere {0}"])
 def test_whatever_lies_in_the_place_of_a_view_makes_way(start, ruin):
     both = "; ".join(f"rm -f {each}; {ruin.format(each)}" for each in ("status.json", "logs/events.jsonl"))
-    run = start(f'(cd "$CORAL_RUN"; {both}); echo 1 > x.txt; coral eval -m one; sleep 600\n')
+    script = (
+        f'if [ ! -e ruined ]; then touch ruined; (cd "$CORAL_RUN"; {both}); echo 1 > x.txt; coral eval -m one; fi; '
+    )
+    run = start(script + "sleep 600\n")
     wait_until(lambda: len(run.attempts()) == 1)
     wait_until(lambda: run.events("published"), what="the timeline")
-    wait_until(lambda: run.layout.status.is_file() and json.loads(run.layout.status.read_bytes())["attempts"] == 1)
+    wait_until(lambda: run.status().get("attempts") == 1, what="the status")
     run.stop()
 
 

@@ -1,6 +1,5 @@
 """Real runs in trouble: deaf agents, graders that lie or die, lost notifications, a supervisor that is killed."""
 
-import json
 import shutil
 import signal
 import subprocess
@@ -138,7 +137,7 @@ def test_three_voids_in_a_row_hold_the_queue_and_raise_an_alert(start):
     attempts = run.wait_for_attempts(3)
     assert [each.verdict for each in attempts[:3]] == [Verdict.VOID] * 3
     wait_until(lambda: run.events("alert"), what="an alert")
-    status = wait_until(lambda: (s := json.loads(run.layout.status.read_text()))["grading"]["paused"] and s)
+    status = wait_until(lambda: (s := run.status())["grading"]["paused"] and s)
     assert status["alerts"]
     assert run.fleet().agents["agent-1"].progress.evals == 0
     run.stop()
@@ -148,9 +147,7 @@ def test_a_grade_says_how_far_it_is(start):
     slow = "import time\nfrom coral.grader import progress\n\ndef grade(workspace, kind):\n"
     slow += "    if kind != 'baseline':\n        progress(0.4, 'fold 3 of 7')\n        time.sleep(600)\n    return 0\n"
     run = start([*TRY, "hang"], grade=slow)
-    told = wait_until(
-        lambda: run.layout.status.exists() and json.loads(run.layout.status.read_text())["grading"]["beats"]
-    )
+    told = wait_until(lambda: run.status().get("grading", {}).get("beats"))
     assert told == [{"number": 1, "progress": 0.4, "message": "fold 3 of 7"}]
     shown = subprocess.run(
         [sys.executable, "-P", "-m", "coral", "status", "--run", str(run.layout.root)],

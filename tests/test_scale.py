@@ -4,7 +4,6 @@ Agents are shell scripts, for a thousand attempts are wanted in seconds: they ma
 them in a few at a time, as `coral eval` would. Everything else is real: supervisor, git, graders, interrupts, prompts.
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 
@@ -89,7 +88,7 @@ def withdrawn(run: Run) -> Iterator[tuple[str, str, str]]:
 
 def everything_has_arrived(run: Run, count: int) -> bool:
     """Whether so many attempts were counted and nobody is owed anything for them: then nobody is interrupted again."""
-    shown = json.loads(run.layout.status.read_text())
+    shown = run.status()
     return shown["attempts"] == count and not any(each["owed"] for each in shown["agents"])
 
 

@@ -352,7 +352,7 @@ def test_what_an_agent_forges_in_a_run_is_put_right_and_the_operator_is_told(sta
     assert "#1 was altered" in text
     assert "#2 was deleted" in text
     assert "#777" in text
-    assert json.loads(run.layout.status.read_text())["best"]["score"] < 99
+    assert run.status()["best"]["score"] < 99
     (run.layout.heartbeats / "agent-1.yaml").write_text("- {name: reflect, every: 1000}\n")
     wait_until(lambda: "heartbeats/agent-1.yaml" in str(run.events("alert")), what="the alert")
     assert "1000" not in (run.layout.heartbeats / "agent-1.yaml").read_text()

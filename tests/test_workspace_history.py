@@ -185,12 +185,16 @@ def test_a_damaged_repository_is_begun_anew(shared: Path, spoil) -> None:
     assert history(shared)[0].message == "second"
 
 
-@pytest.mark.parametrize("state", [None, "", "[1]", "[" * 100_000, '{"notes/one.md": 3}', '{"x": [[1, 2, 3], "y"]}'])
+@pytest.mark.parametrize(
+    "state", [None, "", "pipe", "[1]", "[" * 100_000, '{"notes/one.md": 3}', '{"x": [[1, 2, 3], "y"]}']
+)
 def test_a_lost_or_wrong_state_costs_only_work(shared: Path, state: str | None) -> None:
     first = snapshot(shared, "first")
     path = shared / ".git" / "coral-state.json"
     path.unlink()
-    if state is not None:
+    if state == "pipe":
+        os.mkfifo(path)
+    elif state is not None:
         path.write_text(state)
     write_note(shared, "two", {}, "two")
     second = snapshot(shared, "second")

@@ -10,7 +10,6 @@ import os
 import posixpath
 import re
 import secrets
-import stat
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from pathlib import Path
 from workspace.errors import GitError
 from workspace.git import Git
 from workspace.locks import clear_stale_lock
+from workspace.plain_file import read_plain
 from workspace.submit import OURS
 
 SHARED = ".shared"
@@ -149,10 +149,4 @@ def place(folder: Path, name: str, text: str) -> None:
 
 
 def _lines(path: Path) -> list[str]:
-    """The lines of a small file. A pipe in its place must not hold us up, nor a huge file fill the memory."""
-    try:
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            whole = file.read(_LONGEST) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
-    except OSError:
-        return []
-    return whole.decode("utf-8", "replace").splitlines()
+    return (read_plain(path, _LONGEST, follow=True) or b"").decode("utf-8", "replace").splitlines()

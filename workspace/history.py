@@ -21,6 +21,7 @@ from workspace.clone_overlay import place
 from workspace.errors import GitError
 from workspace.git import Git
 from workspace.locks import clear_stale_lock
+from workspace.plain_file import read_plain
 
 _BRANCH = "refs/heads/main"
 _STATE = "coral-state.json"
@@ -136,7 +137,7 @@ def _look(shared: Path, before: _State) -> Iterator[tuple[str, tuple[list[int], 
         known = before.get(name)
         if known is not None and known[0] == mark:
             yield name, known
-        elif (content := _content(shared / name)) is not None:
+        elif (content := read_plain(shared / name, _LARGE)) is not None:
             yield name, (mark, hashlib.sha256(content).hexdigest())
 
 
@@ -150,7 +151,7 @@ def _changed(shared: Path, before: _State, now: _State) -> tuple[dict[str, bytes
             continue
         if room < mark[1]:
             later.add(name)
-        elif (content := _content(shared / name)) is not None:
+        elif (content := read_plain(shared / name, _LARGE)) is not None:
             contents[name] = content
             room -= len(content)
     return contents, later
@@ -179,19 +180,10 @@ def _files(shared: Path, below: str, depth: int, looks: Iterator[int]) -> Iterat
             yield name, [about.st_mtime_ns, about.st_size, about.st_ino]
 
 
-def _content(path: Path) -> bytes | None:
-    try:
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            return file.read(_LARGE)
-    except OSError:
-        return None
-
-
 def _load(repository: Path) -> _State | None:
     """What the last commit held; None if that is not known."""
     try:
-        with (repository / _STATE).open("rb") as file:
-            state = json.loads(file.read(_STATE_LARGE))
+        state = json.loads(read_plain(repository / _STATE, _STATE_LARGE) or b"")
         return {str(name): ([int(part) for part in mark], str(digest)) for name, (mark, digest) in state.items()}
-    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+    except (ValueError, TypeError, AttributeError, RecursionError):
         return None

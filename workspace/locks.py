@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import os
 import subprocess
 import time
 from collections.abc import Iterator
@@ -23,7 +24,9 @@ def one_at_a_time(repository: Path, patience: float = _PATIENCE) -> Iterator[Non
     """Hold the clone for one command of ours; two would collide on git's index."""
     deadline = time.monotonic() + patience
     try:
-        file = (repository / "coral.lock").open("a")
+        # Without O_NONBLOCK, a pipe laid there would hold us for ever.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC
+        file = os.fdopen(os.open(repository / "coral.lock", flags, 0o644), "w")
     except OSError as error:
         raise LockedError(f"cannot use the repository {repository}: {error.strerror}", "is its .git gone?") from error
     with file:

@@ -5,12 +5,12 @@ Rule: the file may be anything, since agents write some of these: nothing blocks
 
 from __future__ import annotations
 
-import os
 import re
-import stat
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
+
+from workspace.plain_file import read_plain
 
 _MUCH = 65536  # the tree and the parents stand first
 _TREE = re.compile(rb"tree ([0-9a-f]{40,64})")
@@ -27,19 +27,11 @@ class Header:
 
 def read_header(path: Path) -> Header | None:
     """The head of the commit in this object file; None if it is absent, unreadable, or not a commit."""
+    packed = read_plain(path, _MUCH, follow=True)
     try:
-        # A pipe in the place of an object must not hold us up.
-        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
+        content = zlib.decompressobj().decompress(packed or b"", _MUCH)
+    except zlib.error:
         return None
-    try:
-        if not stat.S_ISREG(os.fstat(file).st_mode):
-            return None
-        content = zlib.decompressobj().decompress(os.read(file, _MUCH), _MUCH)
-    except (OSError, zlib.error):
-        return None
-    finally:
-        os.close(file)
     kind, _, body = content.partition(b"\0")
     return parse_header(body) if kind.startswith(b"commit ") else None
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,6 +19,7 @@ from pathlib import Path
 
 from workspace import frontmatter
 from workspace.frontmatter import words
+from workspace.plain_file import read_plain
 
 _MUCH = 131_072  # bytes read of one file
 _IN_ALL = 268_435_456  # bytes read of all notes; what lies beyond them is passed over
@@ -190,16 +190,10 @@ def _changed(entry: os.DirEntry[str]) -> int:
 
 def read(path: str) -> str | None:
     """The text of a file, cut off where it gets long; None if it is no text, or no file of its own."""
-    try:
-        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            about = os.fstat(file)  # room for as much as there is: a large one for each of thousands takes time
-            content = os.read(file, min(about.st_size, _MUCH)) if stat.S_ISREG(about.st_mode) else b"\0"
-        finally:
-            os.close(file)
-    except OSError:
+    content = read_plain(path, _MUCH)
+    if content is None or b"\0" in content:
         return None
-    return None if b"\0" in content else content.decode("utf-8", "replace").replace("\r\n", "\n")
+    return content.decode("utf-8", "replace").replace("\r\n", "\n")
 
 
 def _searchable(note: Note) -> str:

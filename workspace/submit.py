@@ -17,8 +17,10 @@ from pathlib import Path
 from workspace.errors import SubmitError
 from workspace.gitenv import FLAGS, environment, identity
 from workspace.locks import clear_stale_lock, one_at_a_time
+from workspace.plain_file import read_plain
 
 OURS = "info/coral"  # in .git: tracked files in whose place the supervisor put its own, one name per line
+_LARGEST_INDEX, _LONGEST_LIST = 1 << 30, 1 << 20  # bytes
 _SAVED = "refs/coral/saved"
 _EMBEDDED = "warning: adding embedded git repository: "
 _ABOUT_HEAD = ("rev-parse", "HEAD", "HEAD^{tree}", "HEAD^@", "--symbolic-full-name", "HEAD")
@@ -90,9 +92,10 @@ def diff(clone: Path) -> str:
     git = _Clone(clone, "")
     scratch = git.directory / "coral-diff-index"
     with one_at_a_time(git.directory):
-        scratch.with_suffix(".lock").unlink(missing_ok=True)  # only we use it, and one at a time
-        with contextlib.suppress(FileNotFoundError):
-            scratch.write_bytes((git.directory / "index").read_bytes())
+        for left in (scratch, scratch.with_suffix(".lock")):  # only we use them, and one at a time
+            left.unlink(missing_ok=True)
+        if (index := read_plain(git.directory / "index", _LARGEST_INDEX)) is not None:
+            scratch.write_bytes(index)
         git.environment["GIT_INDEX_FILE"] = str(scratch)
         try:
             git.add()
@@ -190,10 +193,7 @@ class _Clone:
         clear_stale_lock(self.directory)
         if not (self.directory / "index").exists() and self.head().commit:
             self.run("read-tree", "HEAD")  # or what is ours, and tracked by the seed, would count as deleted
-        try:
-            ours = (self.directory / OURS).read_text(encoding="utf-8").splitlines()
-        except OSError:
-            ours = []
+        ours = (read_plain(self.directory / OURS, _LONGEST_LIST) or b"").decode("utf-8", "replace").splitlines()
         try:
             with self.begun("add", "-A", "--", ":(top)", *(f":(top,exclude,literal){name}" for name in ours)) as end:
                 meanwhile()

@@ -4,9 +4,11 @@ Only the newest is written to, and only it is needed to go on; the others are th
 """
 
 import contextlib
+import errno
 import gzip
 import os
 import re
+import stat
 import zlib
 from collections.abc import Iterator, Sequence
 from io import BufferedIOBase
@@ -75,9 +77,16 @@ def _open(path: Path) -> BufferedIOBase:
     if path.suffix != PACKED:
         # It may be packed at any moment. Its packed form is there before it is gone, so one of the two opens.
         with contextlib.suppress(FileNotFoundError):
-            return path.open("rb")
+            return _plain(path).open("rb")
         path = path.with_name(path.name + PACKED)
-    return gzip.open(path)
+    return gzip.open(_plain(path))
+
+
+def _plain(path: Path) -> Path:
+    """The same path; OSError where something else than a file lies there: a pipe would hold its reader for ever."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+    return path
 
 
 class Packing:

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from attempts.files import read_bytes
 from attempts.record import Attempt, Direction
 from attempts.store import Missing, Store, StoreError
 from coral.native.answers.skill import Lesson, lesson_of
@@ -99,7 +100,7 @@ class Surroundings:
         """The checklist of the checkpoint, if there is one."""
         for path in (self.shared / "HEARTBEAT.md", self.clone / "HEARTBEAT.md"):
             try:
-                return path.read_text(encoding="utf-8", errors="replace")[:20_000]
-            except OSError:
+                return read_bytes(path).decode(errors="replace")[:20_000]
+            except (OSError, ValueError):
                 continue
         return ""

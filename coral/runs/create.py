@@ -4,7 +4,6 @@ A run that cannot be made leaves nothing behind.
 """
 
 import contextlib
-import json
 import os
 import shutil
 import signal
@@ -15,6 +14,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from attempts.files import make_way, parse_object, read_bytes
 from attempts.progress import Progress, judge
 from attempts.record import Attempt, Kind
 from attempts.store import Store
@@ -90,6 +90,7 @@ def detach(layout: Layout, overrides: tuple[str, ...] = ()) -> int:
     """
     with signal_handlers.held() as gate:
         gate.check()
+        make_way(layout.log)
         with layout.log.open("ab") as log:
             child = subprocess.Popen(
                 [sys.executable, "-P", "-m", "coral.supervisor.loop", str(layout.root), *overrides],
@@ -124,7 +125,7 @@ def _wait_for(child: "subprocess.Popen[bytes]", layout: Layout, gate: signal_han
 def _shown_by(layout: Layout) -> int | None:
     """The pid of the supervisor that wrote the run's status: it does so when it has begun."""
     try:
-        found = json.loads(layout.status.read_bytes()).get("pid")
+        found = parse_object(read_bytes(layout.status)).get("pid")
     except (OSError, ValueError):
         return None
     return found if isinstance(found, int) else None

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from attempts.files import read_bytes
 from coral.errors import CoralError
 
 LOOKERS = 25
@@ -84,7 +85,7 @@ def _take(descriptor: int) -> bool:
 def holder(path: Path) -> int | None:
     """The pid of the supervisor that holds the lock; None if nobody does."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # it may be a pipe
     except FileNotFoundError:
         return None
     try:
@@ -104,7 +105,7 @@ def _holder(path: Path) -> str:
 
 def _read(path: Path) -> dict[str, int]:
     try:
-        found = json.loads(path.read_bytes())
+        found = json.loads(read_bytes(path))
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -10,6 +10,7 @@ import time
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
+from attempts.files import read_bytes
 from attempts.record import Attempt
 from attempts.store import Store, StoreError
 from coral.agent_setup.roster import Roster, must_stay
@@ -186,8 +187,8 @@ def supervise(
         if overrides:
             _change_task(layout, overrides)
         try:
-            manager = Supervisor(layout, (layout.private / "seed").read_text().strip())
-        except OSError as error:
+            manager = Supervisor(layout, read_bytes(layout.private / "seed").decode().strip())
+        except (OSError, ValueError) as error:
             raise CoralError(f"cannot supervise this run: {error}", "see its disk, and whose folder it is") from error
         if stop:
             manager.stop(stop)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from attempts.files import append_bytes, make_way, write_bytes
+from attempts.files import append_bytes, make_way, open_plain, write_bytes
 from coral.fleet.actions import Notify
 from coral.fleet.agent_state import Phase
 from coral.fleet.events import Moment
@@ -69,10 +69,10 @@ class Report:
     def _has_said(self, id: str) -> bool:
         """Whether the supervisor before said this: then it was among its last words."""
         try:
-            with self._context.layout.events.open("rb") as file:
-                file.seek(max(self._context.layout.events.stat().st_size - LAST_WORDS, 0))
+            with open_plain(self._context.layout.events) as file:
+                file.seek(max(os.fstat(file.fileno()).st_size - LAST_WORDS, 0))
                 return any(line.endswith(f'"id": "{id}"}}'.encode()) for line in file.read().splitlines())
-        except OSError:
+        except (OSError, ValueError):
             return False
 
     def beat(self, monitor: OutputMonitor, now: Moment, status: Status = Status.RUNNING) -> None:

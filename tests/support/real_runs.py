@@ -13,6 +13,7 @@ from typing import Any
 
 from records import readable
 
+from attempts.files import parse_object, read_bytes
 from attempts.record import Attempt
 from attempts.store import Store
 from coral.config.load import load
@@ -136,11 +137,19 @@ class Run:
         return [each for each in readable(Store(self.layout.attempts)) if each.number > 0]
 
     def events(self, type: str = "") -> list[dict[str, Any]]:
-        if not self.layout.events.exists():
+        try:
+            lines = read_bytes(self.layout.events).splitlines(keepends=True)
+        except (FileNotFoundError, ValueError):  # not there, or an agent laid something else there
             return []
-        lines = self.layout.events.read_bytes().splitlines(keepends=True)
         found = [json.loads(line) for line in lines if line.endswith(b"\n")]
         return [each for each in found if not type or each["type"] == type]
+
+    def status(self) -> dict[str, Any]:
+        """What the supervisor shows of the run; empty while it is not there, or is no file."""
+        try:
+            return parse_object(read_bytes(self.layout.status))
+        except (FileNotFoundError, ValueError):
+            return {}
 
     def prompts(self, agent: str) -> list[dict[str, Any]]:
         """What a scripted agent really received, in order: session, launch, text."""

@@ -6,6 +6,7 @@ import json
 from collections import deque
 from collections.abc import Iterable
 
+from attempts.files import open_plain
 from attempts.index import query
 from attempts.record import Kind
 from coral.cli.run_data.lenient_json import LenientJson
@@ -26,12 +27,12 @@ class Timeline:
 
     def new(self) -> list[LenientJson]:
         try:
-            with self._path.open("rb") as file:
+            with open_plain(self._path) as file:
                 if self._size() < self._offset:
                     self._offset = 0  # replaced by a shorter file: a run that was copied or mended
                 file.seek(self._offset)
                 data = file.read(8_000_000)
-        except OSError:
+        except (OSError, ValueError):
             return []
         whole = data[: data.rfind(b"\n") + 1]
         self._offset += len(whole)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from attempts.fields import one_line
+from attempts.files import open_plain
 
 MAX_BYTES = 16_000_000
 
@@ -56,7 +57,7 @@ class LenientJson:
 def read(path: Path) -> LenientJson:
     """The object in a file; empty when there is none."""
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             return LenientJson(json.loads(file.read(MAX_BYTES)))
     except (OSError, ValueError, RecursionError):
         return LenientJson()
@@ -65,11 +66,11 @@ def read(path: Path) -> LenientJson:
 def tail(path: Path, most: int, window: int = 262_144) -> list[LenientJson]:
     """The last objects of a file of JSON lines, oldest first; at most `most`, from its last `window` bytes."""
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             start = max(0, file.seek(0, 2) - window)
             file.seek(start)
             lines = file.read(window).split(b"\n")
-    except OSError:
+    except (OSError, ValueError):
         return []
     return list(_objects(lines[1:] if start else lines))[-most:]
 

@@ -9,6 +9,7 @@ import argparse
 import shlex
 from pathlib import Path
 
+from attempts.files import open_plain
 from coral.errors import CoralError
 from workspace.layout import Layout, find_agent, find_run, find_runs, runs_under
 
@@ -120,8 +121,8 @@ def _task_folder() -> Path | None:
 def origin(run: Layout) -> Path | None:
     """The folder of the task that a run was started from: the `origin` of its frozen task."""
     try:
-        with run.task_file.open(encoding="utf-8") as file:
-            for line in (next(file, "") for _ in range(5)):
+        with open_plain(run.task_file) as file:
+            for line in (next(file, b"").decode() for _ in range(5)):
                 if line.startswith("origin:"):
                     return Path(line.partition(":")[2].strip().strip("'\"")).parent
     except (OSError, ValueError):

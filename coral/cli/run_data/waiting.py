@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 
+from attempts.files import read_bytes
 from attempts.record import Attempt
 from attempts.store import Store, StoreError
 from coral.cli.run_data.lenient_json import LenientJson, read
@@ -115,7 +116,7 @@ def commit_of(layout: Layout, agent: str, submission: str, outcome: Outcome) -> 
     if outcome.number is None:
         return read(layout.attempts / "inbox" / agent / f"{submission}.json").text("commit")
     try:
-        return (layout.hub / "refs" / "attempts" / str(outcome.number)).read_text(encoding="ascii").strip()
+        return read_bytes(layout.hub / "refs" / "attempts" / str(outcome.number)).decode("ascii").strip()
     except (OSError, ValueError):
         return ""
 

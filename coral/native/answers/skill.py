@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from attempts.files import read_bytes
 from coral.native.search.bandit import Book, Credit
 from workspace import frontmatter
 from workspace.knowledge import Skill
@@ -37,8 +38,8 @@ class Lesson:
 def lesson_of(skill: Skill) -> Lesson | None:
     """The lesson in a skill, if it is of our form."""
     try:
-        front, _ = frontmatter.split(skill.path.read_text(encoding="utf-8", errors="replace")[:65536])
-    except OSError:
+        front, _ = frontmatter.split(read_bytes(skill.path).decode(errors="replace")[:65536])
+    except (OSError, ValueError):
         return None
     if front.get("form") != FORM:
         return None

@@ -1,0 +1,131 @@
+"""Pipes in the place of files that Coral reads hold nobody up. Opened plainly, a pipe blocks until somebody writes."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import pytest
+from real_runs import Run, tries, write_task
+
+from coral.agent_setup.roster import Roster
+from coral.config.load import load_frozen
+from coral.fleet.actions import Notify
+from coral.fleet.events import Moment
+from coral.records.standings import Standings
+from coral.runs.create import detach
+from coral.runs.rules import rules_of
+from coral.supervisor.context import RunContext
+from coral.views.report import Report
+
+pytestmark = pytest.mark.slow
+SECONDS = 20.0  # far more than a command takes
+COMMANDS = ("status", "log", "show 1", "runs", "heartbeat", "notes", "skills", "transcript agent-1", "stop")
+
+
+class BlockedError(BaseException):
+    """Not an Exception, so that nothing takes it for trouble with a file."""
+
+
+@contextmanager
+def deadline() -> Iterator[None]:
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise BlockedError
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@contextmanager
+def pipes_at(paths: Sequence[Path]) -> Iterator[None]:
+    assert paths
+    kept = {path: path.with_name(f".{path.name}.kept") for path in paths}
+    for path, aside in kept.items():
+        if path.exists():
+            path.rename(aside)
+        os.mkfifo(path)
+    try:
+        yield
+    finally:
+        for path, aside in kept.items():
+            path.unlink(missing_ok=True)
+            if aside.exists():
+                aside.rename(path)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    folder = tmp_path_factory.mktemp("finished")
+    run = Run(write_task(folder / "task", tries(1, 2)), folder / "runs").supervise()
+    try:
+        run.wait_for_attempts(2)
+        run.stop()
+        yield run
+    finally:
+        run.end()
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "attempts/*.json",
+        "attempts/index.sqlite",
+        "heartbeats/*.yaml",
+        "logs/events.jsonl",
+        "logs/*/*",
+        "requests/*/*/*.json",
+        "status.json",
+        "private/*",
+        "private/journal/*",
+        "workspace/shared/HEARTBEAT.md",
+    ],
+)
+def test_no_command_waits_for_a_pipe(
+    finished: Run, coral: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.chdir(finished.layout.root)
+    with pipes_at([path for path in finished.layout.root.glob(place) if path.is_file()]):
+        for command in COMMANDS:
+            with deadline():
+                code, _, told = coral(*command.split())
+            assert code in (0, 1), (command, told)
+
+
+@pytest.mark.parametrize("name", ["index", "coral.lock", "coral-diff-index"])
+def test_no_command_in_a_clone_waits_for_a_pipe(
+    finished: Run, coral: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    clone = finished.layout.clone("agent-1")
+    monkeypatch.chdir(clone)
+    with pipes_at([clone / ".git" / name]), deadline():
+        code, _, told = coral("diff")
+    assert code in (0, 1), told
+
+
+def test_an_alert_of_the_supervisor_before_is_looked_for_without_waiting(finished: Run) -> None:
+    layout = finished.layout
+    config = load_frozen(layout.task_file)
+    rules = rules_of(config, "")
+    report = Report(RunContext(layout, config, rules, Standings(rules.direction, []), Roster(config)), "")
+    with pipes_at([layout.events]), deadline():
+        assert report.alert(Moment(run_time=1.0, wall_time=""), Notify(id="a1", text="it happened", repeat=True))
+        assert layout.events.is_file()
+
+
+def test_a_supervisor_is_started_in_the_background_all_the_same(
+    start: Callable[..., Run], coral: Callable[..., tuple[int, str, str]]
+) -> None:
+    run = start(["hang"], supervise=False)
+    for path in (run.layout.status, run.layout.log):
+        path.unlink(missing_ok=True)
+        os.mkfifo(path)
+    with deadline():
+        detach(run.layout)
+    assert coral("stop", "--run", str(run.layout.root))[0] == 0
