@@ -1,8 +1,9 @@
 """Whether the tests of the decisions notice a fault: `coral/fleet` with one small fault at a time, and what they say.
 
-Run by `make mutants`. Each mutant lives in a child of this process and is never written to a file. The tests are the
-transcripts that are not slow, chosen by the functions they reach. A line that ends with `# mutants: equivalent,
-<reason>` may hide what no test could see; one that hides nothing is reported, too.
+Run by `make mutants`; `tests/mutants.py coral/fleet/jobs.py` takes that module alone. Each mutant lives in a child of
+this process and is never written to a file. The tests are the transcripts that are not slow, chosen by the functions
+they reach. A line that ends with `# mutants: equivalent, <reason>` may hide what no test could see; one that hides
+nothing is reported, too.
 """
 
 import ast
@@ -28,6 +29,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
 from mutations import Mutation, mutations_of  # noqa: E402 - found only there
 
 PACKAGE = ROOT / "coral" / "fleet"
+MODULES = [Path(path).resolve() for path in sys.argv[1:]] or sorted(PACKAGE.rglob("*.py"))
 TRANSCRIPTS = (path for path in (ROOT / "tests").glob("test_fleet_*.py"))
 TESTS = sorted(path for path in TRANSCRIPTS if not path.stem.endswith(("_properties", "_week")))
 MARK = "# mutants: equivalent, "
@@ -80,9 +82,7 @@ def main() -> int:
     tests = collect()
     for test in tests:
         watch(test)
-    mutants = [
-        Mutant(path, tree, mutation) for path in sorted(PACKAGE.glob("*.py")) for tree, mutation in find_in(path)
-    ]
+    mutants = [Mutant(path, tree, mutation) for path in MODULES for tree, mutation in find_in(path)]
     alive = examine(mutants, tests)
     excused = [each for each in alive if is_marked(each)]
     needless = sorted(marks() - {each.place for each in excused})
@@ -147,7 +147,7 @@ def is_marked(mutant: Mutant) -> bool:
 def marks() -> set[str]:
     return {
         f"{path.relative_to(ROOT)}:{number}"
-        for path in PACKAGE.glob("*.py")
+        for path in MODULES
         for number, line in enumerate(path.read_text().splitlines(), 1)
         if MARK in line
     }
@@ -201,7 +201,7 @@ def start(mutant: Mutant, tests: list[Test]) -> int:
 
 def put_in_place(mutant: Mutant) -> None:
     """Replace what the module defines: the code of its functions, the defaults of its records, its constants."""
-    module = importlib.import_module("coral.fleet." + mutant.path.stem)
+    module = importlib.import_module(".".join(mutant.path.relative_to(ROOT).with_suffix("").parts))
     mutant.mutation.make()
     made: dict[str, Any] = {"__name__": module.__name__}
     exec(compile(ast.fix_missing_locations(mutant.tree), str(mutant.path), "exec"), made)

@@ -199,6 +199,13 @@ def test_crashes_in_a_row_back_off_doubling() -> None:
         stage.until(stage["ann"].deadline)
 
 
+def test_after_a_turn_that_was_of_use_the_next_is_due_at_once() -> None:
+    stage = Stage()
+    stage.at(100, on.DiskChecked(problem="full"))  # nothing starts
+    stage.at(101, stage.exited("ann"))
+    assert stage["ann"].deadline == 101
+
+
 def test_a_program_that_cannot_be_started_is_a_crash() -> None:
     stage = Stage(started=False)
     assert stage.at(0, stage.not_started("ann", "permission denied")) == [

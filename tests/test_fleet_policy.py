@@ -40,6 +40,7 @@ def test_the_rules_of_a_task_that_names_none() -> None:
         stagger=0.05,
         outage=900.0,
         retries=30,
+        stop_at_limit=False,
     )
     assert [each.name for each in Rules().defaults(Scope.FLEET)] == ["consolidate"]
     assert [each.name for each in Rules().defaults(Scope.OWN)] == ["reflect", "redirect", "checkpoint"]
@@ -47,6 +48,7 @@ def test_the_rules_of_a_task_that_names_none() -> None:
 
 def test_an_event_says_no_more_than_it_was_told() -> None:
     assert on.Graded(number=1, launch=1, outcome=Outcome.LOST).seconds == 0.0
+    assert on.OutputSeen(agent="ann", launch=1).place == 0
 
 
 @pytest.mark.parametrize(("agent", "launch"), [("ann", 1), ("ann", 2), ("ben", 1)])

@@ -78,7 +78,6 @@ def deliver_at_eval(
     agent = transaction.agents[author]
     if not waiting or agent.phase is not Phase.RUNNING:
         return (), ()
-    transaction.set_agent(author, deadline=transaction.clock + transaction.rules.stall)
     fresh = tuple(
         each
         for each in agent.pending_messages

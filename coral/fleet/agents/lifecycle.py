@@ -82,7 +82,7 @@ def resume_all(transaction: Transaction, away: float) -> None:
             transaction.act(do.Interrupt(who=name, launch=agent.launch))
         elif agent.phase is Phase.RUNNING:
             transaction.set_agent(name, deadline=transaction.clock + transaction.rules.stall)
-            stalls.resume_timer(transaction, name)
+            stalls.forget_scan(transaction, name)
         elif agent.phase in LIVE:
             transaction.set_agent(name, why=why)
 

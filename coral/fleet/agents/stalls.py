@@ -58,9 +58,8 @@ def start_timer(transaction: Transaction, name: str) -> None:
         transaction.set_agent(name, stall=stall)
 
 
-def resume_timer(transaction: Transaction, name: str) -> None:
-    """It works on under a new supervisor. Whoever was sent to look by the last one never says what was found."""
-    start_timer(transaction, name)
+def forget_scan(transaction: Transaction, name: str) -> None:
+    """Forget a scan for edits: the supervisor that it was requested from is gone, and its result will never come."""
     stall = transaction.agents[name].stall
     if stall.scan_requested_at is not None:
         transaction.set_agent(name, stall=replace(stall, scan_requested_at=None))
