@@ -37,22 +37,22 @@ def next_deadline(fleet: Fleet, now: float, rules: Rules) -> float | None:
     times = [fleet.run.starts_paused_until, fleet.run.queue_paused_until]
     for owner, heartbeats in fleet.heartbeats.items():
         targets = fleet.run.targets if owner == FLEET else fleet.agents[owner].targets
-        times += [targets[each.name] for each in heartbeats if isinstance(each.trigger, Elapsed)]
+        times += [targets[heartbeat.name] for heartbeat in heartbeats if isinstance(heartbeat.trigger, Elapsed)]
     for agent in fleet.agents.values():
         times += (
             [agent.spawned_at + rules.start_grace, agent.last_output_at + BUSY_SECONDS]
             if agent.pending_messages
             else []
         )
-        times += [each.due for each in agent.pending_messages]
-        times += [each for each in (agent.deadline, agent.research_until) if each is not None]
+        times += [message.due for message in agent.pending_messages]
+        times += [time for time in (agent.deadline, agent.research_until) if time is not None]
         times += [*stalls.deadlines(agent, rules), *outages.deadlines(agent, rules)]
-    times += [each.until for each in fleet.run.limits.values() if each.until is not None]
-    times += [each.deadline for each in fleet.pending.values() if each.deadline is not None]
-    times += [each.deadline for each in fleet.jobs.values()]
+    times += [limit.until for limit in fleet.run.limits.values() if limit.until is not None]
+    times += [attempt.deadline for attempt in fleet.pending.values() if attempt.deadline is not None]
+    times += [job.deadline for job in fleet.jobs.values()]
     if rules.budget_seconds is not None:
-        times += [each * rules.budget_seconds for each in (*LAND_AT, 1.0)]
-    return min((each for each in times if each > now), default=None)
+        times += [part * rules.budget_seconds for part in (*LAND_AT, 1.0)]
+    return min((time for time in times if time > now), default=None)
 
 
 def _handle(transaction: Transaction, event: on.Event) -> None:  # noqa: C901 - one arm per event
@@ -73,7 +73,7 @@ def _handle(transaction: Transaction, event: on.Event) -> None:  # noqa: C901 - 
             grading.on_published(transaction, number)
         case on.Notified(id=id):
             transaction.set_run(
-                undelivered_alerts=tuple(each for each in transaction.run.undelivered_alerts if each.id != id)
+                undelivered_alerts=tuple(alert for alert in transaction.run.undelivered_alerts if alert.id != id)
             )
         case on.OutputSeen():
             lifecycle.on_output_seen(transaction, event)
@@ -153,16 +153,16 @@ def _advance_time(transaction: Transaction) -> None:
 def _reason_to_stop(transaction: Transaction) -> str:
     if spent := budgets.run_over(transaction.fleet(), transaction.clock, transaction.rules):
         return spent
-    idle = all(each.step is Step.SETTLED for each in transaction.pending.values())
-    if idle and all(each.phase is Phase.RETIRED for each in transaction.agents.values()):
+    idle = all(attempt.step is Step.SETTLED for attempt in transaction.pending.values())
+    if idle and all(agent.phase is Phase.RETIRED for agent in transaction.agents.values()):
         return "every agent has retired"
     return ""
 
 
 def _everything_is_gone(transaction: Transaction) -> bool:
     waiting = (Step.TAKING, Step.QUEUED, Step.SETTLED)  # a commit that is on its way is fetched again by a resume
-    resting = all(each.phase not in LIVE for each in transaction.agents.values()) and not transaction.jobs
-    return resting and all(each.step in waiting for each in transaction.pending.values())
+    resting = all(agent.phase not in LIVE for agent in transaction.agents.values()) and not transaction.jobs
+    return resting and all(attempt.step in waiting for attempt in transaction.pending.values())
 
 
 def _open(transaction: Transaction, event: on.Opened) -> None:
@@ -184,8 +184,8 @@ def _resume(transaction: Transaction, away: float) -> None:
     disk.forgive(transaction)
     transaction.set_run(stopping="", detached_reason="", finished="", starts_paused_until=0.0, queue_paused_until=0.0)
     transaction.set_run(crashes=(), voids_in_a_row=0, disk_problem="")
-    for each in transaction.run.undelivered_alerts:
-        transaction.act(do.Notify(id=each.id, text=each.text, agent=each.agent, repeat=True))
+    for alert in transaction.run.undelivered_alerts:
+        transaction.act(do.Notify(id=alert.id, text=alert.text, agent=alert.agent, repeat=True))
     lifecycle.resume_all(transaction, away)
     jobs.resume(transaction, away)
     grading.repeat_unfinished(transaction)

@@ -15,11 +15,12 @@ from coral.fleet.transaction import Transaction
 def queue_notice(transaction: Transaction, agent: Agent, end: JobEnd) -> None:
     """Tell of it at a good moment, together with those that nobody was told of yet. What a launch was handed already
     stays as it is."""
-    waiting = [each for each in agent.pending_messages if each.job_ends and each.id not in agent.in_flight]
+    waiting = [message for message in agent.pending_messages if message.job_ends and message.id not in agent.in_flight]
     if waiting:
         more = _with(waiting[-1], end)
         transaction.set_agent(
-            agent.name, pending_messages=tuple(more if each.id == more.id else each for each in agent.pending_messages)
+            agent.name,
+            pending_messages=tuple(more if message.id == more.id else message for message in agent.pending_messages),
         )
         return
     due = transaction.clock + transaction.rules.max_defer
@@ -31,7 +32,7 @@ def mark_delivered(transaction: Transaction, name: str, numbers: Collection[int]
     """The agent has seen the ends of these jobs itself."""
     stays = []
     for owed in transaction.agents[name].pending_messages:
-        ends = tuple(each for each in owed.job_ends if each.number not in numbers)
+        ends = tuple(end for end in owed.job_ends if end.number not in numbers)
         if ends == owed.job_ends or owed.id in transaction.agents[name].in_flight:
             stays.append(owed)
         elif ends:
@@ -49,13 +50,13 @@ def words_of(owed: PendingMessage) -> str:
         if owed.earlier_job_ends
         else ""
     )
-    return "\n\n".join([*([before] if before else []), *(_words(each) for each in owed.job_ends)])
+    return "\n\n".join([*([before] if before else []), *(_words(end) for end in owed.job_ends)])
 
 
 def _with(owed: PendingMessage, end: JobEnd) -> PendingMessage:
     ends = (*owed.job_ends, end)
     named, last = ends[-MAX_ENDS:], ends[-MAX_LAST:]
-    short = tuple(each if each in last else replace(each, last_lines=()) for each in named)
+    short = tuple(end if end in last else replace(end, last_lines=()) for end in named)
     return replace(owed, job_ends=short, earlier_job_ends=owed.earlier_job_ends + len(ends) - len(named))
 
 

@@ -32,7 +32,7 @@ def start(transaction: Transaction, wanted: on.StartJob) -> str:
         raise Refused("cannot start a job: the run is stopping", "`coral resume` goes on with it")
     if run.disk_problem:
         raise Refused(f"cannot start a job: {run.disk_problem}", "ask again when there is space")
-    count = sum(each.agent == agent.name for each in transaction.jobs.values())
+    count = sum(job.agent == agent.name for job in transaction.jobs.values())
     if count >= MAX_JOBS:
         raise Refused(f"cannot start a job: {count} run already", "`coral job stop N` ends one of them")
     job = Job(

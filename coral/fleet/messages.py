@@ -51,10 +51,12 @@ def fire_after_attempt(transaction: Transaction, author: str, number: int) -> No
 def withdraw_overtaken(transaction: Transaction, author: str, improved: bool, best_improved: bool) -> None:
     """A stagnation that an improvement has overtaken says nothing any more, unless it is on its way already."""
     if best_improved:
-        for owed in (each for each in transaction.run.unassigned_messages if each.stagnant):
+        for owed in (message for message in transaction.run.unassigned_messages if message.stagnant):
             transaction.log("withdrawn", f"{owed.name} ({owed.id}) is overtaken by an improvement")
         transaction.set_run(
-            unassigned_messages=tuple(each for each in transaction.run.unassigned_messages if not each.stagnant)
+            unassigned_messages=tuple(
+                message for message in transaction.run.unassigned_messages if not message.stagnant
+            )
         )
     for name, agent in list(transaction.agents.items()):
         stays = []
@@ -79,21 +81,23 @@ def deliver_at_eval(
     if not waiting or agent.phase is not Phase.RUNNING:
         return (), ()
     fresh = tuple(
-        each
-        for each in agent.pending_messages
-        if each.id not in agent.in_flight and not _is_read_now(each, transaction.clock)
+        message
+        for message in agent.pending_messages
+        if message.id not in agent.in_flight and not _is_read_now(message, transaction.clock)
     )
-    if fresh and all(each.inline for each in fresh):
+    if fresh and all(message.inline for message in fresh):
         # Printed once; should nobody acknowledge it in time, it becomes an interrupt like any other.
         due = transaction.clock + INLINE_SECONDS
-        printed = {each.id: replace(each, due=due, inline=False, printed=True) for each in fresh}
+        printed = {message.id: replace(message, due=due, inline=False, printed=True) for message in fresh}
         transaction.set_agent(
-            author, pending_messages=tuple(printed.get(each.id, each) for each in agent.pending_messages)
+            author, pending_messages=tuple(printed.get(message.id, message) for message in agent.pending_messages)
         )
         return (), fresh
-    due_now = {each.id: replace(each, due=transaction.clock, defers=False) for each in fresh}
-    transaction.set_agent(author, pending_messages=tuple(due_now.get(each.id, each) for each in agent.pending_messages))
-    return tuple(dict.fromkeys(each.name for each in fresh)), ()
+    due_now = {message.id: replace(message, due=transaction.clock, defers=False) for message in fresh}
+    transaction.set_agent(
+        author, pending_messages=tuple(due_now.get(message.id, message) for message in agent.pending_messages)
+    )
+    return tuple(dict.fromkeys(message.name for message in fresh)), ()
 
 
 def fire_clock_heartbeats(transaction: Transaction) -> None:
@@ -130,19 +134,19 @@ def queue_operator_message(transaction: Transaction, name: str, text: str) -> No
 def acknowledge(transaction: Transaction, name: str, ids: tuple[str, ...]) -> None:
     """The agent has received these."""
     agent = transaction.agents[name]
-    got = [each for each in agent.pending_messages if each.id in ids]
+    got = [message for message in agent.pending_messages if message.id in ids]
     if not got:
         return
-    names = tuple(dict.fromkeys(each.name for each in got))
+    names = tuple(dict.fromkeys(message.name for message in got))
     # What the clock set off, and nobody said, asks for an answer.
-    asks = tuple(each.name for each in got if each.attempt is None and each.name not in UNASKED)
+    asks = tuple(message.name for message in got if message.attempt is None and message.name not in UNASKED)
     transaction.set_agent(
         name,
-        pending_messages=tuple(each for each in agent.pending_messages if each.id not in ids),
-        in_flight=tuple(each for each in agent.in_flight if each not in ids),
+        pending_messages=tuple(message for message in agent.pending_messages if message.id not in ids),
+        in_flight=tuple(id for id in agent.in_flight if id not in ids),
         awaiting_reply=tuple(dict.fromkeys(agent.awaiting_reply + asks)),
     )
-    transaction.log("heartbeat", f"{', '.join(names)} ({', '.join(each.id for each in got)}) received", name)
+    transaction.log("heartbeat", f"{', '.join(names)} ({', '.join(message.id for message in got)}) received", name)
 
 
 def read_reply(transaction: Transaction, name: str, text: str) -> None:
@@ -212,7 +216,7 @@ def _fire(transaction: Transaction, owner: str) -> list[Heartbeat]:
 
 
 def _reason_to_skip(agent: Agent, heartbeat: Heartbeat) -> str:
-    if any(each.name == heartbeat.name and each.scope is heartbeat.scope for each in agent.pending_messages):
+    if any(message.name == heartbeat.name and message.scope is heartbeat.scope for message in agent.pending_messages):
         return UNDELIVERED
     if heartbeat.name in agent.awaiting_reply:
         return UNANSWERED
@@ -224,9 +228,9 @@ def _reason_to_skip(agent: Agent, heartbeat: Heartbeat) -> str:
 def _waits_for_delivery(transaction: Transaction, heartbeat: Heartbeat) -> bool:
     owed = (
         *transaction.run.unassigned_messages,
-        *(each for agent in transaction.agents.values() for each in agent.pending_messages),
+        *(message for agent in transaction.agents.values() for message in agent.pending_messages),
     )
-    return any(each.name == heartbeat.name and each.scope is Scope.FLEET for each in owed)
+    return any(message.name == heartbeat.name and message.scope is Scope.FLEET for message in owed)
 
 
 def _is_read_now(owed: PendingMessage, now: float) -> bool:

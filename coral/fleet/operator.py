@@ -31,8 +31,8 @@ SHOWN = 80  # characters of a message in the timeline
 
 def on_requested(transaction: Transaction, event: on.Requested) -> None:
     if any(
-        isinstance(each, do.Answer) and (each.sender, each.id) == (event.sender, event.id)
-        for each in transaction.actions
+        isinstance(action, do.Answer) and (action.sender, action.id) == (event.sender, event.id)
+        for action in transaction.actions
     ):
         return
     key = f"{event.sender}/{event.id}"
@@ -101,8 +101,8 @@ def _carry_out(transaction: Transaction, sender: str, request: on.Request) -> st
             return _leave(transaction, reason)
         case on.Acknowledge(owed=ids, jobs=numbers):
             # Only what was printed: an agent could wave away by its id what is about to interrupt it.
-            printed = {each.id for each in transaction.agents[sender].pending_messages if each.printed}
-            acknowledge(transaction, sender, tuple(each for each in ids if each in printed))
+            printed = {message.id for message in transaction.agents[sender].pending_messages if message.printed}
+            acknowledge(transaction, sender, tuple(id for id in ids if id in printed))
             job_notices.mark_delivered(transaction, sender, numbers)
             return "acknowledged"
         case on.Alert(text=text):

@@ -63,18 +63,18 @@ def may_interrupt(agent: Agent, now: float, rules: Rules) -> bool:
 
 def waits_until(agent: str, pending: Iterable[PendingAttempt]) -> float | None:
     """Until when the agent sits in `coral eval`, a known place where it neither works nor stalls; None is nowhere."""
-    return max((each.waited_until for each in pending if each.submission.agent == agent), default=None)
+    return max((attempt.waited_until for attempt in pending if attempt.submission.agent == agent), default=None)
 
 
 def runs_job(agent: str, jobs: Mapping[int, Job]) -> bool:
     """Whether a job of this agent goes on: then something is to come of its work, however silent it is itself."""
-    return any(each.agent == agent for each in jobs.values())
+    return any(job.agent == agent for job in jobs.values())
 
 
 def intake_capacity(agents: Iterable[str], pending: Iterable[PendingAttempt], rules: Rules) -> dict[str, int]:
     """How many more submissions of each agent are taken up now; the rest waits in its inbox. Attempts are graded in
     the order of their numbers, so this is what keeps one that hands in hundreds from delaying all others."""
-    in_hand = Counter(each.submission.agent for each in pending)
+    in_hand = Counter(attempt.submission.agent for attempt in pending)
     return {agent: max(rules.slots + AHEAD - in_hand[agent], 0) for agent in agents}
 
 

@@ -73,4 +73,4 @@ class Rules:
 
     def defaults(self, scope: Scope) -> tuple[Heartbeat, ...]:
         """The heartbeats a new owner of this scope starts with."""
-        return tuple(each for each in self.heartbeats if each.scope is scope)
+        return tuple(heartbeat for heartbeat in self.heartbeats if heartbeat.scope is scope)

@@ -113,15 +113,15 @@ def resume(transaction: Transaction, away: float) -> None:
 
 def _try(transaction: Transaction, account: str, limit: Limit) -> None:
     candidates = [
-        each
-        for each in _agents_of(transaction, account)
-        if each.phase not in LIVE and not _is_resting(transaction, each)
+        agent
+        for agent in _agents_of(transaction, account)
+        if agent.phase not in LIVE and not _is_resting(transaction, agent)
     ]
     if not candidates:
         if not _agents_of(transaction, account):
             _limit(transaction, account, None)
         return
-    probe = min(candidates, key=lambda each: _unfitness(each, limit))
+    probe = min(candidates, key=lambda candidate: _unfitness(candidate, limit))
     _limit(transaction, account, replace(limit, probe=probe.name, until=None))
     if probe.phase is Phase.PARKED:
         transaction.set_agent(probe.name, deadline=transaction.clock)
@@ -137,7 +137,7 @@ def _unfitness(agent: Agent, limit: Limit) -> tuple[bool, int, bool]:
 def _lift(transaction: Transaction, account: str) -> None:
     _limit(transaction, account, None)
     mine = _agents_of(transaction, account)
-    parked = [each for each in mine if each.phase is Phase.PARKED and not _is_resting(transaction, each)]
+    parked = [agent for agent in mine if agent.phase is Phase.PARKED and not _is_resting(transaction, agent)]
     between = max(RETURN_SECONDS, transaction.rules.stagger)
     for place, agent in enumerate(parked, 1):
         deadline = transaction.clock + place * between
@@ -151,7 +151,7 @@ def _is_resting(transaction: Transaction, agent: Agent) -> bool:
 
 
 def _limit(transaction: Transaction, account: str, limit: Limit | None) -> None:
-    others = {name: each for name, each in transaction.run.limits.items() if name != account}
+    others = {name: other for name, other in transaction.run.limits.items() if name != account}
     transaction.set_run(limits=others if limit is None else {**others, account: limit})
 
 
@@ -162,8 +162,8 @@ def _limit_of(transaction: Transaction, agent: Agent) -> Limit | None:
 
 def _agents_of(transaction: Transaction, account: str) -> list[Agent]:
     """Those who have not retired."""
-    agents = [each for each in transaction.agents.values() if transaction.rules.accounts.get(each.name) == account]
-    return [each for each in agents if each.phase is not Phase.RETIRED]
+    agents = [agent for agent in transaction.agents.values() if transaction.rules.accounts.get(agent.name) == account]
+    return [agent for agent in agents if agent.phase is not Phase.RETIRED]
 
 
 def _seconds(transaction: Transaction, agent: Agent, until: float | None, tries: int) -> float:

@@ -48,7 +48,7 @@ def agent_over(agent: Agent, rules: Rules) -> str:
 def money_left(fleet: Fleet, agent: Agent, rules: Rules) -> float | None:
     """US dollars that a launch of this agent may use yet, of the run's its share: all others may be at work as well,
     and some tell what they used only when their turn ends. None is without limit."""
-    sharing = sum(each.phase is not Phase.RETIRED for each in fleet.agents.values())
+    sharing = sum(other.phase is not Phase.RETIRED for other in fleet.agents.values())
     purses = ((fleet.run.spent.money, rules.budget_money, sharing), (agent.spent.money, rules.own.money, 1))
     left = [(limit - (used or 0.0)) / among for used, limit, among in purses if limit is not None]
     return max(min(left), 0.0) if left else None
@@ -56,7 +56,7 @@ def money_left(fleet: Fleet, agent: Agent, rules: Rules) -> float | None:
 
 def no_attempt_left(fleet: Fleet, agent: Agent, rules: Rules) -> str:
     """Why one more submission of this agent is not paid for, those on their way counted; empty where it is."""
-    coming = [each.submission.agent for each in fleet.pending.values() if each.step is not Step.SETTLED]
+    coming = [attempt.submission.agent for attempt in fleet.pending.values() if attempt.step is not Step.SETTLED]
     if rules.budget_attempts is not None and fleet.run.progress.graded + len(coming) >= rules.budget_attempts:
         return f"the budget of {rules.budget_attempts} attempts is used up"
     own = rules.own.attempts
@@ -100,12 +100,12 @@ def _own(agent: Agent, rules: Rules) -> list[Measure]:
 def _passed(measures: Iterable[Measure]) -> float:
     """The last threshold that any of these has come to; 0 where none has."""
     known = [(used, limit) for used, limit in measures if used is not None and limit is not None]
-    return max((each for each in LAND_AT for used, limit in known if used >= each * limit), default=0.0)
+    return max((part for part in LAND_AT for used, limit in known if used >= part * limit), default=0.0)
 
 
 def _queue_notice(transaction: Transaction, agent: Agent) -> None:
     """Whoever waits for a grade hears of it when that is there. One that was not handed on yet says it for both."""
-    if any(_is_undelivered(each, agent) for each in agent.pending_messages):
+    if any(_is_undelivered(message, agent) for message in agent.pending_messages):
         return
     due = max(transaction.clock, waits_until(agent.name, transaction.pending.values()) or transaction.clock)
     id = transaction.next_message_id()
@@ -115,10 +115,11 @@ def _queue_notice(transaction: Transaction, agent: Agent) -> None:
 
 
 def _withdraw(transaction: Transaction, agent: Agent) -> None:
-    for owed in (each for each in agent.pending_messages if _is_undelivered(each, agent)):
+    for owed in (message for message in agent.pending_messages if _is_undelivered(message, agent)):
         transaction.log("withdrawn", f"{LAND} ({owed.id}): there is more budget now", agent.name)
     transaction.set_agent(
-        agent.name, pending_messages=tuple(each for each in agent.pending_messages if not _is_undelivered(each, agent))
+        agent.name,
+        pending_messages=tuple(message for message in agent.pending_messages if not _is_undelivered(message, agent)),
     )
 
 

@@ -70,11 +70,14 @@ def next_start_slot(transaction: Transaction, name: str) -> float:
 
 def retire(transaction: Transaction, agent: Agent, reason: str, *, told: bool = False) -> None:
     """It starts no more. What it owes of the fleet's falls to the next who submits."""
-    owed = [each for each in agent.pending_messages if each.scope is Scope.FLEET]
+    owed = [message for message in agent.pending_messages if message.scope is Scope.FLEET]
     transaction.set_run(
-        unassigned_messages=(*transaction.run.unassigned_messages, *(replace(each, printed=False) for each in owed))
+        unassigned_messages=(
+            *transaction.run.unassigned_messages,
+            *(replace(message, printed=False) for message in owed),
+        )
     )
-    stays = tuple(each for each in agent.pending_messages if each.scope is not Scope.FLEET)
+    stays = tuple(message for message in agent.pending_messages if message.scope is not Scope.FLEET)
     transaction.set_agent(agent.name, phase=Phase.RETIRED, deadline=None, why=reason, pending_messages=stays)
     if told:
         transaction.log("retired", reason, agent.name)
@@ -155,7 +158,7 @@ def _trip_breaker(transaction: Transaction, reason: str) -> None:
     """Many crashes in a short time have one cause: hold the whole fleet, not agent by agent."""
     rules = transaction.rules
     since = transaction.clock - rules.breaker_window
-    recent = (*(each for each in transaction.run.crashes if each > since), transaction.clock)
+    recent = (*(crash for crash in transaction.run.crashes if crash > since), transaction.clock)
     transaction.set_run(crashes=recent[-rules.breaker_crashes :])
     if len(recent) >= rules.breaker_crashes and transaction.clock >= transaction.run.starts_paused_until:
         transaction.set_run(starts_paused_until=transaction.clock + rules.breaker_pause, crashes=())

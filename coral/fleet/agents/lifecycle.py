@@ -162,7 +162,9 @@ def _has_something_due(transaction: Transaction, agent: Agent) -> bool:
         return False
     # What this launch was handed and has not acknowledged yet is on its way; interrupting for it would be a repeat.
     return any(
-        is_due(each, agent, transaction.clock) for each in agent.pending_messages if each.id not in agent.in_flight
+        is_due(message, agent, transaction.clock)
+        for message in agent.pending_messages
+        if message.id not in agent.in_flight
     )
 
 
@@ -181,7 +183,7 @@ def _spawn(transaction: Transaction, agent: Agent) -> None:
         has_output=False,
         last_output_at=transaction.clock,
         spawned_at=transaction.clock,
-        in_flight=tuple(each.id for each in agent.pending_messages),
+        in_flight=tuple(message.id for message in agent.pending_messages),
         last_result_sent=transaction.run.order,
         submitted_at_spawn=agent.submitted,
         output_searched_to=0,

@@ -25,7 +25,7 @@ def on_used(transaction: Transaction, event: on.Used) -> None:
 
 
 def added(one: Spent, other: Spent) -> Spent:
-    known = [each.money for each in (one, other) if each.money is not None]
+    known = [figure.money for figure in (one, other) if figure.money is not None]
     return Spent(
         input=one.input + other.input,
         cached=one.cached + other.cached,
@@ -63,7 +63,7 @@ def _since(before: Spent, now: Spent, prices: Prices | None) -> Spent:
 
 
 def _highest(one: Spent, other: Spent) -> Spent:
-    known = [each.money for each in (one, other) if each.money is not None]
+    known = [figure.money for figure in (one, other) if figure.money is not None]
     return Spent(
         input=max(one.input, other.input),
         cached=max(one.cached, other.cached),

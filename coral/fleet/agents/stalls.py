@@ -79,8 +79,10 @@ def record_progress(transaction: Transaction, name: str, ago: float = 0.0) -> No
     at = transaction.clock - ago
     why = "progress" if is_ended_for_it(agent) else agent.why
     stall = Stall(since=None if agent.stall.since is None else at, progress_at=at)
-    stays = tuple(each for each in agent.pending_messages if each.name != STALLED or each.id in agent.in_flight)
-    for owed in (each for each in agent.pending_messages if each not in stays):
+    stays = tuple(
+        message for message in agent.pending_messages if message.name != STALLED or message.id in agent.in_flight
+    )
+    for owed in (message for message in agent.pending_messages if message not in stays):
         transaction.log("withdrawn", f"{owed.name} ({owed.id}) is overtaken by progress", name)
     transaction.set_agent(name, why=why, stall=stall, pending_messages=stays)
 
@@ -203,7 +205,7 @@ def _without_excluded_time(transaction: Transaction, agent: Agent, over: tuple[f
         return stall
     since, excused = stall.since, stall.excluded_until
     until = min(transaction.clock, stall.progress_at + EXCUSED_SECONDS)
-    jobs = (*over, *(each.began_at for each in transaction.jobs.values() if each.agent == agent.name))
+    jobs = (*over, *(job.began_at for job in transaction.jobs.values() if job.agent == agent.name))
     spans = [(began, until) for began in jobs] + (
         [(transaction.run.disk_problem_since, transaction.clock)] if transaction.run.disk_problem else []
     )
@@ -246,9 +248,10 @@ def _escalate(transaction: Transaction, agent: Agent, finding: str) -> str:
 def _queue_nudge(transaction: Transaction, agent: Agent, seconds: float, *, defers: bool) -> None:
     """Tell it what was found. What was not delivered yet says it for both, if need be sooner."""
     due = transaction.clock + seconds
-    if any(each.name == STALLED for each in agent.pending_messages):
+    if any(message.name == STALLED for message in agent.pending_messages):
         owed = (
-            replace(each, due=due, defers=defers) if each.name == STALLED else each for each in agent.pending_messages
+            replace(message, due=due, defers=defers) if message.name == STALLED else message
+            for message in agent.pending_messages
         )
         transaction.set_agent(agent.name, pending_messages=tuple(owed))
     else:

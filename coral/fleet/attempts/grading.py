@@ -111,9 +111,11 @@ def fill_slots(transaction: Transaction) -> None:
         or transaction.clock < transaction.run.queue_paused_until
     ):
         return
-    taken = sum(each.step in OCCUPYING for each in transaction.pending.values())
-    queue = [each for each in transaction.pending.values() if each.step is Step.QUEUED and each.deadline is None]
-    queue.sort(key=lambda each: not each.suspicion)
+    taken = sum(attempt.step in OCCUPYING for attempt in transaction.pending.values())
+    queue = [
+        attempt for attempt in transaction.pending.values() if attempt.step is Step.QUEUED and attempt.deadline is None
+    ]
+    queue.sort(key=lambda attempt: not attempt.suspicion)
     for pending in queue[: max(transaction.rules.slots - taken, 0)]:
         launch = pending.launch + 1
         transaction.set_pending(
