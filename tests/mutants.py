@@ -30,8 +30,7 @@ from mutations import Mutation, mutations_of  # noqa: E402 - found only there
 
 PACKAGE = ROOT / "coral" / "fleet"
 MODULES = [Path(path).resolve() for path in sys.argv[1:]] or sorted(PACKAGE.rglob("*.py"))
-TRANSCRIPTS = (path for path in (ROOT / "tests").glob("test_fleet_*.py"))
-TESTS = sorted(path for path in TRANSCRIPTS if not path.stem.endswith(("_properties", "_week")))
+TESTS = sorted((ROOT / "tests" / "decisions").glob("test_*.py"))
 MARK = "# mutants: equivalent, "
 WORKERS = 2
 MEMORY = 2 << 30

@@ -1,6 +1,6 @@
 """How much the fuzz tests try, all in one place: thousands of cases in an ordinary run, and the same ones every time.
 
-`TIMES=10 pytest -o timeout=0 tests/test_fuzz_task.py` tries ten times as many, and others each time.
+`TIMES=10 pytest -o timeout=0 tests/integration/fuzz/test_task.py` tries ten times as many, and others each time.
 """
 
 import os

@@ -1,0 +1,444 @@
+"""What must hold whatever happens: random histories in a simulated world, each property by a test of its own.
+
+To look longer: `TIMES=50 pytest -o timeout=0 tests/decisions/properties/test_fleet_properties.py`.
+"""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from chronicle import (
+    assert_counted_once,
+    assert_owed_once,
+    assert_received_once,
+    assert_repeated_only_unheard,
+    counts,
+    created,
+    owed_by_id,
+    resumes,
+    spawns,
+)
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from moves import DEATH, JOBS, RULES, TIME, TROUBLE, WORK, History, ask, calm, histories, play
+from stage import QUIET_RULES, Stage
+from world import Turn
+
+from coral.codec import decode
+from coral.fleet import actions as do
+from coral.fleet import events as on
+from coral.fleet.agent_state import LIVE, Agent, Phase
+from coral.fleet.agents.stalls import FRUITLESS, words_of
+from coral.fleet.decide import decide
+from coral.fleet.events import Event, Moment
+from coral.fleet.jobs import WAITS
+from coral.fleet.messages import ENDED
+from coral.fleet.policy import KILL_AGAIN_SECONDS, MAX_JOBS, MAX_KILLS, is_due, may_interrupt, runs_job
+from coral.fleet.run_state import FLEET, Fleet, Step
+from coral.journal import difference, fold_lines
+from heartbeats.heartbeat import Scope, find
+
+pytestmark = pytest.mark.slow
+
+QUICK = {"deadline": None, "database": None, "suppress_health_check": list(HealthCheck)}
+TIMES = int(os.environ.get("TIMES", "1"))
+STOP = ["stop"]
+CHANGE = ["change"] * 3
+
+
+def over(*kinds: list[str], budgets: bool = False, examples: int = 40) -> Callable[[Any], Any]:
+    """A property over histories that are made of these kinds of moves."""
+
+    def decorate(test: Any) -> Any:
+        return settings(max_examples=examples * TIMES, **QUICK)(given(histories(*kinds, budgets=budgets))(test))
+
+    return decorate
+
+
+# --- attempts -----------------------------------------------------------------------------------------------------
+
+
+@over(WORK, TIME, TROUBLE, DEATH, STOP)
+def test_each_attempt_counts_exactly_once_in_the_order_of_publication(history: History) -> None:
+    world = play(history)
+    calm(world)
+    assert_counted_once(world)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.none() | st.integers(0, 4)), min_size=1, max_size=12), st.data())
+@settings(max_examples=60 * TIMES, **QUICK)
+def test_it_makes_no_difference_how_grades_are_batched(
+    tries: list[tuple[int, int | None]], data: st.DataObject
+) -> None:
+    heartbeats = data.draw(RULES).heartbeats
+    rules = replace(QUIET_RULES, heartbeats=heartbeats, slots=99)
+    at_once, one_by_one = (Stage(3, rules, started=False) for _ in range(2))
+    for stage in (at_once, one_by_one):
+        stage.until(1)
+        numbers = stage.in_grading(2, *[stage.names[who] for who, _ in tries])
+        grades = [stage.graded(number, score) for number, (_, score) in zip(numbers, tries, strict=True)]
+        for batch in [grades] if stage is at_once else [[each] for each in grades]:
+            stage.at(3, *batch)
+            stage.at(3, *batch)  # an echo
+    assert at_once.fleet == one_by_one.fleet
+
+
+# --- crossings ----------------------------------------------------------------------------------------------------
+
+
+@over(WORK, WORK, TIME, TROUBLE, DEATH, STOP, examples=60)
+def test_each_crossing_is_owed_once_as_counted_one_by_one(history: History) -> None:
+    world = play(history)
+    calm(world)
+    assert_owed_once(world)
+
+
+@over(WORK, WORK, TIME, TROUBLE, DEATH)
+def test_what_the_fleet_crossed_falls_to_the_author_or_to_the_next_who_submits(history: History) -> None:
+    world = play(history)
+    records = world.records
+    for turn in world.log:
+        before, after = owed_by_id(turn.before), owed_by_id(turn.after)
+        authors = [each.attempt.agent for each in turn.actions if isinstance(each, do.Publish) and counts(each.attempt)]
+        for id, (agent, owed) in after.items():
+            was = before.get(id, (None, owed))[0]
+            if owed.scope is not Scope.FLEET or agent == was:
+                continue
+            if agent == "":
+                # Nobody owes it: the clock set it off, or whom it fell to has retired.
+                author = was or (records[owed.attempt].agent if owed.attempt is not None else None)
+                assert author is None or turn.after.agents[author].phase is Phase.RETIRED
+            else:
+                assert agent in authors
+                assert was in (None, "")
+                if was is None and owed.attempt is not None and records[owed.attempt].agent != agent:
+                    assert turn.after.agents[records[owed.attempt].agent].phase is Phase.RETIRED
+
+
+# --- what is owed -------------------------------------------------------------------------------------------------
+
+
+@over(WORK, TIME, TROUBLE, DEATH, STOP, CHANGE, examples=60)
+def test_what_is_owed_is_received_once_or_withdrawn_and_never_lost(history: History) -> None:
+    world = play(history)
+    calm(world)
+    assert_received_once(world)
+
+
+@over(WORK, TIME, TROUBLE, DEATH, STOP, CHANGE, examples=60)
+def test_every_launch_carries_what_is_owed_and_repeats_only_what_died_unheard(history: History) -> None:
+    world = play(history)
+    calm(world)
+    assert_repeated_only_unheard(world)
+
+
+@over(WORK, TIME, TROUBLE, DEATH, STOP)
+def test_nothing_shortens_a_pause(history: History) -> None:
+    world = play(history)
+    calm(world)
+    for turn, spawn in spawns(world):
+        agent = turn.before.agents.get(spawn.agent)
+        assert turn.clock >= turn.after.run.starts_paused_until
+        limit = turn.after.run.limits.get(world.rules.accounts.get(spawn.agent, ""))
+        assert limit is None or (limit.probe == spawn.agent and not limit.closed)
+        if agent is not None and agent.phase in (Phase.WAITING, Phase.PARKED) and not resumes(turn):
+            if agent.deadline is None:
+                # It was parked with its account, and is the one who tries when that has come.
+                until = turn.before.run.limits[world.rules.accounts[spawn.agent]].until
+                assert until is not None
+                assert turn.clock >= until
+            else:
+                assert turn.clock >= agent.deadline
+    for turn in world.log:
+        for name, agent in turn.before.agents.items():
+            after = turn.after.agents[name]
+            if agent.phase is after.phase is Phase.PARKED and agent.deadline is not None:
+                assert agent.deadline == after.deadline
+
+
+@over(WORK, TIME, TROUBLE, DEATH, STOP, CHANGE)
+def test_nobody_is_interrupted_without_a_reason_before_its_first_words_or_at_a_tool(history: History) -> None:
+    world = play(history)
+    for turn in world.log:
+        for action in turn.actions:
+            if not isinstance(action, do.Interrupt) or resumes(turn):
+                continue
+            agent = turn.after.agents[action.who]
+            if agent.why == "heartbeat":
+                assert may_interrupt(agent, turn.clock, world.rules)
+                assert any(
+                    is_due(each, agent, turn.clock) for each in agent.pending_messages if each.id not in agent.in_flight
+                )
+            elif agent.why == "usage limit":
+                assert turn.after.run.limits[world.rules.accounts[agent.name]].probe != agent.name
+            elif agent.why.startswith("outage: "):
+                assert agent.retrying_since is not None
+            elif agent.why == words_of(agent.stall) and agent.stall.finding == FRUITLESS:
+                assert world.rules.no_progress is not None  # when that may be, is said by the properties of the ladder
+            elif agent.why == words_of(agent.stall):
+                assert turn.clock >= max(agent.last_output_at, agent.spawned_at) + world.rules.stall
+                assert not any(
+                    turn.clock < each.waited_until
+                    for each in turn.before.pending.values()
+                    if each.submission.agent == agent.name and each.step is not Step.SETTLED
+                )
+            else:
+                assert agent.why == "stop"
+                assert turn.after.run.stopping
+
+
+@over(WORK, TIME, TROUBLE, DEATH)
+def test_an_interrupt_waits_for_nobody_else(history: History) -> None:
+    # Whoever else is deaf, parked or broken: who can be interrupted for what is due, is - in that very turn.
+    for turn in play(history).log:
+        for agent in turn.after.agents.values():
+            if (
+                agent.phase is Phase.RUNNING
+                and agent.has_output
+                and not (turn.after.run.stopping or turn.after.run.detached_reason)
+            ):
+                assert not [
+                    each
+                    for each in agent.pending_messages
+                    if each.id not in agent.in_flight and each.due <= turn.clock and not each.defers
+                ]
+
+
+@over(WORK, TIME, DEATH, CHANGE, CHANGE)
+def test_retiming_never_lengthens_the_interval_that_runs(history: History) -> None:
+    for turn in play(history).log:
+        requests = [each.request for each in turn.events if isinstance(each, on.Requested)]
+        if any(isinstance(each, on.Graded | on.TakenIn) for each in turn.events) or len(requests) > 1:
+            continue  # it may have fired, or been removed and added again
+        told = {each.name for _, each in owed_by_id(turn.after).values() if each.since == turn.clock}
+        told |= {each.text.split(":")[0] for each in turn.actions if isinstance(each, do.LogEvent)}
+        for owner, heartbeats in turn.before.heartbeats.items():
+            for each in heartbeats:
+                now = find(turn.after.heartbeats[owner], each.name)
+                if now is None or type(now.trigger) is not type(each.trigger) or each.name in told:
+                    continue
+                assert _target(turn.after, owner, each.name) <= _target(turn.before, owner, each.name)
+
+
+def _target(fleet: Fleet, owner: str, name: str) -> float:
+    return (fleet.run if owner == FLEET else fleet.agents[owner]).targets[name]
+
+
+# --- launches -----------------------------------------------------------------------------------------------------
+
+
+@over(WORK, TIME, TROUBLE, TROUBLE, DEATH, STOP)
+def test_there_are_never_two_launches_of_one_agent_nor_a_signal_to_another(history: History) -> None:
+    world = play(history)  # which refuses to start a second, and to pass a signal on to another
+    calm(world)
+    launches: Counter[str] = Counter()
+    for turn in world.log:
+        for action in turn.actions:
+            if isinstance(action, do.Spawn):
+                launches[action.agent] += 1
+                assert action.launch == launches[action.agent]
+            elif isinstance(action, do.Interrupt | do.Terminate | do.Kill) and action.who[0] not in "#%":
+                assert action.launch == launches[action.who]
+
+
+@over(WORK, TIME, TROUBLE, JOBS, DEATH, STOP, STOP, budgets=True)
+def test_nothing_starts_after_stop(history: History) -> None:
+    for turn in play(history).log:
+        if turn.after.run.stopping:
+            assert not [each for each in turn.actions if isinstance(each, do.Spawn | do.Grade | do.StartJob)]
+        stopped = any(isinstance(each, do.Finish) for each in turn.actions)
+        assert stopped == bool(turn.after.run.finished and not (turn.before.run.finished and not resumes(turn)))
+        if stopped:
+            assert turn.after.run.finished == turn.after.run.stopping != ""
+            assert not any(each.phase not in (Phase.WAITING, Phase.PARKED, Phase.RETIRED) for each in _agents(turn))
+
+
+def _agents(turn: Turn) -> list[Agent]:
+    return list(turn.after.agents.values())
+
+
+@over(WORK, TIME, TROUBLE, STOP, ["leave"] * 4)
+def test_where_a_supervisor_leaves_nothing_begins_and_nobody_is_disturbed(history: History) -> None:
+    world = play(history)
+    calm(world)
+    for turn in world.log:
+        begun = [each for each in turn.actions if isinstance(each, do.Spawn | do.Grade | do.Interrupt)]
+        assert not (turn.after.run.detached_reason and begun)
+        if turn.before.run.detached_reason:
+            assert isinstance(turn.events[0], on.Resumed)
+            ended = {each.agent for each in turn.events if isinstance(each, on.Exited)}
+            at_work = {name for name, each in turn.before.agents.items() if each.phase in LIVE} - ended
+            assert at_work.isdisjoint(each.agent for each in begun if isinstance(each, do.Spawn))
+            for name in at_work:
+                assert turn.after.agents[name].launch == turn.before.agents[name].launch
+
+
+@over(WORK, TIME, TROUBLE, TROUBLE, JOBS, DEATH, examples=60)
+def test_left_alone_after_stop_everything_is_gone_in_time_or_named(history: History) -> None:
+    world = play(history)
+    world.resume()
+    world.blind, begun = False, world.clock
+    ask(world, "operator", on.Stop(reason="enough"))
+    world.look()
+    rules = world.rules
+    graces = rules.interrupt_grace + rules.terminate_grace + MAX_KILLS * KILL_AGAIN_SECONDS
+    world.wait(graces)
+    assert world.finished == "enough" or world.finished.startswith("every agent")
+    assert world.clock <= begun + graces
+    alerts = [each.text for turn in world.log for each in turn.actions if isinstance(each, do.Notify)]
+    for process in world.processes.values():
+        named = {"#": f"grader of {process.who} cannot be killed", "%": f"job {process.who[1:]} of "}
+        told = named.get(process.who[0], f"{process.who} has retired")
+        assert any(told in text for text in alerts), f"{process} is still there"
+
+
+@over(WORK, TIME, TROUBLE, DEATH, budgets=True)
+def test_budgets_end_the_run_and_are_never_overdrawn(history: History) -> None:
+    world = play(history)
+    rules = world.rules
+    for turn in world.log:
+        run = turn.after.run
+        spent = [
+            rules.budget_attempts is not None and run.progress.graded >= rules.budget_attempts,
+            rules.budget_seconds is not None and turn.clock >= rules.budget_seconds,
+            rules.target is not None
+            and run.progress.best is not None
+            and not rules.direction.better(rules.target, run.progress.best),
+        ]
+        assert not any(spent) or run.stopping or run.detached_reason
+        if rules.budget_attempts is not None:
+            coming = sum(each.step is not Step.SETTLED for each in turn.after.pending.values())
+            assert run.progress.graded + coming <= rules.budget_attempts
+
+
+# --- jobs ---------------------------------------------------------------------------------------------------------
+
+
+@over(JOBS, JOBS, WORK, TIME, TROUBLE, DEATH, STOP, budgets=True)
+def test_a_job_is_started_once_and_its_end_is_told_once_to_who_did_not_end_it(history: History) -> None:
+    world = play(history)
+    calm(world)
+    actions = [each for turn in world.log for each in turn.actions]
+    started = [each.job.number for each in actions if isinstance(each, do.StartJob)]
+    ended = [each.job for each in actions if isinstance(each, do.ShowJob)]
+    numbers = list(range(1, world.fleet.run.job_count + 1))
+    assert started == sorted(set(started) & set(numbers))
+    assert sorted([*(each.number for each in ended), *world.fleet.jobs]) == numbers
+    owed = Counter(agent for agent, each in created(world).values() if each.name == ENDED and not each.job_ends)
+    told = {
+        (agent.name, owed.id, end.number)
+        for turn in world.log
+        for agent in turn.after.agents.values()
+        for owed in agent.pending_messages
+        for end in owed.job_ends
+    }
+    owed += Counter(agent for agent, _, _ in told)
+    # Who has retired by then is told nothing, also where a resume brings it back.
+    shown = [(turn, each.job) for turn in world.log for each in turn.actions if isinstance(each, do.ShowJob)]
+    there = [job for turn, job in shown if turn.after.agents[job.agent].phase is not Phase.RETIRED]
+    due = Counter(each.agent for each in there if not each.stopped_by_owner)
+    for agent in world.names:
+        assert owed[agent] == due[agent] or world.fleet.agents[agent].phase is Phase.RETIRED
+        assert owed[agent] <= due[agent]
+
+
+@over(JOBS, JOBS, WORK, TIME, TROUBLE, DEATH, STOP)
+def test_no_agent_has_more_jobs_than_it_may_and_who_has_retired_has_none_that_goes_on(history: History) -> None:
+    world = play(history)
+    for turn in world.log:
+        running = Counter(each.agent for each in turn.after.jobs.values())
+        assert all(count <= MAX_JOBS for count in running.values())
+        left_alone = [each for each in turn.after.jobs.values() if each.phase is Phase.RUNNING]
+        if not turn.after.run.detached_reason:
+            assert not (turn.after.run.stopping and left_alone)
+            assert not [each for each in left_alone if turn.after.agents[each.agent].phase is Phase.RETIRED]
+
+
+@over(JOBS, JOBS, WORK, TIME, TROUBLE, DEATH)
+def test_who_waits_for_a_job_waits_no_longer_than_any_back_off(history: History) -> None:
+    world = play(history)
+    for turn in world.log:
+        for agent in turn.after.agents.values():
+            if agent.phase is Phase.WAITING and agent.why == WAITS:
+                assert agent.deadline is not None
+                assert agent.deadline <= turn.clock + world.rules.backoff_max
+                assert runs_job(agent.name, turn.after.jobs) or turn.after.run.detached_reason
+
+
+# --- time ---------------------------------------------------------------------------------------------------------
+
+
+@over(WORK, TIME, TROUBLE, JOBS, DEATH, STOP, examples=20)
+def test_deciding_at_every_deadline_is_deciding_all_the_time(history: History) -> None:
+    rules, moves = history
+    # Every figure is a multiple of the tick, but for the jitter of a back-off.
+    short = tuple((kind, x % 7 if kind == "wait" else x, y) for kind, x, y in moves)
+    sparse, dense = play((rules, short)), play((rules, short), tick=0.5)
+    assert [(each.clock, each.actions) for each in dense.log] == [(each.clock, each.actions) for each in sparse.log]
+    assert dense.fleet == sparse.fleet
+
+
+@over(WORK, TIME, TROUBLE, DEATH, STOP, budgets=True)
+def test_a_wall_clock_that_is_set_changes_nothing_but_what_people_read(history: History) -> None:
+    rules, moves = history
+    steady = play((rules, tuple(each for each in moves if each[0] != "wall")))
+    other = play((rules, tuple(("wall", x, y) if kind == "wall" else (kind, x, y) for kind, x, y in moves)))
+    assert [_without_wall(each) for each in other.log] == [_without_wall(each) for each in steady.log]
+
+
+def _without_wall(turn: Turn) -> tuple[float, tuple[do.Action, ...]]:
+    return turn.clock, tuple(
+        replace(each, attempt=replace(each.attempt, published_at="")) if isinstance(each, do.Publish) else each
+        for each in turn.actions
+    )
+
+
+# --- memory -------------------------------------------------------------------------------------------------------
+
+
+@over(WORK, TIME, TROUBLE, JOBS, DEATH, STOP, CHANGE, budgets=True)
+def test_deciding_the_journal_again_gives_what_was_recorded(history: History) -> None:
+    world = play(history)
+    lines = [json.loads(each) for each in world.lines if each.endswith(b"\n")]
+    fleet = Fleet()
+    for line in lines:
+        events = decode(tuple[Event, ...], line["events"])
+        after, actions = decide(fleet, events, Moment(run_time=line["at"], wall_time=line["wall"]), world.rules)
+        assert actions == decode(tuple[do.Action, ...], line["actions"])
+        assert json.loads(json.dumps(difference(fleet, after))) == line["set"]
+        fleet = after
+    assert fold_lines(lines).fleet == fleet == world.log[-1].after
+    for part in ("agents", "pending", "heartbeats"):
+        assert list(getattr(fold_lines(lines).fleet, part)) == list(getattr(fleet, part))
+
+
+@over(WORK, TIME, TROUBLE, TROUBLE, DEATH)
+def test_each_alert_is_said_and_again_only_by_another_supervisor(history: History) -> None:
+    world = play(history)
+    calm(world)
+    assert world.fleet.run.undelivered_alerts == ()
+    assert list(dict.fromkeys(world.notified)) == [f"run-alert-{n + 1}" for n in range(world.fleet.run.alert_count)]
+    for turn in world.log:
+        for each in turn.actions:
+            if isinstance(each, do.Notify):
+                assert each.repeat == (each.id in {known.id for known in turn.before.run.undelivered_alerts})
+                assert resumes(turn) or not each.repeat
+
+
+@over(WORK, TIME, TROUBLE, DEATH, CHANGE, ["ask"] * 4)
+def test_each_request_is_done_once_and_answered(history: History) -> None:
+    world = play(history)
+    calm(world)
+    assert world.requests == {}
+    messages = Counter((who, each.prompt) for who, each in created(world).values() if each.name == "message")
+    assert set(messages.values()) <= {1}
+    answered = {each.id: each.ok for each in world.answers}
+    asked = {each.id: each for turn in world.log for each in turn.events if isinstance(each, on.Requested)}
+    assert set(asked) == set(answered)
+    for id, each in asked.items():
+        if isinstance(each.request, on.Tell):
+            assert answered[id] == any(prompt == id for _, prompt in messages)

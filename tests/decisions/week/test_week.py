@@ -1,0 +1,114 @@
+"""A week in which agents, graders, supervisors and machines die at any moment: at its end all adds up as if none had.
+
+The journal is a real one. Other weeks: `TIMES=50 pytest -o timeout=0 tests/decisions/week/test_week.py`.
+"""
+
+import os
+from pathlib import Path
+from random import Random
+
+import pytest
+from chronicle import (
+    assert_counted_once,
+    assert_owed_once,
+    assert_received_once,
+    assert_repeated_only_unheard,
+    published,
+    tally,
+)
+from launched import FAILS, SCORES
+from moves import HEARTBEATS, calm
+from stage import QUIET_RULES
+from week import Week, live
+from world import NAMES
+
+from attempts.record import Verdict
+from coral.fleet import events as on
+from coral.fleet.events import Outcome
+from coral.fleet.rules import Rules
+from coral.fleet.run_state import FLEET
+from coral.journal import fold
+from coral.journal.replay import replay
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+WEEK = 7 * 86_400.0
+TIMES = int(os.environ.get("TIMES", "1"))
+RULES = Rules(
+    seed_commit=QUIET_RULES.seed_commit,
+    slots=2,
+    heartbeats=HEARTBEATS,
+    accounts=dict.fromkeys(NAMES[1:], "acme"),
+    no_progress=7200.0,
+    outage=900.0,
+    retries=30,
+    fresh_compactions=3,
+)
+
+
+@pytest.fixture
+def lived(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Week:
+    """A world that has lived through a week, and come to rest."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)  # what a loss of power takes is another matter
+    world = Week(RULES, tmp_path)
+    live(world, Random(request.param), WEEK)
+    calm(world)
+    return world
+
+
+@pytest.mark.parametrize("lived", range(TIMES), indirect=True)
+def test_at_the_end_of_the_week_all_adds_up_as_if_nobody_had_died(lived: Week) -> None:
+    assert min(lived.deaths, lived.adopted) > 100
+    assert min(lived.boots, lived.copies) > 10
+    assert_nothing_is_lost(lived)
+    assert_scores_are_the_graders(lived)
+    assert_counters_are_as_counted(lived)
+    for rule in (assert_counted_once, assert_owed_once, assert_received_once, assert_repeated_only_unheard):
+        rule(lived)
+    assert_the_journal_says_the_same(lived)
+
+
+def assert_nothing_is_lost(world: Week) -> None:
+    """Each submission that an agent ever handed in is one record, under one number, or was refused."""
+    records = published(world)[1:]
+    assert sorted([*(each.submission for each in records), *set(world.refused)]) == sorted(world.handed)
+    assert sorted(each.number for each in records) == list(range(1, len(records) + 1))
+    assert all((each.agent, each.commit) == submitted_as(world, each.submission) for each in records)
+    assert len(records) > 300
+
+
+def submitted_as(world: Week, id: str) -> tuple[str, str]:
+    return world.handed[id].agent, world.handed[id].commit
+
+
+def assert_scores_are_the_graders(world: Week) -> None:
+    """Whoever was graded again has the score it would have had; without one is only what fails, or was disturbed."""
+    crashed = {
+        event.number
+        for turn in world.log
+        for event in turn.events
+        if isinstance(event, on.Graded) and event.outcome is Outcome.CRASHED
+    }
+    for each in published(world)[1:]:
+        tree = int(each.tree, 16)
+        if each.score is not None:
+            assert each.score == SCORES[tree]
+        else:
+            assert each.verdict in (Verdict.FAILED, Verdict.VOID)
+            assert tree >= FAILS or each.number in crashed
+
+
+def assert_counters_are_as_counted(world: Week) -> None:
+    for owner in (FLEET, *world.names):
+        *_, (_, evals, stagnant, best) = tally(world, owner)
+        progress = world.fleet.run.progress if owner == FLEET else world.fleet.agents[owner].progress
+        assert (progress.evals, progress.stagnant, progress.best) == (evals, stagnant, best)
+
+
+def assert_the_journal_says_the_same(world: Week) -> None:
+    """A new supervisor would go on from here, and each decision comes out the same again."""
+    world.journal.close()
+    assert fold(world.folder).fleet == world.fleet
+    found = replay(world.folder)
+    assert found.agrees
+    assert found.same == len(world.log)

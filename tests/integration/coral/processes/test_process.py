@@ -1,0 +1,305 @@
+"""Real processes: the gate, identity, and the end of everything a launch started."""
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from coral.processes import process, process_table
+from coral.processes.launches import Launches, State
+from coral.processes.process import GATE_CLOSED, Program
+from coral.processes.wakeup import Wakeup
+
+DEAF = "trap '' INT TERM; "
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 120.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.005)
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Callable[..., Program]:
+    def build(script: str, tag: str = "run/agent-1/1", env: dict[str, str] | None = None) -> Program:
+        stdin = tmp_path / "prompt.md"
+        stdin.write_text("the prompt\n")
+        return Program(
+            argv=["/bin/sh", "-c", script],
+            env=env if env is not None else dict(os.environ),
+            cwd=tmp_path,
+            stdin=stdin,
+            stdout=tmp_path / "out",
+            stderr=tmp_path / "err",
+            tag=tag,
+        )
+
+    return build
+
+
+@pytest.fixture
+def started(make: Callable[..., Program]):
+    """Start a program past its gate; whatever is left of it is killed at the end."""
+    running = []
+
+    def run(script: str, **kwargs: object) -> process.Held:
+        held = process.start(make(script, **kwargs))
+        running.append(held)
+        held.release()
+        return held
+
+    yield run
+    for held in running:
+        process.kill(held.identity, "run/agent-1/1")
+        held.child.wait(120)
+
+
+def test_a_device_is_written_to_and_never_put_aside(make: Callable[..., Program]) -> None:
+    master, slave = os.openpty()
+    held = process.start(replace(make("echo heard"), stdout=Path(os.ttyname(slave))))
+    held.release()
+    assert held.child.wait(120) == 0
+    assert os.read(master, 100).split() == [b"heard"]
+    os.close(master)
+    os.close(slave)
+
+
+def test_nothing_runs_before_the_gate_opens(make, tmp_path):
+    held = process.start(make("cat; echo ran > ran"))
+    assert process_table.is_alive(held.identity)
+    assert not (tmp_path / "ran").exists()
+    held.release()
+    assert held.child.wait(120) == 0
+    assert (tmp_path / "ran").exists()
+    assert (tmp_path / "out").read_text() == "the prompt\n"
+
+
+def test_a_gate_whose_keeper_died_starts_nothing(make, tmp_path):
+    held = process.start(make("echo ran > ran"))
+    held.abandon()
+    assert held.child.returncode == GATE_CLOSED
+    assert not (tmp_path / "ran").exists()
+
+
+def test_the_program_has_the_pid_that_was_written_down(started, tmp_path):
+    held = started("echo $$ > pid; sleep 600")
+    wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip() != "")
+    assert int((tmp_path / "pid").read_text()) == held.identity.pid
+    assert os.getsid(held.identity.pid) == held.identity.pid
+
+
+def test_a_program_that_cannot_be_started_says_so(make, tmp_path):
+    with pytest.raises(OSError):
+        process.start(replace(make("true"), cwd=tmp_path / "absent"))
+
+
+def test_another_process_with_the_same_pid_is_another_identity(started):
+    held = started("sleep 600")
+    assert process_table.is_alive(held.identity)
+    older = replace(held.identity, started=held.identity.started - 1)
+    assert not process_table.is_alive(older)
+    process.interrupt(older)
+    assert process_table.members(replace(held.identity, boot="another boot"), "run/agent-1/1") == []
+    assert held.child.poll() is None
+
+
+def test_a_zombie_is_dead(started):
+    held = started("exit 0")
+    wait_until(lambda: process_table.identify(held.identity.pid) is None)
+    assert not process_table.is_alive(held.identity)
+    assert process_table.members(held.identity, "run/agent-1/1") == []
+
+
+@pytest.mark.slow
+def test_whatever_a_deaf_program_started_is_found_and_killed(started, tmp_path):
+    """A grandchild in a session of its own, a daemon forked twice, and one that gave up its environment's tag."""
+    held = started(
+        DEAF
+        + f"setsid sh -c '{DEAF} echo $$ > one; sleep 600' & "
+        + f"(setsid sh -c '{DEAF} echo $$ > two; sleep 600' &) ; "
+        + f"env -i sh -c '{DEAF} echo $$ > three; sleep 600' & "
+        + "wait; sleep 600"
+    )
+    names = ("one", "two", "three")
+    wait_until(lambda: all((tmp_path / name).exists() and (tmp_path / name).read_text().strip() for name in names))
+    pids = {int((tmp_path / name).read_text()) for name in names}
+    found = {each.pid for each in process_table.members(held.identity, "run/agent-1/1")}
+    assert pids | {held.identity.pid} <= found
+    process.interrupt(held.identity)
+    process.terminate(held.identity, "run/agent-1/1")
+    assert held.child.poll() is None
+    process.kill(held.identity, "run/agent-1/1")
+    held.child.wait(120)
+    wait_until(lambda: not process_table.members(held.identity, "run/agent-1/1"))
+    assert not any(process_table.identify(pid) for pid in pids)
+
+
+@pytest.mark.slow
+def test_a_launch_is_over_only_when_everything_it_started_is_gone(make, tmp_path):
+    bell = Wakeup()
+    launches = Launches("run", bell)
+    tag = launches.tag("agent-1", 1)
+    held = launches.hold("agent-1", 1, make("setsid sh -c 'echo $$ > left; sleep 600' & exit 7", tag=tag), 0.0)
+    held.release()
+    ended: set[str] = set()
+    wait_until(lambda: bool(ended.update(bell.wait(0.05)) or ended))
+    launches.suspect(ended)
+    wait_until(lambda: (tmp_path / "left").exists())
+    launch, state = next(launches.over())
+    assert (state, launch.code) == (State.LINGERS, 7)
+    assert launches.next_look is not None
+    process.kill(launch.identity, tag)
+    wait_until(lambda: [state for _, state in launches.over()] == [State.GONE])
+    assert launches.find("agent-1", 1) is None
+    assert launches.next_look is None
+    bell.close()
+
+
+@pytest.mark.slow
+def test_an_ignored_interrupt_is_not_inherited(make, tmp_path):
+    """As under `nohup`, or in the background of a script: there SIGINT is ignored, and stays so through every exec."""
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[2])\n"
+        "from pathlib import Path; import os\n"
+        "from coral.processes import process\n"
+        "process.rearm_interrupts()\n"
+        "here = Path(sys.argv[1])\n"
+        "files = Path(os.devnull), here / 'o', here / 'e'\n"
+        "program = process.Program(['sleep', '600'], dict(os.environ), here, *files, 'nohup/a/1')\n"
+        "held = process.start(program); held.release()\n"
+        "import time\n"
+        "line = Path(f'/proc/{held.identity.pid}/cmdline')\n"
+        "while not line.read_bytes().startswith(b'sleep'): time.sleep(0.005)\n"
+        "process.interrupt(held.identity)\n"
+        "print(held.child.wait(100))\n"
+    )
+    root = str(Path(__file__).parents[4])
+    shell = 'trap "" INT; exec "$@"'
+    ran = subprocess.run(
+        ["/bin/sh", "-c", shell, "sh", sys.executable, "-c", script, str(tmp_path), root],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ran.stdout.strip() == str(-signal.SIGINT), ran.stderr
+
+
+GIVEN_AGAIN = """
+import os, pathlib, subprocess, sys
+sys.path.insert(0, sys.argv[2])
+from coral.processes import process, process_table
+here, tag = pathlib.Path(sys.argv[1]), "run/agent-1/1"
+last = pathlib.Path("/proc/sys/kernel/ns_last_pid")
+files = pathlib.Path(os.devnull), here / "out", here / "err"
+program = process.Program(["/bin/sleep", "600"], dict(os.environ), here, *files, tag)
+held = process.start(program)
+held.release()
+kept = process_table.ProcessTable()
+kept.look()
+assert [each.pid for each in kept.members(held.identity, tag)] == [held.identity.pid]
+kept.members(process_table.Identity(1, 0, held.identity.boot), "another")  # it has read everybody's tag
+held.child.kill()
+held.child.wait()
+while True:  # a start time has a resolution of a hundredth of a second
+    try:
+        last.write_text(str(held.identity.pid - 1))
+    except OSError:
+        sys.exit(77)
+    other = subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+    assert other.pid == held.identity.pid
+    if process_table.identify(other.pid) != held.identity:
+        break
+    other.kill()
+    other.communicate()
+kept.look()
+assert kept.members(held.identity, tag) == process_table.members(held.identity, tag) == []
+process.interrupt(held.identity)
+process.terminate(held.identity, tag)
+process.kill(held.identity, tag)
+process._signal_all([held.identity], 9)
+try:
+    other.stdin.write(b"hello\\n")
+    print("alive" if other.stdout.readline() else "dead")
+except BrokenPipeError:
+    print("dead")
+other.kill()
+other.wait()
+"""
+
+
+def test_who_was_given_a_dead_launchs_pid_is_never_signalled(tmp_path):
+    """In a namespace of its own, where the next pid can be chosen: as if all pids had been given once around."""
+    root = str(Path(__file__).parents[4])
+    space = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]
+    command = [*space, sys.executable, "-c", GIVEN_AGAIN, str(tmp_path), root]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    if ran.returncode == 77 or (ran.returncode and "unshare:" in ran.stderr):
+        pytest.skip("no namespaces of pids on this machine")
+    assert ran.stdout.strip() == "alive", ran.stderr
+
+
+# A process without tag, in a session of its own, whose parent ends: it falls to the program that began it all.
+ORPHAN = """
+import ctypes, os, subprocess, time
+if ctypes.CDLL(None).prctl(36, 1, 0, 0, 0):  # PR_SET_CHILD_SUBREAPER
+    os._exit(77)
+subprocess.run(["sh", "-c", "setsid env -i sleep 600 & echo $! >orphan.new; mv orphan.new orphan; cat go"])
+open("over", "w").close()
+time.sleep(600)
+"""
+
+
+def test_a_look_sees_who_has_another_parent_since_the_last_one(started, tmp_path):
+    os.mkfifo(tmp_path / "go")
+    held = started(f"exec {shlex.quote(sys.executable)} -c {shlex.quote(ORPHAN)}")
+    wait_until(lambda: (tmp_path / "orphan").exists() or held.child.poll() is not None)
+    if held.child.poll() == 77:
+        pytest.skip("orphans always fall to the first process here")
+    orphan = int((tmp_path / "orphan").read_text())
+    wait_until(lambda: os.getsid(orphan) == orphan and not process_table._environment(orphan).count(b"="))
+    kept = process_table.ProcessTable()
+    for _ in range(2):
+        kept.look()
+        assert orphan in {each.pid for each in kept.members(held.identity, "run/agent-1/1")}
+        if not (tmp_path / "over").exists():
+            (tmp_path / "go").write_text("")
+            wait_until((tmp_path / "over").exists)
+    assert psutil.Process(orphan).ppid() == held.identity.pid
+
+
+def test_one_look_at_all_processes_serves_every_launch_that_ended(make, tmp_path, monkeypatch):
+    """A fleet has thousands of processes: they are read once a turn, and what each was started with once at all."""
+    bell, looks, read, asked = Wakeup(), [], [], []
+    look, stat, environment = process_table.ProcessTable.look, process_table._stat, process_table._environment
+    monkeypatch.setattr(process_table.ProcessTable, "look", lambda self: looks.append(1) or look(self))
+    monkeypatch.setattr(process_table, "_stat", lambda pid: asked.append(pid) or stat(pid))
+    monkeypatch.setattr(process_table, "_environment", lambda pid: read.append(pid) or environment(pid))
+    launches = Launches("run", bell)
+    tags = {who: launches.tag(who, 1) for who in ("agent-1", "agent-2", "agent-3", "agent-4")}
+    held = {who: launches.hold(who, 1, make("exec sleep 600", tag=tag), 0.0) for who, tag in tags.items()}
+    for each in held.values():
+        each.release()
+    for ending in (("agent-2", "agent-3"), ("agent-4",)):
+        looks.clear()
+        for who in ending:
+            os.kill(held[who].identity.pid, signal.SIGKILL)
+        wait_until(lambda gone=ending: not any(process_table.is_alive(held[who].identity) for who in gone))
+        launches.suspect_all()
+        assert sorted((launch.who, state) for launch, state in launches.over()) == [(who, State.GONE) for who in ending]
+        assert len(looks) == 1
+    assert read.count(held["agent-1"].identity.pid) <= 1
+    assert asked.count(os.getpid()) <= 1
+    process.kill(held["agent-1"].identity, tags["agent-1"])
+    held["agent-1"].child.wait(120)
+    launches.close()
+    bell.close()

@@ -1,0 +1,223 @@
+"""The benchmarks say what was measured and no more: their statistics, their page, and what they leave behind."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from real_runs import wait_until
+
+from benchmarks import packing, packing_page, page
+from benchmarks.__main__ import ALL, PAGE, RESULTS
+from benchmarks.benchmark import Ask
+from benchmarks.figure import Target, check, median, percentile, summarize
+from benchmarks.results import Machine, Result, read, read_all, write
+
+ROOT = Path(__file__).parents[2]
+MACHINE = Machine(cores=2, system="Linux", python="3.11.7", git="2.39.5", load=0.5)
+VALUES = st.lists(st.floats(0, 1e6), min_size=1, max_size=300)
+
+
+def result(name: str, **series: list[float]) -> Result:
+    return Result(name, "2030-01-02", MACHINE, {"seconds": 120.0}, series)
+
+
+def test_percentiles_are_measured_values_of_nearest_rank() -> None:
+    values = [float(each) for each in range(1, 101)]
+    assert [percentile(values, percent) for percent in (10, 50, 90, 99, 100)] == [10, 50, 90, 99, 100]
+    assert percentile([3.0, 1.0, 2.0], 99) == 3.0
+    assert percentile([5.0], 10) == 5.0
+    assert median([4.0, 1.0, 2.0, 3.0]) == 2.5
+    with pytest.raises(ValueError, match="nothing"):
+        percentile([], 50)
+    with pytest.raises(ValueError, match="nothing"):
+        median([])
+
+
+@given(VALUES)
+def test_summaries_are_in_order(values: list[float]) -> None:
+    found = summarize(values)
+    assert found.least <= found.p10 <= found.p90 <= found.p99 <= found.most
+    assert found.least <= found.median <= found.most
+    assert {found.p10, found.p90, found.p99} <= set(values)
+    assert found.count == len(values)
+
+
+def test_a_missed_target_says_by_how_much() -> None:
+    met = check("it", [10.0, 20.0], Target(median=15, p99=20), "ms")
+    assert (met.met, met.targets) == (True, ("median 15 ms: met", "p99 20 ms: met"))
+    missed = check("it", [10.0, 30.0], Target(median=20, p99=20), "ms", why="a slow disk")
+    assert not missed.met
+    assert missed.targets == ("median 20 ms: met", "p99 20 ms: **missed by 50 %**")
+    text = page._glance([met, missed])
+    assert "- Why it misses it: a slow disk" in text
+    assert "misses" not in "".join(page._glance([met]))
+
+
+def test_results_are_read_as_they_were_written(tmp_path: Path) -> None:
+    kept = result("help", **{"python -c pass": [9.123456789012, 10.0]})
+    found = read(write(kept, tmp_path / "results"))
+    assert found.machine == MACHINE
+    assert found.series == {"python -c pass": [9.123456789, 10.0]}
+    assert read_all(tmp_path / "results") == {"help": found}
+    path = tmp_path / "results" / "help.json"
+    path.write_text(path.read_text().replace('"format": 1', '"format": 2'))
+    with pytest.raises(ValueError, match="measure it again"):
+        read(path)
+
+
+def test_the_page_is_current_with_the_results() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page.text(ALL, read_all(RESULTS)), "run `python -m benchmarks --page`"
+
+
+@pytest.mark.parametrize("name", [name for benchmark in ALL for name in benchmark.full()])
+def test_what_is_kept_was_measured_as_it_would_be_now(name: str) -> None:
+    (full,) = [benchmark.full()[name] for benchmark in ALL if name in benchmark.full()]
+    kept = read(RESULTS / f"{name}.json")
+    again = f"measure it again: python -m benchmarks {name.partition('-')[0]}"
+    assert full.settings.items() <= kept.settings.items(), again
+    counts = {key: len(values) for key, values in kept.series.items()}
+    assert counts == {key: counts.get(key) if count is None else count for key, count in full.series.items()}, again
+
+
+def test_nothing_is_kept_that_no_benchmark_measures() -> None:
+    assert set(read_all(RESULTS)) <= {name for benchmark in ALL for name in benchmark.full()}
+
+
+def test_every_kept_figure_is_on_the_page() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    for kept in read_all(RESULTS).values():
+        assert kept.day in text
+        assert kept.machine.cores > 0
+        assert all(len(values) > 0 for values in kept.series.values())
+
+
+def test_neither_results_nor_page_name_a_machine() -> None:
+    files = [PAGE, *RESULTS.glob("*")]
+    texts = {path.name: path.read_text(encoding="utf-8") for path in files}
+    folder = re.compile(r"(^|[\s\"'(=])/[a-z]+/|\b[A-Z]:\\")
+    assert [name for name, text in texts.items() if folder.search(text)] == []
+    assert [name for name, text in texts.items() if os.uname().nodename in re.findall(r"[\w.-]+", text)] == []
+    assert all(name.endswith((".md", ".json")) for name in texts)
+
+
+def test_what_is_not_measured_is_said() -> None:
+    text = page.text(ALL, {})
+    for benchmark in ALL:
+        assert f"- `python -m benchmarks {benchmark.NAME}`" in text
+
+
+def packed(name: str, seed: int, *points: tuple[float, float]) -> dict[str, Result]:
+    full = f"packing-{name}-{seed}"
+    settings = {"seconds": 120.0, "attempts": 40.0, "notes": 5.0, "skills": 1.0}
+    series = {"seconds": [second for second, _ in points], "best": [score for _, score in points]}
+    return {full: Result(full, "2030-01-02", MACHINE, settings, series)}
+
+
+def test_packing_is_told_by_moments_and_medians() -> None:
+    results = packed("shared", 1, (0, 1.82), (10, 2.5), (50, 2.61)) | packed("shared", 2, (0, 1.82), (20, 2.55))
+    results |= packed("shared", 3, (0, 1.82), (29, 2.58), (31, 2.62)) | packed("alone", 1, (0, 1.82), (60, 2.5))
+    run = results["packing-shared-1"]
+    assert [packing_page.at(run, moment) for moment in (0, 9, 10, 120)] == [1.82, 1.82, 2.5, 2.61]
+    lines = packing.section(results)
+    row = next(line for line in lines if line.startswith("| 4 agents, sharing") and "2.5" in line)
+    assert "| 1.82000 (1.82000 to 2.50000) | 2.55000 (2.50000 to 2.58000) |" in row
+    assert row.endswith("| 2.61000 (2.55000 to 2.62000) | 3 |")
+    (found,) = packing.checks(results)
+    assert (found.met, found.measured) == (True, "2.61000 after 120 s")
+    assert not any("each for itself" in line for line in lines)
+    worse = packed("shared", 1, (0, 1.82), (10, 2.57))
+    assert packing.checks(worse)[0].targets == ("2.54: met", "2.60: **missed by 0.0300**")
+
+
+def test_the_picture_of_packing_has_a_line_for_each_setting() -> None:
+    results = packed("shared", 1, (0, 1.82), (10, 2.62)) | packed("alone", 1, (0, 1.82), (100, 2.5))
+    lines = packing.section(results)
+    picture = lines[lines.index("```text") + 1 : len(lines) - 1 - lines[::-1].index("```")]
+    drawn = [line[10:] for line in picture if "|" in line]
+    assert max(len(line) for line in drawn) <= packing_page.WIDTH
+    assert sum(line.count("*") for line in drawn) == 6  # as long as both have the seed only
+    # Each column of a setting has one mark; where both lie in one place there is a star.
+    for column in range(packing_page.WIDTH):
+        marks = "".join(line[column : column + 1].strip() for line in drawn)
+        assert marks in ("s1", "1s", "*")
+
+
+def test_runs_of_packing_that_are_kept_are_not_measured_again() -> None:
+    every = frozenset(f"packing-{name}-{seed}" for name in packing.SETTINGS for seed in packing.SEEDS)
+    assert list(packing.measure(Ask(kept=every))) == []
+    assert list(packing.measure(Ask(only="nothing"))) == []
+
+
+def run_benchmarks(*words: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "benchmarks", *words]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=180, check=False)
+
+
+@pytest.mark.slow
+def test_a_quick_benchmark_runs_and_keeps_nothing(tmp_path: Path) -> None:
+    before = {path: path.read_bytes() for path in (PAGE, *RESULTS.glob("*"))}
+    done = run_benchmarks("help", "--quick", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert {name: len(values) for name, values in found["series"].items()} == {
+        "python -c pass": 10,
+        "coral eval --help": 10,
+    }
+    assert {path: path.read_bytes() for path in (PAGE, *RESULTS.glob("*"))} == before
+
+
+@pytest.mark.slow
+def test_the_page_is_written_anew_from_what_is_kept(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "benchmarks", tmp_path / "benchmarks", ignore=shutil.ignore_patterns("__pycache__"))
+    command = [sys.executable, "-m", "benchmarks", "--page"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=180, check=False)
+    assert (done.returncode, done.stderr) == (0, "wrote docs/benchmarks.md\n")
+    assert (tmp_path / "docs" / "benchmarks.md").read_bytes() == PAGE.read_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_a_benchmark_leaves_nothing_running(tmp_path: Path, number: signal.Signals) -> None:
+    command = [sys.executable, "-m", "benchmarks", "interrupt", "--quick", "--results", str(tmp_path / "results")]
+    child = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        wait_until(lambda: list(tmp_path.glob("coral-bench-*/runs/*/*/attempts/000001.json")), what="an attempt")
+        child.send_signal(number)
+        _, said = child.communicate(timeout=180)
+    finally:
+        child.kill()
+        child.wait()
+        left = started_in(tmp_path)
+        for process in left:
+            process.kill()
+    assert left == []
+    assert child.returncode == 130
+    assert "nothing was left running" in said
+    assert list(tmp_path.glob("coral-bench-*")) == []
+
+
+def started_in(folder: Path) -> list[psutil.Process]:
+    """The processes that a benchmark started with this folder for what is temporary."""
+    return [
+        process
+        for process in psutil.process_iter(["environ", "status"])
+        if (process.info["environ"] or {}).get("BENCH_NOTES", "").startswith(str(folder))
+        and process.info["status"] != psutil.STATUS_ZOMBIE
+    ]

@@ -1,0 +1,73 @@
+"""The JSON Schema that editors use is shipped, says what the models say, and takes what they take."""
+
+import json
+import re
+from pathlib import Path
+
+import jsonschema
+import pytest
+from pydantic import BaseModel
+
+from coral.config import document
+from coral.config.model import TaskFile
+from coral.config.schema import SHIPPED, schema
+
+EXAMPLES = sorted(Path(__file__).parents[4].glob("examples/*/task.yaml"))
+KEPT = (
+    "description",
+    "default",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "minLength",
+    "type",
+    "enum",
+    "anyOf",
+    "items",
+)
+
+
+def facts(text: str) -> dict[str, dict[str, object]]:
+    """What an editor tells of each key; the rest of the file may differ from one pydantic to the next."""
+    whole = json.loads(text)
+    sections = {**whole["$defs"], "TaskFile": whole}
+    return {
+        f"{name}.{key}": {fact: field[fact] for fact in KEPT if fact in field}
+        for name, section in sections.items()
+        for key, field in section.get("properties", {}).items()
+    }
+
+
+def test_the_shipped_schema_is_current() -> None:
+    assert facts(SHIPPED.read_text(encoding="utf-8")) == facts(schema()), "run `python -m coral.config.schema`"
+
+
+def test_every_key_has_a_description() -> None:
+    for section in TaskFile.model_fields.values():
+        if isinstance(section.annotation, type) and issubclass(section.annotation, BaseModel):
+            assert all(field.description for field in section.annotation.model_fields.values())
+
+
+@pytest.mark.parametrize("task", EXAMPLES, ids=lambda path: path.parent.name)
+def test_the_examples_satisfy_it(task: Path) -> None:
+    jsonschema.validate(document.read(task.read_text()).data, json.loads(SHIPPED.read_text()))
+
+
+def test_it_refuses_what_the_models_refuse() -> None:
+    shipped = json.loads(SHIPPED.read_text())
+    task = {"task": {"name": "t", "description": "d"}, "grader": {"entry": "g.py:g"}}
+    jsonschema.validate(task, shipped)
+    for wrong in ({"agents": {"cout": 4}}, {"agents": {"count": 0}}, {"agents": {"count": "4"}}, {"budgets": {}}):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate({**task, **wrong}, shipped)
+
+
+def test_every_key_is_read_by_somebody() -> None:
+    """An option that nothing reads is a promise that nobody keeps."""
+    root = Path(__file__).parents[4] / "coral"
+    source = "\n".join(path.read_text(encoding="utf-8") for path in root.rglob("*.py") if path.name != "model.py")
+    for name, section in TaskFile.model_fields.items():
+        keys = getattr(section.annotation, "model_fields", {})
+        read_of = "agents|part" if name == "agents" else name  # in a mixed fleet each part has such keys
+        unread = [key for key in keys if not re.search(rf"\b({read_of})\.{key}\b", source)]
+        assert unread == [], f"nobody reads {name}.{unread}"
