@@ -1,4 +1,8 @@
-"""`coral export`: an attempt as a branch of the user's repository, or as a patch; nothing else ever writes there."""
+"""`coral export`: an attempt as a branch of the user's repository, or as a patch.
+
+The branch is one commit. No working tree, no index, no hook and no configuration of the user's is touched or run, and
+nothing else of Coral ever writes there.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +12,17 @@ import sys
 from pathlib import Path
 
 from attempts.record import Attempt
-from coral.cli.commands.export_commit import export, repository_around
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.run_view import RunView
 from coral.cli.ui import format
 from coral.errors import CoralError
-from workspace.git import Git
+from workspace.git import Git, GitError
+from workspace.gitenv import identity
 from workspace.hub import patch
 from workspace.intake import SEED
 from workspace.layout import find_run
+
+COMMITS = 20_000  # of the user's history, newest first, searched for the seed
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
         return _patch(reading, attempt, args.patch, as_json=args.json)
     repository = _repository(reading, args.repo)
     branch = args.branch or f"coral/{reading.layout.root.parent.name}-{attempt.number}"
-    made = export(reading.layout.hub, attempt.commit, repository, branch, attempt.agent, _message(reading, attempt))
+    made = _make_branch(reading, attempt, repository, branch)
     place = repository.parent if repository.name == ".git" else repository
     if args.json:
         print(json.dumps({"attempt": attempt.number, "branch": branch, "repo": str(place)}))
@@ -84,7 +90,84 @@ def _repository(reading: RunView, given: str | None) -> Path:
     return found
 
 
+def repository_around(path: Path) -> Path | None:
+    """The git directory of the repository that `path` is in."""
+    for folder in (path.resolve(), *path.resolve().parents):
+        inside = folder / ".git"
+        if inside.is_file():  # a linked worktree, or a submodule
+            target = inside.read_text(encoding="utf-8", errors="replace").removeprefix("gitdir:").strip()
+            return (folder / target).resolve()
+        if inside.is_dir():
+            return inside
+        if (folder / "HEAD").is_file() and (folder / "objects").is_dir() and (folder / "refs").is_dir():
+            return folder
+    return None
+
+
+def _make_branch(reading: RunView, attempt: Attempt, repository: Path, branch: str) -> str:
+    """Make `branch` with one commit: the attempt's files, on the user's commit that the run started from."""
+    hub, user = Git(reading.layout.hub), Git(repository)
+    _check_branch(user, branch)
+    seed = hub.text("rev-parse", f"{SEED}^{{tree}}")
+    tree = hub.text("rev-parse", f"{attempt.commit}^{{tree}}")
+    base, folder = _base(user, seed)
+    hub.pipe(("pack-objects", "--revs", "--stdout", "-q"), user, ("unpack-objects", "-q"), data=tree.encode())
+    whole = _with_folder(user, f"{base}^{{tree}}", folder, tree)
+    author = user.with_(**identity(attempt.agent or "Coral"))
+    message = _message(reading, attempt).encode("utf-8", "replace")
+    made = author.text("commit-tree", whole, "-p", base, "-F", "-", data=message)
+    user.run("update-ref", "-m", "coral export", f"refs/heads/{branch}", made, "0" * len(made))
+    return made
+
+
 def _message(reading: RunView, attempt: Attempt) -> str:
     who = f" by {attempt.agent}" if attempt.agent else ""
     score = f", score {format.score(attempt.score)}" if attempt.score is not None else ""
     return f"{attempt.title}\n\nAttempt #{attempt.number}{who}{score}, of the run {reading.task}/{reading.name}.\n"
+
+
+def _check_branch(user: Git, branch: str) -> None:
+    try:
+        user.run("check-ref-format", f"refs/heads/{branch}")
+    except GitError:
+        raise CoralError(f"cannot make the branch {branch!r}: git allows no such name", "--branch NAME") from None
+    try:
+        user.run("rev-parse", "--verify", "--quiet", f"refs/heads/{branch}")
+    except GitError:
+        return
+    raise CoralError(f"cannot make the branch {branch}: it exists", "name another: --branch NAME")
+
+
+def _base(user: Git, seed: str) -> tuple[str, tuple[str, ...]]:
+    """The commit that holds the seed and the folder in it, from the root: () when the seed is the whole commit."""
+    try:
+        head = user.text("rev-parse", "--verify", "HEAD^{commit}")
+    except GitError:
+        raise CoralError(f"cannot export to {user.directory}: it has no commit yet", "--patch FILE") from None
+    folders = user.run("ls-tree", "-r", "-d", "-z", "--full-tree", head).decode("utf-8", "surrogateescape")
+    at = [line.partition("\t")[2] for line in folders.split("\0") if line.partition("\t")[0].endswith(seed)]
+    if at:
+        return head, tuple(min(at, key=len).split("/"))
+    history = user.text("log", "--format=%H %T", "-n", str(COMMITS), "HEAD", "--all").split("\n")
+    for line in history:
+        commit, _, tree = line.partition(" ")
+        if tree == seed:
+            return commit, ()
+    raise CoralError(
+        f"cannot export to {user.directory}: the run's seed is in none of its commits",
+        "commit the seed there as it was, or write a patch: --patch FILE",
+    )
+
+
+def _with_folder(user: Git, tree: str, folder: tuple[str, ...], new: str) -> str:
+    """`tree` with the folder at the path `folder` replaced by the tree `new`."""
+    if not folder:
+        return new
+    lines = []
+    for line in user.run("ls-tree", "-z", tree).split(b"\0"):
+        about, _, name = line.partition(b"\t")
+        if name == folder[0].encode("utf-8", "surrogateescape"):
+            mode, kind, inner = about.split(b" ")
+            line = b" ".join((mode, kind, _with_folder(user, inner.decode(), folder[1:], new).encode())) + b"\t" + name
+        lines.append(line)
+    return user.text("mktree", "-z", data=b"\0".join(lines))

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from coral.cli.commands.tell import EVERYBODY, check_agent
 from coral.cli.parser import finite
 from coral.cli.run_data import run_lookup, send_request
+from coral.cli.run_data.lenient_json import LenientJson
 from coral.cli.run_data.run_view import RunView
+from coral.cli.ui import format
 from coral.errors import CoralError
 from heartbeats.folder import FLEET, Folder
 from heartbeats.heartbeat import Delivery, Scope
@@ -20,6 +24,10 @@ if TYPE_CHECKING:
     from coral.cli.parser import Parser
 
 CHANGES = ("every", "stagnant", "minutes", "scope", "delivery", "prompt")
+EACH = 6  # agents that get rows of their own; more are grouped by what they have in common
+COLUMNS = ("whose", "heartbeat", "when*", "next*", "delivery?", "set by?", "prompt*?")
+
+Rows = Mapping[str, list[LenientJson]]
 
 
 def add_arguments(parser: Parser) -> None:
@@ -54,9 +62,7 @@ def run(args: argparse.Namespace) -> int:
     reading = RunView(run_lookup.run_of(args))
     check_agent(reading, args.agent)
     if args.verb is None:
-        from coral.cli.commands.heartbeat_table import show
-
-        return show(reading, args)
+        return _show(reading, args)
     sender, owner = _parties(reading.layout, args)
     return send_request.ask(reading.layout, sender, {**_request(args), "owner": owner}, as_json=args.json)
 
@@ -104,3 +110,73 @@ def _warn(prompt: str) -> None:
 
     if prompt.strip() and (wrong := problems(prompt)):
         print(f"coral: this prompt cannot be rendered, and is sent as it is written: {wrong[0]}", file=sys.stderr)
+
+
+def _show(reading: RunView, args: argparse.Namespace) -> int:
+    rows = _rows(reading, _owners(reading, args))
+    if args.json:
+        print(json.dumps({owner: [row.data for row in held] for owner, held in rows.items()}, indent=1))
+        return 0
+    if not any(rows.values()):
+        print("no heartbeat is in force yet: the supervisor writes them down when the run begins")
+        return 0
+    # Only here: the verbs do without, and it takes most of the time.
+    from coral.cli.ui.console import console
+    from coral.cli.ui.table import table
+
+    lines = []
+    for name, owner in _groups(rows):
+        for place, row in enumerate(rows[owner]):
+            due = _due(reading, owner, row) if name == owner else ""
+            lines.append([name if place == 0 else " ", *_cells(row, due)])
+    out = console()
+    out.print(table(COLUMNS, lines, out.width))
+    return 0
+
+
+def _owners(reading: RunView, args: argparse.Namespace) -> list[str]:
+    if args.fleet:
+        return [FLEET]
+    inside = find_agent(run_lookup.here())
+    agent = args.agent or (inside[1] if inside else None)
+    return [FLEET, agent] if agent else [FLEET, *reading.agents()]
+
+
+def _rows(reading: RunView, owners: list[str]) -> Rows:
+    folder = Folder(reading.layout.heartbeats)
+    return {owner: [LenientJson(row) for row in folder.read(owner)] for owner in owners}
+
+
+def _groups(rows: Rows) -> list[tuple[str, str]]:
+    """(name of the group, one owner in it)."""
+    owners = [owner for owner in rows if rows[owner]]
+    if len(owners) <= EACH + 1:
+        return [(owner, owner) for owner in owners]
+    alike: dict[str, list[str]] = {}
+    for owner in owners:
+        same = json.dumps([{**row.data, "next": ""} for row in rows[owner]], sort_keys=True, default=str)
+        alike.setdefault(same, []).append(owner)
+    return [(members[0] if len(members) == 1 else f"{len(members)} agents", members[0]) for members in alike.values()]
+
+
+def _due(reading: RunView, owner: str, row: LenientJson) -> str:
+    """How far away it is: from status.json, which is a second old at most, else from the file of heartbeats."""
+    for agent in reading.status.each("agents"):
+        if agent.text("name") == owner or owner == FLEET:
+            for coming in agent.each("next"):
+                if coming.text("name") == row.text("name"):
+                    return coming.text("in", 40)
+    return row.text("next", 40)
+
+
+def _cells(row: LenientJson, due: str) -> list[str]:
+    prompt = row.text("prompt", 120)
+    by = row.text("by") + (" (protected)" if row.data.get("protected") is True else "")
+    return [
+        row.text("name"),
+        row.text("when"),
+        due,
+        row.text("delivery"),
+        by,
+        format.line(prompt) or "its own prompt",
+    ]

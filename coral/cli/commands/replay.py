@@ -7,26 +7,36 @@ import json
 import re
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from rich.console import Console
 
 from coral import __version__
-from coral.cli.commands import replay_fleet
+from coral.cli.commands.status import print_heading
 from coral.cli.run_data import run_lookup, send_request
+from coral.cli.run_data.lenient_json import LenientJson
+from coral.cli.run_data.run_view import RunView
 from coral.cli.ui import format
+from coral.cli.ui.agents_table import agents_table
 from coral.cli.ui.console import console
 from coral.cli.ui.progress import Steps
 from coral.codec import encode
 from coral.errors import CoralError
-from coral.journal import read_lines, segments
+from coral.fleet.agent_state import LIVE
+from coral.fleet.rules import Rules
+from coral.journal import Memory, read_lines, segments
+from coral.journal.changes import whole
 from coral.journal.replay import Difference, Replay, fold_until, plain_of, replay
+from coral.views.fleet_view import agents_of, grading_of, spent_of, state_of
+from coral.views.prompt import budget
 from workspace.layout import Layout
 
 SPAN = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?")
 UNITS = (86400.0, 3600.0, 60.0, 1.0)
-AFTER, AGAIN = 1.0, 5.0  # seconds until the first word on how far it is, and between two
+FIRST_PROGRESS, PROGRESS_EVERY = 1.0, 5.0  # seconds
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,50 +55,49 @@ def run(args: argparse.Namespace) -> int:
     if not segments(layout.journal):
         raise CoralError(f"cannot replay {layout.root.name}: it has no journal", "nobody has supervised it yet")
     if args.at is not None:
-        return _show(layout, args.at, args.json)
+        return _show_past(layout, args.at, args.json)
     with Steps() as steps:
-        found = replay(layout.journal, _teller(steps))
+        found = replay(layout.journal, _progress(steps))
     if args.json:
         first = None if found.first is None else plain_of(found.first)
         counts = {"same": found.same, "different": found.different, "events": found.events}
         print(json.dumps({**counts, "versions": found.versions, "heads": found.heads, "first": first}, indent=1))
     else:
-        _tell(console(), found)
+        _print_comparison(console(), found)
     return 0 if found.agrees else 1
 
 
-def _teller(steps: Steps) -> Callable[[Replay], None]:
-    said = time.monotonic() + AFTER - AGAIN
+def _progress(steps: Steps) -> Callable[[Replay], None]:
+    """Prints how many decisions were compared, once that takes long."""
+    due = time.monotonic() + FIRST_PROGRESS
 
-    def tell(found: Replay) -> None:
-        nonlocal said
-        if time.monotonic() >= said + AGAIN:
-            said = time.monotonic()
+    def report(found: Replay) -> None:
+        nonlocal due
+        if time.monotonic() >= due:
+            due = time.monotonic() + PROGRESS_EVERY
             steps.say(f"{found.same + found.different:,} decisions")
 
-    return tell
+    return report
 
 
-def _tell(out: Console, found: Replay) -> None:
+def _print_comparison(out: Console, found: Replay) -> None:
     count = format.plural(found.same + found.different, "decision")
-    if not found.different:
+    if found.first is None:
         out.print(f"{count} on {format.plural(found.events, 'event')}: the same again")
     else:
         out.print(f"{found.different} of {count} come out otherwise, the first in {_place(found.first)}")
-        _tell_first(out, found.first)
+        _print_difference(out, found.first)
     for head in found.heads:
         out.print(head)
     if not found.agrees and found.versions != [__version__]:
         out.print(f"written by version {', '.join(found.versions)}; this is {__version__}, which may decide otherwise")
 
 
-def _place(first: Difference | None) -> str:
-    assert first is not None
+def _place(first: Difference) -> str:
     return f"{first.file}, line {first.line}, at {first.now.wall_time} ({format.span(first.now.run_time)})"
 
 
-def _tell_first(out: Console, first: Difference | None) -> None:
-    assert first is not None
+def _print_difference(out: Console, first: Difference) -> None:
     for title, items in (("on", first.events), ("recorded", first.recorded), ("again", first.again)):
         for place, item in enumerate(items or [None]):
             text = "nothing" if item is None else _one_line(encode(item))
@@ -102,19 +111,74 @@ def _one_line(plain: Mapping[str, Any]) -> str:
     return f"{plain['is']}({named})"
 
 
-def _show(layout: Layout, at: str, as_json: bool) -> int:
-    memory = fold_until(layout.journal, past_of(at))
+# The fleet as it was.
+
+
+@dataclass(frozen=True)
+class PastRun(RunView):
+    """A run at an earlier time: its status is what the journal up to then tells, and no file is believed for it."""
+
+    memory: Memory
+
+    @cached_property
+    def status(self) -> LenientJson:
+        data = past_status(self.memory)
+        number = self.memory.fleet.run.progress.best_attempt
+        best = None if number is None else self.attempt_or_none(number)
+        if best is not None:
+            data["best"] |= {"agent": best.agent, "title": best.title}
+        return LenientJson(data)
+
+    @property
+    def state(self) -> str:
+        return self.status.text("state")
+
+
+def _show_past(layout: Layout, at: str, as_json: bool) -> int:
+    memory = fold_until(layout.journal, is_after(at))
     if memory is None:
         began = next(read_lines(layout.journal), {}).get("wall", "never")
         raise CoralError(f"cannot show {layout.root.name} at {at}: it began later", f"its journal begins at {began}")
     if as_json:
-        print(json.dumps(replay_fleet.plain(memory), indent=1))
-    else:
-        replay_fleet.show(console(), layout, memory)
+        print(json.dumps({**past_status(memory), "fleet": whole(memory.fleet)}, indent=1))
+        return 0
+    out, reading = console(), PastRun(layout, memory)
+    print_heading(out, reading)
+    out.print(f"as it was at {memory.wall}")
+    if memory.fleet.agents:
+        out.print()
+        out.print(agents_table(reading.status, 0.0, out.width))
     return 0
 
 
-def past_of(at: str) -> Callable[[Mapping[str, Any]], bool]:
+def past_status(memory: Memory) -> dict[str, Any]:
+    """What `status.json` said then, as far as the state of the fleet tells."""
+    fleet, rules = memory.fleet, memory.rules or Rules()
+    progress = fleet.run.progress
+    return {
+        "run": fleet.run.id,
+        "direction": rules.direction.value,
+        **state_of(fleet.run),
+        "wall": memory.wall,
+        "clock": round(memory.clock, 3),
+        "best": None if progress.best is None else {"number": progress.best_attempt, "score": progress.best},
+        "attempts": progress.evals,
+        "grading": {"slots": rules.slots, **grading_of(fleet, memory.clock)},
+        "spent": spent_of(fleet.run.spent),
+        "budget": budget(rules, fleet, memory.clock),
+        "agents": [_with_beat(agent, memory) for agent in agents_of(fleet, memory.clock)],
+    }
+
+
+def _with_beat(view: dict[str, Any], memory: Memory) -> dict[str, Any]:
+    """With the last sign of life that was worth a line of the journal."""
+    agent = memory.fleet.agents[view["name"]]
+    age = round(memory.clock - agent.last_output_at, 1)
+    beat = {"phase": agent.activity, "message": "", "age": age} if agent.phase in LIVE and agent.has_output else None
+    return {**view, "beat": beat}
+
+
+def is_after(at: str) -> Callable[[Mapping[str, Any]], bool]:
     """Whether a line of the journal is later than a time: `1h30m` of the run's clock, or an ISO time."""
     found = SPAN.fullmatch(at.strip())
     if found and any(found.groups()):

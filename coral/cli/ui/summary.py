@@ -8,7 +8,7 @@ from rich.text import Text
 
 from attempts.index import query
 from attempts.index.query import Wanted
-from coral.cli.commands.export_commit import repository_around
+from coral.cli.commands.export import repository_around
 from coral.cli.commands.log import leaderboard, ranking
 from coral.cli.commands.status import going_on, print_heading, warnings
 from coral.cli.run_data import run_lookup

@@ -165,7 +165,7 @@ def test_it_tells_how_far_it_is(clerk: Clerk, monkeypatch: pytest.MonkeyPatch, c
 
     assert replay(clerk.journal.path, tell).same == count
     assert [each for each in told if each] == [TELL_EVERY, 2 * TELL_EVERY]
-    monkeypatch.setattr("coral.cli.commands.replay.AFTER", 0.0)
+    monkeypatch.setattr("coral.cli.commands.replay.FIRST_PROGRESS", 0.0)
     assert coral("replay") == f"{TELL_EVERY} decisions\n"
 
 
