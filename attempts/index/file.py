@@ -96,22 +96,22 @@ def write(folder: Path, change: Callable[[sqlite3.Connection], None], patience: 
 def made(folder: Path, rows: Iterable[tuple[int, Row | None]]) -> sqlite3.Connection:
     """A new index of these records (None where one cannot be read); where the folder is closed, for this process."""
     rows = iter(rows)
-    transaction = folder / f".{NAME}.{os.getpid()}-{time.time_ns()}.tmp"
+    unfinished = folder / f".{NAME}.{os.getpid()}-{time.time_ns()}.tmp"
     _sweep(folder)
     try:
-        os.close(os.open(transaction, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644))
+        os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644))
     except OSError:
         return in_memory(rows)
     try:
-        _filled(sqlite3.connect(transaction, isolation_level=None), home(folder), rows).close()
+        _filled(sqlite3.connect(unfinished, isolation_level=None), home(folder), rows).close()
         for left in ("-journal", "-wal", "-shm"):  # of what is replaced: they would be applied to what replaces it
             folder.joinpath(NAME + left).unlink(missing_ok=True)
         if folder.joinpath(NAME).is_dir() and not folder.joinpath(NAME).is_symlink():
             folder.joinpath(NAME).rename(hidden(folder / NAME))
-        transaction.replace(folder / NAME)
+        unfinished.replace(folder / NAME)
     except BaseException:
         with contextlib.suppress(OSError):
-            transaction.unlink()
+            unfinished.unlink()
         raise
     return opened(folder)
 

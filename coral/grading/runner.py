@@ -147,10 +147,10 @@ def _scalar(value: object) -> object:
 
 def _write(result: Path, data: Mapping[str, object]) -> None:
     """The result is there whole or not at all. Not on disk for sure: what a loss of power takes is graded again."""
-    transaction = result.with_name(f".{result.name}.{os.getpid()}")
-    with transaction.open("w", encoding="utf-8") as file:
+    unfinished = result.with_name(f".{result.name}.{os.getpid()}")
+    with unfinished.open("w", encoding="utf-8") as file:
         json.dump(_plain(data), file)
-    transaction.replace(result)
+    unfinished.replace(result)
 
 
 def _plain(value: object, depth: int = 0) -> object:

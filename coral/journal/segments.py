@@ -110,23 +110,23 @@ class Packing:
         for path in files:
             if self._closing:
                 return
-            transaction = path.with_name(f".{path.name}{PACKED}")
+            unfinished = path.with_name(f".{path.name}{PACKED}")
             try:
-                self._pack(path, transaction)
+                self._pack(path, unfinished)
             except OSError:
                 with contextlib.suppress(OSError):
-                    transaction.unlink()
+                    unfinished.unlink()
 
-    def _pack(self, path: Path, transaction: Path) -> None:
-        with path.open("rb") as source, transaction.open("wb") as target:
+    def _pack(self, path: Path, unfinished: Path) -> None:
+        with path.open("rb") as source, unfinished.open("wb") as target:
             with gzip.GzipFile("", "wb", LEVEL, target, mtime=0) as file:
                 while not self._closing and (block := source.read(_BLOCK)):
                     file.write(block)
             os.fsync(target.fileno())
         if self._closing:
-            transaction.unlink()
+            unfinished.unlink()
         else:
-            transaction.rename(path.with_name(path.name + PACKED))
+            unfinished.rename(path.with_name(path.name + PACKED))
             path.unlink()
 
 

@@ -187,16 +187,16 @@ class Journal:
         data, checksum = seal({**head, "started": self._started, "state": whole(self._fleet)}, 0)
         self.path.mkdir(mode=0o700, exist_ok=True)
         path = segment(self.path, number)
-        transaction = path.with_name(f".{path.name}")
-        file = os.open(transaction, _OPEN | os.O_TRUNC, 0o600)
+        unfinished = path.with_name(f".{path.name}")
+        file = os.open(unfinished, _OPEN | os.O_TRUNC, 0o600)
         try:
             _write(file, data)
             os.fsync(file)
-            transaction.rename(path)
+            unfinished.rename(path)
         except OSError:
             os.close(file)
             with contextlib.suppress(OSError):
-                transaction.unlink()
+                unfinished.unlink()
             raise
         self._take(path, file, len(data), checksum, len(data), named=False)
 

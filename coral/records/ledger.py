@@ -17,7 +17,7 @@ from attempts.files import Witness
 from attempts.record import Attempt, Direction
 from coral.errors import CoralError
 from coral.fleet.events import Restored
-from coral.records.ledger_file import COLUMNS, FORMAT, Draft, connect, insert, look_at, make_tables, read, read_row
+from coral.records.ledger_file import COLUMNS, FORMAT, Rebuild, connect, insert, look_at, make_tables, read, read_row
 
 T = TypeVar("T")
 
@@ -127,21 +127,21 @@ class Ledger:
         The witnesses are lost: the next look at each file reads it.
         """
         with self._making:
-            transaction = Draft(self._path)
+            rebuild = Rebuild(self._path)
             try:
                 with self._lock:
                     count, self._since = self._count, []
-                transaction.take(self._readable())
-                same = self._keep_rows(transaction, count)
-                losses = transaction.take_unvouched(self._unvouched, count, self._pending)
+                rebuild.take(self._readable())
+                same = self._keep_rows(rebuild, count)
+                losses = rebuild.take_unvouched(self._unvouched, count, self._pending)
                 with self._lock:
-                    transaction.take(self._since)
-                    transaction.replace(self._path)
+                    rebuild.take(self._since)
+                    rebuild.replace(self._path)
                     self._open()
                     self._doubt, self._losses = "", losses
             finally:
                 self._since = None
-                transaction.discard()
+                rebuild.discard()
             return not same
 
     def page(self, after: int, count: int) -> list[Row]:
@@ -235,22 +235,22 @@ class Ledger:
         """Whether what we write goes into a file that nobody will find."""
         return [each and each[:2] for each in self._look()] != [each and each[:2] for each in self._seen]
 
-    def _keep_rows(self, transaction: Draft, count: int) -> bool:
+    def _keep_rows(self, rebuild: Rebuild, count: int) -> bool:
         """Give the draft the rows that the journal lacks. Returns whether all the others are as it says."""
-        lacking = transaction.lacking(count)
+        lacking = rebuild.lacking(count)
         same, ours = True, set[int]()
         try:
             for row in self._blocks():
                 ours.add(row[0])
-                if row[0] not in transaction.places and row[1] in lacking and (kept := read_row(row)):
-                    transaction.take([kept])
+                if row[0] not in rebuild.places and row[1] in lacking and (kept := read_row(row)):
+                    rebuild.take([kept])
                     lacking.remove(kept.order)
-                elif row != transaction.row(row[0]):
+                elif row != rebuild.row(row[0]):
                     same = same and row[0] in [each.number for each in self._since or ()]
         except sqlite3.DatabaseError:
             return False
-        gone = transaction.places.keys() - ours - self._pending
-        return same and all(transaction.places[number] >= count for number in gone)
+        gone = rebuild.places.keys() - ours - self._pending
+        return same and all(rebuild.places[number] >= count for number in gone)
 
     def _readable(self) -> Iterator[Attempt]:
         """What the journal tells, as far as it can be read."""

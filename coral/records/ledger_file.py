@@ -70,7 +70,7 @@ def read_row(row: tuple[Any, ...]) -> Attempt | None:
     return attempt if (attempt.number, attempt.order) == row[:2] else None
 
 
-class Draft:
+class Rebuild:
     """A ledger in the making. `places`: the number of each record that it has, and its place among all."""
 
     def __init__(self, path: Path) -> None:

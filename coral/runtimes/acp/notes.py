@@ -67,9 +67,9 @@ class Bill:
                 # Who does not count on over its launches has begun anew.
                 self._before = amount if self._before is None else 0.0
             with contextlib.suppress(OSError):
-                transaction = self._file.with_suffix(".partial")
-                transaction.write_text(json.dumps({"session": self._session, "cost": amount}))
-                transaction.replace(self._file)
+                unfinished = self._file.with_suffix(".partial")
+                unfinished.write_text(json.dumps({"session": self._session, "cost": amount}))
+                unfinished.replace(self._file)
 
     @property
     def spent(self) -> float | None:

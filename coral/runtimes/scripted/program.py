@@ -91,9 +91,9 @@ class _Session:
 
     def _save(self) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        transaction = self._path.with_suffix(".partial")
-        transaction.write_text(json.dumps({"done": self.done}))
-        transaction.replace(self._path)
+        unfinished = self._path.with_suffix(".partial")
+        unfinished.write_text(json.dumps({"done": self.done}))
+        unfinished.replace(self._path)
 
 
 def _keep_prompt(state: Path, args: argparse.Namespace) -> None:

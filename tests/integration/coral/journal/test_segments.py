@@ -304,22 +304,22 @@ def test_a_file_that_is_cut_or_missing_before_the_newest_is_no_hindrance_to_go_o
 def test_that_a_next_file_cannot_be_begun_stops_nothing(tmp_path: Path, trouble: str) -> None:
     scribe = LongScribe(tmp_path / "journal", long=10_000)
     path = scribe.journal.path
-    transaction = path / ".000002.jsonl"
-    in_the_way = path / "000002.jsonl" if trouble == "no name" else transaction
+    unfinished = path / ".000002.jsonl"
+    in_the_way = path / "000002.jsonl" if trouble == "no name" else unfinished
     if trouble != "full":
         in_the_way.mkdir()
     scribe.play()
     failed = 0
     for clock in range(7, 80):
-        if trouble == "full" and not transaction.is_symlink():
-            transaction.symlink_to("/dev/full")  # whatever could not be written whole is removed
+        if trouble == "full" and not unfinished.is_symlink():
+            unfinished.symlink_to("/dev/full")  # whatever could not be written whole is removed
             failed += 1
         scribe.decide(clock, on.OutputSeen(agent="ann", launch=2))
     assert (path / "000001.jsonl").stat().st_size > 15_000
     assert failed > 2 or trouble != "full"
     if in_the_way.is_dir():
         in_the_way.rmdir()
-    transaction.unlink(missing_ok=True)
+    unfinished.unlink(missing_ok=True)
     # With room again, it is begun soon.
     scribe.go_on(1)
     assert [each.name[:6] for each in segments(path)] == ["000001", "000002"]
