@@ -270,7 +270,7 @@ def test_a_record_that_this_version_does_not_know_is_told(scribe: Scribe) -> Non
 def test_a_journal_that_may_not_be_read_is_told(tmp_path: Path) -> None:
     (tmp_path / "journal").mkdir()
     (tmp_path / "journal" / "000001.jsonl").mkdir()
-    with pytest.raises(CoralError, match=r"000001.jsonl: Is a directory"):
+    with pytest.raises(CoralError, match=r"000001.jsonl: it is no regular file"):
         fold(tmp_path / "journal")
     (tmp_path / "other").write_text("")
     with pytest.raises(CoralError, match="other: Not a directory"):
