@@ -42,7 +42,7 @@ def test_what_could_not_be_taken_in_is_tried_again_as_long_as_it_takes() -> None
     assert stage.at(3, FULL, lost, *[lost] * 9) == [TOLD]
     assert stage.until(99) == []
     assert stage.pending(1).failed_intakes == 0
-    assert stage.at(99, EASED) == [GOES_ON, "take in #1: commit 1 of ann again"]
+    assert stage.at(99, EASED) == [GOES_ON, "take in #1: commit 1 of ann"]
     assert stage.at(100, stage.taken(1)) == ["grade #1/1: commit 1"]
 
 
@@ -161,7 +161,7 @@ def test_a_stop_stops_all_the_same() -> None:
     lost = on.IntakeFailed(number=1, reason="git was killed", our_fault=True)
     assert stage.at(5, lost, stage.exited("ann"))[-1] == "finish: enough"
     # Whether it lacks anything still, a new supervisor sees for itself.
-    assert stage.at(6, on.Resumed())[1:3] == ["accept 1 of ann as #1", "take in #1: commit 1 of ann again"]
+    assert stage.at(6, on.Resumed())[1:3] == ["accept 1 of ann as #1", "take in #1: commit 1 of ann"]
     assert (stage.pending(1).deadline, stage.fleet.run.disk_problem) == (None, "")
 
 
@@ -172,7 +172,7 @@ def test_a_stop_that_ends_the_gits_takes_in_again_what_they_were_at() -> None:
     stage.at(4, stop)
     assert stage.at(5, *[on.IntakeFailed(number=1, reason="git was killed", our_fault=True)] * 9) == []
     assert stage.at(6, stage.exited("ann"))[-1] == "finish: enough"
-    assert stage.at(7, on.Resumed())[:2] == ["accept 1 of ann as #1", "take in #1: commit 1 of ann again"]
+    assert stage.at(7, on.Resumed())[:2] == ["accept 1 of ann as #1", "take in #1: commit 1 of ann"]
 
 
 def test_whoever_ends_meanwhile_waits_for_nothing_else() -> None:

@@ -20,7 +20,7 @@ def test_what_cannot_be_taken_in_is_failed_or_void() -> None:
     # What is ours is tried again, as often as is reasonable.
     for time in (3, 8, 13):
         assert stage.until(time + 4) == []
-        assert stage.until(time + 5) == [f"{time + 5} take in #2: commit 2 of ann again"]
+        assert stage.until(time + 5) == [f"{time + 5} take in #2: commit 2 of ann"]
         assert stage.until(99) == []
         stage.clock = time + 5
         said = stage.at(time + 5, ours)

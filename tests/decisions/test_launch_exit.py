@@ -132,7 +132,7 @@ def test_stop_keeps_attempts_in_hand_for_the_resume() -> None:
         "accept 2 of ann as #2",
         "accept 3 of ann as #3",
         "accept 4 of ben as #4",
-        "take in #4: commit 4 of ben again",
+        "take in #4: commit 4 of ben",
         "show fleet",
         "show ann",
         "show ben",

@@ -27,7 +27,7 @@ def test_a_new_supervisor_leaves_who_runs_alone_and_does_again_what_may_not_have
     assert stage.at(8, on.Resumed()) == [
         "interrupt ben/1",
         "accept 1 of ann as #1",
-        "take in #1: commit 1 of ann again",
+        "take in #1: commit 1 of ann",
         "accept 2 of ben as #2",
         "accept 3 of ben as #3",
         "publish #3 improved 1, then reflect",

@@ -236,8 +236,8 @@ def tree(number: int) -> str:
 def line_of(action: do.Action) -> str:  # noqa: C901 - one arm per action
     """Everything an action says, in a line."""
     match action:
-        case do.TakeIn(number=number, agent=agent, commit=commit, repeat=repeat):
-            return f"take in #{number}: commit {_commit(commit)} of {agent}{' again' if repeat else ''}"
+        case do.TakeIn(number=number, agent=agent, commit=commit):
+            return f"take in #{number}: commit {_commit(commit)} of {agent}"
         case do.Accept(agent=agent, submission=submission, number=number):
             return f"accept {int(submission)} of {agent} as #{number}"
         case do.Refuse(agent=agent, submission=submission, reason=reason, hint=hint):

@@ -96,7 +96,7 @@ def test_other_actions_are_named_with_what_they_should_have_been(clerk: Clerk, c
     assert said[2] == '  recorded  LogEvent(type="made up", text="never \\u001b[31m decided")'
     assert (
         said[3]
-        == '  again     TakeIn(number=2, agent="ann", commit="0000000000000000000000000000000000000005", repeat=false)'
+        == '  again     TakeIn(number=2, agent="ann", commit="0000000000000000000000000000000000000005")'
     )
     assert said[4] == '            Accept(agent="ann", submission="00000000000000000005", number=2)'
     assert len(said) == 5
