@@ -1,4 +1,4 @@
-"""What the decisions say, in the imperative: plain frozen data that the journal can hold and the shell can only obey.
+"""The actions that decisions order: plain frozen data, which the journal records and the supervisor performs.
 
 `who` is an agent's name, `#17` for the process that grades attempt 17, or `%4` for job 4; a launch is named by its
 number.
@@ -13,15 +13,16 @@ from coral.fleet.run_state import Job
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakeIn:
+    """Bring an attempt's commit from its author's clone into the hub. Doing so again does no harm."""
+
     number: int
     agent: str
     commit: str
-    repeat: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accept:
-    """Tell `coral eval` the attempt's number, and take the submission out of the inbox."""
+    """Tell `coral eval` the attempt's number, and remove the submission from the inbox."""
 
     agent: str
     submission: str
@@ -30,7 +31,7 @@ class Accept:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refuse:
-    """Tell `coral eval` why there will be no attempt, and take the submission out of the inbox."""
+    """Tell `coral eval` why there will be no attempt, and remove the submission from the inbox."""
 
     agent: str
     submission: str
@@ -40,7 +41,7 @@ class Refuse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Discard:
-    """Take a submission that was accepted before out of the inbox."""
+    """Remove a submission that was accepted before from the inbox."""
 
     agent: str
     submission: str
@@ -48,7 +49,7 @@ class Discard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grade:
-    """Grade a commit as one launch; `probe` grades the seed in its place, to learn whose fault a crash was."""
+    """Start a grader process on a commit. `probe`: the commit is the seed, graded to learn whose fault a crash was."""
 
     number: int
     launch: int
@@ -58,7 +59,7 @@ class Grade:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanUpGrade:
-    """Remove what a grade that is over filled the disk with; the `whole` of it where it counts for nothing."""
+    """Remove the files of a grade that has ended, to free the disk. `whole`: also its result, which does not count."""
 
     number: int
     launch: int
@@ -67,7 +68,8 @@ class CleanUpGrade:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publish:
-    """Write the record, once, and tell `coral eval`: the heartbeats that follow, and those to print at once."""
+    """Write the attempt's record, once, and tell `coral eval` the names of the `heartbeats` that follow by an
+    interrupt, and the messages that it prints itself (`inline`)."""
 
     attempt: Attempt
     heartbeats: tuple[str, ...] = ()
@@ -76,7 +78,7 @@ class Publish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spawn:
-    """Start an agent's program. `told`: results published after this order have not reached the agent yet."""
+    """Start an agent's program. Results that were published after `last_result_seen` have not reached the agent."""
 
     agent: str
     launch: int
@@ -93,7 +95,7 @@ class StartJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShowJob:
-    """Write down how a job ended: after how long, with which exit code where somebody saw it, and in words."""
+    """Write a file that shows how a job ended. `code` is None where nobody saw the exit."""
 
     job: Job
     ended: str
@@ -122,7 +124,7 @@ class Kill:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanEdits:
-    """See when a file in an agent's clone was last changed: tools edit without a word, too."""
+    """Find when a file in an agent's clone was last changed: tools also edit without saying so in the output."""
 
     agent: str
     launch: int
@@ -130,13 +132,15 @@ class ScanEdits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShowHeartbeats:
-    """Write down which heartbeats are in force for an owner: an agent, or the fleet."""
+    """Write the file that shows which heartbeats are in force for an owner: an agent, or the fleet."""
 
     owner: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
+    """Answer a request, and remove it."""
+
     sender: str
     id: str
     ok: bool
@@ -146,7 +150,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notify:
-    """Deliver an alert to the operator, at least once; `repeat`: a supervisor that died may have done so."""
+    """Deliver an alert to the operator, at least once. `repeat`: a supervisor that died may have delivered it."""
 
     id: str
     text: str
@@ -156,7 +160,7 @@ class Notify:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogEvent:
-    """A line of the run's timeline."""
+    """Write a line of the run's timeline."""
 
     type: str
     text: str
@@ -165,6 +169,8 @@ class LogEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finish:
+    """End the supervisor: nothing of the run is at work any more."""
+
     reason: str
 
 

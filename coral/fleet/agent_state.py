@@ -14,27 +14,21 @@ from heartbeats.heartbeat import Scope
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stall:
-    """How long an agent has come to nothing, and what was done about it.
+    """How long an agent has worked without progress, and how far the supervisor has escalated because of it."""
 
-    `since`: from when its work without progress is counted; none while it does not work, and `spent` is what had come
-    together by then. `progress_at`: its last progress. `steps`: how often something was done since, the last time
-    because it had been `finding` for `lasted` seconds. `asked`: when somebody was sent to look for edited files.
-    `excused`: up to when what is no fault of its was taken off.
-    """
-
-    since: float | None = None
-    accumulated: float = 0.0
-    progress_at: float | None = None
-    escalations: int = 0
-    finding: str = ""
-    lasted: float = 0.0
-    scan_requested_at: float | None = None
-    excluded_until: float = 0.0
+    since: float | None = None  # when the no-progress timer started; None while the agent has no process
+    accumulated: float = 0.0  # what the timer showed when the agent's last process stopped working, in seconds
+    progress_at: float | None = None  # the last progress; None before the first launch
+    escalations: int = 0  # steps taken since that progress
+    finding: str = ""  # what the last step was taken for: silence, or work without progress
+    lasted: float = 0.0  # for how many seconds that had lasted then
+    scan_requested_at: float | None = None  # when a scan of the clone for edited files was requested, until it answers
+    excluded_until: float = 0.0  # time before this that was not the agent's fault is taken off the timer already
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """How worn a conversation is: how often it was compacted, and what the agent had used when it began."""
+    """What decides when a session is renewed: its compactions, and the tokens the agent had used before it began."""
 
     compactions: int = 0
     tokens_before: int = 0
@@ -43,13 +37,13 @@ class Conversation:
 class Phase(StrEnum):
     """What an agent is doing, and with it what its deadline means."""
 
-    WAITING = "waiting"  # no process; starts at the deadline (none: not before the run is resumed)
-    RUNNING = "running"  # deadline: it has been silent for too long
-    INTERRUPTED = "interrupted"  # SIGINT was sent; deadline: SIGTERM
-    TERMINATED = "terminated"  # SIGTERM was sent; deadline: SIGKILL
-    KILLED = "killed"  # SIGKILL was sent; deadline: SIGKILL again
-    PARKED = "parked"  # its account has no usage left, or nothing has helped it; starts at the deadline
-    RETIRED = "retired"  # starts no more
+    WAITING = "waiting"  # no process; starts at the deadline (None: not before the run is resumed)
+    RUNNING = "running"  # at the deadline it has been silent for too long
+    INTERRUPTED = "interrupted"  # SIGINT was sent; at the deadline SIGTERM follows
+    TERMINATED = "terminated"  # SIGTERM was sent; at the deadline SIGKILL follows
+    KILLED = "killed"  # SIGKILL was sent; at the deadline it is sent again
+    PARKED = "parked"  # its account is at a usage limit, or every escalation was in vain; starts at the deadline
+    RETIRED = "retired"  # never starts again, unless the run is resumed
 
 
 LIVE = frozenset({Phase.RUNNING, Phase.INTERRUPTED, Phase.TERMINATED, Phase.KILLED})
@@ -57,7 +51,7 @@ LIVE = frozenset({Phase.RUNNING, Phase.INTERRUPTED, Phase.TERMINATED, Phase.KILL
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobEnd:
-    """What is to be told of a job that has ended: how it did, and the last lines that it printed."""
+    """What an agent is told of a job that has ended: its outcome, and the last lines that it printed."""
 
     number: int
     outcome: str
@@ -66,33 +60,27 @@ class JobEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingMessage:
-    """A heartbeat, or a message from the operator, that an agent has yet to receive.
-
-    From `due` on it justifies an interrupt; before that it only goes along with a launch that happens anyway.
-    `stagnant` marks what an improvement makes pointless; `defers` marks what waits for a tool to end; `printed` what
-    `coral eval` was given to print, and may acknowledge. `attempt` is the one that crossed; the clock has none. `ends`:
-    the jobs that it tells of; as many as `earlier` ended before them.
-    """
+    """A heartbeat, a message from the operator or a notice of Coral's that an agent has not acknowledged yet."""
 
     id: str
     name: str
     since: float
-    due: float
+    due: float  # from then on it justifies an interrupt; before, it goes along with a launch that happens anyway
     prompt: str = ""
-    attempt: int | None = None
+    attempt: int | None = None  # the attempt that fired the heartbeat; None for the clock's
     scope: Scope = Scope.OWN
-    stagnant: bool = False
-    defers: bool = False
-    inline: bool = False
-    printed: bool = False
-    job_ends: tuple[JobEnd, ...] = ()
-    earlier_job_ends: int = 0
+    stagnant: bool = False  # an improvement makes it pointless
+    defers: bool = False  # it waits until a tool that is at work has ended
+    inline: bool = False  # `coral eval` may print it instead of an interrupt
+    printed: bool = False  # `coral eval` was given it to print, and may acknowledge it
+    job_ends: tuple[JobEnd, ...] = ()  # the jobs whose ends it reports, the last ones
+    earlier_job_ends: int = 0  # how many more it reports by their number alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """What was used of models: tokens, `input` without what was read from a cache, and US dollars. `money` is None
-    where nobody knows what it costs."""
+    """Use of models: tokens (`input` without those read from a cache) and US dollars. `money` is None where the price
+    is not known."""
 
     input: int = 0
     cached: int = 0
@@ -101,14 +89,15 @@ class Spent:
 
     @property
     def tokens(self) -> int:
-        """What counts as used. Reading from a cache costs little, and is most of what an agent reads."""
+        """The tokens that budgets count. Cached ones are left out: they cost little, and are most of what an agent
+        reads."""
         return self.input + self.output
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meter:
-    """The highest figure that a launch has told. It counts from the beginning of `session`, or, where that is empty,
-    of the launch."""
+    """The highest usage figure that a launch has reported. The figure counts from the beginning of `session`, or of the
+    launch where `session` is empty."""
 
     launch: int = 0
     session: str = ""
@@ -117,13 +106,12 @@ class Meter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputCounts:
-    """What a launch has printed so often by now: edits of files, summaries in place of its conversation, retries of
-    its model, and how many of those there had been when the model last answered."""
+    """What a launch's output has shown by now, as counts."""
 
-    edits: int = 0
-    compactions: int = 0
-    retries: int = 0
-    answered: int = 0
+    edits: int = 0  # of files
+    compactions: int = 0  # of its conversation into a summary
+    retries: int = 0  # of requests to its model
+    answered: int = 0  # the retries that there had been when the model last answered
 
     @property
     def in_a_row(self) -> int:
@@ -133,11 +121,7 @@ class OutputCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agent:
-    """A named worker. `carried` are the ids that the current launch was handed and has not acknowledged; `asked` the
-    heartbeats whose answer is awaited; `told` the last publication whose result reached the agent; `recent` the ids
-    of its latest submissions; `replied` how far its launch's output was searched for answers; `crashes` and `idle`
-    count launches in a row that failed, or ended without a try, and `unanswered` checkpoints in a row; until `research`
-    it only reads and thinks; `retrying` is since when its launch has done nothing but ask its model again."""
+    """A named worker with one phase; `launch` is the number of its current or last process."""
 
     name: str
     phase: Phase = Phase.WAITING
@@ -145,30 +129,30 @@ class Agent:
     why: str = "start"
     launch: int = 0
     session: str | None = None
-    has_output: bool = False
+    has_output: bool = False  # whether this launch has printed anything
     last_output_at: float = 0.0
-    activity: str = ""
+    activity: str = ""  # what it does, as its output said last
     spawned_at: float = 0.0
     pending_messages: tuple[PendingMessage, ...] = ()
-    in_flight: tuple[str, ...] = ()
-    awaiting_reply: tuple[str, ...] = ()
-    last_result_seen: int = 0
-    last_result_sent: int = 0
-    targets: Mapping[str, float] = field(default_factory=dict)
+    in_flight: tuple[str, ...] = ()  # ids of the messages that this launch was given and has not acknowledged
+    awaiting_reply: tuple[str, ...] = ()  # names of the checkpoints that this launch has not answered
+    last_result_seen: int = 0  # the order of the last publication that reached the agent
+    last_result_sent: int = 0  # ... and of the last one that this launch was given
+    targets: Mapping[str, float] = field(default_factory=dict)  # by heartbeat: the count or time at which it fires
     progress: Progress = field(default_factory=Progress)
-    recent_submissions: tuple[str, ...] = ()
+    recent_submissions: tuple[str, ...] = ()  # ids, to recognise repeats
     submitted: int = 0
     submitted_at_spawn: int = 0
-    crashes: int = 0
-    unproductive_turns: int = 0
-    unanswered_checkpoints: int = 0
+    crashes: int = 0  # launches in a row that failed
+    unproductive_turns: int = 0  # launches in a row that ended soon and without an attempt
+    unanswered_checkpoints: int = 0  # in a row
     kills: int = 0
-    output_searched_to: int = 0
-    budget_notice_level: float = 0.0
-    research_until: float | None = None
+    output_searched_to: int = 0  # the place in this launch's output up to which replies were read
+    budget_notice_level: float = 0.0  # the highest part of a budget of whose use it was told
+    research_until: float | None = None  # until then it only reads and thinks; None: it works
     meter: Meter = field(default_factory=Meter)
     spent: Spent = field(default_factory=Spent)
     output_counts: OutputCounts = field(default_factory=OutputCounts)
     stall: Stall = field(default_factory=Stall)
     conversation: Conversation = field(default_factory=Conversation)
-    retrying_since: float | None = None
+    retrying_since: float | None = None  # when this launch began to do nothing but retry its model

@@ -1,6 +1,6 @@
-"""What the decisions hear, in the past tense: plain frozen data that the journal can hold.
+"""The events that decisions react to: plain frozen data, which the journal records.
 
-Every event about a process names the launch it speaks of, so that the echo of a dead one is dropped by comparison.
+Every event about a process names the launch that it is about, so that a late event of an earlier launch is dropped.
 `who` is an agent's name, `#17` for the process that grades attempt 17, or `%4` for job 4.
 """
 
@@ -12,7 +12,7 @@ from attempts.record import Attempt, Metric, Submission
 from coral.fleet import requests
 from coral.fleet.agent_state import OutputCounts, Spent
 
-# What is asked for is heard too, and is named like the rest.
+# The requests, so that a decision finds them beside the events.
 SetHeartbeat = requests.SetHeartbeat
 RemoveHeartbeat = requests.RemoveHeartbeat
 ResetHeartbeats = requests.ResetHeartbeats
@@ -39,7 +39,7 @@ class Ending(StrEnum):
 
 
 class Outcome(StrEnum):
-    """What a grading process came to."""
+    """The outcome of a grader process."""
 
     SCORED = "scored"
     FAILED = "failed"  # the grader says so: the candidate's fault
@@ -49,15 +49,15 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """`clock`: seconds of the run's clock, for every deadline. `wall`: ISO 8601, for people to read."""
+    """The time of a decision."""
 
-    run_time: float
-    wall_time: str
+    run_time: float  # seconds of the run's clock, for every deadline
+    wall_time: str  # ISO 8601, for people to read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """A new run: its agents, and its seed as the baseline."""
+    """A new run has been set up: its agents, and its graded seed as the baseline."""
 
     run: str
     agents: tuple[str, ...]
@@ -66,8 +66,8 @@ class Opened:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resumed:
-    """A supervisor took the run over. What no longer runs follows as `Exited` and `Graded` with the ending `lost`.
-    `away`: how long nobody supervised, in seconds of the time of day; a provider's reset comes nearer by it."""
+    """A supervisor took the run over. `Exited` and `Graded` events follow for what no longer runs, as lost. `away`: for
+    how many seconds of wall time nobody supervised; the resets that providers named come nearer by it."""
 
     away: float = 0.0
 
@@ -79,7 +79,8 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakenIn:
-    """The commit is pinned in the hub. `twin` and `twin_score`: an attempt whose equal tree was graded before."""
+    """The commit is pinned in the hub. `duplicate_of`: an attempt with the same tree that was graded before, and its
+    score."""
 
     number: int
     commit: str
@@ -91,7 +92,7 @@ class TakenIn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntakeFailed:
-    """The commit cannot be graded; `ours` says whether that is no fault of the candidate."""
+    """The commit could not be brought into the hub, by our fault or by its author's."""
 
     number: int
     reason: str
@@ -100,7 +101,7 @@ class IntakeFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graded:
-    """The grading process and everything it started are gone."""
+    """The grader process and everything that it started have ended."""
 
     number: int
     launch: int
@@ -126,23 +127,22 @@ class Notified:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputSeen:
-    """An agent printed something, and its session is known. `reply`: what it said in its own words, if anything;
-    `place`: where in its output that stands, for a new supervisor reads it all again.
-    `count`: what the launch has come to; read and told once more, it counts once."""
+    """An agent printed something. A new supervisor reads the output from its beginning again, so `place` and `count`
+    are of the whole output: what was seen before counts once."""
 
     agent: str
     launch: int
     session: str | None = None
     activity: str = ""
-    reply: str = ""
-    place: int = 0
+    reply: str = ""  # what the agent said in its own words
+    place: int = 0  # where in the output the reply ends
     count: OutputCounts = field(default_factory=OutputCounts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditsScanned:
-    """Somebody looked at the files of an agent's clone. `edited`: how many seconds ago one was changed, the last of
-    them; None where none was found."""
+    """The files of an agent's clone were scanned. `edited`: how many seconds ago the last change was; None where none
+    was found."""
 
     agent: str
     launch: int
@@ -151,8 +151,8 @@ class EditsScanned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Used:
-    """What an agent's program has used by now: since its launch began, or, where `session` names one, since that
-    conversation did. Read and told once more, it counts once."""
+    """An agent's program reported its use so far: of its launch, or of the conversation `session` where that is named.
+    Reported again by a new supervisor, it counts once."""
 
     agent: str
     launch: int
@@ -162,7 +162,7 @@ class Used:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftProcesses:
-    """The process itself has ended, but something it started has not."""
+    """A process has ended, but processes that it started still run."""
 
     who: str
     launch: int
@@ -170,7 +170,7 @@ class LeftProcesses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exited:
-    """An agent's launch is over: its whole tree is gone."""
+    """An agent's launch is over: its process and everything that it started have ended."""
 
     agent: str
     launch: int
@@ -181,6 +181,8 @@ class Exited:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpawnFailed:
+    """The program of an agent, a grade or a job could not be started."""
+
     who: str
     launch: int
     reason: str
@@ -188,14 +190,13 @@ class SpawnFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobEnded:
-    """A job's whole tree is gone. `code`: None where it is not known; `last`: the last lines of its output, which
-    lies in `output` as seen from the agent's clone; `ago`: how many seconds ago it ended, where nobody looked then."""
+    """A job's process and everything that it started have ended."""
 
     number: int
-    code: int | None = None
-    last_lines: tuple[str, ...] = ()
-    output: str = ""
-    ago: float = 0.0
+    code: int | None = None  # None where nobody saw the exit
+    last_lines: tuple[str, ...] = ()  # of its output
+    output: str = ""  # the file with all of its output, as a path from the agent's clone
+    ago: float = 0.0  # how many seconds ago it ended, where nobody supervised then
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,7 +208,7 @@ class Requested:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broken:
-    """Something could not be read or done, and was set aside."""
+    """An item could not be read or handled, and was set aside."""
 
     item: str
     reason: str
@@ -215,16 +216,16 @@ class Broken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """What only the supervisor writes was not as it had left it, and is again. Without a `source` it is lost."""
+    """A file that only the supervisor writes was changed by somebody else, and was restored."""
 
     item: str
-    found: str
-    source: str = "the journal"
+    found: str  # what had been done to it
+    source: str = "the journal"  # what it was restored from; empty: it could not be restored
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskChecked:
-    """What makes it impossible to write to the run's disk, in words; empty when it is possible again."""
+    """Whether the run's disk can be written to has changed. `problem`: why it cannot be; empty when it can again."""
 
     problem: str
 

@@ -1,6 +1,6 @@
-"""Under what name a process is launched: an agent under its own, the grade of an attempt as `#17`, a job as `%3`.
+"""Process keys: an agent's process has the agent's name, the grader of attempt 17 has `#17`, job 3 has `%3`.
 
-Decisions, launches and the journal tell them apart by it; no agent's name begins like the others.
+Events, actions, launches and the journal name processes by these keys; no agent's name begins with `#` or `%`.
 """
 
 _GRADE, _JOB = "#", "%"
@@ -15,12 +15,12 @@ def of_job(number: int) -> str:
 
 
 def grade_in(who: str) -> int | None:
-    """The number of the attempt that is graded there; None where it is no grade."""
+    """The number of the attempt that this process grades; None where it is no grader."""
     return _number_after(_GRADE, who)
 
 
 def job_in(who: str) -> int | None:
-    """The number of the job; None where it is none."""
+    """The number of the job; None where the process is no job."""
     return _number_after(_JOB, who)
 
 

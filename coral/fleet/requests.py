@@ -1,4 +1,4 @@
-"""What agents and the operator may ask for, in the imperative: plain frozen data that the journal can hold."""
+"""The requests that agents and the operator may make: plain frozen data, which the journal records."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetHeartbeat:
-    """`entry`: the heartbeat as in task.yaml; what it leaves out stays as it is in force."""
+    """Set or change a heartbeat. `entry`: the heartbeat as in task.yaml; what it leaves out stays as it is in force."""
 
     owner: str
     entry: Mapping[str, str | int | float | bool | None]
@@ -25,6 +25,8 @@ class ResetHeartbeats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tell:
+    """Send a message to an agent, or to all (`*`)."""
+
     to: str
     text: str
 
@@ -36,14 +38,14 @@ class Stop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leave:
-    """The supervisor ends, and nothing else does: whoever resumes the run takes it over as it is then."""
+    """End the supervisor alone; agents and grades go on, until `coral resume` takes the run over."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acknowledge:
-    """`jobs`: those whose end was seen."""
+    """The agent has read these messages (`owed`: their ids), and has seen the ends of these jobs."""
 
     owed: tuple[str, ...] = ()
     jobs: tuple[int, ...] = ()
@@ -51,12 +53,14 @@ class Acknowledge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
+    """Send a message to the operator."""
+
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartJob:
-    """Run a command that belongs to an agent; `folder`: where, within the agent's clone."""
+    """Run a command that belongs to an agent. `what`: its name; `folder`: where it runs, within the agent's clone."""
 
     agent: str
     argv: tuple[str, ...]

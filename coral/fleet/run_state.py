@@ -1,7 +1,7 @@
-"""The fleet as it stands: one record per agent with one phase, one record per attempt that is not yet published.
+"""The state of a run: its attempts that are not published yet, its jobs, its account limits, and the whole fleet.
 
-Records are frozen; a decision returns new ones, and what changed between two fleets is what the journal holds.
-Every time in here is in seconds of the run's clock, which stands still while nobody supervises.
+Records are frozen; a decision returns new ones, and the journal holds what differs between two fleets. Every time is
+in seconds of the run's clock, which stands still while nobody supervises.
 """
 
 from collections.abc import Mapping
@@ -15,18 +15,18 @@ from coral.fleet.process_key import of_grade, of_job
 from heartbeats.heartbeat import Heartbeat
 
 FLEET = "fleet"
-TITLE = 80  # characters of a command that name a job without a name
+TITLE = 80  # characters of its command by which a job without a name is called
 
 
 class Step(StrEnum):
     """Where an attempt is on its way from a submission to a published record."""
 
-    TAKING = "taking"  # the commit is on its way into the hub; deadline: it is tried again
-    QUEUED = "queued"  # deadline: not before that, after a grade that could not be begun
-    GRADING = "grading"  # deadline: the grader's timeout
-    TERMINATED = "terminated"
-    KILLED = "killed"
-    SETTLED = "settled"  # counted; the record is on its way to the attempts folder
+    TAKING = "taking"  # the hub fetches the commit; at the deadline it tries again
+    QUEUED = "queued"  # waits for a slot, after a failed start of its grader not before the deadline
+    GRADING = "grading"  # the grader runs; the deadline is its timeout
+    TERMINATED = "terminated"  # SIGTERM was sent to the grader; at the deadline SIGKILL follows
+    KILLED = "killed"  # SIGKILL was sent; at the deadline it is sent again
+    SETTLED = "settled"  # it has its verdict and counts; its record is being written
 
 
 OCCUPYING = frozenset({Step.GRADING, Step.TERMINATED, Step.KILLED})
@@ -34,24 +34,21 @@ OCCUPYING = frozenset({Step.GRADING, Step.TERMINATED, Step.KILLED})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingAttempt:
-    """An attempt between its submission and its publication. `launch` counts the tries of grading it, `tries` those of
-    taking it in that failed by no fault of its, `unstarted` those of grading it that did not come to begin, `lost`
-    those that ended while the disk could not be written to; `waited_until` is how long its `coral eval` stays; with a
-    `suspicion` the seed is graded next, to learn whose fault it was."""
+    """An attempt between its submission and its publication."""
 
     number: int
     submission: Submission
     step: Step = Step.TAKING
     deadline: float | None = None
-    waited_until: float = 0.0
-    launch: int = 0
-    failed_intakes: int = 0
-    failed_starts: int = 0
-    lost_grades: int = 0
+    waited_until: float = 0.0  # until then its author stays in `coral eval`
+    launch: int = 0  # the number of its current or last grader process
+    failed_intakes: int = 0  # fetches of its commit that failed by our fault
+    failed_starts: int = 0  # grader processes that could not be started
+    lost_grades: int = 0  # grades that ended while the disk could not be written to
     commit: str = ""
     tree: str = ""
     parent: str = ""
-    suspicion: str = ""
+    suspicion: str = ""  # why its grade failed; the seed is graded next, to learn whether the grader is at fault
     stopped: bool = False
     timed_out: bool = False
     kills: int = 0
@@ -66,23 +63,22 @@ class PendingAttempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What an agent runs beside its launches. `folder`: where, within its clone; `phase` and `deadline` are as those of
-    an agent that begins, runs or is being ended, `why` says why it is; `told`: its agent ends it itself; `away`: the
-    seconds for which nobody supervised it."""
+    """A command that an agent runs beside its launches. `phase` and `deadline` mean what they mean for an agent; `why`
+    says why the job is being ended."""
 
     number: int
     agent: str
     argv: tuple[str, ...]
     what: str = ""
-    folder: str = ""
+    folder: str = ""  # where it runs, within the agent's clone
     began: str = ""
     began_at: float = 0.0
     phase: Phase = Phase.RUNNING
     deadline: float = 0.0
     why: str = ""
-    stopped_by_owner: bool = False
+    stopped_by_owner: bool = False  # its agent ends it, and need not be told
     kills: int = 0
-    away: float = 0.0
+    away: float = 0.0  # seconds for which it ran while nobody supervised
 
     @property
     def who(self) -> str:
@@ -90,7 +86,7 @@ class Job:
         return of_job(self.number)
 
     def seconds(self, clock: float) -> float:
-        """For how long it has run at this time of the run's clock, which stands still while nobody supervises."""
+        """For how long the job has run at this time of the run's clock."""
         return clock - self.began_at + self.away
 
     @property
@@ -100,20 +96,18 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """An account that has nothing to spend. `until`: when somebody tries (none while it is not known yet), or, once
-    `probe` has begun to try, when that has gone well. `tries`: how often it went badly. `failed`: who tried last, and
-    could not for a reason of its own. `closed`: why it will never have anything again."""
+    """An account that has reached its usage limit, or is closed. One agent, the probe, tries it before the others."""
 
-    until: float | None = None
-    tries: int = 0
-    probe: str = ""
-    failed: str = ""
-    closed: str = ""
+    until: float | None = None  # when a probe starts; once it works, when it has shown that there is usage again
+    tries: int = 0  # probes that met the limit again
+    probe: str = ""  # the agent that tries
+    failed: str = ""  # the last probe, where it failed for another reason than the limit
+    closed: str = ""  # why the account will never have usage again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
-    """A word for the operator, until it is said."""
+    """A message to the operator that is not known to be delivered."""
 
     id: str
     text: str
@@ -122,38 +116,36 @@ class Alert:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What belongs to the fleet as a whole. `lack`: why nothing can be written to the disk, while that is so, from
-    `lack_at` on. `left`: why its supervisor went and left the agents at work; until the run is resumed nothing begins
-    or falls due. `jobs`: how many were started."""
+    """The state that belongs to the fleet as a whole."""
 
     id: str = ""
     opened: bool = False
     next_number: int = 1
-    order: int = 0
+    order: int = 0  # of the last publication
     progress: Progress = field(default_factory=Progress)
     targets: Mapping[str, float] = field(default_factory=dict)
-    unassigned_messages: tuple[PendingMessage, ...] = ()
+    unassigned_messages: tuple[PendingMessage, ...] = ()  # the fleet's heartbeats, for whoever submits next
     message_count: int = 0
     alert_count: int = 0
     undelivered_alerts: tuple[Alert, ...] = ()
-    crashes: tuple[float, ...] = ()
+    crashes: tuple[float, ...] = ()  # the times of the latest, for the breaker
     starts_paused_until: float = 0.0
     voids_in_a_row: int = 0
     queue_paused_until: float = 0.0
     limits: Mapping[str, Limit] = field(default_factory=dict)
-    job_count: int = 0
-    requests: tuple[str, ...] = ()
-    disk_problem: str = ""
+    job_count: int = 0  # jobs that were started
+    requests: tuple[str, ...] = ()  # `sender/id` of the latest that were carried out, to recognise repeats
+    disk_problem: str = ""  # why nothing can be written to the disk, while that is so
     disk_problem_since: float = 0.0
     spent: Spent = field(default_factory=Spent)
-    stopping: str = ""
-    detached_reason: str = ""
-    finished: str = ""
+    stopping: str = ""  # why the run stops
+    detached_reason: str = ""  # why the supervisor left agents and grades at work; until a resume nothing is decided
+    finished: str = ""  # why the run has stopped; everything is gone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fleet:
-    """Everything a decision depends on, besides what just happened, the time and the rules."""
+    """Everything a decision depends on besides the events, the time and the rules."""
 
     run: Run = field(default_factory=Run)
     agents: Mapping[str, Agent] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""The decision in the making: a copy of the fleet that changes, and the actions it has come to."""
+"""A decision in progress: the changed records of the fleet, and the actions that were ordered so far."""
 
 from dataclasses import replace
 from typing import Any
@@ -12,7 +12,8 @@ from heartbeats.heartbeat import Heartbeat
 
 
 class Transaction:
-    """Collects changes to frozen records. Only what is touched is copied, so that a quiet tick costs nothing."""
+    """Collects changes to a fleet's frozen records. Records that no handler changes are shared with the fleet before,
+    so that a decision in which nothing happens costs nothing."""
 
     def __init__(self, fleet: Fleet, now: Moment, rules: Rules) -> None:
         self.run: Run = fleet.run
@@ -35,12 +36,12 @@ class Transaction:
         self.act(LogEvent(type=type, text=text, agent=agent))
 
     def alert(self, text: str, agent: str = "") -> None:
-        """One alert for the operator, with an id that stays the same however often it has to be delivered."""
+        """Alert the operator once. The id stays the same however often the alert has to be delivered."""
         made = Alert(id=f"{self.run.id}-alert-{self.run.alert_count + 1}", text=text, agent=agent)
         self.set_run(alert_count=self.run.alert_count + 1, undelivered_alerts=(*self.run.undelivered_alerts, made))
         self.act(Notify(id=made.id, text=text, agent=agent))
 
-    # `Any`: the fields of the frozen records below, checked by `replace` when it runs.
+    # `Any`: the values of the records' fields; `replace` checks the names when it runs.
     def set_run(self, **changes: Any) -> None:
         self.run = replace(self.run, **changes)
 
