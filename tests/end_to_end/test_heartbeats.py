@@ -45,7 +45,7 @@ def test_four_attempts_that_settle_in_the_same_instant_are_four_heartbeats(start
     run = start(script, grade=BARRIER, overrides=overrides)
     agents = [f"agent-{number}" for number in range(1, 5)]
     wait_until(lambda: all(len(run.prompts(agent)) == 2 for agent in agents), what="four resumes")
-    wait_until(lambda: not any(each.owed for each in run.fleet().agents.values()), what="acknowledgement")
+    wait_until(lambda: not any(each.pending_messages for each in run.fleet().agents.values()), what="acknowledgement")
     # None of them gave up waiting for the others: all four were held until the last one came.
     assert (run.layout.grader / "go").exists()
     assert most_grades_at_once(run) == 4
@@ -83,7 +83,9 @@ def test_the_heartbeat_of_the_fleet_is_never_skipped_or_doubled(start):
     run = start(script, extra=extra, overrides=("agents.count=3", "grader.slots=3", "budget.attempts=21"))
     run.wait_for_end()
     carried = [id for number in (1, 2, 3) for id in run.received(f"agent-{number}", "consolidate")]
-    still_owed = [each for agent in run.fleet().agents.values() for each in agent.owed if each.name == "consolidate"]
+    still_owed = [
+        each for agent in run.fleet().agents.values() for each in agent.pending_messages if each.name == "consolidate"
+    ]
     assert len(set(carried) | {each.id for each in still_owed}) == 4
     assert len(carried) == len(set(carried))
     assert run.left() == []
@@ -156,7 +158,7 @@ def test_an_inline_heartbeat_is_printed_by_eval_and_not_repeated(start):
     run = start([*TRY, {"sleep": 3}, "hang"], extra=extra)
     output = run.layout.output("agent-1", 1)
     wait_until(lambda: output.exists() and "think of the border" in output.read_text(), what="the printed hint")
-    wait_until(lambda: not run.fleet().agents["agent-1"].owed, what="its acknowledgement")
+    wait_until(lambda: not run.fleet().agents["agent-1"].pending_messages, what="its acknowledgement")
     assert len(run.prompts("agent-1")) == 1
     run.stop()
 

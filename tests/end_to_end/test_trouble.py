@@ -309,10 +309,10 @@ def test_killed_in_the_middle_a_run_goes_on_with_nothing_lost_or_doubled(start):
         mine = [each for each in attempts if each.agent == name]
         assert agent.progress == fold_of(mine, start_of_all)
         received = run.received(name, "reflect")
-        owed = {each.id for each in agent.owed if each.name == "reflect"}
+        owed = {each.id for each in agent.pending_messages if each.name == "reflect"}
         assert len(set(received) | owed) == len(mine)
         assert {prompt["session"] for prompt in run.prompts(name)} == {agent.session}
-    still_owed = {each.id for agent in fleet.agents.values() for each in agent.owed}
+    still_owed = {each.id for agent in fleet.agents.values() for each in agent.pending_messages}
     assert acknowledged(run) == Counter(handed(run).keys() - still_owed)
     heard = launches_heard(run)
     for id, launches in handed(run).items():

@@ -94,10 +94,7 @@ def test_other_actions_are_named_with_what_they_should_have_been(clerk: Clerk, c
     )
     assert said[1].startswith('  on        Submitted(submission={"is": "Submission", "id": "00000000000000000005"')
     assert said[2] == '  recorded  LogEvent(type="made up", text="never \\u001b[31m decided")'
-    assert (
-        said[3]
-        == '  again     TakeIn(number=2, agent="ann", commit="0000000000000000000000000000000000000005")'
-    )
+    assert said[3] == '  again     TakeIn(number=2, agent="ann", commit="0000000000000000000000000000000000000005")'
     assert said[4] == '            Accept(agent="ann", submission="00000000000000000005", number=2)'
     assert len(said) == 5
     found = json.loads(coral("replay", "--json", code=1))
