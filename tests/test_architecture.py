@@ -204,6 +204,7 @@ PROCESSES = (
     "workspace.locks",
     "coral.native",
     "coral.runs.create",
+    "coral.runs.detach",
 )
 PROCESSES += ("coral.runtimes.scripted.steps", "workspace.cancellation", "coral.preflight.doctor")
 PROCESSES += ("coral.runtimes.acp.program",)

@@ -15,7 +15,7 @@ from coral.config.load import load_frozen
 from coral.fleet.actions import Notify
 from coral.fleet.events import Moment
 from coral.records.standings import Standings
-from coral.runs.create import detach
+from coral.runs.detach import detach
 from coral.runs.rules import rules_of
 from coral.supervisor.context import RunContext
 from coral.views.report import Report

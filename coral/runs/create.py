@@ -8,13 +8,11 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-from attempts.files import make_way, parse_object, read_bytes
 from attempts.progress import Progress, judge
 from attempts.record import Attempt, Kind
 from attempts.store import Store
@@ -38,9 +36,6 @@ from workspace import git, hub
 from workspace.disk import disk_problem_of, is_disk_problem
 from workspace.layout import Layout, create, new_run
 
-__all__ = ["detach", "holder", "prepare", "remove"]
-
-DETACH_SECONDS = 20.0
 SHOWN_OF_SETUP = 2000  # bytes of what a command said that failed
 Say = Callable[[str], None]
 
@@ -81,54 +76,6 @@ def remove(layout: Layout) -> None:
     for folder in (layout.root.parent, layout.root.parent.parent):
         with contextlib.suppress(OSError):
             folder.rmdir()
-
-
-def detach(layout: Layout, overrides: tuple[str, ...] = ()) -> int:
-    """Supervise the run in a process of its own that outlives this terminal; returns its pid once it has begun.
-
-    CoralError with its last word, or with what the disk lacks for any, when it could not.
-    """
-    with signal_handlers.held() as gate:
-        gate.check()
-        make_way(layout.log)
-        with layout.log.open("ab") as log:
-            child = subprocess.Popen(
-                [sys.executable, "-P", "-m", "coral.supervisor.loop", str(layout.root), *overrides],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                cwd=layout.root,
-                start_new_session=True,
-            )
-        _wait_for(child, layout, gate)
-        child.returncode = 0  # nobody will wait for it: it is meant to outlive us
-        return child.pid
-
-
-def _wait_for(child: "subprocess.Popen[bytes]", layout: Layout, gate: signal_handlers.Gate) -> None:
-    """Until it supervises the run. An interrupt ends it in order; it may have started agents."""
-    deadline = time.monotonic() + DETACH_SECONDS
-    while _shown_by(layout) != child.pid and child.poll() != 0:
-        lacking = disk_problem_of(layout.root)
-        late = bool(lacking) or time.monotonic() > deadline
-        if late and not lacking and holder(layout) == child.pid:
-            break  # it has the run, and reads a long journal
-        if child.returncode is not None or late or gate.came:
-            child.terminate()
-            child.wait()
-            gate.check()
-            last = lacking or layout.log.read_text(errors="replace").strip().rpartition("\n")[2]
-            raise CoralError(f"cannot supervise in the background: {last or 'no word from it'}", f"see {layout.log}")
-        time.sleep(0.01)
-
-
-def _shown_by(layout: Layout) -> int | None:
-    """The pid of the supervisor that wrote the run's status: it does so when it has begun."""
-    try:
-        found = parse_object(read_bytes(layout.status)).get("pid")
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, int) else None
 
 
 def holder(layout: Layout) -> int | None:

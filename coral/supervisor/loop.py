@@ -1,13 +1,13 @@
 """The supervisor's loop: gather, decide, write it down, do it, sleep. It chooses nothing.
 
-Started as `python -P -m coral.manager RUN` when detached; `coral start` and `coral resume` call `supervise` instead.
+`coral start` and `coral resume` call `supervise` in the terminal, or detach a process that does (`coral.runs.detach`).
 """
 
 import contextlib
 import signal
 import sys
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from attempts.files import read_bytes
@@ -269,15 +269,15 @@ def _differs(before: Fleet, after: Fleet) -> bool:
     return any(before.agents.get(name) is not each for name, each in after.agents.items())
 
 
-def main() -> int:
-    """A detached supervisor: its output goes to the run's own log."""
-    layout = Layout(Path(sys.argv[1]))
+def main(words: Sequence[str]) -> int:
+    """A detached supervisor: the run's folder and overrides. Its output goes to the run's own log."""
+    root, *overrides = words
     try:
-        return supervise(layout, tuple(sys.argv[2:]), outlives_terminal=True)
+        return supervise(Layout(Path(root)), tuple(overrides), outlives_terminal=True)
     except CoralError as error:
         print(error.message, file=sys.stderr)
         return 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -20,7 +20,7 @@ from coral.errors import CoralError
 from coral.fleet.actions import Action, Interrupt, Publish, Spawn
 from coral.fleet.events import Event, Exited, OutputSeen
 from coral.journal import fold, read_lines
-from coral.runs.create import detach
+from coral.runs.detach import detach
 from coral.supervisor.alert_limit import AT_FIRST
 
 pytestmark = pytest.mark.slow

@@ -23,12 +23,13 @@ import coral.cli.commands.wait
 import coral.cli.ui.live
 import coral.cli.ui.summary
 import coral.runs.create
+import coral.runs.detach
 import coral.supervisor.loop
 from coral.cli import main
 from heartbeats.render import PROMPTS, _shipped
 from workspace.git import load
 
-HOME = str(Path(coral.cli.eval.__file__).parents[2])
+HOME = str(Path(coral.cli.commands.eval.__file__).parents[3])
 # What only asks, and of which there is a lot.
 IDLE = {"fspath", "get_ident", "allocate_lock", "_path_normpath", "text_encoding", "stat", "lstat", "getpid", "getcwd"}
 IDLE |= {
@@ -90,6 +91,12 @@ def run(order: dict[str, Any], tell: int) -> int:
             else:
                 os.kill(os.getpid(), order["number"])
 
+    def leave() -> None:
+        """A supervisor that the command detaches is another process: who waits for the command's end does without."""
+        sys.setprofile(None)
+        os.close(tell)
+
+    os.register_at_fork(after_in_child=leave)
     sys.setprofile(trace(reach))
     return main(order["argv"])
 

@@ -71,12 +71,12 @@ def run(args: argparse.Namespace) -> int:
 
 def watch(layout: Layout, args: argparse.Namespace, overrides: tuple[str, ...] = ()) -> int:
     """Supervise a prepared run: in the background, or here with the live view beside it and the summary at the end."""
-    from coral.runs.create import detach
-
     if args.detach:
+        from coral.runs.detach import detach
+
         _say_detached(layout, detach(layout, overrides), as_json=args.json)
         return 0
-    # Only here: what supervises and what draws takes long to load, and a detached start needs neither.
+    # Only here: what draws takes long to load, and a detached start does without.
     from coral.cli.ui.live import follow
     from coral.cli.ui.summary import summarize
     from coral.supervisor.loop import supervise
