@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import re
+import select
 import shlex
 import signal
 import struct
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import termios
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from fcntl import ioctl
 from pathlib import Path
@@ -183,19 +185,27 @@ def test_a_reader_that_leaves_ends_no_run_and_is_no_failure(task: Path, tmp_path
     assert refused.stdout == ""
 
 
-def test_a_detached_start_loads_neither_what_supervises_nor_what_draws(task: Path, tmp_path: Path) -> None:
-    words = ("start", str(task), "--detach")
-    told = run(tmp_path, *words, before=("-X", "importtime")).stderr
-    loaded = {line.rpartition("|")[2].strip() for line in told.splitlines()}
-    assert "coral.runs.create" in loaded
-    assert not loaded & {
-        "rich",
-        "watchdog",
-        "sqlite3",
-        "coral.supervisor.loop",
-        "coral.cli.ui.live",
-        "coral.cli.ui.summary",
-    }
+def test_a_detached_start_imports_each_module_once_and_nothing_that_draws(task: Path, tmp_path: Path) -> None:
+    told = run(tmp_path, "start", str(task), "--detach", before=("-X", "importtime")).stderr
+    lines = (told + the_run(tmp_path).log.read_text()).splitlines()
+    loaded = [line.rpartition("|")[2].strip() for line in lines if line.startswith("import time:")]
+    assert {"coral.runs.create", "coral.supervisor.loop", "watchdog", "sqlite3"} <= set(loaded)
+    twice = {name for name, count in Counter(loaded).items() if count > 1}
+    assert not {name for name in twice if name.startswith(("coral.", "attempts.", "workspace.", "pydantic.", "git."))}
+    assert not set(loaded) & {"rich", "coral.cli.ui.live", "coral.cli.ui.summary"}
+
+
+def test_a_detached_supervisor_keeps_nothing_that_its_starter_was_given(task: Path, tmp_path: Path) -> None:
+    reading, given = os.pipe()
+    command = [*CORAL, "start", str(task), "--detach"]
+    with subprocess.Popen(command, cwd=tmp_path, pass_fds=[given], stdout=subprocess.PIPE) as started:
+        os.close(given)
+        assert started.stdout is not None
+        assert b"supervised by process" in started.stdout.read()
+    assert holder(the_run(tmp_path)) is not None
+    assert select.select([reading], [], [], DEADLINE)[0]
+    assert os.read(reading, 1) == b""  # as soon as the command has ended, and not when the run has
+    os.close(reading)
 
 
 def test_a_task_that_is_not_there_is_told_with_what_is_near(task: Path, tmp_path: Path) -> None:
