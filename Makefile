@@ -3,10 +3,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO ?= examples/circle_packing agents.count=4 budget.hours=0.025
 
-.PHONY: demo test test-agents check bench bench-packing mutants clean
+.PHONY: demo unit test test-agents check bench bench-packing mutants clean
 
 demo: .venv/.ready
 	$(BIN)/coral start $(DEMO)
+
+# No process and no git: seconds.
+unit: .venv/.ready
+	$(BIN)/python -m pytest -n 2 tests/unit
 
 test: .venv/.ready
 	$(BIN)/python -m pytest -n 2

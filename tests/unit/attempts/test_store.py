@@ -1,8 +1,8 @@
 """The attempts folder: whole files, one owner each, and nothing in an inbox is believed."""
 
 import json
-import multiprocessing
 import os
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -344,8 +344,7 @@ def _read_until_done(root: Path, done: Path, torn: Path) -> None:
 def test_a_reader_never_meets_half_a_record(store: Store, tmp_path: Path) -> None:
     store.root.mkdir()
     done, torn = tmp_path / "done", tmp_path / "torn"
-    context = multiprocessing.get_context("fork")
-    reader = context.Process(target=_read_until_done, args=(store.root, done, torn))
+    reader = threading.Thread(target=_read_until_done, args=(store.root, done, torn))
     reader.start()
     for number in range(1, 30):
         store.publish(replace(attempt(number), feedback="x" * 50_000))

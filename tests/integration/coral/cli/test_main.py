@@ -204,3 +204,21 @@ def test_what_a_terminal_has_no_letters_for_is_a_question_mark(spoken: dict[str,
     done = subprocess.run([*PYTHON, *words], env={**os.environ, **spoken}, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert "?seed" in done.stdout
+
+
+def test_stop_loads_nothing_that_makes_runs(tmp_path: Path) -> None:
+    words = (
+        sys.executable,
+        "-X",
+        "importtime",
+        "-P",
+        "-m",
+        "coral",
+        "stop",
+        "--run",
+        str(make_run(tmp_path / "runs").root),
+    )
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=True)
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "coral.journal.status" in loaded
+    assert not loaded & {"pydantic", "jinja2", "rich", "ruamel.yaml", "coral.runs.create", "coral.supervisor.loop"}

@@ -215,19 +215,6 @@ def test_validate_and_start_say_how_to_install_what_is_missing(
     assert not (tmp_path / "runs").exists()
 
 
-@pytest.mark.slow
-def test_instructions_of_the_seed_that_the_program_would_not_read_are_pointed_to(tmp_path: Path) -> None:
-    program = str(install(tmp_path / "bin", "claude") / "claude")
-    seed = {"AGENTS.md": "Use tabs.", "CLAUDE.md": "Be terse."}
-    folder = write_task(tmp_path / "t", {"program": program}, seed)
-    layout = prepare(load(folder), tmp_path / "runs", lambda _: None)
-    clone = layout.clone("agent-1")
-    text = (clone / "CLAUDE.md").read_text()
-    assert "read AGENTS.md as well" in text
-    assert text.endswith("Be terse.")
-    assert (clone / "AGENTS.md").read_text() == "Use tabs."
-
-
 @pytest.mark.parametrize(("money", "ceiling"), [(12.5, "12.5000"), (0.25, "0.2500"), (0.0, "0.0001")])
 def test_claude_is_told_what_is_left_of_the_budget(money: float, ceiling: str, tmp_path: Path) -> None:
     argv = runtimes.find("claude", {}).command(replace(job(tmp_path), money=money)).argv

@@ -1,20 +1,6 @@
 """Prompts that are too long: the longest sections are cut, and say how much is missing."""
 
-from typing import Any
-
-import pytest
-
-from coral.agent_setup.roster import Roster
-from coral.config.load import load_frozen
-from coral.fleet.actions import Spawn
-from coral.fleet.agent_state import Agent, PendingMessage
-from coral.fleet.messages import MESSAGE
-from coral.fleet.run_state import Fleet
-from coral.records.standings import Standings
-from coral.runs.rules import rules_of
-from coral.supervisor.context import RunContext
-from coral.views.brevity import LEAST_SHOWN, MAX_CHARACTERS, shortened
-from coral.views.prompt import prompt
+from coral.views.brevity import LEAST_SHOWN, shortened
 
 
 def sections(*lengths: int) -> list[dict[str, str]]:
@@ -39,26 +25,3 @@ def test_only_the_longest_lose_anything_and_they_say_how_much() -> None:
 def test_each_keeps_its_beginning_however_many_there_are() -> None:
     found = shortened(sections(*[3000] * 40), 100)
     assert [each["text"][: LEAST_SHOWN + 2] for each in found] == ["x" * LEAST_SHOWN + "\n\n"] * 40
-
-
-@pytest.mark.slow
-def test_a_prompt_is_no_longer_than_a_program_can_take(start: Any) -> None:
-    layout = start(["hang"], supervise=False).layout
-    config = load_frozen(layout.task_file)
-    rules = rules_of(config, "")
-    run_context = RunContext(layout, config, rules, Standings(rules.direction, []), Roster(config))
-    fleet = Fleet(agents={"agent-1": Agent(name="agent-1")})
-    owed = tuple(
-        PendingMessage(id=f"h{number}", name=MESSAGE, since=0.0, due=0.0, prompt=f"word {number} " + "x" * 19_900)
-        for number in range(25)
-    )
-    few, many = (
-        Spawn(agent="agent-1", launch=2, session="s", messages=each, last_result_seen=0, why="")
-        for each in (owed[:10], owed)
-    )
-    text, warnings = prompt(run_context, fleet, few, 0.0)
-    assert (len(text) > 190_000, text.count("left out"), warnings) == (True, 0, [])
-    text, warnings = prompt(run_context, fleet, many, 0.0)
-    assert MAX_CHARACTERS * 0.8 < len(text) < MAX_CHARACTERS + 25 * 200
-    assert text.count("more characters of this section are left out.]") == 25
-    assert warnings == ["the prompt would be too long: the longest of its sections are cut"]

@@ -333,15 +333,6 @@ def test_notes_are_read_searched_and_listed(layout: Layout, coral: Run) -> None:
     assert [note["synthesis"] for note in json.loads(coral("notes", "--json"))] == [True, False, True, False]
 
 
-@pytest.mark.slow
-def test_the_history_of_notes(layout: Layout, coral: Run) -> None:
-    assert coral("notes", "--history") == "no history yet"
-    _write_notes(layout)
-    knowledge.snapshot(layout.shared, "after #4")
-    assert "after #4" in coral("notes", "--history")
-    assert "notes/note-0.md" in json.loads(coral("notes", "--history", "--json"))[0]["files"]
-
-
 def test_agents_that_work_alone_see_their_own_notes(
     layout: Layout, coral: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

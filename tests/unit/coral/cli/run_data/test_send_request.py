@@ -1,8 +1,6 @@
 """The commands that ask for something: what they write down, for whom, and how they take the answer."""
 
 import json
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -220,14 +218,6 @@ def test_stop_waits_until_nobody_supervises(layout: Layout, coral: Run) -> None:
         code, _, err = coral("stop", "--timeout", "0.02", "--reason", "enough")
         assert (code, "has not stopped within" in err) == (2, True)
         assert requests(layout) == [{"type": "stop", "reason": "enough"}]
-
-
-def test_stop_loads_nothing_that_makes_runs(layout: Layout) -> None:
-    words = (sys.executable, "-X", "importtime", "-P", "-m", "coral", "stop", "--run", str(layout.root))
-    done = subprocess.run(words, capture_output=True, text=True, timeout=DEADLINE, check=True)
-    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
-    assert "coral.journal.status" in loaded
-    assert not loaded & {"pydantic", "jinja2", "rich", "ruamel.yaml", "coral.runs.create", "coral.supervisor.loop"}
 
 
 def test_a_stranger_is_told_that_he_may_not_ask(layout: Layout, coral: Run, monkeypatch: pytest.MonkeyPatch) -> None:

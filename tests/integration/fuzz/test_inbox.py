@@ -1,0 +1,154 @@
+"""Whatever is written into an inbox or a folder of requests is answered, taken up, or set aside."""
+
+import json
+from typing import Any
+
+import pytest
+from cases import trying
+from hypothesis import example, given
+from hypothesis import strategies as st
+from stage import Stage
+
+from attempts.record import Kind, Submission, to_dict
+from coral.codec import decode, encode
+from coral.fleet import actions as do
+from coral.fleet import events as on
+from coral.fleet.decide import decide
+from coral.fleet.run_state import FLEET, Fleet
+from coral.journal import difference, fold_lines
+from coral.supervisor.inbox import Inbox
+from workspace.layout import OPERATOR, Layout, create
+
+AGENTS = ("ann", "ben")
+ROOM = {"ann": 4, "ben": 4}
+
+
+def submission(number: int, agent: str = "ann", **other: Any) -> dict[str, object]:
+    made = Submission(
+        id=f"{number:020d}", agent=agent, commit="1" * 40, tree="2" * 40, title="try", kind=Kind.REAL, of=None,
+        wait=0.0, submitted_at="now",
+    )  # fmt: skip
+    return {**to_dict(made), **other}
+
+
+def ask(layout: Layout, sender: str, name: str, content: bytes) -> None:
+    (layout.requests_of(sender) / f"{name}.json").write_bytes(content)
+
+
+scalar = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=12)
+scalar |= st.sampled_from([10**400, -(10**400), 1e308, "\ud800", "\x00", "9" * 20, "agent-1", "*", FLEET, "1" * 40])
+plain = st.recursive(
+    scalar,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    max_leaves=6,
+)
+TYPES = ["set_heartbeat", "remove_heartbeat", "reset_heartbeats", "tell", "stop", "acknowledge", "alert"]
+TYPES += ["start_job", "stop_job", "", None]
+entries = st.fixed_dictionaries(
+    {},
+    optional={
+        "name": st.sampled_from(["reflect", "redirect", "mine", "", "a/b", "x" * 300]) | plain,
+        **{key: st.integers(-1, 5) | plain for key in ("every", "stagnant", "minutes", "seconds")},
+        "scope": st.sampled_from(["own", "fleet"]) | plain,
+        "delivery": st.sampled_from(["inline", "interrupt"]) | plain,
+        "prompt": st.sampled_from(["go", "{{ x", "{% for i in range(10**9) %}{% endfor %}"]) | plain,
+        "protected": plain,
+    },
+)
+fields: dict[str, st.SearchStrategy[Any]] = {
+    "owner": st.sampled_from([*AGENTS, FLEET, "*", "nobody"]) | plain,
+    "heartbeat": entries | plain,
+    "name": st.sampled_from(["reflect", "redirect"]) | plain,
+    "to": st.sampled_from([*AGENTS, "*"]) | plain,
+    "text": plain,
+    "reason": plain,
+    "owed": st.lists(st.text(max_size=3), max_size=3) | plain,
+    "agent": st.sampled_from([*AGENTS, "nobody"]) | plain,
+    "command": st.lists(st.text(max_size=3), max_size=3) | plain,
+    "what": plain,
+    "folder": plain,
+    "number": st.integers(-1, 3) | plain,
+    "more": plain,
+}
+requests = st.fixed_dictionaries({"type": st.sampled_from(TYPES) | plain}, optional=fields)
+texts = requests.map(lambda data: json.dumps(data).encode("utf-8", "surrogatepass"))
+texts |= plain.map(lambda data: json.dumps(data, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+texts |= st.binary(max_size=40)
+
+
+def decided(stage: Stage, events: list[on.Event]) -> None:
+    """Decide about it twice, write it down as the journal does, and read it again."""
+    now = on.Moment(run_time=2.0, wall_time="w")
+    before = stage.fleet
+    after, actions = decide(before, events, now, stage.rules)
+    line = {"at": 2.0, "events": encode(tuple(events)), "actions": encode(actions), "set": difference(before, after)}
+    read = json.loads(json.dumps(line, allow_nan=False).encode())
+    assert decode(tuple[on.Event, ...], read["events"]) == tuple(events)
+    assert decode(tuple[do.Action, ...], read["actions"]) == actions
+    base = json.loads(json.dumps({"at": 1.0, "set": difference(Fleet(), before)}))
+    assert fold_lines([base, read]).fleet == after
+    again, same = decide(before, events, now, stage.rules)
+    assert (again, same) == (after, actions)
+
+
+@pytest.mark.slow
+@trying("requests", "any")
+@example(sender="ann", content=b"[" * 60_000)
+@example(sender="ann", content=b'{"type": "tell", "text": "' + b"x" * 60_000 + b'"}')
+@example(sender="operator", content=b'{"type":"set_heartbeat","heartbeat":{"name":"a","every":1e999}}')
+@given(sender=st.sampled_from([*AGENTS, OPERATOR]), content=texts)
+def test_any_request_is_answered(tmp_path_factory: pytest.TempPathFactory, sender: str, content: bytes) -> None:
+    layout = run_of(tmp_path_factory)
+    stage = Stage(agents=2)
+    ask(layout, sender, "it", content)
+    events = list(Inbox(layout, AGENTS).collect(0, ROOM))
+    assert len(events) == 1
+    decided(stage, events)
+    left = (layout.requests_of(sender) / "it.json").exists()
+    if isinstance(events[0], on.Requested):
+        assert left
+        _, actions = decide(stage.fleet, events, on.Moment(run_time=2.0, wall_time="w"), stage.rules)
+        (answer,) = [each for each in actions if isinstance(each, do.Answer)]
+        Inbox(layout, AGENTS).answer(sender, "it", {"ok": answer.ok, "message": answer.message, "hint": answer.hint})
+    else:
+        assert not left
+    json.loads((layout.replies_to(sender) / "it.json").read_text())
+
+
+wrong = st.sampled_from(list(submission(1))) | st.text(max_size=5)
+
+
+@pytest.mark.slow
+@trying("submissions", "any")
+@example(content=b"")
+@given(
+    content=st.dictionaries(wrong, plain, max_size=3).map(
+        lambda other: json.dumps({**submission(1), **other}).encode("utf-8", "surrogatepass")
+    )
+    | texts
+)
+def test_any_submission_is_taken_up_or_set_aside(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    layout = run_of(tmp_path_factory)
+    path = layout.attempts / "inbox" / "ann" / f"{1:020d}.json"
+    path.write_bytes(content)
+    events = list(Inbox(layout, AGENTS).collect(0, ROOM))
+    assert len(events) == 1
+    assert isinstance(events[0], on.Submitted | on.Broken)
+    assert path.exists() == isinstance(events[0], on.Submitted)
+    decided(Stage(agents=2), events)
+
+
+def run_of(tmp_path_factory: pytest.TempPathFactory) -> Layout:
+    """The folders of one run, emptied: making them anew for each case would take most of the time."""
+    root = tmp_path_factory.getbasetemp() / "fuzzed" / "runs" / "task" / "20300101-000000-aaaa"
+    found = Layout(root)
+    if not root.exists():
+        create(found, AGENTS)
+        for agent in AGENTS:
+            (found.attempts / "inbox" / agent).mkdir(parents=True)
+    for folder in (*(found.requests_of(each) for each in (*AGENTS, OPERATOR)), found.attempts / "inbox" / "ann"):
+        for path in folder.glob("*.json"):
+            path.unlink()
+    for sender in (*AGENTS, OPERATOR):
+        (found.replies_to(sender) / "it.json").unlink(missing_ok=True)
+    return found
