@@ -1,6 +1,6 @@
-"""A disk that nothing can be written to: what is under way goes on, nothing new is begun, nobody is blamed.
+"""While the disk cannot be written to, what runs goes on, nothing new starts, and no failure is anybody's fault.
 
-Whatever fails meanwhile counts as lost, and is done once more when the disk can be used again.
+A failure in that time counts as lost, and is tried again when the disk is usable.
 """
 
 from dataclasses import replace
@@ -26,14 +26,14 @@ def on_disk_checked(transaction: Transaction, disk_problem: str) -> None:
 
 
 def forgive(transaction: Transaction) -> None:
-    """The time in which nothing could be written is over, or somebody else looks after it."""
+    """Take the time in which nothing could be written off every agent's no-progress timer."""
     if transaction.run.disk_problem:
         for name in transaction.agents:
             stalls.exclude_time(transaction, name)
 
 
 def excused(event: on.Event, disk_problem: str) -> on.Event:
-    """What counts instead of this event while something is lacking."""
+    """The event to handle instead of this one while the disk cannot be written to."""
     if not disk_problem:
         return event
     match event:

@@ -1,6 +1,6 @@
-"""What an agent is told of its jobs that have ended: one word of a bounded length, however many they are.
+"""Notices of ended jobs: an agent gets one message of bounded length, however many of its jobs have ended.
 
-Whoever has seen the end of one itself is not told of it.
+A job whose end the agent has seen itself is left out.
 """
 
 from collections.abc import Collection
@@ -13,51 +13,55 @@ from coral.fleet.transaction import Transaction
 
 
 def queue_notice(transaction: Transaction, agent: Agent, end: JobEnd) -> None:
-    """Tell of it at a good moment, together with those that nobody was told of yet. What a launch was handed already
-    stays as it is."""
+    """Add a job's end to the notice that waits for its agent, or queue a new one. A notice that the current launch was
+    given already stays as it is."""
     waiting = [message for message in agent.pending_messages if message.job_ends and message.id not in agent.in_flight]
     if waiting:
-        more = _with(waiting[-1], end)
+        longer = _with(waiting[-1], end)
         transaction.set_agent(
             agent.name,
-            pending_messages=tuple(more if message.id == more.id else message for message in agent.pending_messages),
+            pending_messages=tuple(
+                longer if message.id == longer.id else message for message in agent.pending_messages
+            ),
         )
         return
     due = transaction.clock + transaction.rules.max_defer
-    owed = PendingMessage(id=transaction.next_message_id(), name=ENDED, since=transaction.clock, due=due, defers=True)
-    transaction.queue_message(agent.name, _with(owed, end))
+    message = PendingMessage(
+        id=transaction.next_message_id(), name=ENDED, since=transaction.clock, due=due, defers=True
+    )
+    transaction.queue_message(agent.name, _with(message, end))
 
 
 def mark_delivered(transaction: Transaction, name: str, numbers: Collection[int]) -> None:
-    """The agent has seen the ends of these jobs itself."""
+    """Leave the ends of these jobs out of what waits for the agent: it has seen them itself."""
     stays = []
-    for owed in transaction.agents[name].pending_messages:
-        ends = tuple(end for end in owed.job_ends if end.number not in numbers)
-        if ends == owed.job_ends or owed.id in transaction.agents[name].in_flight:
-            stays.append(owed)
+    for message in transaction.agents[name].pending_messages:
+        ends = tuple(end for end in message.job_ends if end.number not in numbers)
+        if ends == message.job_ends or message.id in transaction.agents[name].in_flight:
+            stays.append(message)
         elif ends:
-            stays.append(replace(owed, job_ends=ends))
+            stays.append(replace(message, job_ends=ends))
         else:
-            transaction.log("withdrawn", f"{owed.name} ({owed.id}) was seen", name)
+            transaction.log("withdrawn", f"{message.name} ({message.id}) was seen", name)
     if stays != list(transaction.agents[name].pending_messages):
         transaction.set_agent(name, pending_messages=tuple(stays))
 
 
-def words_of(owed: PendingMessage) -> str:
-    """All that it tells, the last that ended at the end."""
+def words_of(message: PendingMessage) -> str:
+    """The text of a notice; the job that ended last stands last."""
     before = (
-        f"{owed.earlier_job_ends} jobs of yours ended before these; `coral job list` shows them."
-        if owed.earlier_job_ends
+        f"{message.earlier_job_ends} jobs of yours ended before these; `coral job list` shows them."
+        if message.earlier_job_ends
         else ""
     )
-    return "\n\n".join([*([before] if before else []), *(_words(end) for end in owed.job_ends)])
+    return "\n\n".join([*([before] if before else []), *(_words(end) for end in message.job_ends)])
 
 
-def _with(owed: PendingMessage, end: JobEnd) -> PendingMessage:
-    ends = (*owed.job_ends, end)
+def _with(message: PendingMessage, end: JobEnd) -> PendingMessage:
+    ends = (*message.job_ends, end)
     named, last = ends[-MAX_ENDS:], ends[-MAX_LAST:]
     short = tuple(end if end in last else replace(end, last_lines=()) for end in named)
-    return replace(owed, job_ends=short, earlier_job_ends=owed.earlier_job_ends + len(ends) - len(named))
+    return replace(message, job_ends=short, earlier_job_ends=message.earlier_job_ends + len(ends) - len(named))
 
 
 def _words(end: JobEnd) -> str:

@@ -1,7 +1,7 @@
-"""What is owed to whom: crossings of triggers, messages, and the acknowledgement that lets go of them.
+"""Messages to agents: which heartbeats fire, when a message is delivered, and when it is acknowledged.
 
-A crossing is owed once, at the attempt that crossed; what is owed goes along with every launch until the first
-output of one of them acknowledges it.
+A heartbeat fires once at each attempt or time that its trigger names, and queues a message. A pending message goes
+along with every launch of its agent, until the first output of one of them acknowledges it.
 """
 
 from collections.abc import Mapping
@@ -22,50 +22,48 @@ LAND = "land"
 BEGIN = "begin"
 STALLED = "stalled"
 ENDED = "job ended"  # not a name that a heartbeat may have
-UNASKED = (MESSAGE, LAND, BEGIN, STALLED, ENDED)  # they ask for no answer
+UNASKED = (MESSAGE, LAND, BEGIN, STALLED, ENDED)  # messages that await no reply
 UNDELIVERED = "the one before has not been delivered yet"
 UNANSWERED = "the one before has not been answered yet"
 
 
 def fire_after_attempt(transaction: Transaction, author: str, number: int) -> None:
-    """Look at every trigger that counts attempts, now that one more was counted. What the fleet has crossed falls to
-    the author, so that nobody else is disturbed by it; if the author has retired, to the next who submits."""
+    """Fire the heartbeats that count attempts, now that one more was counted. Those of the fleet go to the author, so
+    that nobody else is interrupted; if the author has retired, to the next agent that submits."""
     agent = transaction.agents[author]
     targets, fired = _step_all(transaction, author, agent.targets, agent.progress)
     transaction.set_agent(author, targets=targets)
     for heartbeat in fired:
         transaction.queue_message(author, _message_of(transaction, heartbeat, number))
     targets, fired = _step_all(transaction, FLEET, transaction.run.targets, transaction.run.progress)
-    orphans = (
+    of_fleet = (
         *transaction.run.unassigned_messages,
         *(_message_of(transaction, heartbeat, number) for heartbeat in fired),
     )
     if transaction.agents[author].phase is Phase.RETIRED:
-        transaction.set_run(targets=targets, unassigned_messages=orphans)
+        transaction.set_run(targets=targets, unassigned_messages=of_fleet)
         return
     transaction.set_run(targets=targets, unassigned_messages=())
-    for owed in orphans:
-        transaction.queue_message(author, owed)
+    for message in of_fleet:
+        transaction.queue_message(author, message)
 
 
 def withdraw_overtaken(transaction: Transaction, author: str, improved: bool, best_improved: bool) -> None:
-    """A stagnation that an improvement has overtaken says nothing any more, unless it is on its way already."""
+    """Withdraw heartbeats about stagnation that an improvement has made pointless, but for those in flight."""
     if best_improved:
-        for owed in (message for message in transaction.run.unassigned_messages if message.stagnant):
-            transaction.log("withdrawn", f"{owed.name} ({owed.id}) is overtaken by an improvement")
-        transaction.set_run(
-            unassigned_messages=tuple(
-                message for message in transaction.run.unassigned_messages if not message.stagnant
-            )
-        )
+        unassigned = transaction.run.unassigned_messages
+        for message in unassigned:
+            if message.stagnant:
+                transaction.log("withdrawn", f"{message.name} ({message.id}) is overtaken by an improvement")
+        transaction.set_run(unassigned_messages=tuple(message for message in unassigned if not message.stagnant))
     for name, agent in list(transaction.agents.items()):
         stays = []
-        for owed in agent.pending_messages:
-            overtaken = best_improved if owed.scope is Scope.FLEET else improved and name == author
-            if owed.stagnant and overtaken and owed.id not in agent.in_flight:
-                transaction.log("withdrawn", f"{owed.name} ({owed.id}) is overtaken by an improvement", name)
+        for message in agent.pending_messages:
+            overtaken = best_improved if message.scope is Scope.FLEET else improved and name == author
+            if message.stagnant and overtaken and message.id not in agent.in_flight:
+                transaction.log("withdrawn", f"{message.name} ({message.id}) is overtaken by an improvement", name)
             else:
-                stays.append(owed)
+                stays.append(message)
         if len(stays) != len(agent.pending_messages):
             transaction.set_agent(name, pending_messages=tuple(stays))
 
@@ -73,9 +71,9 @@ def withdraw_overtaken(transaction: Transaction, author: str, improved: bool, be
 def deliver_at_eval(
     transaction: Transaction, author: str, waiting: bool
 ) -> tuple[tuple[str, ...], tuple[PendingMessage, ...]]:
-    """An attempt of this agent is published: the end of its `coral eval` is a good place for all that is owed.
+    """Deliver what is pending at the end of the author's `coral eval`, where an interrupt costs no work.
 
-    Returns the names of the heartbeats that interrupt, and those that `coral eval` prints instead.
+    Returns the names of the heartbeats that interrupt now, and the messages that `coral eval` prints instead.
     """
     agent = transaction.agents[author]
     if not waiting or agent.phase is not Phase.RUNNING:
@@ -86,7 +84,7 @@ def deliver_at_eval(
         if message.id not in agent.in_flight and not _is_read_now(message, transaction.clock)
     )
     if fresh and all(message.inline for message in fresh):
-        # Printed once; should nobody acknowledge it in time, it becomes an interrupt like any other.
+        # Printed once; a message that is not acknowledged in time causes an interrupt like any other.
         due = transaction.clock + INLINE_SECONDS
         printed = {message.id: replace(message, due=due, inline=False, printed=True) for message in fresh}
         transaction.set_agent(
@@ -101,8 +99,8 @@ def deliver_at_eval(
 
 
 def fire_clock_heartbeats(transaction: Transaction) -> None:
-    """Heartbeats that the clock sets off. One that is still unanswered, or an agent that is already owed a lot, is
-    a stated reason to leave this period out."""
+    """Fire the heartbeats whose time has come. A period is skipped, and the reason logged, while the last message of
+    the heartbeat is undelivered or unanswered, or its agent has many messages pending."""
     for name, agent in transaction.agents.items():
         if agent.phase is not Phase.RETIRED:
             for heartbeat in _fire(transaction, name):
@@ -112,7 +110,7 @@ def fire_clock_heartbeats(transaction: Transaction) -> None:
                         mark_unanswered(transaction, name)
                 else:
                     transaction.queue_message(name, _message_of(transaction, heartbeat, None))
-    # Of the fleet's clock nobody is the author: it falls to the next who submits.
+    # A clock heartbeat of the fleet has no author: it goes to the next agent that submits.
     for heartbeat in _fire(transaction, FLEET):
         if _waits_for_delivery(transaction, heartbeat):
             transaction.log("skipped", f"{heartbeat.name}: {UNDELIVERED}")
@@ -123,7 +121,7 @@ def fire_clock_heartbeats(transaction: Transaction) -> None:
 
 
 def queue_operator_message(transaction: Transaction, name: str, text: str) -> None:
-    """A word of the operator's: it waits for a good moment like a heartbeat of the clock."""
+    """Queue a message from the operator. Like a clock heartbeat it waits for a good moment."""
     due = transaction.clock + transaction.rules.max_defer
     id = transaction.next_message_id()
     transaction.queue_message(
@@ -132,25 +130,25 @@ def queue_operator_message(transaction: Transaction, name: str, text: str) -> No
 
 
 def acknowledge(transaction: Transaction, name: str, ids: tuple[str, ...]) -> None:
-    """The agent has received these."""
+    """The agent has received these messages: they are pending no longer, and checkpoints among them await a reply."""
     agent = transaction.agents[name]
-    got = [message for message in agent.pending_messages if message.id in ids]
-    if not got:
+    received = [message for message in agent.pending_messages if message.id in ids]
+    if not received:
         return
-    names = tuple(dict.fromkeys(message.name for message in got))
-    # What the clock set off, and nobody said, asks for an answer.
-    asks = tuple(message.name for message in got if message.attempt is None and message.name not in UNASKED)
+    names = tuple(dict.fromkeys(message.name for message in received))
+    # Only the heartbeats of the clock await a reply.
+    asks = tuple(message.name for message in received if message.attempt is None and message.name not in UNASKED)
     transaction.set_agent(
         name,
         pending_messages=tuple(message for message in agent.pending_messages if message.id not in ids),
         in_flight=tuple(id for id in agent.in_flight if id not in ids),
         awaiting_reply=tuple(dict.fromkeys(agent.awaiting_reply + asks)),
     )
-    transaction.log("heartbeat", f"{', '.join(names)} ({', '.join(message.id for message in got)}) received", name)
+    transaction.log("heartbeat", f"{', '.join(names)} ({', '.join(message.id for message in received)}) received", name)
 
 
 def read_reply(transaction: Transaction, name: str, text: str) -> None:
-    """An answer to a checkpoint: `HEARTBEAT_OK` is kept silent, `ALERT: ...` goes to the operator."""
+    """Take an agent's reply to its checkpoints: `HEARTBEAT_OK` is kept silent, `ALERT: ...` goes to the operator."""
     if not transaction.agents[name].awaiting_reply:
         return
     match parse_reply(text):
@@ -162,7 +160,8 @@ def read_reply(transaction: Transaction, name: str, text: str) -> None:
 
 
 def mark_unanswered(transaction: Transaction, name: str) -> None:
-    """One alert for a row of them: who answers no more may have stopped to make sense of what it is told."""
+    """Count a checkpoint without a reply, and alert the operator once for a row of them: an agent that no longer
+    answers may no longer understand what it is told."""
     agent = transaction.set_agent(name, unanswered_checkpoints=transaction.agents[name].unanswered_checkpoints + 1)
     if agent.unanswered_checkpoints == MAX_UNANSWERED:
         transaction.alert(f"{name} has left {MAX_UNANSWERED} checkpoints in a row unanswered", name)
@@ -199,11 +198,11 @@ def _message_of(transaction: Transaction, heartbeat: Heartbeat, number: int | No
 
 
 def _fire(transaction: Transaction, owner: str) -> list[Heartbeat]:
-    """The heartbeats of an owner that the clock has come to; their next period begins."""
+    """Return the owner's heartbeats whose time has come, and begin their next period."""
     holder = transaction.run if owner == FLEET else transaction.agents[owner]
     targets, fired = holder.targets, []
     for heartbeat in transaction.heartbeats.get(owner, ()):
-        # Asked here first: at nearly every look none is due, and a fleet has many.
+        # Compared here before `step`: nearly always none is due, and a large fleet has many.
         if isinstance(heartbeat.trigger, Elapsed) and transaction.clock >= targets[heartbeat.name]:
             now = step(heartbeat.trigger, targets[heartbeat.name], holder.progress, transaction.clock)
             targets = {**targets, heartbeat.name: now.target}
@@ -221,18 +220,18 @@ def _reason_to_skip(agent: Agent, heartbeat: Heartbeat) -> str:
     if heartbeat.name in agent.awaiting_reply:
         return UNANSWERED
     if len(agent.pending_messages) >= MAX_OWED:
-        return f"{len(agent.pending_messages)} other heartbeats are still owed"
+        return f"{len(agent.pending_messages)} other heartbeats are still pending"
     return ""
 
 
 def _waits_for_delivery(transaction: Transaction, heartbeat: Heartbeat) -> bool:
-    owed = (
+    pending = (
         *transaction.run.unassigned_messages,
         *(message for agent in transaction.agents.values() for message in agent.pending_messages),
     )
-    return any(message.name == heartbeat.name and message.scope is Scope.FLEET for message in owed)
+    return any(message.name == heartbeat.name and message.scope is Scope.FLEET for message in pending)
 
 
-def _is_read_now(owed: PendingMessage, now: float) -> bool:
-    """Whether `coral eval` has printed it, and there is time yet to acknowledge it."""
-    return owed.printed and now < owed.due
+def _is_read_now(message: PendingMessage, now: float) -> bool:
+    """Whether `coral eval` has printed the message, and its agent has time left to acknowledge it."""
+    return message.printed and now < message.due

@@ -1,4 +1,4 @@
-"""The figures the decisions go by, and the small pure questions that are asked of them."""
+"""Constants of all decisions, and small questions that several of them ask: back-off, interruptibility, capacity."""
 
 import hashlib
 from collections import Counter
@@ -10,87 +10,89 @@ from coral.fleet.rules import Rules
 from coral.fleet.run_state import Job, PendingAttempt
 
 MILLION = 1_000_000  # tokens, for which prices are stated
-TOOL_ACTIVITY = "tool"  # the phase in which a runtime reports that a tool is at work
+TOOL_ACTIVITY = "tool"  # the activity that a runtime reports while a tool is at work
 BUSY_SECONDS = 60.0  # how long that report is believed
-INLINE_SECONDS = 30.0  # how long `coral eval` has to acknowledge what it printed
+INLINE_SECONDS = 30.0  # within which `coral eval` acknowledges what it printed, or an interrupt follows
 KILL_AGAIN_SECONDS = 2.0
-MAX_KILLS = 5  # after that many, a process is named as unkillable and given up
-MAX_OWED = 5  # an agent that owes this many answers gets no further checkpoint
-MAX_UNANSWERED = 3  # checkpoints in a row that were left unanswered: the operator is told, once
-REPLAY_WINDOW = 64  # how many ids of submissions are remembered per agent, whatever their order
-REQUEST_WINDOW = 128  # how many requests that were carried out are remembered
+MAX_KILLS = 5  # then a process is reported as unkillable and given up
+MAX_OWED = 5  # an agent with this many pending messages gets no further checkpoint
+MAX_UNANSWERED = 3  # after so many unanswered checkpoints in a row the operator is alerted, once
+REPLAY_WINDOW = 64  # ids of an agent's latest submissions that are remembered
+REQUEST_WINDOW = 128  # requests that were carried out that are remembered
 AHEAD = 3  # submissions that an agent may have in hand beyond those that could be graded now
-MAX_TRIES = 3  # of taking a commit in once more, where it is not its author's fault that it failed
-TAKE_AGAIN_SECONDS = 5.0
-START_AGAIN_SECONDS = 5.0  # after a grade that could not be begun ...
-MAX_UNSTARTED = 3  # ... and how often it is tried again, from its checkout on
-MAX_LOST = 3  # more grades of one commit than these do not end on a full disk by chance
-MAX_VOIDS = 3
-QUEUE_PAUSE = 300.0
-PRODUCTIVE_SECONDS = 60.0
-PROBE_SECONDS = 30.0  # how long the one who tries an account must go on without meeting its limit again
-RETURN_SECONDS = 2.0  # between the others who come back after that
-JITTER_SECONDS = 60.0  # the most that is added to a reset that a provider named
-LOOK_SECONDS = 60.0  # how long a look at an agent's files may take before it has found nothing
-REST_SECONDS = 1800.0  # how long an agent rests that nothing has helped; doubled each time ...
-MAX_DOUBLINGS = 4  # ... so often at most
-EXCUSED_SECONDS = 8 * 3600.0  # after its last progress, for which a job excuses that nothing comes of an agent's work
-LAND_AT = (0.8, 0.95)  # the parts of any budget at which agents are asked to land what they have in hand
-MAX_JOBS = 3  # of one agent that run at once
-MAX_ENDS = 10  # jobs that one word of their ends names ...
+MAX_TRIES = 3  # further tries to bring a commit into the hub, where that failed by our fault
+TAKE_AGAIN_SECONDS = 5.0  # between those tries
+START_AGAIN_SECONDS = 5.0  # between tries to start a grade ...
+MAX_UNSTARTED = 3  # ... and how many are made after the first, checkout included
+MAX_LOST = 3  # grades of one commit that may end on a full disk; more are no coincidence
+MAX_VOIDS = 3  # void attempts in a row that hold up the queue ...
+QUEUE_PAUSE = 300.0  # ... for so many seconds
+PRODUCTIVE_SECONDS = 60.0  # a turn that lasted so long is productive even without an attempt
+PROBE_SECONDS = 30.0  # how long a probe must work without meeting the account's limit again
+RETURN_SECONDS = 2.0  # between the starts of the other agents of that account
+JITTER_SECONDS = 60.0  # at most so much is added to a reset that a provider named
+LOOK_SECONDS = 60.0  # a scan for edited files that takes longer has found nothing
+REST_SECONDS = 1800.0  # how long an agent rests once every escalation was in vain; doubled each time ...
+MAX_DOUBLINGS = 4  # ... at most so often
+EXCUSED_SECONDS = 8 * 3600.0  # after its last progress; so long a job explains that an agent makes none
+LAND_AT = (0.8, 0.95)  # the parts of any budget at which agents are asked to land their work
+MAX_JOBS = 3  # of one agent at a time
+MAX_ENDS = 10  # jobs that one notice names ...
 MAX_LAST = 3  # ... and of how many of them it has the last lines
 
 
 def back_off(run: str, agent: Agent, failures: int, rules: Rules) -> float:
-    """Seconds to wait after so many failures in a row: doubling, bounded, up to a fifth more by a hashed jitter."""
+    """The exponential back-off after so many failures in a row, in seconds. A jitter of up to a fifth is hashed from
+    run, agent and launch: decisions are free of chance."""
     seconds: float = min(rules.backoff * 2.0 ** min(failures - 1, 30), rules.backoff_max)
     digest = hashlib.sha256(f"{run}/{agent.name}/{agent.launch}".encode()).digest()
     return seconds * (1.0 + 0.2 * digest[0] / 255)
 
 
-def is_due(owed: PendingMessage, agent: Agent, now: float) -> bool:
-    """Whether this alone justifies an interrupt now."""
-    if now < owed.due:
+def is_due(message: PendingMessage, agent: Agent, now: float) -> bool:
+    """Whether this message alone justifies an interrupt now."""
+    if now < message.due:
         return False
     at_a_tool = agent.activity == TOOL_ACTIVITY and now < agent.last_output_at + BUSY_SECONDS
-    return not (owed.defers and at_a_tool)
+    return not (message.defers and at_a_tool)
 
 
 def may_interrupt(agent: Agent, now: float, rules: Rules) -> bool:
-    """Nobody is interrupted before there is a session to come back to; a silent start is not waited for for ever."""
+    """Whether the agent has a session to come back to, or its start has been silent for longer than the grace."""
     return agent.has_output or now >= agent.spawned_at + rules.start_grace
 
 
 def waits_until(agent: str, pending: Iterable[PendingAttempt]) -> float | None:
-    """Until when the agent sits in `coral eval`, a known place where it neither works nor stalls; None is nowhere."""
+    """Until when the agent waits in `coral eval`, where it neither works nor stalls; None where it has no attempt that
+    is pending."""
     return max((attempt.waited_until for attempt in pending if attempt.submission.agent == agent), default=None)
 
 
 def runs_job(agent: str, jobs: Mapping[int, Job]) -> bool:
-    """Whether a job of this agent goes on: then something is to come of its work, however silent it is itself."""
+    """Whether a job of this agent runs."""
     return any(job.agent == agent for job in jobs.values())
 
 
 def intake_capacity(agents: Iterable[str], pending: Iterable[PendingAttempt], rules: Rules) -> dict[str, int]:
-    """How many more submissions of each agent are taken up now; the rest waits in its inbox. Attempts are graded in
-    the order of their numbers, so this is what keeps one that hands in hundreds from delaying all others."""
+    """How many more submissions of each agent are accepted now; the rest waits in its inbox. Attempts are graded in the
+    order of their numbers, so without this bound an agent that submits hundreds would delay all others."""
     in_hand = Counter(attempt.submission.agent for attempt in pending)
     return {agent: max(rules.slots + AHEAD - in_hand[agent], 0) for agent in agents}
 
 
 def is_repeat(recent: tuple[str, ...], id: str) -> bool:
-    """Whether a submission was seen before. A window like that against replayed packets: exact for any order within
-    it, and whatever would be forgotten at once counts as seen."""
+    """Whether a submission was accepted before. Exact for ids within the window, in any order; an id below the whole
+    window counts as a repeat, because it would be forgotten at once."""
     return id in recent or id not in remember(recent, id)
 
 
 def remember(recent: tuple[str, ...], id: str) -> tuple[str, ...]:
-    """The window with one more id, the smallest first."""
+    """The window of ids with one more in it, the smallest first."""
     return tuple(sorted((*recent, id))[-REPLAY_WINDOW:])
 
 
 def duration(seconds: float) -> str:
-    """`42 s`, `7 min`, `3 h 05 min`: whole minutes only, so that what is left is never all once some is gone."""
+    """`42 s`, `7 min`, `3 h 05 min`: whole minutes, rounded down, so that a remainder never reads as the full time."""
     whole = round(seconds)
     if whole < 120:
         return f"{whole} s"
@@ -99,5 +101,6 @@ def duration(seconds: float) -> str:
 
 
 def counts_same(kind: Kind) -> bool:
-    """Whether an equal tree makes grading again pointless; a confirmation is asked for to be measured again."""
+    """Whether an attempt of this kind takes the score of an earlier one with the same tree. A confirmation does not: it
+    exists to measure that tree again."""
     return kind is not Kind.CONFIRM

@@ -9,7 +9,7 @@ from heartbeats.heartbeat import BUILT_IN, Heartbeat, Scope
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
-    """US dollars for a million tokens; `cached` are those that were read from a cache."""
+    """US dollars for a million tokens: of input, of input that was read from a cache, of output."""
 
     input: float
     cached: float
@@ -18,7 +18,7 @@ class Prices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
-    """What each agent may use of its own; None is without limit."""
+    """The budgets of each agent; None is without limit."""
 
     attempts: int | None = None
     money: float | None = None
@@ -27,50 +27,42 @@ class Allowance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What the task fixed for a run. Times in seconds; a budget of None is without limit. `accounts`: whose purse an
-    agent spends from; who is not named there spends from nobody's. `prices`: for programs that tell tokens only.
-    `plateau`: so many attempts without a new best end the run. `research`: for how
-    many seconds an agent only reads and thinks first. `stagger`: the seconds between the starts of two agents, when a
-    run begins, when it is resumed and after a pause of the whole fleet.
-
-    `outage` and `retries`: how long and how often in a row a program may ask its model again. `no_progress`: how long
-    work without a result may go on; `fresh_compactions` and `fresh_tokens`: how worn a conversation may be that is gone
-    on with; None is without end."""
+    """The rules of one run: what its task fixed. Times are in seconds; a bound of None is without limit."""
 
     direction: Direction = Direction.MAXIMIZE
     noise: float = 0.0
     slots: int = 1
     grade_timeout: float = 300.0
-    seed_commit: str = ""
+    seed_commit: str = ""  # graded as a probe, to learn whether the grader or a candidate is at fault
     heartbeats: tuple[Heartbeat, ...] = BUILT_IN
-    stall: float = 1200.0
+    stall: float = 1200.0  # of silence
     interrupt_grace: float = 10.0
     terminate_grace: float = 5.0
-    start_grace: float = 60.0
-    max_defer: float = 600.0
+    start_grace: float = 60.0  # a launch without output is not interrupted earlier
+    max_defer: float = 600.0  # how long a message may wait for a good moment
     backoff: float = 5.0
     backoff_max: float = 600.0
-    breaker_crashes: int = 6
+    breaker_crashes: int = 6  # within the window; then nothing starts for the pause
     breaker_window: float = 60.0
     breaker_pause: float = 300.0
-    accounts: Mapping[str, str] = field(default_factory=dict)
+    accounts: Mapping[str, str] = field(default_factory=dict)  # by agent; one that has none meets no shared limit
     stop_at_limit: bool = False
-    prices: Mapping[str, Prices] = field(default_factory=dict)
+    prices: Mapping[str, Prices] = field(default_factory=dict)  # by agent, where its program reports tokens only
     budget_attempts: int | None = None
     budget_seconds: float | None = None
     budget_money: float | None = None
     budget_tokens: int | None = None
-    plateau: int | None = None
+    plateau: int | None = None  # attempts in a row without a new best of the fleet
     own: Allowance = field(default_factory=Allowance)
-    research: Mapping[str, float] = field(default_factory=dict)
-    stagger: float = 0.05
+    research: Mapping[str, float] = field(default_factory=dict)  # by agent: for how long it only reads and thinks first
+    stagger: float = 0.05  # between the starts of two agents: of a new run, after a resume, after the breaker's pause
     target: float | None = None
-    no_progress: float | None = None
-    outage: float = 900.0
-    retries: int = 30
-    fresh_compactions: int | None = None
-    fresh_tokens: int | None = None
+    no_progress: float | None = None  # how long an agent may work without an edit or a submission
+    outage: float = 900.0  # how long a program may do nothing but retry its model ...
+    retries: int = 30  # ... and how many times in a row
+    fresh_compactions: int | None = None  # a conversation that was compacted so often is not resumed ...
+    fresh_tokens: int | None = None  # ... nor one that has used so many tokens
 
     def defaults(self, scope: Scope) -> tuple[Heartbeat, ...]:
-        """The heartbeats a new owner of this scope starts with."""
+        """The heartbeats that a new owner of this scope starts with."""
         return tuple(heartbeat for heartbeat in self.heartbeats if heartbeat.scope is scope)

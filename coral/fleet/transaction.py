@@ -57,8 +57,8 @@ class Transaction:
         self.jobs[number] = replace(self.jobs[number], **changes)
         return self.jobs[number]
 
-    def queue_message(self, agent: str, owed: PendingMessage) -> None:
-        self.set_agent(agent, pending_messages=(*self.agents[agent].pending_messages, owed))
+    def queue_message(self, agent: str, message: PendingMessage) -> None:
+        self.set_agent(agent, pending_messages=(*self.agents[agent].pending_messages, message))
 
     def next_message_id(self) -> str:
         self.set_run(message_count=self.run.message_count + 1)

@@ -163,7 +163,7 @@ def test_an_agent_that_owes_a_lot_is_not_asked_for_more() -> None:
     assert stage.owed("ann")[4:] == ["checkpoint h5"]
     stage = Stage(rules=replace(rules(CHECKPOINT, *hearts), stall=9e9, interrupt_grace=9e9))
     stage.tried(2, "ann", 1.0)
-    assert stage.until(1800) == ["1800 skipped ann: checkpoint: 5 other heartbeats are still owed"]
+    assert stage.until(1800) == ["1800 skipped ann: checkpoint: 5 other heartbeats are still pending"]
 
 
 def test_the_clock_goes_on_for_who_waits_and_stops_for_who_retired() -> None:

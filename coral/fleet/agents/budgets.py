@@ -1,6 +1,6 @@
-"""What a run and its agents may use: why it is over, and the word in time that it soon will be.
+"""Budgets: when a run or an agent is over, and the notices in time that a budget is nearly used up.
 
-A target and a plateau end a run, but nothing of them is used up: they are not announced.
+A target and a plateau end a run as well, but no part of them is ever used up: no notice is sent for them.
 """
 
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from coral.fleet.rules import Rules
 from coral.fleet.run_state import Fleet, Step
 from coral.fleet.transaction import Transaction
 
-Measure = tuple[float | None, float | None]  # what is used, as far as it is known, and of how much
+Measure = tuple[float | None, float | None]  # what is used (None: not known), and the limit (None: there is none)
 
 
 def run_over(fleet: Fleet, now: float, rules: Rules) -> str:
@@ -46,8 +46,8 @@ def agent_over(agent: Agent, rules: Rules) -> str:
 
 
 def money_left(fleet: Fleet, agent: Agent, rules: Rules) -> float | None:
-    """US dollars that a launch of this agent may use yet, of the run's its share: all others may be at work as well,
-    and some tell what they used only when their turn ends. None is without limit."""
+    """US dollars that a launch of this agent may still use; None is without limit. Of the run's budget it gets an equal
+    share: the other agents work at the same time, and some programs report their use only when their turn ends."""
     sharing = sum(other.phase is not Phase.RETIRED for other in fleet.agents.values())
     purses = ((fleet.run.spent.money, rules.budget_money, sharing), (agent.spent.money, rules.own.money, 1))
     left = [(limit - (used or 0.0)) / among for used, limit, among in purses if limit is not None]
@@ -66,8 +66,8 @@ def no_attempt_left(fleet: Fleet, agent: Agent, rules: Rules) -> str:
 
 
 def send_budget_notices(transaction: Transaction) -> None:
-    """Tell everybody once for each threshold that was passed. Where a larger budget has moved the end away again,
-    the word of it that was not delivered yet is taken back."""
+    """Queue a notice for every agent when a budget passes a threshold. Where a resume with a larger budget has moved
+    the threshold away again, withdraw the notice that was not delivered yet."""
     run, rules = transaction.run, transaction.rules
     whole = _passed(
         [
@@ -98,13 +98,14 @@ def _own(agent: Agent, rules: Rules) -> list[Measure]:
 
 
 def _passed(measures: Iterable[Measure]) -> float:
-    """The last threshold that any of these has come to; 0 where none has."""
+    """The highest threshold that any of the measures has reached; 0 where none has."""
     known = [(used, limit) for used, limit in measures if used is not None and limit is not None]
     return max((part for part in LAND_AT for used, limit in known if used >= part * limit), default=0.0)
 
 
 def _queue_notice(transaction: Transaction, agent: Agent) -> None:
-    """Whoever waits for a grade hears of it when that is there. One that was not handed on yet says it for both."""
+    """Queue a notice, unless an earlier one is undelivered and says the same. An agent that waits for a grade gets it
+    when the wait is over."""
     if any(_is_undelivered(message, agent) for message in agent.pending_messages):
         return
     due = max(transaction.clock, waits_until(agent.name, transaction.pending.values()) or transaction.clock)
@@ -115,16 +116,17 @@ def _queue_notice(transaction: Transaction, agent: Agent) -> None:
 
 
 def _withdraw(transaction: Transaction, agent: Agent) -> None:
-    for owed in (message for message in agent.pending_messages if _is_undelivered(message, agent)):
-        transaction.log("withdrawn", f"{LAND} ({owed.id}): there is more budget now", agent.name)
+    for message in agent.pending_messages:
+        if _is_undelivered(message, agent):
+            transaction.log("withdrawn", f"{LAND} ({message.id}): there is more budget now", agent.name)
     transaction.set_agent(
         agent.name,
         pending_messages=tuple(message for message in agent.pending_messages if not _is_undelivered(message, agent)),
     )
 
 
-def _is_undelivered(owed: PendingMessage, agent: Agent) -> bool:
-    return owed.name == LAND and owed.id not in agent.in_flight
+def _is_undelivered(message: PendingMessage, agent: Agent) -> bool:
+    return message.name == LAND and message.id not in agent.in_flight
 
 
 def _reaches(best: float, rules: Rules) -> bool:

@@ -1,5 +1,5 @@
-"""Research: agents that read and think first. Until their time is over, or they end their turn before it is, nothing of
-theirs is graded; then they are told to begin."""
+"""Research time: an agent may be told to read and think first. Until that time is over, or the agent ends its turn,
+its submissions are refused; then a message tells it to begin."""
 
 from coral.fleet.agent_state import Agent, PendingMessage, Phase
 from coral.fleet.agents.stalls import restart_timer
@@ -8,20 +8,20 @@ from coral.fleet.transaction import Transaction
 
 
 def begin_research(transaction: Transaction, agent: Agent) -> Agent:
-    """Its first launch: from now on its time runs."""
+    """The agent's first launch: its research time begins, if the task gives it any."""
     seconds = transaction.rules.research.get(agent.name)
     return agent if seconds is None else transaction.set_agent(agent.name, research_until=transaction.clock + seconds)
 
 
 def refusal(transaction: Transaction, agent: Agent) -> str:
-    """Why nothing of this agent is graded yet; empty where it is."""
+    """Why a submission of this agent is refused; empty where it is not."""
     if agent.research_until is None or transaction.clock >= agent.research_until:
         return ""
     return f"you read and think first, for {(agent.research_until - transaction.clock) / 60:.0f} more minutes"
 
 
 def end_research(transaction: Transaction, agent: Agent) -> Agent:
-    """It may begin, and is told so at a good moment."""
+    """End the agent's research time, and tell it to begin at a good moment."""
     if agent.research_until is None:
         return agent
     transaction.set_agent(agent.name, research_until=None)

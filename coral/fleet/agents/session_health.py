@@ -1,4 +1,5 @@
-"""How worn a conversation is. A new one begins only where a launch happens anyway, never by an interrupt of its own."""
+"""Session health: an agent's next launch begins a new session when its conversation was compacted too often, or is too
+long. No agent is interrupted for that."""
 
 from dataclasses import replace
 
@@ -8,7 +9,7 @@ from coral.fleet.transaction import Transaction
 
 
 def begin_session(transaction: Transaction, agent: Agent) -> Agent:
-    """A conversation begins with the next launch."""
+    """The next launch begins a new conversation: count its compactions and tokens from here on."""
     return transaction.set_agent(agent.name, conversation=Conversation(tokens_before=agent.spent.tokens))
 
 
@@ -20,7 +21,7 @@ def on_output(transaction: Transaction, agent: Agent, before: OutputCounts) -> N
 
 
 def reason_to_renew(agent: Agent, rules: Rules) -> str:
-    """What a conversation has behind it that is not to be gone on with; empty where it is."""
+    """Why the conversation is not to be resumed, `3 compactions`; empty where it is."""
     compactions, tokens = agent.conversation.compactions, agent.spent.tokens - agent.conversation.tokens_before
     if rules.fresh_compactions is not None and compactions >= rules.fresh_compactions:
         return f"{compactions} compactions" if compactions != 1 else "a compaction"

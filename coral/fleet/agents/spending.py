@@ -1,7 +1,7 @@
-"""What agents use of models, as differences of the figures that their programs give.
+"""What agents use of models, counted as the difference of the figures that their programs report.
 
-A figure may be told again, by a supervisor that reads a log anew: it counts once. Money that a program tells is
-believed; where it tells none, the task's prices say what the tokens cost.
+A supervisor that reads an output again reports its figures again: they count once. Money that a program reports is
+taken as it is; where it reports none, the task's prices turn its tokens into money.
 """
 
 from coral.fleet import events as on
@@ -40,7 +40,7 @@ def cost(spent: Spent, prices: Prices) -> float:
 
 
 def _before(meter: Meter, event: on.Used) -> Spent:
-    """What is counted already of that figure. In another launch, one that has fallen began anew."""
+    """The part of the figure that is counted already. One that has fallen in another launch began at zero again."""
     same_launch = meter.launch == event.launch
     if meter.session != event.session or not (same_launch or event.session):
         return Spent()
@@ -57,7 +57,7 @@ def _since(before: Spent, now: Spent, prices: Prices | None) -> Spent:
         cached=max(now.cached - before.cached, 0),
         output=max(now.output - before.output, 0),
     )
-    # A program that does not know a model's price says that it costs nothing.
+    # A program that does not know a model's price reports a cost of 0.
     money = cost(tokens, prices) if not told and prices is not None else told
     return Spent(input=tokens.input, cached=tokens.cached, output=tokens.output, money=money)
 

@@ -82,8 +82,9 @@ def record_progress(transaction: Transaction, name: str, ago: float = 0.0) -> No
     stays = tuple(
         message for message in agent.pending_messages if message.name != STALLED or message.id in agent.in_flight
     )
-    for owed in (message for message in agent.pending_messages if message not in stays):
-        transaction.log("withdrawn", f"{owed.name} ({owed.id}) is overtaken by progress", name)
+    for message in agent.pending_messages:
+        if message not in stays:
+            transaction.log("withdrawn", f"{message.name} ({message.id}) is overtaken by progress", name)
     transaction.set_agent(name, why=why, stall=stall, pending_messages=stays)
 
 

@@ -1,5 +1,5 @@
-"""An attempt's way in: a submission gets a number, and its commit is brought into the hub, once more where it fails by
-our fault. What cannot be graded settles here; what can waits for a slot.
+"""Intake: a submission gets a number, and its commit is brought into the hub, with further tries where that fails by
+our fault. An attempt that cannot be graded settles here; the others are queued for a grading slot.
 """
 
 from attempts.record import Submission, Verdict
@@ -17,7 +17,7 @@ from coral.fleet.transaction import Transaction
 def on_submitted(transaction: Transaction, submission: Submission) -> None:
     agent = transaction.agents.get(submission.agent)
     if agent is None or transaction.run.stopping or transaction.run.detached_reason or transaction.run.disk_problem:
-        return  # it stays in the inbox, and is read again
+        return  # the submission stays in the inbox, and comes again with the next turn
     if is_repeat(agent.recent_submissions, submission.id):
         transaction.act(do.Discard(agent=agent.name, submission=submission.id))
         return
@@ -29,7 +29,7 @@ def on_submitted(transaction: Transaction, submission: Submission) -> None:
         return
     number = transaction.run.next_number
     transaction.set_run(next_number=number + 1)
-    # A refusal is not remembered: should it be lost, it is given again, and that does no harm.
+    # A refusal is not remembered: if a crash loses it, the submission is refused again, which does no harm.
     transaction.set_agent(
         agent.name, submitted=agent.submitted + 1, recent_submissions=remember(agent.recent_submissions, submission.id)
     )

@@ -1,14 +1,15 @@
-"""An attempt settles: it gets its verdict and its place in the order, once, and whatever follows from that is owed.
+"""Settlement: an attempt gets its verdict and its place in the order of publication, once; heartbeats fire.
 
-Publication is a file that follows and can be repeated.
+Its record is a file that is written afterwards, and may be written again.
 """
 
+from dataclasses import replace
+
 from attempts.progress import advance
-from attempts.record import Attempt, Verdict
+from attempts.record import Attempt, Kind, Verdict
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.agents.stalls import restart_timer
-from coral.fleet.attempts.records import record_of
 from coral.fleet.messages import deliver_at_eval, fire_after_attempt, withdraw_overtaken
 from coral.fleet.policy import MAX_VOIDS, QUEUE_PAUSE
 from coral.fleet.run_state import PendingAttempt, Step
@@ -24,9 +25,9 @@ def settle(
     reason: str = "",
     graded: on.Graded | None = None,
 ) -> None:
-    """Count the attempt: progress, triggers, and what the agent hears of it."""
+    """Give the attempt its verdict: count it, fire the heartbeats, publish it, and answer its `coral eval`."""
     order = transaction.run.order + 1
-    attempt = record_of(transaction, pending, verdict, order, score=score, reason=reason, graded=graded)
+    attempt = _record_of(transaction, pending, verdict, order, score=score, reason=reason, graded=graded)
     transaction.set_run(order=order)
     _count(transaction, attempt)
     _watch_voids(transaction, attempt)
@@ -45,6 +46,42 @@ def settle(
     transaction.act(do.Publish(attempt=attempt, heartbeats=names, inline=inline))
 
 
+def _record_of(
+    transaction: Transaction,
+    pending: PendingAttempt,
+    verdict: Verdict,
+    order: int,
+    *,
+    score: float | None,
+    reason: str,
+    graded: on.Graded | None,
+) -> Attempt:
+    """Make the attempt's record from its submission, its verdict and what its grader reported."""
+    submission = pending.submission
+    record = Attempt(
+        number=pending.number,
+        agent=submission.agent,
+        kind=submission.kind,
+        commit=pending.commit or submission.commit,
+        tree=pending.tree or submission.tree,
+        parent=pending.parent,
+        title=submission.title,
+        submission=submission.id,
+        submitted_at=submission.submitted_at,
+        published_at=transaction.wall,
+        order=order,
+        verdict=verdict,
+        score=score,
+        reason=reason,
+        of=submission.of if submission.kind is Kind.CONFIRM else None,
+    )
+    if graded is None:
+        return record
+    if pending.suspicion:  # the seed was graded in its place
+        return replace(record, seconds=graded.seconds)
+    return replace(record, seconds=graded.seconds, feedback=graded.feedback, metrics=graded.metrics)
+
+
 def _count(transaction: Transaction, attempt: Attempt) -> None:
     rules = transaction.rules
     before, whole_before = transaction.agents[attempt.agent].progress, transaction.run.progress
@@ -59,7 +96,7 @@ def _count(transaction: Transaction, attempt: Attempt) -> None:
 
 
 def _watch_voids(transaction: Transaction, attempt: Attempt) -> None:
-    """Three voids in a row hold the queue up, so that breaking the grader is no way to try for free."""
+    """Pause the queue after three void attempts in a row: breaking the grader must not be a way to try for free."""
     voids = transaction.run.voids_in_a_row + 1 if attempt.verdict is Verdict.VOID else 0
     transaction.set_run(voids_in_a_row=voids)
     if voids >= MAX_VOIDS:
