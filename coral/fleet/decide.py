@@ -1,4 +1,4 @@
-"""The whole behaviour: events in, actions out. Events first, in their order; then whatever the clock makes due."""
+"""The whole behaviour of the supervisor: `decide` handles each event in order, then whatever the clock makes due."""
 
 from collections.abc import Iterable
 from typing import assert_never
@@ -23,7 +23,8 @@ from heartbeats.trigger import Elapsed
 def decide(
     fleet: Fleet, events: Iterable[on.Event], now: on.Moment, rules: Rules
 ) -> tuple[Fleet, tuple[do.Action, ...]]:
-    """The fleet after these events at this time, and what is to be done about it. Pure: equal in, equal out."""
+    """The fleet after these events at this time, and the actions that follow. Pure: the same arguments give the same
+    result."""
     transaction = Transaction(fleet, now, rules)
     for event in events:
         _handle(transaction, disk.excused(event, transaction.run.disk_problem))
@@ -33,7 +34,8 @@ def decide(
 
 
 def next_deadline(fleet: Fleet, now: float, rules: Rules) -> float | None:
-    """When the clock alone may next make something due, on the run's clock: sometimes in vain, never too late."""
+    """The next time, on the run's clock, at which `decide` may have to act without an event: never too late, but
+    sometimes in vain."""
     times = [fleet.run.starts_paused_until, fleet.run.queue_paused_until]
     for owner, heartbeats in fleet.heartbeats.items():
         targets = fleet.run.targets if owner == FLEET else fleet.agents[owner].targets
@@ -125,8 +127,8 @@ def _report_restored(transaction: Transaction, event: on.Restored) -> None:
 
 
 def _advance_time(transaction: Transaction) -> None:
-    """Whatever the clock makes due, until nothing more follows from it: a grade that is given up may be what a
-    heartbeat waited for, and the last agent to retire is the end of the run."""
+    """Do whatever the clock makes due, again until no action follows: a grade that is given up may fire a heartbeat,
+    and the last agent that retires ends the run."""
     said = None
     while said != len(transaction.actions) and not transaction.run.finished:
         said = len(transaction.actions)
@@ -160,13 +162,13 @@ def _reason_to_stop(transaction: Transaction) -> str:
 
 
 def _everything_is_gone(transaction: Transaction) -> bool:
-    waiting = (Step.TAKING, Step.QUEUED, Step.SETTLED)  # a commit that is on its way is fetched again by a resume
+    waiting = (Step.TAKING, Step.QUEUED, Step.SETTLED)  # a resume fetches the commits that are still on their way
     resting = all(agent.phase not in LIVE for agent in transaction.agents.values()) and not transaction.jobs
     return resting and all(attempt.step in waiting for attempt in transaction.pending.values())
 
 
 def _open(transaction: Transaction, event: on.Opened) -> None:
-    """The seed is where everybody starts from: its score is the first best, and beating it the first improvement."""
+    """Open the run: publish the seed's score, which is the first best, and let the agents start one after another."""
     if transaction.run.opened:
         return
     start = advance(Progress(), event.baseline, transaction.rules.direction, transaction.rules.noise)

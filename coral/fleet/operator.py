@@ -1,4 +1,7 @@
-"""What agents and the operator ask for. Each request is answered once; an agent decides about its own heartbeats."""
+"""Handles the requests of the operator and of agents: each is checked, carried out and answered once.
+
+An agent may change its own heartbeats, start and stop its own jobs, and retime the fleet's heartbeats.
+"""
 
 from collections.abc import Mapping
 
@@ -37,7 +40,7 @@ def on_requested(transaction: Transaction, event: on.Requested) -> None:
         return
     key = f"{event.sender}/{event.id}"
     if key in transaction.run.requests:
-        # It is still there, so its answer was lost with the supervisor before.
+        # The request is still there although it was carried out: a crash lost its answer.
         transaction.act(do.Answer(sender=event.sender, id=event.id, ok=True, message="this was done before"))
         return
     try:
@@ -52,8 +55,8 @@ def on_requested(transaction: Transaction, event: on.Requested) -> None:
 
 
 def _log_text(request: on.Request, ok: bool) -> str:
-    """How the timeline names a request of the operator's, who may have asked while nobody supervised and reads there
-    what came of it; empty for those of which it tells more by itself."""
+    """How the timeline names a request of the operator, who may have asked while nobody supervised and reads the answer
+    there; empty for requests whose effects have log lines of their own."""
     match request:
         case on.Tell(to=to, text=text):
             return f'tell {"everybody" if to == EVERYBODY else to} "{one_line(text, SHOWN)}"'
@@ -100,7 +103,7 @@ def _carry_out(transaction: Transaction, sender: str, request: on.Request) -> st
         case on.Leave(reason=reason):
             return _leave(transaction, reason)
         case on.Acknowledge(owed=ids, jobs=numbers):
-            # Only what was printed: an agent could wave away by its id what is about to interrupt it.
+            # Only printed messages: otherwise an agent could avoid an interrupt by acknowledging its message unread.
             printed = {message.id for message in transaction.agents[sender].pending_messages if message.printed}
             acknowledge(transaction, sender, tuple(id for id in ids if id in printed))
             job_notices.mark_delivered(transaction, sender, numbers)
@@ -123,7 +126,7 @@ def _leave(transaction: Transaction, reason: str) -> str:
 
 
 def _owners(transaction: Transaction, owner: str, name: str, scope: Scope) -> list[str]:
-    """Whose heartbeats are meant. For everybody: the fleet's where it is one of the fleet's, else every agent's."""
+    """The owners that a request names. `*` means the fleet for a heartbeat of the fleet, else every agent."""
     if owner == EVERYBODY:
         of_fleet = scope is Scope.FLEET or find(transaction.heartbeats[FLEET], name) is not None
         return [FLEET] if of_fleet else [FLEET, *transaction.agents] if not name else list(transaction.agents)
@@ -134,7 +137,7 @@ def _owners(transaction: Transaction, owner: str, name: str, scope: Scope) -> li
 
 
 def _change(transaction: Transaction, sender: str, owners: list[str], entry: Mapping[str, object]) -> str:
-    # All or none: the first refusal leaves everything as it was.
+    # All owners or none: the first refusal leaves every owner as it was.
     changed = {}
     for owner in owners:
         current = transaction.heartbeats[owner]
@@ -146,8 +149,8 @@ def _change(transaction: Transaction, sender: str, owners: list[str], entry: Map
 
 
 def _wanted(entry: Mapping[str, object], owner: str, current: tuple[Heartbeat, ...]) -> Heartbeat:
-    """What an owner's entry asks for. Among the fleet's heartbeats one with another scope would reach everybody
-    under rules that were made for one."""
+    """The heartbeat that an entry describes. Its scope must be the owner's: an agent's own heartbeat among those of the
+    fleet would reach everybody under rules that were made for one agent."""
     scope = Scope.FLEET if owner == FLEET else Scope.OWN
     wanted = from_entry({**entry, "scope": scope.value} if entry.get("scope") is None else entry, current)
     if wanted.scope is not scope:
@@ -188,7 +191,7 @@ def _tell(transaction: Transaction, to: str, text: str) -> str:
 
 
 def put_in_force(transaction: Transaction, owner: str, heartbeats: tuple[Heartbeat, ...]) -> None:
-    """Replace an owner's heartbeats; the intervals that run get shorter by it, never longer."""
+    """Replace an owner's heartbeats. An interval that is running may become shorter by it, never longer."""
     before = transaction.heartbeats.get(owner, ())
     holder = transaction.run if owner == FLEET else transaction.agents[owner]
     targets = {}

@@ -1,7 +1,7 @@
-"""Accounts: agents that spend from one purse stop together when it is empty, and come back one after the other.
+"""Usage limits of accounts: when one agent meets its account's limit, all agents of that account are parked.
 
-When the provider said that usage is there again, one agent tries; only when it has found some do the others start.
-A purse that is closed for good, as by a wrong key, ends the work of all that depend on it.
+At the reset that the provider named one agent, the probe, starts first; the others follow one by one once it has worked
+without meeting the limit again. An account that is closed for good, as by a wrong key, retires its agents.
 """
 
 import hashlib
@@ -16,12 +16,12 @@ OVER = "usage limit is over"
 
 
 def on_limit(transaction: Transaction, agent: Agent, until: float | None) -> None:
-    """An agent ran into its account's limit, which ends in `until` seconds, if the provider said so."""
+    """An agent met its account's limit, which ends in `until` seconds where the provider named a time."""
     account = transaction.rules.accounts[agent.name]
     known = transaction.run.limits.get(account)
     if known is not None and known.probe != agent.name:
         if known.until is not None and until is not None and not known.probe:
-            # The same wave: who knows of the latest end is believed.
+            # Agents that met the limit together may have been told different resets: the latest counts.
             _limit(transaction, account, replace(known, until=max(known.until, transaction.clock + until)))
         return
     tries = 0 if known is None else known.tries + 1
@@ -35,7 +35,7 @@ def on_limit(transaction: Transaction, agent: Agent, until: float | None) -> Non
 
 
 def close(transaction: Transaction, account: str, reason: str) -> None:
-    """Nothing can come of this account any more. Told once, however many depend on it."""
+    """The account will have no usage again. The operator is alerted once, however many agents depend on it."""
     known = transaction.run.limits.get(account)
     if known is None or not known.closed:
         _limit(transaction, account, Limit(closed=reason))
@@ -43,19 +43,19 @@ def close(transaction: Transaction, account: str, reason: str) -> None:
 
 
 def is_held(transaction: Transaction, agent: Agent) -> bool:
-    """Whether its account has nothing to spend, and it is not the one who tries."""
+    """Whether the agent's account is at its limit, and the agent is not the probe."""
     limit = _limit_of(transaction, agent)
     return limit is not None and limit.probe != agent.name
 
 
 def closed(transaction: Transaction, agent: Agent) -> str:
-    """Why its account is closed; empty while it is not."""
+    """Why the agent's account is closed; empty while it is not."""
     limit = _limit_of(transaction, agent)
     return "" if limit is None else limit.closed
 
 
 def on_output(transaction: Transaction, agent: Agent) -> None:
-    """Words of the one who tries: if no limit follows soon, there is usage again."""
+    """The probe's first output: unless it meets the limit again soon, there is usage."""
     limit = _limit_of(transaction, agent)
     if limit is not None and limit.probe == agent.name and limit.until is None:
         _limit(
@@ -64,7 +64,8 @@ def on_output(transaction: Transaction, agent: Agent) -> None:
 
 
 def on_launch_ended(transaction: Transaction, agent: Agent, well: bool) -> None:
-    """The one who tries has ended, and not at a limit: well, or for a reason of its own, and then another tries."""
+    """The probe has ended, and not at a limit. If it ended well there is usage; if it failed for a reason of its own,
+    another agent probes after a back-off."""
     limit = _limit_of(transaction, agent)
     if limit is None or limit.probe != agent.name:
         return
@@ -76,14 +77,14 @@ def on_launch_ended(transaction: Transaction, agent: Agent, well: bool) -> None:
         _limit(transaction, account, replace(limit, probe="", failed=agent.name, until=transaction.clock + seconds))
 
 
-def earliest_start(transaction: Transaction, agent: Agent) -> float:
-    """For how many seconds a limit is taken to last at the least. Resets that are named may never be true, and then
-    it is a back-off like any other."""
+def shortest_wait(transaction: Transaction, agent: Agent) -> float:
+    """The fewest seconds for which a limit is believed to last. A provider may name resets that are never true: then
+    each start is the end of a longer back-off."""
     return back_off(transaction.run.id, agent, agent.crashes, transaction.rules)
 
 
 def advance(transaction: Transaction) -> None:
-    """Whatever the clock makes due: somebody tries, or everybody comes back."""
+    """Start a probe at each account whose reset has come, and lift each limit whose probe has worked long enough."""
     for account, limit in list(transaction.run.limits.items()):
         if limit.closed:
             continue
@@ -98,15 +99,15 @@ def advance(transaction: Transaction) -> None:
 
 
 def resume(transaction: Transaction, away: float) -> None:
-    """A new supervisor: the provider's clock went on while nobody supervised, for so many seconds as far as the time
-    of day can tell; and a closed account is tried again."""
+    """A new supervisor begins: resets come nearer by the `away` seconds for which nobody supervised, as the wall clock
+    tells them, and closed accounts are tried again."""
     for account, limit in list(transaction.run.limits.items()):
         if limit.closed:
             _limit(transaction, account, None)
         elif not limit.probe and limit.until is not None:
             _limit(transaction, account, replace(limit, until=max(limit.until - away, transaction.clock)))
     for agent in list(transaction.agents.values()):
-        # A task may have been changed to other accounts.
+        # The operator may have changed the task to other accounts.
         if agent.phase is Phase.PARKED and agent.deadline is None and not is_held(transaction, agent):
             transaction.set_agent(agent.name, deadline=transaction.clock)
 
@@ -129,8 +130,8 @@ def _try(transaction: Transaction, account: str, limit: Limit) -> None:
 
 
 def _unfitness(agent: Agent, limit: Limit) -> tuple[bool, int, bool]:
-    """Who tries is rather not who could not the last time, then who failed less often, then who has nothing else to
-    wait for."""
+    """The order in which agents are chosen as the probe: not the one that failed as the last probe, then the one with
+    the fewest crashes, then one that waits for nothing else."""
     return agent.name == limit.failed, agent.crashes * bool(limit.failed), agent.phase is not Phase.PARKED
 
 
@@ -146,7 +147,7 @@ def _lift(transaction: Transaction, account: str) -> None:
 
 
 def _is_resting(transaction: Transaction, agent: Agent) -> bool:
-    """Whether it is parked for a reason of its own, until a time of its own."""
+    """Whether the agent is parked for a reason of its own, until a time of its own."""
     return agent.phase is Phase.PARKED and agent.deadline is not None and transaction.clock < agent.deadline
 
 
@@ -161,16 +162,16 @@ def _limit_of(transaction: Transaction, agent: Agent) -> Limit | None:
 
 
 def _agents_of(transaction: Transaction, account: str) -> list[Agent]:
-    """Those who have not retired."""
+    """The account's agents that have not retired."""
     agents = [agent for agent in transaction.agents.values() if transaction.rules.accounts.get(agent.name) == account]
     return [agent for agent in agents if agent.phase is not Phase.RETIRED]
 
 
 def _seconds(transaction: Transaction, agent: Agent, until: float | None, tries: int) -> float:
-    """How long to wait. A provider that names no time, or one that has come already, is not asked again at once."""
+    """How long to wait for a probe. Where the provider named no time, or one that has passed, that is a back-off."""
     rules = transaction.rules
     seconds = (
-        rules.backoff_max * 2.0 ** min(tries, 3) if until is None else max(until, earliest_start(transaction, agent))
+        rules.backoff_max * 2.0 ** min(tries, 3) if until is None else max(until, shortest_wait(transaction, agent))
     )
     digest = hashlib.sha256(f"{transaction.run.id}/{agent.name}/{agent.launch}/limit".encode()).digest()
     return seconds + min(JITTER_SECONDS, seconds / 10) * digest[0] / 255

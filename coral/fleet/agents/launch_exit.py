@@ -113,7 +113,7 @@ def _park(transaction: Transaction, agent: Agent, until: float | None) -> None:
         accounts.on_limit(transaction, agent, until)
         transaction.set_agent(agent.name, phase=Phase.PARKED, deadline=None, why=AT_LIMIT)
         return
-    seconds = rules.backoff_max if until is None else max(until, accounts.earliest_start(transaction, agent))
+    seconds = rules.backoff_max if until is None else max(until, accounts.shortest_wait(transaction, agent))
     transaction.set_agent(agent.name, phase=Phase.PARKED, deadline=transaction.clock + seconds, why=AT_LIMIT)
     transaction.alert(f"{agent.name} has reached a usage limit and is parked", agent.name)
 

@@ -1,6 +1,7 @@
-"""An attempt that was taken in is graded as a launch of its own, in one of a few slots, and settled by its outcome.
+"""Grading: a queued attempt gets a grader process in one of a few slots, and is settled by its outcome.
 
-It becomes void only with proof that the fault is ours: the seed, graded in its place, fails too.
+A crash of the grader makes an attempt void only with proof that the candidate is not at fault: the seed, graded in its
+place, fails too.
 """
 
 from attempts.progress import judge
@@ -55,7 +56,7 @@ def on_grade_not_started(transaction: Transaction, number: int, launch: int, rea
 
 
 def on_left_processes(transaction: Transaction, number: int, launch: int) -> None:
-    """The grader has answered, but what it started goes on: end that first, so that the slot is really free."""
+    """The grader has ended, but processes that it started still run: kill them, so that the slot is really free."""
     pending = transaction.pending.get(number)
     if pending is not None and pending.launch == launch and pending.step is Step.GRADING:
         _kill(transaction, pending)
@@ -68,7 +69,7 @@ def on_published(transaction: Transaction, number: int) -> None:
 
 
 def repeat_unfinished(transaction: Transaction) -> None:
-    """A new supervisor does again, by key, what the last one may not have finished."""
+    """A new supervisor repeats what the last one may not have finished; each of it can be done twice without harm."""
     for number, pending in transaction.pending.items():
         agent = pending.submission.agent
         transaction.act(do.Accept(agent=agent, submission=pending.submission.id, number=number))
@@ -79,7 +80,7 @@ def repeat_unfinished(transaction: Transaction) -> None:
 
 
 def stop_grading(transaction: Transaction) -> None:
-    """The attempts stay, and are graded again when the run resumes."""
+    """Terminate the graders of a run that stops. Their attempts are graded again when the run resumes."""
     for number, pending in list(transaction.pending.items()):
         if pending.step in OCCUPYING and not pending.stopped:
             transaction.set_pending(number, stopped=True)
@@ -104,7 +105,7 @@ def advance_timers(transaction: Transaction) -> None:
 
 
 def fill_slots(transaction: Transaction) -> None:
-    """Start what a free slot can take: a question of fault first, then the oldest attempt."""
+    """Start a grader in each free slot: first for attempts with a suspicion, then for the oldest."""
     if (
         transaction.run.stopping
         or transaction.run.disk_problem
@@ -152,13 +153,13 @@ def _kill(transaction: Transaction, pending: PendingAttempt) -> None:
 
 
 def _queue_again(transaction: Transaction, pending: PendingAttempt) -> None:
-    """This try of grading it tells nothing about it."""
+    """Grade the attempt again: this grade said nothing about it."""
     transaction.set_pending(pending.number, step=Step.QUEUED, deadline=None)
 
 
 def _lose(transaction: Transaction, pending: PendingAttempt) -> None:
-    """Nobody saw its end, or it came on a full disk. That is nobody's fault, unless it does so every time: then it is
-    a suspicion like any other."""
+    """Nobody saw the grade end, or it ended on a full disk. That is nobody's fault, unless every grade of this attempt
+    ends on a full disk: then the seed is graded, as after a crash."""
     if not transaction.run.disk_problem or pending.lost_grades < MAX_LOST:
         _queue_again(
             transaction,
@@ -175,7 +176,7 @@ def _lose(transaction: Transaction, pending: PendingAttempt) -> None:
 
 
 def _end_probe(transaction: Transaction, pending: PendingAttempt, event: on.Graded) -> None:
-    """The seed was graded in the candidate's place: if that works, the crash was the candidate's doing."""
+    """The seed was graded in the candidate's place: if that worked, the candidate is at fault, else the grader."""
     if event.outcome is on.Outcome.SCORED:
         settle(transaction, pending, Verdict.FAILED, reason=pending.suspicion, graded=event)
     else:
