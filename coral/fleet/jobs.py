@@ -1,7 +1,8 @@
-"""Jobs: what an agent runs beside its launches, such as a long training.
+"""Jobs: commands that an agent runs beside its launches, such as a long training.
 
-A job belongs to its agent: no launch of it ends the job, its end is told to the agent, and it ends when the agent
-retires or the run stops. An agent whose turn ends meanwhile waits for it, or for a heartbeat, but not for ever.
+A job belongs to its agent and outlives its launches: it is ended when the agent retires or the run stops, and the
+agent gets a notice of its end. An agent whose turn ends while a job runs waits for the job or for a message, up to the
+longest back-off.
 """
 
 from coral.fleet import actions as do
@@ -14,7 +15,7 @@ from coral.fleet.run_state import Job
 from coral.fleet.transaction import Transaction
 from heartbeats.heartbeat import Refused
 
-LAUNCH = 1  # of a job: it is started once
+LAUNCH = 1  # the launch number of every job, which is started once
 WAITS = "a job runs"  # why an agent starts no sooner
 RUN_STOPPED = "the run stopped"
 AGENT_RETIRED = "its agent has retired"
@@ -22,7 +23,7 @@ WHICH = "`coral job list` shows what runs"
 
 
 def start(transaction: Transaction, wanted: on.StartJob) -> str:
-    """Begin a job for an agent. Refused says why not."""
+    """Start a job for an agent; Refused says why it cannot be."""
     agent, run = transaction.agents.get(wanted.agent), transaction.run
     if agent is None:
         raise Refused(f"cannot start a job of {wanted.agent!r}: there is no such agent", "coral status names them")
@@ -51,7 +52,7 @@ def start(transaction: Transaction, wanted: on.StartJob) -> str:
 
 
 def stop(transaction: Transaction, sender: str, number: int) -> str:
-    """End a job in order. Its agent need not be told of what it asks for itself."""
+    """End a job, as the operator or its agent asks. An agent that asks for it itself gets no notice."""
     job = transaction.jobs.get(number)
     if job is None or (sender in transaction.agents and sender != job.agent):
         raise Refused(f"cannot stop job {number}: there is none that runs", WHICH)
@@ -73,15 +74,15 @@ def on_not_started(transaction: Transaction, number: int, reason: str) -> None:
 
 
 def on_left_processes(transaction: Transaction, number: int) -> None:
-    """Its command has ended, and left something behind: that is no job any more."""
+    """The job's command has ended, but processes that it started still run: end them."""
     job = transaction.jobs.get(number)
     if job is not None and job.phase in (Phase.RUNNING, Phase.INTERRUPTED):
         _terminate(transaction, job)
 
 
 def resume(transaction: Transaction, away: float) -> None:
-    """They ran on meanwhile. Whether the signal went out before the last supervisor died is not known; twice does no
-    harm."""
+    """A new supervisor begins: jobs ran on while nobody supervised. Nobody knows whether the last supervisor sent a
+    signal before it died; a second one does no harm."""
     for job in list(transaction.jobs.values()):
         if job.phase is not Phase.WAITING:
             transaction.set_job(job.number, away=job.away + away)
@@ -90,8 +91,8 @@ def resume(transaction: Transaction, away: float) -> None:
 
 
 def advance(transaction: Transaction) -> None:
-    """Jobs that begin, and those that must end: of a run that stops, of an agent that has retired, because somebody
-    asked for it; and those that do not obey."""
+    """Start waiting jobs; end those of a run that stops, of a retired agent, or that somebody asked to end; and send
+    the next signal to those that do not obey."""
     for job in list(transaction.jobs.values()):
         why = job.why or _reason_to_end(transaction, job)
         if job.phase is Phase.WAITING and why:
@@ -111,7 +112,7 @@ def advance(transaction: Transaction) -> None:
 
 
 def wait_for(transaction: Transaction, agent: Agent) -> bool:
-    """A turn has ended while a job runs: then the end of that is waited for, or a heartbeat."""
+    """Let an agent whose turn has ended wait for its job, if one runs; return whether it does."""
     if not runs_job(agent.name, transaction.jobs):
         return False
     deadline = transaction.clock + transaction.rules.backoff_max
@@ -120,7 +121,7 @@ def wait_for(transaction: Transaction, agent: Agent) -> bool:
 
 
 def wake(transaction: Transaction) -> None:
-    """Who waits for a job goes on when it has ended, or when something is owed: no sooner than after any turn."""
+    """End the wait for a job when it has ended or a message is pending: the agent starts as after any turn."""
     for agent in list(transaction.agents.values()):
         if (
             agent.why == WAITS

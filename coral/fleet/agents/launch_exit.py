@@ -1,7 +1,7 @@
 """The end of a launch: what it means, and when the agent starts again, if ever.
 
-A turn that ended, a crash, a limit, a signal of ours and a program that cannot be started are one wait with different
-lengths; only what is pointless to repeat retires an agent.
+After a turn, a crash, a signal of ours or a failed start the agent waits, each time for another length; at a usage
+limit it is parked. It retires only where another launch would be pointless.
 """
 
 from dataclasses import replace
@@ -64,25 +64,25 @@ def wait(transaction: Transaction, agent: Agent, why: str, seconds: float = 0.0)
 
 
 def next_start_slot(transaction: Transaction, name: str) -> float:
-    """How many seconds an agent waits for those before it, where all of them come back at once."""
+    """The seconds after which an agent starts where the whole fleet starts at once: the agents take turns."""
     return list(transaction.agents).index(name) * transaction.rules.stagger
 
 
-def retire(transaction: Transaction, agent: Agent, reason: str, *, told: bool = False) -> None:
-    """It starts no more. What it owes of the fleet's falls to the next who submits."""
-    owed = [message for message in agent.pending_messages if message.scope is Scope.FLEET]
+def retire(transaction: Transaction, agent: Agent, reason: str, *, alert: bool = True) -> None:
+    """End the agent's work for good. Its messages of the fleet's heartbeats go to the next agent that submits."""
+    of_fleet = [message for message in agent.pending_messages if message.scope is Scope.FLEET]
     transaction.set_run(
         unassigned_messages=(
             *transaction.run.unassigned_messages,
-            *(replace(message, printed=False) for message in owed),
+            *(replace(message, printed=False) for message in of_fleet),
         )
     )
     stays = tuple(message for message in agent.pending_messages if message.scope is not Scope.FLEET)
     transaction.set_agent(agent.name, phase=Phase.RETIRED, deadline=None, why=reason, pending_messages=stays)
-    if told:
-        transaction.log("retired", reason, agent.name)
-    else:
+    if alert:
         transaction.alert(f"{agent.name} has retired: {reason}", agent.name)
+    else:
+        transaction.log("retired", reason, agent.name)
 
 
 def _may_end(agent: Agent) -> bool:
@@ -91,8 +91,8 @@ def _may_end(agent: Agent) -> bool:
 
 
 def _release_messages(transaction: Transaction, agent: Agent) -> Agent:
-    """The launch is gone. What it did not acknowledge stays owed; a checkpoint that it did not answer never will be;
-    and if it sat in `coral eval`, nobody does now."""
+    """The launch is over. Its unacknowledged messages stay pending, its unanswered checkpoints count as unanswered, and
+    nobody waits in its `coral eval` any more."""
     for number, pending in transaction.pending.items():
         if pending.submission.agent == agent.name:
             transaction.set_pending(number, waited_until=0.0)
@@ -104,7 +104,8 @@ def _release_messages(transaction: Transaction, agent: Agent) -> Agent:
 
 
 def _park(transaction: Transaction, agent: Agent, until: float | None) -> None:
-    """No usage is left. A provider that names no time, or one that has come already, is not asked again at once."""
+    """Park an agent that met a usage limit. Where the provider named no time, or one that has passed, that is a
+    back-off."""
     rules = transaction.rules
     agent = transaction.set_agent(agent.name, crashes=agent.crashes + 1)
     if rules.stop_at_limit and not transaction.run.stopping:
@@ -127,7 +128,7 @@ def _wait_after_our_signal(transaction: Transaction, agent: Agent) -> None:
     elif agent.has_output:
         wait(transaction, agent, agent.why)
     else:
-        # It never said a word: without a back-off, a program that hangs at its start would be restarted for ever.
+        # It never printed anything: without a back-off, a program that hangs at its start would be restarted for ever.
         _fail(transaction, agent, agent.why)
 
 
@@ -155,7 +156,8 @@ def _fail(transaction: Transaction, agent: Agent, why: str) -> None:
 
 
 def _trip_breaker(transaction: Transaction, reason: str) -> None:
-    """Many crashes in a short time have one cause: hold the whole fleet, not agent by agent."""
+    """Pause all starts after many crashes in a short time: they have one cause, which back-off of single agents would
+    meet again and again."""
     rules = transaction.rules
     since = transaction.clock - rules.breaker_window
     recent = (*(crash for crash in transaction.run.crashes if crash > since), transaction.clock)
@@ -169,8 +171,8 @@ def _trip_breaker(transaction: Transaction, reason: str) -> None:
 
 
 def _give_up(transaction: Transaction, agent: Agent, reason: str) -> None:
-    """Its program can do nothing more: a wrong key, no credit. Nor can those who depend on the same."""
+    """Retire an agent whose program can do nothing more, as with a wrong key, and all agents of its account."""
     account = transaction.rules.accounts.get(agent.name)
     if account is not None:
         accounts.close(transaction, account, reason)
-    retire(transaction, agent, reason, told=account is not None)
+    retire(transaction, agent, reason, alert=account is None)

@@ -1,7 +1,7 @@
-"""An agent's phases: it waits, runs, is interrupted, terminated, killed, parked, or has retired.
+"""An agent's life: when it starts, and when its launch is interrupted, terminated and killed.
 
-Heartbeat, stall, crash, back-off, pause, budget and stop are these phases with other deadlines; none has a mechanism
-of its own.
+Heartbeat, stall, crash, back-off, pause, budget and stop are phases of the agent with different deadlines; none of them
+has a mechanism of its own.
 """
 
 from coral.fleet import actions as do
@@ -57,7 +57,7 @@ def on_edits_scanned(transaction: Transaction, event: on.EditsScanned) -> None:
 
 
 def on_left_processes(transaction: Transaction, name: str, launch: int) -> None:
-    """The program has ended and left something behind: that ends now, before anything else starts."""
+    """The program has ended, but processes that it started still run: end them before the agent starts again."""
     agent = transaction.agents.get(name)
     if agent is None or agent.launch != launch or agent.phase not in (Phase.RUNNING, Phase.INTERRUPTED):
         return
@@ -66,7 +66,7 @@ def on_left_processes(transaction: Transaction, name: str, launch: int) -> None:
 
 
 def resume_all(transaction: Transaction, away: float) -> None:
-    """A new supervisor: who waited for a resume starts now; who still runs is left alone."""
+    """A new supervisor begins: agents that waited for a resume start in turn, and those that still run go on."""
     accounts.resume(transaction, away)
     for name, agent in list(transaction.agents.items()):
         why = "resumed" if agent.why == "stop" else agent.why
@@ -76,8 +76,8 @@ def resume_all(transaction: Transaction, away: float) -> None:
             agent = transaction.set_agent(name, crashes=0)
             wait(transaction, agent, "resumed", next_start_slot(transaction, name))
         elif agent.phase is Phase.INTERRUPTED:
-            # Whether the signal went out before the last supervisor died is not known; twice does no harm. The grace
-            # is what is left of it: given anew by one supervisor after the other, it would never end.
+            # Nobody knows whether the last supervisor sent the signal before it died; a second one does no harm. The
+            # rest of the grace goes on: a new grace from each new supervisor might never end.
             transaction.set_agent(name, why=why)
             transaction.act(do.Interrupt(who=name, launch=agent.launch))
         elif agent.phase is Phase.RUNNING:
@@ -122,7 +122,7 @@ def _on_deadline(transaction: Transaction, agent: Agent) -> None:
             if transaction.clock < transaction.run.starts_paused_until:
                 _hold(transaction, agent)
             elif reason := accounts.closed(transaction, agent):
-                retire(transaction, agent, reason, told=True)
+                retire(transaction, agent, reason, alert=False)
             elif reason := budgets.agent_over(agent, transaction.rules):
                 retire(transaction, agent, reason)
             elif accounts.is_held(transaction, agent):
@@ -140,7 +140,7 @@ def _on_deadline(transaction: Transaction, agent: Agent) -> None:
 
 
 def _on_silence(transaction: Transaction, agent: Agent) -> None:
-    # Whoever waits for a grade is not silent; that begins when the waiting ends.
+    # The silence of an agent that waits for a grade begins when the wait ends.
     waits = waits_until(agent.name, transaction.pending.values())
     if waits is not None and transaction.clock < waits + transaction.rules.stall:
         transaction.set_agent(agent.name, deadline=waits + transaction.rules.stall)
@@ -151,7 +151,7 @@ def _on_silence(transaction: Transaction, agent: Agent) -> None:
 
 
 def _hold(transaction: Transaction, agent: Agent) -> None:
-    """The whole fleet is held up. When that is over it starts in turn, and not all at once."""
+    """The breaker holds up all starts. Once that is over the agents start in turn, not all at once."""
     transaction.set_agent(
         agent.name, deadline=transaction.run.starts_paused_until + next_start_slot(transaction, agent.name)
     )
@@ -160,7 +160,7 @@ def _hold(transaction: Transaction, agent: Agent) -> None:
 def _has_something_due(transaction: Transaction, agent: Agent) -> bool:
     if transaction.run.disk_problem or not may_interrupt(agent, transaction.clock, transaction.rules):
         return False
-    # What this launch was handed and has not acknowledged yet is on its way; interrupting for it would be a repeat.
+    # A message in flight was given to this launch already: to interrupt the launch for it would be a repeat.
     return any(
         is_due(message, agent, transaction.clock)
         for message in agent.pending_messages
@@ -204,7 +204,7 @@ def _spawn(transaction: Transaction, agent: Agent) -> None:
 
 
 def _most(one: OutputCounts, other: OutputCounts) -> OutputCounts:
-    """A new supervisor hears it all again, piece by piece."""
+    """The higher of each count: a new supervisor reads the output from its beginning again, part by part."""
     return OutputCounts(
         edits=max(one.edits, other.edits),
         compactions=max(one.compactions, other.compactions),

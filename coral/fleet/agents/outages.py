@@ -1,6 +1,6 @@
-"""Programs that only ask their model again, silently or for ever: bounded by our own clock, and by a count.
+"""Outages: a program that does nothing but retry its model is interrupted after a time, or a number of retries.
 
-An outage is a crash of whoever meets it: it waits under back-off, and many at once hold up the fleet.
+The interrupt counts as a crash: the agent waits under back-off, and many crashes at once pause the whole fleet.
 """
 
 from coral.fleet.agent_state import Agent, OutputCounts
@@ -12,7 +12,7 @@ OUTAGE = "outage"
 
 
 def on_output(transaction: Transaction, agent: Agent, before: OutputCounts) -> None:
-    """Its launch has come to a new count: what goes on begins, or the model has answered."""
+    """Note when the launch began to do nothing but retry; an answer of the model starts that anew."""
     count = agent.output_counts
     if count.in_a_row <= 0:
         since = None
@@ -29,7 +29,7 @@ def deadlines(agent: Agent, rules: Rules) -> list[float]:
 
 
 def reason(agent: Agent, now: float, rules: Rules) -> str:
-    """Why a running agent is to be interrupted that only retries; empty where it may go on."""
+    """Why to interrupt a running agent that does nothing but retry; empty where it is to go on."""
     if agent.retrying_since is None:
         return ""
     if agent.output_counts.in_a_row >= rules.retries:
@@ -40,5 +40,5 @@ def reason(agent: Agent, now: float, rules: Rules) -> str:
 
 
 def is_ended_for_it(agent: Agent) -> bool:
-    """Whether its launch was interrupted for that, and the model has not answered since."""
+    """Whether the launch was interrupted for an outage, and its model has not answered since."""
     return agent.retrying_since is not None and agent.why.startswith(OUTAGE)

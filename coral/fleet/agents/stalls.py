@@ -1,8 +1,8 @@
-"""Agents that come to nothing: silent, or busy without progress. More and more is done about one until it has some.
+"""Stall detection: an agent that is silent, or works without progress, is escalated until it makes progress.
 
-It is nudged, interrupted, given a fresh session, and then it rests, each time longer. No step is taken before the
-finding has lasted its whole time once more. Who waits for a grade or a job, does research or does not work is not
-stalled.
+The steps are a nudge, an interrupt, a new session, and then rests, each longer than the one before. The next step is
+taken only when the silence or the lack of progress has lasted its whole time once more. An agent that waits for a grade
+or a job, is in its research time, or has no process, is not stalled. Progress is a submission or an edited file.
 """
 
 from dataclasses import replace
@@ -24,12 +24,12 @@ from coral.fleet.rules import Rules
 from coral.fleet.transaction import Transaction
 
 SILENT, FRUITLESS = "silent", "no progress"
-NUDGED, FRESH, RESTING = 1, 3, 4  # and whatever is more, is a longer rest
+NUDGED, FRESH, RESTING = 1, 3, 4  # escalations; each further one is a longer rest
 _STEPS = ("", "nudged", "interrupted", "fresh session", "parked")
 
 
 def words_of(stall: Stall) -> str:
-    """What was done last and why, `nudged: silent for 20 min`; empty where it has had progress since."""
+    """The last step and its finding, `nudged: silent for 20 min`; empty where there was progress since."""
     return (
         f"{_STEPS[min(stall.escalations, RESTING)]}: {stall.finding} for {duration(stall.lasted)}"
         if stall.escalations
@@ -38,17 +38,18 @@ def words_of(stall: Stall) -> str:
 
 
 def deadlines(agent: Agent, rules: Rules) -> list[float]:
-    """When its work without progress may have lasted long enough, when no job excuses that, and when a look has."""
+    """When the no-progress timer may end, when a job explains the lack of progress no longer, and when a scan of the
+    clone for edits has taken too long."""
     if agent.stall.since is None or rules.no_progress is None:
         return []
     asked = agent.stall.scan_requested_at
-    assert agent.stall.progress_at is not None, "who works has begun"
+    assert agent.stall.progress_at is not None, "an agent that works has had its first launch"
     times = [agent.stall.since + rules.no_progress, agent.stall.progress_at + EXCUSED_SECONDS]
     return times if asked is None else [*times, asked + LOOK_SECONDS]
 
 
 def start_timer(transaction: Transaction, name: str) -> None:
-    """It works from here on."""
+    """Start the no-progress timer, or let it go on where it was paused: the agent begins to work."""
     stall = transaction.agents[name].stall
     if stall.since is None:
         at = transaction.clock if stall.progress_at is None else stall.progress_at
@@ -66,7 +67,7 @@ def forget_scan(transaction: Transaction, name: str) -> None:
 
 
 def pause_timer(transaction: Transaction, name: str) -> None:
-    """It works no more, for now."""
+    """Pause the no-progress timer: the agent's launch is being ended, or is over."""
     stall = _without_excluded_time(transaction, transaction.agents[name])
     if stall.since is not None:
         spent = max(transaction.clock - stall.since, 0.0)
@@ -74,7 +75,8 @@ def pause_timer(transaction: Transaction, name: str) -> None:
 
 
 def record_progress(transaction: Transaction, name: str, ago: float = 0.0) -> None:
-    """Something came of its work, so many seconds ago: what was done about it is over."""
+    """The agent made progress, so many seconds ago: reset its escalation, and withdraw a nudge that is not in
+    flight."""
     agent = transaction.agents[name]
     at = transaction.clock - ago
     why = "progress" if is_ended_for_it(agent) else agent.why
@@ -89,7 +91,8 @@ def record_progress(transaction: Transaction, name: str, ago: float = 0.0) -> No
 
 
 def restart_timer(transaction: Transaction, name: str) -> None:
-    """Its grade has come, or its research is over: until now nothing was to come of its work."""
+    """Restart the no-progress timer: its grade has come, or its research time is over, and until now the agent could
+    not have made progress."""
     stall = transaction.agents[name].stall
     if stall.since is not None:
         transaction.set_agent(name, stall=replace(stall, since=transaction.clock))
@@ -98,45 +101,45 @@ def restart_timer(transaction: Transaction, name: str) -> None:
 
 
 def exclude_time(transaction: Transaction, name: str, *over: float) -> None:
-    """Hold nothing against it of the time in which the disk was full or a job of its ran, one that goes on or one that
-    is over and began then: neither that nothing came of its work, nor its silence."""
+    """Take the time in which the disk was full, or a job of the agent ran, off its no-progress timer and its silence.
+    `over`: when jobs began that have just ended; running ones are known."""
     agent = transaction.agents[name]
     stall = _without_excluded_time(transaction, agent, over)
     if stall is not agent.stall:
-        assert agent.stall.since is not None, "nothing is taken off what has not begun"
-        assert stall.since is not None, "nothing is taken off what has not begun"
-        assert agent.deadline is not None, "who works has a deadline"
+        assert agent.stall.since is not None, "only a timer that runs can be adjusted"
+        assert stall.since is not None, "only a timer that runs can be adjusted"
+        assert agent.deadline is not None, "a running agent has a deadline"
         deadline = min(agent.deadline + stall.since - agent.stall.since, transaction.clock + transaction.rules.stall)
         transaction.set_agent(name, stall=stall, deadline=deadline)
 
 
 def is_excluded(transaction: Transaction, agent: Agent) -> bool:
-    """Whether nothing can be said against it now: a result is on its way, or none can be written."""
+    """Whether the agent cannot be expected to make progress now: one of its jobs runs, or the disk is full."""
     if transaction.run.disk_problem:
         return True
-    assert agent.stall.progress_at is not None, "who works has begun"
+    assert agent.stall.progress_at is not None, "an agent that works has had its first launch"
     return runs_job(agent.name, transaction.jobs) and transaction.clock < agent.stall.progress_at + EXCUSED_SECONDS
 
 
 def check_busy(transaction: Transaction, agent: Agent) -> str:
-    """Why a running agent is to be interrupted that works without progress; empty where it is not. Before that,
-    somebody looks whether it has edited anything."""
+    """Why to interrupt a running agent that works without progress; empty where it is to go on. Before it is
+    escalated, its clone is scanned for edits that its output did not tell."""
     stall = agent.stall
     if not _has_lasted(transaction, stall):
         return ""
-    assert stall.since is not None, "nothing lasts that has not begun"
+    assert stall.since is not None, "a timer that has ended was running"
     if (
         not agent.has_output
         or agent.research_until is not None
         or transaction.run.disk_problem
         or is_excluded(transaction, agent)
     ):
-        return ""  # it is silent; it is not to have results yet; it cannot have any; they are on their way
+        return ""  # it is silent, which is another finding; or it cannot be expected to make progress
     waits = waits_until(agent.name, transaction.pending.values())
     if waits is not None and waits > stall.since:
         transaction.set_agent(agent.name, stall=replace(stall, since=waits))
-    elif not _has_lasted(transaction, excused := _without_excluded_time(transaction, agent)):
-        transaction.set_agent(agent.name, stall=excused)
+    elif not _has_lasted(transaction, adjusted := _without_excluded_time(transaction, agent)):
+        transaction.set_agent(agent.name, stall=adjusted)
     elif stall.scan_requested_at is None:
         transaction.set_agent(agent.name, stall=replace(stall, scan_requested_at=transaction.clock))
         transaction.act(do.ScanEdits(agent=agent.name, launch=agent.launch))
@@ -146,11 +149,11 @@ def check_busy(transaction: Transaction, agent: Agent) -> str:
 
 
 def on_edits_scanned(transaction: Transaction, event: on.EditsScanned) -> str:
-    """Why the agent is to be interrupted whose files were looked at; empty where it is not."""
+    """Why to interrupt an agent whose clone was scanned for edits; empty where it is to go on."""
     agent = transaction.agents.get(event.agent)
     if agent is None or agent.launch != event.launch or agent.stall.scan_requested_at is None:
         return ""
-    assert agent.stall.since is not None, "nobody is sent to look while it does not work"
+    assert agent.stall.since is not None, "a scan is requested only while the timer runs"
     if event.edited is not None and transaction.clock - event.edited > agent.stall.since:
         record_progress(transaction, agent.name, min(event.edited, transaction.clock - agent.spawned_at))
         return ""
@@ -161,9 +164,9 @@ def on_edits_scanned(transaction: Transaction, event: on.EditsScanned) -> str:
 
 
 def check_silent(transaction: Transaction, agent: Agent) -> str:
-    """Why a running agent is to be interrupted whose silence has lasted; empty where a step was taken only lately."""
+    """Why to interrupt a running agent that is silent; empty where the last step was taken too recently."""
     since = agent.stall.since
-    assert since is not None, "a running agent works"
+    assert since is not None, "the timer of a running agent runs"
     if transaction.clock < since + transaction.rules.stall:
         transaction.set_agent(agent.name, deadline=since + transaction.rules.stall)
         return ""
@@ -171,18 +174,18 @@ def check_silent(transaction: Transaction, agent: Agent) -> str:
 
 
 def is_ended_for_it(agent: Agent) -> bool:
-    """Whether its launch was interrupted for the last step, and not for anything else."""
+    """Whether the agent's launch is being ended for the last step of its escalation, and for nothing else."""
     ending = agent.phase in LIVE and agent.phase is not Phase.RUNNING
     return ending and agent.why == words_of(agent.stall)
 
 
 def needs_new_session(agent: Agent) -> bool:
-    """Whether the launch that has ended is to be the last of its conversation."""
+    """Whether the agent's next launch is to begin a new session."""
     return is_ended_for_it(agent) and agent.stall.escalations >= FRESH
 
 
 def rest_seconds(agent: Agent) -> float:
-    """How many seconds an agent rests now that its launch has ended; 0 where it has not come to that."""
+    """For how many seconds an agent rests now that its launch has ended; 0 where its escalation is not that far."""
     if not is_ended_for_it(agent) or agent.stall.escalations < RESTING:
         return 0.0
     return REST_SECONDS * 2.0 ** min(agent.stall.escalations - RESTING, MAX_DOUBLINGS)
@@ -193,37 +196,38 @@ def is_resting(agent: Agent) -> bool:
 
 
 def _has_lasted(transaction: Transaction, stall: Stall) -> bool:
-    """Whether its work without progress has, so long that something is to be done."""
+    """Whether the no-progress timer has ended."""
     limit = transaction.rules.no_progress
     return limit is not None and stall.since is not None and transaction.clock >= stall.since + limit
 
 
 def _without_excluded_time(transaction: Transaction, agent: Agent, over: tuple[float, ...] = ()) -> Stall:
-    """Its work without progress, less the time in which there was a reason for it: each moment once. A job is one for
-    a bounded time after the last progress; `over`: when jobs began that have just ended."""
+    """The stall with the time of jobs and of a full disk taken off its timer, each moment once. A job counts only for a
+    bounded time after the last progress. `over`: when jobs began that have just ended."""
     stall = agent.stall
     if stall.since is None or stall.progress_at is None:
         return stall
-    since, excused = stall.since, stall.excluded_until
+    since, excluded = stall.since, stall.excluded_until
     until = min(transaction.clock, stall.progress_at + EXCUSED_SECONDS)
     jobs = (*over, *(job.began_at for job in transaction.jobs.values() if job.agent == agent.name))
     spans = [(began, until) for began in jobs] + (
         [(transaction.run.disk_problem_since, transaction.clock)] if transaction.run.disk_problem else []
     )
     for began, end in sorted(spans):
-        start = max(began, since, excused)
-        if end > start:  # mutants: equivalent, nothing is taken off where they are the same
-            since, excused = since + end - start, end
+        start = max(began, since, excluded)
+        if end > start:  # mutants: equivalent, an empty span takes nothing off
+            since, excluded = since + end - start, end
     return (
-        stall if since == stall.since else replace(stall, since=since, excluded_until=excused, scan_requested_at=None)
+        stall if since == stall.since else replace(stall, since=since, excluded_until=excluded, scan_requested_at=None)
     )
 
 
 def _escalate(transaction: Transaction, agent: Agent, finding: str) -> str:
-    """The next step. A nudge of somebody who is at work waits for a good moment; all else is an interrupt."""
+    """Take the next step; return why to interrupt the agent. The nudge of a busy agent waits for a good moment
+    instead."""
     before = agent.stall
     begun = agent.last_output_at if finding == SILENT else before.progress_at
-    assert begun is not None, "who has worked has begun"
+    assert begun is not None, "an agent that has worked has had its first launch"
     stall = replace(
         before,
         since=transaction.clock,
@@ -247,14 +251,14 @@ def _escalate(transaction: Transaction, agent: Agent, finding: str) -> str:
 
 
 def _queue_nudge(transaction: Transaction, agent: Agent, seconds: float, *, defers: bool) -> None:
-    """Tell it what was found. What was not delivered yet says it for both, if need be sooner."""
+    """Queue a message about the finding. An earlier one that is undelivered says the same: it gets the new due time."""
     due = transaction.clock + seconds
     if any(message.name == STALLED for message in agent.pending_messages):
-        owed = (
+        messages = (
             replace(message, due=due, defers=defers) if message.name == STALLED else message
             for message in agent.pending_messages
         )
-        transaction.set_agent(agent.name, pending_messages=tuple(owed))
+        transaction.set_agent(agent.name, pending_messages=tuple(messages))
     else:
         id = transaction.next_message_id()
         transaction.queue_message(
