@@ -19,32 +19,44 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import NoReturn
 
-# name -> (group, one line); the module of that name in this package has add_arguments(parser) and run(args) -> int
+# name -> (group, one line, an example); coral/cli/commands/<name>.py has add_arguments(parser) and run(args) -> int
 COMMANDS = {
-    "init": ("task", "make the skeleton of a task that works"),
-    "validate": ("task", "check a task and grade its seed, without spending anything"),
-    "doctor": ("task", "what this machine has for a fleet, and what is missing"),
-    "start": ("run", "start a run of a task and watch it"),
-    "attach": ("run", "watch a run that is going on"),
-    "stop": ("run", "stop a run and everything it started; or its supervisor alone"),
-    "resume": ("run", "go on with a run that was stopped or killed"),
-    "tell": ("run", "say something to the agents, at the next good moment"),
-    "heartbeat": ("run", "when agents are interrupted and what they are asked: see, change"),
-    "status": ("look", "where a run stands: its agents, its best attempt, its budget"),
-    "runs": ("look", "list the runs"),
-    "log": ("look", "list attempts, best first or newest first"),
-    "show": ("look", "one attempt: its score, feedback and change"),
-    "transcript": ("look", "what an agent was told, said and did, launch by launch"),
-    "replay": ("look", "decide it all again and compare; or see the fleet as it was"),
-    "notes": ("look", "what the agents concluded and wrote down"),
-    "skills": ("look", "what the agents distilled for reuse"),
-    "export": ("look", "bring an attempt to a branch of your repository, or to a patch"),
-    "eval": ("agent", "submit the workspace as it is and wait for its grade"),
-    "wait": ("agent", "wait for the grade of an earlier submission"),
-    "job": ("agent", "long work that survives interrupts: start, list, log, stop, wait"),
-    "diff": ("agent", "what changed in this workspace since the last submission"),
-    "revert": ("agent", "undo everything since the last submission"),
-    "checkout": ("agent", "put this workspace on the state of an attempt"),
+    "init": ("task", "make the skeleton of a task that works", "coral init my-task"),
+    "validate": ("task", "check a task and grade its seed, without spending anything", "coral validate my-task"),
+    "doctor": ("task", "what this machine has for a fleet, and what is missing", "coral doctor my-task"),
+    "start": ("run", "start a run of a task and watch it", "coral start my-task agents.count=4 budget.hours=2"),
+    "attach": ("run", "watch a run that another process supervises", "coral attach --plain"),
+    "stop": (
+        "run",
+        "stop a run and everything it started; or its supervisor alone",
+        "coral stop --reason 'new grader'",
+    ),
+    "resume": ("run", "continue a run that was stopped or killed", "coral resume budget.hours=4"),
+    "tell": ("run", "send the agents a message", "coral tell 'try fewer restarts' --agent agent-1"),
+    "heartbeat": (
+        "run",
+        "when agents are interrupted and what they are asked: see, change",
+        "coral heartbeat set redirect --stagnant 3",
+    ),
+    "status": ("look", "where a run stands: its agents, its best attempt, its budget", "coral status --task my-task"),
+    "runs": ("look", "list the runs", "coral runs --task my-task"),
+    "log": ("look", "list attempts, best first or newest first", "coral log --recent --agent agent-1"),
+    "show": ("look", "one attempt: its score, feedback and change", "coral show 17 --diff"),
+    "transcript": ("look", "what an agent was told, said and did, launch by launch", "coral transcript agent-1"),
+    "replay": ("look", "repeat every decision and compare; or see the fleet as it was", "coral replay --at 1h30m"),
+    "notes": ("look", "what the agents concluded and wrote down", "coral notes --search gradient"),
+    "skills": ("look", "what the agents distilled for reuse", "coral skills --read line-search"),
+    "export": ("look", "bring an attempt to a branch of your repository, or to a patch", "coral export 17"),
+    "eval": ("agent", "submit the workspace as it is and wait for its grade", "coral eval -m 'a smaller step'"),
+    "wait": ("agent", "wait for the grade of an earlier submission", "coral wait 17"),
+    "job": (
+        "agent",
+        "long work that survives interrupts: start, list, log, stop, wait",
+        "coral job start -m 'a long training' python train.py --epochs 50",
+    ),
+    "diff": ("agent", "what changed in this workspace since the last submission", "coral diff"),
+    "revert": ("agent", "undo everything since the last submission", "coral revert"),
+    "checkout": ("agent", "put this workspace on the state of an attempt", "coral checkout 17"),
 }
 GROUPS = {
     "task": "Tasks",
@@ -52,24 +64,31 @@ GROUPS = {
     "look": "Looking",
     "agent": "In an agent's workspace",
 }
-EXIT_USER_ERROR, EXIT_INTERNAL_ERROR, EXIT_INTERRUPTED = 1, 3, 130
+EXIT_USER_ERROR, EXIT_PENDING, EXIT_INTERNAL_ERROR, EXIT_INTERRUPTED = 1, 2, 3, 130
+EXIT_CODES = {
+    0: "done",
+    EXIT_USER_ERROR: "refused, wrong or not found; two lines say what and why",
+    EXIT_PENDING: "not finished yet (eval, wait, job wait, stop)",
+    EXIT_INTERNAL_ERROR: "an error of Coral's own",
+    EXIT_INTERRUPTED: "interrupted",
+}
 
 
 def program() -> NoReturn:
-    """The command `coral`: `main`, and an end without ceremony. To take an interpreter apart costs ten milliseconds of
-    every eval, and there is nothing in it that its owner has not closed."""
-    gc.set_threshold(50_000)  # what modules are made of is no garbage: by default, loading them stops often to look
-    _say_it_somehow()
+    """The command `coral`: run `main` and exit at once. To take an interpreter apart costs ten milliseconds of every
+    eval, and there is nothing in it that its owner has not closed."""
+    gc.set_threshold(50_000)  # modules are made of objects that stay: by default, importing them stops often to collect
+    _replace_unprintable()
     code = main()
-    with contextlib.suppress(OSError, ValueError):  # what cannot be written was said
+    with contextlib.suppress(OSError, ValueError):  # that something cannot be written was reported before
         _flush()
     os._exit(code)
 
 
-def _say_it_somehow() -> None:
-    """Where the terminal's encoding lacks a letter, half a table is worse than a question mark in it."""
+def _replace_unprintable() -> None:
+    """Where the terminal's encoding lacks a letter, print a question mark rather than half a table."""
     for stream in (sys.stdout, sys.stderr):
-        # In UTF-8 only half a name that is no text is lacking, and some locales print that as it is.
+        # UTF-8 lacks only the halves of surrogate pairs, and some locales print those as they are.
         if isinstance(stream, io.TextIOWrapper) and (stream.errors == "strict" or stream.encoding != "utf-8"):
             stream.reconfigure(errors="replace")
 
@@ -94,15 +113,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         from workspace.disk import is_disk_problem
 
         if isinstance(error, OSError) and is_disk_problem(error):
-            return complain(f"cannot go on: {error}", "see the disk: free some space, or make it writable")
-        from coral.cli.crash import report
-
-        return report(error)
+            return complain(f"cannot continue: {error}", "see the disk: free some space, or make it writable")
+        return _report(error)
 
 
 def complain(message: str, hint: str) -> int:
-    """Print a user's mistake: what cannot be done and why, then what to do about it. Whatever that quotes, a terminal
-    finds nothing in it to obey."""
+    """Print a user's mistake: what cannot be done and why, then what to do about it. Control characters are left out:
+    the message may quote anything, and a terminal would obey them."""
     controls = dict.fromkeys((*range(9), *range(11, 32), *range(127, 160)))
     print(f"coral: {message.translate(controls)}", file=sys.stderr)
     if hint:
@@ -110,11 +127,37 @@ def complain(message: str, hint: str) -> int:
     return EXIT_USER_ERROR
 
 
+def _report(error: Exception) -> int:
+    """Print an error of Coral's own in one line and keep its traceback in a file; CORAL_DEBUG=1 prints it in full."""
+    import traceback
+
+    text = "".join(traceback.format_exception(error))
+    if os.environ.get("CORAL_DEBUG"):
+        print(text, file=sys.stderr, end="")
+    else:
+        line = str(error).partition("\n")[0]
+        print(f"coral: internal error: {type(error).__name__}: {line}"[:300], file=sys.stderr)
+        print(f"  {_keep(text)}", file=sys.stderr)
+    return EXIT_INTERNAL_ERROR
+
+
+def _keep(traceback: str) -> str:
+    import tempfile
+
+    try:
+        handle, path = tempfile.mkstemp(prefix="coral-traceback-", suffix=".txt")
+        with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
+            file.write(f"coral {__version__}, Python {sys.version}\n{' '.join(sys.argv)}\n\n{traceback}")
+    except OSError:
+        return "CORAL_DEBUG=1 shows the traceback"
+    return f"the traceback is in {path}"
+
+
 def _dispatch(words: list[str]) -> int:
     _check_packages()
     # Inside a git hook GIT_DIR redirects every git we start to the wrong repository.
-    for name in [name for name in os.environ if name.startswith("GIT_")]:
-        del os.environ[name]
+    for variable in [name for name in os.environ if name.startswith("GIT_")]:
+        del os.environ[variable]
     if not words or words[0] in ("-h", "--help", "help"):
         print(_overview())
         return 0
@@ -127,7 +170,8 @@ def _dispatch(words: list[str]) -> int:
     module = importlib.import_module(f"coral.cli.commands.{name}")
     from coral.cli.parser import Parser
 
-    parser = Parser(prog=f"coral {name}", description=f"{COMMANDS[name][1].capitalize()}.")
+    _, description, example = COMMANDS[name]
+    parser = Parser(prog=f"coral {name}", description=f"{description.capitalize()}.", example=example)
     module.add_arguments(parser)
     try:
         args = parser.read(words)
@@ -139,27 +183,27 @@ def _dispatch(words: list[str]) -> int:
 
 def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
-        if stream is not None:  # as it is where whoever started us had closed it
+        if stream is not None:  # None where whoever started us had closed it
             stream.flush()
 
 
 def _let_all_signals_interrupt() -> None:
     """SIGTERM and a closed terminal end a command as Ctrl-C does, which cleans up what it had begun to write; and a
-    second of them does not interrupt that."""
+    second signal does not interrupt that."""
     import signal
 
     ends = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    numbers = tuple(each for each in ends if signal.getsignal(each) in (signal.SIG_DFL, signal.default_int_handler))
+    handled = tuple(end for end in ends if signal.getsignal(end) in (signal.SIG_DFL, signal.default_int_handler))
 
     def ignore(*_: object) -> None:
-        pass  # with a handler: an ignored one would be inherited
+        pass  # with a handler: SIG_IGN would be inherited
 
     def interrupt(*_: object) -> None:
-        for each in numbers:
-            signal.signal(each, ignore)
+        for number in handled:
+            signal.signal(number, ignore)
         raise KeyboardInterrupt
 
-    for number in numbers:
+    for number in handled:
         with contextlib.suppress(ValueError):  # not in the main thread
             signal.signal(number, interrupt)
 
@@ -169,15 +213,17 @@ def _overview() -> str:
     lines += ["usage: coral COMMAND ...      coral COMMAND --help", ""]
     for group, title in GROUPS.items():
         lines.append(f"{title}:")
-        lines += [f"  {name:<11} {text}" for name, (of, text) in COMMANDS.items() if of == group]
+        lines += [f"  {name:<11} {text}" for name, (of, text, _) in COMMANDS.items() if of == group]
         lines.append("")
-    return "\n".join(lines).rstrip()
+    lines.append("Exit codes:")
+    lines += [f"  {code:<11} {text}" for code, text in EXIT_CODES.items()]
+    return "\n".join(lines)
 
 
 def _nearest(name: str) -> str:
     import difflib
 
-    near = [each for each in COMMANDS if each.startswith(name)] or difflib.get_close_matches(name, COMMANDS, n=1)
+    near = [known for known in COMMANDS if known.startswith(name)] or difflib.get_close_matches(name, COMMANDS, n=1)
     return f"did you mean `coral {near[0]}`?" if near else "`coral --help` lists the commands"
 
 
@@ -188,14 +234,14 @@ def _check_packages() -> None:
     """
     from importlib.util import find_spec
 
-    home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # noqa: PTH100, PTH120
-    for room in ("attempts", "heartbeats", "workspace"):
-        spec = find_spec(room)
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # noqa: PTH100, PTH120
+    for package in ("attempts", "heartbeats", "workspace"):
+        spec = find_spec(package)
         found = (spec.origin or "a folder without code") if spec else "nothing"
-        if found != os.path.join(home, room, "__init__.py"):  # noqa: PTH118
+        if found != os.path.join(root, package, "__init__.py"):  # noqa: PTH118
             from coral.errors import CoralError
 
             raise CoralError(
-                f"cannot start: the package {room!r} is not Coral's own, but {found}",
+                f"cannot start: the package {package!r} is not Coral's own, but {found}",
                 "start `coral` from another folder, or take that folder out of PYTHONPATH",
             )

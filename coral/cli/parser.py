@@ -1,4 +1,4 @@
-"""A parser whose complaints are ours: two lines and exit 1, because `coral eval` means something else by exit 2."""
+"""argparse with our error messages: two lines and exit 1, because exit 2 means "not finished yet"."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def finite(text: str) -> float:
-    """A number of a person's: `nan` and `inf` are none."""
+    """A number that a person typed: not `nan` and not `inf`."""
     value = float(text)
     if not isfinite(value):
         raise ValueError(text)
@@ -21,23 +21,26 @@ def finite(text: str) -> float:
 
 
 def count(text: str) -> int:
-    """How many of something: a slip such as -3 would otherwise mean all of them, or one."""
+    """How many of something: without this check a slip such as -3 would mean all of them, or one."""
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0")
     return int(text)
 
 
-def _unmeasured(prog: str) -> argparse.HelpFormatter:
-    """What argparse checks its own arguments with. To ask for the terminal's width is for help alone: what tells it
-    takes longer to import than all arguments to read."""
+def _fixed_width(prog: str) -> argparse.HelpFormatter:
+    """The formatter with which argparse checks its own arguments. Only a help needs the terminal's width: the module
+    that finds it takes longer to import than all arguments to parse."""
     return argparse.HelpFormatter(prog, width=80)
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse with our errors and without abbreviated options, which would break when an option is added."""
+    """argparse with our errors, an example and exit codes in the help, and no abbreviated options: those would break
+    when an option is added."""
 
-    def __init__(self, *, prog: str, description: str | None = None) -> None:
-        super().__init__(prog=prog, description=description, allow_abbrev=False, formatter_class=_unmeasured)
+    def __init__(self, *, prog: str, description: str | None = None, example: str = "") -> None:
+        self.example = example
+        self.exit_codes: dict[int, str] = {}  # where they say more than "done" and "refused"
+        super().__init__(prog=prog, description=description, allow_abbrev=False, formatter_class=_fixed_width)
         self._verbs: argparse._SubParsersAction[Parser] | None = None
 
     def read(self, words: list[str]) -> argparse.Namespace:
@@ -46,14 +49,20 @@ class Parser(argparse.ArgumentParser):
         if mixed:
             return self.parse_intermixed_args(words)
         args, rest = self.parse_known_args(words)
-        if rest:  # told by the verb that does not know them: `coral heartbeat` knows --json, its `set` does not
+        if rest:  # reported by the verb that does not know them: `coral heartbeat` knows --json, its `set` does not
             verb = self._verbs.choices.get(args.verb) if self._verbs else None
             (verb or self).error(f"unrecognized arguments: {' '.join(rest)}")
         return args
 
     def format_help(self) -> str:
         self.formatter_class = argparse.HelpFormatter
-        return super().format_help()
+        parts = [super().format_help()]
+        if self.exit_codes:
+            codes = "".join(f"  {code:<5} {meaning}\n" for code, meaning in self.exit_codes.items())
+            parts.append(f"exit codes:\n{codes}")
+        if self.example:
+            parts.append(f"example:\n  {self.example}\n")
+        return "\n".join(parts)
 
     def verbs(self) -> argparse._SubParsersAction[Parser]:
         """The choice between a command's own verbs, such as `coral heartbeat set`."""

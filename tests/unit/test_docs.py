@@ -27,11 +27,13 @@ def fragments() -> list[str]:
 
 
 def commands() -> list[str]:
-    """What stands in the text as `coral ...`, and the lines of blocks of commands that no test runs."""
+    """What stands in the text as `coral ...`, the lines of blocks of commands that no test runs, and the examples that
+    each command's help gives."""
     prose = re.sub(r"^ *```.*?^ *```", "", TEXT, flags=re.MULTILINE | re.DOTALL)
     blocks = re.findall(r"^```(\w*)\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
     lines = [line[6:] for kind, block in blocks if not kind for line in block.splitlines() if line.startswith("coral ")]
-    return sorted({*re.findall(r"`coral ([^`\n]+)`", prose), *lines})
+    examples = [example.removeprefix("coral ") for _, _, example in COMMANDS.values()]
+    return sorted({*re.findall(r"`coral ([^`\n]+)`", prose), *lines, *examples})
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

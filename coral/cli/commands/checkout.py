@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from attempts.record import Attempt
 from attempts.store import Missing, Store
-from coral.cli.run_data import visibility, waiting
+from coral.cli.run_data import submissions, visibility
 from coral.cli.run_data.run_lookup import agent_here
 from coral.cli.ui import format
 from coral.errors import CoralError
@@ -82,7 +82,7 @@ def _with_commit(layout: Layout, start: str) -> list[Attempt]:
     from attempts.index import query
 
     found = _index(layout).ask(lambda rows: query.with_commit(rows, start.casefold()))
-    attempts = (waiting.published(Store(layout.attempts), number) for number in sorted(found))
+    attempts = (submissions.published(Store(layout.attempts), number) for number in sorted(found))
     return [attempt for attempt in attempts if attempt is not None]
 
 

@@ -1,58 +1,126 @@
-"""`coral eval`: commit the workspace, hand it in, wait for the grade. Standard library only: agents run it all day.
+"""`coral eval`: commit the workspace, submit it, wait for the grade. Standard library only: agents run it all day.
 
-0 graded (also when it failed), 1 refused or nothing to submit, 2 still pending, 130 interrupted. Whatever happens after
-the commit, the submission stays and is graded.
+Whatever happens after the commit, the submission stays and is graded. Nothing is imported at the top: that would take
+longer than all of `coral eval --help`.
 """
 
 from __future__ import annotations
 
-import argparse
-
-from coral.cli.parser import finite
+from coral.cli import EXIT_INTERRUPTED, EXIT_PENDING, EXIT_USER_ERROR
+from coral.cli.parser import Parser, finite
 
 TYPE_CHECKING = False  # as in typing, which nothing else of an eval needs
 if TYPE_CHECKING:
-    from coral.cli.commands.submitter import Submitter
+    import argparse
+
+    from attempts.record import Attempt
+    from attempts.store import Store
+    from workspace.layout import Layout
+    from workspace.submit import Made
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     parser.add_argument("-m", "--message", required=True, metavar="MSG", help="what you tried, for others to read")
-    parser.add_argument("--no-wait", action="store_true", help="hand it in and go on; `coral wait` gives the result")
+    parser.add_argument("--no-wait", action="store_true", help="submit and return; `coral wait` gives the result")
     parser.add_argument("--tune", action="store_true", help="a trial of numbers: graded, but no heartbeat counts it")
     parser.add_argument("--again", action="store_true", help="grade an unchanged workspace once more")
     parser.add_argument("--timeout", type=finite, metavar="S", help="wait at most S seconds")
     parser.add_argument("--json", action="store_true", help="for programs")
+    parser.exit_codes = {
+        0: "graded, whatever the verdict; or with --no-wait: submitted",
+        EXIT_USER_ERROR: "refused, or nothing to submit",
+        EXIT_PENDING: "submitted, not graded yet",
+        EXIT_INTERRUPTED: "interrupted; a submission stays",
+    }
 
 
 def run(args: argparse.Namespace) -> int:
-    # Not at the top: that takes longer than all of `coral eval --help`.
     from coral.cli.run_data.run_lookup import agent_here
     from workspace.submit import commit
 
     layout, agent = agent_here()
-    desks: list[Submitter] = []
-
-    def open_desk() -> None:
-        """While git is at work: to import what a desk needs takes longer than all that git has to do."""
-        from coral.cli.commands.submitter import Submitter
-
-        desks.append(Submitter(layout, agent, args))
-
+    submitter = Submitter(layout, agent, args)
     try:
-        commit(layout.clone(agent), agent, args.message, lambda made: desks[0].announce(made), open_desk)
-        (desk,) = desks
+        commit(layout.clone(agent), agent, args.message, submitter.submit, meanwhile=submitter.import_all)
         if not args.no_wait:
             from coral.cli.commands.wait import finish
 
-            return finish(layout, agent, desk.id, desk.seconds, as_json=args.json)
+            return finish(layout, agent, submitter.id, submitter.seconds, as_json=args.json)
     except KeyboardInterrupt:
-        from coral.cli.commands.wait import STOPPED, interrupted
+        if not submitter.id:
+            return EXIT_INTERRUPTED
+        from coral.cli.commands.wait import interrupted
 
-        return interrupted() if any(desk.id for desk in desks) else STOPPED
+        return interrupted()
     if args.json:
         import json
 
-        print(json.dumps({"attempt": None, "state": "pending", "submission": desk.id}))
+        print(json.dumps({"attempt": None, "state": "pending", "submission": submitter.id}))
     else:
-        print("handed in; `coral wait` waits for its grade")
+        print("submitted; `coral wait` waits for its grade")
     return 0
+
+
+class Submitter:
+    """Makes one submission of one agent; `id` is empty until it is written, `seconds` is how long to wait for its
+    grade."""
+
+    def __init__(self, layout: Layout, agent: str, args: argparse.Namespace) -> None:
+        self.layout, self.agent, self.args = layout, agent, args
+        self.id = ""
+        self.seconds = 0.0
+
+    def import_all(self) -> None:
+        """Import what `submit` needs. This takes longer than all that git has to do, so it is done while git works."""
+        import coral.cli.run_data.submissions
+        import coral.cli.ui.format  # noqa: F401
+
+    def submit(self, made: Made) -> None:
+        """Write the submission; an exception here leaves the workspace and its branch as they were."""
+        from datetime import UTC, datetime
+
+        from attempts.record import Kind, Submission
+        from attempts.store import Store
+        from coral.cli.run_data import submissions
+        from coral.cli.ui import format
+
+        args, store = self.args, Store(self.layout.attempts)
+        own = submissions.own(store, self.agent)
+        same = self._graded_before(store, own, made) if made.unchanged else None
+        kind = Kind.TUNE if args.tune else Kind.REAL if same is None else Kind.CONFIRM
+        self.seconds = 0.0 if args.no_wait else submissions.patience(args.timeout)
+        self.id = store.next_id(own[-1] if own else "")
+        store.submit(
+            Submission(
+                id=self.id,
+                agent=self.agent,
+                commit=made.commit,
+                tree=made.tree,
+                title=format.line(args.message.strip().partition("\n")[0]),
+                kind=kind,
+                of=same.number if same is not None and kind is Kind.CONFIRM else None,
+                wait=self.seconds,
+                submitted_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            )
+        )
+
+    def _graded_before(self, store: Store, own: list[str], made: Made) -> Attempt | None:
+        """The attempt with the same tree. CoralError if it is pending or graded, unless --again asks for more."""
+        from coral.cli.run_data import submissions
+        from coral.cli.ui import format
+        from coral.errors import CoralError
+
+        again = self.args.again
+        if not again and (pending := submissions.pending(self.layout, store, self.agent, own, made.commit)):
+            which, wait = ("", "") if pending.number is None else (f" as #{pending.number}", f" {pending.number}")
+            raise CoralError(
+                f"cannot submit: nothing changed since you submitted it{which}", f"its grade: coral wait{wait}"
+            )
+        same = submissions.graded(store, made.tree, tune=self.args.tune)
+        if same is not None and not again:
+            score = format.score(same.score) if same.score is not None else f"nothing ({same.verdict})"
+            raise CoralError(
+                f"cannot submit: nothing changed since #{same.number}, which scored {score}",
+                "change something, or grade the same again: coral eval --again",
+            )
+        return same

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from attempts.files import open_plain
 from coral.cli.commands.tell import check_agent
 from coral.cli.parser import finite
-from coral.cli.run_data import run_lookup, send_request, waiting
+from coral.cli.run_data import run_lookup, send_request, submissions
 from coral.cli.run_data.lenient_json import LenientJson, read
 from coral.cli.run_data.run_view import RunView
 from coral.cli.ui import format
@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
                 _record(place, args.number)  # nobody else would say that there is none
             return send_request.ask(layout, sender, {"type": "stop_job", "number": args.number}, as_json=args.json)
         case "wait":
-            seconds = waiting.longest() if args.timeout is None else max(0.0, args.timeout)
+            seconds = submissions.patience(args.timeout)
             return _wait(place, args.number, seconds, args.json)
     return _list(place, args.json)
 

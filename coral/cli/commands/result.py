@@ -6,8 +6,9 @@ import json
 
 from attempts.record import Attempt, Kind, Verdict, to_dict
 from attempts.store import Store
+from coral.cli.run_data import submissions
 from coral.cli.run_data.lenient_json import LenientJson
-from coral.cli.run_data.waiting import Outcome, own_submissions, published
+from coral.cli.run_data.submissions import Outcome, published
 from coral.cli.ui import format
 
 FAR_BACK = 500  # earlier submissions looked at for the last improvement; beyond that the difference is left out
@@ -63,7 +64,7 @@ def before(store: Store, attempt: Attempt) -> Attempt | None:
     named = LenientJson(reply).integer("against")
     if named is not None:
         return published(store, named)
-    earlier = [name for name in own_submissions(store, attempt.agent) if name < attempt.submission]
+    earlier = [name for name in submissions.own(store, attempt.agent) if name < attempt.submission]
     for name in reversed(earlier[-FAR_BACK:]):
         found = published(store, LenientJson(store.read_reply(attempt.agent, name)).integer("attempt"))
         if found is None or found.kind is Kind.TUNE or found.order > attempt.order:

@@ -1,6 +1,6 @@
 """`coral wait`: stay for the grade of an earlier submission, and for the heartbeats that follow it.
 
-Standard library only. 0 graded, 1 refused or unknown, 2 still pending, 130 interrupted.
+Standard library only.
 """
 
 from __future__ import annotations
@@ -11,38 +11,44 @@ import time
 
 from attempts.record import Attempt
 from attempts.store import Store
+from coral.cli import EXIT_INTERRUPTED, EXIT_PENDING, EXIT_USER_ERROR
 from coral.cli.commands import result
-from coral.cli.parser import finite
-from coral.cli.run_data import send_request, visibility, waiting
+from coral.cli.parser import Parser, finite
+from coral.cli.run_data import send_request, submissions, visibility
 from coral.cli.run_data.lenient_json import LenientJson
 from coral.cli.run_data.run_lookup import agent_here, number
-from coral.cli.run_data.waiting import Inline, Outcome
+from coral.cli.run_data.submissions import Inline, Outcome
 from coral.cli.ui import format
 from coral.errors import CoralError
 from workspace.layout import Layout
 
-PENDING, STOPPED = 2, 130
 STAY = 120.0  # seconds to wait for the interrupt that a heartbeat brings; then something else took its place
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     parser.add_argument(
-        "number", type=number, nargs="?", metavar="N", help="the attempt; otherwise the last you handed in"
+        "number", type=number, nargs="?", metavar="N", help="the attempt; otherwise your last submission"
     )
     parser.add_argument(
         "--timeout", type=finite, metavar="S", help="wait at most S seconds (default: as long as you may)"
     )
     parser.add_argument("--json", action="store_true", help="for programs")
+    parser.exit_codes = {
+        0: "graded, whatever the verdict",
+        EXIT_USER_ERROR: "refused, or there is nothing to wait for",
+        EXIT_PENDING: "not graded yet",
+        EXIT_INTERRUPTED: "interrupted; the submission stays",
+    }
 
 
 def run(args: argparse.Namespace) -> int:
     layout, agent = agent_here()
     store = Store(layout.attempts)
-    own = waiting.own_submissions(store, agent)
+    own = submissions.own(store, agent)
     if args.number is None and not own:
-        raise CoralError("cannot wait: you have handed in nothing yet", "coral eval -m 'what you tried'")
+        raise CoralError("cannot wait: you have submitted nothing yet", "coral eval -m 'what you tried'")
     submission = own[-1] if args.number is None else _submission(store, agent, own, args.number)
-    seconds = waiting.longest() if args.timeout is None else max(0.0, args.timeout)
+    seconds = submissions.patience(args.timeout)
     if submission:
         return finish(layout, agent, submission, seconds, as_json=args.json)
     outcome = Outcome(number=args.number, attempt=_others(layout, args.number), settled=True)
@@ -54,19 +60,19 @@ def finish(layout: Layout, agent: str, submission: str, seconds: float, *, as_js
     """Wait for one submission of this agent, say what became of it, and stay for what follows."""
     store = Store(layout.attempts)
     try:
-        outcome = waiting.wait(layout, agent, submission, seconds)
+        outcome = submissions.wait(layout, agent, submission, seconds)
     except KeyboardInterrupt:
         # A heartbeat interrupts in the moment in which the record is out: what it says is still worth printing.
-        outcome = waiting.look(store, agent, submission)
+        outcome = submissions.look(store, agent, submission)
         if outcome.attempt is None:
             return interrupted()
         _show(store, outcome, as_json)
-        return STOPPED
+        return EXIT_INTERRUPTED
     _show(store, outcome, as_json)
     if outcome.refused:
-        return 1
+        return EXIT_USER_ERROR
     if outcome.attempt is None:
-        return PENDING
+        return EXIT_PENDING
     _acknowledge(layout, agent, outcome.inline)
     if outcome.heartbeats:
         _stay(outcome.heartbeats, as_json)
@@ -76,7 +82,7 @@ def finish(layout: Layout, agent: str, submission: str, seconds: float, *, as_js
 def interrupted() -> int:
     """Usually by a heartbeat: the conversation goes on in a moment, and there the agent gets the result."""
     print("interrupted; the submission stays: `coral wait` gives its result", file=sys.stderr)
-    return STOPPED
+    return EXIT_INTERRUPTED
 
 
 def _submission(store: Store, agent: str, own: list[str], number: int) -> str:
@@ -88,7 +94,7 @@ def _submission(store: Store, agent: str, own: list[str], number: int) -> str:
 
 
 def _others(layout: Layout, number: int) -> Attempt:
-    attempt = waiting.published(Store(layout.attempts), number)
+    attempt = submissions.published(Store(layout.attempts), number)
     if attempt is None:
         hint = "`coral wait` without a number waits for your last submission"
         raise CoralError(f"cannot wait for #{number}: it is no attempt of yours, and not graded", hint)
@@ -117,7 +123,7 @@ def _pending(outcome: Outcome) -> None:
     if outcome.abandoned:
         print("nobody supervises this run: the submission is kept, and graded when the run is resumed")
     elif outcome.number is None:
-        print("handed in, not taken up yet")
+        print("submitted, not taken in yet")
     else:
         print(f"#{outcome.number} is not graded yet")
     print(f"  {again}")

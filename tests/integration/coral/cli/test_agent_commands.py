@@ -18,7 +18,7 @@ import pytest
 
 from attempts.record import Attempt, Kind, Submission, Verdict
 from attempts.store import Store
-from coral.cli.run_data import waiting
+from coral.cli.run_data import submissions
 from coral.supervisor.lock import hold_lock
 from workspace import hub
 from workspace.git import Git
@@ -228,13 +228,15 @@ def test_a_trial_of_numbers_may_be_handed_in_for_good(bench: Bench, coral: Run) 
 def test_what_is_under_way_is_not_handed_in_twice(bench: Bench, coral: Run) -> None:
     (bench.clone() / "a.txt").write_text("2\n")
     code, out, _ = coral("eval", "-m", "x", "--no-wait")
-    assert (code, out) == (0, "handed in; `coral wait` waits for its grade\n")
-    assert coral("eval", "-m", "x", "--no-wait")[2].startswith("coral: cannot submit: nothing changed since you handed")
+    assert (code, out) == (0, "submitted; `coral wait` waits for its grade\n")
+    assert coral("eval", "-m", "x", "--no-wait")[2].startswith(
+        "coral: cannot submit: nothing changed since you submitted"
+    )
     submission = bench.waiting()
     bench.store.reply("agent-1", submission.id, {"attempt": 7})
     bench.store.clear("agent-1", submission.id)
     hub.pin(bench.layout.hub, 7, hub.take_in(bench.layout.hub, bench.clone(), submission.commit, 7).commit)
-    assert "handed it in as #7\n  its grade: coral wait 7" in coral("eval", "-m", "x")[2]
+    assert "submitted it as #7\n  its grade: coral wait 7" in coral("eval", "-m", "x")[2]
     assert len(list((bench.layout.attempts / "inbox" / "agent-1").iterdir())) == 0
 
 
@@ -258,7 +260,7 @@ def test_pending_says_how_to_go_on(bench: Bench, coral: Run) -> None:
 
 
 def test_wait_knows_what_can_be_waited_for(bench: Bench, coral: Run) -> None:
-    assert "handed in nothing yet" in coral("wait")[2]
+    assert "submitted nothing yet" in coral("wait")[2]
     assert "cannot wait for #9: it is no attempt of yours" in coral("wait", "9")[2]
     assert coral("wait", "0")[1].startswith("#0: 1.5, improved")
 
@@ -440,7 +442,7 @@ def test_the_help_of_eval_loads_next_to_nothing(bench: Bench) -> None:
 
 
 def test_without_a_supervisor_the_submission_is_kept(bench: Bench, coral: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting, "DOUBT", 0.0)
+    monkeypatch.setattr(submissions, "DOUBT", 0.0)
     bench.supervision.close()
     (bench.clone() / "a.txt").write_text("2\n")
     code, out, _ = coral("eval", "-m", "x")
@@ -450,12 +452,12 @@ def test_without_a_supervisor_the_submission_is_kept(bench: Bench, coral: Run, m
     )
     assert bench.waiting().title == "x"
     with hold_lock(bench.layout.lock):
-        assert coral("wait", "--timeout", "0.02")[1] == "handed in, not taken up yet\n  coral wait\n"
+        assert coral("wait", "--timeout", "0.02")[1] == "submitted, not taken in yet\n  coral wait\n"
 
 
 def test_a_record_without_its_reply_is_a_result_too(bench: Bench, coral: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The supervisor died between the two: the record is the truth."""
-    monkeypatch.setattr(waiting, "SETTLE", 0.0)
+    monkeypatch.setattr(submissions, "FOLLOW_UP_SECONDS", 0.0)
     (bench.clone() / "a.txt").write_text("2\n")
     coral("eval", "-m", "x", "--no-wait")
     submission = bench.waiting()

@@ -10,7 +10,7 @@ import pytest
 from sample import make_run
 
 from coral import __version__
-from coral.cli import COMMANDS, GROUPS, main
+from coral.cli import COMMANDS, EXIT_CODES, GROUPS, main
 from coral.cli.parser import Parser
 from coral.errors import CoralError
 
@@ -30,8 +30,9 @@ def test_the_overview_names_every_command(capsys: Said) -> None:
     assert main([]) == 0
     said = capsys.readouterr().out
     assert all(f"\n  {name} " in said for name in COMMANDS)
+    assert all(f"\n  {code} " in said for code in EXIT_CODES)
     assert max(map(len, said.splitlines())) < 80
-    assert {group for group, _ in COMMANDS.values()} == set(GROUPS)
+    assert {group for group, _, _ in COMMANDS.values()} == set(GROUPS)
 
 
 def test_a_complaint_quotes_nothing_that_a_terminal_obeys(capsys: Said) -> None:
@@ -45,6 +46,7 @@ def test_every_command_explains_itself(name: str, capsys: Said) -> None:
     assert main([name, "--help"]) == 0
     said = capsys.readouterr().out
     assert said.startswith(f"usage: coral {name}")
+    assert said.endswith(f"\nexample:\n  {COMMANDS[name][2]}\n")
     assert max(map(len, said.splitlines())) <= 120
 
 
@@ -160,7 +162,7 @@ def test_what_cannot_be_written_is_said_once(words: list[str]) -> None:
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run([*PYTHON, *words], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 1
-    assert done.stderr.startswith("coral: cannot go on: [Errno 28] No space left on device\n  ")
+    assert done.stderr.startswith("coral: cannot continue: [Errno 28] No space left on device\n  ")
     assert len(done.stderr.splitlines()) == 2
 
 

@@ -1,6 +1,7 @@
-"""Waiting for a grade: the reply to a submission says its number, then that its record is out. Standard library only.
+"""An agent's own submissions: what became of each, and the wait for its grade. Standard library only.
 
-Neither reads status.json, and a sealed agent does without `private`. The submission stays whatever becomes of the wait.
+The reply to a submission says its number, then that its record is published. Nothing here reads status.json or needs
+`private`, which a sealed agent cannot read. A submission stays, whatever becomes of the wait.
 """
 
 from __future__ import annotations
@@ -9,19 +10,22 @@ import os
 from dataclasses import dataclass, replace
 
 from attempts.files import read_bytes
-from attempts.record import Attempt
+from attempts.record import Attempt, Kind, Verdict
 from attempts.store import Store, StoreError
 from coral.cli.run_data.lenient_json import LenientJson, read
 from coral.cli.run_data.send_request import pauses, unsupervised
 from workspace.layout import Layout
 
 TOOL_SECONDS = 540.0  # agent programs cut a tool off after ten minutes; where it is less, CORAL_TOOL_SECONDS says so
-SETTLE = 2.0  # seconds that a record, once out, waits for the reply that names the heartbeats which follow
+FOLLOW_UP_SECONDS = 2.0  # that a published record waits for the reply that names the heartbeats which follow
 DOUBT = 0.3  # seconds without a number before asking whether there is a supervisor at all, and then every ten
+PENDING_LOOKED_AT = 20  # of the latest submissions
 
 
-def longest() -> float:
-    """How long the agent's program lets one of its tools run, in seconds."""
+def patience(timeout: float | None) -> float:
+    """How many seconds to wait: `timeout`, or as long as the agent's program lets one of its tools run."""
+    if timeout is not None:
+        return max(0.0, timeout)
     try:
         seconds = float(os.environ.get("CORAL_TOOL_SECONDS", ""))
     except ValueError:
@@ -31,7 +35,7 @@ def longest() -> float:
 
 @dataclass(frozen=True)
 class Inline:
-    """A heartbeat that is delivered by being printed here."""
+    """A heartbeat that is delivered in the output of the command that waits."""
 
     id: str
     name: str
@@ -56,16 +60,16 @@ class Outcome:
 
 
 def wait(layout: Layout, agent: str, submission: str, seconds: float) -> Outcome:
-    """Until the grade is out, the submission refused or the run abandoned, at most `seconds`."""
+    """Wait until the grade is published, the submission refused or the run abandoned, at most `seconds`."""
     store, outcome = Store(layout.attempts), Outcome()
-    seen, doubt = float("inf"), DOUBT
+    published_at, doubt = float("inf"), DOUBT
     for passed in pauses(seconds):
         outcome = look(store, agent, submission)
         if outcome.settled:
             break
         if outcome.attempt is not None:
-            seen = min(seen, passed)
-            if passed - seen > SETTLE:
+            published_at = min(published_at, passed)
+            if passed - published_at > FOLLOW_UP_SECONDS:
                 break
         elif passed >= doubt:
             doubt = passed + 10
@@ -81,13 +85,13 @@ def look(store: Store, agent: str, submission: str) -> Outcome:
         return Outcome(refused=refused, hint=reply.text("hint"), settled=True)
     number = reply.integer("attempt")
     attempt = published(store, number)
-    told = reply.integer("launch")
-    follows = told is None or launch_here(agent) <= told
+    launch = reply.integer("launch")
+    follows = launch is None or launch_here(agent) <= launch
     return Outcome(
         number=number,
         attempt=attempt,
         heartbeats=tuple(reply.texts("heartbeats")) if follows else (),
-        inline=tuple(_inline(each) for each in reply.each("inline")) if follows else (),
+        inline=tuple(_inline(data) for data in reply.each("inline")) if follows else (),
         settled=attempt is not None and reply.data.get("published") is True,
     )
 
@@ -95,14 +99,14 @@ def look(store: Store, agent: str, submission: str) -> Outcome:
 def launch_here(agent: str) -> int:
     """The number of the agent's launch that this command runs in; 0 where it runs in none.
 
-    What followed from a grade that came out in an earlier launch was carried by the launches since: it is over.
+    What followed from a grade of an earlier launch was delivered by the launches since.
     """
     who, _, number = os.environ.get("CORAL_LAUNCH", "").partition("/")[2].rpartition("/")
     return int(number) if who == agent and number.isdecimal() and number.isascii() else 0
 
 
 def published(store: Store, number: int | None) -> Attempt | None:
-    """The record of an attempt, once it is out."""
+    """The record of an attempt; None until it is published."""
     if number is None or number < 0:
         return None
     try:
@@ -111,18 +115,8 @@ def published(store: Store, number: int | None) -> Attempt | None:
         return None
 
 
-def commit_of(layout: Layout, agent: str, submission: str, outcome: Outcome) -> str:
-    """The commit of a submission that is not graded yet: from the inbox, later from where the hub pins it."""
-    if outcome.number is None:
-        return read(layout.attempts / "inbox" / agent / f"{submission}.json").text("commit")
-    try:
-        return read_bytes(layout.hub / "refs" / "attempts" / str(outcome.number)).decode("ascii").strip()
-    except (OSError, ValueError):
-        return ""
-
-
-def own_submissions(store: Store, agent: str) -> list[str]:
-    """The ids of what this agent handed in, oldest first: what was answered and what still waits."""
+def own(store: Store, agent: str) -> list[str]:
+    """The ids of what this agent handed in, oldest first: those that were answered and those that wait."""
     names: set[str] = set()
     for folder in (store.root / "replies" / agent, store.root / "inbox" / agent):
         try:
@@ -131,6 +125,41 @@ def own_submissions(store: Store, agent: str) -> list[str]:
         except OSError:
             continue
     return sorted(name for name in names if len(name) == 20 and name.isdecimal() and name.isascii())
+
+
+def pending(layout: Layout, store: Store, agent: str, own: list[str], commit: str) -> Outcome | None:
+    """What is known of the newest submission of this commit that waits for its grade; None if there is none."""
+    for submission in reversed(own[-PENDING_LOOKED_AT:]):
+        outcome = look(store, agent, submission)
+        waits = outcome.attempt is None and not outcome.refused
+        if waits and _commit_of(layout, agent, submission, outcome) == commit:
+            return outcome
+    return None
+
+
+def graded(store: Store, tree: str, *, tune: bool) -> Attempt | None:
+    """The newest attempt with this tree. A void one does not count: it says nothing about the tree; nor, without
+    `tune`, a trial of numbers: that may be submitted for good afterwards."""
+    from attempts.index import query  # a database takes as long to load as all the rest, and few need it
+    from attempts.index.index import Index
+
+    for number in Index(store.root).ask(lambda rows: list(query.with_tree(rows, tree))):
+        attempt = published(store, number)
+        if attempt is None or attempt.tree != tree or attempt.verdict is Verdict.VOID:
+            continue
+        if attempt.kind is not Kind.TUNE or tune:
+            return attempt
+    return None
+
+
+def _commit_of(layout: Layout, agent: str, submission: str, outcome: Outcome) -> str:
+    """The commit of a submission that is not graded yet: from the inbox, later from where the hub pins it."""
+    if outcome.number is None:
+        return read(layout.attempts / "inbox" / agent / f"{submission}.json").text("commit")
+    try:
+        return read_bytes(layout.hub / "refs" / "attempts" / str(outcome.number)).decode("ascii").strip()
+    except (OSError, ValueError):
+        return ""
 
 
 def _inline(data: LenientJson) -> Inline:
