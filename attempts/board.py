@@ -31,9 +31,9 @@ def leaderboard(attempts: Iterable[Attempt], direction: Direction, limit: int) -
 def record(attempts: Iterable[Attempt], direction: Direction, noise: float) -> Attempt | None:
     """The fleet's best, if it beats the baseline. On a noisy task it must have been confirmed."""
     known = list(attempts)
-    settled = [each for each in _standings(known) if each.confirmed or noise <= 0]
+    settled = [standing for standing in _standings(known) if standing.confirmed or noise <= 0]
     for first in _ranked(settled, direction)[:1]:
-        marks = [each.score for each in known if each.kind is Kind.BASELINE and each.score is not None]
+        marks = [attempt.score for attempt in known if attempt.kind is Kind.BASELINE and attempt.score is not None]
         if all(direction.better(first.score, mark) for mark in marks):
             return first.attempt
     return None
@@ -41,13 +41,13 @@ def record(attempts: Iterable[Attempt], direction: Direction, noise: float) -> A
 
 def lineage(attempts: Iterable[Attempt], number: int) -> list[Attempt]:
     """An attempt and those it was built on, root first. Empty if there is no such attempt."""
-    known = sorted(attempts, key=lambda each: each.order)
+    known = sorted(attempts, key=lambda attempt: attempt.order)
     by_commit: dict[str, Attempt] = {}
-    for each in known:
-        by_commit.setdefault(each.commit, each)
+    for attempt in known:
+        by_commit.setdefault(attempt.commit, attempt)
     line: list[Attempt] = []
     seen: set[str] = set()
-    current = next((each for each in known if each.number == number), None)
+    current = next((attempt for attempt in known if attempt.number == number), None)
     while current is not None and current.commit not in seen:
         seen.add(current.commit)
         line.append(current)
@@ -58,25 +58,25 @@ def lineage(attempts: Iterable[Attempt], number: int) -> list[Attempt]:
 def curve(attempts: Iterable[Attempt], direction: Direction) -> list[tuple[str, int, float]]:
     """The best score over time: a point (published_at, order, best) wherever it rises, from the baseline on."""
     points: list[tuple[str, int, float]] = []
-    for each in sorted(attempts, key=lambda each: each.order):
-        if each.kind is Kind.TUNE or each.score is None:
+    for attempt in sorted(attempts, key=lambda attempt: attempt.order):
+        if attempt.kind is Kind.TUNE or attempt.score is None:
             continue
-        if not points or direction.better(each.score, points[-1][2]):
-            points.append((each.published_at, each.order, each.score))
+        if not points or direction.better(attempt.score, points[-1][2]):
+            points.append((attempt.published_at, attempt.order, attempt.score))
     return points
 
 
 def _standings(attempts: Iterable[Attempt]) -> list[Standing]:
     measured: dict[str, list[tuple[Attempt, float]]] = {}
-    for each in sorted(attempts, key=lambda each: each.order):
-        if each.kind in _COUNTING and each.score is not None:
-            measured.setdefault(each.tree, []).append((each, each.score))
+    for attempt in sorted(attempts, key=lambda attempt: attempt.order):
+        if attempt.kind in _COUNTING and attempt.score is not None:
+            measured.setdefault(attempt.tree, []).append((attempt, attempt.score))
     return [
         Standing(
             attempt=found[0][0],
             score=mean([score for _, score in found]),
             measurements=len(found),
-            confirmed=any(each.kind is Kind.CONFIRM for each, _ in found),
+            confirmed=any(attempt.kind is Kind.CONFIRM for attempt, _ in found),
         )
         for found in measured.values()
     ]
@@ -84,7 +84,7 @@ def _standings(attempts: Iterable[Attempt]) -> list[Standing]:
 
 def _ranked(standings: list[Standing], direction: Direction) -> list[Standing]:
     # Sorting is stable and the standings come in the order of publication: equals keep it.
-    return sorted(standings, key=lambda each: each.score, reverse=direction is Direction.MAXIMIZE)
+    return sorted(standings, key=lambda standing: standing.score, reverse=direction is Direction.MAXIMIZE)
 
 
 def mean(scores: list[float]) -> float:

@@ -71,7 +71,7 @@ def write_bytes(path: Path, data: bytes, *, durable: bool, new: bool = False) ->
 def _make_folder(folder: Path) -> None:
     """With those above it. What is no folder in the place of one is kept under a hidden name: agents can put something
     where others hand in and are answered."""
-    there = next(each for each in (folder, *folder.parents) if os.path.lexists(each))
+    there = next(ancestor for ancestor in (folder, *folder.parents) if os.path.lexists(ancestor))
     if not there.is_dir():
         there.rename(hidden(there))
     folder.mkdir(parents=True, exist_ok=True)

@@ -95,7 +95,7 @@ class Store:
         if only is None or root in only:
             folders = self._listings.entries(root, is_plain_folder, MAX_NAMES)
         else:
-            folders = [each for each in only if each.parent == root]
+            folders = [folder_of_agent for folder_of_agent in only if folder_of_agent.parent == root]
         for folder in folders:
             own = sorted(self._listings.entries(folder, _is_submission, MAX_NAMES))
             waiting += [(path.stem, folder.name, path) for path in own[:most]]

@@ -54,7 +54,9 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ended from outside, a benchmark cleans up as for Ctrl-C
     try:
         for benchmark in ALL:
-            if not args.page and benchmark.NAME in (args.names or [each.NAME for each in ALL if each not in ASKED_FOR]):
+            if not args.page and benchmark.NAME in (
+                args.names or [other.NAME for other in ALL if other not in ASKED_FOR]
+            ):
                 _measure(benchmark, args)
     except BenchmarkError as error:
         print(f"benchmarks: {error}", file=sys.stderr)
@@ -71,7 +73,7 @@ def main() -> int:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(each.NAME for each in ALL))
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(benchmark.NAME for benchmark in ALL))
     parser.add_argument("--quick", action="store_true", help="a few values only, and none is kept")
     parser.add_argument("--json", action="store_true", help="print results as JSON, raw values and all")
     parser.add_argument(
@@ -82,7 +84,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--results", type=Path, default=RESULTS, metavar="DIR", help="where results are kept")
     args = parser.parse_args()
     for name in args.names:
-        if name not in [each.NAME for each in ALL]:
+        if name not in [benchmark.NAME for benchmark in ALL]:
             parser.error(f"there is no benchmark {name!r}")
     return args
 

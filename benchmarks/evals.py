@@ -82,7 +82,7 @@ def checks(results: Mapping[str, Result]) -> list[Check]:
         first, last = (series.get(f"{grader}, {prior}: {WHOLE}") for prior in (PRIOR[grader][0], PRIOR[grader][-1]))
         if first and last:
             what = f"`coral eval`, {label}, {PRIOR[grader][-1]:,} attempts to none"
-            grown = [round(each / median(first), 3) for each in last]
+            grown = [round(seconds / median(first), 3) for seconds in last]
             found.append(check(what, grown, FLAT, "times as long", WHY_GROWN))
     return found
 
@@ -167,7 +167,7 @@ def _rows(run: Started, place: Arena, prior: int, lines: list[str]) -> list[dict
     """What each eval and its parts took, in milliseconds."""
     store, rows = Store(run.layout.attempts), []
     late = (store.read(number) for number in store.numbers() if number > prior)
-    attempts = {each.title: each for each in late}
+    attempts = {attempt.title: attempt for attempt in late}
     for line in lines:
         title, began, ended, code = line.split()
         if code != "0":

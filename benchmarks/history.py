@@ -72,7 +72,7 @@ def _write_journal(journal: Journal, numbers: range, agents: int, seed: str) -> 
     names = list(fleet.agents)[:agents]
     for some in (numbers[at : at + AT_ONCE] for at in range(0, len(numbers), AT_ONCE)):
         transaction = Transaction(fleet, now, rules)
-        actions = [Publish(attempt=each) for each in _attempts(transaction, some, names, seed, rules)]
+        actions = [Publish(attempt=attempt) for attempt in _attempts(transaction, some, names, seed, rules)]
         after = transaction.fleet()
         journal.record(now, (), actions, fleet, after)
         fleet = after

@@ -80,7 +80,7 @@ def _sizes(quick: bool = False) -> dict[int, tuple[int, ...]]:
     """For so many agents, the numbers of attempts that are looked at one after the other."""
     fleets, counts = (QUICK_FLEETS, QUICK_COUNTS) if quick else (FLEETS, COUNTS)
     agents, attempts = (fleets[-1], counts[-1]) if quick else (AGENTS, ATTEMPTS)
-    return {each: counts if each == agents else (attempts,) for each in fleets}
+    return {fleet: counts if fleet == agents else (attempts,) for fleet in fleets}
 
 
 def _key(agents: int, attempts: int, part: str) -> str:

@@ -88,7 +88,9 @@ def _run(place: Arena, count: int, pause: float, ask: Ask) -> dict[str, list[flo
     place.wait_for_end(run, 60 + count * (1 + pause))
     found = paired(run, place.notes)
     if len(found[WHOLE]) < count - AGENTS:  # the last ones may have ended when the run did
-        said = "; ".join(sorted({each.reason for each in run.attempts() if each.reason})) or "no reason is known"
+        said = (
+            "; ".join(sorted({attempt.reason for attempt in run.attempts() if attempt.reason})) or "no reason is known"
+        )
         raise BenchmarkError(f"only {len(found[WHOLE])} of {count} attempts were interrupted ({said})")
     return found
 

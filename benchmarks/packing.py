@@ -118,7 +118,7 @@ def curve(run: Started, seconds: float) -> list[tuple[float, float]]:
     """The best score by the run's own clock, a point wherever it rises; it starts with the seed's."""
     baseline = json.loads(run.record(0).read_text(encoding="utf-8"))["score"]
     points = [(0.0, float(baseline))]
-    attempts = {each.number: each for each in run.attempts()}
+    attempts = {attempt.number: attempt for attempt in run.attempts()}
     for line in run.layout.events.read_text(encoding="utf-8").splitlines():
         event = json.loads(line)
         attempt = attempts.get(event.get("attempt", -1)) if event["type"] == "published" else None

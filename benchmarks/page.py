@@ -10,12 +10,12 @@ from benchmarks.results import Result
 
 
 def text(benchmarks: Sequence[Benchmark], results: Mapping[str, Result]) -> str:
-    there = [each for each in benchmarks if _is_there(each, results)]
-    checks = [check for each in there for check in each.checks(results)]
+    there = [benchmark for benchmark in benchmarks if _is_there(benchmark, results)]
+    checks = [check for benchmark in there for check in benchmark.checks(results)]
     lines = [_HEAD, "", "## Targets", "", *_glance(checks)]
     for benchmark in there:
         lines += ["", *benchmark.section(results)]
-    missing = [f"- `python -m benchmarks {each.NAME}`" for each in benchmarks if each not in there]
+    missing = [f"- `python -m benchmarks {benchmark.NAME}`" for benchmark in benchmarks if benchmark not in there]
     if missing:
         lines += ["", "## Not measured yet", "", *missing]
     return "\n".join(lines) + "\n"
@@ -27,8 +27,8 @@ def _is_there(benchmark: Benchmark, results: Mapping[str, Result]) -> bool:
 
 def _glance(checks: Sequence[Check]) -> list[str]:
     lines = ["| figure | measured | target |", "|---|---|---|"]
-    lines += [f"| {each.what} | {each.measured} | {'; '.join(each.targets)} |" for each in checks]
-    missed = [f"- Why {each.what} misses it: {each.why}" for each in checks if not each.met]
+    lines += [f"| {check.what} | {check.measured} | {'; '.join(check.targets)} |" for check in checks]
+    missed = [f"- Why {check.what} misses it: {check.why}" for check in checks if not check.met]
     return [*lines, "", *missed] if missed else lines
 
 

@@ -52,7 +52,8 @@ def as_json(result: Result) -> str:
     series = plain.pop("series")
     lines = [f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in {"format": FORMAT, **plain}.items()]
     inner = [
-        f"    {json.dumps(key)}: {json.dumps([round(each, 10) for each in each_of])}" for key, each_of in series.items()
+        f"    {json.dumps(key)}: {json.dumps([round(figure, 10) for figure in each_of])}"
+        for key, each_of in series.items()
     ]
     lines.append('  "series": {\n' + ",\n".join(inner) + "\n  }")
     return "{\n" + ",\n".join(lines) + "\n}"

@@ -48,7 +48,7 @@ def full() -> Mapping[str, Full]:
 def checks(results: Mapping[str, Result]) -> list[Check]:
     series, last = results[NAME].series, COUNTS[-1]
     first = median(series[f"{COUNTS[0]}: {CPU}"])
-    grown = [round(each / first, 3) for each in series[f"{last}: {CPU}"]]
+    grown = [round(sery / first, 3) for sery in series[f"{last}: {CPU}"]]
     what = f"supervisor at work, {last:,} attempts to none"
     return [check(what, grown, TARGET, "times as much", _WHY)]
 

@@ -47,9 +47,9 @@ def _encoder(kind: Any) -> Encoder:
     if issubclass(kind, Enum):
         return lambda held: held.value
     if issubclass(kind, tuple | list):
-        return lambda held: [encode(each) for each in held]
+        return lambda held: [encode(item) for item in held]
     if issubclass(kind, Mapping):
-        return lambda held: {str(key): encode(each) for key, each in held.items()}
+        return lambda held: {str(key): encode(item) for key, item in held.items()}
     return lambda held: held
 
 
@@ -70,7 +70,7 @@ def _record_encoder(kind: Any) -> Encoder:
 @cache
 def _fields(kind: Any) -> tuple[tuple[str, object], ...]:
     """Each field's name and default. Worked out once for a class: a busy supervisor encodes thousands a second."""
-    return tuple((each.name, _default(each)) for each in fields(kind))
+    return tuple((field.name, _default(field)) for field in fields(kind))
 
 
 @cache
@@ -80,11 +80,11 @@ def _decoder(kind: Any) -> Decoder:
         return _union(get_args(kind))
     if origin is tuple:
         item = _decoder(get_args(kind)[0])
-        return lambda plain: tuple(item(each) for each in plain)
+        return lambda plain: tuple(item(part) for part in plain)
     if origin is not None and issubclass(origin, Mapping):
         _, held = get_args(kind)
         value = _decoder(held)
-        return lambda plain: {key: value(each) for key, each in plain.items()}
+        return lambda plain: {key: value(part) for key, part in plain.items()}
     if isinstance(kind, type) and is_dataclass(kind):
         return _record(kind)
     if isinstance(kind, type) and issubclass(kind, Enum):
@@ -96,7 +96,7 @@ def _decoder(kind: Any) -> Decoder:
 
 def _record(kind: type) -> Decoder:
     hints = get_type_hints(kind)
-    decoders = {each.name: _decoder(hints[each.name]) for each in fields(kind)}
+    decoders = {field.name: _decoder(hints[field.name]) for field in fields(kind)}
 
     def decode_record(plain: Any) -> Any:
         if not isinstance(plain, dict) or plain.get(TAG) != kind.__name__:
@@ -110,8 +110,8 @@ def _record(kind: type) -> Decoder:
 
 
 def _union(kinds: tuple[Any, ...]) -> Decoder:
-    records: dict[str, Any] = {each.__name__: each for each in kinds if isinstance(each, type) and is_dataclass(each)}
-    others = [each for each in kinds if each is not type(None) and each not in records.values()]
+    records: dict[str, Any] = {kind.__name__: kind for kind in kinds if isinstance(kind, type) and is_dataclass(kind)}
+    others = [kind for kind in kinds if kind is not type(None) and kind not in records.values()]
 
     def decode_union(plain: Any) -> Any:
         if plain is None:

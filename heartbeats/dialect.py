@@ -116,9 +116,9 @@ def compiled(source: str) -> Template:
     problems = check(tree)
     if problems:
         raise NotAllowed(problems)
-    for each in list(tree.find_all(nodes.For)):
-        weight = nodes.Const(_weight(each))
-        each.iter = nodes.Filter(each.iter, _LOOP, [weight], [], None, None).set_environment(ENVIRONMENT)
+    for loop in list(tree.find_all(nodes.For)):
+        weight = nodes.Const(_weight(loop))
+        loop.iter = nodes.Filter(each.iter, _LOOP, [weight], [], None, None).set_environment(ENVIRONMENT)
     return Template.from_code(ENVIRONMENT, ENVIRONMENT.compile(tree), {}, None)
 
 
@@ -166,7 +166,7 @@ def _objection_to_filter(node: nodes.Filter) -> str:
     if node.dyn_args or node.dyn_kwargs:
         return "* and ** cannot be used in a prompt"
     arguments = [*node.args, *(keyword.value for keyword in node.kwargs)]
-    if node.name != "default" and not all(isinstance(each, nodes.Const) for each in arguments):
+    if node.name != "default" and not all(isinstance(argument, nodes.Const) for argument in arguments):
         return f"what the filter {node.name} is given must be written out"
     return ""
 
@@ -174,7 +174,7 @@ def _objection_to_filter(node: nodes.Filter) -> str:
 def _weight(node: nodes.Node) -> int:
     """What one pass through a loop costs: comparing and filtering go through whole texts and lists."""
     heavy = (nodes.Compare, nodes.Filter)
-    return sum(10 if isinstance(each, heavy) else 1 for each, _, _ in _walk(node))
+    return sum(10 if isinstance(part, heavy) else 1 for part, _, _ in _walk(node))
 
 
 ENVIRONMENT = _Dialect(undefined=StrictUndefined, autoescape=False, trim_blocks=True, lstrip_blocks=True, finalize=show)

@@ -95,7 +95,7 @@ def set_heartbeat(current: tuple[Heartbeat, ...], wanted: Heartbeat, by: str) ->
     _check_trigger(wanted.trigger, by)
     settled = replace(wanted, protected=present is not None and present.protected, by=by)
     if present is not None:
-        return tuple(settled if each.name == wanted.name else each for each in current)
+        return tuple(settled if heartbeat.name == wanted.name else heartbeat for heartbeat in current)
     if len(current) >= MAX_HEARTBEATS:
         raise Refused(f"cannot add {wanted.name}: there are {MAX_HEARTBEATS} already", "remove one first")
     return (*current, settled)
@@ -104,18 +104,20 @@ def set_heartbeat(current: tuple[Heartbeat, ...], wanted: Heartbeat, by: str) ->
 def remove_heartbeat(current: tuple[Heartbeat, ...], name: str, by: str) -> tuple[Heartbeat, ...]:
     present = find(current, name)
     if present is None:
-        names = ", ".join(each.name for each in current)
+        names = ", ".join(heartbeat.name for heartbeat in current)
         raise Refused(f"cannot remove {name[:60]!r}: there is no such heartbeat", f"there are: {names}")
     if present.protected:
         raise Refused(f"cannot remove {name}: it is protected", "it can be retimed: coral heartbeat set")
     if _is_agent(by) and present.scope is Scope.FLEET:
         raise Refused(f"cannot remove {name}: it belongs to the fleet", "only the operator can")
-    return tuple(each for each in current if each is not present)
+    return tuple(heartbeat for heartbeat in current if heartbeat is not present)
 
 
 def reset_heartbeats(defaults: tuple[Heartbeat, ...], current: tuple[Heartbeat, ...] = ()) -> tuple[Heartbeat, ...]:
     """Back to what the run started with. What is protected stays even if the defaults lack it."""
-    missing = tuple(each for each in current if each.protected and find(defaults, each.name) is None)
+    missing = tuple(
+        heartbeat for heartbeat in current if heartbeat.protected and find(defaults, heartbeat.name) is None
+    )
     return defaults + missing
 
 
@@ -131,7 +133,7 @@ def merge(defaults: tuple[Heartbeat, ...], entries: Iterable[Heartbeat]) -> tupl
 
 
 def find(heartbeats: Iterable[Heartbeat], name: str) -> Heartbeat | None:
-    return next((each for each in heartbeats if each.name == name), None)
+    return next((heartbeat for heartbeat in heartbeats if heartbeat.name == name), None)
 
 
 def is_blank(text: str) -> bool:

@@ -128,12 +128,12 @@ def _is_template(filename: str) -> bool:
 
 def _unknown_names(tree: nodes.Template) -> set[tuple[int, str]]:
     names = list(tree.find_all(nodes.Name))
-    own = {each.name for each in names if each.ctx == "store"} | {"loop"}
+    own = {name.name for name in names if name.ctx == "store"} | {"loop"}
     known = CONTEXT_NAMES | own
     return {
-        (each.lineno, f"there is no name {each.name[:40]}; there are: {', '.join(sorted(CONTEXT_NAMES))}")
-        for each in names
-        if each.name not in known
+        (name.lineno, f"there is no name {name.name[:40]}; there are: {', '.join(sorted(CONTEXT_NAMES))}")
+        for name in names
+        if name.name not in known
     }
 
 

@@ -133,7 +133,7 @@ def _make_room(folder: Path, name: str) -> Path:
     """The path `folder/name`, with the folders above it. GitError where one of those leads out of `folder`: it is
     asked before anything is made, for an agent may have planted a link. `folder` itself may have to be made."""
     path = folder / name
-    there = next(each for each in path.parents if each.exists() or each.is_symlink())
+    there = next(parent for parent in path.parents if parent.exists() or parent.is_symlink())
     if not folder.is_relative_to(there) and not there.resolve().is_relative_to(folder.resolve()):
         raise GitError(f"cannot write {path}: {there} leads elsewhere")
     path.parent.mkdir(parents=True, exist_ok=True)

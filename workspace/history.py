@@ -108,8 +108,8 @@ def _snapshot(shared: Path, message: str) -> str:
     }
     made = ""
     if contents or before is None or before.keys() - now.keys():
-        for each in ("HEAD", _BRANCH):
-            clear_stale_lock(repository, f"{each}.lock")
+        for reference in ("HEAD", _BRANCH):
+            clear_stale_lock(repository, f"{reference}.lock")
         gone = None if before is None else before.keys() - now.keys()
         git.run("fast-import", "--quiet", "--force", "--date-format=now", data=_stream(git, message, contents, gone))
         made = git.text("rev-parse", "--verify", _BRANCH)

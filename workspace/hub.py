@@ -179,7 +179,7 @@ def is_whole(clone: Path) -> bool:
     inside = clone / ".git"
     files = inside / "HEAD", inside / "objects" / "info" / "alternates"
     try:
-        return (inside / "refs").is_dir() and all(each.is_file() for each in files)
+        return (inside / "refs").is_dir() and all(file.is_file() for file in files)
     except PermissionError:  # the agent closed it, and would never start again
         return False
 
@@ -204,7 +204,7 @@ def _has_work(folder: Path, furniture: set[str]) -> bool:
     """Whether anything in it is the agent's own: links are ours, to the shared knowledge and to mounts."""
     try:
         with os.scandir(folder) as entries:
-            return any(not each.is_symlink() and each.name not in {".git", *furniture} for each in entries)
+            return any(not entry.is_symlink() and entry.name not in {".git", *furniture} for entry in entries)
     except OSError:
         return False
 

@@ -145,7 +145,7 @@ def _transfer(hub: Path, clone: Path, commit: str, incoming: Path) -> None:
         source.pipe((*pack, *plain), into, unpack, data=wanted, timeout=TIMEOUT, head=(_PACK_HEAD, _counted))
     except GitError as error:
         by_the_system = isinstance(error, ReaderError) and any(
-            sign in each for each in error.own_words for sign in _OURS
+            sign in word for word in error.own_words for sign in _OURS
         )
         if by_the_system or error.killed or (error.timed_out and not may_hold_up(view)):
             raise

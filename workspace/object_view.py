@@ -37,7 +37,7 @@ def may_hold_up(view: Path) -> bool:
     """Whether something among these objects is neither file nor folder: who opens a pipe waits for its writer."""
     for folder in view.iterdir():
         with contextlib.suppress(OSError), os.scandir(folder) as entries:
-            if any(not (each.is_file() or each.is_dir()) for each in islice(entries, _FILES)):
+            if any(not (entry.is_file() or entry.is_dir()) for entry in islice(entries, _FILES)):
                 return True
     return False
 

@@ -85,7 +85,7 @@ def write(folder: Path, change: Callable[[sqlite3.Connection], None], patience: 
             _check(connection, folder)
             say(connection, "home", "being written")
             connection.execute("COMMIT")
-            for step in (change, lambda each: say(each, "home", home(folder))):
+            for step in (change, lambda connection: say(connection, "home", home(folder))):
                 connection.execute("BEGIN IMMEDIATE")
                 step(connection)
                 connection.execute("COMMIT")

@@ -79,8 +79,8 @@ class Index:
     def add(self, attempts: Iterable[Attempt]) -> bool:
         """Take in what was just published, at a cost that does not grow; False where that is left to whoever looks."""
         # As whoever reads the file will find it: control characters and the like are left out there.
-        found = [attempt_from_dict(to_dict(each)) for each in attempts]
-        rows = [(each.number, row_of(each, self._seen(each.number))) for each in found]
+        found = [attempt_from_dict(to_dict(attempt)) for attempt in attempts]
+        rows = [(record.number, row_of(record, self._seen(record.number))) for record in found]
         try:
             file.write(self.folder, lambda found: file.put(found, rows))
         except Unusable:
@@ -91,11 +91,11 @@ class Index:
         """The answer with the records it names. Where one is not what the index holds, all are looked at first."""
         found: list[tuple[N, Attempt | None]] = []
         for _ in range(TRIES):
-            found = [(each, self._record(each.number)) for each in self.ask(lambda rows: list(question(rows)))]
+            found = [(row, self._record(row.number)) for row in self.ask(lambda rows: list(question(rows)))]
             if all(record is not None and self.agrees(record) for _, record in found):
                 break
             self.audit()
-        return [(each, record) for each, record in found if record is not None]
+        return [(row, record) for row, record in found if record is not None]
 
     def agrees(self, attempt: Attempt) -> bool:
         """Whether the index holds of this record what its file says."""

@@ -106,7 +106,7 @@ def ranked(rows: Rows, wanted: Wanted, direction: Direction, limit: int | None) 
             best.append(_candidate(rows, str(tree), wanted, direction))
             if limit is not None:
                 best = sorted(best, key=itemgetter(0))[:limit]
-    return [each for _, each in sorted(best, key=itemgetter(0))]
+    return [row for _, row in sorted(best, key=itemgetter(0))]
 
 
 def lineage(rows: Rows, number: int, most: int, alone: str = "") -> list[int]:
@@ -177,8 +177,8 @@ def _candidate(rows: Rows, tree: str, wanted: Wanted, direction: Direction) -> t
     asked = "SELECT score, ord, number, kind FROM records INDEXED BY candidate JOIN said USING (number)"
     asked += f" WHERE tree = ? AND score IS NOT NULL AND kind IN (?, ?) AND {where} ORDER BY ord, number"
     found = rows.execute(asked, (tree, *_COUNTING, *values)).fetchall()
-    score = mean([float(each[0]) for each in found])
-    confirmed = any(each[3] == Kind.CONFIRM for each in found)
+    score = mean([float(row[0]) for row in found])
+    confirmed = any(row[3] == Kind.CONFIRM for row in found)
     sign = -1.0 if direction is Direction.MAXIMIZE else 1.0
     order, number = int(found[0][1]), int(found[0][2])
     return (sign * score, order, number), Ranked(number, score, len(found), confirmed)

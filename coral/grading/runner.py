@@ -54,7 +54,7 @@ def _load(path: Path, function: str, private: str) -> Callable[..., object]:
 def _function(module: ModuleType, name: str) -> Callable[..., object]:
     found: object = getattr(module, name, None)
     if not callable(found):
-        own = [each for each, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
+        own = [var for var, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
         what = f"it has {', '.join(own[:8])}" if own else "it has none"
         raise ImportError(f"cannot grade: {os.path.basename(str(module.__file__))} has no function {name}; {what}")  # noqa: PTH119
     return found

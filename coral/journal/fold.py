@@ -115,12 +115,12 @@ def decision_of(line: Mapping[str, Any]) -> Decision:
 
 def published(journal: Path) -> Iterator[Attempt]:
     """Every attempt that the journal says was published, once each, in order of publication."""
-    return _once(each for lines in _files(journal) for each in _understood(lines))
+    return _once(line for lines in _files(journal) for line in _understood(lines))
 
 
 def salvaged(journal: Path) -> Iterator[Attempt]:
     """Those of them that can still be read, whatever is missing or damaged."""
-    return _once(each for file in segments(journal) for each in _salvaged_in(Lines(file, may_be_torn=True)))
+    return _once(line for file in segments(journal) for line in _salvaged_in(Lines(file, may_be_torn=True)))
 
 
 def _once(attempts: Iterable[Attempt]) -> Iterator[Attempt]:
@@ -146,7 +146,7 @@ def _salvaged_in(lines: Lines) -> Iterator[Attempt]:
 
 def _published_in(lines: Lines) -> Iterator[Attempt]:
     for raw in lines.raw():
-        if lines.number == 1 or any(each in raw for each in _TO_PARSE):
+        if lines.number == 1 or any(key in raw for key in _TO_PARSE):
             for plain in lines.parse(raw).get("actions", ()):
                 if plain[TAG] == Publish.__name__:
                     yield decode(Attempt, plain["attempt"])

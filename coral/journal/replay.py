@@ -142,7 +142,7 @@ class _Again:
             yield "run"
         for part in PARTS:
             old, new = getattr(recorded, part), getattr(after, part)
-            for name in dict.fromkeys(name for each in changes for name in each.get(part, {})):
+            for name in dict.fromkeys(name for change in changes for name in change.get(part, {})):
                 key = int(name) if part in NUMBERED else name
                 if old.get(key) != new.get(key):
                     yield f"{part}.{name}"

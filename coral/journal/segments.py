@@ -132,7 +132,7 @@ class Packing:
 
 def _names(folder: Path) -> list[str]:
     try:
-        return [each.name for each in folder.iterdir()]
+        return [path.name for path in folder.iterdir()]
     except FileNotFoundError:
         return []
     except OSError as error:

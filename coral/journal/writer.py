@@ -45,14 +45,14 @@ class Journal:
         self._known: dict[str, Any] = {}
         if self.memory.folder is not None:
             self._known = {"rules": encode(self.memory.rules), "folder": list(self.memory.folder)}
-        self._started = {who: [launch, encode(each)] for who, (launch, each) in self.memory.identities.items()}
+        self._started = {who: [launch, encode(identity)] for who, (launch, identity) in self.memory.identities.items()}
         self._last = Moment(run_time=self.memory.clock, wall_time=self.memory.wall)
         self._fleet = self.memory.fleet
         self._packing = Packing()
         self._seen, self._wrong, self._torn, self._there = (0, 0), dict[str, None](), False, set[int]()
         self._file, self._number, self._size, self._sum, self._named, self._next_at = -1, 1, 0, 0, True, 0
         self._open(read)
-        self._there |= {number_of(each) for each in segments(path)}
+        self._there |= {number_of(file) for file in segments(path)}
 
     def open_supervision(self, rules: Rules, now: Moment, folder: tuple[int, int]) -> None:
         """The first line of every supervisor: by which rules it decides, and in which folder."""
@@ -88,7 +88,7 @@ class Journal:
 
     def record_started(self, started: Mapping[str, tuple[int, Identity]]) -> None:
         """Who was started, before any of them is let go."""
-        plain = {who: [launch, encode(each)] for who, (launch, each) in started.items()}
+        plain = {who: [launch, encode(identity)] for who, (launch, identity) in started.items()}
         self._append({"started": plain}, durable=True)
         self._started |= plain
 
@@ -103,7 +103,7 @@ class Journal:
         for number in sorted(self._there - {self._number}):
             paths = segment(self.path, number), segment(self.path, number).with_name(f"{number:06d}.jsonl{PACKED}")
             # In this order: when it is packed, the second is there before the first is gone.
-            if not any(each.exists() for each in paths):
+            if not any(path.exists() for path in paths):
                 self._there.remove(number)
                 yield Restored(item=f"{paths[0].name} of the journal", found="was deleted", source="")
         yield from self._set_strangers_aside()
@@ -115,8 +115,8 @@ class Journal:
     def _open(self, read: Lines | None) -> None:
         files = segments(self.path)
         if read is None:
-            for each in files:
-                each.unlink()  # it has not one whole line
+            for file in files:
+                file.unlink()  # it has not one whole line
             self._take(segment(self.path, 1), os.open(segment(self.path, 1), _OPEN, 0o600), named=False)
         elif read.path == files[-1] and read.path.suffix != PACKED:
             self._take(read.path, os.open(read.path, _OPEN), read.end, read.sum, read.head)
@@ -166,9 +166,9 @@ class Journal:
     def _set_strangers_aside(self) -> Iterator[Restored]:
         """Files that would be taken for newer ones of ours."""
         with contextlib.suppress(CoralError, OSError):
-            for each in [each for each in segments(self.path) if number_of(each) > self._number]:
-                each.rename(each.with_name(f"foreign-{time.time_ns()}-{each.name}"))
-                yield Restored(item=f"a file {each.name} of the journal", found="was put there", source="memory")
+            for file in [file for file in segments(self.path) if number_of(file) > self._number]:
+                file.rename(file.with_name(f"foreign-{time.time_ns()}-{file.name}"))
+                yield Restored(item=f"a file {file.name} of the journal", found="was put there", source="memory")
 
     def _try_to_begin_next(self) -> None:
         try:
@@ -177,12 +177,12 @@ class Journal:
         except OSError:
             self._next_at = self._size + self._long // TRIES
             return
-        older = [each for each in segments(self.path) if number_of(each) < self._number]
-        self._packing.start([each for each in older if each.suffix != PACKED])
+        older = [file for file in segments(self.path) if number_of(file) < self._number]
+        self._packing.start([file for file in older if file.suffix != PACKED])
 
     def _begin(self, number: int) -> None:
         """The next file appears whole, with its first line, or not at all."""
-        self._started = {who: each for who, each in self._started.items() if _matters(who, self._fleet)}
+        self._started = {who: identity for who, identity in self._started.items() if _matters(who, self._fleet)}
         head = {**_FORMAT, **self._known, "at": self._last.run_time, "wall": self._last.wall_time}
         data, checksum = seal({**head, "started": self._started, "state": whole(self._fleet)}, 0)
         self.path.mkdir(mode=0o700, exist_ok=True)

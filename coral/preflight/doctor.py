@@ -69,7 +69,7 @@ def findings(folder: Path, config: Config | None) -> Iterator[Finding]:
     driven = parts(config) if config is not None else ()
     names = [name for name in runtimes.RUNTIMES if isinstance(runtimes.find(name, {}), AgentProgram)]
     with ThreadPoolExecutor(4) as pool:
-        for found in pool.map(lambda name: _program(name, [each for each in driven if each.runtime == name]), names):
+        for found in pool.map(lambda name: _program(name, [part for part in driven if part.runtime == name]), names):
             yield from found
     yield from (_of_the_task(part) for part in driven if part.runtime not in names)
 
@@ -151,7 +151,7 @@ def _program(name: str, wanted: list[Driven]) -> list[Finding]:
     of the task's fleet that it drives."""
     runtime = runtimes.find(name, wanted[0].options if wanted else {})
     assert isinstance(runtime, AgentProgram)
-    problems = [each for part in wanted for each in runtimes.check(name, part.options, part.model)]
+    problems = [problem for part in wanted for problem in runtimes.check(name, part.options, part.model)]
     if problems := problems or runtime.check():
         said, _, how = problems[0].removeprefix(f"{runtime.program}: ").partition("; ")
         return [Finding(name, State.WRONG if wanted else State.ABSENT, said, how)]

@@ -77,7 +77,7 @@ def pings(
     stop = threading.Event()
     with ThreadPoolExecutor(4) as pool:
         try:
-            asked = {pool.submit(_finding, each, seconds, stop): each.name for each in whom(config, names)}
+            asked = {pool.submit(_finding, program, seconds, stop): program.name for program in whom(config, names)}
             paid = [name for name in asked.values() if name not in PAYING_NOBODY]
             if paid:
                 say(f"sending one real, paid request to {_listed(paid)}, for at most {seconds:g} seconds each ...")
@@ -97,8 +97,8 @@ def _listed(names: Iterable[str]) -> str:
 def whom(config: Config | None, names: Sequence[str]) -> list[_Asked]:
     driven = parts(config) if config is not None else ()
     asked = [_Asked(part.runtime, part, True) for part in driven if not names or part.runtime in names]
-    asked = [each for each in asked if names or each.name not in PAYING_NOBODY]
-    known = {each.name for each in asked}
+    asked = [program for program in asked if names or program.name not in PAYING_NOBODY]
+    known = {program.name for program in asked}
     if names:
         return asked + [_Asked(name, None, True) for name in dict.fromkeys(names) if name not in known]
     found = [name for name in runtimes.RUNTIMES if isinstance(runtimes.find(name, {}), AgentProgram)]
@@ -185,8 +185,8 @@ def _ask(runtime: Runtime, layout: Layout, model: str, seconds: float, stop: thr
     monitor.listen(0.0, ended=True)
     said, told = monitor.said(), list(entries(layout, AGENT, 1, runtime))
     ending = runtime.judge(code, said) if code is not None else Ending.TERMINAL if refused else None
-    reply = next((each.text for each in reversed(told) if each.kind is Kind.REPLY), "")
-    usage = next((each.usage for each in told if each.usage is not None), None)
+    reply = next((entry.text for entry in reversed(told) if entry.kind is Kind.REPLY), "")
+    usage = next((entry.usage for entry in told if entry.usage is not None), None)
     last = next((line for line in reversed(words.splitlines()) if line.strip()), "")
     error = one_line(monitor.last_retry if refused else said.error or monitor.last_retry or last, 300)
     return Pong(ending, time.monotonic() - began, reply, error, said.limit_until, usage)

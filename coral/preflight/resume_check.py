@@ -46,7 +46,7 @@ def at_once(layout: Layout, config: Config) -> AtOnce | None:
 def _lacks_a_record(memory: Memory, layout: Layout) -> bool:
     """Whether an attempt counts whose record was never written: the disk was full until the run had ended."""
     store = Store(layout.attempts)
-    settled = (number for number, each in memory.fleet.pending.items() if each.step is Step.SETTLED)
+    settled = (number for number, pending in memory.fleet.pending.items() if pending.step is Step.SETTLED)
     return any(store.witness(number) is None for number in settled)
 
 
@@ -61,8 +61,10 @@ def _end(memory: Memory, config: Config, limits: Limits) -> str:
 
 def _whys(fleet: Fleet) -> str:
     """What the agents say of it, where the run is over because of them."""
-    whys = {each.why for each in fleet.agents.values() if each.phase is Phase.RETIRED}
-    return f": {', '.join(sorted(whys))}" if all(each.phase is Phase.RETIRED for each in fleet.agents.values()) else ""
+    whys = {agent.why for agent in fleet.agents.values() if agent.phase is Phase.RETIRED}
+    return (
+        f": {', '.join(sorted(whys))}" if all(agent.phase is Phase.RETIRED for agent in fleet.agents.values()) else ""
+    )
 
 
 def _raised(memory: Memory, config: Config) -> Limits:

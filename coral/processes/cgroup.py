@@ -87,17 +87,17 @@ def remove(group: str) -> None:
 def _sweep(own: Path) -> None:
     """Remove what runs have left that nobody ever resumed. What is new may be about to be entered."""
     with contextlib.suppress(OSError):
-        for run in [str(each) for each in own.iterdir() if each.name.startswith(_NAME)]:
-            for each in reversed(_tree(run)):
+        for run in [str(path) for path in own.iterdir() if path.name.startswith(_NAME)]:
+            for group in reversed(_tree(run)):
                 with contextlib.suppress(OSError):
-                    if time.time() - Path(each).stat().st_mtime > OLD_SECONDS:
-                        Path(each).rmdir()
+                    if time.time() - Path(group).stat().st_mtime > OLD_SECONDS:
+                        Path(group).rmdir()
 
 
 def _clear(folder: str) -> None:
-    for each in reversed(_tree(folder)):
+    for group in reversed(_tree(folder)):
         with contextlib.suppress(OSError):
-            Path(each).rmdir()
+            Path(group).rmdir()
 
 
 def _tree(group: str) -> list[str]:

@@ -107,13 +107,15 @@ class Launches:
     @property
     def next_look(self) -> float | None:
         """Seconds until leftovers should be looked at again; None while there are none."""
-        looks = [each.look_at for each in self._live.values() if each.ended]
+        looks = [launch.look_at for launch in self._live.values() if launch.ended]
         return max(min(looks) - time.monotonic(), 0.0) if looks else None
 
     def over(self) -> Iterator[tuple[Launch, State]]:
         """The launches whose own process has ended, and whether anything it started is left."""
         now = time.monotonic()
-        looking = self._suspects | {each.who for each in self._live.values() if each.ended and now >= each.look_at}
+        looking = self._suspects | {
+            launch.who for launch in self._live.values() if launch.ended and now >= launch.look_at
+        }
         self._suspects = set()
         found = (self._live.get(who) for who in looking)
         ended = [launch for launch in found if launch is not None and self._has_ended(launch)]

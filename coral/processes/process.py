@@ -146,16 +146,16 @@ def kill(identity: Identity, tag: str) -> None:
 
 
 def _signal_all(processes: Sequence[Identity], number: signal.Signals) -> None:
-    for each in processes:
+    for process in processes:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             if not hasattr(os, "pidfd_open"):
-                if is_alive(each):
-                    os.kill(each.pid, number)
+                if is_alive(process):
+                    os.kill(process.pid, number)
                 continue
-            handle = os.pidfd_open(each.pid)
+            handle = os.pidfd_open(process.pid)
             try:
                 # The handle stays with this process whatever happens to the number; look only after taking it.
-                if is_alive(each):
+                if is_alive(process):
                     signal.pidfd_send_signal(handle, number)
             finally:
                 os.close(handle)

@@ -75,7 +75,7 @@ class ProcessTable:
     def look(self) -> None:
         self._table, self.looked = self._look_again() if _has_proc() else _portable_table(), True
         self._tell_children()
-        living = {(pid, each.started) for pid, each in self._table.items()}
+        living = {(pid, entry.started) for pid, entry in self._table.items()}
         self._tags = {process: tag for process, tag in self._tags.items() if process in living}
         self._marks = {process: rlimit_tag for process, rlimit_tag in self._marks.items() if process in living}
 
@@ -96,8 +96,8 @@ class ProcessTable:
 
     def _tell_children(self) -> None:
         self._children = {}
-        for pid, each in self._table.items():
-            self._children.setdefault(each.parent, []).append(pid)
+        for pid, entry in self._table.items():
+            self._children.setdefault(entry.parent, []).append(pid)
 
     def members(self, identity: Identity, tag: str) -> list[Identity]:
         """Every process of a launch that lived when we looked, except ourselves."""
@@ -126,11 +126,11 @@ class ProcessTable:
         leader = self._table.get(identity.pid)
         led = leader is not None and leader.started == identity.started
         mine, wanted = {identity.pid} | inside if led else set(inside), {rlimit_tag.of(tag), tag.encode()} - {b""}
-        for pid, each in self._table.items():
+        for pid, entry in self._table.items():
             # A group whose leader has ended says nothing: its number may have been another leader's since, who has
             # ended as well. Those of ours bear a sign then, but where a system shows none.
-            of_group = identity.pid in (each.group, each.session) and (led or (leader is None and not _has_proc()))
-            if each.started >= identity.started and (of_group or self._sign(pid, each.started) in wanted):
+            of_group = identity.pid in (entry.group, entry.session) and (led or (leader is None and not _has_proc()))
+            if entry.started >= identity.started and (of_group or self._sign(pid, entry.started) in wanted):
                 mine.add(pid)
         ahead = list(mine)
         while ahead:
@@ -143,11 +143,11 @@ class ProcessTable:
     def _read_again(self, mine: set[int]) -> bool:
         """Whether some of these have ended since they were read, or have left: to a group or a parent of their own."""
         now = {pid: _stat(pid) for pid in mine if _has_proc()}
-        changed = {pid: each for pid, each in now.items() if each != self._table[pid]}
-        for pid, each in changed.items():
+        changed = {pid: entry for pid, entry in now.items() if entry != self._table[pid]}
+        for pid, entry in changed.items():
             del self._table[pid]
-            if each is not None:
-                self._table[pid] = each
+            if entry is not None:
+                self._table[pid] = entry
         if changed:
             self._tell_children()
         return bool(changed)
@@ -166,7 +166,7 @@ class ProcessTable:
         if known is not None:
             return known
         environment = _environment(pid)
-        tag = next((each[len(_MARK) :] for each in environment.split(b"\0") if each.startswith(_MARK)), b"")
+        tag = next((variable[len(_MARK) :] for variable in environment.split(b"\0") if variable.startswith(_MARK)), b"")
         if environment:
             self._tags[pid, started] = tag
         return tag
@@ -182,7 +182,7 @@ class _Stat(NamedTuple):
 def _inodes() -> dict[int, int]:
     """Every process's pid, and the number of its folder, which no other process has."""
     with os.scandir(_PROC) as entries:
-        return {int(each.name): each.inode() for each in entries if each.name.isdigit()}
+        return {int(entry.name): entry.inode() for entry in entries if entry.name.isdigit()}
 
 
 def _stat(pid: int) -> _Stat | None:

@@ -131,4 +131,4 @@ class IntegrityCheck:
         entries = list(islice(self._listing, AT_ONCE))
         if len(entries) < AT_ONCE:
             self.close()
-        return [int(each.name[:-5]) for each in entries if is_record(each.name)]
+        return [int(entry.name[:-5]) for entry in entries if is_record(entry.name)]

@@ -159,7 +159,9 @@ class Ledger:
 
     def known(self, numbers: Iterable[int]) -> set[int]:
         """Those of the numbers under which something was published."""
-        listed = ", ".join(str(int(each)) for each in numbers)  # in one question: hundreds are asked for at each look
+        listed = ", ".join(
+            str(int(number)) for number in numbers
+        )  # in one question: hundreds are asked for at each look
         return {number for (number,) in self._rows(f"SELECT number FROM records WHERE number IN ({listed})")}
 
     def twin(self, tree: str, tune: bool) -> tuple[int, float] | None:
@@ -233,7 +235,9 @@ class Ledger:
 
     def _is_moved(self) -> bool:
         """Whether what we write goes into a file that nobody will find."""
-        return [each and each[:2] for each in self._look()] != [each and each[:2] for each in self._seen]
+        return [witness and witness[:2] for witness in self._look()] != [
+            witness and witness[:2] for witness in self._seen
+        ]
 
     def _keep_rows(self, rebuild: Rebuild, count: int) -> bool:
         """Give the draft the rows that the journal lacks. Returns whether all the others are as it says."""
@@ -246,7 +250,7 @@ class Ledger:
                     rebuild.take([kept])
                     lacking.remove(kept.order)
                 elif row != rebuild.row(row[0]):
-                    same = same and row[0] in [each.number for each in self._since or ()]
+                    same = same and row[0] in [attempt.number for attempt in self._since or ()]
         except sqlite3.DatabaseError:
             return False
         gone = rebuild.places.keys() - ours - self._pending
@@ -277,7 +281,7 @@ class Ledger:
                 "agent = ? AND verdict = 'improved' AND kind != 'tune' ORDER BY place DESC LIMIT 1", (agent,)
             )
             found += latest
-        return sorted({each.number: each for each in found}.values(), key=lambda each: each.order)
+        return sorted({attempt.number: attempt for attempt in found}.values(), key=lambda attempt: attempt.order)
 
     def _heal(self, use: Callable[[], T]) -> T:
         """What is found damaged while it is used is made again; a full disk or a lock is no damage."""

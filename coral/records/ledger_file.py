@@ -49,10 +49,17 @@ def insert(base: sqlite3.Connection, attempts: Iterable[Attempt]) -> None:
             "INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL)",
             (
                 (
-                    *(each.number, each.order, each.agent, each.tree, each.kind.value, each.verdict.value),
-                    *(each.score, json.dumps(to_dict(each), allow_nan=False)),
+                    *(
+                        attempt.number,
+                        attempt.order,
+                        attempt.agent,
+                        attempt.tree,
+                        attempt.kind.value,
+                        attempt.verdict.value,
+                    ),
+                    *(attempt.score, json.dumps(to_dict(attempt), allow_nan=False)),
                 )
-                for each in attempts
+                for attempt in attempts
             ),
         )
 
@@ -97,9 +104,9 @@ class Rebuild:
         if len(lacking) <= due:
             return []
         taken: dict[int, Attempt] = {}
-        for each in unvouched(frozenset(self.places)):
-            if each.order in lacking:
-                taken.setdefault(each.order, each)
+        for attempt in unvouched(frozenset(self.places)):
+            if attempt.order in lacking:
+                taken.setdefault(attempt.order, attempt)
         self.take(taken.values())
         losses, lost = [], len(lacking) - len(taken) - due
         if taken:
@@ -125,9 +132,9 @@ class Rebuild:
         self._unlink()
 
     def _counted(self, attempts: Iterable[Attempt]) -> Iterator[Attempt]:
-        for each in attempts:
-            self.places[each.number] = each.order
-            yield each
+        for attempt in attempts:
+            self.places[attempt.number] = attempt.order
+            yield attempt
 
     def _unlink(self) -> None:
         self.path.unlink(missing_ok=True)

@@ -21,7 +21,7 @@ class Standings:
         self.recent_of: dict[str, deque[Attempt]] = {}
         self._deltas: dict[int, str] = {}
         self._improved_by: dict[str, int] = {}
-        for attempt in sorted(attempts, key=lambda each: each.order):
+        for attempt in sorted(attempts, key=lambda attempt: attempt.order):
             self.add(attempt)
 
     def add(self, attempt: Attempt) -> None:
@@ -30,7 +30,7 @@ class Standings:
             self.baseline = attempt
         else:
             recent = self.recent_of.setdefault(attempt.agent, deque(maxlen=RECENT))
-            if any(each.number == attempt.number for each in recent):
+            if any(other.number == attempt.number for other in recent):
                 return
             self._remember_delta(attempt, recent)
             recent.append(attempt)
@@ -50,7 +50,7 @@ class Standings:
 
     def results_since(self, agent: str, order: int) -> list[Attempt]:
         """What was published for this agent after that order of publication, oldest first."""
-        return [each for each in self.recent_of.get(agent, ()) if each.order > order]
+        return [attempt for attempt in self.recent_of.get(agent, ()) if attempt.order > order]
 
     def delta(self, attempt: Attempt) -> str:
         """How the score differed from the agent's best before, as text; empty where there is nothing to compare."""
@@ -61,7 +61,7 @@ class Standings:
         mine = self.best_of.get(agent)
         if mine is None or mine.score is None:
             return None
-        scores = [each.score for each in self.best_of.values() if each.score is not None]
+        scores = [best.score for best in self.best_of.values() if best.score is not None]
         return 1 + sum(self.direction.better(score, mine.score) for score in scores)
 
     def _rank(self, attempt: Attempt, score: float) -> None:

@@ -9,10 +9,10 @@ LEAST_SHOWN = 500  # of a section that is cut
 def shortened(sections: Sequence[dict[str, str]], room: int) -> list[dict[str, str]]:
     """The sections, so that their texts together have no more characters than there is room for, as far as each may
     keep its beginning. Only those that are longer than others lose anything."""
-    limit = max((len(each["text"]) for each in sections), default=0)
-    while limit > LEAST_SHOWN and sum(min(len(each["text"]), limit) for each in sections) > room:
+    limit = max((len(section["text"]) for section in sections), default=0)
+    while limit > LEAST_SHOWN and sum(min(len(section["text"]), limit) for section in sections) > room:
         limit = max(limit * 9 // 10, LEAST_SHOWN)
-    return [{**each, "text": _cut(each["text"], limit)} for each in sections]
+    return [{**section, "text": _cut(section["text"], limit)} for section in sections]
 
 
 def _cut(text: str, limit: int) -> str:

@@ -16,7 +16,7 @@ def state_of(run: Run) -> dict[str, str]:
 
 def grading_of(fleet: Fleet, clock: float) -> dict[str, Any]:
     """Numbers of attempts: those that are graded, and those on their way there."""
-    steps = {number: each.step for number, each in fleet.pending.items()}
+    steps = {number: pending.step for number, pending in fleet.pending.items()}
     return {
         "running": [number for number, step in steps.items() if step in OCCUPYING],
         "queued": [number for number, step in steps.items() if step in (Step.TAKING, Step.QUEUED)],
@@ -26,7 +26,7 @@ def grading_of(fleet: Fleet, clock: float) -> dict[str, Any]:
 
 def agents_of(fleet: Fleet, clock: float) -> list[dict[str, Any]]:
     common = _next_of(fleet, FLEET, fleet.run, clock)  # once: with hundreds of agents it is most of the view's cost
-    return [_agent_of(fleet, each, common, clock) for each in fleet.agents.values()]
+    return [_agent_of(fleet, agent, common, clock) for agent in fleet.agents.values()]
 
 
 def _agent_of(fleet: Fleet, agent: Agent, common: list[dict[str, str]], clock: float) -> dict[str, Any]:
@@ -42,11 +42,11 @@ def _agent_of(fleet: Fleet, agent: Agent, common: list[dict[str, str]], clock: f
         "stagnant": agent.progress.stagnant,
         "next": [*_begin(agent, clock), *_next_of(fleet, agent.name, agent, clock), *common],
         "research": None if agent.research_until is None else round(agent.research_until - clock, 1),
-        "owed": [each.name for each in agent.pending_messages],
+        "owed": [message.name for message in agent.pending_messages],
         "jobs": [
-            {"number": each.number, "what": each.title, "seconds": round(each.seconds(clock), 1)}
-            for each in fleet.jobs.values()
-            if each.agent == agent.name
+            {"number": job.number, "what": job.title, "seconds": round(job.seconds(clock), 1)}
+            for job in fleet.jobs.values()
+            if job.agent == agent.name
         ],
         "spent": spent_of(agent.spent),
         "until": None if agent.deadline is None else round(agent.deadline - clock, 1),
@@ -70,6 +70,6 @@ def _begin(agent: Agent, clock: float) -> list[dict[str, str]]:
 
 def _next_of(fleet: Fleet, owner: str, holder: Agent | Run, clock: float) -> list[dict[str, str]]:
     return [
-        {"name": each.name, "in": distance(each, holder.targets[each.name], holder.progress, clock)}
-        for each in fleet.heartbeats.get(owner, ())
+        {"name": heartbeat.name, "in": distance(heartbeat, holder.targets[heartbeat.name], holder.progress, clock)}
+        for heartbeat in fleet.heartbeats.get(owner, ())
     ]

@@ -24,8 +24,8 @@ class Shown:
         """Write the file of an owner: an agent, or the fleet."""
         holder = fleet.run if owner == FLEET else fleet.agents[owner]
         rows = [
-            (each, distance(each, holder.targets[each.name], holder.progress, clock))
-            for each in fleet.heartbeats[owner]
+            (heartbeat, distance(heartbeat, holder.targets[heartbeat.name], holder.progress, clock))
+            for heartbeat in fleet.heartbeats[owner]
         ]
         self._folder.write(owner, rows)
         self._left[owner] = self._folder.witness(owner)

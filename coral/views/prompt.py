@@ -31,7 +31,7 @@ def instructions(run_context: RunContext, agent: str) -> str:
     part = run_context.roster.part(agent)
     given = {
         "role": part.role,
-        "mounts": [each.at for each in mounts_of(run_context.config, part)],
+        "mounts": [mount.at for mount in mounts_of(run_context.config, part)],
         "research": "" if part.research is None else duration(part.research * 60),
     }
     return render_file("instructions", {**_task_context(run_context, agent), **given})
@@ -40,12 +40,12 @@ def instructions(run_context: RunContext, agent: str) -> str:
 def prompt(run_context: RunContext, fleet: Fleet, spawn: Spawn, clock: float) -> tuple[str, list[str]]:
     """The text a launch is started with, and the warnings about templates that could not be rendered."""
     context = context_of(run_context, fleet, spawn.agent, spawn.last_result_seen, clock)
-    messages = [each.prompt for each in spawn.messages if each.name == MESSAGE]
+    messages = [message.prompt for message in spawn.messages if message.name == MESSAGE]
     context |= {"message": "\n\n".join(messages), "reason": spawn.why}
     sections, warnings = sections_of(spawn.messages, context)
     text = render_file(_frame(spawn), {**context, "sections": sections})
     if len(text) > MAX_CHARACTERS:
-        room = MAX_CHARACTERS - len(text) + sum(len(each["text"]) for each in sections)
+        room = MAX_CHARACTERS - len(text) + sum(len(section["text"]) for section in sections)
         text = render_file(_frame(spawn), {**context, "sections": shortened(sections, room)})
         warnings.append("the prompt would be too long: the longest of its sections are cut")
     return text, warnings
@@ -57,18 +57,18 @@ def inline(
     """What `coral eval` prints of heartbeats that are delivered there."""
     context = context_of(run_context, fleet, agent, fleet.agents[agent].last_result_seen, clock)
     context |= {"message": "", "reason": "heartbeat"}
-    return [section for each in owed for section in sections_of((each,), context)[0]]
+    return [section for message in owed for section in sections_of((message,), context)[0]]
 
 
 def sections_of(owed: tuple[PendingMessage, ...], context: Mapping[str, Any]) -> tuple[list[dict[str, str]], list[str]]:
     """One section for each heartbeat; several crossings of one are one section that names them all."""
     groups: dict[tuple[str, str], list[PendingMessage]] = {}
-    for each in owed:
-        groups.setdefault((each.name, each.prompt or words_of(each)), []).append(each)
+    for message in owed:
+        groups.setdefault((message.name, message.prompt or words_of(message)), []).append(message)
     sections, warnings = [], []
     for (name, _), group in groups.items():
         text, warning = _section(group[0], context)
-        sections.append({"name": name, "id": ", ".join(each.id for each in group), "text": text})
+        sections.append({"name": name, "id": ", ".join(message.id for message in group), "text": text})
         warnings += [f"{name}: {warning}"] if warning else []
     return sections, warnings
 
@@ -76,7 +76,7 @@ def sections_of(owed: tuple[PendingMessage, ...], context: Mapping[str, Any]) ->
 def context_of(run_context: RunContext, fleet: Fleet, agent: str, told: int, clock: float) -> dict[str, Any]:
     """The data of every template; `told`: results published after this order are new to the agent."""
     standings = run_context.standings
-    results = [attempt_data(standings, each) for each in standings.results_since(agent, told)]
+    results = [attempt_data(standings, attempt) for attempt in standings.results_since(agent, told)]
     return {
         **_task_context(run_context, agent),
         "run": {"id": run_context.layout.root.name, "task": run_context.config.task.name, "elapsed": duration(clock)},
@@ -203,7 +203,7 @@ def _from_clone(run_context: RunContext, agent: str, path: Any) -> str:
 
 def _own(standings: Standings, fleet: Fleet, agent: str) -> dict[str, Any]:
     progress = fleet.agents[agent].progress
-    recent = [attempt_data(standings, each) for each in reversed(standings.recent_of.get(agent, ()))]
+    recent = [attempt_data(standings, attempt) for attempt in reversed(standings.recent_of.get(agent, ()))]
     return {
         "attempts": progress.evals,
         "best": progress.best,
@@ -219,8 +219,8 @@ def _fleet(run_context: RunContext, fleet: Fleet, agent: str) -> dict[str, Any]:
     if run_context.config.workspace.share:
         top, best_of = standings.top, standings.best_of
     else:
-        top = [each for each in standings.top if each.agent == agent]
-        best_of = {name: each for name, each in standings.best_of.items() if name == agent}
+        top = [attempt for attempt in standings.top if attempt.agent == agent]
+        best_of = {name: attempt for name, attempt in standings.best_of.items() if name == agent}
     best = max(best_of.values(), key=standings.merit, default=None)
     return {
         "agents": len(fleet.agents),
@@ -229,9 +229,9 @@ def _fleet(run_context: RunContext, fleet: Fleet, agent: str) -> dict[str, Any]:
         "best_number": best.number if best else None,
         "best_agent": best.agent if best else "",
         "best_title": best.title if best else "",
-        "leaderboard": [_row(each) for each in top],
+        "leaderboard": [_row(attempt) for attempt in top],
         "rank": standings.rank(agent) if run_context.config.workspace.share else None,
-        "others": [_row(each) for name, each in sorted(best_of.items()) if name != agent],
+        "others": [_row(attempt) for name, attempt in sorted(best_of.items()) if name != agent],
     }
 
 
@@ -241,9 +241,14 @@ def _row(attempt: Attempt) -> dict[str, Any]:
 
 def _heartbeats(fleet: Fleet, agent: str) -> list[dict[str, Any]]:
     return [
-        {"name": each.name, "when": each.when, "scope": each.scope.value, "protected": each.protected}
+        {
+            "name": heartbeat.name,
+            "when": heartbeat.when,
+            "scope": heartbeat.scope.value,
+            "protected": heartbeat.protected,
+        }
         for owner in (agent, FLEET)
-        for each in fleet.heartbeats.get(owner, ())
+        for heartbeat in fleet.heartbeats.get(owner, ())
     ]
 
 
@@ -256,18 +261,18 @@ def _stall(agent: Agent) -> dict[str, Any]:
 
 def _jobs(fleet: Fleet, agent: str, clock: float) -> list[dict[str, Any]]:
     return [
-        {"number": each.number, "what": each.title, "time": duration(each.seconds(clock))}
-        for each in fleet.jobs.values()
-        if each.agent == agent
+        {"number": job.number, "what": job.title, "time": duration(job.seconds(clock))}
+        for job in fleet.jobs.values()
+        if job.agent == agent
     ]
 
 
 def _notes(run_context: RunContext, agent: str) -> list[dict[str, Any]]:
     shared = run_context.layout.shared_of(agent, run_context.config.workspace.share)
     found = recent_notes(shared, NOTES_SHOWN)
-    return [{"name": each.name, "title": each.title, "author": each.author} for each in found]
+    return [{"name": note.name, "title": note.title, "author": note.author} for note in found]
 
 
 def _skills(run_context: RunContext, agent: str) -> list[dict[str, Any]]:
     shared = run_context.layout.shared_of(agent, run_context.config.workspace.share)
-    return [{"name": each.name, "description": each.description} for each in list_skills(shared)[:NOTES_SHOWN]]
+    return [{"name": skill.name, "description": skill.description} for skill in list_skills(shared)[:NOTES_SHOWN]]

@@ -60,7 +60,7 @@ class Report:
 
     def alert(self, now: Moment, notify: Notify) -> bool:
         """One record each, however often it is to be delivered. Whether it is in the timeline: the disk may be full."""
-        if not any(each["id"] == notify.id for each in self._alerts):
+        if not any(alert["id"] == notify.id for alert in self._alerts):
             self._alerts.append({"id": notify.id, "level": "alert", "text": notify.text, "at": now.wall_time})
             del self._alerts[:-ALERTS_SHOWN]
         said = notify.repeat and self._has_said(notify.id)
@@ -115,7 +115,9 @@ class Report:
     def _is_as_shown(self, fleet: Fleet, monitors: Mapping[str, OutputMonitor]) -> bool:
         """Whether only times have changed, and those in a way that whoever reads them can tell."""
         at = self._shown_at
-        return fleet is self._shown and not fleet.pending and all(each.beat_at <= at for each in monitors.values())
+        return (
+            fleet is self._shown and not fleet.pending and all(monitor.beat_at <= at for monitor in monitors.values())
+        )
 
     def _status(self, fleet: Fleet, monitors: Mapping[str, OutputMonitor], now: Moment) -> dict[str, Any]:
         run_context, run, best = self._context, fleet.run, self._context.standings.best
@@ -139,7 +141,7 @@ class Report:
             "protection": PROTECTION,
             "spent": spent_of(run.spent),
             "budget": budget(run_context.rules, fleet, now.run_time),
-            "agents": [self._agent(each, monitors.get(each["name"]), now) for each in agents_of(fleet, now.run_time)],
+            "agents": [self._agent(row, monitors.get(row["name"]), now) for row in agents_of(fleet, now.run_time)],
             "alerts": list(self._alerts),
         }
 

@@ -65,7 +65,7 @@ def launches(layout: Layout, agent: str) -> list[int]:
     """The launches of which there is anything to read, in their order."""
     try:
         with os.scandir(layout.logs(agent)) as found:
-            names = [_LOG.fullmatch(each.name) for each in found]
+            names = [_LOG.fullmatch(path.name) for path in found]
     except OSError:
         return []
     return sorted({int(name[1]) for name in names if name})
