@@ -1,10 +1,20 @@
-"""One class for a user's mistake: it prints as two lines, what cannot be done and what to do; all else is our bug."""
+"""The user's mistakes: each error has a message that says what cannot be done, and a hint that says what to do."""
 
 
 class CoralError(Exception):
-    """A mistake the user can mend. `message` says "cannot X: Y"; `hint` says what to do next, or is empty."""
+    """A mistake that the user can mend. The message says "cannot X: Y"; `hint` says what to do next, or is empty.
+
+    The packages beside this one import nothing of it, so each has a base class of the same shape for its own errors:
+    `StoreError`, `HeartbeatError`, `WorkspaceError`. `hint_of` knows them all.
+    """
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
-        self.message = message
         self.hint = hint
+
+
+def hint_of(error: BaseException) -> str | None:
+    """The hint of a user's mistake, whichever of our packages raised it; None for every other error, which is a bug of
+    ours or the machine's trouble."""
+    hint = getattr(error, "hint", None)
+    return hint if isinstance(hint, str) else None

@@ -6,7 +6,7 @@ What an entry leaves out stays as it is, so that retiming a heartbeat is never t
 from collections.abc import Mapping
 from typing import Any
 
-from heartbeats.heartbeat import BUILT_IN, Delivery, Heartbeat, Refused, Scope, find
+from heartbeats.heartbeat import BUILT_IN, Delivery, Heartbeat, HeartbeatError, Scope, find
 from heartbeats.trigger import Elapsed, Every, Stagnant, Trigger
 
 TRIGGERS = ("every", "stagnant", "minutes", "seconds")
@@ -15,9 +15,9 @@ _MOST = 10**9
 
 
 def from_entry(entry: object, current: tuple[Heartbeat, ...] = BUILT_IN) -> Heartbeat:
-    """The heartbeat that an entry asks for, over the one of that name. Refused says what is wrong with the entry."""
+    """The heartbeat that an entry asks for, over the one of that name. HeartbeatError says what is wrong with it."""
     if not isinstance(entry, Mapping):
-        raise Refused("cannot read a heartbeat: it is no mapping", "write name, and every, stagnant or minutes")
+        raise HeartbeatError("cannot read a heartbeat: it is no mapping", "write name, and every, stagnant or minutes")
     name = _text(entry, "name", "")
     for key in entry:
         if key not in KEYS:
@@ -108,5 +108,5 @@ def _text(entry: Mapping[Any, object], key: str, name: str) -> str:
     return value
 
 
-def _refused(name: str, why: str, hint: str) -> Refused:
-    return Refused(f"cannot set the heartbeat {name[:40]!r}: {why}", hint)
+def _refused(name: str, why: str, hint: str) -> HeartbeatError:
+    return HeartbeatError(f"cannot set the heartbeat {name[:40]!r}: {why}", hint)

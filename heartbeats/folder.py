@@ -67,7 +67,7 @@ class Folder:
 
 
 def load_entries(raw: Iterable[object]) -> tuple[Heartbeat, ...]:
-    """The `heartbeats` section of a task, over the built-in ones. Refused says which entry is wrong, and how."""
+    """The `heartbeats` section of a task, over the built-in ones. HeartbeatError says which entry is wrong, and how."""
     return tuple(from_entry(entry) for entry in raw)
 
 

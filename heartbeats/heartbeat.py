@@ -72,8 +72,8 @@ BUILT_IN: tuple[Heartbeat, ...] = (
 )
 
 
-class Refused(Exception):  # noqa: N818 - an answer to a wish, not a fault
-    """A change that the rules do not allow. The message says why, the hint what is possible."""
+class HeartbeatError(Exception):
+    """A heartbeat, or a change of one, that the rules do not allow. The hint says what is possible."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -87,7 +87,7 @@ def set_heartbeat(current: tuple[Heartbeat, ...], wanted: Heartbeat, by: str) ->
     shipped = find(BUILT_IN, wanted.name)
     if present is None and shipped is not None and shipped.protected:
         # Otherwise an agent could lay a harmless namesake of its own over the fleet's.
-        raise Refused(f"cannot set {wanted.name} here: it belongs to {_home(shipped)}", "change it where it is")
+        raise HeartbeatError(f"cannot set {wanted.name} here: it belongs to {_home(shipped)}", "change it where it is")
     if present is not None and present.protected:
         _check_protected(present, shipped or present, wanted, by)
     else:
@@ -97,7 +97,7 @@ def set_heartbeat(current: tuple[Heartbeat, ...], wanted: Heartbeat, by: str) ->
     if present is not None:
         return tuple(settled if heartbeat.name == wanted.name else heartbeat for heartbeat in current)
     if len(current) >= MAX_HEARTBEATS:
-        raise Refused(f"cannot add {wanted.name}: there are {MAX_HEARTBEATS} already", "remove one first")
+        raise HeartbeatError(f"cannot add {wanted.name}: there are {MAX_HEARTBEATS} already", "remove one first")
     return (*current, settled)
 
 
@@ -105,11 +105,11 @@ def remove_heartbeat(current: tuple[Heartbeat, ...], name: str, by: str) -> tupl
     present = find(current, name)
     if present is None:
         names = ", ".join(heartbeat.name for heartbeat in current)
-        raise Refused(f"cannot remove {name[:60]!r}: there is no such heartbeat", f"there are: {names}")
+        raise HeartbeatError(f"cannot remove {name[:60]!r}: there is no such heartbeat", f"there are: {names}")
     if present.protected:
-        raise Refused(f"cannot remove {name}: it is protected", "it can be retimed: coral heartbeat set")
+        raise HeartbeatError(f"cannot remove {name}: it is protected", "it can be retimed: coral heartbeat set")
     if _is_agent(by) and present.scope is Scope.FLEET:
-        raise Refused(f"cannot remove {name}: it belongs to the fleet", "only the operator can")
+        raise HeartbeatError(f"cannot remove {name}: it belongs to the fleet", "only the operator can")
     return tuple(heartbeat for heartbeat in current if heartbeat is not present)
 
 
@@ -126,7 +126,7 @@ def merge(defaults: tuple[Heartbeat, ...], entries: Iterable[Heartbeat]) -> tupl
     merged, seen = defaults, set[str]()
     for entry in entries:
         if entry.name in seen:
-            raise Refused(f"cannot set {entry.name} twice", "keep one of the entries")
+            raise HeartbeatError(f"cannot set {entry.name} twice", "keep one of the entries")
         seen.add(entry.name)
         merged = set_heartbeat(merged, entry, "task")
     return merged
@@ -144,52 +144,52 @@ def is_blank(text: str) -> bool:
 def _check_protected(present: Heartbeat, shipped: Heartbeat, wanted: Heartbeat, by: str) -> None:
     cannot = f"cannot change {wanted.name}: it is protected, "
     if wanted.scope is not present.scope or wanted.delivery is not present.delivery:
-        raise Refused(cannot + "and its scope and delivery stay", "only its timing can be changed")
+        raise HeartbeatError(cannot + "and its scope and delivery stay", "only its timing can be changed")
     if type(wanted.trigger) is not type(present.trigger):
-        raise Refused(cannot + "and its kind of trigger stays", f"now: {present.when}")
+        raise HeartbeatError(cannot + "and its kind of trigger stays", f"now: {present.when}")
     most = PROTECTED_SLACK * _amount(shipped.trigger)
     if not 1 <= _amount(wanted.trigger) <= most:
-        raise Refused(cannot + f"and its figure stays between 1 and {most:g}", f"now: {present.when}")
+        raise HeartbeatError(cannot + f"and its figure stays between 1 and {most:g}", f"now: {present.when}")
     if wanted.prompt == present.prompt:
         return
     if _is_agent(by):
-        raise Refused(cannot + "and its prompt stays", "add a heartbeat of your own for words of your own")
+        raise HeartbeatError(cannot + "and its prompt stays", "add a heartbeat of your own for words of your own")
     _check_prompt(wanted)
     if wanted.prompt and is_blank(_TAG.sub("", wanted.prompt)):
-        raise Refused(cannot + "and its prompt must say something", "write words outside the template's tags")
+        raise HeartbeatError(cannot + "and its prompt must say something", "write words outside the template's tags")
 
 
 def _check_free(present: Heartbeat | None, wanted: Heartbeat, by: str) -> None:
     if _is_agent(by) and Scope.FLEET in (wanted.scope, present.scope if present else Scope.OWN):
-        raise Refused(f"cannot set {wanted.name}: it would be the fleet's", "set one with the scope own")
+        raise HeartbeatError(f"cannot set {wanted.name}: it would be the fleet's", "set one with the scope own")
     _check_prompt(wanted)
 
 
 def _check_prompt(wanted: Heartbeat) -> None:
     if len(wanted.prompt.encode("utf-8", "replace")) > PROMPT_BYTES:
-        raise Refused(f"cannot set {wanted.name}: its prompt is over {PROMPT_BYTES // 1000} kB", "shorten it")
+        raise HeartbeatError(f"cannot set {wanted.name}: its prompt is over {PROMPT_BYTES // 1000} kB", "shorten it")
     if wanted.prompt == "" and find(BUILT_IN, wanted.name) is not None:
         return
     if is_blank(_COMMENT.sub("", wanted.prompt)):
-        raise Refused(f"cannot set {wanted.name}: its prompt says nothing", "give it a prompt with words in it")
+        raise HeartbeatError(f"cannot set {wanted.name}: its prompt says nothing", "give it a prompt with words in it")
 
 
 def _check_trigger(trigger: Trigger, by: str) -> None:
     match trigger:
         case Every(n) | Stagnant(n):
             if n > MAX_ATTEMPTS:
-                raise Refused(f"cannot wait for {_big(n)} attempts", f"at most {MAX_ATTEMPTS}")
+                raise HeartbeatError(f"cannot wait for {_big(n)} attempts", f"at most {MAX_ATTEMPTS}")
         case Elapsed(seconds):
             least = LEAST_SECONDS_FOR_AGENTS if _is_agent(by) else LEAST_SECONDS
             if not least <= seconds <= MAX_SECONDS:
-                raise Refused(f"cannot beat every {seconds:g} seconds", f"from {least:g} seconds to 30 days")
+                raise HeartbeatError(f"cannot beat every {seconds:g} seconds", f"from {least:g} seconds to 30 days")
 
 
 def _check_name(name: str) -> None:
     if not NAME.fullmatch(name):
         folded = unicodedata.normalize("NFKC", name[:60]).strip().lower()
         meant = f"; did you mean {folded}?" if NAME.fullmatch(folded) else ""
-        raise Refused(
+        raise HeartbeatError(
             f"cannot name a heartbeat {name[:60]!r}{meant}",
             "a name is a small letter, then up to 39 small letters, digits and dashes",
         )

@@ -31,7 +31,7 @@ MAY_IMPORT = {
     "coral.grading.runner": ("coral.types", "coral.grading.score"),
     "coral.grading.score": (),
     "coral.native.check_child": (),
-    "coral.fleet": ("coral.fleet", "attempts", "heartbeats"),
+    "coral.fleet": ("coral.fleet", "coral.errors", "attempts", "heartbeats"),
     "coral.config": ("coral.config", "coral.errors", "attempts", "heartbeats"),
     "coral.runtimes": (
         "coral.runtimes",

@@ -108,8 +108,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
     except Exception as error:  # noqa: BLE001 - the handler at the top of the command line
-        if hasattr(error, "hint"):
-            return complain(str(error), str(error.hint))
+        from coral.errors import hint_of
+
+        if (hint := hint_of(error)) is not None:
+            return complain(str(error), hint)
         from workspace.disk import is_disk_problem
 
         if isinstance(error, OSError) and is_disk_problem(error):

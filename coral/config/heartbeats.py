@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from coral.config.model import HeartbeatEntry
 from coral.config.problem import Problem
 from heartbeats.folder import load_entries
-from heartbeats.heartbeat import BUILT_IN, Heartbeat, Refused, merge
+from heartbeats.heartbeat import BUILT_IN, Heartbeat, HeartbeatError, merge
 
 TRIGGERS = ("every", "stagnant", "minutes", "seconds")
 
@@ -33,7 +33,7 @@ def _lay(
 ) -> tuple[Heartbeat, ...]:
     try:
         return merge(over, load_entries([entry.model_dump(mode="json", exclude_none=True)]))
-    except Refused as refused:
-        hint = f" ({refused.hint})" if refused.hint else ""
-        problems.append(Problem(path, f"{refused}{hint}"))
+    except HeartbeatError as error:
+        hint = f" ({error.hint})" if error.hint else ""
+        problems.append(Problem(path, f"{error}{hint}"))
     return over

@@ -5,6 +5,7 @@ agent gets a notice of its end. An agent whose turn ends while a job runs waits 
 longest back-off.
 """
 
+from coral.errors import CoralError
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet import job_notices
@@ -13,7 +14,6 @@ from coral.fleet.agents import stalls
 from coral.fleet.policy import KILL_AGAIN_SECONDS, MAX_JOBS, MAX_KILLS, back_off, runs_job
 from coral.fleet.run_state import Job
 from coral.fleet.transaction import Transaction
-from heartbeats.heartbeat import Refused
 
 LAUNCH = 1  # the launch number of every job, which is started once
 WAITS = "a job runs"  # why an agent starts no sooner
@@ -23,19 +23,19 @@ WHICH = "`coral job list` shows what runs"
 
 
 def start(transaction: Transaction, wanted: on.StartJob) -> str:
-    """Start a job for an agent; Refused says why it cannot be."""
+    """Start a job for an agent; CoralError says why it cannot be."""
     agent, run = transaction.agents.get(wanted.agent), transaction.run
     if agent is None:
-        raise Refused(f"cannot start a job of {wanted.agent!r}: there is no such agent", "coral status names them")
+        raise CoralError(f"cannot start a job of {wanted.agent!r}: there is no such agent", "coral status names them")
     if agent.phase is Phase.RETIRED:
-        raise Refused(f"cannot start a job: {agent.name} has retired", "coral status shows who is at work")
+        raise CoralError(f"cannot start a job: {agent.name} has retired", "coral status shows who is at work")
     if run.stopping or run.detached_reason:
-        raise Refused("cannot start a job: the run is stopping", "`coral resume` goes on with it")
+        raise CoralError("cannot start a job: the run is stopping", "`coral resume` goes on with it")
     if run.disk_problem:
-        raise Refused(f"cannot start a job: {run.disk_problem}", "ask again when there is space")
+        raise CoralError(f"cannot start a job: {run.disk_problem}", "ask again when there is space")
     count = sum(job.agent == agent.name for job in transaction.jobs.values())
     if count >= MAX_JOBS:
-        raise Refused(f"cannot start a job: {count} run already", "`coral job stop N` ends one of them")
+        raise CoralError(f"cannot start a job: {count} run already", "`coral job stop N` ends one of them")
     job = Job(
         number=run.job_count + 1,
         agent=agent.name,
@@ -55,7 +55,7 @@ def stop(transaction: Transaction, sender: str, number: int) -> str:
     """End a job, as the operator or its agent asks. An agent that asks for it itself gets no notice."""
     job = transaction.jobs.get(number)
     if job is None or (sender in transaction.agents and sender != job.agent):
-        raise Refused(f"cannot stop job {number}: there is none that runs", WHICH)
+        raise CoralError(f"cannot stop job {number}: there is none that runs", WHICH)
     why = job.why or f"{sender} stopped it"
     transaction.set_job(number, why=why, stopped_by_owner=job.stopped_by_owner or sender == job.agent)
     return f"job {number} ends"

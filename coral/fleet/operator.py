@@ -6,6 +6,7 @@ An agent may change its own heartbeats, start and stop its own jobs, and retime 
 from collections.abc import Mapping
 
 from attempts.fields import one_line
+from coral.errors import CoralError
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet import job_notices, jobs
@@ -17,7 +18,7 @@ from coral.fleet.transaction import Transaction
 from heartbeats.entry import from_entry
 from heartbeats.heartbeat import (
     Heartbeat,
-    Refused,
+    HeartbeatError,
     Scope,
     find,
     remove_heartbeat,
@@ -47,8 +48,8 @@ def on_requested(transaction: Transaction, event: on.Requested) -> None:
         _check_allowed(transaction, event)
         message, ok, hint = _carry_out(transaction, event.sender, event.request), True, ""
         transaction.set_run(requests=(*transaction.run.requests, key)[-REQUEST_WINDOW:])
-    except Refused as refused:
-        message, ok, hint = str(refused), False, refused.hint
+    except (CoralError, HeartbeatError) as error:
+        message, ok, hint = str(error), False, error.hint
     transaction.act(do.Answer(sender=event.sender, id=event.id, ok=ok, message=message, hint=hint))
     if event.sender == OPERATOR and (what := _log_text(event.request, ok)):
         transaction.log("asked" if ok else "refused", f"{what}: {message}")
@@ -70,19 +71,19 @@ def _log_text(request: on.Request, ok: bool) -> str:
 def _check_allowed(transaction: Transaction, event: on.Requested) -> None:
     if event.sender == OPERATOR:
         if isinstance(event.request, on.Acknowledge):
-            raise Refused("cannot acknowledge a heartbeat for an agent", "an agent does so when it has read it")
+            raise CoralError("cannot acknowledge a heartbeat for an agent", "an agent does so when it has read it")
         return
     if event.sender not in transaction.agents:
-        raise Refused(f"cannot answer {event.sender}: there is no such agent", "")
+        raise CoralError(f"cannot answer {event.sender}: there is no such agent", "")
     match event.request:
         case on.Stop() | on.Leave() | on.Tell():
-            raise Refused("cannot do this for an agent", "only the operator can")
+            raise CoralError("cannot do this for an agent", "only the operator can")
         case on.SetHeartbeat(owner=owner) | on.RemoveHeartbeat(owner=owner) | on.ResetHeartbeats(owner=owner):
             retimes = isinstance(event.request, on.SetHeartbeat) and owner == FLEET
             if owner != event.sender and not retimes:
-                raise Refused("cannot change the heartbeats of somebody else", "leave out the owner")
+                raise CoralError("cannot change the heartbeats of somebody else", "leave out the owner")
         case on.StartJob(agent=agent) if agent != event.sender:
-            raise Refused("cannot start a job of somebody else", "leave out the agent")
+            raise CoralError("cannot start a job of somebody else", "leave out the agent")
 
 
 def _carry_out(transaction: Transaction, sender: str, request: on.Request) -> str:
@@ -119,7 +120,7 @@ def _carry_out(transaction: Transaction, sender: str, request: on.Request) -> st
 
 def _leave(transaction: Transaction, reason: str) -> str:
     if transaction.run.stopping:
-        raise Refused("cannot leave the agents at work: the run is stopping", "`coral resume` goes on when it has")
+        raise CoralError("cannot leave the agents at work: the run is stopping", "`coral resume` goes on when it has")
     transaction.set_run(detached_reason=reason or "left by the operator")
     transaction.log("left", "agents and grades go on without a supervisor")
     return "agents and grades go on without a supervisor"
@@ -132,7 +133,7 @@ def _owners(transaction: Transaction, owner: str, name: str, scope: Scope) -> li
         return [FLEET] if of_fleet else [FLEET, *transaction.agents] if not name else list(transaction.agents)
     if owner not in transaction.heartbeats:
         known = ", ".join(transaction.agents)
-        raise Refused(f"cannot find the owner {owner!r}", f"there are: {known}, and {FLEET}")
+        raise CoralError(f"cannot find the owner {owner!r}", f"there are: {known}, and {FLEET}")
     return [owner]
 
 
@@ -154,10 +155,10 @@ def _wanted(entry: Mapping[str, object], owner: str, current: tuple[Heartbeat, .
     scope = Scope.FLEET if owner == FLEET else Scope.OWN
     wanted = from_entry({**entry, "scope": scope.value} if entry.get("scope") is None else entry, current)
     if wanted.scope is not scope:
-        raise Refused(f"cannot set {wanted.name} for {owner}: its scope is {wanted.scope}", "leave out the scope")
+        raise CoralError(f"cannot set {wanted.name} for {owner}: its scope is {wanted.scope}", "leave out the scope")
     if wanted.name in UNASKED:
         sends = "the operator sends" if wanted.name == MESSAGE else "Coral sends itself"
-        raise Refused(f"cannot name a heartbeat {wanted.name}: that is what {sends}", "choose another name")
+        raise CoralError(f"cannot name a heartbeat {wanted.name}: that is what {sends}", "choose another name")
     return wanted
 
 
@@ -179,12 +180,12 @@ def _reset(transaction: Transaction, owners: list[str]) -> str:
 def _tell(transaction: Transaction, to: str, text: str) -> str:
     names = list(transaction.agents) if to == EVERYBODY else [to]
     if not text.strip():
-        raise Refused("cannot send an empty message", "say something")
+        raise CoralError("cannot send an empty message", "say something")
     if any(name not in transaction.agents for name in names):
-        raise Refused(f"cannot tell {to!r}: there is no such agent", f"there are: {', '.join(transaction.agents)}")
+        raise CoralError(f"cannot tell {to!r}: there is no such agent", f"there are: {', '.join(transaction.agents)}")
     there = [name for name in names if transaction.agents[name].phase is not Phase.RETIRED]
     if not there:
-        raise Refused(f"cannot tell {to!r}: it has retired", "coral status shows who is at work")
+        raise CoralError(f"cannot tell {to!r}: it has retired", "coral status shows who is at work")
     for name in there:
         queue_operator_message(transaction, name, text)
     return "it goes along at the next good moment"

@@ -55,7 +55,7 @@ def grades(config: Config, say: Callable[[str], None]) -> Iterator[Finding]:
         first = _grade(config)
         seconds = time.monotonic() - began
     except CoralError as error:
-        yield Finding("grader", False, error.message, (error.hint,))
+        yield Finding("grader", False, str(error), (error.hint,))
         return
     yield _graded(first)
     if first.score is None:

@@ -275,7 +275,7 @@ def main(words: Sequence[str]) -> int:
     try:
         return supervise(Layout(Path(root)), tuple(overrides), outlives_terminal=True)
     except CoralError as error:
-        print(error.message, file=sys.stderr)
+        print(error, file=sys.stderr)
         return 1
 
 

@@ -59,7 +59,7 @@ def _findings(task: str | None, pinged: list[str] | None) -> Iterator[Finding]:
         config = _config(task)
     except CoralError as error:
         config = None
-        yield Finding("task", State.WRONG, " ".join(error.message.split()), error.hint)
+        yield Finding("task", State.WRONG, " ".join(str(error).split()), error.hint)
     yield from findings(run_lookup.here(), config)
     if pinged is not None:
         from coral.preflight.ping import pings

@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
             remove(layout)
             if isinstance(error, KeyboardInterrupt):
                 raise
-            raise CoralError(error.message, "nothing was left behind") from error
+            raise CoralError(str(error), "nothing was left behind") from error
 
 
 def watch(layout: Layout, args: argparse.Namespace, overrides: tuple[str, ...] = ()) -> int:

@@ -49,7 +49,7 @@ def _found(args: argparse.Namespace) -> list[Finding]:
     except CoralError as error:
         if not args.json:
             raise
-        first, *lines = error.message.splitlines()
+        first, *lines = str(error).splitlines()
         return [Finding("task", False, first, (*(line.strip() for line in lines), error.hint))]
     found = [Finding("task", True, f"{config.task.name} ({config.path})"), *looks(config)]
     _print(found, quiet=args.json)

@@ -120,9 +120,9 @@ def loaded(folder: Path, *overrides: str) -> Config | None:
         return load(folder, overrides)
     except CoralError as error:
         refused = error
-    assert refused.message.startswith("cannot ")
+    assert str(refused).startswith("cannot ")
     assert refused.hint
-    refused.message.encode()  # it must be possible to print it
+    str(refused).encode()  # it must be possible to print it
     return None
 
 
@@ -197,7 +197,7 @@ def test_what_grows_without_end_is_refused(folder: Path, text: str) -> None:
     (folder / "task.yaml").write_text(text)
     with pytest.raises(CoralError) as caught:
         load(folder)
-    assert len(caught.value.message) < 20_000
+    assert len(str(caught.value)) < 20_000
 
 
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:

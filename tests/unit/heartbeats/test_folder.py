@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from attempts.fields import printable
 from heartbeats.entry import from_entry, heartbeat_from_dict, to_dict
 from heartbeats.folder import Folder, load_entries
-from heartbeats.heartbeat import BUILT_IN, Delivery, Heartbeat, Refused, Scope, merge, set_heartbeat
+from heartbeats.heartbeat import BUILT_IN, Delivery, Heartbeat, HeartbeatError, Scope, merge, set_heartbeat
 from heartbeats.trigger import Elapsed, Every, Stagnant
 
 PLAN = Heartbeat(
@@ -75,7 +75,7 @@ def test_retiming_keeps_what_was_set_before() -> None:
     ],
 )
 def test_what_is_wrong_with_an_entry_is_said(entry: object, reason: str) -> None:
-    with pytest.raises(Refused, match=reason) as caught:
+    with pytest.raises(HeartbeatError, match=reason) as caught:
         merge(BUILT_IN, load_entries([entry]))
     assert caught.value.hint
 

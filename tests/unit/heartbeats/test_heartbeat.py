@@ -13,7 +13,7 @@ from heartbeats.heartbeat import (
     BUILT_IN,
     Delivery,
     Heartbeat,
-    Refused,
+    HeartbeatError,
     Scope,
     find,
     is_blank,
@@ -50,8 +50,8 @@ EMPTY = [
 
 def refused(
     current: tuple[Heartbeat, ...], wanted: Heartbeat, by: str, match: str = "cannot", **change: object
-) -> Refused:
-    with pytest.raises(Refused, match=match) as caught:
+) -> HeartbeatError:
+    with pytest.raises(HeartbeatError, match=match) as caught:
         set_heartbeat(current, replace(wanted, **change), by)  # type: ignore[arg-type]
     assert caught.value.hint
     return caught.value
@@ -72,7 +72,7 @@ def test_the_built_in_set_is_what_is_promised() -> None:
 @EVERYBODY
 def test_nobody_removes_a_protected_heartbeat(by: str) -> None:
     for current, name in ((OWN, "reflect"), (FLEET, "consolidate"), (BUILT_IN, "reflect")):
-        with pytest.raises(Refused, match="protected"):
+        with pytest.raises(HeartbeatError, match="protected"):
             remove_heartbeat(current, name, by)
 
 
@@ -81,7 +81,7 @@ def test_nobody_removes_a_protected_heartbeat(by: str) -> None:
     ["Reflect", "REFLECT", " reflect", "reflect\n", "reflect\u200b", "ｒeflect", "rеflect", "", "r*", "x" * 9999],
 )
 def test_a_name_that_only_looks_like_it_is_another_name(name: str) -> None:
-    with pytest.raises(Refused, match="no such heartbeat"):
+    with pytest.raises(HeartbeatError, match="no such heartbeat"):
         remove_heartbeat(BUILT_IN, name, "agent-1")
 
 
@@ -94,7 +94,7 @@ def test_reset_keeps_what_is_protected_whatever_the_defaults_say(by: str) -> Non
 
 def test_the_task_cannot_leave_one_out() -> None:
     assert merge(BUILT_IN, []) == BUILT_IN
-    with pytest.raises(Refused, match="twice"):
+    with pytest.raises(HeartbeatError, match="twice"):
         merge(BUILT_IN, [MINE, MINE])
 
 
@@ -268,7 +268,7 @@ def test_an_agent_retimes_the_fleet_s_consolidation_and_nothing_else_of_the_flee
     refused(fleet, MINE, "agent-1", "fleet", scope=Scope.FLEET)
     refused(fleet, MINE, "agent-1", "fleet")
     refused(OWN, MINE, "agent-1", "fleet", scope=Scope.FLEET)
-    with pytest.raises(Refused, match="belongs to the fleet"):
+    with pytest.raises(HeartbeatError, match="belongs to the fleet"):
         remove_heartbeat(fleet, "plan", "agent-1")
     assert remove_heartbeat(fleet, "plan", "operator") == FLEET
 
@@ -355,7 +355,7 @@ def test_whatever_is_asked_the_protected_ones_stay(
                     current = remove_heartbeat(current, wish.name, by)
                 case _:
                     current = reset_heartbeats(start, current)
-        except Refused:
+        except HeartbeatError:
             pass
         for protected in (each for each in start if each.protected):
             now = find(current, protected.name)

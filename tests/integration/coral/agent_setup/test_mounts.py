@@ -35,7 +35,7 @@ def read(folder: Path, agents: str, *overrides: str) -> Config:
 def refused(folder: Path, agents: str) -> str:
     with pytest.raises(CoralError) as caught:
         read(folder, agents)
-    return str(caught.value.message)
+    return str(caught.value)
 
 
 # --- what a task may say --------------------------------------------------------------------------------------------

@@ -138,7 +138,7 @@ def test_what_is_wrong_with_an_assignment_is_told_in_its_place(
 ) -> None:
     with pytest.raises(CoralError) as caught:
         config(tmp_path, text, *([override] if override else []))
-    assert told in str(caught.value.message)
+    assert told in str(caught.value)
 
 
 def test_every_program_is_looked_for_before_anything_starts(tmp_path: Path) -> None:

@@ -3,16 +3,20 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 from sample import make_run
 
+from attempts.store import StoreError
 from coral import __version__
 from coral.cli import COMMANDS, EXIT_CODES, GROUPS, main
 from coral.cli.parser import Parser
 from coral.errors import CoralError
+from heartbeats.heartbeat import HeartbeatError
+from workspace.errors import WorkspaceError
 
 Said = pytest.CaptureFixture[str]
 PYTHON = (sys.executable, "-m", "coral")
@@ -93,11 +97,14 @@ def test_options_may_stand_between_positional_words(monkeypatch: pytest.MonkeyPa
     assert (seen[0].task, seen[0].overrides, seen[0].detach) == ("task", ["agents.count=4", "grader.slots=2"], True)
 
 
-def test_a_users_mistake_is_two_lines(capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [CoralError, StoreError, HeartbeatError, WorkspaceError])
+def test_a_users_mistake_is_two_lines(
+    error: Callable[[str, str], Exception], capsys: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from coral.cli.commands import runs
 
     def fail(args: object) -> int:
-        raise CoralError("cannot do it: it is Monday", "try tomorrow")
+        raise error("cannot do it: it is Monday", "try tomorrow")
 
     monkeypatch.setattr(runs, "run", fail)
     assert main(["runs"]) == 1

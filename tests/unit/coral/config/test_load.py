@@ -40,7 +40,7 @@ def problems(folder: Path, text: str | None = None, *overrides: str) -> list[str
     with pytest.raises(CoralError) as caught:
         load(folder, overrides)
     assert caught.value.hint
-    return [line.strip().replace(f"{folder}/", "") for line in caught.value.message.splitlines()[1:]]
+    return [line.strip().replace(f"{folder}/", "") for line in str(caught.value).splitlines()[1:]]
 
 
 def test_a_small_task_has_every_default(folder: Path) -> None:

@@ -25,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
 def problems(folder: Path, *overrides: str) -> list[str]:
     with pytest.raises(CoralError) as caught:
         load(folder, overrides)
-    return [line.strip() for line in caught.value.message.splitlines()[1:]]
+    return [line.strip() for line in str(caught.value).splitlines()[1:]]
 
 
 def test_the_advice_fits_where_the_mistake_was_made(folder: Path) -> None:

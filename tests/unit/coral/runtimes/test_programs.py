@@ -211,7 +211,7 @@ def test_validate_and_start_say_how_to_install_what_is_missing(
     assert told in capsys.readouterr().out
     with pytest.raises(CoralError, match="cannot start claude") as caught:
         prepare(load(folder), tmp_path / "runs", lambda _: None)
-    assert told in caught.value.message
+    assert told in str(caught.value)
     assert not (tmp_path / "runs").exists()
 
 
