@@ -116,9 +116,9 @@ def compiled(source: str) -> Template:
     problems = check(tree)
     if problems:
         raise NotAllowed(problems)
-    for loop in list(tree.find_all(nodes.For)):
-        weight = nodes.Const(_weight(loop))
-        loop.iter = nodes.Filter(each.iter, _LOOP, [weight], [], None, None).set_environment(ENVIRONMENT)
+    for statement in list(tree.find_all(nodes.For)):
+        weight = nodes.Const(_weight(statement))
+        statement.iter = nodes.Filter(statement.iter, _LOOP, [weight], [], None, None).set_environment(ENVIRONMENT)
     return Template.from_code(ENVIRONMENT, ENVIRONMENT.compile(tree), {}, None)
 
 
