@@ -7,7 +7,9 @@ number.
 from dataclasses import dataclass
 
 from attempts.record import Attempt
-from coral.fleet.agent_state import PendingMessage
+from coral.fleet.agent_state import JobEnd, PendingMessage
+from coral.fleet.events import Ending
+from coral.fleet.reasons import Reason, RunEnd
 from coral.fleet.run_state import Job
 
 
@@ -35,8 +37,7 @@ class Refuse:
 
     agent: str
     submission: str
-    reason: str
-    hint: str
+    reason: Reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +86,7 @@ class Spawn:
     session: str | None
     messages: tuple[PendingMessage, ...]
     last_result_seen: int
-    why: str
+    reason: Reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,13 +96,11 @@ class StartJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShowJob:
-    """Write a file that shows how a job ended. `code` is None where nobody saw the exit."""
+    """Write a file that shows how a job ended, and when."""
 
     job: Job
+    end: JobEnd
     ended: str
-    seconds: float
-    code: int | None
-    how: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,23 +154,28 @@ class Notify:
     id: str
     text: str
     agent: str = ""
+    reason: Reason | None = None
     repeat: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogEvent:
-    """Write a line of the run's timeline."""
+    """Write a line of the run's timeline: `text`, then the text of `reason`, if there is one. `ending`: how the launch
+    ended."""
 
     type: str
-    text: str
+    text: str = ""
     agent: str = ""
+    launch: int = 0
+    ending: Ending | None = None
+    reason: Reason | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finish:
     """End the supervisor: nothing of the run is at work any more."""
 
-    reason: str
+    end: RunEnd
 
 
 Action = (

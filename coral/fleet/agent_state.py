@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from attempts.progress import Progress
+from coral.fleet.reasons import START, Finding, JobOutcome, Reason
 from heartbeats.heartbeat import Scope
 
 
@@ -20,7 +21,7 @@ class Stall:
     accumulated: float = 0.0  # what the timer showed when the agent's last process stopped working, in seconds
     progress_at: float | None = None  # the last progress; None before the first launch
     escalations: int = 0  # steps taken since that progress
-    finding: str = ""  # what the last step was taken for: silence, or work without progress
+    finding: Finding | None = None  # what the last step was taken for: silence, or work without progress
     lasted: float = 0.0  # for how many seconds that had lasted then
     scan_requested_at: float | None = None  # when a scan of the clone for edited files was requested, until it answers
     excluded_until: float = 0.0  # time before this that was not the agent's fault is taken off the timer already
@@ -51,10 +52,16 @@ LIVE = frozenset({Phase.RUNNING, Phase.INTERRUPTED, Phase.TERMINATED, Phase.KILL
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobEnd:
-    """What an agent is told of a job that has ended: its outcome, and the last lines that it printed."""
+    """The end of a job: what the job's file and the agent are told."""
 
     number: int
-    outcome: str
+    title: str
+    outcome: JobOutcome
+    code: int | None = None  # the exit code, where it is known
+    detail: str = ""  # why it could not be started
+    reason: Reason | None = None  # why it was ended, if it was
+    seconds: float = 0.0
+    output: str = ""  # the file of its output, as seen from its agent's clone
     last_lines: tuple[str, ...] = ()
 
 
@@ -126,7 +133,7 @@ class Agent:
     name: str
     phase: Phase = Phase.WAITING
     deadline: float | None = 0.0
-    why: str = "start"
+    reason: Reason = START
     launch: int = 0
     session: str | None = None
     has_output: bool = False  # whether this launch has printed anything

@@ -13,6 +13,7 @@ from coral.fleet.attempts import grading, intake
 from coral.fleet.messages import fire_clock_heartbeats
 from coral.fleet.policy import BUSY_SECONDS, LAND_AT
 from coral.fleet.process_key import grade_in, job_in
+from coral.fleet.reasons import RunEnd, RunEndKind
 from coral.fleet.rules import Rules
 from coral.fleet.run_state import FLEET, Fleet, Step
 from coral.fleet.transaction import Transaction
@@ -133,8 +134,8 @@ def _advance_time(transaction: Transaction) -> None:
     while said != len(transaction.actions) and not transaction.run.finished:
         said = len(transaction.actions)
         grading.advance_timers(transaction)
-        if not transaction.run.stopping and (reason := _reason_to_stop(transaction)):
-            transaction.set_run(stopping=reason)
+        if not transaction.run.stopping and (end := _reason_to_stop(transaction)):
+            transaction.set_run(stopping=end)
         if transaction.run.stopping:
             lifecycle.stop_all(transaction)
             grading.stop_grading(transaction)
@@ -149,16 +150,16 @@ def _advance_time(transaction: Transaction) -> None:
         grading.fill_slots(transaction)
         if transaction.run.stopping and _everything_is_gone(transaction):
             transaction.set_run(finished=transaction.run.stopping)
-            transaction.act(do.Finish(reason=transaction.run.stopping))
+            transaction.act(do.Finish(end=transaction.run.stopping))
 
 
-def _reason_to_stop(transaction: Transaction) -> str:
+def _reason_to_stop(transaction: Transaction) -> RunEnd | None:
     if spent := budgets.run_over(transaction.fleet(), transaction.clock, transaction.rules):
         return spent
     idle = all(attempt.step is Step.SETTLED for attempt in transaction.pending.values())
     if idle and all(agent.phase is Phase.RETIRED for agent in transaction.agents.values()):
-        return "every agent has retired"
-    return ""
+        return RunEnd(RunEndKind.ALL_RETIRED)
+    return None
 
 
 def _everything_is_gone(transaction: Transaction) -> bool:
@@ -184,10 +185,13 @@ def _open(transaction: Transaction, event: on.Opened) -> None:
 
 def _resume(transaction: Transaction, away: float) -> None:
     disk.forgive(transaction)
-    transaction.set_run(stopping="", detached_reason="", finished="", starts_paused_until=0.0, queue_paused_until=0.0)
+    transaction.set_run(
+        stopping=None, detached_reason=None, finished=None, starts_paused_until=0.0, queue_paused_until=0.0
+    )
     transaction.set_run(crashes=(), voids_in_a_row=0, disk_problem="")
     for alert in transaction.run.undelivered_alerts:
-        transaction.act(do.Notify(id=alert.id, text=alert.text, agent=alert.agent, repeat=True))
+        again = do.Notify(id=alert.id, text=alert.text, agent=alert.agent, reason=alert.reason, repeat=True)
+        transaction.act(again)
     lifecycle.resume_all(transaction, away)
     jobs.resume(transaction, away)
     grading.repeat_unfinished(transaction)

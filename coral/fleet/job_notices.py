@@ -47,23 +47,8 @@ def mark_delivered(transaction: Transaction, name: str, numbers: Collection[int]
         transaction.set_agent(name, pending_messages=tuple(stays))
 
 
-def words_of(message: PendingMessage) -> str:
-    """The text of a notice; the job that ended last stands last."""
-    before = (
-        f"{message.earlier_job_ends} jobs of yours ended before these; `coral job list` shows them."
-        if message.earlier_job_ends
-        else ""
-    )
-    return "\n\n".join([*([before] if before else []), *(_words(end) for end in message.job_ends)])
-
-
 def _with(message: PendingMessage, end: JobEnd) -> PendingMessage:
     ends = (*message.job_ends, end)
     named, last = ends[-MAX_ENDS:], ends[-MAX_LAST:]
     short = tuple(end if end in last else replace(end, last_lines=()) for end in named)
     return replace(message, job_ends=short, earlier_job_ends=message.earlier_job_ends + len(ends) - len(named))
-
-
-def _words(end: JobEnd) -> str:
-    lines = ["", "Its last lines:", "", *(f"    {line}" for line in end.last_lines)] if end.last_lines else []
-    return "\n".join([end.outcome, *lines])

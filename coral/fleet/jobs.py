@@ -12,13 +12,11 @@ from coral.fleet import job_notices
 from coral.fleet.agent_state import Agent, JobEnd, Phase
 from coral.fleet.agents import stalls
 from coral.fleet.policy import KILL_AGAIN_SECONDS, MAX_JOBS, MAX_KILLS, back_off, runs_job
+from coral.fleet.reasons import JobOutcome, Reason, ReasonKind
 from coral.fleet.run_state import Job
 from coral.fleet.transaction import Transaction
 
 LAUNCH = 1  # the launch number of every job, which is started once
-WAITS = "a job runs"  # why an agent starts no sooner
-RUN_STOPPED = "the run stopped"
-AGENT_RETIRED = "its agent has retired"
 WHICH = "`coral job list` shows what runs"
 
 
@@ -56,21 +54,21 @@ def stop(transaction: Transaction, sender: str, number: int) -> str:
     job = transaction.jobs.get(number)
     if job is None or (sender in transaction.agents and sender != job.agent):
         raise CoralError(f"cannot stop job {number}: there is none that runs", WHICH)
-    why = job.why or f"{sender} stopped it"
-    transaction.set_job(number, why=why, stopped_by_owner=job.stopped_by_owner or sender == job.agent)
+    reason = job.reason or Reason(ReasonKind.REQUEST, detail=sender)
+    transaction.set_job(number, reason=reason, stopped_by_owner=job.stopped_by_owner or sender == job.agent)
     return f"job {number} ends"
 
 
 def on_ended(transaction: Transaction, event: on.JobEnded) -> None:
     job = transaction.jobs.get(event.number)
     if job is not None:
-        _end(transaction, job, _how(event.code), event)
+        _end(transaction, job, _outcome(event.code), event)
 
 
-def on_not_started(transaction: Transaction, number: int, reason: str) -> None:
+def on_not_started(transaction: Transaction, number: int, detail: str) -> None:
     job = transaction.jobs.get(number)
     if job is not None:
-        _end(transaction, job, f"could not be started: {reason}", on.JobEnded(number=number))
+        _end(transaction, job, JobOutcome.NOT_STARTED, on.JobEnded(number=number), detail)
 
 
 def on_left_processes(transaction: Transaction, number: int) -> None:
@@ -94,16 +92,15 @@ def advance(transaction: Transaction) -> None:
     """Start waiting jobs; end those of a run that stops, of a retired agent, or that somebody asked to end; and send
     the next signal to those that do not obey."""
     for job in list(transaction.jobs.values()):
-        why = job.why or _reason_to_end(transaction, job)
-        if job.phase is Phase.WAITING and why:
-            _end(
-                transaction, transaction.set_job(job.number, why=why), "was not started", on.JobEnded(number=job.number)
-            )
+        reason = job.reason or _reason_to_end(transaction, job)
+        if job.phase is Phase.WAITING and reason:
+            job = transaction.set_job(job.number, reason=reason)
+            _end(transaction, job, JobOutcome.CANCELLED, on.JobEnded(number=job.number))
         elif job.phase is Phase.WAITING:
             transaction.act(do.StartJob(job=transaction.set_job(job.number, phase=Phase.RUNNING)))
             transaction.log("job", f"job {job.number} starts: {job.title}", job.agent)
-        elif job.phase is Phase.RUNNING and why:
-            _interrupt(transaction, job, why)
+        elif job.phase is Phase.RUNNING and reason:
+            _interrupt(transaction, job, reason)
         elif job.phase is not Phase.RUNNING and transaction.clock >= job.deadline:
             if job.phase is Phase.INTERRUPTED:
                 _terminate(transaction, job)
@@ -115,39 +112,38 @@ def wait_for(transaction: Transaction, agent: Agent) -> bool:
     """Let an agent whose turn has ended wait for its job, if one runs; return whether it does."""
     if not runs_job(agent.name, transaction.jobs):
         return False
-    deadline = transaction.clock + transaction.rules.backoff_max
-    transaction.set_agent(agent.name, phase=Phase.WAITING, deadline=deadline, why=WAITS)
+    deadline, reason = transaction.clock + transaction.rules.backoff_max, Reason(ReasonKind.WAITS_FOR_JOB)
+    transaction.set_agent(agent.name, phase=Phase.WAITING, deadline=deadline, reason=reason)
     return True
 
 
 def wake(transaction: Transaction) -> None:
     """End the wait for a job when it has ended or a message is pending: the agent starts as after any turn."""
     for agent in list(transaction.agents.values()):
-        if (
-            agent.why == WAITS
-            and agent.phase is Phase.WAITING
-            and (agent.pending_messages or not runs_job(agent.name, transaction.jobs))
-        ):
+        waits = agent.phase is Phase.WAITING and agent.reason.kind is ReasonKind.WAITS_FOR_JOB
+        if waits and (agent.pending_messages or not runs_job(agent.name, transaction.jobs)):
             seconds = (
                 back_off(transaction.run.id, agent, agent.unproductive_turns, transaction.rules)
                 if agent.unproductive_turns
                 else 0.0
             )
-            transaction.set_agent(agent.name, why="turn ended", deadline=transaction.clock + seconds)
+            transaction.set_agent(
+                agent.name, reason=Reason(ReasonKind.TURN_ENDED), deadline=transaction.clock + seconds
+            )
 
 
-def _reason_to_end(transaction: Transaction, job: Job) -> str:
+def _reason_to_end(transaction: Transaction, job: Job) -> Reason | None:
     if transaction.run.stopping:
-        return RUN_STOPPED
-    return AGENT_RETIRED if transaction.agents[job.agent].phase is Phase.RETIRED else ""
+        return Reason(ReasonKind.STOP)
+    retired = transaction.agents[job.agent].phase is Phase.RETIRED
+    return Reason(ReasonKind.AGENT_RETIRED) if retired else None
 
 
-def _interrupt(transaction: Transaction, job: Job, why: str) -> None:
-    transaction.set_job(
-        job.number, phase=Phase.INTERRUPTED, deadline=transaction.clock + transaction.rules.interrupt_grace, why=why
-    )
+def _interrupt(transaction: Transaction, job: Job, reason: Reason) -> None:
+    deadline = transaction.clock + transaction.rules.interrupt_grace
+    transaction.set_job(job.number, phase=Phase.INTERRUPTED, deadline=deadline, reason=reason)
     transaction.act(do.Interrupt(who=job.who, launch=LAUNCH))
-    transaction.log("job", f"job {job.number} is to end: {why}", job.agent)
+    transaction.log("job", f"job {job.number} is to end", job.agent, reason=reason)
 
 
 def _terminate(transaction: Transaction, job: Job) -> None:
@@ -160,7 +156,7 @@ def _terminate(transaction: Transaction, job: Job) -> None:
 def _kill(transaction: Transaction, job: Job) -> None:
     if job.kills >= MAX_KILLS:
         transaction.alert(f"job {job.number} of {job.agent} cannot be killed", job.agent)
-        _end(transaction, job, "cannot be killed, and is given up", on.JobEnded(number=job.number))
+        _end(transaction, job, JobOutcome.UNKILLABLE, on.JobEnded(number=job.number))
         return
     transaction.set_job(
         job.number, phase=Phase.KILLED, deadline=transaction.clock + KILL_AGAIN_SECONDS, kills=job.kills + 1
@@ -168,32 +164,29 @@ def _kill(transaction: Transaction, job: Job) -> None:
     transaction.act(do.Kill(who=job.who, launch=LAUNCH))
 
 
-def _end(transaction: Transaction, job: Job, how: str, event: on.JobEnded) -> None:
+def _end(transaction: Transaction, job: Job, outcome: JobOutcome, event: on.JobEnded, detail: str = "") -> None:
     del transaction.jobs[job.number]
     stalls.exclude_time(transaction, job.agent, job.began_at)
-    how = f"{how} ({job.why})" if job.why else how
-    seconds = max(job.seconds(transaction.clock) - event.ago, 0.0)
-    transaction.act(do.ShowJob(job=job, ended=transaction.wall, seconds=seconds, code=event.code, how=how))
-    transaction.log("job", f"job {job.number} {how}", job.agent)
+    end = JobEnd(
+        number=job.number,
+        title=job.title,
+        outcome=outcome,
+        code=event.code,
+        detail=detail,
+        reason=job.reason,
+        seconds=max(job.seconds(transaction.clock) - event.ago, 0.0),
+        output=event.output,
+        last_lines=event.last_lines,
+    )
+    transaction.act(do.ShowJob(job=job, end=end, ended=transaction.wall))
     agent = transaction.agents[job.agent]
     if agent.phase is not Phase.RETIRED and not job.stopped_by_owner:
-        job_notices.queue_notice(
-            transaction,
-            agent,
-            JobEnd(number=job.number, outcome=_said(job, how, seconds, event), last_lines=event.last_lines),
-        )
+        job_notices.queue_notice(transaction, agent, end)
 
 
-def _how(code: int | None) -> str:
+def _outcome(code: int | None) -> JobOutcome:
     if code is None:
-        return "ended; its exit code is not known"
+        return JobOutcome.UNKNOWN
     if code < 0:
-        return f"was ended by signal {-code}"
-    return "ended well" if code == 0 else f"ended with exit code {code}"
-
-
-def _said(job: Job, how: str, seconds: float, event: on.JobEnded) -> str:
-    said = f"Your job {job.number} ({job.title}) {how}, {seconds:.0f} seconds after it began."
-    if not event.output:
-        return said
-    return f"{said}\nAll that it printed is in {event.output}; `coral job log {job.number}` shows the end of it."
+        return JobOutcome.SIGNALLED
+    return JobOutcome.FAILED if code else JobOutcome.SUCCEEDED

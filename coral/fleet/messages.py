@@ -10,6 +10,7 @@ from dataclasses import replace
 from attempts.progress import Progress
 from coral.fleet.agent_state import Agent, PendingMessage, Phase
 from coral.fleet.policy import INLINE_SECONDS, MAX_OWED, MAX_UNANSWERED
+from coral.fleet.reasons import Reason, ReasonKind
 from coral.fleet.run_state import FLEET
 from coral.fleet.transaction import Transaction
 from heartbeats.heartbeat import Delivery, Heartbeat, Scope
@@ -23,8 +24,7 @@ BEGIN = "begin"
 STALLED = "stalled"
 ENDED = "job ended"  # not a name that a heartbeat may have
 UNASKED = (MESSAGE, LAND, BEGIN, STALLED, ENDED)  # messages that await no reply
-UNDELIVERED = "the one before has not been delivered yet"
-UNANSWERED = "the one before has not been answered yet"
+UNDELIVERED, UNANSWERED = Reason(ReasonKind.UNDELIVERED), Reason(ReasonKind.UNANSWERED)
 
 
 def fire_after_attempt(transaction: Transaction, author: str, number: int) -> None:
@@ -105,15 +105,15 @@ def fire_clock_heartbeats(transaction: Transaction) -> None:
         if agent.phase is not Phase.RETIRED:
             for heartbeat in _fire(transaction, name):
                 if reason := _reason_to_skip(transaction.agents[name], heartbeat):
-                    transaction.log("skipped", f"{heartbeat.name}: {reason}", name)
-                    if reason == UNANSWERED:
+                    transaction.log("skipped", heartbeat.name, name, reason=reason)
+                    if reason.kind is ReasonKind.UNANSWERED:
                         mark_unanswered(transaction, name)
                 else:
                     transaction.queue_message(name, _message_of(transaction, heartbeat, None))
     # A clock heartbeat of the fleet has no author: it goes to the next agent that submits.
     for heartbeat in _fire(transaction, FLEET):
         if _waits_for_delivery(transaction, heartbeat):
-            transaction.log("skipped", f"{heartbeat.name}: {UNDELIVERED}")
+            transaction.log("skipped", heartbeat.name, reason=UNDELIVERED)
         else:
             transaction.set_run(
                 unassigned_messages=(*transaction.run.unassigned_messages, _message_of(transaction, heartbeat, None))
@@ -214,14 +214,14 @@ def _fire(transaction: Transaction, owner: str) -> list[Heartbeat]:
     return fired
 
 
-def _reason_to_skip(agent: Agent, heartbeat: Heartbeat) -> str:
+def _reason_to_skip(agent: Agent, heartbeat: Heartbeat) -> Reason | None:
     if any(message.name == heartbeat.name and message.scope is heartbeat.scope for message in agent.pending_messages):
         return UNDELIVERED
     if heartbeat.name in agent.awaiting_reply:
         return UNANSWERED
     if len(agent.pending_messages) >= MAX_OWED:
-        return f"{len(agent.pending_messages)} other heartbeats are still pending"
-    return ""
+        return Reason(ReasonKind.SATURATED, count=len(agent.pending_messages))
+    return None
 
 
 def _waits_for_delivery(transaction: Transaction, heartbeat: Heartbeat) -> bool:

@@ -13,6 +13,7 @@ from coral.fleet import job_notices, jobs
 from coral.fleet.agent_state import Agent, Phase
 from coral.fleet.messages import MESSAGE, UNASKED, acknowledge, queue_operator_message
 from coral.fleet.policy import REQUEST_WINDOW
+from coral.fleet.reasons import RunEnd
 from coral.fleet.run_state import FLEET
 from coral.fleet.transaction import Transaction
 from heartbeats.entry import from_entry
@@ -97,12 +98,12 @@ def _carry_out(transaction: Transaction, sender: str, request: on.Request) -> st
             return _reset(transaction, _owners(transaction, owner, "", Scope.OWN))
         case on.Tell(to=to, text=text):
             return _tell(transaction, to, text)
-        case on.Stop(reason=reason):
+        case on.Stop(end=end):
             if not transaction.run.stopping:
-                transaction.set_run(stopping=reason or "stopped by the operator", detached_reason="")
+                transaction.set_run(stopping=end, detached_reason=None)
             return "stopping"
-        case on.Leave(reason=reason):
-            return _leave(transaction, reason)
+        case on.Leave(end=end):
+            return _leave(transaction, end)
         case on.Acknowledge(owed=ids, jobs=numbers):
             # Only printed messages: otherwise an agent could avoid an interrupt by acknowledging its message unread.
             printed = {message.id for message in transaction.agents[sender].pending_messages if message.printed}
@@ -118,10 +119,10 @@ def _carry_out(transaction: Transaction, sender: str, request: on.Request) -> st
             return jobs.stop(transaction, sender, number)
 
 
-def _leave(transaction: Transaction, reason: str) -> str:
+def _leave(transaction: Transaction, end: RunEnd) -> str:
     if transaction.run.stopping:
         raise CoralError("cannot leave the agents at work: the run is stopping", "`coral resume` goes on when it has")
-    transaction.set_run(detached_reason=reason or "left by the operator")
+    transaction.set_run(detached_reason=end)
     transaction.log("left", "agents and grades go on without a supervisor")
     return "agents and grades go on without a supervisor"
 

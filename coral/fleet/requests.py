@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from coral.fleet.reasons import RunEnd
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetHeartbeat:
@@ -33,14 +35,14 @@ class Tell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    reason: str
+    end: RunEnd
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leave:
     """End the supervisor alone; agents and grades go on, until `coral resume` takes the run over."""
 
-    reason: str
+    end: RunEnd
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

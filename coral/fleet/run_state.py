@@ -12,6 +12,7 @@ from attempts.progress import Progress
 from attempts.record import Attempt, Submission
 from coral.fleet.agent_state import Agent, PendingMessage, Phase, Spent
 from coral.fleet.process_key import of_grade, of_job
+from coral.fleet.reasons import Reason, RunEnd
 from heartbeats.heartbeat import Heartbeat
 
 FLEET = "fleet"
@@ -63,8 +64,8 @@ class PendingAttempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A command that an agent runs beside its launches. `phase` and `deadline` mean what they mean for an agent; `why`
-    says why the job is being ended."""
+    """A command that an agent runs beside its launches. `phase` and `deadline` mean what they mean for an agent;
+    `reason` says why the job is being ended."""
 
     number: int
     agent: str
@@ -75,7 +76,7 @@ class Job:
     began_at: float = 0.0
     phase: Phase = Phase.RUNNING
     deadline: float = 0.0
-    why: str = ""
+    reason: Reason | None = None
     stopped_by_owner: bool = False  # its agent ends it, and need not be told
     kills: int = 0
     away: float = 0.0  # seconds for which it ran while nobody supervised
@@ -102,16 +103,17 @@ class Limit:
     tries: int = 0  # probes that met the limit again
     probe: str = ""  # the agent that tries
     failed: str = ""  # the last probe, where it failed for another reason than the limit
-    closed: str = ""  # why the account will never have usage again
+    closed: Reason | None = None  # why the account will never have usage again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
-    """A message to the operator that is not known to be delivered."""
+    """A message to the operator that is not known to be delivered: `text`, then the text of `reason`, if any."""
 
     id: str
     text: str
     agent: str = ""
+    reason: Reason | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,9 +140,9 @@ class Run:
     disk_problem: str = ""  # why nothing can be written to the disk, while that is so
     disk_problem_since: float = 0.0
     spent: Spent = field(default_factory=Spent)
-    stopping: str = ""  # why the run stops
-    detached_reason: str = ""  # why the supervisor left agents and grades at work; until a resume nothing is decided
-    finished: str = ""  # why the run has stopped; everything is gone
+    stopping: RunEnd | None = None  # why the run stops
+    detached_reason: RunEnd | None = None  # why the supervisor left all at work; until a resume nothing is decided
+    finished: RunEnd | None = None  # why the run has stopped; everything is gone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

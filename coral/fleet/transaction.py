@@ -6,6 +6,7 @@ from typing import Any
 from coral.fleet.actions import Action, LogEvent, Notify
 from coral.fleet.agent_state import Agent, PendingMessage
 from coral.fleet.events import Moment
+from coral.fleet.reasons import Reason
 from coral.fleet.rules import Rules
 from coral.fleet.run_state import Alert, Fleet, Job, PendingAttempt, Run
 from heartbeats.heartbeat import Heartbeat
@@ -32,14 +33,14 @@ class Transaction:
     def act(self, action: Action) -> None:
         self.actions.append(action)
 
-    def log(self, type: str, text: str, agent: str = "") -> None:
-        self.act(LogEvent(type=type, text=text, agent=agent))
+    def log(self, type: str, text: str = "", agent: str = "", *, launch: int = 0, reason: Reason | None = None) -> None:
+        self.act(LogEvent(type=type, text=text, agent=agent, launch=launch, reason=reason))
 
-    def alert(self, text: str, agent: str = "") -> None:
+    def alert(self, text: str, agent: str = "", reason: Reason | None = None) -> None:
         """Alert the operator once. The id stays the same however often the alert has to be delivered."""
-        made = Alert(id=f"{self.run.id}-alert-{self.run.alert_count + 1}", text=text, agent=agent)
+        made = Alert(id=f"{self.run.id}-alert-{self.run.alert_count + 1}", text=text, agent=agent, reason=reason)
         self.set_run(alert_count=self.run.alert_count + 1, undelivered_alerts=(*self.run.undelivered_alerts, made))
-        self.act(Notify(id=made.id, text=text, agent=agent))
+        self.act(Notify(id=made.id, text=text, agent=agent, reason=reason))
 
     # `Any`: the values of the records' fields; `replace` checks the names when it runs.
     def set_run(self, **changes: Any) -> None:

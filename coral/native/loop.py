@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 
 from coral.native.brain import Brain
 from coral.native.calls import Call
@@ -24,6 +25,14 @@ from coral.native.toolbox import Toolbox
 DEEPEST = 10  # signals deeper than this are dropped
 STEPS = 400  # signals that one prompt may lead to
 TROUBLES = 6  # failures in a row that end the turn
+
+
+class TurnEnd(StrEnum):
+    """Why a turn ended."""
+
+    NOTHING_TO_VARY = "nothing_to_vary"
+    FAILURES = "failures"
+    STEPS = "steps"
 
 
 def act(signal: Signal, call: Call, event: Event) -> list[Signal]:
@@ -41,7 +50,7 @@ class Loop:
     queue: deque[Signal] = field(default_factory=deque)
     troubles: int = 0
 
-    def run(self, prompt: str) -> str:
+    def run(self, prompt: str) -> TurnEnd:
         """Answer the prompt, then go on attempt by attempt; returns why it ended."""
         self._wake()
         self._ask(prompt)
@@ -51,12 +60,12 @@ class Loop:
                 self.output.error(f"a chain of more than {DEEPEST} steps was dropped")
                 continue
             if self._nothing_to_do(signal):
-                return "there is nothing to vary"
+                return TurnEnd.NOTHING_TO_VARY
             if self.troubles >= TROUBLES:
-                return "too many failures in a row"
+                return TurnEnd.FAILURES
             self._step(signal)
             self.keeper.save()
-        return f"the limit of {self.steps} steps for one prompt"
+        return TurnEnd.STEPS
 
     def _wake(self) -> None:
         """Bring memory up to date. If it contradicts the world: the snapshots before it, then a board read afresh."""

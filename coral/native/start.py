@@ -11,7 +11,7 @@ from pathlib import Path
 from attempts.record import Direction
 from coral.native.brain import BRAINS
 from coral.native.interrupt import on_interrupt
-from coral.native.loop import Loop
+from coral.native.loop import Loop, TurnEnd
 from coral.native.options import Options
 from coral.native.output import Output
 from coral.native.run_view import Surroundings
@@ -20,6 +20,7 @@ from coral.native.snapshots import Keeper
 from coral.native.toolbox import Toolbox
 
 FAILED, USAGE = 1, 2
+EXIT_CODES = {TurnEnd.NOTHING_TO_VARY: USAGE, TurnEnd.FAILURES: FAILED, TurnEnd.STEPS: 0}
 PERSONA = "I search over the numbers and choices of the editable files; I use no model and follow no prose."
 OBJECTIVE = 1500  # characters of the first prompt that are kept as the task
 
@@ -37,14 +38,23 @@ def begin(args: argparse.Namespace, options: Options, keeper: Keeper, output: Ou
     prompt = sys.stdin.read()
     _remember_launch(keeper, prompt, output)
     try:
-        reason = Loop(keeper, output, BRAINS[options.brain](), toolbox, options.steps).run(prompt)
+        end = Loop(keeper, output, BRAINS[options.brain](), toolbox, options.steps).run(prompt)
     finally:
         toolbox.explorer.close()
-    output.end(reason)
-    if reason == "there is nothing to vary":
+    output.end(_text(end, options.steps))
+    if end is TurnEnd.NOTHING_TO_VARY:
         print("coral.native: the editable files hold no number and no choice that I could vary", file=sys.stderr)
-        return USAGE
-    return FAILED if reason.startswith("too many") else 0
+    return EXIT_CODES[end]
+
+
+def _text(end: TurnEnd, steps: int) -> str:
+    match end:
+        case TurnEnd.NOTHING_TO_VARY:
+            return "there is nothing to vary"
+        case TurnEnd.FAILURES:
+            return "too many failures in a row"
+        case TurnEnd.STEPS:
+            return f"the limit of {steps} steps for one prompt"
 
 
 def _toolbox(

@@ -12,6 +12,7 @@ from coral.config.model import BudgetSection
 from coral.fleet.agent_state import Phase
 from coral.fleet.decide import decide
 from coral.fleet.events import Moment, Resumed
+from coral.fleet.reasons import Reason, RunEnd
 from coral.fleet.run_state import Fleet, Step
 from coral.journal import Memory, fold
 from coral.runs.rules import rules_of
@@ -25,10 +26,11 @@ Limits = dict[str, float | None]  # by their keys: `hours`, `per_agent.money`
 
 @dataclass(frozen=True, slots=True)
 class AtOnce:
-    """Why a run would end again before anything is started, and the overrides with which it would not; none where no
-    budget is the reason."""
+    """Why a run would end again before anything is started, what its agents say of it where it is because of them, and
+    the overrides with which it would go on; none where no budget is in the way."""
 
-    reason: str
+    end: RunEnd
+    agents: tuple[Reason, ...]
     overrides: tuple[str, ...]
 
 
@@ -38,9 +40,11 @@ def at_once(layout: Layout, config: Config) -> AtOnce | None:
     memory = fold(layout.journal)
     if not memory.fleet.run.finished or _lacks_a_record(memory, layout):
         return None
-    if not (reason := _end(memory, config, _given(config.budget))):
+    after = _after(memory, config, _given(config.budget))
+    if after.run.finished is None:
         return None
-    return AtOnce(reason, tuple(f"budget.{key}={_written(limit)}" for key, limit in _raised(memory, config).items()))
+    overrides = tuple(f"budget.{key}={_written(limit)}" for key, limit in _raised(memory, config).items())
+    return AtOnce(after.run.finished, _retired(after), overrides)
 
 
 def _lacks_a_record(memory: Memory, layout: Layout) -> bool:
@@ -50,21 +54,23 @@ def _lacks_a_record(memory: Memory, layout: Layout) -> bool:
     return any(store.witness(number) is None for number in settled)
 
 
-def _end(memory: Memory, config: Config, limits: Limits) -> str:
-    """Why it would end at once within these limits; empty where it would go on. Nobody waits for a turn to start: of
-    agents that may do no more, the last would say so only when it would have begun."""
+def _after(memory: Memory, config: Config, limits: Limits) -> Fleet:
+    """The fleet as a resume within these limits would have it at once. Nobody waits for a turn to start: of agents that
+    may do no more, the last would say so only when it would have begun."""
     rules = rules_of(replace(config, budget=_section(limits)), "")
     now = Moment(run_time=memory.clock, wall_time=memory.wall)
     after, _ = decide(memory.fleet, [Resumed(away=since(memory.wall))], now, replace(rules, stagger=0.0))
-    return after.run.finished and after.run.finished + _whys(after)
+    return after
 
 
-def _whys(fleet: Fleet) -> str:
-    """What the agents say of it, where the run is over because of them."""
-    whys = {agent.why for agent in fleet.agents.values() if agent.phase is Phase.RETIRED}
-    return (
-        f": {', '.join(sorted(whys))}" if all(agent.phase is Phase.RETIRED for agent in fleet.agents.values()) else ""
-    )
+def _ends(memory: Memory, config: Config, limits: Limits) -> bool:
+    return _after(memory, config, limits).run.finished is not None
+
+
+def _retired(fleet: Fleet) -> tuple[Reason, ...]:
+    """Why the agents have retired, where all have."""
+    agents = fleet.agents.values()
+    return tuple(agent.reason for agent in agents) if all(agent.phase is Phase.RETIRED for agent in agents) else ()
 
 
 def _raised(memory: Memory, config: Config) -> Limits:
@@ -72,11 +78,11 @@ def _raised(memory: Memory, config: Config) -> Limits:
     are found that have to move. A target is no amount: it goes."""
     within: Limits = {}
     raised: Limits = {}
-    if _end(memory, config, within):
+    if _ends(memory, config, within):
         return raised
     for key, limit in _given(config.budget).items():
         within[key] = limit
-        while _end(memory, config, within):
+        while _ends(memory, config, within):
             within[key] = raised[key] = _larger(key, within[key])
     return raised
 

@@ -13,6 +13,7 @@ from attempts.fields import one_line
 from attempts.files import Listings, is_plain_file, parse_object, read_bytes, write_json
 from attempts.store import MAX_NAMES, Malformed, Store
 from coral.fleet import events as on
+from coral.fleet.reasons import RunEnd, RunEndKind
 from coral.fleet.run_state import FLEET
 from coral.supervisor.alert_limit import AlertLimit
 from workspace.layout import OPERATOR, Layout
@@ -124,9 +125,9 @@ def _parse(data: Mapping[str, object]) -> on.Request:  # noqa: C901 - one arm pe
         case "tell":
             return on.Tell(to=_text(data, "to", "*"), text=_text(data, "text"))
         case "stop":
-            return on.Stop(reason=_text(data, "reason", ""))
+            return on.Stop(end=RunEnd(RunEndKind.REQUEST, detail=_text(data, "reason", "")))
         case "leave":
-            return on.Leave(reason=_text(data, "reason", ""))
+            return on.Leave(end=RunEnd(RunEndKind.REQUEST, detail=_text(data, "reason", "")))
         case "acknowledge":
             ids, numbers = data.get("owed", []), data.get("jobs", [])
             if not isinstance(ids, list) or not all(isinstance(each, str) for each in ids):

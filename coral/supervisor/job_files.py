@@ -15,9 +15,12 @@ from attempts.files import open_plain, parse_object, read_bytes, write_json
 from coral.agent_setup.command import environment_of
 from coral.fleet import events as on
 from coral.fleet.actions import ShowJob
+from coral.fleet.agent_state import JobEnd
+from coral.fleet.reasons import JobOutcome
 from coral.fleet.run_state import Job
 from coral.processes.process import Program
 from coral.supervisor.context import RunContext
+from coral.views.reasons import outcome_text, reason_data
 from workspace.layout import Layout
 
 LAST_BYTES, LAST_LINES, LINE_LENGTH = 8192, 12, 200
@@ -48,9 +51,9 @@ def show_begin(layout: Layout, job: Job) -> None:
 
 
 def show_end(layout: Layout, action: ShowJob) -> None:
-    job, seconds = action.job, round(action.seconds, 3)
-    end = {"state": ENDED, "ended": action.ended, "seconds": seconds, "code": action.code, "how": action.how}
-    write_json(layout.job(job.agent, job.number), {**_record(job), **end}, durable=False)
+    job, end = action.job, action.end
+    said = {"ended": action.ended, "seconds": round(end.seconds, 3), "code": end.code, **_ended(end)}
+    write_json(layout.job(job.agent, job.number), {**_record(job), **said}, durable=False)
 
 
 def put_right(layout: Layout, agent: str, jobs: Mapping[int, Job]) -> None:
@@ -59,7 +62,8 @@ def put_right(layout: Layout, agent: str, jobs: Mapping[int, Job]) -> None:
         with contextlib.suppress(OSError, ValueError):
             record = parse_object(read_bytes(path))
             if record.get("state") == RUNNING and record.get("number") not in jobs:
-                write_json(path, {**record, "state": ENDED, "how": "ended; how is not known"}, durable=False)
+                end = JobEnd(number=0, title="", outcome=JobOutcome.UNKNOWN)
+                write_json(path, {**record, **_ended(end)}, durable=False)
 
 
 def end_of(layout: Layout, job: Job, code: int | None, *, watched: bool = True) -> on.JobEnded:
@@ -94,6 +98,11 @@ def last_words(output: Path) -> tuple[str, ...]:
         return ()
     lines = (one_line(line.rstrip("\r").rpartition("\r")[2], LINE_LENGTH) for line in text.split("\n"))
     return tuple(line for line in lines if line.strip())[-LAST_LINES:]
+
+
+def _ended(end: JobEnd) -> dict[str, object]:
+    """How a job ended, for programs and in words."""
+    return {"state": ENDED, "outcome": end.outcome, "reason": reason_data(end.reason), "how": outcome_text(end)}
 
 
 def _record(job: Job) -> dict[str, object]:

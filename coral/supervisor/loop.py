@@ -19,6 +19,7 @@ from coral.errors import CoralError
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.decide import decide, next_deadline
+from coral.fleet.reasons import RunEnd, RunEndKind
 from coral.fleet.run_state import Fleet, Run, Step
 from coral.journal import Journal, Memory, salvaged
 from coral.processes import process, signal_handlers
@@ -88,8 +89,8 @@ class Supervisor:
         self._shadow: Fleet | None = None
         self._due = float("-inf")  # on the run's clock: before that, only an event changes anything
 
-    def run(self, lock: Lock) -> str:
-        """Supervise until the run ends or is left; returns the reason. CoralError when another one supervises it."""
+    def run(self, lock: Lock) -> RunEnd | None:
+        """Supervise until the run ends or is left; returns why. CoralError when another one supervises it."""
         presence = RunFolderGuard(self._layout, lock, self.stop)
         self._turn(self._first_events(self._clock.now()))
         while not _is_over((self._shadow or self._fleet).run):
@@ -98,10 +99,10 @@ class Supervisor:
         self._report.show(ended, self._performer.monitors, self._clock.now(), force=True)
         return ended.run.finished or ended.run.detached_reason
 
-    def stop(self, reason: str) -> None:
+    def stop(self, end: RunEnd) -> None:
         """Ask for the end of the run, from a signal handler too."""
         id = f"{SIGNAL}{time.time_ns()}"
-        request = on.Requested(sender=OPERATOR, id=id, request=on.Stop(reason=reason))
+        request = on.Requested(sender=OPERATOR, id=id, request=on.Stop(end=end))
         self._performer.happened.append(request)
         self._wakeup.wake()
 
@@ -175,7 +176,7 @@ class Supervisor:
 
 
 def supervise(
-    layout: Layout, overrides: tuple[str, ...] = (), *, outlives_terminal: bool = False, stop: str = ""
+    layout: Layout, overrides: tuple[str, ...] = (), *, outlives_terminal: bool = False, stop: RunEnd | None = None
 ) -> int:
     """Hold the run's lock and supervise it in this process until it ends; returns the exit code.
 
@@ -190,15 +191,15 @@ def supervise(
             manager = Supervisor(layout, read_bytes(layout.private / "seed").decode().strip())
         except (OSError, ValueError) as error:
             raise CoralError(f"cannot supervise this run: {error}", "see its disk, and whose folder it is") from error
-        if stop:
+        if stop is not None:
             manager.stop(stop)
 
         def take(number: int) -> None:
             if number != signal.SIGHUP or not outlives_terminal:
-                manager.stop(f"stopped by {signal.Signals(number).name}")
+                manager.stop(RunEnd(RunEndKind.SIGNAL, detail=signal.Signals(number).name))
 
         try:
-            if not stop:
+            if stop is None:
                 gate.check()  # nothing has begun yet
             with gate.taken_by(take):
                 manager.run(lock)

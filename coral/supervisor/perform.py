@@ -37,6 +37,7 @@ from coral.supervisor.starts import Starter
 from coral.supervisor.workers import WorkerPool
 from coral.views.heartbeat_view import Shown
 from coral.views.prompt import prompt
+from coral.views.reasons import outcome_text, reason_data, reason_text, refusal, run_end_text
 from coral.views.report import Report
 from heartbeats.beat import Status
 from workspace.cancellation import CancelToken
@@ -146,8 +147,10 @@ class Performer:
             case do.Accept(agent=agent, submission=submission, number=number):
                 self._store.reply(agent, submission, {"attempt": number})
                 self._store.clear(agent, submission)
-            case do.Refuse(agent=agent, submission=submission, reason=reason, hint=hint):
-                self._store.reply(agent, submission, {"refused": reason, "hint": hint})
+            case do.Refuse(agent=agent, submission=submission, reason=reason):
+                text, hint = refusal(reason)
+                reply: dict[str, object] = {"refused": text, "hint": hint, "reason": reason_data(reason)}
+                self._store.reply(agent, submission, reply)
                 self._store.clear(agent, submission)
             case do.Discard(agent=agent, submission=submission):
                 self._store.clear(agent, submission)
@@ -164,9 +167,10 @@ class Performer:
                 program = job_files.program(self._context, job, self._launches.tag(job.who, LAUNCH))
                 self._starter.prepare(job.who, LAUNCH, program, now.run_time)
                 job_files.show_begin(self._layout, job)
-            case do.ShowJob(job=job):
+            case do.ShowJob(job=job, end=end):
                 job_files.show_end(self._layout, action)
                 self._unshown.pop(job.number, None)
+                self._report.note(now, "job", f"job {job.number} {outcome_text(end)}", job.agent)
             case do.Interrupt() | do.Terminate() | do.Kill():
                 self._signal(action, now)
             case do.ScanEdits(agent=agent):
@@ -177,10 +181,11 @@ class Performer:
                 self._inbox.answer(sender, id, {"ok": ok, "message": message, "hint": hint})
             case do.Notify():
                 self._notify(action, now)
-            case do.LogEvent(type=type, text=text, agent=agent):
-                self._report.note(now, type, text, agent)
-            case do.Finish(reason=reason):
-                self._report.note(now, "stopped", reason)
+            case do.LogEvent():
+                self._report.log(now, action)
+            case do.Finish(end=end):
+                text = f"stopped: {run_end_text(end)}"
+                self._report.note(now, "stopped", text, reason=reason_data(end))
             case _:
                 assert_never(action)
 
@@ -274,8 +279,10 @@ class Performer:
         program, session = program_of(self._context, fleet, action, self._launches.tag(agent, launch))
         self._starter.prepare(agent, launch, program, now.run_time)
         self.listen_to(agent, launch, session, now.run_time)
-        names = ", ".join(dict.fromkeys(each.name for each in action.messages))
-        self._report.note(now, "spawned", f"launch {launch} ({action.why}){': ' + names if names else ''}", agent)
+        names = list(dict.fromkeys(each.name for each in action.messages))
+        said = f"launch {launch} ({reason_text(action.reason)}){': ' + ', '.join(names) if names else ''}"
+        given = {"launch": launch, "reason": reason_data(action.reason), "heartbeats": names}
+        self._report.note(now, "spawned", said, agent, **given)
         self._report.beat(self.monitors[agent], now, Status.PENDING)
 
     def listen_to(self, agent: str, launch: int, session: str | None, clock: float) -> None:

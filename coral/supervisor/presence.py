@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from coral.fleet import events as on
+from coral.fleet.reasons import RunEnd, RunEndKind
 from coral.supervisor.lock import Lock
 from workspace.layout import Layout
 
@@ -11,7 +12,7 @@ LOCK = "the lock that keeps a second supervisor out"
 
 
 class RunFolderGuard:
-    def __init__(self, layout: Layout, lock: Lock, stop: Callable[[str], None]) -> None:
+    def __init__(self, layout: Layout, lock: Lock, stop: Callable[[RunEnd], None]) -> None:
         """`stop` is called once when the folder was taken away for good: nobody else could stop that run any more."""
         self._layout = layout
         self._lock = lock
@@ -27,7 +28,7 @@ class RunFolderGuard:
             self._missed = clock
         elif clock - self._missed >= GONE_SECONDS:
             self._missed = float("inf")
-            self._stop("its folder was removed or moved")
+            self._stop(RunEnd(RunEndKind.FOLDER_GONE))
         return []
 
 

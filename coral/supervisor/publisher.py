@@ -53,7 +53,8 @@ class Publisher:
             reply |= {"heartbeats": list(action.heartbeats), "inline": printed, "launch": _launch(fleet, attempt, now)}
             self._store.reply(attempt.agent, attempt.submission, reply)
         score = "" if attempt.score is None else f" {attempt.score:.10g}"
-        self._report.note(now, "published", f"{attempt.verdict}{score}: {attempt.title}", attempt.agent, attempt.number)
+        text = f"{attempt.verdict}{score}: {attempt.title}"
+        self._report.note(now, "published", text, attempt.agent, attempt=attempt.number)
 
     def tidy(self, attempt: Attempt, pool: Executor) -> None:
         """What remains to be done behind it, when somebody has the time."""

@@ -3,15 +3,16 @@
 from typing import Any
 
 from coral.fleet.agent_state import Agent, Spent
-from coral.fleet.agents.stalls import words_of
+from coral.fleet.agents.stalls import reason_of
 from coral.fleet.messages import BEGIN
 from coral.fleet.run_state import FLEET, OCCUPYING, Fleet, Run, Step
 from coral.views.heartbeat_view import distance, span
+from coral.views.reasons import reason_data
 
 
-def state_of(run: Run) -> dict[str, str]:
+def state_of(run: Run) -> dict[str, Any]:
     state = "stopped" if run.finished else "left" if run.detached_reason else "stopping" if run.stopping else "running"
-    return {"state": state, "reason": run.finished or run.detached_reason or run.stopping}
+    return {"state": state, "reason": reason_data(run.finished or run.detached_reason or run.stopping)}
 
 
 def grading_of(fleet: Fleet, clock: float) -> dict[str, Any]:
@@ -33,8 +34,8 @@ def _agent_of(fleet: Fleet, agent: Agent, common: list[dict[str, str]], clock: f
     return {
         "name": agent.name,
         "phase": agent.phase.value,
-        "why": agent.why,
-        "stall": words_of(agent.stall),
+        "reason": reason_data(agent.reason),
+        "stall": reason_data(reason_of(agent.stall)),
         "launch": agent.launch,
         "session": agent.session,
         "attempts": agent.progress.evals,

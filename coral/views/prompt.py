@@ -9,16 +9,16 @@ from attempts.record import Attempt
 from coral.agent_setup.mounts import mounts_of
 from coral.fleet.actions import Spawn
 from coral.fleet.agent_state import Agent, PendingMessage, Spent
-from coral.fleet.agents.stalls import SILENT
-from coral.fleet.job_notices import words_of
 from coral.fleet.messages import ENDED, MESSAGE
 from coral.fleet.policy import duration
+from coral.fleet.reasons import Finding, Reason, ReasonKind
 from coral.fleet.rules import Allowance, Rules
 from coral.fleet.run_state import FLEET, Fleet
 from coral.records.standings import Standings
 from coral.supervisor.context import RunContext
 from coral.views.brevity import MAX_CHARACTERS, shortened
 from coral.views.fleet_view import spent_of
+from coral.views.reasons import job_notice, reason_text
 from coral.views.usage import brief, money, tokens
 from heartbeats.render import render, render_file
 from workspace.knowledge import list_skills, recent_notes
@@ -41,7 +41,7 @@ def prompt(run_context: RunContext, fleet: Fleet, spawn: Spawn, clock: float) ->
     """The text a launch is started with, and the warnings about templates that could not be rendered."""
     context = context_of(run_context, fleet, spawn.agent, spawn.last_result_seen, clock)
     messages = [message.prompt for message in spawn.messages if message.name == MESSAGE]
-    context |= {"message": "\n\n".join(messages), "reason": spawn.why}
+    context |= {"message": "\n\n".join(messages), "reason": reason_text(spawn.reason)}
     sections, warnings = sections_of(spawn.messages, context)
     text = render_file(_frame(spawn), {**context, "sections": sections})
     if len(text) > MAX_CHARACTERS:
@@ -56,7 +56,7 @@ def inline(
 ) -> list[dict[str, str]]:
     """What `coral eval` prints of heartbeats that are delivered there."""
     context = context_of(run_context, fleet, agent, fleet.agents[agent].last_result_seen, clock)
-    context |= {"message": "", "reason": "heartbeat"}
+    context |= {"message": "", "reason": reason_text(Reason(ReasonKind.HEARTBEAT))}
     return [section for message in owed for section in sections_of((message,), context)[0]]
 
 
@@ -64,7 +64,7 @@ def sections_of(owed: tuple[PendingMessage, ...], context: Mapping[str, Any]) ->
     """One section for each heartbeat; several crossings of one are one section that names them all."""
     groups: dict[tuple[str, str], list[PendingMessage]] = {}
     for message in owed:
-        groups.setdefault((message.name, message.prompt or words_of(message)), []).append(message)
+        groups.setdefault((message.name, message.prompt or job_notice(message)), []).append(message)
     sections, warnings = [], []
     for (name, _), group in groups.items():
         text, warning = _section(group[0], context)
@@ -165,7 +165,7 @@ def _frame(spawn: Spawn) -> str:
 
 def _section(first: PendingMessage, context: Mapping[str, Any]) -> tuple[str, str]:
     if first.name in (MESSAGE, ENDED):
-        return first.prompt or words_of(first), ""
+        return first.prompt or job_notice(first), ""
     if not first.prompt:
         return render_file(first.name, context), ""
     rendered = render(first.prompt, context)
@@ -256,7 +256,7 @@ def _stall(agent: Agent) -> dict[str, Any]:
     """What was found of it that came to nothing, and how often in a row."""
     found = agent.stall
     lasted = duration(found.lasted) if found.escalations else "too long"  # overtaken by progress, on its way
-    return {"times": found.escalations, "silent": found.finding == SILENT, "lasted": lasted}
+    return {"times": found.escalations, "silent": found.finding is Finding.SILENT, "lasted": lasted}
 
 
 def _jobs(fleet: Fleet, agent: str, clock: float) -> list[dict[str, Any]]:

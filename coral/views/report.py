@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from attempts.files import append_bytes, make_way, open_plain, write_bytes
-from coral.fleet.actions import Notify
+from coral.fleet.actions import LogEvent, Notify
 from coral.fleet.agent_state import Phase
 from coral.fleet.events import Moment
 from coral.fleet.run_state import Fleet
@@ -21,6 +21,7 @@ from coral.supervisor.context import RunContext
 from coral.supervisor.output import OutputMonitor
 from coral.views.fleet_view import agents_of, grading_of, spent_of, state_of
 from coral.views.prompt import budget
+from coral.views.reasons import note_text, reason_data, with_reason
 from heartbeats.beat import Beat, Status, to_dict
 
 STATUS_SECONDS, MAX_STATUS_SECONDS = 0.5, 5.0
@@ -35,16 +36,20 @@ class Report:
     def __init__(self, run_context: RunContext, started_at: str) -> None:
         self._context = run_context
         self._started_at = started_at
-        self._alerts: list[dict[str, str]] = []
+        self._alerts: list[dict[str, Any]] = []
         self._shown: Fleet | None = None
         self._shown_at = float("-inf")
         self._pause = STATUS_SECONDS
         self._beats: dict[str, tuple[tuple[str, Status, int], float]] = {}
 
-    def note(
-        self, now: Moment, type: str, text: str, agent: str = "", attempt: int | None = None, id: str = ""
-    ) -> bool:
-        """One line of the timeline; whether it is there now."""
+    def log(self, now: Moment, note: LogEvent) -> None:
+        """The line that a decision adds to the timeline."""
+        given = {"launch": note.launch or None, "ending": note.ending, "reason": reason_data(note.reason)}
+        self.note(now, note.type, note_text(note), note.agent, **given)
+
+    def note(self, now: Moment, type: str, text: str, agent: str = "", **given: object) -> bool:
+        """One line of the timeline; whether it is there now. `given`: what it tells programs besides; what is empty is
+        left out."""
         line: dict[str, Any] = {
             "at": now.wall_time,
             "clock": round(now.run_time, 3),
@@ -52,19 +57,18 @@ class Report:
             "agent": agent,
             "text": text,
         }
-        if attempt is not None:
-            line["attempt"] = attempt
-        if id:
-            line["id"] = id
+        line |= {name: value for name, value in given.items() if value not in (None, "", [])}
         return _append(self._context.layout.events, line)
 
     def alert(self, now: Moment, notify: Notify) -> bool:
         """One record each, however often it is to be delivered. Whether it is in the timeline: the disk may be full."""
+        text, reason = with_reason(notify.text, notify.reason), reason_data(notify.reason)
         if not any(alert["id"] == notify.id for alert in self._alerts):
-            self._alerts.append({"id": notify.id, "level": "alert", "text": notify.text, "at": now.wall_time})
+            alert = {"id": notify.id, "level": "alert", "text": text, "reason": reason, "at": now.wall_time}
+            self._alerts.append(alert)
             del self._alerts[:-ALERTS_SHOWN]
         said = notify.repeat and self._has_said(notify.id)
-        return said or self.note(now, "alert", notify.text, notify.agent, id=notify.id)
+        return said or self.note(now, "alert", text, notify.agent, reason=reason, id=notify.id)
 
     def _has_said(self, id: str) -> bool:
         """Whether the supervisor before said this: then it was among its last words."""

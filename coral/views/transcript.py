@@ -23,8 +23,6 @@ from workspace.layout import Layout
 LONGEST_PROMPT = 400_000  # bytes
 MAX_TOOLS = 1000  # at work at the same time
 _LOG = re.compile(r"(\d{4,})\.(?:jsonl|prompt\.md)")
-_SPAWNED = re.compile(r"launch (\d{1,9}) \((.*?)\)(: .*)?", re.S)
-_EXITED = re.compile(r"launch (\d{1,9}) ended: (\w+)")
 
 
 class Kind(StrEnum):
@@ -82,7 +80,7 @@ def entries(layout: Layout, agent: str, launch: int, runtime: Runtime) -> Iterat
 class Timeline:
     """Of one agent, by the number of the launch: why it was started, and how it ended as its runtime judged."""
 
-    why: dict[int, str]
+    reasons: dict[int, str]
     endings: dict[int, str]
 
 
@@ -106,11 +104,14 @@ def _note(found: Timeline, line: bytes, agent: str) -> None:
         return
     if not isinstance(event, dict) or event.get("agent") != agent:
         return
-    text = one_line(str(event.get("text")), 300)
-    if event.get("type") == "spawned" and (spawned := _SPAWNED.fullmatch(text)):
-        found.why[int(spawned[1])] = f"{spawned[2]}{spawned[3] or ''}"
-    elif event.get("type") == "exited" and (exited := _EXITED.fullmatch(text)):
-        found.endings[int(exited[1])] = exited[2]
+    launch, reason, names = event.get("launch"), event.get("reason"), event.get("heartbeats")
+    if not isinstance(launch, int):
+        return
+    if event.get("type") == "exited":
+        found.endings[launch] = one_line(str(event.get("ending")), 40)
+    elif event.get("type") == "spawned" and isinstance(reason, dict):
+        told = f": {', '.join(map(str, names))}" if isinstance(names, list) else ""
+        found.reasons[launch] = one_line(f"{reason.get('text')}{told}", 300)
 
 
 class _Reader:

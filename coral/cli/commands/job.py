@@ -21,6 +21,7 @@ from coral.cli.run_data.lenient_json import LenientJson, read
 from coral.cli.run_data.run_view import RunView
 from coral.cli.ui import format
 from coral.errors import CoralError
+from coral.fleet.reasons import JobOutcome
 from workspace.layout import Layout, find_agent
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ def _wait(place: Place, number: int, seconds: float, as_json: bool) -> int:
         if record.text("state") != "running":
             _say(record, f"job {number}: {_summary(record)}\n  coral job log {number}", as_json)
             _saw(place, record)
-            if record.text("how").startswith("ended;"):
+            if record.text("outcome") == JobOutcome.UNKNOWN:
                 return UNKNOWN
             return 0 if record.integer("code") == 0 else 1
         if passed >= doubt:

@@ -40,7 +40,7 @@ def data(store: Store, outcome: Outcome) -> str:
     attempt = outcome.attempt
     said: dict[str, object] = {"attempt": outcome.number, "state": state(outcome)}
     if outcome.refused:
-        said |= {"refused": outcome.refused, "hint": outcome.hint}
+        said |= {"refused": outcome.refused, "hint": outcome.hint, "reason": outcome.reason}
     if attempt is not None:
         base = before(store, attempt)
         said |= {"record": to_dict(attempt), "against": {"attempt": base.number, "score": base.score} if base else None}

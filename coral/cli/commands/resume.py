@@ -13,6 +13,7 @@ from coral.cli.ui.program_name import program
 from coral.config.load import load_frozen
 from coral.errors import CoralError
 from coral.preflight.resume_check import AtOnce, at_once
+from coral.views.reasons import reason_text, run_end_text
 from workspace.disk import disk_problem_of
 from workspace.layout import Layout
 
@@ -40,13 +41,18 @@ def run(args: argparse.Namespace) -> int:
     if args.overrides:
         must_stay(load_frozen(layout.task_file), changed)
     if end := at_once(layout, changed):
-        raise CoralError(f"cannot resume {layout.root.name}: {end.reason}", _how(layout, args.overrides, end))
+        raise CoralError(f"cannot resume {layout.root.name}: {_why(end)}", _how(layout, args.overrides, end))
     send_request.take_back(layout, sender, "stop", "leave")
     if args.instruction and args.instruction.strip():
         send_request.send(layout, sender, {"type": "tell", "to": "*", "text": args.instruction.strip()})
     if not args.json:
         print(f"resuming {layout.root.name}")
     return watch(layout, args, tuple(args.overrides))
+
+
+def _why(end: AtOnce) -> str:
+    agents = ", ".join(sorted({reason_text(reason) for reason in end.agents}))
+    return f"{run_end_text(end.end)}{': ' if agents else ''}{agents}"
 
 
 def _how(layout: Layout, overrides: list[str], end: AtOnce) -> str:

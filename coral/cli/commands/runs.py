@@ -57,6 +57,7 @@ def _data(reading: RunView) -> dict[str, object]:
         "task": reading.task,
         "folder": str(reading.layout.root),
         "state": reading.state,
+        "reason": reading.status.data.get("reason"),
         "agents": len(reading.agents()),
         "attempts": reading.status.integer("attempts"),
         "best": best.data or None,

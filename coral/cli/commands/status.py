@@ -15,12 +15,10 @@ from coral.cli.ui import format
 from coral.cli.ui.agents_table import agents_table
 from coral.cli.ui.console import console, dim, tone
 from coral.cli.ui.program_name import program
+from coral.fleet.reasons import RunEndKind
 from coral.views.usage import brief
 from workspace.disk import disk_problem_of
 from workspace.layout import OPERATOR, Layout
-
-# What a larger budget is called, by a word of the reason why the run stopped.
-MORE = {"plateau": "plateau", "attempts": "attempts", "hours": "hours", "$": "money", "tokens": "tokens"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -110,10 +108,13 @@ def _progress(beat: LenientJson | None) -> str:
 def going_on(reading: RunView) -> str:
     """The command that goes on with the run; where a budget has ended it, with the place for a larger one."""
     how = f"{program()} resume{run_lookup.flag(reading.layout)}"
-    reason = reading.status.text("reason")
-    if reading.state != "stopped" or not reason.startswith(("the budget", "a plateau")):
-        return how
-    return how + next((f" budget.{key}=…" for word, key in MORE.items() if word in reason), "")
+    reason = reading.status.inner("reason")
+    match reason.text("kind") if reading.state == "stopped" else "":
+        case RunEndKind.BUDGET:
+            return f"{how} budget.{reason.inner('budget').text('key')}=…"
+        case RunEndKind.PLATEAU:
+            return f"{how} budget.plateau=…"
+    return how
 
 
 def warnings(reading: RunView) -> list[Text]:
@@ -133,9 +134,8 @@ def warnings(reading: RunView) -> list[Text]:
         text = f"left {since}: agents and grades go on without a supervisor; `{how}` takes them over"
         lines.append(Text(text, style="yellow"))
     elif reading.state == "stopped":
-        reason = reading.status.text("reason")
-        why = reason if reason.startswith("stopped") or not reason else f"stopped: {reason}"
-        lines.append(Text(f"{why or 'stopped'}; go on with `{how}`"))
+        why = reading.status.inner("reason").text("text")
+        lines.append(Text(f"stopped{': ' if why else ''}{why}; go on with `{how}`"))
     if reading.supervisor is None and reading.is_open and (count := _unread(reading.layout)):
         are = "is" if count == 1 else "are"
         lines.append(Text(f"{format.plural(count, 'request')} of yours {are} taken up when it goes on"))

@@ -68,11 +68,10 @@ def _has_ended(layout: Layout) -> bool:
 def _stop(layout: Layout, sender: str, args: argparse.Namespace) -> bool:
     """Whether the run has ended in time. A supervisor that is gone without having ended it is replaced, just for that:
     it was killed, perhaps while it was stopping, or it has left; its agents may live on."""
-    reason = args.reason or "stopped by the operator"
-    _ask(layout, sender, reason)
+    _ask(layout, sender, args.reason)
     print(f"stopping {layout.root.name} ...", file=sys.stderr)
     for _ in send_request.pauses(args.timeout):
-        if RunView(layout).supervisor is None and (_has_ended(layout) or _end(layout, sender, reason)):
+        if RunView(layout).supervisor is None and (_has_ended(layout) or _end(layout, sender, args.reason)):
             return True
     return False
 
@@ -93,11 +92,12 @@ def _ask(layout: Layout, sender: str, reason: str) -> None:
 
 def _end(layout: Layout, sender: str, reason: str) -> bool:
     """Supervise the run just to end it; False where somebody else was faster, who reads the request."""
+    from coral.fleet.reasons import RunEnd, RunEndKind
     from coral.supervisor.lock import holder
     from coral.supervisor.loop import supervise
 
     try:
-        supervise(layout, stop=reason)
+        supervise(layout, stop=RunEnd(RunEndKind.REQUEST, detail=reason))
     except CoralError:
         if holder(layout.lock) is None:
             raise

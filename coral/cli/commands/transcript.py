@@ -145,7 +145,7 @@ def _show(
 
 def _title(reading: RunView, agent: str, launch: int, there: list[int], timeline: Timeline) -> Text:
     parts = [Text(agent, style="bold"), Text(f"launch {launch} of {there[-1]}")]
-    parts += [Text(timeline.why[launch])] if launch in timeline.why else []
+    parts += [Text(timeline.reasons[launch])] if launch in timeline.reasons else []
     try:
         started = reading.layout.prompt(agent, launch).stat().st_mtime
         parts.append(dim(format.ago(datetime.fromtimestamp(started, UTC).isoformat())))
@@ -187,7 +187,7 @@ def _end(entry: Entry, timeline: Timeline, reading: RunView) -> str:
     """How it ended: in the program's own words, else as the supervisor judged; a launch that goes on has none."""
     said = str(entry.ending or timeline.endings.get(entry.launch, ""))
     if not said:
-        going = entry.launch in timeline.why and reading.supervisor is not None
+        going = entry.launch in timeline.reasons and reading.supervisor is not None
         return "not yet: it goes on" if going else "not known"
     unknown = f" ({format.plural(entry.unknown, 'line')} of a kind that Coral does not know)" if entry.unknown else ""
     return f"{said}{_until(entry)}{': ' if entry.text else ''}{entry.text}{unknown}"

@@ -106,8 +106,7 @@ def _show(store: Store, outcome: Outcome, as_json: bool) -> None:
     if as_json:
         print(result.data(store, outcome), flush=True)
     elif outcome.refused:
-        reason = outcome.refused.removeprefix("cannot grade this commit: ")
-        print(f"coral: cannot grade this submission: {reason}", file=sys.stderr)
+        print(f"coral: cannot grade this submission: {outcome.refused}", file=sys.stderr)
         if outcome.hint:
             print(f"  {outcome.hint}", file=sys.stderr)
     elif outcome.attempt is None:

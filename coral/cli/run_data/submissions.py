@@ -7,6 +7,7 @@ The reply to a submission says its number, then that its record is published. No
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from attempts.files import read_bytes
@@ -53,6 +54,7 @@ class Outcome:
     attempt: Attempt | None = None
     refused: str = ""
     hint: str = ""
+    reason: Mapping[str, object] | None = None
     heartbeats: tuple[str, ...] = ()
     inline: tuple[Inline, ...] = ()
     settled: bool = False
@@ -82,7 +84,7 @@ def look(store: Store, agent: str, submission: str) -> Outcome:
     """What is known of a submission now."""
     reply = LenientJson(store.read_reply(agent, submission))
     if refused := reply.text("refused", 2000):
-        return Outcome(refused=refused, hint=reply.text("hint"), settled=True)
+        return Outcome(refused=refused, hint=reply.text("hint"), reason=reply.inner("reason").data, settled=True)
     number = reply.integer("attempt")
     attempt = published(store, number)
     launch = reply.integer("launch")

@@ -74,8 +74,8 @@ def _sign(agent: LenientJson, late: float) -> Text:
     if rests or not beat:
         # Of one who works it is the end of all patience, which nobody waits for.
         left = f" {format.span(until - late)}" if until and rests else ""
-        return Text.assemble(agent.text("why", 80), dim(left))
-    stall = agent.text("stall", 80)
+        return Text.assemble(agent.inner("reason").text("text", 80), dim(left))
+    stall = agent.inner("stall").text("text", 80)
     seconds = beat.number("age")
     age = f"{format.coarse(seconds + late)} " if seconds is not None else ""
     said = " ".join(dict.fromkeys(part for part in (beat.text("phase", 40), beat.text("message", 80)) if part))

@@ -24,7 +24,8 @@ from workspace.layout import Layout
 
 PERIOD = 0.5
 CURVE = 7  # lines
-SELF_EVIDENT = ("published", "exited", "spawned", "stalled")  # their text says it
+# Events whose text says of what type they are.
+SELF_EVIDENT = frozenset(["published", "exited", "spawned", "stalled", "crashed", "outage", "stopped", "job"])
 STYLES = {
     "published": "",
     "alert": "yellow",
@@ -80,7 +81,7 @@ def event_line(event: LenientJson) -> Text:
     number = event.integer("attempt")
     text = event.text("text", 1000) if number is None else f"#{number} {event.text('text', 1000)}"
     said = event.text("type", 40)
-    name = "" if said in SELF_EVIDENT or text.startswith(said) else f"{said} "
+    name = "" if said in SELF_EVIDENT else f"{said} "
     return Text.assemble(dim(f"{when:>8}  "), f"{event.text('agent', 40):<9} ", (name + text, STYLES.get(said, "")))
 
 

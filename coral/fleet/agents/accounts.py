@@ -9,10 +9,9 @@ from dataclasses import replace
 
 from coral.fleet.agent_state import LIVE, Agent, Phase
 from coral.fleet.policy import JITTER_SECONDS, PROBE_SECONDS, RETURN_SECONDS, back_off
+from coral.fleet.reasons import Reason, ReasonKind
 from coral.fleet.run_state import Limit
 from coral.fleet.transaction import Transaction
-
-OVER = "usage limit is over"
 
 
 def on_limit(transaction: Transaction, agent: Agent, until: float | None) -> None:
@@ -34,12 +33,12 @@ def on_limit(transaction: Transaction, agent: Agent, until: float | None) -> Non
         )
 
 
-def close(transaction: Transaction, account: str, reason: str) -> None:
+def close(transaction: Transaction, account: str, reason: Reason) -> None:
     """The account will have no usage again. The operator is alerted once, however many agents depend on it."""
     known = transaction.run.limits.get(account)
     if known is None or not known.closed:
         _limit(transaction, account, Limit(closed=reason))
-        transaction.alert(f"{account} is of no use any more, and its agents stop: {reason}")
+        transaction.alert(f"{account} is of no use any more, and its agents stop", reason=reason)
 
 
 def is_held(transaction: Transaction, agent: Agent) -> bool:
@@ -48,10 +47,10 @@ def is_held(transaction: Transaction, agent: Agent) -> bool:
     return limit is not None and limit.probe != agent.name
 
 
-def closed(transaction: Transaction, agent: Agent) -> str:
-    """Why the agent's account is closed; empty while it is not."""
+def closed(transaction: Transaction, agent: Agent) -> Reason | None:
+    """Why the agent's account is closed; None while it is not."""
     limit = _limit_of(transaction, agent)
-    return "" if limit is None else limit.closed
+    return None if limit is None else limit.closed
 
 
 def on_output(transaction: Transaction, agent: Agent) -> None:
@@ -142,7 +141,7 @@ def _lift(transaction: Transaction, account: str) -> None:
     between = max(RETURN_SECONDS, transaction.rules.stagger)
     for place, agent in enumerate(parked, 1):
         deadline = transaction.clock + place * between
-        transaction.set_agent(agent.name, phase=Phase.WAITING, deadline=deadline, why=OVER)
+        transaction.set_agent(agent.name, phase=Phase.WAITING, deadline=deadline, reason=Reason(ReasonKind.LIMIT_OVER))
     transaction.log("limit lifted", f"{account} has usage again; {len(parked)} more agents come back")
 
 

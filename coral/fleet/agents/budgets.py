@@ -8,41 +8,31 @@ from collections.abc import Iterable
 from coral.fleet.agent_state import Agent, PendingMessage, Phase
 from coral.fleet.messages import LAND
 from coral.fleet.policy import LAND_AT, waits_until
+from coral.fleet.reasons import Budget, BudgetKey, Reason, ReasonKind, RunEnd, RunEndKind
 from coral.fleet.rules import Rules
-from coral.fleet.run_state import Fleet, Step
+from coral.fleet.run_state import Fleet, Run, Step
 from coral.fleet.transaction import Transaction
 
-Measure = tuple[float | None, float | None]  # what is used (None: not known), and the limit (None: there is none)
+# What is used (None: not known), and the limit (None: there is none). Hours are measured in seconds.
+Measure = tuple[BudgetKey, float | None, float | None]
 
 
-def run_over(fleet: Fleet, now: float, rules: Rules) -> str:
-    """Why the run is over, in words; empty while it is not."""
-    progress, spent = fleet.run.progress, fleet.run.spent
+def run_over(fleet: Fleet, now: float, rules: Rules) -> RunEnd | None:
+    """Why the run is over; None while it is not."""
+    progress = fleet.run.progress
     if rules.target is not None and progress.best is not None and _reaches(progress.best, rules):
-        return f"the target of {rules.target:g} is reached: {progress.best:.10g} by #{progress.best_attempt}"
-    if rules.budget_attempts is not None and progress.graded >= rules.budget_attempts:
-        return f"the budget of {rules.budget_attempts} attempts is used up"
-    if rules.budget_seconds is not None and now >= rules.budget_seconds:
-        return f"the budget of {rules.budget_seconds / 3600:g} hours is used up"
-    if rules.budget_money is not None and spent.money is not None and spent.money >= rules.budget_money:
-        return f"the budget of ${rules.budget_money:g} is used up"
-    if rules.budget_tokens is not None and spent.tokens >= rules.budget_tokens:
-        return f"the budget of {rules.budget_tokens} tokens is used up"
+        return RunEnd(RunEndKind.TARGET, limit=rules.target, score=progress.best, attempt=progress.best_attempt)
+    if budget := _used_up(_of_run(fleet.run, now, rules)):
+        return RunEnd(RunEndKind.BUDGET, budget=budget)
     if rules.plateau is not None and progress.stagnant >= rules.plateau:
-        return f"a plateau is reached: {rules.plateau} attempts in a row did not improve the fleet's best"
-    return ""
+        return RunEnd(RunEndKind.PLATEAU, limit=rules.plateau)
+    return None
 
 
-def agent_over(agent: Agent, rules: Rules) -> str:
-    """Why the agent may do no more, in words; empty while it may."""
-    own, money = rules.own, agent.spent.money
-    if own.attempts is not None and agent.progress.graded >= own.attempts:
-        return f"its budget of {own.attempts} attempts is used up"
-    if own.money is not None and money is not None and money >= own.money:
-        return f"its budget of ${own.money:g} is used up"
-    if own.tokens is not None and agent.spent.tokens >= own.tokens:
-        return f"its budget of {own.tokens} tokens is used up"
-    return ""
+def agent_over(agent: Agent, rules: Rules) -> Reason | None:
+    """Why the agent may do no more; None while it may."""
+    budget = _used_up(_of_agent(agent, rules))
+    return None if budget is None else Reason(ReasonKind.OWN_BUDGET, budget=budget)
 
 
 def money_left(fleet: Fleet, agent: Agent, rules: Rules) -> float | None:
@@ -54,31 +44,25 @@ def money_left(fleet: Fleet, agent: Agent, rules: Rules) -> float | None:
     return max(min(left), 0.0) if left else None
 
 
-def no_attempt_left(fleet: Fleet, agent: Agent, rules: Rules) -> str:
-    """Why one more submission of this agent is not paid for, those on their way counted; empty where it is."""
+def no_attempt_left(fleet: Fleet, agent: Agent, rules: Rules) -> Reason | None:
+    """Why one more submission of this agent is not paid for, those on their way counted; None where it is."""
     coming = [attempt.submission.agent for attempt in fleet.pending.values() if attempt.step is not Step.SETTLED]
-    if rules.budget_attempts is not None and fleet.run.progress.graded + len(coming) >= rules.budget_attempts:
-        return f"the budget of {rules.budget_attempts} attempts is used up"
-    own = rules.own.attempts
-    if own is not None and agent.progress.graded + coming.count(agent.name) >= own:
-        return f"the budget of {own} attempts of {agent.name} is used up"
-    return ""
+    for kind, used, limit in (
+        (ReasonKind.RUN_BUDGET, fleet.run.progress.graded + len(coming), rules.budget_attempts),
+        (ReasonKind.OWN_BUDGET, agent.progress.graded + coming.count(agent.name), rules.own.attempts),
+    ):
+        if limit is not None and used >= limit:
+            return Reason(kind, budget=Budget(BudgetKey.ATTEMPTS, limit))
+    return None
 
 
 def send_budget_notices(transaction: Transaction) -> None:
     """Queue a notice for every agent when a budget passes a threshold. Where a resume with a larger budget has moved
     the threshold away again, withdraw the notice that was not delivered yet."""
-    run, rules = transaction.run, transaction.rules
-    whole = _passed(
-        [
-            (run.progress.graded, rules.budget_attempts),
-            (transaction.clock, rules.budget_seconds),
-            (run.spent.money, rules.budget_money),
-            (run.spent.tokens, rules.budget_tokens),
-        ]
-    )
+    rules = transaction.rules
+    whole = _passed(_of_run(transaction.run, transaction.clock, rules))
     for agent in list(transaction.agents.values()):
-        level = max(whole, _passed(_own(agent, rules)))
+        level = max(whole, _passed(_of_agent(agent, rules)))
         if agent.phase is Phase.RETIRED:
             continue
         if level > agent.budget_notice_level:
@@ -89,17 +73,34 @@ def send_budget_notices(transaction: Transaction) -> None:
             _withdraw(transaction, agent)
 
 
-def _own(agent: Agent, rules: Rules) -> list[Measure]:
+def _of_run(run: Run, now: float, rules: Rules) -> list[Measure]:
     return [
-        (agent.progress.graded, rules.own.attempts),
-        (agent.spent.money, rules.own.money),
-        (agent.spent.tokens, rules.own.tokens),
+        (BudgetKey.ATTEMPTS, run.progress.graded, rules.budget_attempts),
+        (BudgetKey.HOURS, now, rules.budget_seconds),
+        (BudgetKey.MONEY, run.spent.money, rules.budget_money),
+        (BudgetKey.TOKENS, run.spent.tokens, rules.budget_tokens),
     ]
+
+
+def _of_agent(agent: Agent, rules: Rules) -> list[Measure]:
+    return [
+        (BudgetKey.ATTEMPTS, agent.progress.graded, rules.own.attempts),
+        (BudgetKey.MONEY, agent.spent.money, rules.own.money),
+        (BudgetKey.TOKENS, agent.spent.tokens, rules.own.tokens),
+    ]
+
+
+def _used_up(measures: Iterable[Measure]) -> Budget | None:
+    """The first of these that has come to its limit."""
+    for key, used, limit in measures:
+        if used is not None and limit is not None and used >= limit:
+            return Budget(key, limit / 3600 if key is BudgetKey.HOURS else limit)
+    return None
 
 
 def _passed(measures: Iterable[Measure]) -> float:
     """The highest threshold that any of the measures has reached; 0 where none has."""
-    known = [(used, limit) for used, limit in measures if used is not None and limit is not None]
+    known = [(used, limit) for _, used, limit in measures if used is not None and limit is not None]
     return max((part for part in LAND_AT for used, limit in known if used >= part * limit), default=0.0)
 
 

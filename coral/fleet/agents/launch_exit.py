@@ -6,25 +6,27 @@ limit it is parked. It retires only where another launch would be pointless.
 
 from dataclasses import replace
 
+from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet import jobs
 from coral.fleet.agent_state import LIVE, Agent, Phase
 from coral.fleet.agents import accounts, outages, research, stalls
 from coral.fleet.messages import mark_unanswered
 from coral.fleet.policy import MAX_KILLS, PRODUCTIVE_SECONDS, back_off
+from coral.fleet.reasons import Reason, ReasonKind, RunEnd, RunEndKind
 from coral.fleet.transaction import Transaction
 from heartbeats.heartbeat import Scope
 
-AT_LIMIT = "usage limit"
-LEFTOVERS = "leftovers"
+AT_LIMIT = Reason(ReasonKind.AT_LIMIT)
+LEFTOVERS = Reason(ReasonKind.LEFTOVERS)
 
 
 def on_exited(transaction: Transaction, event: on.Exited) -> None:
     agent = transaction.agents.get(event.agent)
     if agent is None or agent.launch != event.launch or not _may_end(agent):
         return
-    transaction.log("exited", f"launch {agent.launch} ended: {event.ending}", agent.name)
-    asked_by_us = agent.phase is not Phase.RUNNING and agent.why != LEFTOVERS
+    transaction.act(do.LogEvent(type="exited", agent=agent.name, launch=agent.launch, ending=event.ending))
+    asked_by_us = agent.phase is not Phase.RUNNING and agent.reason.kind is not ReasonKind.LEFTOVERS
     agent = _release_messages(transaction, agent)
     if event.ending is not on.Ending.LIMIT and not asked_by_us:
         accounts.on_launch_ended(transaction, agent, well=event.ending is on.Ending.CLEAN)
@@ -33,34 +35,34 @@ def on_exited(transaction: Transaction, event: on.Exited) -> None:
         accounts.on_launch_ended(transaction, agent, well=False)
     match event.ending:
         case on.Ending.TERMINAL:
-            _give_up(transaction, agent, event.detail or "its program says that going on is pointless")
+            _give_up(transaction, agent, Reason(ReasonKind.GIVEN_UP, detail=event.detail))
         case on.Ending.LIMIT:
             _park(transaction, agent, event.until)
         case on.Ending.LOST if not stalls.is_ended_for_it(agent):
-            wait(transaction, agent, "resumed", next_start_slot(transaction, agent.name))
+            wait(transaction, agent, Reason(ReasonKind.RESUMED), next_start_slot(transaction, agent.name))
         case on.Ending.UNKNOWN_SESSION:
             agent = transaction.set_agent(agent.name, session=None)
-            _wait_after_crash(transaction, agent, event.detail or "its program does not know the session")
+            _wait_after_crash(transaction, agent, Reason(ReasonKind.UNKNOWN_SESSION, detail=event.detail))
         case _ if cut_off:
-            _wait_after_crash(transaction, agent, agent.why, agent.why)
+            _wait_after_crash(transaction, agent, agent.reason)
         case _ if asked_by_us:
             _wait_after_our_signal(transaction, agent)
         case on.Ending.CLEAN:
             _wait_after_turn(transaction, research.end_research(transaction, agent))
         case _:
-            _wait_after_crash(transaction, agent, event.detail or f"it {event.ending}")
+            _wait_after_crash(transaction, agent, Reason(ReasonKind.CRASHED, detail=event.detail))
 
 
-def on_not_started(transaction: Transaction, name: str, launch: int, reason: str) -> None:
+def on_not_started(transaction: Transaction, name: str, launch: int, detail: str) -> None:
     agent = transaction.agents.get(name)
     if agent is not None and agent.launch == launch and _may_end(agent):
         _wait_after_crash(
-            transaction, _release_messages(transaction, agent), f"its program could not be started: {reason}"
+            transaction, _release_messages(transaction, agent), Reason(ReasonKind.NOT_STARTED, detail=detail)
         )
 
 
-def wait(transaction: Transaction, agent: Agent, why: str, seconds: float = 0.0) -> None:
-    transaction.set_agent(agent.name, phase=Phase.WAITING, deadline=transaction.clock + seconds, why=why)
+def wait(transaction: Transaction, agent: Agent, reason: Reason, seconds: float = 0.0) -> None:
+    transaction.set_agent(agent.name, phase=Phase.WAITING, deadline=transaction.clock + seconds, reason=reason)
 
 
 def next_start_slot(transaction: Transaction, name: str) -> float:
@@ -68,7 +70,7 @@ def next_start_slot(transaction: Transaction, name: str) -> float:
     return list(transaction.agents).index(name) * transaction.rules.stagger
 
 
-def retire(transaction: Transaction, agent: Agent, reason: str, *, alert: bool = True) -> None:
+def retire(transaction: Transaction, agent: Agent, reason: Reason, *, alert: bool = True) -> None:
     """End the agent's work for good. Its messages of the fleet's heartbeats go to the next agent that submits."""
     of_fleet = [message for message in agent.pending_messages if message.scope is Scope.FLEET]
     transaction.set_run(
@@ -78,11 +80,11 @@ def retire(transaction: Transaction, agent: Agent, reason: str, *, alert: bool =
         )
     )
     stays = tuple(message for message in agent.pending_messages if message.scope is not Scope.FLEET)
-    transaction.set_agent(agent.name, phase=Phase.RETIRED, deadline=None, why=reason, pending_messages=stays)
+    transaction.set_agent(agent.name, phase=Phase.RETIRED, deadline=None, reason=reason, pending_messages=stays)
     if alert:
-        transaction.alert(f"{agent.name} has retired: {reason}", agent.name)
+        transaction.alert(f"{agent.name} has retired", agent.name, reason)
     else:
-        transaction.log("retired", reason, agent.name)
+        transaction.log("retired", agent=agent.name, reason=reason)
 
 
 def _may_end(agent: Agent) -> bool:
@@ -99,8 +101,8 @@ def _release_messages(transaction: Transaction, agent: Agent) -> Agent:
     stalls.pause_timer(transaction, agent.name)
     if agent.awaiting_reply and not transaction.run.stopping:
         mark_unanswered(transaction, agent.name)
-    why = "killed" if agent.phase is Phase.RETIRED else agent.why
-    return transaction.set_agent(agent.name, in_flight=(), awaiting_reply=(), activity="", kills=0, why=why)
+    reason = Reason(ReasonKind.KILLED) if agent.phase is Phase.RETIRED else agent.reason
+    return transaction.set_agent(agent.name, in_flight=(), awaiting_reply=(), activity="", kills=0, reason=reason)
 
 
 def _park(transaction: Transaction, agent: Agent, until: float | None) -> None:
@@ -109,13 +111,14 @@ def _park(transaction: Transaction, agent: Agent, until: float | None) -> None:
     rules = transaction.rules
     agent = transaction.set_agent(agent.name, crashes=agent.crashes + 1)
     if rules.stop_at_limit and not transaction.run.stopping:
-        transaction.set_run(stopping=f"{rules.accounts.get(agent.name, agent.name)} has reached its usage limit")
+        account = rules.accounts.get(agent.name, agent.name)
+        transaction.set_run(stopping=RunEnd(RunEndKind.USAGE_LIMIT, account=account))
     if agent.name in rules.accounts:
         accounts.on_limit(transaction, agent, until)
-        transaction.set_agent(agent.name, phase=Phase.PARKED, deadline=None, why=AT_LIMIT)
+        transaction.set_agent(agent.name, phase=Phase.PARKED, deadline=None, reason=AT_LIMIT)
         return
     seconds = rules.backoff_max if until is None else max(until, accounts.shortest_wait(transaction, agent))
-    transaction.set_agent(agent.name, phase=Phase.PARKED, deadline=transaction.clock + seconds, why=AT_LIMIT)
+    transaction.set_agent(agent.name, phase=Phase.PARKED, deadline=transaction.clock + seconds, reason=AT_LIMIT)
     transaction.alert(f"{agent.name} has reached a usage limit and is parked", agent.name)
 
 
@@ -126,10 +129,10 @@ def _wait_after_our_signal(transaction: Transaction, agent: Agent) -> None:
     if seconds:
         transaction.set_agent(agent.name, phase=Phase.PARKED, deadline=transaction.clock + seconds)
     elif agent.has_output:
-        wait(transaction, agent, agent.why)
+        wait(transaction, agent, agent.reason)
     else:
         # It never printed anything: without a back-off, a program that hangs at its start would be restarted for ever.
-        _fail(transaction, agent, agent.why)
+        _fail(transaction, agent, agent.reason)
 
 
 def _wait_after_turn(transaction: Transaction, agent: Agent) -> None:
@@ -141,21 +144,21 @@ def _wait_after_turn(transaction: Transaction, agent: Agent) -> None:
         agent = transaction.set_agent(agent.name, unproductive_turns=agent.unproductive_turns + 1)
         seconds = back_off(transaction.run.id, agent, agent.unproductive_turns, transaction.rules)
     if not jobs.wait_for(transaction, agent):
-        wait(transaction, agent, "turn ended", seconds)
+        wait(transaction, agent, Reason(ReasonKind.TURN_ENDED), seconds)
 
 
-def _wait_after_crash(transaction: Transaction, agent: Agent, reason: str, why: str = "crashed") -> None:
-    transaction.log("crashed", f"launch {agent.launch}: {reason}", agent.name)
-    _fail(transaction, agent, why)
+def _wait_after_crash(transaction: Transaction, agent: Agent, reason: Reason) -> None:
+    transaction.log("crashed", agent=agent.name, launch=agent.launch, reason=reason)
+    _fail(transaction, agent, reason)
     _trip_breaker(transaction, reason)
 
 
-def _fail(transaction: Transaction, agent: Agent, why: str) -> None:
+def _fail(transaction: Transaction, agent: Agent, reason: Reason) -> None:
     agent = transaction.set_agent(agent.name, crashes=agent.crashes + 1)
-    wait(transaction, agent, why, back_off(transaction.run.id, agent, agent.crashes, transaction.rules))
+    wait(transaction, agent, reason, back_off(transaction.run.id, agent, agent.crashes, transaction.rules))
 
 
-def _trip_breaker(transaction: Transaction, reason: str) -> None:
+def _trip_breaker(transaction: Transaction, reason: Reason) -> None:
     """Pause all starts after many crashes in a short time: they have one cause, which back-off of single agents would
     meet again and again."""
     rules = transaction.rules
@@ -166,11 +169,12 @@ def _trip_breaker(transaction: Transaction, reason: str) -> None:
         transaction.set_run(starts_paused_until=transaction.clock + rules.breaker_pause, crashes=())
         transaction.alert(
             f"{len(recent)} crashes within {rules.breaker_window:g} seconds; "
-            f"nothing starts for {rules.breaker_pause:g} seconds. The last one: {reason}"
+            f"nothing starts for {rules.breaker_pause:g} seconds. The last one",
+            reason=reason,
         )
 
 
-def _give_up(transaction: Transaction, agent: Agent, reason: str) -> None:
+def _give_up(transaction: Transaction, agent: Agent, reason: Reason) -> None:
     """Retire an agent whose program can do nothing more, as with a wrong key, and all agents of its account."""
     account = transaction.rules.accounts.get(agent.name)
     if account is not None:

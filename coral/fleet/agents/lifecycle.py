@@ -17,6 +17,7 @@ from coral.fleet.policy import (
     may_interrupt,
     waits_until,
 )
+from coral.fleet.reasons import START, Reason, ReasonKind
 from coral.fleet.transaction import Transaction
 
 
@@ -52,8 +53,8 @@ def on_output_seen(transaction: Transaction, event: on.OutputSeen) -> None:
 
 
 def on_edits_scanned(transaction: Transaction, event: on.EditsScanned) -> None:
-    if why := stalls.on_edits_scanned(transaction, event):
-        _interrupt(transaction, transaction.agents[event.agent], why)
+    if reason := stalls.on_edits_scanned(transaction, event):
+        _interrupt(transaction, transaction.agents[event.agent], reason)
 
 
 def on_left_processes(transaction: Transaction, name: str, launch: int) -> None:
@@ -61,55 +62,56 @@ def on_left_processes(transaction: Transaction, name: str, launch: int) -> None:
     agent = transaction.agents.get(name)
     if agent is None or agent.launch != launch or agent.phase not in (Phase.RUNNING, Phase.INTERRUPTED):
         return
-    why = agent.why if agent.phase is Phase.INTERRUPTED else LEFTOVERS
-    _terminate(transaction, agent, why)
+    _terminate(transaction, agent, agent.reason if agent.phase is Phase.INTERRUPTED else LEFTOVERS)
 
 
 def resume_all(transaction: Transaction, away: float) -> None:
     """A new supervisor begins: agents that waited for a resume start in turn, and those that still run go on."""
     accounts.resume(transaction, away)
+    resumed = Reason(ReasonKind.RESUMED)
     for name, agent in list(transaction.agents.items()):
-        why = "resumed" if agent.why == "stop" else agent.why
+        reason = resumed if agent.reason.kind is ReasonKind.STOP else agent.reason
         if agent.phase is Phase.WAITING and agent.deadline is None:
-            wait(transaction, agent, "resumed" if agent.launch else "start", next_start_slot(transaction, name))
+            wait(transaction, agent, resumed if agent.launch else START, next_start_slot(transaction, name))
         elif agent.phase is Phase.RETIRED and agent.kills < MAX_KILLS:
             agent = transaction.set_agent(name, crashes=0)
-            wait(transaction, agent, "resumed", next_start_slot(transaction, name))
+            wait(transaction, agent, resumed, next_start_slot(transaction, name))
         elif agent.phase is Phase.INTERRUPTED:
             # Nobody knows whether the last supervisor sent the signal before it died; a second one does no harm. The
             # rest of the grace goes on: a new grace from each new supervisor might never end.
-            transaction.set_agent(name, why=why)
+            transaction.set_agent(name, reason=reason)
             transaction.act(do.Interrupt(who=name, launch=agent.launch))
         elif agent.phase is Phase.RUNNING:
             transaction.set_agent(name, deadline=transaction.clock + transaction.rules.stall)
             stalls.forget_scan(transaction, name)
         elif agent.phase in LIVE:
-            transaction.set_agent(name, why=why)
+            transaction.set_agent(name, reason=reason)
 
 
 def stop_all(transaction: Transaction) -> None:
+    stop = Reason(ReasonKind.STOP)
     for name, agent in list(transaction.agents.items()):
         if agent.phase is Phase.RUNNING:
-            _interrupt(transaction, agent, "stop")
+            _interrupt(transaction, agent, stop)
         elif agent.phase is Phase.WAITING and agent.deadline is not None:
-            transaction.set_agent(name, deadline=None, why="stopped")
+            transaction.set_agent(name, deadline=None, reason=stop)
         elif stalls.is_resting(agent):
-            transaction.set_agent(name, phase=Phase.WAITING, deadline=None, why="stopped")
+            transaction.set_agent(name, phase=Phase.WAITING, deadline=None, reason=stop)
 
 
 def advance_timers(transaction: Transaction) -> None:
     for agent in list(transaction.agents.values()):
         if agent.phase is Phase.RUNNING and accounts.is_held(transaction, agent):
             _interrupt(transaction, agent, AT_LIMIT)
-        elif agent.phase is Phase.RUNNING and budgets.agent_over(agent, transaction.rules):
-            _interrupt(transaction, agent, "budget")
-        elif agent.phase is Phase.RUNNING and (why := outages.reason(agent, transaction.clock, transaction.rules)):
-            transaction.log("outage", f"launch {agent.launch}: {why}", agent.name)
-            _interrupt(transaction, agent, why)
+        elif agent.phase is Phase.RUNNING and (reason := budgets.agent_over(agent, transaction.rules)):
+            _interrupt(transaction, agent, reason)
+        elif agent.phase is Phase.RUNNING and (reason := outages.reason(agent, transaction.clock, transaction.rules)):
+            transaction.log("outage", agent=agent.name, launch=agent.launch, reason=reason)
+            _interrupt(transaction, agent, reason)
         elif agent.phase is Phase.RUNNING and _has_something_due(transaction, agent):
-            _interrupt(transaction, agent, "heartbeat")
-        elif agent.phase is Phase.RUNNING and (why := stalls.check_busy(transaction, agent)):
-            _interrupt(transaction, transaction.agents[agent.name], why)
+            _interrupt(transaction, agent, Reason(ReasonKind.HEARTBEAT))
+        elif agent.phase is Phase.RUNNING and (reason := stalls.check_busy(transaction, agent)):
+            _interrupt(transaction, transaction.agents[agent.name], reason)
         elif agent.deadline is not None and transaction.clock >= agent.deadline:
             _on_deadline(transaction, agent)
 
@@ -126,13 +128,13 @@ def _on_deadline(transaction: Transaction, agent: Agent) -> None:
             elif reason := budgets.agent_over(agent, transaction.rules):
                 retire(transaction, agent, reason)
             elif accounts.is_held(transaction, agent):
-                transaction.set_agent(agent.name, phase=Phase.PARKED, deadline=None, why=AT_LIMIT)
+                transaction.set_agent(agent.name, phase=Phase.PARKED, deadline=None, reason=AT_LIMIT)
             else:
                 _spawn(transaction, agent)
         case Phase.RUNNING:
             _on_silence(transaction, agent)
         case Phase.INTERRUPTED:
-            _terminate(transaction, agent, agent.why)
+            _terminate(transaction, agent, agent.reason)
         case Phase.TERMINATED | Phase.KILLED:
             _kill(transaction, agent)
         case Phase.RETIRED:
@@ -146,8 +148,8 @@ def _on_silence(transaction: Transaction, agent: Agent) -> None:
         transaction.set_agent(agent.name, deadline=waits + transaction.rules.stall)
     elif stalls.is_excluded(transaction, agent):
         transaction.set_agent(agent.name, deadline=transaction.clock + transaction.rules.stall)
-    elif why := stalls.check_silent(transaction, agent):
-        _interrupt(transaction, transaction.agents[agent.name], why)
+    elif reason := stalls.check_silent(transaction, agent):
+        _interrupt(transaction, transaction.agents[agent.name], reason)
 
 
 def _hold(transaction: Transaction, agent: Agent) -> None:
@@ -172,7 +174,7 @@ def _spawn(transaction: Transaction, agent: Agent) -> None:
     if not agent.launch:
         agent = research.begin_research(transaction, agent)
     if agent.session is not None and (worn := session_health.reason_to_renew(agent, transaction.rules)):
-        agent = transaction.set_agent(agent.name, session=None, why=f"fresh session after {worn}")
+        agent = transaction.set_agent(agent.name, session=None, reason=worn)
     if agent.session is None:
         agent = session_health.begin_session(transaction, agent)
     agent = transaction.set_agent(
@@ -198,7 +200,7 @@ def _spawn(transaction: Transaction, agent: Agent) -> None:
             session=agent.session,
             messages=agent.pending_messages,
             last_result_seen=agent.last_result_seen,
-            why=agent.why,
+            reason=agent.reason,
         )
     )
 
@@ -213,23 +215,23 @@ def _most(one: OutputCounts, other: OutputCounts) -> OutputCounts:
     )
 
 
-def _interrupt(transaction: Transaction, agent: Agent, why: str) -> None:
+def _interrupt(transaction: Transaction, agent: Agent, reason: Reason) -> None:
     stalls.pause_timer(transaction, agent.name)
     deadline = transaction.clock + transaction.rules.interrupt_grace
-    transaction.set_agent(agent.name, phase=Phase.INTERRUPTED, deadline=deadline, why=why)
+    transaction.set_agent(agent.name, phase=Phase.INTERRUPTED, deadline=deadline, reason=reason)
     transaction.act(do.Interrupt(who=agent.name, launch=agent.launch))
 
 
-def _terminate(transaction: Transaction, agent: Agent, why: str) -> None:
+def _terminate(transaction: Transaction, agent: Agent, reason: Reason) -> None:
     stalls.pause_timer(transaction, agent.name)
     deadline = transaction.clock + transaction.rules.terminate_grace
-    transaction.set_agent(agent.name, phase=Phase.TERMINATED, deadline=deadline, why=why)
+    transaction.set_agent(agent.name, phase=Phase.TERMINATED, deadline=deadline, reason=reason)
     transaction.act(do.Terminate(who=agent.name, launch=agent.launch))
 
 
 def _kill(transaction: Transaction, agent: Agent) -> None:
     if agent.kills >= MAX_KILLS:
-        retire(transaction, agent, f"launch {agent.launch} cannot be killed")
+        retire(transaction, agent, Reason(ReasonKind.UNKILLABLE))
         return
     deadline = transaction.clock + KILL_AGAIN_SECONDS
     transaction.set_agent(agent.name, phase=Phase.KILLED, deadline=deadline, kills=agent.kills + 1)

@@ -4,11 +4,9 @@ The interrupt counts as a crash: the agent waits under back-off, and many crashe
 """
 
 from coral.fleet.agent_state import Agent, OutputCounts
-from coral.fleet.policy import duration
+from coral.fleet.reasons import Reason, ReasonKind
 from coral.fleet.rules import Rules
 from coral.fleet.transaction import Transaction
-
-OUTAGE = "outage"
 
 
 def on_output(transaction: Transaction, agent: Agent, before: OutputCounts) -> None:
@@ -28,17 +26,17 @@ def deadlines(agent: Agent, rules: Rules) -> list[float]:
     return [] if agent.retrying_since is None else [agent.retrying_since + rules.outage]
 
 
-def reason(agent: Agent, now: float, rules: Rules) -> str:
-    """Why to interrupt a running agent that does nothing but retry; empty where it is to go on."""
+def reason(agent: Agent, now: float, rules: Rules) -> Reason | None:
+    """Why to interrupt a running agent that does nothing but retry; None where it is to go on."""
     if agent.retrying_since is None:
-        return ""
+        return None
     if agent.output_counts.in_a_row >= rules.retries:
-        return f"{OUTAGE}: {agent.output_counts.in_a_row} retries in a row"
+        return Reason(ReasonKind.OUTAGE, count=agent.output_counts.in_a_row)
     if now >= agent.retrying_since + rules.outage:
-        return f"{OUTAGE}: nothing but retries for {duration(now - agent.retrying_since)}"
-    return ""
+        return Reason(ReasonKind.OUTAGE, seconds=now - agent.retrying_since)
+    return None
 
 
 def is_ended_for_it(agent: Agent) -> bool:
     """Whether the launch was interrupted for an outage, and its model has not answered since."""
-    return agent.retrying_since is not None and agent.why.startswith(OUTAGE)
+    return agent.retrying_since is not None and agent.reason.kind is ReasonKind.OUTAGE

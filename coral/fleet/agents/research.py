@@ -4,6 +4,7 @@ its submissions are refused; then a message tells it to begin."""
 from coral.fleet.agent_state import Agent, PendingMessage, Phase
 from coral.fleet.agents.stalls import restart_timer
 from coral.fleet.messages import BEGIN
+from coral.fleet.reasons import Reason, ReasonKind
 from coral.fleet.transaction import Transaction
 
 
@@ -13,11 +14,11 @@ def begin_research(transaction: Transaction, agent: Agent) -> Agent:
     return agent if seconds is None else transaction.set_agent(agent.name, research_until=transaction.clock + seconds)
 
 
-def refusal(transaction: Transaction, agent: Agent) -> str:
-    """Why a submission of this agent is refused; empty where it is not."""
+def refusal(transaction: Transaction, agent: Agent) -> Reason | None:
+    """Why a submission of this agent is refused; None where it is not."""
     if agent.research_until is None or transaction.clock >= agent.research_until:
-        return ""
-    return f"you read and think first, for {(agent.research_until - transaction.clock) / 60:.0f} more minutes"
+        return None
+    return Reason(ReasonKind.RESEARCH, seconds=agent.research_until - transaction.clock)
 
 
 def end_research(transaction: Transaction, agent: Agent) -> Agent:

@@ -4,6 +4,7 @@ long. No agent is interrupted for that."""
 from dataclasses import replace
 
 from coral.fleet.agent_state import Agent, Conversation, OutputCounts
+from coral.fleet.reasons import Reason, ReasonKind
 from coral.fleet.rules import Rules
 from coral.fleet.transaction import Transaction
 
@@ -20,11 +21,11 @@ def on_output(transaction: Transaction, agent: Agent, before: OutputCounts) -> N
         transaction.set_agent(agent.name, conversation=talk)
 
 
-def reason_to_renew(agent: Agent, rules: Rules) -> str:
-    """Why the conversation is not to be resumed, `3 compactions`; empty where it is."""
+def reason_to_renew(agent: Agent, rules: Rules) -> Reason | None:
+    """Why the conversation is not to be resumed; None where it is."""
     compactions, tokens = agent.conversation.compactions, agent.spent.tokens - agent.conversation.tokens_before
     if rules.fresh_compactions is not None and compactions >= rules.fresh_compactions:
-        return f"{compactions} compactions" if compactions != 1 else "a compaction"
+        return Reason(ReasonKind.SESSION_COMPACTED, count=compactions)
     if rules.fresh_tokens is not None and tokens >= rules.fresh_tokens:
-        return f"{tokens} tokens"
-    return ""
+        return Reason(ReasonKind.SESSION_LONG, count=tokens)
+    return None

@@ -11,30 +11,19 @@ from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.agent_state import LIVE, Agent, PendingMessage, Phase, Stall
 from coral.fleet.messages import STALLED
-from coral.fleet.policy import (
-    EXCUSED_SECONDS,
-    LOOK_SECONDS,
-    MAX_DOUBLINGS,
-    REST_SECONDS,
-    duration,
-    runs_job,
-    waits_until,
-)
+from coral.fleet.policy import EXCUSED_SECONDS, LOOK_SECONDS, MAX_DOUBLINGS, REST_SECONDS, runs_job, waits_until
+from coral.fleet.reasons import Finding, Reason, ReasonKind
 from coral.fleet.rules import Rules
 from coral.fleet.transaction import Transaction
 
-SILENT, FRUITLESS = "silent", "no progress"
 NUDGED, FRESH, RESTING = 1, 3, 4  # escalations; each further one is a longer rest
-_STEPS = ("", "nudged", "interrupted", "fresh session", "parked")
 
 
-def words_of(stall: Stall) -> str:
-    """The last step and its finding, `nudged: silent for 20 min`; empty where there was progress since."""
-    return (
-        f"{_STEPS[min(stall.escalations, RESTING)]}: {stall.finding} for {duration(stall.lasted)}"
-        if stall.escalations
-        else ""
-    )
+def reason_of(stall: Stall) -> Reason | None:
+    """What was done last and why; None where it has had progress since."""
+    if not stall.escalations:
+        return None
+    return Reason(ReasonKind.STALLED, count=stall.escalations, finding=stall.finding, seconds=stall.lasted)
 
 
 def deadlines(agent: Agent, rules: Rules) -> list[float]:
@@ -79,7 +68,7 @@ def record_progress(transaction: Transaction, name: str, ago: float = 0.0) -> No
     flight."""
     agent = transaction.agents[name]
     at = transaction.clock - ago
-    why = "progress" if is_ended_for_it(agent) else agent.why
+    reason = Reason(ReasonKind.PROGRESS) if is_ended_for_it(agent) else agent.reason
     stall = Stall(since=None if agent.stall.since is None else at, progress_at=at)
     stays = tuple(
         message for message in agent.pending_messages if message.name != STALLED or message.id in agent.in_flight
@@ -87,7 +76,7 @@ def record_progress(transaction: Transaction, name: str, ago: float = 0.0) -> No
     for message in agent.pending_messages:
         if message not in stays:
             transaction.log("withdrawn", f"{message.name} ({message.id}) is overtaken by progress", name)
-    transaction.set_agent(name, why=why, stall=stall, pending_messages=stays)
+    transaction.set_agent(name, reason=reason, stall=stall, pending_messages=stays)
 
 
 def restart_timer(transaction: Transaction, name: str) -> None:
@@ -121,12 +110,12 @@ def is_excluded(transaction: Transaction, agent: Agent) -> bool:
     return runs_job(agent.name, transaction.jobs) and transaction.clock < agent.stall.progress_at + EXCUSED_SECONDS
 
 
-def check_busy(transaction: Transaction, agent: Agent) -> str:
-    """Why to interrupt a running agent that works without progress; empty where it is to go on. Before it is
+def check_busy(transaction: Transaction, agent: Agent) -> Reason | None:
+    """Why to interrupt a running agent that works without progress; None where it is to go on. Before it is
     escalated, its clone is scanned for edits that its output did not tell."""
     stall = agent.stall
     if not _has_lasted(transaction, stall):
-        return ""
+        return None
     assert stall.since is not None, "a timer that has ended was running"
     if (
         not agent.has_output
@@ -134,7 +123,7 @@ def check_busy(transaction: Transaction, agent: Agent) -> str:
         or transaction.run.disk_problem
         or is_excluded(transaction, agent)
     ):
-        return ""  # it is silent, which is another finding; or it cannot be expected to make progress
+        return None  # it is silent, which is another finding; or it cannot be expected to make progress
     waits = waits_until(agent.name, transaction.pending.values())
     if waits is not None and waits > stall.since:
         transaction.set_agent(agent.name, stall=replace(stall, since=waits))
@@ -144,39 +133,39 @@ def check_busy(transaction: Transaction, agent: Agent) -> str:
         transaction.set_agent(agent.name, stall=replace(stall, scan_requested_at=transaction.clock))
         transaction.act(do.ScanEdits(agent=agent.name, launch=agent.launch))
     elif transaction.clock >= stall.scan_requested_at + LOOK_SECONDS:
-        return _escalate(transaction, agent, FRUITLESS)
-    return ""
+        return _escalate(transaction, agent, Finding.NO_PROGRESS)
+    return None
 
 
-def on_edits_scanned(transaction: Transaction, event: on.EditsScanned) -> str:
-    """Why to interrupt an agent whose clone was scanned for edits; empty where it is to go on."""
+def on_edits_scanned(transaction: Transaction, event: on.EditsScanned) -> Reason | None:
+    """Why to interrupt an agent whose clone was scanned for edits; None where it is to go on."""
     agent = transaction.agents.get(event.agent)
     if agent is None or agent.launch != event.launch or agent.stall.scan_requested_at is None:
-        return ""
+        return None
     assert agent.stall.since is not None, "a scan is requested only while the timer runs"
     if event.edited is not None and transaction.clock - event.edited > agent.stall.since:
         record_progress(transaction, agent.name, min(event.edited, transaction.clock - agent.spawned_at))
-        return ""
+        return None
     if is_excluded(transaction, agent):
         transaction.set_agent(agent.name, stall=replace(agent.stall, scan_requested_at=None))
-        return ""
-    return _escalate(transaction, agent, FRUITLESS)
+        return None
+    return _escalate(transaction, agent, Finding.NO_PROGRESS)
 
 
-def check_silent(transaction: Transaction, agent: Agent) -> str:
-    """Why to interrupt a running agent that is silent; empty where the last step was taken too recently."""
+def check_silent(transaction: Transaction, agent: Agent) -> Reason | None:
+    """Why to interrupt a running agent that is silent; None where the last step was taken too recently."""
     since = agent.stall.since
     assert since is not None, "the timer of a running agent runs"
     if transaction.clock < since + transaction.rules.stall:
         transaction.set_agent(agent.name, deadline=since + transaction.rules.stall)
-        return ""
-    return _escalate(transaction, agent, SILENT)
+        return None
+    return _escalate(transaction, agent, Finding.SILENT)
 
 
 def is_ended_for_it(agent: Agent) -> bool:
     """Whether the agent's launch is being ended for the last step of its escalation, and for nothing else."""
     ending = agent.phase in LIVE and agent.phase is not Phase.RUNNING
-    return ending and agent.why == words_of(agent.stall)
+    return ending and agent.reason.kind is ReasonKind.STALLED
 
 
 def needs_new_session(agent: Agent) -> bool:
@@ -192,7 +181,7 @@ def rest_seconds(agent: Agent) -> float:
 
 
 def is_resting(agent: Agent) -> bool:
-    return agent.phase is Phase.PARKED and agent.why.startswith(_STEPS[RESTING])
+    return agent.phase is Phase.PARKED and agent.reason.kind is ReasonKind.STALLED
 
 
 def _has_lasted(transaction: Transaction, stall: Stall) -> bool:
@@ -222,11 +211,11 @@ def _without_excluded_time(transaction: Transaction, agent: Agent, over: tuple[f
     )
 
 
-def _escalate(transaction: Transaction, agent: Agent, finding: str) -> str:
+def _escalate(transaction: Transaction, agent: Agent, finding: Finding) -> Reason | None:
     """Take the next step; return why to interrupt the agent. The nudge of a busy agent waits for a good moment
     instead."""
     before = agent.stall
-    begun = agent.last_output_at if finding == SILENT else before.progress_at
+    begun = agent.last_output_at if finding is Finding.SILENT else before.progress_at
     assert begun is not None, "an agent that has worked has had its first launch"
     stall = replace(
         before,
@@ -237,17 +226,16 @@ def _escalate(transaction: Transaction, agent: Agent, finding: str) -> str:
         scan_requested_at=None,
     )
     agent = transaction.set_agent(agent.name, stall=stall)
-    words = words_of(stall)
-    transaction.log("stalled", words, agent.name)
+    reason = reason_of(stall)
+    transaction.log("stalled", agent=agent.name, reason=reason)
     if stall.escalations == RESTING:
-        transaction.alert(
-            f"{agent.name} is {words}; a nudge, an interrupt and a fresh session have not helped", agent.name
-        )
-    if finding == FRUITLESS and stall.escalations == NUDGED:
+        text = f"a nudge, an interrupt and a fresh session have not helped {agent.name}"
+        transaction.alert(text, agent.name, reason)
+    if finding is Finding.NO_PROGRESS and stall.escalations == NUDGED:
         _queue_nudge(transaction, agent, transaction.rules.max_defer, defers=True)
-        return ""
+        return None
     _queue_nudge(transaction, agent, 0.0, defers=False)
-    return words
+    return reason
 
 
 def _queue_nudge(transaction: Transaction, agent: Agent, seconds: float, *, defers: bool) -> None:

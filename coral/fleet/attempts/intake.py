@@ -21,11 +21,8 @@ def on_submitted(transaction: Transaction, submission: Submission) -> None:
     if is_repeat(agent.recent_submissions, submission.id):
         transaction.act(do.Discard(agent=agent.name, submission=submission.id))
         return
-    if reason := research.refusal(transaction, agent):
-        _refuse(transaction, submission, reason, "write down what you find; end your turn to begin at once")
-        return
-    if reason := no_attempt_left(transaction.fleet(), agent, transaction.rules):
-        _refuse(transaction, submission, reason, "finish the notes; the run ends when the attempts in hand are graded")
+    if reason := research.refusal(transaction, agent) or no_attempt_left(transaction.fleet(), agent, transaction.rules):
+        transaction.act(do.Refuse(agent=agent.name, submission=submission.id, reason=reason))
         return
     number = transaction.run.next_number
     transaction.set_run(next_number=number + 1)
@@ -72,8 +69,3 @@ def on_intake_failed(transaction: Transaction, event: on.IntakeFailed) -> None:
 def take_again(transaction: Transaction, pending: PendingAttempt) -> None:
     submission = transaction.set_pending(pending.number, deadline=None).submission
     transaction.act(do.TakeIn(number=pending.number, agent=submission.agent, commit=submission.commit))
-
-
-def _refuse(transaction: Transaction, submission: Submission, reason: str, hint: str) -> None:
-    reason = f"cannot grade this commit: {reason}"
-    transaction.act(do.Refuse(agent=submission.agent, submission=submission.id, reason=reason, hint=hint))
