@@ -74,9 +74,9 @@ class Reason:
     kind: ReasonKind
     _: KW_ONLY
     detail: str = ""
+    finding: Finding | None = None
     count: int = 0
     seconds: float = 0.0
-    finding: Finding | None = None
     budget: Budget | None = None
 
 

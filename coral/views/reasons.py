@@ -70,7 +70,7 @@ def reason_text(reason: Reason) -> str:  # noqa: C901 - one arm per kind
         case Kind.UNANSWERED:
             return "the one before has not been answered yet"
         case Kind.SATURATED:
-            return f"{reason.count} other heartbeats are still owed"
+            return f"{reason.count} other heartbeats are still pending"
         case Kind.RESEARCH:
             return f"you read and think first, for {reason.seconds / 60:.0f} more minutes"
         case Kind.RUN_BUDGET:

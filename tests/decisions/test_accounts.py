@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from stage import NAMES, QUIET_RULES, Stage, attempt_zero
+from stage import NAMES, QUIET_RULES, Stage, attempt_zero, brief, on_request
 
 from coral.fleet import actions as do
 from coral.fleet import events as on
@@ -49,7 +49,7 @@ def test_who_meets_the_limit_parks_all_of_its_account_with_one_alert() -> None:
     ]
     stage.at(3, stage.exited("ben", Ending.INTERRUPTED), stage.exited("cid", Ending.LIMIT, until=3600.0))
     assert phases(stage) == [Phase.PARKED] * 3
-    assert [stage[name].why for name in stage.names] == ["usage limit"] * 3
+    assert [brief(stage[name].reason) for name in stage.names] == ["at limit"] * 3
     assert [stage[name].deadline for name in stage.names] == [None] * 3
 
 
@@ -60,7 +60,7 @@ def test_nothing_is_asked_of_the_provider_before_its_reset_and_then_by_one() -> 
     assert stage.until(at, including=False) == []
     assert stage.at(at) == [
         "probing ann: whether acme has usage again",
-        "spawn ann/2: usage limit, session of ann, told 0",
+        "spawn ann/2: at limit, session of ann, told 0",
     ]
     assert stage.until(at + 500) == []
 
@@ -76,8 +76,8 @@ def test_the_others_come_back_one_by_one_when_the_first_has_gone_on_for_a_while(
     assert stage.at(over) == ["limit lifted: acme has usage again; 2 more agents come back"]
     assert phases(stage) == [Phase.RUNNING, Phase.WAITING, Phase.WAITING]
     assert stage.until(over + 10) == [
-        f"{over + RETURN_SECONDS:g} spawn ben/2: usage limit is over, session of ben, told 0",
-        f"{over + 2 * RETURN_SECONDS:g} spawn cid/2: usage limit is over, session of cid, told 0",
+        f"{over + RETURN_SECONDS:g} spawn ben/2: limit over, session of ben, told 0",
+        f"{over + 2 * RETURN_SECONDS:g} spawn cid/2: limit over, session of cid, told 0",
     ]
     assert stage.fleet.run.limits == {}
 
@@ -179,7 +179,7 @@ def test_one_who_crashes_while_it_tries_lets_another_try_after_its_back_off() ->
     assert stage.fleet.run.limits["acme"] == Limit(failed="ann", until=due)
     assert stage.until(due) == [
         f"{due:g} probing ben: whether acme has usage again",
-        f"{due:g} spawn ben/2: usage limit, session of ben, told 0",
+        f"{due:g} spawn ben/2: at limit, session of ben, told 0",
     ]
     assert stage["ann"].phase is Phase.PARKED
     stage.at(due, stage.heard("ben"))
@@ -204,10 +204,10 @@ def test_if_the_one_who_tries_retires_another_does() -> None:
     stage.at(at + 1, stage.heard("ann"))
     stage.at(at + 1, stage.lingered("ann"))
     said = stage.until(at + 20)
-    assert any("cannot be killed" in line for line in said)
+    assert any("unkillable" in line for line in said)
     assert [line.partition(" ")[2] for line in said][-2:] == [
         "probing ben: whether acme has usage again",
-        "spawn ben/2: usage limit, session of ben, told 0",
+        "spawn ben/2: at limit, session of ben, told 0",
     ]
 
 
@@ -252,7 +252,7 @@ def test_if_all_have_retired_nobody_tries() -> None:
     stage.at(at + 1, stage.heard("ann"))
     stage.at(at + 1, stage.heard("ben"), stage.lingered("ann"))
     said = stage.until(at + 20)
-    assert "cannot be killed" in said[-1]
+    assert "unkillable" in said[-1]
     assert stage.fleet.run.limits == {}
 
 
@@ -285,7 +285,7 @@ def test_a_crash_while_the_account_is_held_leads_to_parking_not_to_a_start() -> 
     stage.at(3, stage.exited("ann", Ending.LIMIT, until=3600.0))
     assert stage["ben"].phase is Phase.WAITING
     assert stage.until(3000) == []
-    assert (stage["ben"].phase, stage["ben"].why) == (Phase.PARKED, "usage limit")
+    assert (stage["ben"].phase, brief(stage["ben"].reason)) == (Phase.PARKED, "at limit")
 
 
 def test_another_account_goes_on() -> None:
@@ -303,7 +303,7 @@ def test_a_run_may_end_at_a_limit_instead(accounts: dict[str, str]) -> None:
     stage = Stage(2, replace(QUIET_RULES, accounts=accounts, stop_at_limit=True))
     said = stage.at(2, stage.exited("ann", Ending.LIMIT, until=3600.0))
     assert said[-1] == "interrupt ben/1"
-    assert stage.fleet.run.stopping == f"{accounts.get('ann', 'ann')} has reached its usage limit"
+    assert brief(stage.fleet.run.stopping) == f"usage limit ({accounts.get('ann', 'ann')})"
     assert stage.at(3, stage.exited("ben", Ending.INTERRUPTED))[-1].startswith("finish: ")
 
 
@@ -316,7 +316,7 @@ def test_no_attempt_is_lost_to_parking_and_what_is_owed_goes_along_with_the_retu
     stage.at(at)
     stage.at(at, stage.heard("ann"))
     said = stage.until(at + 60)
-    assert said[-1].endswith("spawn ben/2: usage limit is over, session of ben, told 0, owed reflect:h1")
+    assert said[-1].endswith("spawn ben/2: limit over, session of ben, told 0, owed reflect:h1")
 
 
 # --- resets that are never true -------------------------------------------------------------------------------------
@@ -371,13 +371,13 @@ def test_a_wrong_key_ends_the_work_of_all_that_depend_on_it_with_one_alert() -> 
     stage.at(1.5, stage.exited("cid", Ending.CRASHED))
     assert stage.at(2, stage.exited("ann", Ending.TERMINAL, detail="invalid key")) == [
         "exited ann: launch 1 ended: terminal",
-        "alert run-alert-1: acme is of no use any more, and its agents stop: invalid key",
-        "retired ann: invalid key",
+        "alert run-alert-1: acme is of no use any more, and its agents stop: given up (invalid key)",
+        "retired ann: given up (invalid key)",
         "interrupt ben/1",
     ]
     said = stage.at(3, stage.exited("ben", Ending.TERMINAL, detail="invalid key"))
-    assert said == ["exited ben: launch 1 ended: terminal", "retired ben: invalid key"]
-    assert [line.partition(" ")[2] for line in stage.until(60)] == ["retired cid: invalid key"]
+    assert said == ["exited ben: launch 1 ended: terminal", "retired ben: given up (invalid key)"]
+    assert [line.partition(" ")[2] for line in stage.until(60)] == ["retired cid: given up (invalid key)"]
     assert phases(stage) == [Phase.RETIRED] * 3 + [Phase.RUNNING]
     assert stage.until(1000) == []
 
@@ -385,7 +385,7 @@ def test_a_wrong_key_ends_the_work_of_all_that_depend_on_it_with_one_alert() -> 
 def test_a_closed_account_is_tried_again_when_the_run_is_resumed() -> None:
     stage = Stage(2, SHARED)
     stage.at(2, stage.exited("ann", Ending.TERMINAL, detail="invalid key"))
-    assert stage.at(3, stage.exited("ben", Ending.INTERRUPTED))[-1] == "finish: every agent has retired"
+    assert stage.at(3, stage.exited("ben", Ending.INTERRUPTED))[-1] == "finish: all retired"
     said = stage.at(4, on.Resumed())
     assert [line for line in said if "spawn" in line] == [
         "spawn ann/2: resumed, session of ann, told 0",
@@ -399,7 +399,7 @@ def test_a_closed_account_is_tried_again_when_the_run_is_resumed() -> None:
 def test_the_reset_comes_nearer_while_nobody_supervises() -> None:
     stage = Stage(2, SHARED)
     at = limited(stage)
-    stage.at(10, stage.asks("operator", on.Stop(reason="night")))
+    stage.at(10, stage.asks("operator", on.Stop(end=on_request("night"))))
     stage.at(11, on.Resumed(away=1000.0))
     assert stage.fleet.run.limits["acme"].until == at - 1000
     assert "probing ann: whether acme has usage again" in stage.at(12, on.Resumed(away=1e6))
@@ -484,7 +484,7 @@ def test_the_figures_are_those_that_people_are_told() -> None:
     stage = Stage(2, SHARED)
     at = limited(stage)
     assert at == 3602 + 60.0 * 183 / 255
-    stage.at(10, stage.asks("operator", on.Stop(reason="night")))
+    stage.at(10, stage.asks("operator", on.Stop(end=on_request("night"))))
     stage.at(11, on.Resumed())  # nobody knows how long it was: the reset stays where it was
     assert stage.fleet.run.limits["acme"].until == at
     stage.at(at)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from stage import QUIET_RULES, Stage, submitted
+from stage import QUIET_RULES, Stage, brief, submitted
 
 from coral.fleet import events as on
 from coral.fleet.agent_state import Phase, Spent
@@ -32,12 +32,12 @@ def own(**fields: object) -> Rules:
 def test_the_budget_of_money_ends_the_run() -> None:
     stage = Stage(2, rules(budget_money=2.5))
     stage.at(2, used(stage, "ann", 1.0), used(stage, "ben", 0.9))
-    assert stage.fleet.run.stopping == ""
+    assert stage.fleet.run.stopping is None
     assert stage.at(3, used(stage, "ann", 1.6)) == ["interrupt ann/1", "interrupt ben/1"]
-    assert stage.fleet.run.stopping == "the budget of $2.5 is used up"
-    assert stage.at(4, stage.exited("ann"), stage.exited("ben"))[-1] == "finish: the budget of $2.5 is used up"
+    assert brief(stage.fleet.run.stopping) == "budget (2.5 money)"
+    assert stage.at(4, stage.exited("ann"), stage.exited("ben"))[-1] == "finish: budget (2.5 money)"
     # Agents that end meanwhile may have used more: it is counted, and nothing starts.
-    assert stage.at(5, on.Resumed())[-1] == "finish: the budget of $2.5 is used up"
+    assert stage.at(5, on.Resumed())[-1] == "finish: budget (2.5 money)"
 
 
 def test_the_budget_of_tokens_ends_the_run_and_caches_do_not_count() -> None:
@@ -45,9 +45,9 @@ def test_the_budget_of_tokens_ends_the_run_and_caches_do_not_count() -> None:
     stage.at(2, used(stage, "ann", tokens=700))
     stage.until(700)
     stage.at(700, used(stage, "ben", tokens=99))
-    assert stage.fleet.run.stopping == ""
+    assert stage.fleet.run.stopping is None
     stage.at(701, used(stage, "ben", tokens=300))
-    assert stage.fleet.run.stopping == "the budget of 1000 tokens is used up"
+    assert brief(stage.fleet.run.stopping) == "budget (1000 tokens)"
 
 
 def test_a_plateau_of_the_fleet_ends_the_run() -> None:
@@ -56,10 +56,9 @@ def test_a_plateau_of_the_fleet_ends_the_run() -> None:
     stage.tried(3, "ann", 1.0)
     stage.tried(4, "ben", 6.0)
     stage.tried(5, "ann", 5.5)
-    assert stage.fleet.run.stopping == ""
+    assert stage.fleet.run.stopping is None
     stage.tried(6, "ben", None)
-    reason = "a plateau is reached: 2 attempts in a row did not improve the fleet's best"
-    assert stage.fleet.run.stopping == reason
+    assert brief(stage.fleet.run.stopping) == "plateau (2)"
 
 
 def test_an_agent_whose_budget_is_used_up_retires_and_the_others_go_on() -> None:
@@ -68,16 +67,16 @@ def test_an_agent_whose_budget_is_used_up_retires_and_the_others_go_on() -> None
     assert stage.at(3, used(stage, "ann", 1.0)) == ["interrupt ann/1"]
     assert stage.at(4, stage.exited("ann", Ending.INTERRUPTED)) == [
         "exited ann: launch 1 ended: interrupted",
-        "alert run-alert-1 of ann: ann has retired: its budget of $1 is used up",
+        "alert run-alert-1 of ann: ann has retired: own budget (1 money)",
     ]
-    assert (stage["ann"].phase, stage["ann"].why) == (Phase.RETIRED, "its budget of $1 is used up")
+    assert (stage["ann"].phase, brief(stage["ann"].reason)) == (Phase.RETIRED, "own budget (1 money)")
     assert stage["ben"].phase is Phase.RUNNING
-    assert stage.fleet.run.stopping == ""
+    assert stage.fleet.run.stopping is None
     # A supervisor that takes over does not start it either, unless it may use more by now.
     assert [line for line in stage.at(5, on.Resumed()) if "ann" in line] == [
-        "alert run-alert-1 of ann: ann has retired: its budget of $1 is used up again",
+        "alert run-alert-1 of ann: ann has retired: own budget (1 money) again",
         "show ann",
-        "alert run-alert-2 of ann: ann has retired: its budget of $1 is used up",
+        "alert run-alert-2 of ann: ann has retired: own budget (1 money)",
     ]
     stage.rules = own(money=1.5)
     assert any(line.startswith("spawn ann/2: resumed") for line in stage.at(6, on.Resumed()))
@@ -87,24 +86,21 @@ def test_an_agent_may_use_so_many_tokens() -> None:
     stage = Stage(2, own(tokens=10))
     stage.at(2, used(stage, "ann", tokens=7))
     assert stage.at(3, used(stage, "ann", tokens=10)) == ["interrupt ann/1"]
-    assert stage.at(4, stage.exited("ann"))[-1].endswith("its budget of 10 tokens is used up")
+    assert stage.at(4, stage.exited("ann"))[-1].endswith("own budget (10 tokens)")
 
 
 def test_an_agent_that_waits_retires_when_its_time_comes() -> None:
     stage = Stage(2, own(tokens=10))
     stage.at(2, used(stage, "ann", tokens=10), stage.exited("ann"))
     assert stage["ann"].phase is Phase.WAITING
-    assert stage.until(30)[0].endswith("ann has retired: its budget of 10 tokens is used up")
+    assert stage.until(30)[0].endswith("ann has retired: own budget (10 tokens)")
 
 
 def test_an_agent_may_make_so_many_attempts() -> None:
     stage = Stage(2, own(attempts=2))
     stage.tried(2, "ann", 1.0)
     stage.tried(2, "ben", 1.5)
-    assert stage.at(3, *[stage.submission("ann") for _ in range(2)])[2:] == [
-        "refuse 4 of ann: cannot grade this commit: the budget of 2 attempts of ann is used up "
-        "(finish the notes; the run ends when the attempts in hand are graded)"
-    ]
+    assert stage.at(3, *[stage.submission("ann") for _ in range(2)])[2:] == ["refuse 4 of ann: own budget (2 attempts)"]
     assert stage.at(4, stage.submission("ben"))[1] == "accept 5 of ben as #4"
     stage.at(5, stage.taken(3))
     assert stage.at(6, stage.graded(3, 2.0)) == ["publish #3 improved 2", "interrupt ann/1"]
@@ -116,7 +112,7 @@ def test_an_agent_may_make_so_many_attempts() -> None:
 def test_all_agents_at_the_end_of_their_own_are_the_end_of_the_run() -> None:
     stage = Stage(1, own(attempts=1))
     stage.tried(2, "ann", 1.0)
-    assert stage.at(3, stage.exited("ann", Ending.INTERRUPTED))[-1] == "finish: every agent has retired"
+    assert stage.at(3, stage.exited("ann", Ending.INTERRUPTED))[-1] == "finish: all retired"
 
 
 # --- the word before it ---------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from stage import QUIET_RULES, Stage, submitted
+from stage import QUIET_RULES, Stage, brief, on_request, submitted
 
 from coral.fleet import events as on
 from coral.fleet.agent_state import Spent
@@ -19,7 +19,7 @@ REFLECTING = replace(QUIET_RULES, heartbeats=(REFLECT,))
 
 
 def stop(stage: Stage, clock: float, reason: str = "enough") -> list[str]:
-    return stage.at(clock, stage.asks("operator", on.Stop(reason=reason)))
+    return stage.at(clock, stage.asks("operator", on.Stop(end=on_request(reason))))
 
 
 def test_the_budget_of_attempts_ends_the_run_when_the_last_is_graded() -> None:
@@ -34,10 +34,10 @@ def test_the_budget_of_attempts_ends_the_run_when_the_last_is_graded() -> None:
         "interrupt ann/3",
         "interrupt ben/1",
     ]
-    assert stage.fleet.run.stopping == "the budget of 3 attempts is used up"
-    assert stage.at(6, stage.exited("ann"), stage.exited("ben"))[-1] == "finish: the budget of 3 attempts is used up"
+    assert brief(stage.fleet.run.stopping) == "budget (3 attempts)"
+    assert stage.at(6, stage.exited("ann"), stage.exited("ben"))[-1] == "finish: budget (3 attempts)"
     # A resume with the same budget starts nobody.
-    assert stage.at(7, on.Resumed())[-1] == "finish: the budget of 3 attempts is used up"
+    assert stage.at(7, on.Resumed())[-1] == "finish: budget (3 attempts)"
     assert stage["ann"].launch == 3
     # With a larger one it goes on.
     stage.rules = replace(stage.rules, budget_attempts=4)
@@ -48,9 +48,9 @@ def test_void_attempts_cost_nothing() -> None:
     stage = Stage(rules=replace(QUIET_RULES, budget_attempts=1))
     stage.in_grading(2, "ann")
     stage.voided(3, 1)
-    assert stage.fleet.run.stopping == ""
+    assert stage.fleet.run.stopping is None
     stage.tried(4, "ann", 1.0)
-    assert stage.fleet.run.stopping == "the budget of 1 attempts is used up"
+    assert brief(stage.fleet.run.stopping) == "budget (1 attempts)"
 
 
 def test_the_budget_of_hours_ends_the_run_to_the_second() -> None:
@@ -62,7 +62,7 @@ def test_the_budget_of_hours_ends_the_run_to_the_second() -> None:
     stage.resumed("ann", 86)
     assert stage.until(89.9) == []
     assert stage.until(90) == ["90 interrupt ann/3"]
-    assert stage.at(91, stage.exited("ann"))[-1] == "finish: the budget of 0.025 hours is used up"
+    assert stage.at(91, stage.exited("ann"))[-1] == "finish: budget (0.025 hours)"
 
 
 @pytest.mark.parametrize(("score", "ends"), [(2.5, True), (2.6, True), (2.4999, False)])
@@ -70,22 +70,22 @@ def test_reaching_the_target_ends_the_run(score: float, ends: bool) -> None:
     stage = Stage(2, rules=replace(QUIET_RULES, target=2.5))
     said = stage.tried(2, "ann", score)
     assert said[1:] == (["interrupt ann/1", "interrupt ben/1"] if ends else [])
-    assert stage.fleet.run.stopping == (f"the target of 2.5 is reached: {score:g} by #1" if ends else "")
+    assert brief(stage.fleet.run.stopping) == (f"target (2.5, {score:g}, 1)" if ends else "")
 
 
 def test_a_fleet_without_anybody_ends_when_nothing_is_left_to_grade() -> None:
     stage = Stage(2)
     stage.in_grading(2, "ann")
     stage.at(3, stage.exited("ann", Ending.TERMINAL, "a"), stage.exited("ben", Ending.TERMINAL, "b"))
-    assert stage.fleet.run.stopping == ""
-    assert stage.at(4, stage.graded(1, 1.0)) == ["publish #1 improved 1", "finish: every agent has retired"]
+    assert stage.fleet.run.stopping is None
+    assert stage.at(4, stage.graded(1, 1.0)) == ["publish #1 improved 1", "finish: all retired"]
 
 
 def test_a_submission_on_its_way_is_something_left_to_grade() -> None:
     stage = Stage()
     stage.at(2, stage.submission("ann"))
     assert "finish" not in stage.at(3, stage.exited("ann", Ending.TERMINAL, "a"))[-1]
-    assert stage.at(4, on.IntakeFailed(number=1, reason="?", our_fault=False))[-1] == "finish: every agent has retired"
+    assert stage.at(4, on.IntakeFailed(number=1, reason="?", our_fault=False))[-1] == "finish: all retired"
 
 
 def test_an_attempt_given_up_at_the_last_moment_counts_for_the_budget_at_once() -> None:
@@ -122,8 +122,7 @@ def test_no_more_is_taken_than_the_budget_pays_for_with_what_is_on_its_way() -> 
         "accept 2 of ann as #2",
         "take in #3: commit 3 of ann",
         "accept 3 of ann as #3",
-        "refuse 4 of ann: cannot grade this commit: the budget of 3 attempts is used up "
-        "(finish the notes; the run ends when the attempts in hand are graded)",
+        "refuse 4 of ann: run budget (3 attempts)",
     ]
     assert stage["ann"].submitted == 3
     # Seen again, because the refusal was lost with its supervisor, it is refused again.

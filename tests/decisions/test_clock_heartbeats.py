@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from stage import QUIET_RULES, Stage
+from stage import QUIET_RULES, Stage, on_request
 
 from coral.fleet import events as on
 from coral.fleet.events import Ending, Outcome
@@ -35,7 +35,7 @@ def test_a_checkpoint_is_owed_every_half_hour_and_never_twice_before_it_is_deliv
         None,
         True,
     )
-    assert stage.until(3700) == ["3600 skipped ann: checkpoint: the one before has not been delivered yet"]
+    assert stage.until(3700) == ["3600 skipped ann: checkpoint: undelivered"]
     assert stage.owed("ann") == ["checkpoint h1"]
     assert stage.until(3800) == ["3800 interrupt ann/1"]
     assert stage.fleet.agents["ann"].targets == {"checkpoint": 5400}
@@ -58,7 +58,7 @@ def test_a_checkpoint_that_was_not_answered_leaves_the_next_one_out(reply: str) 
     ]
     assert stage["ann"].awaiting_reply == ("checkpoint",)
     assert stage.at(2500, stage.heard("ann", reply=reply)) == []
-    assert stage.until(3600) == ["3600 skipped ann: checkpoint: the one before has not been answered yet"]
+    assert stage.until(3600) == ["3600 skipped ann: checkpoint: unanswered"]
     # A launch that is over will not answer any more.
     stage.at(3700, stage.exited("ann"))
     assert stage["ann"].awaiting_reply == ()
@@ -88,7 +88,7 @@ def test_checkpoints_that_are_left_unanswered_in_a_row_raise_one_alert() -> None
     stage = Stage(rules=replace(rules(CHECKPOINT), stall=9e9))
     stage.until(2400)
     stage.resumed("ann", 2401)
-    left_out = "skipped ann: checkpoint: the one before has not been answered yet"
+    left_out = "skipped ann: checkpoint: unanswered"
     # Unanswered at the next, at the one after, and at its end: three times in a row.
     assert stage.until(5400) == [f"3600 {left_out}", f"5400 {left_out}"]
     assert stage.at(5500, stage.exited("ann"))[:2] == [
@@ -114,7 +114,7 @@ def test_a_checkpoint_that_a_stop_left_no_time_to_answer_is_held_against_nobody(
     stage.until(2400)
     stage.resumed("ann", 2401)
     assert stage["ann"].awaiting_reply == ("checkpoint",)
-    stage.ask("operator", on.Stop(reason="enough"), 2410)
+    stage.ask("operator", on.Stop(end=on_request("enough")), 2410)
     stage.at(2411, stage.exited("ann", Ending.INTERRUPTED))
     assert (stage["ann"].awaiting_reply, stage["ann"].unanswered_checkpoints) == ((), 0)
     # Who leaves it unanswered without a stop still does.
@@ -163,7 +163,7 @@ def test_an_agent_that_owes_a_lot_is_not_asked_for_more() -> None:
     assert stage.owed("ann")[4:] == ["checkpoint h5"]
     stage = Stage(rules=replace(rules(CHECKPOINT, *hearts), stall=9e9, interrupt_grace=9e9))
     stage.tried(2, "ann", 1.0)
-    assert stage.until(1800) == ["1800 skipped ann: checkpoint: 5 other heartbeats are still pending"]
+    assert stage.until(1800) == ["1800 skipped ann: checkpoint: saturated (5)"]
 
 
 def test_the_clock_goes_on_for_who_waits_and_stops_for_who_retired() -> None:
@@ -173,8 +173,8 @@ def test_the_clock_goes_on_for_who_waits_and_stops_for_who_retired() -> None:
     assert (stage.owed("ann"), stage.owed("ben")) == (["checkpoint h1"], [])
     # It goes along when the limit is over, and not before.
     assert stage.until(4002) == [
-        "3600 skipped ann: checkpoint: the one before has not been delivered yet",
-        "4002 spawn ann/2: usage limit, session of ann, told 0, owed checkpoint:h1",
+        "3600 skipped ann: checkpoint: undelivered",
+        "4002 spawn ann/2: at limit, session of ann, told 0, owed checkpoint:h1",
     ]
 
 
@@ -192,13 +192,13 @@ def test_what_the_fleet_s_clock_sets_off_falls_to_the_next_who_submits() -> None
     stage = Stage(2, replace(rules(HOURLY), stall=9e9))
     assert stage.until(3600) == []
     assert [each.name for each in stage.fleet.run.unassigned_messages] == ["hourly"]
-    assert stage.until(7200) == ["7200 skipped: hourly: the one before has not been delivered yet"]
+    assert stage.until(7200) == ["7200 skipped: hourly: undelivered"]
     assert stage.tried(7201, "ben", 1.0) == ["publish #1 improved 1", "interrupt ben/1"]
     assert stage.owed("ben") == ["hourly h1"]
     assert stage.until(7203) == []
     # It is still owed, though no longer an orphan.
     stage.at(7204, stage.exited("ben", Ending.LIMIT, until=9000.0))
-    assert stage.until(10800) == ["10800 skipped: hourly: the one before has not been delivered yet"]
+    assert stage.until(10800) == ["10800 skipped: hourly: undelivered"]
     assert stage.fleet.run.targets == {"hourly": 14400}
 
 

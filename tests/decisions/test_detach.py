@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from stage import QUIET_RULES, Stage
+from stage import QUIET_RULES, Stage, brief, on_request
 
 from coral.fleet import events as on
 from coral.fleet.agent_state import Phase
@@ -17,7 +17,7 @@ YES = "yes, agents and grades go on without a supervisor"
 
 
 def leave(stage: Stage, reason: str = "an upgrade") -> on.Requested:
-    return stage.asks("operator", on.Leave(reason=reason))
+    return stage.asks("operator", on.Leave(end=on_request(reason)))
 
 
 def test_who_is_left_at_work_is_neither_signalled_nor_restarted() -> None:
@@ -26,16 +26,16 @@ def test_who_is_left_at_work_is_neither_signalled_nor_restarted() -> None:
         "left: agents and grades go on without a supervisor",
         f"answer operator/1: {YES}",
     ]
-    assert stage.fleet.run.detached_reason == "an upgrade"
+    assert brief(stage.fleet.run.detached_reason) == "request (an upgrade)"
     assert stage.at(2, on.Resumed()) == ["show fleet", "show ann", "show ben"]
-    assert stage.fleet.run.detached_reason == ""
+    assert stage.fleet.run.detached_reason is None
     assert [(each.phase, each.launch) for each in stage.fleet.agents.values()] == [(Phase.RUNNING, 1)] * 2
 
 
-def test_a_reason_is_given_where_none_was_said() -> None:
+def test_it_is_left_where_no_reason_was_said() -> None:
     stage = Stage()
     stage.at(2, leave(stage, ""))
-    assert stage.fleet.run.detached_reason == "left by the operator"
+    assert brief(stage.fleet.run.detached_reason) == "request"
 
 
 def test_while_a_run_is_left_nothing_begins_and_nothing_falls_due() -> None:
@@ -68,36 +68,36 @@ def test_a_grade_that_ended_in_the_turn_of_leaving_counts_and_interrupts_nobody_
 
 def test_a_run_that_stops_is_not_left_and_one_that_is_left_can_be_stopped() -> None:
     stage = Stage()
-    both = [stage.asks("operator", on.Stop(reason="enough")), leave(stage)]
+    both = [stage.asks("operator", on.Stop(end=on_request("enough"))), leave(stage)]
     assert stage.at(2, *both) == [
         "answer operator/1: yes, stopping",
         "answer operator/2: no, cannot leave the agents at work: the run is stopping"
         " (`coral resume` goes on when it has)",
         "interrupt ann/1",
     ]
-    assert (stage.fleet.run.detached_reason, stage.fleet.run.stopping) == ("", "enough")
+    assert (stage.fleet.run.detached_reason, brief(stage.fleet.run.stopping)) == (None, "request (enough)")
     stage = Stage()
-    both = [leave(stage), stage.asks("operator", on.Stop(reason="enough"))]
+    both = [leave(stage), stage.asks("operator", on.Stop(end=on_request("enough")))]
     assert stage.at(2, *both)[1:] == [
         f"answer operator/1: {YES}",
         "answer operator/2: yes, stopping",
         "interrupt ann/1",
     ]
-    assert stage.fleet.run.detached_reason == ""
+    assert stage.fleet.run.detached_reason is None
 
 
 def test_a_run_that_was_left_is_stopped_by_another_supervisor() -> None:
     stage = Stage()
     stage.at(2, leave(stage))
-    assert stage.at(2, on.Resumed(), stage.asks("operator", on.Stop(reason="enough")))[2:] == [
+    assert stage.at(2, on.Resumed(), stage.asks("operator", on.Stop(end=on_request("enough"))))[2:] == [
         "answer operator/2: yes, stopping",
         "interrupt ann/1",
     ]
-    assert stage.at(3, stage.exited("ann", Ending.INTERRUPTED))[-1] == "finish: enough"
+    assert stage.at(3, stage.exited("ann", Ending.INTERRUPTED))[-1] == "finish: request (enough)"
 
 
 @pytest.mark.parametrize("sender", ["ann", "nobody"])
 def test_only_the_operator_sends_the_supervisor_away(sender: str) -> None:
     stage = Stage()
-    assert stage.ask(sender, on.Leave(reason=""))[0].startswith(f"answer {sender}: no, cannot ")
-    assert stage.fleet.run.detached_reason == ""
+    assert stage.ask(sender, on.Leave(end=on_request()))[0].startswith(f"answer {sender}: no, cannot ")
+    assert stage.fleet.run.detached_reason is None

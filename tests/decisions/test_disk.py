@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from stage import QUIET_RULES, Stage
+from stage import QUIET_RULES, Stage, on_request
 
 from coral.fleet import events as on
 from coral.fleet.agent_state import Phase
@@ -115,13 +115,13 @@ def test_grades_of_which_nobody_saw_the_end_do_not_count_among_those() -> None:
 def test_a_stop_on_a_full_disk_leaves_nothing_of_a_grade_and_counts_it_for_nothing() -> None:
     stage = Stage()
     stage.in_grading(2, "ann")
-    stop = on.Requested(sender="operator", id="1", request=on.Stop(reason="enough"))
+    stop = on.Requested(sender="operator", id="1", request=on.Stop(end=on_request("enough")))
     stage.at(3, FULL, stop)
     lost = stage.graded(1, outcome=Outcome.CRASHED)
     assert stage.at(4, lost, stage.exited("ann")) == [
         "tidy #1/1 whole",
         "exited ann: launch 1 ended: clean",
-        "finish: enough",
+        "finish: request (enough)",
     ]
     assert (stage.pending(1).step, stage.pending(1).lost_grades) == (Step.QUEUED, 0)
 
@@ -156,10 +156,10 @@ def test_a_stop_stops_all_the_same() -> None:
     stage = Stage()
     stage.at(2, stage.submission("ann"))
     stage.at(3, FULL)
-    stop = on.Requested(sender="operator", id="1", request=on.Stop(reason="enough"))
+    stop = on.Requested(sender="operator", id="1", request=on.Stop(end=on_request("enough")))
     assert stage.at(4, stop) == ["answer operator/1: yes, stopping", "interrupt ann/1"]
     lost = on.IntakeFailed(number=1, reason="git was killed", our_fault=True)
-    assert stage.at(5, lost, stage.exited("ann"))[-1] == "finish: enough"
+    assert stage.at(5, lost, stage.exited("ann"))[-1] == "finish: request (enough)"
     # Whether it lacks anything still, a new supervisor sees for itself.
     assert stage.at(6, on.Resumed())[1:3] == ["accept 1 of ann as #1", "take in #1: commit 1 of ann"]
     assert (stage.pending(1).deadline, stage.fleet.run.disk_problem) == (None, "")
@@ -168,10 +168,10 @@ def test_a_stop_stops_all_the_same() -> None:
 def test_a_stop_that_ends_the_gits_takes_in_again_what_they_were_at() -> None:
     stage = Stage()
     stage.at(2, stage.submission("ann"))
-    stop = on.Requested(sender="operator", id="1", request=on.Stop(reason="enough"))
+    stop = on.Requested(sender="operator", id="1", request=on.Stop(end=on_request("enough")))
     stage.at(4, stop)
     assert stage.at(5, *[on.IntakeFailed(number=1, reason="git was killed", our_fault=True)] * 9) == []
-    assert stage.at(6, stage.exited("ann"))[-1] == "finish: enough"
+    assert stage.at(6, stage.exited("ann"))[-1] == "finish: request (enough)"
     assert stage.at(7, on.Resumed())[:2] == ["accept 1 of ann as #1", "take in #1: commit 1 of ann"]
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from stage import QUIET_RULES, Stage
+from stage import QUIET_RULES, Stage, brief, on_request
 
 from coral.fleet import events as on
 from coral.fleet.agent_state import Phase
@@ -16,7 +16,7 @@ REFLECTING = replace(QUIET_RULES, heartbeats=(REFLECT,))
 
 
 def stop(stage: Stage, clock: float, reason: str = "enough") -> list[str]:
-    return stage.at(clock, stage.asks("operator", on.Stop(reason=reason)))
+    return stage.at(clock, stage.asks("operator", on.Stop(end=on_request(reason))))
 
 
 # --- stop ---------------------------------------------------------------------------------------------------------
@@ -26,15 +26,15 @@ def test_stop_interrupts_who_runs_starts_nobody_and_finishes_when_all_are_gone()
     stage = Stage(4, REFLECTING)
     stage.at(2, stage.exited("ben", Ending.CRASHED), stage.exited("cid", Ending.LIMIT, until=50.0))
     assert stop(stage, 3) == ["answer operator/1: yes, stopping", "interrupt ann/1", "interrupt dot/1"]
-    assert (stage["ann"].why, stage["ann"].deadline) == ("stop", 13)
-    assert (stage["ben"].phase, stage["ben"].deadline, stage["ben"].why) == (Phase.WAITING, None, "stopped")
+    assert (brief(stage["ann"].reason), stage["ann"].deadline) == ("stop", 13)
+    assert (stage["ben"].phase, stage["ben"].deadline, brief(stage["ben"].reason)) == (Phase.WAITING, None, "stop")
     assert stage.at(4, stage.exited("ann", Ending.INTERRUPTED)) == ["exited ann: launch 1 ended: interrupted"]
     assert stage.until(13) == ["13 terminate dot/1"]
     assert stage.at(14, stage.exited("dot", Ending.CRASHED)) == [
         "exited dot: launch 1 ended: crashed",
-        "finish: enough",
+        "finish: request (enough)",
     ]
-    assert stage.fleet.run.finished == "enough"
+    assert brief(stage.fleet.run.finished) == "request (enough)"
     assert [stage[name].phase for name in stage.names] == [Phase.WAITING, Phase.WAITING, Phase.PARKED, Phase.WAITING]
     assert [stage[name].deadline for name in stage.names] == [None, None, 52, None]
     assert stage.until(1000) == []
@@ -44,13 +44,13 @@ def test_stopping_twice_keeps_the_first_reason() -> None:
     stage = Stage()
     stop(stage, 2, "")
     assert stop(stage, 3, "again") == ["answer operator/2: yes, stopping"]
-    assert stage.at(4, stage.exited("ann"))[-1] == "finish: stopped by the operator"
+    assert stage.at(4, stage.exited("ann"))[-1] == "finish: request"
 
 
 def test_a_fleet_at_rest_finishes_at_once() -> None:
     stage = Stage()
     stage.at(2, stage.exited("ann", Ending.LIMIT, until=50.0))
-    assert stop(stage, 3) == ["answer operator/1: yes, stopping", "finish: enough"]
+    assert stop(stage, 3) == ["answer operator/1: yes, stopping", "finish: request (enough)"]
 
 
 def test_what_is_interrupted_for_a_heartbeat_when_the_stop_comes_stays_owed() -> None:
@@ -58,7 +58,7 @@ def test_what_is_interrupted_for_a_heartbeat_when_the_stop_comes_stays_owed() ->
     stage.tried(2, "ann", 1.0)
     assert stop(stage, 3) == ["answer operator/1: yes, stopping"]
     assert stage["ann"].deadline == 12
-    assert stage.at(4, stage.exited("ann", Ending.INTERRUPTED))[1:] == ["finish: enough"]
+    assert stage.at(4, stage.exited("ann", Ending.INTERRUPTED))[1:] == ["finish: request (enough)"]
     assert stage.at(5, on.Resumed()) == [
         "show fleet",
         "show ann",
@@ -69,7 +69,7 @@ def test_what_is_interrupted_for_a_heartbeat_when_the_stop_comes_stays_owed() ->
 def test_a_stop_with_the_end_of_a_launch_starts_no_other() -> None:
     stage = Stage()
     stage.in_grading(2, "ann")
-    (asked, *events) = [stage.asks("operator", on.Stop(reason="enough")), stage.exited("ann")]
+    (asked, *events) = [stage.asks("operator", on.Stop(end=on_request("enough"))), stage.exited("ann")]
     assert stage.at(3, *events, asked)[:2] == [
         "exited ann: launch 1 ended: clean",
         "answer operator/1: yes, stopping",
@@ -84,8 +84,8 @@ def test_an_unkillable_agent_is_named_and_holds_up_no_stop() -> None:
     stage.at(3, stage.exited("ben", Ending.INTERRUPTED))
     assert stage.until(100)[-3:] == [
         "25 kill ann/1",
-        "27 alert run-alert-1 of ann: ann has retired: launch 1 cannot be killed",
-        "27 finish: enough",
+        "27 alert run-alert-1 of ann: ann has retired: unkillable",
+        "27 finish: request (enough)",
     ]
 
 
@@ -122,7 +122,7 @@ def test_stop_keeps_attempts_in_hand_for_the_resume() -> None:
     stage.at(4, on.Notified(id="run-alert-1"), on.Notified(id="run-alert-2"))
     assert stop(stage, 4) == ["answer operator/1: yes, stopping", "terminate #2/1"]
     # A score that comes now is not waited for; another slot is not filled; nor is a commit that is on its way.
-    assert stage.at(5, stage.graded(2, 9.0)) == ["finish: enough"]
+    assert stage.at(5, stage.graded(2, 9.0)) == ["finish: request (enough)"]
     assert {number: each.step for number, each in stage.fleet.pending.items()} == {
         2: Step.QUEUED,
         3: Step.QUEUED,
@@ -161,7 +161,7 @@ def test_a_deaf_grader_is_killed_and_its_attempt_kept() -> None:
     stage.in_grading(2, "ann")
     assert stop(stage, 3)[1:] == ["terminate #1/1"]
     assert stage.until(8) == ["8 kill #1/1"]
-    assert stage.at(9, stage.graded(1, outcome=Outcome.CRASHED)) == ["finish: enough"]
+    assert stage.at(9, stage.graded(1, outcome=Outcome.CRASHED)) == ["finish: request (enough)"]
     assert stage.pending(1).step is Step.QUEUED
     assert stage.pending(1).suspicion == ""
 
@@ -173,7 +173,7 @@ def test_an_unkillable_grader_is_named_and_its_attempt_kept() -> None:
     stop(stage, 3)
     assert stage.until(100)[-2:] == [
         "18 alert run-alert-2: the grader of #1 cannot be killed; its slot is given up",
-        "18 finish: enough",
+        "18 finish: request (enough)",
     ]
     assert (stage.pending(1).step, stage.pending(1).deadline) == (Step.QUEUED, None)
     stage.at(20, on.Resumed())
@@ -186,7 +186,7 @@ def test_a_grade_that_was_out_of_time_when_the_stop_came_is_graded_again() -> No
     stage.in_grading(2, "ann")
     assert stage.until(12) == ["12 terminate #1/1"]
     assert stop(stage, 13) == ["answer operator/1: yes, stopping"]
-    assert stage.at(14, stage.graded(1, outcome=Outcome.CRASHED)) == ["finish: enough"]
+    assert stage.at(14, stage.graded(1, outcome=Outcome.CRASHED)) == ["finish: request (enough)"]
     stage.at(15, on.Resumed())
     assert stage.at(16, stage.graded(1, 1.0)) == ["publish #1 improved 1"]
 
@@ -196,7 +196,7 @@ def test_a_grader_that_was_not_started_because_of_the_stop_is_no_void() -> None:
     stage.at(2, stage.exited("ann", Ending.LIMIT))
     stage.in_grading(2, "ann")
     stop(stage, 3)
-    assert stage.at(4, stage.not_started("#1")) == ["finish: enough"]
+    assert stage.at(4, stage.not_started("#1")) == ["finish: request (enough)"]
     assert stage.pending(1).step is Step.QUEUED
 
 
@@ -207,7 +207,7 @@ def test_what_cannot_be_published_holds_up_no_stop_and_is_published_by_the_resum
     stage.at(3, stage.graded(1, 1.0))
     stop(stage, 4)
     stage.at(5, stage.exited("ann", Ending.INTERRUPTED))
-    assert stage.at(5, stage.exited("ben", Ending.INTERRUPTED))[-1] == "finish: enough"
+    assert stage.at(5, stage.exited("ben", Ending.INTERRUPTED))[-1] == "finish: request (enough)"
     assert stage.at(6, on.Resumed())[:2] == [
         "accept 1 of ann as #1",
         "publish #1 improved 1, then reflect tip",

@@ -9,6 +9,7 @@ from coral.fleet import events as on
 from coral.fleet.agent_state import Agent, Phase, Stall
 from coral.fleet.events import Ending
 from coral.fleet.policy import back_off
+from coral.fleet.reasons import START
 from heartbeats.heartbeat import Heartbeat
 from heartbeats.trigger import Every
 
@@ -31,7 +32,7 @@ def test_a_run_opens_with_its_seed_published_and_its_agents_started_one_after_an
         name="ann",
         phase=Phase.RUNNING,
         deadline=1200.0,
-        why="start",
+        reason=START,
         launch=1,
         targets={"reflect": 1},
         progress=stage.fleet.run.progress,
@@ -46,7 +47,7 @@ def test_nothing_happens_before_a_run_is_opened() -> None:
     assert stage.at(0, on.Resumed(), on.Broken(item="a file", reason="it is a folder")) == [
         "alert -alert-1: a file was set aside: it is a folder"
     ]
-    assert stage.fleet.run.stopping == ""
+    assert stage.fleet.run.stopping is None
 
 
 def test_what_was_restored_is_an_alert() -> None:
@@ -100,7 +101,7 @@ def test_words_of_nobody_and_ends_of_nobody_are_dropped() -> None:
 def test_an_end_is_heard_once() -> None:
     stage = Stage()
     end = stage.exited("ann", Ending.CRASHED, "boom")
-    assert stage.at(2, end, end) == ["exited ann: launch 1 ended: crashed", "crashed ann: launch 1: boom"]
+    assert stage.at(2, end, end) == ["exited ann: launch 1 ended: crashed", "crashed ann: launch 1: crashed (boom)"]
     assert stage.at(3, end, on.SpawnFailed(who="ann", launch=1, reason="?"), stage.lingered("ann")) == []
     assert stage["ann"].crashes == 1
 
@@ -169,11 +170,11 @@ def test_a_good_turn_ends_the_row_of_failures() -> None:
 @pytest.mark.parametrize(
     ("ending", "detail", "reason"),
     [
-        (Ending.CRASHED, "out of memory", "out of memory"),
-        (Ending.CRASHED, "", "it crashed"),
-        (Ending.INTERRUPTED, "", "it interrupted"),
-        (Ending.UNKNOWN_SESSION, "", "its program does not know the session"),
-        (Ending.UNKNOWN_SESSION, "no conversation found", "no conversation found"),
+        (Ending.CRASHED, "out of memory", "crashed (out of memory)"),
+        (Ending.CRASHED, "", "crashed"),
+        (Ending.INTERRUPTED, "", "crashed"),
+        (Ending.UNKNOWN_SESSION, "", "unknown session"),
+        (Ending.UNKNOWN_SESSION, "no conversation found", "unknown session (no conversation found)"),
     ],
 )
 def test_a_crash_is_told_and_followed_by_a_back_off(ending: Ending, detail: str, reason: str) -> None:
@@ -184,7 +185,7 @@ def test_a_crash_is_told_and_followed_by_a_back_off(ending: Ending, detail: str,
     ]
     session = "" if ending is Ending.UNKNOWN_SESSION else ", session of ann"
     (said,) = stage.until(9)
-    assert said.endswith(f" spawn ann/2: crashed{session}, told 0")
+    assert said.endswith(f" spawn ann/2: {reason}{session}, told 0")
     assert 7 < stage["ann"].spawned_at < 8
 
 
@@ -209,7 +210,7 @@ def test_after_a_turn_that_was_of_use_the_next_is_due_at_once() -> None:
 def test_a_program_that_cannot_be_started_is_a_crash() -> None:
     stage = Stage(started=False)
     assert stage.at(0, stage.not_started("ann", "permission denied")) == [
-        "crashed ann: launch 1: its program could not be started: permission denied"
+        "crashed ann: launch 1: not started (permission denied)"
     ]
     assert stage["ann"].crashes == 1
     assert len(stage.fleet.run.crashes) == 1
@@ -220,7 +221,7 @@ def test_many_crashes_in_a_short_time_hold_the_whole_fleet() -> None:
     stage.at(2, stage.exited("ann", Ending.CRASHED))
     stage.at(3, stage.exited("ben", Ending.CRASHED))
     assert stage.at(4, stage.exited("cid", Ending.CRASHED, "no key"))[2:] == [
-        "alert run-alert-1: 3 crashes within 60 seconds; nothing starts for 300 seconds. The last one: no key"
+        "alert run-alert-1: 3 crashes within 60 seconds; nothing starts for 300 seconds. The last one: crashed (no key)"
     ]
     # What runs goes on; what ends now waits with the others; one alert is enough.
     stage.in_grading(4, "dot")
@@ -273,7 +274,7 @@ def test_a_limit_parks_an_agent_until_the_time_the_provider_named() -> None:
         "alert run-alert-1 of ann: ann has reached a usage limit and is parked",
     ]
     assert stage["ann"].phase is Phase.PARKED
-    assert stage.until(3602)[-1] == "3602 spawn ann/2: usage limit, session of ann, told 0"
+    assert stage.until(3602)[-1] == "3602 spawn ann/2: at limit, session of ann, told 0"
 
 
 def test_a_limit_without_a_time_parks_for_the_longest_back_off() -> None:

@@ -55,23 +55,21 @@ def test_what_a_launch_did_not_acknowledge_is_said_again_by_the_next() -> None:
     # It dies before its first words: with a back-off, for it might do so for ever.
     assert stage.at(3, stage.exited("ann", Ending.CRASHED, "boom")) == [
         "exited ann: launch 2 ended: crashed",
-        "crashed ann: launch 2: boom",
+        "crashed ann: launch 2: crashed (boom)",
     ]
     assert stage.owed("ann") == ["reflect h1"]
     assert stage["ann"].in_flight == ()
     (said,) = stage.until(20)
-    assert said.endswith("spawn ann/3: crashed, session of ann, told 0, owed reflect:h1")
+    assert said.endswith("spawn ann/3: crashed (boom), session of ann, told 0, owed reflect:h1")
 
 
 def test_a_program_that_cannot_be_started_is_no_delivery() -> None:
     stage = Stage(rules=rules(REFLECT))
     stage.tried(2, "ann", 1.0)
     stage.at(3, stage.exited("ann", Ending.INTERRUPTED))
-    assert stage.at(3, stage.not_started("ann")) == [
-        "crashed ann: launch 2: its program could not be started: no such program"
-    ]
+    assert stage.at(3, stage.not_started("ann")) == ["crashed ann: launch 2: not started (no such program)"]
     (said,) = stage.until(20)
-    assert said.endswith("spawn ann/3: crashed, session of ann, told 0, owed reflect:h1")
+    assert said.endswith("spawn ann/3: not started (no such program), session of ann, told 0, owed reflect:h1")
 
 
 def test_nobody_is_interrupted_before_its_first_words() -> None:
@@ -138,7 +136,7 @@ def test_what_is_owed_never_shortens_a_back_off_or_a_limit() -> None:
     ben, ann = stage.until(1003)
     assert ben.endswith("spawn ben/2: crashed, session of ben, told 0, owed reflect:h2")
     assert 8 < float(ben.split()[0]) < 9.1
-    assert ann == "1003 spawn ann/2: usage limit, session of ann, told 0, owed reflect:h1"
+    assert ann == "1003 spawn ann/2: at limit, session of ann, told 0, owed reflect:h1"
 
 
 def test_a_heartbeat_that_is_removed_while_it_is_owed_is_still_delivered() -> None:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from stage import QUIET_RULES, Stage
+from stage import QUIET_RULES, Stage, brief, on_request
 
 from coral.fleet import events as on
 from coral.fleet.agent_state import OutputCounts, Phase
@@ -22,18 +22,18 @@ def test_nothing_but_retries_for_too_long_is_a_crash_that_waits() -> None:
     stage.at(10, retries(stage, 1))
     stage.at(40, retries(stage, 2))
     assert stage.until(100) == [
-        "100 outage ann: launch 1: outage: nothing but retries for 90 s",
+        "100 outage ann: launch 1: outage (90)",
         "100 interrupt ann/1",
     ]
     assert stage.at(101, stage.exited("ann", Ending.INTERRUPTED)) == [
         "exited ann: launch 1 ended: interrupted",
-        "crashed ann: launch 1: outage: nothing but retries for 90 s",
+        "crashed ann: launch 1: outage (90)",
     ]
     agent = stage["ann"]
-    assert (agent.phase, agent.why, agent.crashes) == (Phase.WAITING, "outage: nothing but retries for 90 s", 1)
+    assert (agent.phase, brief(agent.reason), agent.crashes) == (Phase.WAITING, "outage (90)", 1)
     assert agent.deadline == 101 + back_off("run", agent, 1, RULES)
     (said,) = stage.until(110)
-    assert said.endswith("spawn ann/2: outage: nothing but retries for 90 s, session of ann, told 0")
+    assert said.endswith("spawn ann/2: outage (90), session of ann, told 0")
     # The next launch begins to count anew.
     stage.at(112, retries(stage, 1))
     assert stage["ann"].retrying_since == 112
@@ -43,7 +43,7 @@ def test_so_many_retries_in_a_row_are_enough() -> None:
     stage = Stage(rules=RULES)
     assert stage.at(10, retries(stage, 4)) == []
     assert stage.at(11, retries(stage, 5)) == [
-        "outage ann: launch 1: outage: 5 retries in a row",
+        "outage ann: launch 1: outage (5)",
         "interrupt ann/1",
     ]
 
@@ -55,7 +55,7 @@ def test_an_answer_ends_the_row() -> None:
     assert stage["ann"].retrying_since is None
     stage.at(60, retries(stage, 8, answered=4))
     assert stage.until(149) == []
-    assert stage.until(150)[0] == "150 outage ann: launch 1: outage: nothing but retries for 90 s"
+    assert stage.until(150)[0] == "150 outage ann: launch 1: outage (90)"
 
 
 def test_an_answer_between_two_looks_ends_it_too() -> None:
@@ -81,22 +81,25 @@ def test_an_answer_after_the_interrupt_makes_it_one_like_any_other() -> None:
     stage.at(11, retries(stage, 5))
     stage.at(12, retries(stage, 5, answered=5))
     said = stage.at(13, stage.exited("ann", Ending.INTERRUPTED))
-    assert said[1:] == ["spawn ann/2: outage: 5 retries in a row, session of ann, told 0"]
+    assert said[1:] == ["spawn ann/2: outage (5), session of ann, told 0"]
     assert stage["ann"].crashes == 0
 
 
 def test_the_end_of_a_retrying_launch_for_another_reason_is_no_crash() -> None:
     stage = Stage(rules=RULES)
     stage.at(10, retries(stage, 2))
-    stage.at(11, stage.asks("operator", on.Stop(reason="enough")))
+    stage.at(11, stage.asks("operator", on.Stop(end=on_request("enough"))))
     stage.at(12, stage.exited("ann", Ending.INTERRUPTED))
-    assert (stage["ann"].crashes, stage["ann"].why) == (0, "stopped")
+    assert (stage["ann"].crashes, brief(stage["ann"].reason)) == (0, "stop")
 
 
 def test_a_program_that_gives_up_by_itself_crashes_as_ever() -> None:
     stage = Stage(rules=RULES)
     stage.at(10, retries(stage, 2))
-    assert stage.at(11, stage.exited("ann", Ending.CRASHED, "overloaded"))[1] == "crashed ann: launch 1: overloaded"
+    assert (
+        stage.at(11, stage.exited("ann", Ending.CRASHED, "overloaded"))[1]
+        == "crashed ann: launch 1: crashed (overloaded)"
+    )
 
 
 def test_many_at_once_hold_up_the_fleet() -> None:

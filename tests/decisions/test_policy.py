@@ -135,4 +135,4 @@ def test_a_tool_of_the_launch_before_holds_up_nothing() -> None:
 def test_hours_are_told_to_the_minute() -> None:
     stage = Stage(rules=replace(QUIET_RULES, budget_seconds=100_000 * 3600.0, stall=9e9, seed_commit=SEED))
     stage.at(2, stage.exited("ann", Ending.LIMIT, until=9e9))
-    assert stage.until(1e9)[-1].endswith("finish: the budget of 100000 hours is used up")
+    assert stage.until(1e9)[-1].endswith("finish: budget (100000 hours)")

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from stage import QUIET_RULES, Stage, setting
+from stage import QUIET_RULES, Stage, on_request, setting
 
 from coral.fleet import events as on
 from coral.fleet.events import Ending
@@ -86,11 +86,11 @@ def test_an_agent_changes_nobody_else_s(request_: on.Request) -> None:
     assert stage.fleet == before
 
 
-@pytest.mark.parametrize("request_", [on.Stop(reason="enough"), on.Tell(to="ben", text="hello")])
+@pytest.mark.parametrize("request_", [on.Stop(end=on_request("enough")), on.Tell(to="ben", text="hello")])
 def test_an_agent_neither_stops_the_run_nor_speaks_as_the_operator(request_: on.Request) -> None:
     stage = Stage(2, RULES)
     assert stage.ask("ann", request_) == ["answer ann: no, cannot do this for an agent (only the operator can)"]
-    assert stage.fleet.run.stopping == ""
+    assert stage.fleet.run.stopping is None
 
 
 def test_nobody_is_not_answered_as_somebody() -> None:
@@ -296,7 +296,7 @@ def test_the_timeline_says_what_came_of_a_request_that_the_operator_made_while_n
     asked: on.Request, told: str
 ) -> None:
     stage = Stage(2, RULES)
-    stage.at(2, stage.asks("operator", on.Stop(reason="enough")))
+    stage.at(2, stage.asks("operator", on.Stop(end=on_request("enough"))))
     said = stage.at(3, on.Resumed(), stage.asks("operator", asked))
     assert [line for line in said if line.startswith(("asked: ", "refused: "))] == [told]
 
@@ -311,8 +311,8 @@ def test_the_timeline_repeats_nothing_that_it_tells_anyway_and_no_agent_s_reques
             ("operator", on.StopJob(number=1)),
             ("operator", on.Alert(text="look")),
             ("operator", on.Acknowledge(owed=("h1",))),
-            ("operator", on.Leave(reason="")),
-            ("operator", on.Stop(reason="enough")),
+            ("operator", on.Leave(end=on_request())),
+            ("operator", on.Stop(end=on_request("enough"))),
         ),
         start=2,
     ):

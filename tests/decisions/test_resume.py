@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from stage import QUIET_RULES, Stage
+from stage import QUIET_RULES, Stage, brief, on_request
 
 from coral.fleet import events as on
 from coral.fleet.agent_state import Phase
@@ -15,7 +15,7 @@ REFLECTING = replace(QUIET_RULES, heartbeats=(REFLECT,))
 
 
 def stop(stage: Stage, clock: float, reason: str = "enough") -> list[str]:
-    return stage.at(clock, stage.asks("operator", on.Stop(reason=reason)))
+    return stage.at(clock, stage.asks("operator", on.Stop(end=on_request(reason))))
 
 
 def test_a_new_supervisor_leaves_who_runs_alone_and_does_again_what_may_not_have_been_done() -> None:
@@ -36,7 +36,7 @@ def test_a_new_supervisor_leaves_who_runs_alone_and_does_again_what_may_not_have
         "show ben",
     ]
     assert stage["ann"].deadline == 1208
-    assert (stage["ben"].deadline, stage["ben"].why) == (13, "heartbeat")
+    assert (stage["ben"].deadline, brief(stage["ben"].reason)) == (13, "heartbeat")
     # The grade that goes on keeps its deadline.
     assert stage.pending(2).deadline == 302
 
@@ -66,7 +66,7 @@ def test_remainders_of_pauses_are_carried_over_a_resume_but_no_breaker_is() -> N
     assert (stage.fleet.run.starts_paused_until, stage.fleet.run.crashes) == (0, ())
     assert stage["ben"].deadline == waiting
     assert [line.split(":")[0].split()[1:] for line in stage.until(20)] == [["spawn", "ben/2"], ["spawn", "cid/2"]]
-    assert stage.until(602) == ["602 spawn ann/2: usage limit, session of ann, told 0"]
+    assert stage.until(602) == ["602 spawn ann/2: at limit, session of ann, told 0"]
 
 
 def test_a_resume_forgets_the_crashes_that_the_breaker_counted() -> None:
@@ -97,7 +97,7 @@ def test_who_was_being_stopped_when_the_supervisor_died_goes_on_as_resumed() -> 
     assert [stage[name].phase for name in stage.names] == [Phase.TERMINATED, Phase.TERMINATED, Phase.WAITING]
     said = stage.at(14, on.Resumed())
     assert said[-1] == "spawn cid/2: resumed, session of cid, told 0, owed reflect:h1"
-    assert stage.fleet.run.stopping == ""
+    assert stage.fleet.run.stopping is None
     assert stage.at(15, stage.exited("ann"))[1:] == ["spawn ann/2: resumed, session of ann, told 0"]
 
 
@@ -145,7 +145,7 @@ def test_a_new_supervisor_forgives_the_crashes_that_made_an_agent_retire() -> No
 
 def test_who_never_started_starts_as_for_the_first_time() -> None:
     stage = Stage(2, replace(QUIET_RULES, stagger=0.05), started=False)
-    stage.at(0, stage.asks("operator", on.Stop(reason="enough")))
+    stage.at(0, stage.asks("operator", on.Stop(end=on_request("enough"))))
     stage.at(1, stage.exited("ann"))
     assert stage.at(2, on.Resumed())[-1] == "spawn ann/2: resumed, told 0"
     assert stage.until(3) == ["2.05 spawn ben/1: start, told 0"]

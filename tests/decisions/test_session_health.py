@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from stage import QUIET_RULES, Stage
+from stage import QUIET_RULES, Stage, brief
 
 from coral.fleet import events as on
 from coral.fleet.agent_state import Conversation, OutputCounts, Spent
@@ -37,19 +37,18 @@ def test_after_so_many_compactions_a_heartbeat_opens_a_fresh_session_that_carrie
     assert next_launch(stage, 3) == "spawn ann/2: heartbeat, session of ann, told 0, owed reflect:h1"
     # Nobody is interrupted for it: it waits for a launch that comes anyway.
     assert stage.at(5, compacted(stage, 1)) == []
-    assert next_launch(stage, 6) == "spawn ann/3: fresh session after 2 compactions, told 1, owed reflect:h2"
+    assert next_launch(stage, 6) == "spawn ann/3: session compacted (2), told 1, owed reflect:h2"
     assert stage["ann"].conversation == Conversation()
     assert next_launch(stage, 9) == "spawn ann/4: heartbeat, session of ann, told 2, owed reflect:h3"
 
 
-@pytest.mark.parametrize(("most", "words"), [(1, "a compaction"), (2, "3 compactions")])
-def test_compactions_of_one_launch_count_together(most: int, words: str) -> None:
+@pytest.mark.parametrize(("most", "count"), [(1, 1), (2, 3)])
+def test_compactions_of_one_launch_count_together(most: int, count: int) -> None:
     stage = Stage(rules=replace(RULES, fresh_compactions=most))
-    count = 1 if most == 1 else 3
     stage.at(2, compacted(stage, count))
     stage.at(3, compacted(stage, count))  # told again
     assert stage["ann"].conversation.compactions == count
-    assert f"fresh session after {words}," in next_launch(stage, 4)
+    assert f"session compacted ({count})," in next_launch(stage, 4)
 
 
 def test_after_so_many_tokens_the_end_of_a_turn_opens_a_fresh_session() -> None:
@@ -59,13 +58,13 @@ def test_after_so_many_tokens_the_end_of_a_turn_opens_a_fresh_session() -> None:
     stage.at(5, used(stage, 1))
     stage.at(70, stage.exited("ann", Ending.CLEAN))
     stage.at(70, stage.heard("ann"))
-    assert stage["ann"].why == "fresh session after 1000 tokens"
+    assert brief(stage["ann"].reason) == "session long (1000)"
     assert stage["ann"].conversation == Conversation(tokens_before=1000)
     # What was used before is not held against it.
     stage.at(71, used(stage, 999))
     assert "session of ann" in next_launch(stage, 72)
     stage.at(74, used(stage, 2))
-    assert "fresh session after 1001 tokens" in next_launch(stage, 75)
+    assert "session long (1001)" in next_launch(stage, 75)
 
 
 def test_a_session_that_was_lost_begins_to_count_anew() -> None:
@@ -82,7 +81,7 @@ def test_the_counts_survive_a_supervisor() -> None:
     stage.at(3, on.Resumed(), compacted(stage, 1))
     stage.at(4, compacted(stage, 2))
     stage.at(5, on.Resumed(), stage.exited("ann", Ending.LOST))
-    assert stage["ann"].why == "fresh session after 2 compactions"
+    assert brief(stage["ann"].reason) == "session compacted (2)"
 
 
 def test_without_the_rule_a_conversation_goes_on() -> None:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from stage import QUIET_RULES, Stage, attempt_zero
+from stage import QUIET_RULES, Stage, attempt_zero, brief
 
 from coral.fleet import events as on
 from coral.fleet.agent_state import Phase
@@ -22,21 +22,21 @@ SHORT = replace(QUIET_RULES, stall=100.0)
 def test_an_agent_that_stays_silent_is_interrupted_and_told_so() -> None:
     stage = Stage(rules=SHORT)
     stage.at(50, stage.heard("ann"))
-    assert stage.until(150) == ["150 stalled ann: nudged: silent for 100 s", "150 interrupt ann/1"]
+    assert stage.until(150) == ["150 stalled ann: stalled (silent, 1, 100)", "150 interrupt ann/1"]
     assert stage.at(151, stage.exited("ann", Ending.INTERRUPTED))[1:] == [
-        "spawn ann/2: nudged: silent for 100 s, session of ann, told 0, owed stalled:h1"
+        "spawn ann/2: stalled (silent, 1, 100), session of ann, told 0, owed stalled:h1"
     ]
     assert (stage["ann"].has_output, stage["ann"].last_output_at, stage["ann"].spawned_at) == (False, 151, 151)
 
 
 def test_a_start_that_stays_silent_backs_off() -> None:
     stage = Stage(rules=SHORT, started=False)
-    assert stage.until(100) == ["100 stalled ann: nudged: silent for 100 s", "100 interrupt ann/1"]
+    assert stage.until(100) == ["100 stalled ann: stalled (silent, 1, 100)", "100 interrupt ann/1"]
     assert stage.at(101, stage.exited("ann", Ending.CLEAN)) == ["exited ann: launch 1 ended: clean"]
     assert stage["ann"].crashes == 1
     assert stage["ann"].deadline == 101 + back_off("run", stage["ann"], 1, stage.rules)
     (said,) = stage.until(110)
-    assert said.endswith("spawn ann/2: nudged: silent for 100 s, told 0, owed stalled:h1")
+    assert said.endswith("spawn ann/2: stalled (silent, 1, 100), told 0, owed stalled:h1")
     # It is no crash that the fleet's breaker counts.
     assert stage.fleet.run.crashes == ()
 
@@ -47,14 +47,14 @@ def test_who_waits_for_a_grade_is_not_silent() -> None:
     assert stage.until(601) == []
     assert stage["ann"].deadline == 602
     # That much later its `coral eval` has given up waiting and must have been printed.
-    assert stage.until(602) == ["602 stalled ann: nudged: silent for 10 min", "602 interrupt ann/1"]
+    assert stage.until(602) == ["602 stalled ann: stalled (silent, 1, 601)", "602 interrupt ann/1"]
 
 
 def test_silence_begins_when_the_waiting_is_over() -> None:
     stage = Stage(rules=replace(SHORT, grade_timeout=9e9))
     stage.in_grading(2, "ann", wait=10)
     assert stage.until(111) == []
-    assert stage.until(112) == ["112 stalled ann: nudged: silent for 111 s", "112 interrupt ann/1"]
+    assert stage.until(112) == ["112 stalled ann: stalled (silent, 1, 111)", "112 interrupt ann/1"]
 
 
 def test_silence_begins_when_the_grade_has_come() -> None:
@@ -63,7 +63,7 @@ def test_silence_begins_when_the_grade_has_come() -> None:
     (number,) = stage.in_grading(2, "ann", wait=500)
     assert stage.at(100, stage.graded(number, 1.0)) == ["publish #1 improved 1"]
     assert stage.until(199) == []
-    assert stage.until(200) == ["200 stalled ann: nudged: silent for 3 min", "200 interrupt ann/1"]
+    assert stage.until(200) == ["200 stalled ann: stalled (silent, 1, 199)", "200 interrupt ann/1"]
 
 
 def test_who_does_not_wait_for_its_grade_may_be_silent() -> None:
@@ -73,7 +73,7 @@ def test_who_does_not_wait_for_its_grade_may_be_silent() -> None:
     stage.in_grading(60, "ben", wait=500)
     stage.at(70, stage.graded(1, 1.0))
     # Its submission was progress, from which on its silence counts.
-    assert stage.until(160) == ["160 stalled ann: nudged: silent for 110 s", "160 interrupt ann/1"]
+    assert stage.until(160) == ["160 stalled ann: stalled (silent, 1, 110)", "160 interrupt ann/1"]
 
 
 def test_of_several_grades_the_last_is_waited_for() -> None:
@@ -104,10 +104,10 @@ def test_an_agent_deaf_to_everything_is_named_retired_and_delays_nobody() -> Non
         "21 kill ann/1",
         "23 kill ann/1",
         "25 kill ann/1",
-        "27 alert run-alert-1 of ann: ann has retired: launch 1 cannot be killed",
+        "27 alert run-alert-1 of ann: ann has retired: unkillable",
     ]
     agent = stage["ann"]
-    assert (agent.phase, agent.why, agent.deadline) == (Phase.RETIRED, "launch 1 cannot be killed", None)
+    assert (agent.phase, brief(agent.reason), agent.deadline) == (Phase.RETIRED, "unkillable", None)
     assert stage.owed("ann") == ["reflect h1"]
     # What it prints now is not heard; while its process lives there is no other.
     assert stage.at(101, stage.heard("ann", busy="tool"), stage.lingered("ann")) == []
@@ -119,7 +119,7 @@ def test_an_agent_whose_process_ends_after_it_was_given_up_comes_back() -> None:
     stage.in_grading(2, "ann")
     stage.at(3, stage.graded(1, 1.0))
     stage.in_grading(3, "ann")
-    assert stage.until(28)[-1] == "28 alert run-alert-1 of ann: ann has retired: launch 1 cannot be killed"
+    assert stage.until(28)[-1] == "28 alert run-alert-1 of ann: ann has retired: unkillable"
     assert stage.at(30, stage.exited("ann", Ending.CRASHED)) == [
         "exited ann: launch 1 ended: crashed",
         "spawn ann/2: killed, session of ann, told 0, owed reflect:h1",
@@ -134,14 +134,14 @@ def test_an_agent_that_retired_by_itself_does_not_come_back() -> None:
     assert stage["ann"].phase is Phase.RETIRED
 
 
-@pytest.mark.parametrize(("detail", "why"), [("no key", "no key"), ("", "its program says that going on is pointless")])
+@pytest.mark.parametrize(("detail", "why"), [("no key", "given up (no key)"), ("", "given up")])
 def test_a_terminal_end_retires_with_its_reason(detail: str, why: str) -> None:
     stage = Stage(2)
     assert stage.at(2, stage.exited("ann", Ending.TERMINAL, detail)) == [
         "exited ann: launch 1 ended: terminal",
         f"alert run-alert-1 of ann: ann has retired: {why}",
     ]
-    assert (stage["ann"].phase, stage["ann"].why, stage["ann"].deadline) == (Phase.RETIRED, why, None)
+    assert (stage["ann"].phase, brief(stage["ann"].reason), stage["ann"].deadline) == (Phase.RETIRED, why, None)
 
 
 def test_who_obeys_the_second_signal_goes_on_with_what_it_was_interrupted_for() -> None:
@@ -163,8 +163,8 @@ def test_kills_of_one_launch_are_not_held_against_the_next() -> None:
     stage.at(21, stage.heard("ann"))
     stage.tried(22, "ann", 2.0)
     assert stage.until(100)[-2:] == [
-        "47 alert run-alert-1 of ann: ann has retired: launch 2 cannot be killed",
-        "47 finish: every agent has retired",
+        "47 alert run-alert-1 of ann: ann has retired: unkillable",
+        "47 finish: all retired",
     ]
 
 
@@ -198,7 +198,7 @@ def test_an_interrupted_program_that_leaves_something_behind_goes_on_for_its_own
 def test_a_crash_that_leaves_something_behind_is_still_a_crash() -> None:
     stage = Stage()
     stage.at(2, stage.lingered("ann"))
-    assert stage.at(3, stage.exited("ann", Ending.CRASHED, "boom"))[1:] == ["crashed ann: launch 1: boom"]
+    assert stage.at(3, stage.exited("ann", Ending.CRASHED, "boom"))[1:] == ["crashed ann: launch 1: crashed (boom)"]
 
 
 def test_the_seed_without_a_score_is_no_mark_to_beat() -> None:

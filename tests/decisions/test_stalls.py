@@ -3,13 +3,14 @@
 from dataclasses import replace
 
 import pytest
-from stage import NOTHING, QUIET_RULES, Stage
+from stage import NOTHING, QUIET_RULES, Stage, brief, on_request
 
 from coral.fleet import events as on
 from coral.fleet.agent_state import OutputCounts, Phase, Stall
-from coral.fleet.agents.stalls import words_of
+from coral.fleet.agents.stalls import reason_of
 from coral.fleet.events import Ending
 from coral.fleet.policy import LOOK_SECONDS, REST_SECONDS, duration
+from coral.fleet.reasons import Finding
 from coral.fleet.run_state import Job, Limit
 
 SILENCE = replace(QUIET_RULES, stall=100.0)
@@ -49,24 +50,24 @@ def begin_again(stage: Stage) -> float:
 
 def test_silence_is_nudged_then_interrupted_then_ends_the_conversation_and_then_is_rested() -> None:
     stage = Stage(rules=SILENCE)
-    assert stage.until(101) == ["101 stalled ann: nudged: silent for 100 s", "101 interrupt ann/1"]
-    assert cut(stage, 102) == ["spawn ann/2: nudged: silent for 100 s, session of ann, told 0, owed stalled:h1"]
+    assert stage.until(101) == ["101 stalled ann: stalled (silent, 1, 100)", "101 interrupt ann/1"]
+    assert cut(stage, 102) == ["spawn ann/2: stalled (silent, 1, 100), session of ann, told 0, owed stalled:h1"]
     assert stage.at(103, stage.heard("ann")) == ["heartbeat ann: stalled (h1) received"]
-    assert stage.until(203) == ["203 stalled ann: interrupted: silent for 100 s", "203 interrupt ann/2"]
-    assert cut(stage, 204) == ["spawn ann/3: interrupted: silent for 100 s, session of ann, told 0, owed stalled:h2"]
+    assert stage.until(203) == ["203 stalled ann: stalled (silent, 2, 100)", "203 interrupt ann/2"]
+    assert cut(stage, 204) == ["spawn ann/3: stalled (silent, 2, 100), session of ann, told 0, owed stalled:h2"]
     stage.at(205, stage.heard("ann"))
-    assert stage.until(305) == ["305 stalled ann: fresh session: silent for 100 s", "305 interrupt ann/3"]
-    assert cut(stage, 306) == ["spawn ann/4: fresh session: silent for 100 s, told 0, owed stalled:h3"]
+    assert stage.until(305) == ["305 stalled ann: stalled (silent, 3, 100)", "305 interrupt ann/3"]
+    assert cut(stage, 306) == ["spawn ann/4: stalled (silent, 3, 100), told 0, owed stalled:h3"]
     stage.at(307, stage.heard("ann", session="another"))
     assert stage.until(407) == [
-        "407 stalled ann: parked: silent for 100 s",
-        "407 alert run-alert-1 of ann: ann is parked: silent for 100 s; "
-        "a nudge, an interrupt and a fresh session have not helped",
+        "407 stalled ann: stalled (silent, 4, 100)",
+        "407 alert run-alert-1 of ann: a nudge, an interrupt and a fresh session have not helped ann: "
+        "stalled (silent, 4, 100)",
         "407 interrupt ann/4",
     ]
     assert cut(stage, 408) == []
-    assert (stage["ann"].phase, stage["ann"].why) == (Phase.PARKED, "parked: silent for 100 s")
-    assert stage.until(408 + REST_SECONDS) == ["2208 spawn ann/5: parked: silent for 100 s, told 0, owed stalled:h4"]
+    assert (stage["ann"].phase, brief(stage["ann"].reason)) == (Phase.PARKED, "stalled (silent, 4, 100)")
+    assert stage.until(408 + REST_SECONDS) == ["2208 spawn ann/5: stalled (silent, 4, 100), told 0, owed stalled:h4"]
     assert stage["ann"].stall.escalations == 4
 
 
@@ -96,14 +97,14 @@ def test_output_alone_is_no_progress() -> None:
     cut(stage, 102)
     for clock in range(110, 1000, 10):
         stage.at(clock, stage.heard("ann"))
-    assert stage.until(1090)[0] == "1090 stalled ann: interrupted: silent for 100 s"
+    assert stage.until(1090)[0] == "1090 stalled ann: stalled (silent, 2, 100)"
 
 
 @pytest.mark.parametrize("way", ["edit", "submission"])
 def test_with_progress_it_begins_at_the_nudge_again(way: str) -> None:
     stage = Stage(rules=SILENCE)
     for launch, clock in ((1, 101), (2, 221)):
-        assert stage.until(clock)[0].endswith("stalled ann: nudged: silent for 100 s")
+        assert stage.until(clock)[0].endswith("stalled ann: stalled (silent, 1, 100)")
         cut(stage, clock + 1)
         stage.at(clock + 2, stage.heard("ann"))
         stage.at(clock + 20, stage.heard("ann", count=EDIT if way == "edit" else NOTHING))
@@ -138,9 +139,9 @@ def test_progress_before_the_interrupt_is_obeyed_takes_back_what_it_was_for() ->
         cut(stage, clock + 1)
         stage.at(clock + 2, stage.heard("ann"))
     stage.until(407)
-    assert stage["ann"].why == "parked: silent for 100 s"
+    assert brief(stage["ann"].reason) == "stalled (silent, 4, 100)"
     assert stage.at(408, stage.submission("ann"))[0] == "withdrawn ann: stalled (h4) is overtaken by progress"
-    assert stage["ann"].why == "progress"
+    assert brief(stage["ann"].reason) == "progress"
     assert cut(stage, 409) == ["spawn ann/5: progress, session of ann, told 0"]
 
 
@@ -164,7 +165,7 @@ def test_a_launch_that_dies_unheard_hands_what_was_found_to_the_next_and_it_is_s
     assert cut(stage, 211) == []
     assert stage["ann"].crashes == 2
     assert stage.until(240)[-1].endswith(
-        "spawn ann/4: interrupted: silent for 100 s, session of ann, told 0, owed stalled:h1"
+        "spawn ann/4: stalled (silent, 2, 100), session of ann, told 0, owed stalled:h1"
     )
 
 
@@ -172,7 +173,7 @@ def test_who_waits_for_a_grade_is_not_stalled() -> None:
     stage = Stage(rules=replace(SILENCE, grade_timeout=9e9))
     stage.in_grading(2, "ann", wait=500)
     assert stage.until(601) == []
-    assert stage.until(602)[0] == "602 stalled ann: nudged: silent for 10 min"
+    assert stage.until(602)[0] == "602 stalled ann: stalled (silent, 1, 601)"
 
 
 def test_the_end_of_a_launch_for_another_reason_is_no_step() -> None:
@@ -182,7 +183,7 @@ def test_the_end_of_a_launch_for_another_reason_is_no_step() -> None:
         cut(stage, clock + 1)
         stage.at(clock + 2, stage.heard("ann"))
     stage.until(305)
-    assert stage["ann"].why == "fresh session: silent for 100 s"
+    assert brief(stage["ann"].reason) == "stalled (silent, 3, 100)"
     cut(stage, 306)
     stage.at(307, stage.heard("ann"))
     stage.ask("operator", on.Tell(to="ann", text="look"), 310)
@@ -198,7 +199,7 @@ def test_a_supervisor_that_dies_meanwhile_changes_nothing_of_it() -> None:
         stage.at(clock + 2, stage.heard("ann"))
     stage.until(305)
     said = stage.at(306, on.Resumed(), stage.exited("ann", Ending.LOST))
-    assert said[-1] == "spawn ann/4: fresh session: silent for 100 s, told 0, owed stalled:h3"
+    assert said[-1] == "spawn ann/4: stalled (silent, 3, 100), told 0, owed stalled:h3"
 
 
 def test_a_launch_that_was_lost_before_any_step_goes_on() -> None:
@@ -215,8 +216,8 @@ def test_who_rests_when_the_run_is_stopped_begins_with_the_next_supervisor() -> 
     stage.until(101)
     cut(stage, 102)
     assert stage["ann"].phase is Phase.PARKED
-    stage.at(110, stage.asks("operator", on.Stop(reason="enough")))
-    assert (stage["ann"].phase, stage["ann"].why, stage["ann"].deadline) == (Phase.WAITING, "stopped", None)
+    stage.at(110, stage.asks("operator", on.Stop(end=on_request("enough"))))
+    assert (stage["ann"].phase, brief(stage["ann"].reason), stage["ann"].deadline) == (Phase.WAITING, "stop", None)
     assert stage.at(111, on.Resumed())[-1].startswith("spawn ann/2: resumed, told 0")
 
 
@@ -227,7 +228,7 @@ def test_work_without_progress_is_looked_at_and_nudged_at_a_good_moment() -> Non
     stage = Stage(rules=IDLE)
     stage.at(590, stage.heard("ann", busy="tool"))
     assert stage.until(600) == ["600 look ann/1"]
-    assert stage.at(601, stage.looked("ann")) == ["stalled ann: nudged: no progress for 10 min"]
+    assert stage.at(601, stage.looked("ann")) == ["stalled ann: stalled (no_progress, 1, 601)"]
     assert stage["ann"].phase is Phase.RUNNING
     stage.at(640, stage.heard("ann", busy="tool"))
     # Never in the middle of a tool, but at the latest after `max_defer`.
@@ -239,11 +240,11 @@ def test_work_without_progress_is_looked_at_and_nudged_at_a_good_moment() -> Non
 
 def test_each_step_comes_when_it_has_lasted_its_whole_time_again() -> None:
     stage = Stage(rules=replace(IDLE, max_defer=0.0))
-    assert fruitless(stage, 601)[-2:] == ["601 stalled ann: nudged: no progress for 10 min", "601 interrupt ann/1"]
+    assert fruitless(stage, 601)[-2:] == ["601 stalled ann: stalled (no_progress, 1, 601)", "601 interrupt ann/1"]
     cut(stage, 602)
     stage.at(602, stage.heard("ann"))
     said = fruitless(stage, 1300)
-    assert [line for line in said if "stalled" in line] == ["1202 stalled ann: interrupted: no progress for 20 min"]
+    assert [line for line in said if "stalled" in line] == ["1202 stalled ann: stalled (no_progress, 2, 1202)"]
 
 
 def test_a_silence_after_a_nudge_at_work_has_its_whole_time() -> None:
@@ -255,7 +256,7 @@ def test_a_silence_after_a_nudge_at_work_has_its_whole_time() -> None:
     assert stage["ann"].stall.escalations == 1
     # Silent since 590, and found to be without progress at 601: from then on.
     assert stage.until(1100) == []
-    assert stage.until(1101) == ["1101 stalled ann: interrupted: silent for 8 min", "1101 interrupt ann/1"]
+    assert stage.until(1101) == ["1101 stalled ann: stalled (silent, 2, 511)", "1101 interrupt ann/1"]
 
 
 def test_a_nudge_that_was_not_heard_yet_becomes_an_interrupt_and_is_said_once() -> None:
@@ -267,14 +268,12 @@ def test_a_nudge_that_was_not_heard_yet_becomes_an_interrupt_and_is_said_once() 
     assert (owed.name, owed.since, owed.due, owed.defers) == ("stalled", 601, 601 + 9e9, True)
     assert stage.until(1201) == ["1201 look ann/1"]
     assert stage.at(1202, stage.looked("ann")) == [
-        "stalled ann: interrupted: no progress for 20 min",
+        "stalled ann: stalled (no_progress, 2, 1202)",
         "interrupt ann/1",
     ]
     (owed,) = stage["ann"].pending_messages
     assert (owed.id, owed.since, owed.due, owed.defers) == ("h1", 601, 1202, False)
-    assert cut(stage, 1203) == [
-        "spawn ann/2: interrupted: no progress for 20 min, session of ann, told 0, owed stalled:h1"
-    ]
+    assert cut(stage, 1203) == ["spawn ann/2: stalled (no_progress, 2, 1202), session of ann, told 0, owed stalled:h1"]
 
 
 def test_other_things_that_are_owed_stay_as_they_are() -> None:
@@ -298,7 +297,7 @@ def test_the_steps_of_silence_and_of_work_without_progress_are_one_ladder() -> N
     assert said[-1] == "601 interrupt ann/1"
     cut(stage, 602)
     stage.at(603, stage.heard("ann"))
-    assert stage.until(1103)[0] == "1103 stalled ann: interrupted: silent for 8 min"
+    assert stage.until(1103)[0] == "1103 stalled ann: stalled (silent, 2, 500)"
 
 
 def test_an_edit_that_only_a_look_finds_is_progress_from_its_own_time() -> None:
@@ -315,7 +314,7 @@ def test_an_edit_of_before_it_began_is_none(edited: float | None) -> None:
     stage = Stage(rules=IDLE)
     stage.at(590, stage.heard("ann"))
     stage.until(600)
-    assert stage.at(602, stage.looked("ann", edited)) == ["stalled ann: nudged: no progress for 10 min"]
+    assert stage.at(602, stage.looked("ann", edited)) == ["stalled ann: stalled (no_progress, 1, 602)"]
     assert stage["ann"].stall.scan_requested_at is None
 
 
@@ -324,7 +323,7 @@ def test_a_look_without_an_answer_has_found_nothing_in_a_minute() -> None:
     stage.at(590, stage.heard("ann"))
     assert stage.until(600) == ["600 look ann/1"]
     assert stage.until(600 + LOOK_SECONDS - 1) == []
-    assert stage.until(600 + LOOK_SECONDS) == ["660 stalled ann: nudged: no progress for 11 min"]
+    assert stage.until(600 + LOOK_SECONDS) == ["660 stalled ann: stalled (no_progress, 1, 660)"]
     # The answer comes late, and is for nothing.
     assert stage.at(662, stage.looked("ann")) == []
     assert stage["ann"].stall.escalations == 1
@@ -338,10 +337,10 @@ def test_a_look_without_an_answer_leads_to_the_next_step_as_well() -> None:
     stage.at(590, stage.heard("ann"))
     stage.until(600)
     assert stage.until(600 + LOOK_SECONDS) == [
-        "660 stalled ann: interrupted: no progress for 11 min",
+        "660 stalled ann: stalled (no_progress, 2, 660)",
         "660 interrupt ann/1",
     ]
-    assert stage["ann"].why == "interrupted: no progress for 11 min"
+    assert brief(stage["ann"].reason) == "stalled (no_progress, 2, 660)"
 
 
 def test_from_a_signal_on_no_work_is_counted() -> None:
@@ -453,7 +452,7 @@ def test_nor_is_silence_in_that_time() -> None:
     stage.at(50, on.DiskChecked(problem="full"))
     assert stage.until(400) == []
     stage.at(400, on.DiskChecked(problem=""))
-    assert stage.until(500)[0] == "500 stalled ann: nudged: silent for 8 min"
+    assert stage.until(500)[0] == "500 stalled ann: stalled (silent, 1, 499)"
 
 
 def test_nor_is_what_a_supervisor_did_not_live_to_see_the_end_of() -> None:
@@ -500,7 +499,7 @@ def test_whoever_takes_the_run_over_looks_again() -> None:
     assert stage.at(630, on.Resumed())[-1] == "look ann/1"
     assert stage["ann"].stall.scan_requested_at == 630
     assert stage.until(689) == []
-    assert stage.until(690) == ["690 stalled ann: nudged: no progress for 11 min"]
+    assert stage.until(690) == ["690 stalled ann: stalled (no_progress, 1, 690)"]
 
 
 def test_who_has_just_begun_has_come_to_nothing_for_no_time() -> None:
@@ -509,7 +508,7 @@ def test_who_has_just_begun_has_come_to_nothing_for_no_time() -> None:
 
 def test_who_has_not_said_a_word_is_silent_and_nothing_else() -> None:
     stage = Stage(rules=replace(IDLE, stall=900.0), started=False)
-    assert stage.until(900)[0] == "900 stalled ann: nudged: silent for 15 min"
+    assert stage.until(900)[0] == "900 stalled ann: stalled (silent, 1, 900)"
 
 
 def test_research_is_no_work_without_progress() -> None:
@@ -529,19 +528,10 @@ def test_research_that_ends_with_a_turn_leaves_nothing_to_count() -> None:
     assert stage["ann"].stall.since == stage["ann"].spawned_at
 
 
-@pytest.mark.parametrize(
-    ("steps", "words"),
-    [
-        (0, ""),
-        (1, "nudged: silent for 20 min"),
-        (2, "interrupted: silent for 20 min"),
-        (3, "fresh session: silent for 20 min"),
-        (4, "parked: silent for 20 min"),
-        (9, "parked: silent for 20 min"),
-    ],
-)
-def test_what_was_done_is_said_in_words(steps: int, words: str) -> None:
-    assert words_of(Stall(escalations=steps, finding="silent", lasted=1200.0)) == words
+def test_what_was_done_is_said_with_what_was_found() -> None:
+    stall = Stall(escalations=3, finding=Finding.SILENT, lasted=1200.0)
+    assert brief(reason_of(stall)) == "stalled (silent, 3, 1200)"
+    assert reason_of(replace(stall, escalations=0)) is None
 
 
 @pytest.mark.parametrize(
@@ -596,7 +586,7 @@ def test_who_rests_tries_its_account_only_when_it_has_rested() -> None:
     said = stage.until(1902)
     assert [line for line in said if "ann" in line] == [
         "1902 probing ann: whether acme has usage again",
-        "1902 spawn ann/2: parked: silent for 100 s, told 0, owed stalled:h1",
+        "1902 spawn ann/2: stalled (silent, 4, 100), told 0, owed stalled:h1",
     ]
 
 
@@ -604,11 +594,11 @@ def test_progress_that_is_heard_of_late_leaves_a_rest_as_it_is() -> None:
     stage = resting()
     stage.at(110, stage.submission("ann"))
     assert (stage["ann"].phase, stage["ann"].deadline) == (Phase.PARKED, 1902)
-    assert (stage["ann"].why, stage["ann"].stall.escalations) == ("parked: silent for 100 s", 0)
+    assert (brief(stage["ann"].reason), stage["ann"].stall.escalations) == ("stalled (silent, 4, 100)", 0)
     for clock in range(190, 1900, 90):
         stage.until(clock)
         stage.at(clock, stage.heard("ben"))
-    assert stage.until(1902) == ["1902 spawn ann/2: parked: silent for 100 s, told 0"]
+    assert stage.until(1902) == ["1902 spawn ann/2: stalled (silent, 4, 100), told 0"]
 
 
 def test_who_has_rested_and_has_no_usage_left_waits_for_that() -> None:
@@ -617,4 +607,4 @@ def test_who_has_rested_and_has_no_usage_left_waits_for_that() -> None:
     stage.until(110)
     stage.at(111, stage.exited("ben", Ending.INTERRUPTED))
     stage.until(1902)
-    assert (stage["ann"].phase, stage["ann"].deadline, stage["ann"].why) == (Phase.PARKED, None, "usage limit")
+    assert (stage["ann"].phase, stage["ann"].deadline, brief(stage["ann"].reason)) == (Phase.PARKED, None, "at limit")

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 from launched import OBEDIENT, UNKILLABLE, Process
-from stage import SEED
+from stage import SEED, on_request
 from world import NAMES, World
 
 from attempts.record import Direction, Kind, Submission
@@ -129,7 +129,7 @@ def make(world: World, move: Move) -> None:  # noqa: C901 - one arm per kind of 
         case "die":
             world.die(x % 8 - 1)
         case "leave":
-            ask(world, "operator", on.Leave(reason="an upgrade"))
+            ask(world, "operator", on.Leave(end=on_request("an upgrade")))
             world.look()
         case "resume":
             world.resume()
@@ -152,7 +152,7 @@ def make(world: World, move: Move) -> None:  # noqa: C901 - one arm per kind of 
         case "change":
             ask(world, "operator", CHANGES[x % len(CHANGES)])
         case "stop":
-            ask(world, "operator", on.Stop(reason="enough"))
+            ask(world, "operator", on.Stop(end=on_request("enough")))
         case "job":
             command = on.StartJob(agent=NAMES[x % len(NAMES)], argv=("train",))
             ask(world, command.agent if y % 4 else "operator", command)

@@ -6,13 +6,16 @@ between two calls may pass only if nothing falls due in it, so that no transcrip
 
 import math
 from collections.abc import Iterable
+from dataclasses import fields
+from enum import StrEnum
 from typing import assert_never
 
 from attempts.record import Attempt, Kind, Submission, Verdict
 from coral.fleet import actions as do
 from coral.fleet import events as on
-from coral.fleet.agent_state import Agent, OutputCounts, PendingMessage
+from coral.fleet.agent_state import Agent, JobEnd, OutputCounts, PendingMessage
 from coral.fleet.decide import decide, next_deadline
+from coral.fleet.reasons import Reason, RunEnd, RunEndKind
 from coral.fleet.rules import Rules
 from coral.fleet.run_state import Fleet, PendingAttempt
 
@@ -229,6 +232,11 @@ def setting(owner: str, **entry: str | int | float | None) -> on.SetHeartbeat:
     return on.SetHeartbeat(owner=owner, entry=entry)
 
 
+def on_request(detail: str = "") -> RunEnd:
+    """The end of a run that somebody asked for, and may have said why."""
+    return RunEnd(RunEndKind.REQUEST, detail=detail)
+
+
 def tree(number: int) -> str:
     return f"{number:040x}"[::-1]
 
@@ -240,8 +248,8 @@ def line_of(action: do.Action) -> str:  # noqa: C901 - one arm per action
             return f"take in #{number}: commit {_commit(commit)} of {agent}"
         case do.Accept(agent=agent, submission=submission, number=number):
             return f"accept {int(submission)} of {agent} as #{number}"
-        case do.Refuse(agent=agent, submission=submission, reason=reason, hint=hint):
-            return f"refuse {int(submission)} of {agent}: {reason} ({hint})"
+        case do.Refuse(agent=agent, submission=submission, reason=reason):
+            return f"refuse {int(submission)} of {agent}: {brief(reason)}"
         case do.Discard(agent=agent, submission=submission):
             return f"discard {int(submission)} of {agent}"
         case do.Grade(number=number, launch=launch, commit=commit, probe=probe):
@@ -257,8 +265,8 @@ def line_of(action: do.Action) -> str:  # noqa: C901 - one arm per action
         case do.StartJob(job=job):
             folder = f" in {job.folder}" if job.folder else ""
             return f"start job {job.number} of {job.agent}: {' '.join(job.argv)}{folder}"
-        case do.ShowJob(job=job, ended=ended, seconds=seconds, code=code, how=how):
-            return f"show job {job.number} of {job.agent}: {how}, {code}, after {seconds:g} at {ended}"
+        case do.ShowJob(job=job, end=end, ended=ended):
+            return f"show job {job.number} of {job.agent}: {_ended(end)}, after {end.seconds:g} at {ended}"
         case do.Interrupt(who=who, launch=launch):
             return f"interrupt {who}/{launch}"
         case do.Terminate(who=who, launch=launch):
@@ -272,11 +280,12 @@ def line_of(action: do.Action) -> str:  # noqa: C901 - one arm per action
         case do.Answer(sender=sender, id=id, ok=ok, message=message, hint=hint):
             return f"answer {sender}/{id}: {'yes' if ok else 'no'}, {message}{f' ({hint})' if hint else ''}"
         case do.Notify(id=id, text=text, agent=agent):
-            return f"alert {id}{f' of {agent}' if agent else ''}: {text}{' again' if action.repeat else ''}"
-        case do.LogEvent(type=type, text=text, agent=agent):
-            return f"{type}{f' {agent}' if agent else ''}: {text}"
-        case do.Finish(reason=reason):
-            return f"finish: {reason}"
+            said = _joined(text, brief(action.reason))
+            return f"alert {id}{f' of {agent}' if agent else ''}: {said}{' again' if action.repeat else ''}"
+        case do.LogEvent():
+            return _log_event(action)
+        case do.Finish(end=end):
+            return f"finish: {brief(end)}"
         case _:
             assert_never(action)
 
@@ -284,7 +293,41 @@ def line_of(action: do.Action) -> str:  # noqa: C901 - one arm per action
 def _spawn(action: do.Spawn) -> str:
     session = f", {action.session}" if action.session is not None else ""
     owed = f", owed {_owed(action.messages)}" if action.messages else ""
-    return f"spawn {action.agent}/{action.launch}: {action.why}{session}, told {action.last_result_seen}{owed}"
+    return (
+        f"spawn {action.agent}/{action.launch}: {brief(action.reason)}{session}, told {action.last_result_seen}{owed}"
+    )
+
+
+def _log_event(event: do.LogEvent) -> str:
+    launch = f"launch {event.launch}" if event.launch else ""
+    ended = f"ended: {event.ending}" if event.ending is not None else ""
+    said = _joined(" ".join(part for part in (launch, ended) if part), event.text, brief(event.reason))
+    return f"{event.type}{f' {event.agent}' if event.agent else ''}: {said}"
+
+
+def brief(reason: Reason | RunEnd | None) -> str:
+    """A reason by its kind, and in brackets what goes with it: `stalled (silent, 2, 1200)`."""
+    if reason is None:
+        return ""
+    budget = f"{reason.budget.limit:g} {reason.budget.key}" if reason.budget is not None else ""
+    names = [field.name for field in fields(reason) if field.name not in ("kind", "budget")]
+    held = [value for name in names if (value := getattr(reason, name))]
+    given = [f"{value:g}" if isinstance(value, float) else str(value) for value in held]
+    return _with(reason.kind, *given, budget)
+
+
+def _ended(end: JobEnd) -> str:
+    """How a job ended: with which exit code, what kept it from starting, why it was ended."""
+    return _with(end.outcome, str(end.code) if end.code else "", end.detail, brief(end.reason))
+
+
+def _with(kind: StrEnum, *given: str) -> str:
+    said = ", ".join(part for part in given if part)
+    return kind.replace("_", " ") + (f" ({said})" if said else "")
+
+
+def _joined(*parts: str) -> str:
+    return ": ".join(part for part in parts if part)
 
 
 def _attempt(attempt: Attempt) -> str:

@@ -20,6 +20,7 @@ from coral.fleet.decide import decide, next_deadline
 from coral.fleet.events import Ending, Outcome
 from coral.fleet.jobs import LAUNCH
 from coral.fleet.policy import MAX_KILLS
+from coral.fleet.reasons import RunEnd
 from coral.fleet.rules import Rules
 from coral.fleet.run_state import OCCUPYING, Fleet
 from coral.journal import Memory, difference, fold_lines
@@ -66,7 +67,7 @@ class World:
         self.broken = False
         self.spoilt = 0
         self.given = 0
-        self.finished = ""
+        self.finished: RunEnd | None = None
         self.look(self._opening())
 
     # The supervisor.
@@ -112,7 +113,7 @@ class World:
         self.requests = {id: each for id, each in self.requests.items() if not isinstance(each.request, ending)}
         memory = self.recall()
         assert memory.fleet == (self.log[-1].after if self.log else Fleet())
-        self.fleet, self.clock, self.alive, self.finished = memory.fleet, memory.clock, True, ""
+        self.fleet, self.clock, self.alive, self.finished = memory.fleet, memory.clock, True, None
         for process in self.processes.values():
             process.unread = process.printed  # output is read again from its beginning
         if not self.fleet.run.opened:
@@ -143,7 +144,7 @@ class World:
         if self.dying is None or self.dying > len(actions):
             self.open_gates(actions)
         self.alive = self.dying is None
-        self.finished = self.fleet.run.finished if self.alive else ""
+        self.finished = self.fleet.run.finished if self.alive else None
         if self.fleet.run.detached_reason:
             self.alive, self.happened = False, []  # what its threads did is not heard of
 

@@ -25,19 +25,19 @@ from chronicle import (
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from moves import DEATH, JOBS, RULES, TIME, TROUBLE, WORK, History, ask, calm, histories, play
-from stage import QUIET_RULES, Stage
+from stage import QUIET_RULES, Stage, on_request
 from world import Turn
 
 from coral.codec import decode
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.agent_state import LIVE, Agent, Phase
-from coral.fleet.agents.stalls import FRUITLESS, words_of
+from coral.fleet.agents.stalls import reason_of
 from coral.fleet.decide import decide
 from coral.fleet.events import Event, Moment
-from coral.fleet.jobs import WAITS
 from coral.fleet.messages import ENDED
 from coral.fleet.policy import KILL_AGAIN_SECONDS, MAX_JOBS, MAX_KILLS, is_due, may_interrupt, runs_job
+from coral.fleet.reasons import Finding, ReasonKind, RunEnd, RunEndKind
 from coral.fleet.run_state import FLEET, Fleet, Step
 from coral.journal import difference, fold_lines
 from heartbeats.heartbeat import Scope, find
@@ -168,18 +168,18 @@ def test_nobody_is_interrupted_without_a_reason_before_its_first_words_or_at_a_t
             if not isinstance(action, do.Interrupt) or resumes(turn):
                 continue
             agent = turn.after.agents[action.who]
-            if agent.why == "heartbeat":
+            if agent.reason.kind is ReasonKind.HEARTBEAT:
                 assert may_interrupt(agent, turn.clock, world.rules)
                 assert any(
                     is_due(each, agent, turn.clock) for each in agent.pending_messages if each.id not in agent.in_flight
                 )
-            elif agent.why == "usage limit":
+            elif agent.reason.kind is ReasonKind.AT_LIMIT:
                 assert turn.after.run.limits[world.rules.accounts[agent.name]].probe != agent.name
-            elif agent.why.startswith("outage: "):
+            elif agent.reason.kind is ReasonKind.OUTAGE:
                 assert agent.retrying_since is not None
-            elif agent.why == words_of(agent.stall) and agent.stall.finding == FRUITLESS:
+            elif agent.reason == reason_of(agent.stall) and agent.stall.finding is Finding.NO_PROGRESS:
                 assert world.rules.no_progress is not None  # when that may be, is said by the properties of the ladder
-            elif agent.why == words_of(agent.stall):
+            elif agent.reason == reason_of(agent.stall):
                 assert turn.clock >= max(agent.last_output_at, agent.spawned_at) + world.rules.stall
                 assert not any(
                     turn.clock < each.waited_until
@@ -187,7 +187,7 @@ def test_nobody_is_interrupted_without_a_reason_before_its_first_words_or_at_a_t
                     if each.submission.agent == agent.name and each.step is not Step.SETTLED
                 )
             else:
-                assert agent.why == "stop"
+                assert agent.reason.kind is ReasonKind.STOP
                 assert turn.after.run.stopping
 
 
@@ -253,7 +253,7 @@ def test_nothing_starts_after_stop(history: History) -> None:
         stopped = any(isinstance(each, do.Finish) for each in turn.actions)
         assert stopped == bool(turn.after.run.finished and not (turn.before.run.finished and not resumes(turn)))
         if stopped:
-            assert turn.after.run.finished == turn.after.run.stopping != ""
+            assert turn.after.run.finished == turn.after.run.stopping is not None
             assert not any(each.phase not in (Phase.WAITING, Phase.PARKED, Phase.RETIRED) for each in _agents(turn))
 
 
@@ -282,12 +282,12 @@ def test_left_alone_after_stop_everything_is_gone_in_time_or_named(history: Hist
     world = play(history)
     world.resume()
     world.blind, begun = False, world.clock
-    ask(world, "operator", on.Stop(reason="enough"))
+    ask(world, "operator", on.Stop(end=on_request("enough")))
     world.look()
     rules = world.rules
     graces = rules.interrupt_grace + rules.terminate_grace + MAX_KILLS * KILL_AGAIN_SECONDS
     world.wait(graces)
-    assert world.finished == "enough" or world.finished.startswith("every agent")
+    assert world.finished in (on_request("enough"), RunEnd(RunEndKind.ALL_RETIRED))
     assert world.clock <= begun + graces
     alerts = [each.text for turn in world.log for each in turn.actions if isinstance(each, do.Notify)]
     for process in world.processes.values():
@@ -363,7 +363,7 @@ def test_who_waits_for_a_job_waits_no_longer_than_any_back_off(history: History)
     world = play(history)
     for turn in world.log:
         for agent in turn.after.agents.values():
-            if agent.phase is Phase.WAITING and agent.why == WAITS:
+            if agent.phase is Phase.WAITING and agent.reason.kind is ReasonKind.WAITS_FOR_JOB:
                 assert agent.deadline is not None
                 assert agent.deadline <= turn.clock + world.rules.backoff_max
                 assert runs_job(agent.name, turn.after.jobs) or turn.after.run.detached_reason

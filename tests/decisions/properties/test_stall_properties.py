@@ -24,8 +24,9 @@ from world import Turn, World
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.agent_state import LIVE, Agent, Phase
-from coral.fleet.agents.stalls import FRESH, RESTING, words_of
+from coral.fleet.agents.stalls import FRESH, RESTING, reason_of
 from coral.fleet.policy import REST_SECONDS
+from coral.fleet.reasons import ReasonKind
 
 pytestmark = pytest.mark.slow
 
@@ -147,7 +148,7 @@ def test_a_fresh_session_comes_with_a_reason_and_carries_what_is_owed(history: H
         ended = [each for each in turn.events if isinstance(each, on.Exited) and each.agent == spawn.agent]
         unknown = any(each.ending is on.Ending.UNKNOWN_SESSION for each in ended)
         stalled = before.stall.escalations >= FRESH
-        assert unknown or stalled or spawn.why.startswith("fresh session after ")
+        assert unknown or stalled or spawn.reason.kind in (ReasonKind.SESSION_COMPACTED, ReasonKind.SESSION_LONG)
 
 
 @QUICK
@@ -157,13 +158,13 @@ def test_who_rests_does_so_after_every_other_step_and_as_long_as_is_said(history
     begun: dict[str, Turn] = {}
     for turn in world.log:
         for name, agent in turn.after.agents.items():
-            resting = agent.phase is Phase.PARKED and agent.why.startswith("parked")
+            resting = agent.phase is Phase.PARKED and agent.reason.kind is ReasonKind.STALLED
             if resting and name not in begun:
                 begun[name] = turn
                 assert agent.session is None
                 if agent.stall.escalations:
                     assert agent.stall.escalations >= RESTING
-                    assert agent.why == words_of(agent.stall)
+                    assert agent.reason == reason_of(agent.stall)
             elif not resting and name in begun:
                 began = begun.pop(name)
                 spawned = any(isinstance(each, do.Spawn) and each.agent == name for each in turn.actions)
@@ -179,7 +180,7 @@ def test_nobody_is_cut_off_for_an_outage_who_had_an_answer(history: History) -> 
     for turn in world.log:
         for action in turn.actions:
             agent = turn.after.agents.get(action.who) if isinstance(action, do.Interrupt) else None
-            if agent is None or not agent.why.startswith("outage") or resumes(turn):
+            if agent is None or agent.reason.kind is not ReasonKind.OUTAGE or resumes(turn):
                 continue
             assert agent.retrying_since is not None
             enough = world.rules.retries is not None and agent.output_counts.in_a_row >= world.rules.retries

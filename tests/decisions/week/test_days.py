@@ -9,6 +9,7 @@ from random import Random
 
 import pytest
 from days import DAY, Day, Launch, Making, Program, always, exits, fails_to_start, lingers, pauses, says
+from stage import brief
 
 from coral.fleet import events as on
 from coral.fleet.agent_state import Spent
@@ -192,7 +193,7 @@ def test_no_more_is_spent_beyond_the_budget_than_was_in_flight_when_it_was_reach
         cap = 5.0 + seed
         rules = Rules(heartbeats=(), budget_money=cap)
         day = Day(rules, {name: purse.program(name) for name in names}, obeys=obeys).live()
-        assert day.fleet.run.finished == f"the budget of ${cap:g} is used up"
+        assert brief(day.fleet.run.finished) == f"budget ({cap:g} money)"
         assert day.reached is not None
         assert all(each.began <= day.reached for each in day.launches)
         assert len(day.in_flight) <= len(names)
@@ -206,7 +207,7 @@ def test_an_agent_spends_no_more_of_its_own_than_its_last_turn_costs() -> None:
         purse = Purse(seed, at_the_end=True)
         rules = Rules(heartbeats=(), own=Allowance(money=3.0))
         day = Day(rules, {name: purse.program(name) for name in NAMES}).live()
-        assert day.fleet.run.finished == "every agent has retired"
+        assert brief(day.fleet.run.finished) == "all retired"
         for name in NAMES:
             *before, last = (purse.cost(each) for each in day.of(name))
             assert sum(before) < 3.0 <= sum(before) + last

@@ -8,6 +8,7 @@ import pytest
 
 from attempts.record import Kind, Submission, to_dict
 from coral.fleet import events as on
+from coral.fleet.reasons import RunEnd, RunEndKind
 from coral.supervisor.alert_limit import AT_FIRST, QUIET_SECONDS, AlertLimit
 from coral.supervisor.inbox import AT_ONCE, Inbox
 from workspace.layout import OPERATOR, Layout, create, new_run
@@ -90,7 +91,7 @@ def test_garbage_is_cleared_at_a_pace_and_told_of_in_measure(layout: Layout, pos
     events = list(post.collect(0, ROOM))
     assert post.more
     assert len(list(inbox.iterdir())) == 600 - ROOM["ann"]
-    assert on.Requested(sender=OPERATOR, id="stop", request=on.Stop(reason="")) in events
+    assert on.Requested(sender=OPERATOR, id="stop", request=on.Stop(end=RunEnd(RunEndKind.REQUEST))) in events
     told = [each for each in events if isinstance(each, on.Broken)]
     for _ in range(600):
         told += [each for each in post.collect(1, ROOM) if isinstance(each, on.Broken)]
