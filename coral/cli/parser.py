@@ -33,6 +33,13 @@ def _fixed_width(prog: str) -> argparse.HelpFormatter:
     return argparse.HelpFormatter(prog, width=80)
 
 
+def attempt_number(text: str) -> int:
+    """The number of an attempt, with or without its #."""
+    if not text.removeprefix("#").isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not the number of an attempt")
+    return int(text.removeprefix("#"))
+
+
 class Parser(argparse.ArgumentParser):
     """argparse with our errors, an example and exit codes in the help, and no abbreviated options: those would break
     when an option is added."""

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from attempts.record import Attempt
+from coral.cli.parser import attempt_number
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.run_view import RunView
 from coral.cli.ui import format
@@ -26,7 +27,7 @@ COMMITS = 20_000  # of the user's history, newest first, searched for the seed
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("number", type=run_lookup.number, metavar="N", help="the attempt")
+    parser.add_argument("number", type=attempt_number, metavar="N", help="the attempt")
     parser.add_argument("--branch", metavar="NAME", help="the new branch (default: coral/<task>-<N>)")
     parser.add_argument("--patch", metavar="FILE", help="a patch against the seed instead; - is standard output")
     parser.add_argument("--repo", metavar="PATH", help="your repository (default: the one around here)")

@@ -1,4 +1,4 @@
-"""`coral runs`: every run in sight, newest first."""
+"""`coral runs`: the runs in the nearest folder of runs, newest first."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _found(args: argparse.Namespace) -> list[Layout]:
     folder = run_lookup.here() / args.folder if args.folder else None
-    runs = runs_under(folder) if folder else run_lookup.in_sight(args.task)
+    runs = runs_under(folder) if folder else run_lookup.from_here(args.task)
     if args.task:
         runs = [run for run in runs if run.root.parent.name == args.task]
     if not runs:

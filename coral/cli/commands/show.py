@@ -13,6 +13,7 @@ from rich.text import Text
 from attempts.index import query
 from attempts.index.query import Named
 from attempts.record import Attempt, Kind, to_dict
+from coral.cli.parser import attempt_number
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.run_view import RunView
 from coral.cli.ui import format
@@ -22,7 +23,7 @@ ANCESTORS = 6  # attempts of a lineage that are shown
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("number", type=run_lookup.number, metavar="N", help="the attempt")
+    parser.add_argument("number", type=attempt_number, metavar="N", help="the attempt")
     parser.add_argument("--diff", action="store_true", help="also what it changed in the attempt it was built on")
     parser.add_argument("--json", action="store_true", help="for programs: the record, and the change with --diff")
     run_lookup.add_arguments(parser)

@@ -13,10 +13,10 @@ from attempts.record import Attempt
 from attempts.store import Store
 from coral.cli import EXIT_INTERRUPTED, EXIT_PENDING, EXIT_USER_ERROR
 from coral.cli.commands import result
-from coral.cli.parser import Parser, finite
+from coral.cli.parser import Parser, attempt_number, finite
 from coral.cli.run_data import send_request, submissions, visibility
 from coral.cli.run_data.lenient_json import LenientJson
-from coral.cli.run_data.run_lookup import agent_here, number
+from coral.cli.run_data.run_lookup import agent_here
 from coral.cli.run_data.submissions import Inline, Outcome
 from coral.cli.ui import format
 from coral.errors import CoralError
@@ -27,7 +27,7 @@ STAY = 120.0  # seconds to wait for the interrupt that a heartbeat brings; then 
 
 def add_arguments(parser: Parser) -> None:
     parser.add_argument(
-        "number", type=number, nargs="?", metavar="N", help="the attempt; otherwise your last submission"
+        "number", type=attempt_number, nargs="?", metavar="N", help="the attempt; otherwise your last submission"
     )
     parser.add_argument(
         "--timeout", type=finite, metavar="S", help="wait at most S seconds (default: as long as you may)"

@@ -1,4 +1,4 @@
-"""Notes and skills as the commands see them: the fleet's, or each agent's where they do not share."""
+"""Notes and skills as the commands show them: the fleet's, or those of each agent where agents do not share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SYNTHESES = ("synthesis", "consolidation", "conclusions")
 
 
 def folders(layout: Layout) -> list[Path]:
-    """Every folder of knowledge: the shared one, and those of agents that work alone, who see only their own."""
+    """Every folder of knowledge: the shared one, and those of agents that work alone, which see only their own."""
     if agent := alone_in(layout):
         return [layout.shared_of(agent, share=False)]
     try:
@@ -36,7 +36,7 @@ def all_notes(layout: Layout, query: str = "") -> list[Note]:
 
 
 def all_sheets(layout: Layout, query: str = "") -> list[Numbered]:
-    """The same, not yet read in full."""
+    """The same, not parsed yet: that takes most of the time."""
     return find_sheets(folders(layout), query)
 
 
@@ -47,13 +47,13 @@ def all_skills(layout: Layout) -> list[Skill]:
 
 
 def is_synthesis(note: Note) -> bool:
-    """Whether a note draws conclusions from others: it says so by its kind, or else by its name."""
+    """Whether a note draws conclusions from others: its kind says so, or, where it has none, its name."""
     kind = note.kind.casefold()
     return kind in SYNTHESES or (not kind and note.name.casefold().rpartition("/")[2].startswith(SYNTHESES))
 
 
 def concludes(sheet: Sheet) -> bool:
-    """The same of a note that was not read in full."""
+    """The same for a note that was not read in full."""
     return sheet.may_say(SYNTHESES) and is_synthesis(sheet.note(0))
 
 
@@ -69,6 +69,6 @@ def _attempts(note: Note) -> str:
 
 
 def body_of(note: Note) -> str:
-    """The body without a first heading that only repeats the title, which stands above it already."""
+    """The body without a first heading that only repeats the title."""
     first, _, rest = note.body.lstrip().partition("\n")
     return rest if first.startswith("#") and first.lstrip("# ").strip() == note.title else note.body

@@ -1,4 +1,4 @@
-"""Files that may be missing, torn or of another version: read for what they hold, never trusted to hold it."""
+"""JSON files that may be missing, torn or of another shape: every value is read with a type and a default."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_BYTES = 16_000_000
 
 
 class LenientJson:
-    """An object read from JSON. Every look gives a value of the type asked for, or its default."""
+    """An object read from JSON. Each method returns a value of its type, or a default."""
 
     def __init__(self, data: object = None) -> None:
         self.data: dict[str, object] = data if isinstance(data, dict) else {}

@@ -1,6 +1,6 @@
-"""Which run a command is about: the one it stands in, the one that was named, or else the newest in sight.
+"""Which run a command is about: the one around the current directory, the one named, or else the newest near it.
 
-Nothing is remembered between commands: a run is found by where it lies.
+Nothing is remembered between commands: a run is found by its place.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from workspace.layout import Layout, find_agent, find_run, find_runs, runs_under
 
 TASK_FILE = "task.yaml"
 NO_RUN = "start one with `coral start TASK`, or name one: --run PATH"
-LIST = "`coral runs` lists the runs in sight"
+LIST = "`coral runs` lists the runs that are found from here"
 
 
 def add_arguments(parser: argparse.ArgumentParser, default: str | None = None) -> None:
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser, default: str | None = None) -
 
 
 def here() -> Path:
-    """The current directory; a mistake of the user's when somebody removed it."""
+    """The current directory; CoralError when somebody removed it."""
     try:
         return Path.cwd()
     except OSError:
@@ -33,7 +33,7 @@ def here() -> Path:
 
 
 def agent_here() -> tuple[Layout, str]:
-    """The run and the agent whose workspace this is, for commands that make sense nowhere else."""
+    """The run and the agent whose workspace this is. CoralError anywhere else."""
     found = find_agent(here())
     if found is None:
         raise CoralError(
@@ -43,25 +43,29 @@ def agent_here() -> tuple[Layout, str]:
     return found
 
 
+def agent_inside() -> str | None:
+    """The agent whose workspace this is, if it is one."""
+    found = find_agent(here())
+    return found[1] if found else None
+
+
 def run_of(args: argparse.Namespace) -> Layout:
-    """The run that the options name, or the one that the current directory is in or has in sight."""
+    """The run that the options name, the one that the current directory is in, or the newest found from there."""
     if args.run:
         return named(str(args.run), args.task)
     inside = _inside(here())
     if inside is not None and args.task in (None, inside.root.parent.name):
         return inside
-    found = in_sight(args.task)
+    found = from_here(args.task)
     if not found:
         what = f"no run of the task {args.task!r}" if args.task else "no run"
         raise CoralError(f"cannot find a run: there is {what} in or above {here()}", NO_RUN)
     return found[0]
 
 
-def in_sight(task: str | None) -> list[Layout]:
-    """The runs that the current directory has in sight, newest first: in the nearest `runs` folder with a run.
-
-    In a task's folder they are that task's, as long as it has any.
-    """
+def from_here(task: str | None) -> list[Layout]:
+    """The runs in the nearest `runs` folder that has any, newest first; in a task's folder only that task's, if it has
+    any."""
     folder = find_runs(here())
     runs = runs_under(folder) if folder else []
     if task:
@@ -72,17 +76,17 @@ def in_sight(task: str | None) -> list[Layout]:
 
 
 def flag(run: Layout) -> str:
-    """What a command needs to mean this run, typed from here: nothing if it is the one it would take anyway."""
+    """The option with which a command typed from here means this run: none if it is the one it would take anyway."""
     inside = _inside(here())
-    seen = [inside] if inside else in_sight(None)
-    if seen and seen[0].root == run.root:
+    default = [inside] if inside else from_here(None)
+    if default and default[0].root == run.root:
         return ""
-    is_in_sight = any(each.root == run.root for each in in_sight(None))
-    return f" --run {run.root.name if is_in_sight else shlex.quote(str(run.root))}"
+    is_near = any(near.root == run.root for near in from_here(None))
+    return f" --run {run.root.name if is_near else shlex.quote(str(run.root))}"
 
 
 def named(name: str, task: str | None) -> Layout:
-    """The run in that folder, or the one in sight whose name is, starts with or ends with `name`."""
+    """The run in the folder `name`, or the one found from here whose name is, starts with or ends with `name`."""
     path = Path(name).expanduser()
     if path.is_dir():
         run = _inside(path)
@@ -96,16 +100,9 @@ def named(name: str, task: str | None) -> Layout:
     if len(fits) == 1:
         return fits[0]
     if not fits:
-        raise CoralError(f"cannot find a run: none in sight is named {name!r}", LIST)
+        raise CoralError(f"cannot find a run: none found from here is named {name!r}", LIST)
     names = ", ".join(run.root.name for run in fits[:4])
     raise CoralError(f"cannot tell which run {name!r} is: {len(fits)} fit", f"give more of its name: {names} ...")
-
-
-def number(text: str) -> int:
-    """An argument that is the number of an attempt, with or without its #."""
-    if not text.removeprefix("#").isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not the number of an attempt")
-    return int(text.removeprefix("#"))
 
 
 def _inside(path: Path) -> Layout | None:

@@ -1,6 +1,6 @@
-"""Asking the supervisor for something: a file in the sender's folder of requests, and its answer beside it.
+"""Requests to the supervisor: a file in the sender's folder of requests, and the answer in its folder of replies.
 
-The request stays when nobody answers: the supervisor reads it when it next looks, or when the run is resumed.
+A request stays when nobody answers: the supervisor reads it later, or when the run is resumed.
 """
 
 from __future__ import annotations
@@ -19,22 +19,23 @@ from coral.cli.run_data.lenient_json import LenientJson
 from coral.errors import CoralError
 from workspace.layout import OPERATOR, Layout
 
-PATIENCE = 10.0  # seconds; twice the default poll of the supervisor
+PATIENCE = 10.0  # seconds for an answer; twice the default poll of the supervisor
 JSON_HELP = "for programs: run, request, answered, message, hint"
 
 
 def send(layout: Layout, sender: str, request: Mapping[str, object]) -> str:
-    """Write a request down; its id. Later ones have later ids, whatever the wall clock does, and are done later."""
-    places = (layout.requests_of(sender), layout.replies_to(sender))
+    """Write a request and return its id. Later requests have later ids, whatever the wall clock does, and are carried
+    out later."""
+    requests, replies = layout.requests_of(sender), layout.replies_to(sender)
     while True:
-        name = Store.next_id(max((each for place in places for each in _ids(place)), default=""))
+        id = Store.next_id(max([*_ids(requests), *_ids(replies)], default=""))
         try:
-            write_json(places[0] / f"{name}.json", request, durable=True, new=True)
+            write_json(requests / f"{id}.json", request, durable=True, new=True)
         except FileExistsError:
-            continue  # another one, this very moment
+            continue  # another process chose the same id at this moment
         except PermissionError as error:
-            raise CoralError(f"cannot write in {places[0]}: {error.strerror}", "is it your run?") from None
-        return name
+            raise CoralError(f"cannot write in {requests}: {error.strerror}", "is it your run?") from None
+        return id
 
 
 def _ids(folder: Path) -> Iterator[str]:
@@ -42,15 +43,16 @@ def _ids(folder: Path) -> Iterator[str]:
 
 
 def take_back(layout: Layout, sender: str, *types: str) -> None:
-    """Requests of these types that nobody read: asked of a supervisor that is gone, they would meet the next one."""
+    """Remove requests of these types that nobody has read: they were meant for a supervisor that is gone, and the next
+    one would carry them out."""
     for path in layout.requests_of(sender).glob("*.json"):
         if lenient_json.read(path).text("type") in types:
             path.unlink(missing_ok=True)
 
 
-def answer(layout: Layout, sender: str, name: str, seconds: float) -> LenientJson | None:
+def answer(layout: Layout, sender: str, id: str, seconds: float) -> LenientJson | None:
     """The answer to a request, or None when there is none in that time."""
-    path = layout.replies_to(sender) / f"{name}.json"
+    path = layout.replies_to(sender) / f"{id}.json"
     for _ in pauses(seconds):
         if found := lenient_json.read(path):
             return found
@@ -58,17 +60,17 @@ def answer(layout: Layout, sender: str, name: str, seconds: float) -> LenientJso
 
 
 def ask(layout: Layout, sender: str, request: Mapping[str, object], *, as_json: bool) -> int:
-    """Send a request, wait for its answer and say it; 0 when it was granted or is not answered yet. CoralError when
+    """Send a request, wait for its answer and print it; 0 when it was granted or is not answered yet. CoralError when
     it was refused."""
-    name = send(layout, sender, request)
-    asleep = unsupervised(layout)
-    found = answer(layout, sender, name, 0.0 if asleep else PATIENCE)
-    if found is not None and not found.data.get("ok"):
-        raise CoralError(found.text("message"), found.text("hint"))
-    message, hint = _waits(layout, sender, asleep) if found is None else (found.text("message"), found.text("hint"))
+    id = send(layout, sender, request)
+    is_idle = unsupervised(layout)
+    reply = answer(layout, sender, id, 0.0 if is_idle else PATIENCE)
+    if reply is not None and not reply.data.get("ok"):
+        raise CoralError(reply.text("message"), reply.text("hint"))
+    message, hint = _pending(layout, sender, is_idle) if reply is None else (reply.text("message"), reply.text("hint"))
     if as_json:
-        told = {"run": layout.root.name, "request": name, "answered": found is not None}
-        print(json.dumps({**told, "message": message, "hint": hint}))
+        answered = {"run": layout.root.name, "request": id, "answered": reply is not None}
+        print(json.dumps({**answered, "message": message, "hint": hint}))
         return 0
     print(message)
     if hint:
@@ -76,23 +78,21 @@ def ask(layout: Layout, sender: str, request: Mapping[str, object], *, as_json: 
     return 0
 
 
-def _waits(layout: Layout, sender: str, asleep: bool) -> tuple[str, str]:
-    """What becomes of a request that nobody has answered; and to the operator, where the answer will be."""
-    said = "asked; there is no answer yet: it takes effect when the supervisor reads it"
-    if asleep:
-        said = "asked; nobody supervises this run: it takes effect when the run is resumed"
+def _pending(layout: Layout, sender: str, is_idle: bool) -> tuple[str, str]:
+    """What becomes of a request that nobody has answered; and for the operator, where to see it."""
+    message = "requested; there is no answer yet: it takes effect when the supervisor reads it"
+    if is_idle:
+        message = "requested; nobody supervises this run: it takes effect when the run is resumed"
     if sender != OPERATOR:
-        return said, ""
-    from coral.cli.run_data import run_lookup  # only here: an eval waits without
-    from coral.cli.ui import program_name  # only here: an eval waits without
+        return message, ""
+    from coral.cli.ui.program_name import command  # only here: an eval waits without
 
-    flag, coral = run_lookup.flag(layout), program_name.program()
-    after = f"after `{coral} resume{flag}`, " if asleep else ""
-    return said, f"{after}`{coral} attach{flag} --plain` tells what came of it"
+    after = f"after `{command('resume', layout)}`, " if is_idle else ""
+    return message, f"{after}`{command('attach', layout)} --plain` shows what came of it"
 
 
 def unsupervised(layout: Layout) -> bool:
-    """Whether it is certain that nobody supervises the run. A sealed agent cannot tell: then it is not."""
+    """Whether it is certain that nobody supervises the run. A sealed agent cannot see the lock: then it is not."""
     if not os.access(layout.private, os.R_OK | os.X_OK):
         return False
     from coral.supervisor.lock import holder
@@ -101,7 +101,7 @@ def unsupervised(layout: Layout) -> bool:
 
 
 def as_operator(what: str) -> str:
-    """The operator's name as a sender; refused to a program that runs as an agent."""
+    """The operator's name as a sender. CoralError for a program that runs as an agent."""
     agent = os.environ.get("CORAL_AGENT")
     if agent:
         raise CoralError(f"cannot {what}: that is for the operator, and you are {agent}", "ask with an ALERT: line")
@@ -109,10 +109,10 @@ def as_operator(what: str) -> str:
 
 
 def pauses(seconds: float) -> Iterator[float]:
-    """Times to look again, as the seconds that have passed: at once, and at the latest after `seconds`.
+    """Yields the seconds that have passed, whenever it is time to look again: at once, and last after `seconds`.
 
-    The longer it took already, the later it may be seen: by a twentieth of that, between 5 and 50 ms. After 10 s once
-    a second: a long wait costs nothing.
+    A pause is a twentieth of the time that has passed, from 5 to 50 ms; after 10 s it is one second, so that a long
+    wait costs nothing.
     """
     start = time.monotonic()
     while True:

@@ -1,6 +1,7 @@
-"""Where agents do not share, one that asks from its workspace sees its own attempts and the seed, and nothing else.
+"""What an agent may see where agents do not share: its own attempts and the seed, and nothing else.
 
-Standard library only. Told by the folder for knowledge of one's own: a sealed agent cannot read the run's task.
+Standard library only. Whether agents share is seen by the folder that each then has for its own knowledge, because a
+sealed agent cannot read the run's task.
 """
 
 from __future__ import annotations
@@ -15,23 +16,23 @@ HINT = "agents of this run do not share: `coral log` lists what is yours"
 
 
 def alone_in(layout: Layout) -> str:
-    """The agent in whose workspace this is, if it works alone in that run; else empty, and everything may be seen."""
+    """The agent whose workspace this is, if the agents of that run do not share; else empty: everything may be seen."""
     try:
         found = find_agent(Path.cwd())
     except OSError:
         return ""
     if found is None or found[0].root != layout.root.resolve():
         return ""
-    # The folder above its own: that one is the agent's, who may have removed it.
+    # The parent of its folder: the folder itself is the agent's, which may have removed it.
     return found[1] if layout.shared_of(found[1], share=False).parent.is_dir() else ""
 
 
 def sees(alone: str, attempt: Attempt) -> bool:
-    """Whether an attempt is for this agent to see; the seed is everybody's."""
+    """Whether this agent may see an attempt; everybody may see the seed."""
     return not alone or attempt.agent in (alone, "")
 
 
 def check(alone: str, attempt: Attempt, to: str) -> None:
-    """CoralError when an agent that works alone wants `to` do something with an attempt of another."""
+    """CoralError when an agent that works alone wants `to` do something with an attempt that is not its own."""
     if not sees(alone, attempt):
         raise CoralError(f"cannot {to} #{attempt.number}: it is not yours", HINT)

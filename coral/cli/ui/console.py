@@ -1,4 +1,4 @@
-"""rich, set up once: colour for people, plain columns for pipes, and no text of others that is read as markup."""
+"""rich, set up once: colour for people, plain columns for pipes, and no foreign text read as markup."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TONES = {
 
 class _Screen(Console):
     def on_broken_pipe(self) -> None:
-        """rich would end the program with 1: a reader that left, as in `coral log | head`, is no failure."""
+        """rich would exit with 1, but a reader that left, as in `coral log | head`, is no failure."""
         raise BrokenPipeError
 
 

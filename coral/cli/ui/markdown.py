@@ -1,4 +1,4 @@
-"""What agents wrote, rendered for reading. Apart, because it takes as long to load as everything else together."""
+"""Markdown that agents wrote, rendered for a terminal. Import it late: that takes as long as everything else."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from coral.cli.ui.format import clean
 
 
 class _Heading(Heading):
-    """Headings to the left, in three weights: rich centres the first kind."""
+    """Headings at the left, in three weights: rich centres the first kind."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         self.text.justify = "left"
@@ -19,9 +19,9 @@ class _Heading(Heading):
 
 
 class _Markdown(Markdown):
-    elements = {**Markdown.elements, "heading_open": _Heading}  # noqa: RUF012 - so it is in rich
+    elements = {**Markdown.elements, "heading_open": _Heading}  # noqa: RUF012 - as rich declares it
 
 
 def markdown(text: str, indent: int = 2) -> Padding:
-    """What agents wrote, rendered; links show where they lead."""
+    """The text rendered; links show their targets."""
     return Padding(_Markdown(clean(text), hyperlinks=False), (0, 0, 0, indent))

@@ -1,4 +1,4 @@
-"""Our program as the reader can type it: a hint names a command that works where it is read."""
+"""How the user can type `coral` from the current directory, so that the commands in our hints work."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ import shutil
 import sys
 from pathlib import Path
 
+from coral.cli.run_data import run_lookup
+from workspace.layout import Layout
+
 
 def program() -> str:
-    """`coral` where the search path leads to this installation's, else the path of its script from here."""
+    """`coral` where PATH leads to this installation, else the path of its script from here."""
     script = Path(sys.executable).parent / "coral"
     found = shutil.which("coral")
     if not script.is_file() or (found and Path(found).resolve() == script.resolve()):
@@ -19,3 +22,8 @@ def program() -> str:
     if path.startswith(os.pardir) and len(path) > len(str(script)):
         path = str(script)
     return shlex.quote(path if os.sep in path else os.path.join(os.curdir, path))  # noqa: PTH118 - Path drops the dot
+
+
+def command(name: str, run: Layout) -> str:
+    """A command about this run as the user can type it: `coral attach --run NAME`."""
+    return f"{program()} {name}{run_lookup.flag(run)}"

@@ -1,4 +1,4 @@
-"""Long work shows what it is doing: a line that moves on a terminal, one line per step anywhere else."""
+"""The step that long work is at: a line that changes on a terminal, one line per step anywhere else."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Steps:
-    """`say` names the step that begins now."""
+    """Shows one step at a time; `say` names the step that begins now."""
 
     def __init__(self) -> None:
         self._line = _line() if sys.stderr.isatty() else None
@@ -35,7 +35,7 @@ class Steps:
 
 
 def _line() -> Status:
-    from rich.console import Console  # only here: a pipe needs none of it
+    from rich.console import Console  # only here: a pipe does without
     from rich.status import Status
 
     return Status("", console=Console(stderr=True, highlight=False, markup=False))

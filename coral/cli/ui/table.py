@@ -1,7 +1,7 @@
-"""Tables without lines that always fit: some columns keep their width, some give way, some are left out when narrow.
+"""Tables without lines that always fit: some columns keep their width, some shrink, some are left out when narrow.
 
-rich alone would shorten every column at once, the numbers too; and to lay out a table of five hundred agents, whose
-widths are known here, takes it a fifth of a second.
+rich alone would shorten every column at once, the numbers too; and it would take a fifth of a second to lay out a table
+of five hundred agents.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from rich.text import Text
 from coral.cli.ui.format import NONE
 
 GAP = 2
-LEAST = 16  # characters that a column which gives way keeps
-SCANT = 8  # below which it shows nothing
+LEAST = 16  # characters that a column which shrinks keeps
+SCANT = 8  # characters below which it shows nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Table:
     lines: list[Sequence[Text]]
 
     def add_row(self, *cells: Text) -> None:
-        """One more line below; columns that it has no cell for stay empty."""
+        """Add a line at the end; columns without a cell stay empty."""
         self.lines.append(cells)
 
     def __rich_console__(self, console: Console, _: ConsoleOptions) -> Iterator[Segment]:
@@ -58,8 +58,8 @@ def _filled(cell: Text, width: int, right: bool, console: Console) -> Iterator[S
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], width: int) -> Table:
     """A table at most `width` wide.
 
-    A column is its name with marks: `>n` aligned right, `.n` aligned at the decimal point, `n*` gives way when space
-    is short, `n?` is left out when it is shorter still, and `n??` when so little is left that it would show nothing.
+    A column is its name with marks: `>n` aligned right, `.n` aligned at the decimal point, `n*` shrinks when space is
+    short, `n?` is left out when it is shorter still, and `n??` when so little is left that it would show nothing.
     """
     cells = [[cell if isinstance(cell, Text) else Text(str(cell or NONE)) for cell in row] for row in rows]
     for index, column in enumerate(columns):
@@ -74,44 +74,47 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], width: int) 
 
 
 def _kept(columns: Sequence[str], cells: list[list[Text]], width: int) -> list[int]:
-    """The columns that there is room for; of those that may be left out, the last goes first."""
+    """The columns that fit; of those that may be left out, the last goes first."""
     kept = list(range(len(columns)))
+
+    def needed(least: int) -> int:
+        return sum(_least(columns[index], [row[index] for row in cells], least) + GAP for index in kept) - GAP
+
     for index in reversed(range(len(columns))):
-        least = sum(_least(columns[each], [row[each] for row in cells]) + GAP for each in kept) - GAP
-        if least <= width:
+        if needed(LEAST) <= width:
             break
         if columns[index].endswith("?") and not columns[index].endswith("??"):
             kept.remove(index)
-    for index in [each for each in reversed(kept) if columns[each].endswith("??")]:
-        if sum(_least(columns[each], [row[each] for row in cells], SCANT) + GAP for each in kept) - GAP > width:
+    for index in [index for index in reversed(kept) if columns[index].endswith("??")]:
+        if needed(SCANT) > width:
             kept.remove(index)
     return kept
 
 
 def _widths(columns: list[str], cells: list[list[Text]], width: int) -> list[int]:
-    """What each column gets: those that give way share what the others leave, and none more than it needs."""
+    """The width of each column: those that shrink share what the others leave, and none gets more than it needs."""
     needs = [_natural(column, [row[index] for row in cells]) for index, column in enumerate(columns)]
-    yielding = sorted((index for index, column in enumerate(columns) if "*" in column), key=lambda index: needs[index])
-    room = width - GAP * (len(columns) - 1) - sum(need for index, need in enumerate(needs) if index not in yielding)
-    for place, index in enumerate(yielding):
-        needs[index] = max(1, min(needs[index], room // (len(yielding) - place)))
-        room -= needs[index]
+    shrinking = sorted((index for index, column in enumerate(columns) if "*" in column), key=lambda index: needs[index])
+    left = width - GAP * (len(columns) - 1) - sum(need for index, need in enumerate(needs) if index not in shrinking)
+    for place, index in enumerate(shrinking):
+        needs[index] = max(1, min(needs[index], left // (len(shrinking) - place)))
+        left -= needs[index]
     return needs
 
 
 def _within(widths: Iterable[int], width: int) -> Iterator[int]:
-    """Where even the least is too much, the right edge cuts it."""
-    for each in widths:
+    """The widths cut at the right edge, where even the least is too much."""
+    for column in widths:
         if width > 0:
-            yield min(each, width)
-        width -= each + GAP
+            yield min(column, width)
+        width -= column + GAP
 
 
 def _natural(column: str, cells: list[Text]) -> int:
     return max([len(_name(column)), *(cell.cell_len for cell in cells)])
 
 
-def _least(column: str, cells: list[Text], least: int = LEAST) -> int:
+def _least(column: str, cells: list[Text], least: int) -> int:
     natural = _natural(column, cells)
     return min(natural, least) if "*" in column else natural
 
@@ -121,6 +124,6 @@ def _name(column: str) -> str:
 
 
 def _aligned(cells: list[Text]) -> list[Text]:
-    """Numbers with their decimal points below each other, which shows the larger at a glance."""
+    """Numbers with their decimal points below each other, so that the larger one is seen at a glance."""
     heads = [(cell.plain + ".").index(".") for cell in cells]
     return [Text(" " * (max(heads) - head)).append_text(cell) for cell, head in zip(cells, heads, strict=True)]

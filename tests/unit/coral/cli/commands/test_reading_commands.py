@@ -420,7 +420,7 @@ def test_a_run_is_named(layout: Layout, coral: Run, tmp_path: Path) -> None:
     for name in (str(layout.root), layout.root.name, f"toy/{layout.root.name}", layout.root.name[-6:]):
         assert chosen("--run", name) == str(layout.root)
     assert "2 fit\n  give more of its name" in coral("status", "--run", layout.root.name[:4], code=1)
-    assert "none in sight is named 'zz'" in coral("status", "--run", "zz", code=1)
+    assert "none found from here is named 'zz'" in coral("status", "--run", "zz", code=1)
     assert "no run of the task 'zz'" in coral("status", "--task", "zz", code=1)
     assert "is not the folder of one" in coral("status", "--run", str(tmp_path), code=1)
 

@@ -36,8 +36,8 @@ def test_tell_is_for_all_or_for_one(layout: Layout, coral: Run) -> None:
     code, out, _ = coral("tell", "try fewer restarts")
     assert (code, out) == (
         0,
-        "asked; nobody supervises this run: it takes effect when the run is resumed\n"
-        "  after `coral resume`, `coral attach --plain` tells what came of it\n",
+        "requested; nobody supervises this run: it takes effect when the run is resumed\n"
+        "  after `coral resume`, `coral attach --plain` shows what came of it\n",
     )
     coral("tell", "you", "--agent", "agent-2")
     assert requests(layout) == [
@@ -188,8 +188,8 @@ def test_without_an_answer_the_request_stays(
             "run": layout.root.name,
             "request": asked.stem,
             "answered": False,
-            "message": "asked; there is no answer yet: it takes effect when the supervisor reads it",
-            "hint": "`coral attach --plain` tells what came of it",
+            "message": "requested; there is no answer yet: it takes effect when the supervisor reads it",
+            "hint": "`coral attach --plain` shows what came of it",
         },
     )
 
@@ -209,7 +209,7 @@ def test_an_agent_is_not_told_to_go_on_with_the_run(
 ) -> None:
     monkeypatch.chdir(layout.clone("agent-1"))
     said = coral("heartbeat", "set", "redirect", "--stagnant", "3")
-    assert said == (0, "asked; nobody supervises this run: it takes effect when the run is resumed\n", "")
+    assert said == (0, "requested; nobody supervises this run: it takes effect when the run is resumed\n", "")
 
 
 def test_stop_waits_until_nobody_supervises(layout: Layout, coral: Run) -> None:
