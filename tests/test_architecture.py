@@ -30,7 +30,7 @@ MAY_IMPORT = {
     "coral.grader": ("coral.types",),
     "coral.grading.runner": ("coral.types", "coral.grading.score"),
     "coral.grading.score": (),
-    "coral.native.check_child": (),
+    "coral.native.search.check_child": (),
     "coral.fleet": ("coral.fleet", "coral.errors", "attempts", "heartbeats"),
     "coral.config": ("coral.config", "coral.errors", "attempts", "heartbeats"),
     "coral.runtimes": (
@@ -44,7 +44,8 @@ MAY_IMPORT = {
         "heartbeats.reply",  # an answer to a heartbeat is no error, whatever words are in it
         "workspace.layout",
     ),
-    "coral.native": ("coral.native", "coral.errors", "attempts", "heartbeats", "workspace"),
+    "coral.native": ("coral.native", "coral.codec", "attempts", "workspace"),
+    "coral.native.search.numeric": ("coral.native.search.numeric",),  # the numerical methods know nothing of agents
     # The rooms of the supervisor, from the ground up.
     "coral.processes": ("coral.processes", "coral.fleet.process_key", "workspace.layout"),
     "coral.processes.cgroup": (),

@@ -1,9 +1,9 @@
-"""`python -P -m coral.native`: answers an interrupt from its first line on, before anything else is imported."""
+"""`python -P -m coral.native`: handles an interrupt from its first line on, before anything else is imported."""
 
 from coral.native.interrupt import on_interrupt
 
 on_interrupt()
 
-from coral.native.program import main  # noqa: E402  the handler comes first
+from coral.native.main import main  # noqa: E402  the handler comes first
 
 raise SystemExit(main())

@@ -1,21 +1,86 @@
-"""The seat of the brain: a policy from situation and signal to calls. Pure - it looks at nothing and does nothing.
+"""The brains: policies from a situation and an event to calls. Pure: a brain reads nothing and does nothing.
 
-`search` needs no model. A brain that asks a model for its calls takes the same seat.
+`search` needs no model: it searches over the numbers and choices of the editable files, and answers each heartbeat by
+doing what it asks. A brain that asks a model for its calls would be another entry of `BRAINS`.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from random import Random
+from typing import Protocol, assert_never
 
-from coral.native.calls import Call
-from coral.native.search_brain import SearchBrain
-from coral.native.situation import Event, Situation
+from coral.native.answers.answer import answer
+from coral.native.calls import AwaitResult, Call, Say, Search, Submit
+from coral.native.format import difference
+from coral.native.search.choose_family import choose_family, choose_start
+from coral.native.situation import (
+    CallDone,
+    CallFailed,
+    CandidateFound,
+    Event,
+    Idle,
+    Prompted,
+    ResultReceived,
+    Situation,
+)
 
 
 class Brain(Protocol):
     def reason(self, situation: Situation, event: Event) -> tuple[Call, ...]:
-        """What to do about an event. A call that fails comes back as `Trouble`, so that it can be put right."""
+        """What to do about an event. A call that fails comes back as `CallFailed`, so that it can be put right."""
         ...
+
+
+class SearchBrain:
+    """Everything it remembers is in memory; what it draws depends on memory's own counters alone."""
+
+    def reason(self, situation: Situation, event: Event) -> tuple[Call, ...]:
+        match event:
+            case Prompted(sections=sections):
+                new = [section for section in sections if section.id not in situation.memory.answered]
+                return tuple(call for section in new for call in answer(situation, section))
+            case Idle():
+                return (self._next(situation),)
+            case CandidateFound(trial=trial, texts=texts):
+                return (Submit(trial=trial, texts=texts),)
+            case ResultReceived(trial=trial):
+                if trial.number is None:
+                    return ()
+                gained = difference(trial.before, trial.score) or trial.reason or "no start to compare with"
+                return (Say(text=f"#{trial.number} {trial.verdict}, {gained}: {trial.title}"),)
+            case CallFailed():
+                return self._correct(situation, event)
+            case CallDone():
+                return ()
+            case _:
+                assert_never(event)
+
+    def _next(self, situation: Situation) -> Call:
+        """What is unfinished comes first; then a new episode."""
+        memory = situation.memory
+        if memory.pending is not None:
+            return AwaitResult(trial=memory.pending)
+        if memory.unsubmitted is not None:
+            return Submit(trial=memory.unsubmitted.trial, texts=memory.unsubmitted.texts)
+        random = Random(f"{memory.session}/{memory.episodes}")
+        family = choose_family(situation, random)
+        start, why = choose_start(situation, random)
+        skills = ", ".join(skill.version for skill in situation.observation.skills)
+        return Search(family=family, start=start, why=f"{why}; loaded {skills}" if skills else why)
+
+    def _correct(self, situation: Situation, failed: CallFailed) -> tuple[Call, ...]:
+        """Correct a call that failed: once more, another family, or say it and go on."""
+        call, memory = failed.call, situation.memory
+        if failed.transient:
+            return (call,)
+        complaint = Say(text=f"That did not work: {failed.message}")
+        if isinstance(call, Search):
+            others = [name for name in situation.observation.families if name != call.family]
+            if others:
+                other = Random(f"{memory.session}/{memory.episodes}/again").choice(others)
+                why = f"{call.family} did not work: {failed.message}"
+                return (complaint, Search(family=other, start=call.start, why=why))
+        return (complaint,)
 
 
 BRAINS: dict[str, type[Brain]] = {"search": SearchBrain}

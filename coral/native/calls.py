@@ -1,18 +1,20 @@
-"""Calls: what a brain can ask for, as data. Each carries `request_heartbeat`: true chains straight into the next step
-with the result, false yields. A brain that is a model writes the same calls as JSON."""
+"""The calls that a brain can make, as data, and the error of a call that fails.
+
+Each call carries `request_heartbeat`: true chains its result straight into the next step, false yields.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from coral.native.memory import Steer, Trial
+from coral.native.memory import Redirection, Trial
 from workspace.frontmatter import Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Say:
-    """Answer in prose; whoever reads the log sees it."""
+    """Answer in prose, for readers of the log."""
 
     text: str
     request_heartbeat: bool = False
@@ -37,7 +39,7 @@ class WriteNote:
     kind: str
     attempts: tuple[int, ...]
     body: str
-    about: tuple[int, ...] = ()  # own attempts that need no other note
+    about: tuple[int, ...] = ()  # own attempts that need no other note after this one
     request_heartbeat: bool = False
 
 
@@ -53,7 +55,7 @@ class WriteSkill:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """Search for a few seconds: a family of moves, from an attempt (None: from the files as they are)."""
+    """Search for a few seconds with a family of moves, from an attempt (None: from the files as they are)."""
 
     family: str
     start: int | None
@@ -63,7 +65,7 @@ class Search:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submit:
-    """Write the files and hand them in."""
+    """Write the files and submit them."""
 
     trial: Trial
     texts: Mapping[str, str] = field(default_factory=dict)
@@ -71,19 +73,27 @@ class Submit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Await:
-    """Stay for the result of what was handed in before an interrupt."""
+class AwaitResult:
+    """Wait for the result of what was submitted before an interrupt."""
 
     trial: Trial
     request_heartbeat: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Steering:
-    """Decide where the next episodes start and which families they take."""
+class Redirect:
+    """Decide where the next episodes start and which families they use."""
 
-    steer: Steer
+    redirection: Redirection
     request_heartbeat: bool = False
 
 
-Call = Say | Remember | WriteNote | WriteSkill | Steering | Search | Submit | Await
+Call = Say | Remember | WriteNote | WriteSkill | Redirect | Search | Submit | AwaitResult
+
+
+class ToolError(Exception):
+    """A call failed. `transient`: the same call may succeed the next time."""
+
+    def __init__(self, message: str, *, transient: bool = False) -> None:
+        super().__init__(message)
+        self.transient = transient

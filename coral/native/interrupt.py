@@ -1,6 +1,8 @@
-"""The answer to SIGINT, at any moment: do what must be done, then end the process. Nothing is unwound.
+"""The handler of SIGINT: runs a few actions, then ends the process.
 
-The handler runs between two steps of the interpreter, also within a save, a check or a wait, and only once.
+Nothing is unwound, so nothing half done is written on the way out. The handler runs between two steps of the
+interpreter, also within a save, a check or a wait, and only once. It imports nothing but the standard library, so that
+the process can install it before anything else.
 """
 
 from __future__ import annotations
@@ -10,11 +12,11 @@ import signal
 from collections.abc import Callable
 from types import FrameType
 
-INTERRUPTED = 130
+EXIT_INTERRUPTED = 130
 
 
 def on_interrupt(*actions: Callable[[], None]) -> None:
-    """Replace what an interrupt does: the actions in order, then the end, even if one of them fails."""
+    """Set what an interrupt does: the actions in order, then the end of the process, even if one of them fails."""
 
     def handler(_number: int, _frame: FrameType | None) -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -22,6 +24,6 @@ def on_interrupt(*actions: Callable[[], None]) -> None:
             for action in actions:
                 action()
         finally:
-            os._exit(INTERRUPTED)
+            os._exit(EXIT_INTERRUPTED)
 
     signal.signal(signal.SIGINT, handler)

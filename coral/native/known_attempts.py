@@ -1,4 +1,4 @@
-"""Where the fleet stands, as the agent remembers it: a fold over published records, so that each is read once.
+"""The attempts of the fleet, as the agent remembers them: a fold over published records, so that each is read once.
 
 Kept in memory between launches: reading ten thousand records at every start would cost more than the start.
 """
@@ -12,12 +12,13 @@ from typing import Self
 from attempts.record import Attempt, Direction, Kind
 
 RECENT = 60  # attempts kept in full
-GAPS = 200  # numbers still awaited; older ones are given up
+MOST_AWAITED = 200  # numbers still awaited; older ones are given up
+LONGEST_REASON = 300  # characters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """What is kept of an attempt."""
+class KnownAttempt:
+    """What is kept of an attempt's record."""
 
     number: int
     agent: str
@@ -36,61 +37,62 @@ class Entry:
             verdict=str(attempt.verdict),
             title=attempt.title,
             commit=attempt.commit,
-            reason=attempt.reason[:300],
+            reason=attempt.reason[:LONGEST_REASON],
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Board:
+class KnownAttempts:
     """`best`: per agent, "" being the seed. `awaited`: numbers below `next` whose records were not out yet."""
 
     next: int = 0
     awaited: tuple[int, ...] = ()
-    best: Mapping[str, Entry] = field(default_factory=dict)
-    recent: tuple[Entry, ...] = ()
+    best: Mapping[str, KnownAttempt] = field(default_factory=dict)
+    recent: tuple[KnownAttempt, ...] = ()
     count: int = 0
 
-    def wanted(self, numbers: Iterable[int]) -> list[int]:
-        """Which of the published numbers have not been taken in."""
+    def unread(self, numbers: Iterable[int]) -> list[int]:
+        """Which of the published numbers have not been added."""
         awaited = set(self.awaited)
         return [number for number in numbers if number >= self.next or number in awaited]
 
-    def take(self, attempts: Iterable[Attempt], direction: Direction) -> Board:
-        """The board with more records; the order in which they come does not matter."""
-        board, taken = self, set[int]()
+    def add(self, records: Iterable[Attempt], direction: Direction) -> KnownAttempts:
+        """The same with more records; the order in which they come does not matter."""
+        known, added = self, set[int]()
         highest = self.next
-        for attempt in attempts:
-            taken.add(attempt.number)
-            highest = max(highest, attempt.number + 1)
-            board = board._with(attempt, direction)
-        awaited = tuple(n for n in (*self.awaited, *range(self.next, highest)) if n not in taken)[-GAPS:]
-        return replace(board, next=highest, awaited=awaited)
+        for record in records:
+            added.add(record.number)
+            highest = max(highest, record.number + 1)
+            known = known._with(record, direction)
+        gaps = (number for number in (*self.awaited, *range(self.next, highest)) if number not in added)
+        return replace(known, next=highest, awaited=tuple(gaps)[-MOST_AWAITED:])
 
-    def _with(self, attempt: Attempt, direction: Direction) -> Board:
-        entry = Entry.of(attempt)
-        real = attempt.kind in (Kind.REAL, Kind.TUNE)
-        recent = (*self.recent, entry)[-RECENT:] if real else self.recent
+    def _with(self, record: Attempt, direction: Direction) -> KnownAttempts:
+        attempt = KnownAttempt.of(record)
+        real = record.kind in (Kind.REAL, Kind.TUNE)
+        recent = (*self.recent, attempt)[-RECENT:] if real else self.recent
         best = dict(self.best)
-        held = best.get(entry.agent)
-        better = held is None or held.score is None or direction.better(attempt.score or 0.0, held.score)
-        if attempt.score is not None and attempt.kind is not Kind.CONFIRM and better:
-            best[entry.agent] = entry
+        held = best.get(attempt.agent)
+        better = held is None or held.score is None or direction.better(record.score or 0.0, held.score)
+        if record.score is not None and record.kind is not Kind.CONFIRM and better:
+            best[attempt.agent] = attempt
         return replace(self, recent=recent, best=best, count=self.count + real)
 
-    def leader(self, direction: Direction) -> Entry | None:
-        """The fleet's best attempt; of equals, the earliest."""
-        return leader(self.best.values(), direction)
+    def find(self, number: int | None) -> KnownAttempt | None:
+        """The attempt of this number, as far as it is still remembered."""
+        known = {attempt.number: attempt for attempt in (*self.recent, *self.best.values())}
+        return known.get(number) if number is not None else None
 
-    def others(self, agent: str, direction: Direction) -> list[Entry]:
+    def fleet_best(self, direction: Direction) -> KnownAttempt | None:
+        """The best attempt of all; of equals, the earliest."""
+        best: KnownAttempt | None = None
+        for attempt in sorted(self.best.values(), key=lambda attempt: attempt.number):
+            if attempt.score is not None and (best is None or direction.better(attempt.score, best.score or 0.0)):
+                best = attempt
+        return best
+
+    def best_of_others(self, agent: str, direction: Direction) -> list[KnownAttempt]:
         """The best attempts of the other agents, best first."""
-        entries = [entry for name, entry in self.best.items() if name not in (agent, "")]
+        attempts = [attempt for name, attempt in self.best.items() if name not in (agent, "")]
         sign = -1.0 if direction is Direction.MAXIMIZE else 1.0
-        return sorted(entries, key=lambda entry: (sign * (entry.score or 0.0), entry.number))
-
-
-def leader(entries: Iterable[Entry], direction: Direction) -> Entry | None:
-    best: Entry | None = None
-    for entry in sorted(entries, key=lambda entry: entry.number):
-        if entry.score is not None and (best is None or direction.better(entry.score, best.score or 0.0)):
-            best = entry
-    return best
+        return sorted(attempts, key=lambda attempt: (sign * (attempt.score or 0.0), attempt.number))

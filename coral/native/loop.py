@@ -1,30 +1,28 @@
 """The agent's loop: perceive, reason, act, one signal at a time.
 
-A call that requests a heartbeat chains its result into the next step; a tool that fails always does, so that the brain
-reads the error. What goes wrong is met in three tiers: an error that may pass is tried again one level deeper; a memory
-that contradicts the world is rolled back to the snapshot before; a chain that runs away meets the limits.
+A call that requests a heartbeat chains its result into the next step; a call that fails always does, so that the brain
+reads the error. Errors are met in three tiers: one that may pass is tried again one level deeper; a memory that
+contradicts the run is rolled back to the snapshot before; a chain that does not end meets the limits.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from coral.native.brain import Brain
-from coral.native.calls import Call
-from coral.native.known_attempts import Board
+from coral.native.calls import Call, ToolError
+from coral.native.known_attempts import KnownAttempts
+from coral.native.memory import MemoryContradiction
 from coral.native.output import Output
-from coral.native.prompt import sections
-from coral.native.situation import Event, Idle, Prompted, Signal, Trouble, perceive
-from coral.native.snapshots import RING, Keeper
-from coral.native.tool_error import MemoryFault, ToolError
+from coral.native.prompt import heartbeat_sections
+from coral.native.situation import CallFailed, Event, Idle, Prompted, Signal, Situation
+from coral.native.snapshots import RING, Snapshots
 from coral.native.toolbox import Toolbox
 
-DEEPEST = 10  # signals deeper than this are dropped
-STEPS = 400  # signals that one prompt may lead to
-TROUBLES = 6  # failures in a row that end the turn
+MAX_DEPTH = 10  # signals deeper than this are dropped
+MAX_FAILURES = 6  # in a row; they end the turn
 
 
 class TurnEnd(StrEnum):
@@ -36,79 +34,73 @@ class TurnEnd(StrEnum):
 
 
 def act(signal: Signal, call: Call, event: Event) -> list[Signal]:
-    """The third stage: what follows from a call's outcome. Pure. Trouble is always heard of."""
-    return [signal.then(event)] if call.request_heartbeat or isinstance(event, Trouble) else []
+    """The third stage: what follows from a call's outcome. Pure. A failure is always passed on."""
+    return [signal.then(event)] if call.request_heartbeat or isinstance(event, CallFailed) else []
 
 
 @dataclass(slots=True)
 class Loop:
-    keeper: Keeper
+    """`max_steps`: signals that one prompt may lead to."""
+
+    snapshots: Snapshots
     output: Output
     brain: Brain
     toolbox: Toolbox
-    steps: int = STEPS
+    max_steps: int
     queue: deque[Signal] = field(default_factory=deque)
-    troubles: int = 0
+    failures: int = 0  # in a row
 
     def run(self, prompt: str) -> TurnEnd:
         """Answer the prompt, then go on attempt by attempt; returns why it ended."""
-        self._wake()
-        self._ask(prompt)
-        for _ in range(self.steps):
+        self._update_memory()
+        self.queue.extend(Signal(Prompted((section,))) for section in heartbeat_sections(prompt))
+        for _ in range(self.max_steps):
             signal = self.queue.popleft() if self.queue else Signal(Idle())
-            if signal.depth > DEEPEST:
-                self.output.error(f"a chain of more than {DEEPEST} steps was dropped")
+            if signal.depth > MAX_DEPTH:
+                self.output.error(f"a chain of more than {MAX_DEPTH} steps was dropped")
                 continue
-            if self._nothing_to_do(signal):
+            if isinstance(signal.event, Idle) and not self.toolbox.explorer.families():
                 return TurnEnd.NOTHING_TO_VARY
-            if self.troubles >= TROUBLES:
+            if self.failures >= MAX_FAILURES:
                 return TurnEnd.FAILURES
             self._step(signal)
-            self.keeper.save()
+            self.snapshots.save()
         return TurnEnd.STEPS
 
-    def _wake(self) -> None:
-        """Bring memory up to date. If it contradicts the world: the snapshots before it, then a board read afresh."""
+    def _update_memory(self) -> None:
+        """Read what was published since. If memory contradicts the records: take the snapshots before it, one after the
+        other; if none agrees, read all records again."""
         for _ in range(RING):
             try:
                 return self.toolbox.catch_up()
-            except MemoryFault as problem:
-                back = self.keeper.roll_back()
-                self.output.error(f"{problem}; I go back to {'the memory before' if back else 'the records'}")
-                if not back:
+            except MemoryContradiction as problem:
+                rolled_back = self.snapshots.roll_back()
+                self.output.error(f"{problem}; I go back to {'the memory before' if rolled_back else 'the records'}")
+                if not rolled_back:
                     break
-        self.keeper.memory = replace(self.keeper.memory, board=Board(), pending=None, work=None)
+        self.snapshots.memory = replace(self.snapshots.memory, known=KnownAttempts(), pending=None, unsubmitted=None)
         return self.toolbox.catch_up()
 
-    def _ask(self, prompt: str) -> None:
-        """Each heartbeat section is a signal of its own, in order."""
-        self.queue.extend(Signal(Prompted((section,))) for section in sections(prompt))
-
     def _step(self, signal: Signal) -> None:
-        world = self.toolbox.gather(signal.event)  # first: it brings the board in memory up to date
-        situation = perceive(self.keeper.memory, world)
-        follow: list[Signal] = []
+        observation = self.toolbox.observe(signal.event)  # first: it updates the memory
+        situation = Situation(self.snapshots.memory, observation)
+        following: list[Signal] = []
         for call in self.brain.reason(situation, signal.event):
-            follow += self._perform(signal, call)
+            following += act(signal, call, self._perform(call))
         if isinstance(signal.event, Prompted):
-            self._answered(signal.event)
-        self.queue.extendleft(reversed(follow))
+            for section in signal.event.sections:
+                self.snapshots.memory = self.snapshots.memory.mark_answered(section.id)
+        self.queue.extendleft(reversed(following))
         self.queue.extend(Signal(Prompted((section,))) for section in self.toolbox.inline)
         self.toolbox.inline.clear()
 
-    def _perform(self, signal: Signal, call: Call) -> Iterable[Signal]:
+    def _perform(self, call: Call) -> Event:
         try:
             event = self.toolbox.perform(call)
-            self.troubles = 0 if call.request_heartbeat else self.troubles
         except ToolError as problem:
-            self.troubles += 1
+            self.failures += 1
             self.output.error(str(problem))
-            event = Trouble(call, str(problem), problem.again)
-        return act(signal, call, event)
-
-    def _answered(self, asked: Prompted) -> None:
-        for section in asked.sections:
-            self.keeper.memory = self.keeper.memory.answer(section.id)
-
-    def _nothing_to_do(self, signal: Signal) -> bool:
-        return isinstance(signal.event, Idle) and not self.toolbox.explorer.families()
+            return CallFailed(call, str(problem), problem.transient)
+        if call.request_heartbeat:
+            self.failures = 0
+        return event

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from coral.native.known_attempts import Board
-from coral.native.search.bandit import Credit
+from coral.native.known_attempts import KnownAttempts
+from coral.native.search.bandit import FamilyStats
 
 BLOCK_NAMES = ("persona", "task", "plan", "learned")
 LONGEST_BLOCK = 4000  # characters; an edit beyond keeps the end
@@ -17,6 +17,10 @@ TRIALS = 60
 ANSWERED = 200
 
 Texts = Mapping[str, str]
+
+
+class MemoryContradiction(Exception):  # noqa: N818
+    """The memory contradicts the run: it is rolled back to an earlier snapshot."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,20 +44,20 @@ class Trial:
     score: float | None = None
     verdict: str = ""
     reason: str = ""
-    noted: bool = False
+    noted: bool = False  # whether there is a note on it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
-    """An episode in progress: the best candidate so far, which an interrupt must not lose."""
+class SavedCandidate:
+    """The best candidate of an episode that has not been submitted: an interrupt must not lose it."""
 
     trial: Trial
     texts: Texts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Steer:
-    """What a heartbeat has decided for the next episodes: where to start, what to do first and what not."""
+class Redirection:
+    """What a redirect has decided for the next episodes: where to start, which family to try and which to avoid."""
 
     start: int | None = None
     avoid: str = ""
@@ -62,43 +66,45 @@ class Steer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
+class AgentMemory:
     session: str
     launches: int = 0
     episodes: int = 0
     blocks: Mapping[str, str] = field(default_factory=dict)
-    credit: Mapping[str, Credit] = field(default_factory=dict)
-    board: Board = field(default_factory=Board)
-    work: Work | None = None
-    pending: Trial | None = None  # handed in, or about to be; its result has not been seen
-    trials: tuple[Trial, ...] = ()
-    steer: Steer = field(default_factory=Steer)
-    chain: Texts = field(default_factory=dict)  # where the moves stand
+    stats: Mapping[str, FamilyStats] = field(default_factory=dict)  # by family
+    known: KnownAttempts = field(default_factory=KnownAttempts)
+    unsubmitted: SavedCandidate | None = None
+    pending: Trial | None = None  # submitted, or about to be; its result has not been seen
+    trials: tuple[Trial, ...] = ()  # with their results
+    redirection: Redirection = field(default_factory=Redirection)
+    chain: Texts = field(default_factory=dict)  # where the chain of moves stands
     chain_family: str = ""
-    steps: Mapping[str, float] = field(default_factory=dict)  # per family, without a check: how far to move
-    skills: tuple[str, ...] = ()  # loaded, as `name: what it said`
+    step_sizes: Mapping[str, float] = field(default_factory=dict)  # by family, without a check: how far to move
     answered: tuple[str, ...] = ()  # ids of heartbeats
-    consolidated: int = 0  # attempts of the fleet at the last synthesis of ours
 
-    def edit(self, block: str, text: str, *, add: bool = False) -> Memory:
+    @property
+    def graded_numbers(self) -> set[int | None]:
+        return {trial.number for trial in self.trials}
+
+    def edit(self, block: str, text: str, *, add: bool = False) -> AgentMemory:
         """The memory with one block replaced, or extended by a line."""
         held = self.blocks.get(block, "")
         text = f"{held}\n{text}".strip() if add else text
         return replace(self, blocks={**self.blocks, block: text[-LONGEST_BLOCK:]})
 
-    def settle(self, trial: Trial) -> Memory:
+    def add_result(self, trial: Trial) -> AgentMemory:
         """Take in a trial whose result is known."""
         return replace(self, pending=None, trials=(*self.trials, trial)[-TRIALS:])
 
-    def answer(self, identity: str) -> Memory:
-        return replace(self, answered=(*self.answered, identity)[-ANSWERED:])
+    def discard(self, trial: Trial) -> AgentMemory:
+        """Count a trial that came to no attempt as a failed try of its family; it is not waited for."""
+        stats = {**self.stats, trial.family: self.stats.get(trial.family, FamilyStats()).add(0.0)}
+        return replace(self, pending=None, stats=stats)
 
-    def noted(self, numbers: Collection[int]) -> Memory:
+    def mark_answered(self, heartbeat_id: str) -> AgentMemory:
+        return replace(self, answered=(*self.answered, heartbeat_id)[-ANSWERED:])
+
+    def mark_noted(self, numbers: Collection[int]) -> AgentMemory:
         """There is a note on these attempts."""
         trials = tuple(replace(trial, noted=trial.noted or trial.number in numbers) for trial in self.trials)
         return replace(self, trials=trials)
-
-    def give_up(self, trial: Trial) -> Memory:
-        """The trial was not accepted: it costs its family credit, and is not waited for."""
-        credit = {**self.credit, trial.family: self.credit.get(trial.family, Credit()).after(0.0)}
-        return replace(self, pending=None, credit=credit)

@@ -1,4 +1,4 @@
-"""The options of the native agent, as they stand in `agents.options` of a task. Unknown or wrong ones are refused."""
+"""The options of the native agent, from `agents.options` of a task. Unknown or wrong ones are refused."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """`seconds`: an episode of search. `check_seconds`: one call of the public check, before it counts as hung.
+    """`seconds`: of an episode of search. `check_seconds`: of one call of the public check, before it counts as hung.
 
     `steps`: signals that one prompt may lead to.
     """
@@ -23,7 +23,7 @@ class Options:
         """ValueError says what is wrong."""
         if not isinstance(data, Mapping):
             raise ValueError("the options must be an object")
-        known = {f.name for f in fields(cls)}
+        known = {option.name for option in fields(cls)}
         unknown = sorted(str(name) for name in data if name not in known)
         if unknown:
             raise ValueError(f"there is no option {unknown[0]!r}; there are {', '.join(sorted(known))}")

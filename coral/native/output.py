@@ -1,6 +1,6 @@
 """What the agent prints: one JSON object a line, each written whole, so that a reader never meets half a line.
 
-Nothing is read back and nothing is buffered: whoever reads the output knows what happened up to the last moment.
+Nothing is buffered: the output tells what happened up to the last moment, however the process ends.
 """
 
 from __future__ import annotations
@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import os
 
-LONGEST = 3500  # bytes of a message; a line stays well below what the reader looks at
-PROSE = 16_000  # bytes of an answer
+LONGEST_MESSAGE = 3500  # characters; the runtime does not read lines beyond a limit
+LONGEST_ANSWER = 16_000
 
 
 class Output:
-    """Lines on a file descriptor (standard output). A reader that is gone is no reason to stop."""
+    """Lines on a file descriptor (standard output). They are dropped when the reader is gone."""
 
     def __init__(self, handle: int = 1) -> None:
         self.handle = handle
@@ -22,18 +22,18 @@ class Output:
         self._line({"type": "session", "session": session})
 
     def beat(self, phase: str, message: str, progress: float | None = None) -> None:
-        """A sign of life: what is being done, and how much of it is done (0 to 1)."""
-        self._line({"type": "beat", "phase": phase, "message": message[:LONGEST], "progress": progress})
+        """What is being done, and how much of it is done (0 to 1)."""
+        self._line({"type": "beat", "phase": phase, "message": message[:LONGEST_MESSAGE], "progress": progress})
 
     def text(self, text: str) -> None:
-        """What the agent says, in prose."""
-        self._line({"type": "text", "reply": text[:PROSE]})
+        """An answer in prose."""
+        self._line({"type": "text", "reply": text[:LONGEST_ANSWER]})
 
     def error(self, message: str) -> None:
-        self._line({"type": "error", "error": message[:LONGEST]})
+        self._line({"type": "error", "error": message[:LONGEST_MESSAGE]})
 
     def end(self, reason: str) -> None:
-        self._line({"type": "end", "ended": True, "message": reason[:LONGEST]})
+        self._line({"type": "end", "ended": True, "message": reason[:LONGEST_MESSAGE]})
 
     def _line(self, data: dict[str, object]) -> None:
         try:

@@ -1,7 +1,7 @@
-"""Reading a prompt: the heartbeat sections that ask for something, and whether anything else is said.
+"""Finds the heartbeat sections of a prompt.
 
-Sections begin with a line that programs write and read: `## Heartbeat: <name> (id <ids>)`. The rest is prose for
-readers of prose; the brain takes its facts from the records instead.
+A section begins with a line that the supervisor writes for programs: `## Heartbeat: <name> (id <ids>)`. The rest of a
+prompt is prose, of which the brain reads nothing: it takes its facts from the records.
 """
 
 from __future__ import annotations
@@ -10,23 +10,23 @@ import re
 from dataclasses import dataclass
 
 HEADING = re.compile(r"^## Heartbeat: (?P<name>[^\n]+?) \(id (?P<id>[^)\n]*)\)[ \t]*$", re.MULTILINE)
-NEXT_PART = re.compile(r"^## ", re.MULTILINE)
+NEXT_HEADING = re.compile(r"^## ", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
-    """One heartbeat: its name, the ids of what is owed, and its text."""
+class HeartbeatSection:
+    """One heartbeat: its name, the ids of the messages that it stands for, and its text."""
 
     name: str
     id: str
     text: str
 
 
-def sections(prompt: str) -> list[Section]:
+def heartbeat_sections(prompt: str) -> list[HeartbeatSection]:
     """The heartbeat sections of a prompt, in order."""
-    found = []
+    sections = []
     for heading in HEADING.finditer(prompt):
-        end = NEXT_PART.search(prompt, heading.end())
+        end = NEXT_HEADING.search(prompt, heading.end())
         text = prompt[heading.end() : end.start() if end else len(prompt)].strip()
-        found.append(Section(heading["name"].strip(), heading["id"].strip(), text))
-    return found
+        sections.append(HeartbeatSection(heading["name"].strip(), heading["id"].strip(), text))
+    return sections

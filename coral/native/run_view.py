@@ -1,6 +1,7 @@
-"""What the agent sees of the run: published records, other agents' files, the shared knowledge. It only looks.
+"""What the agent reads of the run: published records, files of other agents' attempts, the shared knowledge.
 
-Everything here is open to every agent: `attempts/`, the objects of the hub, which each clone can read, and `.shared`.
+Every agent may read all of it: `attempts/`, the objects of the hub, which each clone can read, and `.shared`. Nothing
+is written but a cache of files in the agent's own state folder.
 """
 
 from __future__ import annotations
@@ -12,39 +13,39 @@ from pathlib import Path
 from attempts.files import read_bytes
 from attempts.record import Attempt, Direction
 from attempts.store import Missing, Store, StoreError
-from coral.native.answers.skill import Lesson, lesson_of
-from coral.native.known_attempts import Board, Entry
+from coral.native.answers.skill import SearchSkill, search_skill_of
+from coral.native.known_attempts import KnownAttempt, KnownAttempts
 from workspace.errors import GitError
 from workspace.knowledge import Note, list_skills, recent_notes
 from workspace.layout import Layout
 
-POINTS = 60  # attempts whose files are kept at hand
+CACHED = 60  # attempts whose files are kept
 NOTES = 400  # read for a synthesis
 
 
-class Surroundings:
-    """`shares`: whether the agent knows the fleet's knowledge; without it, other agents' attempts are not looked at."""
+class AgentRunView:
+    """`shares`: whether the agent shares the fleet's knowledge; without it, other agents' attempts are not read."""
 
     def __init__(self, run: Path, agent: str, clone: Path, state: Path, direction: Direction) -> None:
         self.layout = Layout(run)
         self.agent, self.clone, self.direction = agent, clone, direction
         self.store = Store(self.layout.attempts)
         self.shared = clone / ".shared"
-        self.points = state / "points"
+        self.cache = state / "points"
         self.shares = self.shared.resolve() == self.layout.shared.resolve()
 
-    def update(self, board: Board) -> Board:
-        """The board with all records published since."""
-        return board.take(self._records(board.wanted(self.store.numbers())), self.direction)
+    def update(self, known: KnownAttempts) -> KnownAttempts:
+        """The known attempts with all records published since."""
+        return known.add(self._records(known.unread(self.store.numbers())), self.direction)
 
-    def contradiction(self, board: Board) -> str:
-        """Where the board disagrees with the records, as after a run was restored from an older copy; or nothing."""
-        for entry in board.best.values():
+    def contradiction(self, known: KnownAttempts) -> str:
+        """Where memory disagrees with the records, as after a run was restored from an older copy; or nothing."""
+        for attempt in known.best.values():
             try:
-                if self.store.read(entry.number).commit != entry.commit:
-                    return f"#{entry.number} is not the attempt that I remember"
+                if self.store.read(attempt.number).commit != attempt.commit:
+                    return f"#{attempt.number} is not the attempt that I remember"
             except Missing:
-                return f"#{entry.number}, which I remember, is not there"
+                return f"#{attempt.number}, which I remember, is not there"
             except (StoreError, OSError):
                 continue
         return ""
@@ -58,39 +59,39 @@ class Surroundings:
             if self.shares or attempt.agent in (self.agent, ""):
                 yield attempt
 
-    def files(self, entry: Entry, names: Iterable[str]) -> Mapping[str, str]:
-        """The named files of an attempt as far as they can be read; each attempt is asked for once."""
-        kept = self.points / f"{entry.number}.json"
+    def files(self, attempt: KnownAttempt, names: Iterable[str]) -> Mapping[str, str]:
+        """The named files of an attempt as far as they can be read; git is asked once for each attempt."""
+        cached = self.cache / f"{attempt.number}.json"
         try:
-            held = json.loads(kept.read_bytes())
+            held = json.loads(cached.read_bytes())
             if isinstance(held, dict) and all(isinstance(text, str) for text in held.values()):
                 return held
         except (OSError, ValueError):
             pass
-        texts = {name: text for name in names if (text := self._file(entry.commit, name)) is not None}
-        self._keep(kept, texts)
+        texts = {name: text for name in names if (text := self._file(attempt.commit, name)) is not None}
+        self._write_cache(cached, texts)
         return texts
 
     def _file(self, commit: str, name: str) -> str | None:
-        from workspace.git import Git  # takes longer than all the rest; most launches need no file that is not kept
+        from workspace.git import Git  # imported late: it takes long, and most launches find every file in the cache
 
         try:
             return Git(self.clone / ".git").run("cat-file", "blob", f"{commit}:{name}").decode("utf-8")
         except (GitError, UnicodeDecodeError):
             return None
 
-    def _keep(self, path: Path, texts: Mapping[str, str]) -> None:
-        self.points.mkdir(parents=True, exist_ok=True)
+    def _write_cache(self, path: Path, texts: Mapping[str, str]) -> None:
+        self.cache.mkdir(parents=True, exist_ok=True)
         temporary = path.with_suffix(".tmp")
         temporary.write_text(json.dumps(texts), encoding="utf-8")
         temporary.replace(path)
-        kept = sorted(self.points.glob("*.json"), key=lambda p: p.stat().st_mtime)
-        for old in kept[:-POINTS]:
+        oldest_first = sorted(self.cache.glob("*.json"), key=lambda file: file.stat().st_mtime)
+        for old in oldest_first[:-CACHED]:
             old.unlink(missing_ok=True)
 
-    def lessons(self) -> list[Lesson]:
+    def skills(self) -> list[SearchSkill]:
         """The skills in the shared knowledge that a search can load."""
-        return [lesson for skill in list_skills(self.shared) if (lesson := lesson_of(skill))]
+        return [loaded for skill in list_skills(self.shared) if (loaded := search_skill_of(skill))]
 
     def notes(self) -> list[Note]:
         """The notes of the fleet, newest first."""

@@ -1,4 +1,4 @@
-"""A step's signal, and the situation in which the brain meets it: all it may decide by, and nothing it can do."""
+"""The events that the brain reasons about, and the situation in which it meets them: all it may decide by."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from attempts.record import Direction
-from coral.native.answers.skill import Lesson
+from coral.native.answers.skill import SearchSkill
 from coral.native.calls import Call
-from coral.native.known_attempts import Board, Entry
-from coral.native.memory import Memory, Trial
-from coral.native.prompt import Section
+from coral.native.known_attempts import KnownAttempt, KnownAttempts
+from coral.native.memory import AgentMemory, Trial
+from coral.native.prompt import HeartbeatSection
 from workspace.knowledge import Note
 
 
 @dataclass(frozen=True, slots=True)
 class Prompted:
-    """Somebody asks for something: the heartbeat sections of a prompt, or those that `coral eval` printed."""
+    """Heartbeats ask for something: the sections of a prompt, or those that `coral eval` printed."""
 
-    sections: tuple[Section, ...]
+    sections: tuple[HeartbeatSection, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Idle:
 
 
 @dataclass(frozen=True, slots=True)
-class Explored:
+class CandidateFound:
     """An episode of search has ended with a candidate."""
 
     trial: Trial
@@ -35,29 +35,29 @@ class Explored:
 
 
 @dataclass(frozen=True, slots=True)
-class Graded:
-    """What was handed in has its result."""
+class ResultReceived:
+    """A submission has its result."""
 
     trial: Trial
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
-    """A tool failed. `again`: the same call may work the next time."""
+class CallFailed:
+    """A tool failed. `transient`: the same call may succeed the next time."""
 
     call: Call
     message: str
-    again: bool
+    transient: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """A note or a skill is in its place."""
+class CallDone:
+    """A call has succeeded that has no other result: something was said, remembered or written."""
 
     what: str
 
 
-Event = Prompted | Idle | Explored | Graded | Trouble | Written
+Event = Prompted | Idle | CandidateFound | ResultReceived | CallFailed | CallDone
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,42 +72,38 @@ class Signal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class World:
-    """What was gathered for this step: the shell looks, the brain decides."""
+class Observation:
+    """What the tools gathered for this step."""
 
     agent: str
     direction: Direction
     families: tuple[str, ...]  # that can do something here
-    checked: bool  # whether there is a public check
-    lessons: tuple[Lesson, ...] = ()
+    has_check: bool
+    skills: tuple[SearchSkill, ...] = ()
     notes: tuple[Note, ...] = ()
     checklist: str = ""
-    room: float = 1.0  # the free share of the disk
+    free_disk: float = 1.0  # as a share
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    memory: Memory
-    world: World
+    """The first stage of a step, perceive: memory and observation as one value."""
+
+    memory: AgentMemory
+    observation: Observation
 
     @property
-    def board(self) -> Board:
-        return self.memory.board
+    def known(self) -> KnownAttempts:
+        return self.memory.known
 
     @property
-    def own(self) -> Entry | None:
-        """The best attempt of this agent."""
-        return self.board.best.get(self.world.agent)
+    def own_best(self) -> KnownAttempt | None:
+        return self.known.best.get(self.observation.agent)
 
     @property
-    def leader(self) -> Entry | None:
-        return self.board.leader(self.world.direction)
+    def fleet_best(self) -> KnownAttempt | None:
+        return self.known.fleet_best(self.observation.direction)
 
     @property
-    def others(self) -> list[Entry]:
-        return self.board.others(self.world.agent, self.world.direction)
-
-
-def perceive(memory: Memory, world: World) -> Situation:
-    """The first stage of a step: memory and world as one value. Pure."""
-    return Situation(memory, world)
+    def best_of_others(self) -> list[KnownAttempt]:
+        return self.known.best_of_others(self.observation.agent, self.observation.direction)

@@ -1,6 +1,6 @@
-"""The tools: each performs one kind of call and says what came of it as an event, or raises `ToolError`.
+"""The tools: each performs one kind of call and returns what came of it as an event, or raises `ToolError`.
 
-This is the only module of the agent's upper half that changes anything outside: files, notes, submissions.
+Files, notes, skills and submissions are written here and in `search/explore.py`, and nowhere else.
 """
 
 from __future__ import annotations
@@ -13,62 +13,70 @@ from datetime import UTC, datetime
 from typing import assert_never
 
 from attempts.record import Verdict
-from coral.native.calls import Await, Call, Remember, Say, Search, Steering, Submit, WriteNote, WriteSkill
-from coral.native.format import gain, is_worth
-from coral.native.hand_in import Command, Result, result_of
-from coral.native.memory import BLOCK_NAMES, Memory, Trial
+from coral.native.calls import (
+    AwaitResult,
+    Call,
+    Redirect,
+    Remember,
+    Say,
+    Search,
+    Submit,
+    ToolError,
+    WriteNote,
+    WriteSkill,
+)
+from coral.native.hand_in import CoralCommand, SubmissionResult, submission_result
+from coral.native.memory import BLOCK_NAMES, AgentMemory, MemoryContradiction, Trial
 from coral.native.output import Output
-from coral.native.prompt import Section
-from coral.native.run_view import Surroundings
-from coral.native.search import unchecked_search as blind
-from coral.native.search.bandit import Credit
+from coral.native.prompt import HeartbeatSection
+from coral.native.run_view import AgentRunView
+from coral.native.search.bandit import FamilyStats, gain, is_win
 from coral.native.search.explore import Explorer
-from coral.native.situation import Event, Graded, Idle, Prompted, World, Written
-from coral.native.snapshots import Keeper
-from coral.native.tool_error import MemoryFault, ToolError
+from coral.native.search.unchecked_search import FIRST_STEP, next_step
+from coral.native.situation import CallDone, Event, Idle, Observation, Prompted, ResultReceived
+from coral.native.snapshots import Snapshots
 from workspace.errors import WorkspaceError
 from workspace.frontmatter import Value
 
-SOON = 5.0  # seconds; a wait that gives up earlier knows that nobody supervises
-STAY = 600.0  # seconds that an earlier submission is waited for at a time
+PROMPT_SECONDS = 5.0  # a `coral wait` that gives up earlier knows that nobody supervises
+WAIT_SECONDS = 600.0  # for one `coral wait`; after it the next begins
+LONGEST_REASON = 300  # characters
 
 
 @dataclass(slots=True)
 class Toolbox:
-    keeper: Keeper
+    snapshots: Snapshots
     output: Output
-    surroundings: Surroundings
+    run_view: AgentRunView
     explorer: Explorer
-    inline: list[Section] = field(default_factory=list)  # heartbeats that `coral eval` printed
-    running: Command | None = None
+    inline: list[HeartbeatSection] = field(default_factory=list)  # heartbeats that `coral eval` printed
+    running: CoralCommand | None = None
 
     def catch_up(self) -> None:
-        """Take in what was published while this agent was away: its own result, before anything is asked about it.
+        """Read what was published while this agent was away: its own result, before anything is asked about it.
 
-        Raises `MemoryFault` where memory speaks of attempts that are not there.
+        Raises `MemoryContradiction` where memory speaks of attempts that are not there.
         """
-        if problem := self.surroundings.contradiction(self.keeper.memory.board):
-            raise MemoryFault(problem)
-        self.keeper.memory = replace(self.keeper.memory, board=self.surroundings.update(self.keeper.memory.board))
-        if self.keeper.memory.pending is not None:
-            self._published(self.keeper.memory.pending)
+        if problem := self.run_view.contradiction(self.snapshots.memory.known):
+            raise MemoryContradiction(problem)
+        self._update_known()
+        if self.snapshots.memory.pending is not None:
+            self._result_from_records(self.snapshots.memory.pending)
 
-    def gather(self, event: Event) -> World:
+    def observe(self, event: Event) -> Observation:
         """What the brain is shown for this event: only what it can need, because reading everything takes time."""
         asked = {section.name for section in event.sections} if isinstance(event, Prompted) else set[str]()
-        around = self.surroundings
-        self.keeper.memory = replace(self.keeper.memory, board=around.update(self.keeper.memory.board))
-        usage = shutil.disk_usage(around.clone)
-        lessons = tuple(around.lessons())
-        return World(
-            agent=around.agent,
-            direction=around.direction,
+        self._update_known()
+        disk = shutil.disk_usage(self.run_view.clone)
+        return Observation(
+            agent=self.run_view.agent,
+            direction=self.run_view.direction,
             families=self.explorer.families() if asked or isinstance(event, Idle) else (),
-            checked=bool(self.explorer.check),
-            lessons=lessons,
-            notes=tuple(around.notes()) if "consolidate" in asked else (),
-            checklist=around.checklist() if "checkpoint" in asked else "",
-            room=usage.free / usage.total,
+            has_check=bool(self.explorer.check),
+            skills=tuple(self.run_view.skills()),
+            notes=tuple(self.run_view.notes()) if "consolidate" in asked else (),
+            checklist=self.run_view.checklist() if "checkpoint" in asked else "",
+            free_disk=disk.free / disk.total,
         )
 
     def perform(self, call: Call) -> Event:
@@ -76,162 +84,164 @@ class Toolbox:
         match call:
             case Say(text=text):
                 self.output.text(text)
-                return Written("said")
+                return CallDone("said")
             case Remember():
                 return self._remember(call)
-            case Steering(steer=steer):
-                self.keeper.memory = replace(self.keeper.memory, steer=steer)
-                return Written("the course")
+            case Redirect(redirection=redirection):
+                self.snapshots.memory = replace(self.snapshots.memory, redirection=redirection)
+                return CallDone("redirected")
             case WriteNote():
-                return self._note(call)
+                return self._write_note(call)
             case WriteSkill():
-                return self._skill(call)
+                return self._write_skill(call)
             case Search():
                 return self.explorer.search(call)
             case Submit():
                 return self._submit(call)
-            case Await(trial=trial):
-                return self._await(trial)
+            case AwaitResult(trial=trial):
+                return self._await_result(trial)
             case _:
                 assert_never(call)
 
     def interrupt(self) -> None:
-        """For the moment of our own end: take along what we have started."""
+        """While this process is ending: end what it has started."""
         self.explorer.kill()
         if self.running is not None:
             self.running.interrupt()
 
+    def _update_known(self) -> None:
+        memory = self.snapshots.memory
+        self.snapshots.memory = replace(memory, known=self.run_view.update(memory.known))
+
     def _remember(self, call: Remember) -> Event:
         if call.block not in BLOCK_NAMES:
             raise ToolError(f"there is no block {call.block!r} in memory; there are {', '.join(BLOCK_NAMES)}")
-        self.keeper.memory = self.keeper.memory.edit(call.block, call.text, add=call.add)
-        return Written(f"block {call.block}")
+        self.snapshots.memory = self.snapshots.memory.edit(call.block, call.text, add=call.add)
+        return CallDone(f"block {call.block}")
 
-    def _note(self, call: WriteNote) -> Event:
+    def _write_note(self, call: WriteNote) -> Event:
         from workspace.knowledge import write_note
 
         front: dict[str, Value] = {
             "title": call.title,
-            "author": self.surroundings.agent,
+            "author": self.run_view.agent,
             "created": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
             "attempts": list(call.attempts),
             "kind": call.kind,
         }
         try:
-            write_note(self.surroundings.shared, call.name, front, call.body)
+            write_note(self.run_view.shared, call.name, front, call.body)
         except (OSError, WorkspaceError) as problem:
             raise ToolError(f"cannot write the note {call.name}: {problem}") from problem
-        self.keeper.memory = self.keeper.memory.noted(call.about)
+        self.snapshots.memory = self.snapshots.memory.mark_noted(call.about)
         self.output.beat("note", f"wrote the note {call.name}: {call.title}")
-        return Written(call.name)
+        return CallDone(call.name)
 
-    def _skill(self, call: WriteSkill) -> Event:
+    def _write_skill(self, call: WriteSkill) -> Event:
         from workspace.knowledge import write_skill
 
         try:
-            write_skill(self.surroundings.shared, call.name, call.front, call.body)
+            write_skill(self.run_view.shared, call.name, call.front, call.body)
         except (OSError, WorkspaceError) as problem:
             raise ToolError(f"cannot write the skill {call.name}: {problem}") from problem
         self.output.beat("note", f"wrote the skill {call.name}")
-        return Written(call.name)
+        return CallDone(call.name)
 
     def _submit(self, call: Submit) -> Event:
-        """Write the candidate's files and hand them in. From here on the trial is pending, whatever interrupts."""
-        self.keeper.memory = replace(self.keeper.memory, work=None, pending=call.trial)
-        self._write(call.texts)
-        self.keeper.save()
+        """Write the candidate's files and submit them. From here on the trial is pending, whatever interrupts."""
+        self.snapshots.memory = replace(self.snapshots.memory, unsubmitted=None, pending=call.trial)
+        self._write_files(call.texts)
+        self.snapshots.save()
         return self._hand_in(call.trial)
 
-    def _await(self, trial: Trial) -> Event:
-        """The result of what was handed in before an interrupt; handed in again if it never was."""
-        if (event := self._published(trial)) is not None:
+    def _await_result(self, trial: Trial) -> Event:
+        """The result of what was submitted before an interrupt; submitted again if it never was."""
+        if (event := self._result_from_records(trial)) is not None:
             return event
-        seen = {known.number for known in self.keeper.memory.trials}
+        graded = self.snapshots.memory.graded_numbers
         try:
-            result = self._stay()
+            result = self._wait_for_grade()
         except ToolError as problem:
-            if not problem.again:
+            if not problem.transient:
                 raise
-            return self._hand_in(trial)  # nothing was ever handed in
-        if result.title == trial.title and result.number not in seen:
-            return self._taken_in(trial, result)
-        return self._hand_in(trial)  # the last that was handed in is an earlier one
+            return self._hand_in(trial)  # nothing was ever submitted
+        if result.title == trial.title and result.number not in graded:
+            return self._take_result(trial, result)
+        return self._hand_in(trial)  # the last submission is an earlier one
 
-    def _published(self, trial: Trial) -> Event | None:
+    def _result_from_records(self, trial: Trial) -> Event | None:
         """What the records say of a trial that is pending."""
-        seen = {known.number for known in self.keeper.memory.trials}
-        for entry in reversed(self.keeper.memory.board.recent):
-            if entry.agent == self.surroundings.agent and entry.title == trial.title and entry.number not in seen:
-                return self._settle(trial, entry.number, entry.score, entry.verdict, entry.reason)
+        memory = self.snapshots.memory
+        for attempt in reversed(memory.known.recent):
+            own = attempt.agent == self.run_view.agent and attempt.title == trial.title
+            if own and attempt.number not in memory.graded_numbers:
+                return self._finish_trial(trial, attempt.number, attempt.score, attempt.verdict, attempt.reason)
         return None
 
     def _hand_in(self, trial: Trial) -> Event:
         self.output.beat("submit", trial.title)
         try:
-            result = self._run(["eval", "-m", trial.title, "--json"])
+            result = self._run_coral(["eval", "-m", trial.title, "--json"])
         except ToolError:
-            self.keeper.memory = self.keeper.memory.give_up(trial)
+            self.snapshots.memory = self.snapshots.memory.discard(trial)
             raise
-        return self._taken_in(trial, result or self._stay())
+        return self._take_result(trial, result or self._wait_for_grade())
 
-    def _stay(self) -> Result:
-        """Wait for what was handed in last, as long as somebody grades. `again`: nothing was handed in."""
+    def _wait_for_grade(self) -> SubmissionResult:
+        """Wait for the last submission, as long as somebody grades. A transient error: nothing was submitted."""
         while True:
             began = time.monotonic()
             try:
-                result = self._run(["wait", "--json", "--timeout", f"{STAY:g}"])
+                result = self._run_coral(["wait", "--json", "--timeout", f"{WAIT_SECONDS:g}"])
             except ToolError as problem:
-                raise ToolError(str(problem), again=True) from problem
+                raise ToolError(str(problem), transient=True) from problem
             if result is not None:
                 return result
-            if time.monotonic() - began < SOON:
+            if time.monotonic() - began < PROMPT_SECONDS:
                 raise ToolError("what I handed in is not graded, and nobody seems to grade; it stays handed in")
 
-    def _run(self, arguments: list[str]) -> Result | None:
-        """Run `coral`; take in the result as soon as it is there, then stay as long as the command does."""
-        self.running = command = Command(self.surroundings.clone, arguments, self._pulse)
-        data = command.object()
-        result = result_of(data, None, "") if data is not None else None
-        if result is not None and self.keeper.memory.pending is not None:
-            self._remember_result(self.keeper.memory.pending, result)
+    def _run_coral(self, arguments: list[str]) -> SubmissionResult | None:
+        """Run `coral`; take its result as soon as it is printed, then wait as long as the command stays."""
+        self.running = command = CoralCommand(self.run_view.clone, arguments, self._beat_while_waiting)
+        data = command.first_object()
+        result = submission_result(data, None, "") if data is not None else None
+        pending = self.snapshots.memory.pending
+        if result is not None and pending is not None and result.title == pending.title:
+            # Before the command stays for a heartbeat: its interrupt finds everything in memory.
+            self._take_result(pending, result)
+            self.snapshots.save()
         code, errors = command.finish()
         self.running = None
-        return result if data is not None else result_of(None, code, errors)
+        return result if data is not None else submission_result(None, code, errors)
 
-    def _remember_result(self, trial: Trial, result: Result) -> None:
-        """Before the command stays for a heartbeat: the interrupt finds everything in memory."""
-        if result.title == trial.title:
-            self._taken_in(trial, result)
-            self.keeper.save()
-
-    def _taken_in(self, trial: Trial, result: Result) -> Event:
-        if any(known.number == result.number for known in self.keeper.memory.trials):
-            settled = next(known for known in self.keeper.memory.trials if known.number == result.number)
-            return Graded(settled)
+    def _take_result(self, trial: Trial, result: SubmissionResult) -> Event:
+        for known in self.snapshots.memory.trials:
+            if known.number == result.number:
+                return ResultReceived(known)
         self.inline += result.inline
-        return self._settle(trial, result.number, result.score, result.verdict, result.reason)
+        return self._finish_trial(trial, result.number, result.score, result.verdict, result.reason)
 
-    def _settle(self, trial: Trial, number: int, score: float | None, verdict: str, reason: str) -> Event:
-        trial = replace(trial, number=number, score=score, verdict=verdict, reason=reason[:300])
-        memory = self.keeper.memory.settle(trial)
-        self.keeper.memory = self._credited(memory, trial) if verdict != Verdict.VOID else memory
-        return Graded(trial)
+    def _finish_trial(self, trial: Trial, number: int, score: float | None, verdict: str, reason: str) -> Event:
+        trial = replace(trial, number=number, score=score, verdict=verdict, reason=reason[:LONGEST_REASON])
+        memory = self.snapshots.memory.add_result(trial)
+        self.snapshots.memory = self._count_result(memory, trial) if verdict != Verdict.VOID else memory
+        return ResultReceived(trial)
 
-    def _credited(self, memory: Memory, trial: Trial) -> Memory:
-        """What the family earned, what its step becomes, and one episode less of the course that was set."""
-        gained = gain(trial.before, trial.score, self.surroundings.direction)
-        gained = gained if is_worth(gained, trial.before) else 0.0
-        credit = {**memory.credit, trial.family: memory.credit.get(trial.family, Credit()).after(gained)}
-        steps = dict(memory.steps)
+    def _count_result(self, memory: AgentMemory, trial: Trial) -> AgentMemory:
+        """Count the try of its family, adapt the family's step, and take one episode off the redirection."""
+        gained = gain(trial.before, trial.score, self.run_view.direction)
+        gained = gained if is_win(gained, trial.before) else 0.0
+        stats = {**memory.stats, trial.family: memory.stats.get(trial.family, FamilyStats()).add(gained)}
+        step_sizes = dict(memory.step_sizes)
         if trial.expected is None:
-            steps[trial.family] = blind.next_size(steps.get(trial.family, blind.FIRST), gained > 0)
-        steer = replace(memory.steer, episodes=max(0, memory.steer.episodes - 1))
-        return replace(memory, credit=credit, steps=steps, steer=steer)
+            step_sizes[trial.family] = next_step(step_sizes.get(trial.family, FIRST_STEP), gained > 0)
+        redirection = replace(memory.redirection, episodes=max(0, memory.redirection.episodes - 1))
+        return replace(memory, stats=stats, step_sizes=step_sizes, redirection=redirection)
 
-    def _write(self, texts: Mapping[str, str]) -> None:
+    def _write_files(self, texts: Mapping[str, str]) -> None:
         """Each file whole or not at all, with the mode it had."""
         for name, text in texts.items():
-            path = self.surroundings.clone / name
+            path = self.run_view.clone / name
             temporary = path.with_name(f".coral-{path.name}")
             try:
                 temporary.write_bytes(text.encode())
@@ -241,5 +251,5 @@ class Toolbox:
             except OSError as problem:
                 raise ToolError(f"cannot write the candidate: {problem}") from problem
 
-    def _pulse(self, message: str) -> None:
+    def _beat_while_waiting(self, message: str) -> None:
         self.output.beat("wait", message)

@@ -17,8 +17,8 @@ from coral.errors import CoralError
 from coral.fleet.events import Outcome
 from coral.grading.once import grade_once
 from coral.grading.result import GradeResult
-from coral.native.search.check import Check, CheckBroken
-from coral.native.search.numeric.space import MOST_VARIABLES, Space, editable_texts
+from coral.native.search.check import CheckBroken, PublicCheck
+from coral.native.search.numeric.space import MOST_VARIABLES, SearchSpace, editable_texts
 from coral.preflight.budget_estimate import concerns
 from coral.runtimes.model import Tried
 from heartbeats.render import problems
@@ -91,7 +91,7 @@ def _no_match(glob: str, names: list[str]) -> str:
 
 def _variables(config: Config) -> Finding:
     """The built-in agent's own reading of the files: where it finds nothing to vary, it can do nothing."""
-    count = len(Space(editable_texts(config.seed, config.task.editable or EVERYTHING)))
+    count = len(SearchSpace(editable_texts(config.seed, config.task.editable or EVERYTHING)))
     if count > MOST_VARIABLES:
         hint = f"it searches at most {MOST_VARIABLES}: name fewer files in task.editable"
         return Finding("variables", False, f"the editable files hold {count} numbers and choices", (hint,))
@@ -106,16 +106,16 @@ def _variables(config: Config) -> Finding:
 def _check(config: Config) -> Finding:
     """The public check is called as the native agent calls it."""
     with tempfile.TemporaryDirectory(prefix="coral-validate-", ignore_cleanup_errors=True) as folder:
-        check = Check(config.seed, config.task.check, Path(folder) / "seed", CHECK_SECONDS)
+        check = PublicCheck(config.seed, config.task.check, Path(folder) / "seed", CHECK_SECONDS)
         try:
-            outcome = check.measure([{}])[0]
+            measured = check.measure([{}])[0]
         except CheckBroken as error:
             return Finding("check", False, "the public check cannot be used", (str(error),))
         finally:
             check.close()
-    if outcome.error:
-        return Finding("check", False, "the public check cannot measure the seed", (outcome.error,))
-    return Finding("check", True, f"{config.task.check} gives the seed {outcome.score:.10g}")
+    if measured.error:
+        return Finding("check", False, "the public check cannot measure the seed", (measured.error,))
+    return Finding("check", True, f"{config.task.check} gives the seed {measured.score:.10g}")
 
 
 def _heartbeats(config: Config) -> Finding:

@@ -1,11 +1,13 @@
-"""The whole thing on a real problem: a fleet of native agents packs circles, learns, is stopped, and goes on."""
+"""Fleets of native agents under a real supervisor: they improve real tasks, answer heartbeats, stop and go on."""
 
 import re
 from pathlib import Path
 
 import pytest
+from native_task import CHECK, write_task
 from real_runs import Run, wait_until
 
+from attempts.store import Store
 from coral.fleet.actions import Spawn
 from workspace.knowledge import list_notes, list_skills
 
@@ -22,21 +24,21 @@ OVERRIDES = (
 )
 
 
-def said(run: Run, agent: str) -> str:
+def printed(run: Run, agent: str) -> str:
     """Everything an agent printed in all its launches."""
     return "".join(path.read_text() for path in sorted(run.layout.logs(agent).glob("*.jsonl")))
 
 
 def loaded_from_another(run: Run) -> bool:
-    """Whether an agent has said that it goes by a skill that another one wrote."""
+    """Whether an agent has loaded a skill that another one wrote."""
     loads = ((agent, other) for agent in AGENTS for other in AGENTS if other != agent)
-    return any(re.search(rf"loaded [^\"]*\bby {other} after", said(run, agent)) for agent, other in loads)
+    return any(re.search(rf"loaded [^\"]*\bby {other} after", printed(run, agent)) for agent, other in loads)
 
 
 def sessions(run: Run) -> dict[str, set[str | None]]:
     """The sessions in which each agent was started; a first launch may still have none."""
-    spawns = [each for decision in run.decisions() for each in decision.actions if isinstance(each, Spawn)]
-    return {name: {each.session for each in spawns if each.agent == name and each.launch > 1} for name in AGENTS}
+    spawns = [action for decision in run.decisions() for action in decision.actions if isinstance(action, Spawn)]
+    return {name: {spawn.session for spawn in spawns if spawn.agent == name and spawn.launch > 1} for name in AGENTS}
 
 
 @pytest.mark.slow
@@ -52,35 +54,65 @@ def test_a_fleet_on_a_real_problem(tmp_path):
 
         wait_until(all_received, 400, "every kind of heartbeat")  # four that compute, on a part of a core
         shared = run.layout.shared
-        wait_until(lambda: any(each.kind == "synthesis" for each in list_notes(shared)), what="a synthesis")
-        wait_until(lambda: any("ceiling-of" in each.name for each in list_notes(shared)), what="a change of direction")
-        wait_until(lambda: any("HEARTBEAT_OK" in said(run, name) for name in AGENTS), what="a report on the checklist")
+        wait_until(lambda: any(note.kind == "synthesis" for note in list_notes(shared)), what="a synthesis")
+        wait_until(lambda: any("ceiling-of" in note.name for note in list_notes(shared)), what="a change of direction")
+        wait_until(
+            lambda: any("HEARTBEAT_OK" in printed(run, name) for name in AGENTS), what="a report on the checklist"
+        )
         wait_until(lambda: list_skills(shared), what="a skill")
-        wait_until(lambda: loaded_from_another(run), what="a skill that another agent goes by")
+        wait_until(lambda: loaded_from_another(run), what="a skill that another agent has loaded")
         run.stop()
         assert run.left() == []
 
         fleet, attempts = run.fleet(), run.attempts()
-        best = max(each.score for each in attempts if each.score is not None)
+        best = max(attempt.score for attempt in attempts if attempt.score is not None)
         assert best > 2.2
-        notes = [each for each in list_notes(shared) if each.kind == "note"]
-        numbers = {each.number for each in attempts}
+        notes = [note for note in list_notes(shared) if note.kind == "note"]
+        numbers = {attempt.number for attempt in attempts}
         assert notes
-        assert all(set(each.attempts) <= numbers | {0} for each in notes if each.attempts)
-        ceilings = [each for each in notes if "ceiling-of" in each.name]
+        assert all(set(note.attempts) <= numbers | {0} for note in notes if note.attempts)
+        ceilings = [note for note in notes if "ceiling-of" in note.name]
         assert ceilings
-        assert all(each.attempts and set(each.attempts) <= numbers for each in ceilings)
+        assert all(note.attempts and set(note.attempts) <= numbers for note in ceilings)
         # Interrupted and resumed into the same conversation: several launches, one session each.
         for name in AGENTS:
             assert fleet.agents[name].launch >= 2
             assert fleet.agents[name].session
         assert sessions(run) == {name: {fleet.agents[name].session} for name in AGENTS}
-        assert {each["text"].split(": ")[1] for each in run.events("exited")} <= {"interrupted", "clean"}
+        assert {event["text"].split(": ")[1] for event in run.events("exited")} <= {"interrupted", "clean"}
 
         run.supervise()
         run.wait_for_attempts(len(attempts) + 2)
         run.stop()
         assert sessions(run) == {name: {fleet.agents[name].session} for name in AGENTS}
+        assert run.left() == []
+    finally:
+        run.end()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("check", [True, False])
+def test_a_real_task_gets_better_with_and_without_a_check(tmp_path, check):
+    """A real supervisor; without a check each candidate is an attempt, and some of them are better than the seed."""
+    extra = "agents:\n  count: 2\n  runtime: native\n  options: {seconds: 0.3}\n"
+    run = Run(write_task(tmp_path / "task", CHECK if check else "", extra), tmp_path / "runs")
+    try:
+        run.supervise()
+        seed = Store(run.layout.attempts).read(0).score
+        assert seed is not None
+
+        def better() -> bool:
+            scores = [attempt.score for attempt in run.attempts() if attempt.score is not None]
+            return len(scores) >= 6 and min(scores) < seed - (20 if check else 1e-3)
+
+        wait_until(better, what="a better score")
+        wait_until(lambda: list_notes(run.layout.shared), 120.0, "a note")
+        run.stop()
+        graded = [attempt for attempt in run.attempts() if attempt.score is not None or attempt.verdict == "failed"]
+        assert all(attempt.title for attempt in graded)
+        if check:
+            assert [attempt for attempt in graded if attempt.verdict == "failed"] == []
         assert run.left() == []
     finally:
         run.end()

@@ -1,186 +1,250 @@
-"""The answer to `consolidate`: a synthesis of what notes and attempts show, a skill that searches can load."""
+"""The answer to `consolidate`: a synthesis of what notes and attempts show, and a skill that searches can load.
+
+What the attempts of all agents show about each family is read from their titles: native agents submit under titles
+like `rows from #12: ...`, which name the family and the start, and the records say what came of it.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from itertools import islice
 
 from attempts.record import Direction, Verdict
-from coral.native.answers.evidence import Evidence, by_family, table
-from coral.native.answers.skill import NAME, head
+from coral.native.answers.skill import NAME, front_matter
 from coral.native.calls import Call, Remember, Say, WriteNote, WriteSkill
-from coral.native.format import numbers, score
-from coral.native.known_attempts import Entry
+from coral.native.format import attempt_list, score_text
+from coral.native.known_attempts import KnownAttempt
+from coral.native.search.bandit import FamilyStats, gain, is_win
 from coral.native.search.families import FAMILIES
 from coral.native.situation import Situation
 
-FAIR = 2  # tries that make a family's failure worth a sentence
+TITLE = re.compile(r"(?P<family>[a-z]+) from #(?P<start>\d{1,9})\b")
+ENOUGH_TRIES = 2  # that make a family's failure worth a sentence
 CLOSE = 1e-6  # relative: scores this close to the best stand on one plateau
+
+
+@dataclass(slots=True)
+class FamilyEvidence:
+    """One family: who tried it, where it gained, by how much at most."""
+
+    tries: list[KnownAttempt] = field(default_factory=list)
+    wins: list[tuple[KnownAttempt, float]] = field(default_factory=list)
+
+    @property
+    def largest_win(self) -> tuple[KnownAttempt, float] | None:
+        """None also where it is not known how much was gained."""
+        attempt, gained = max(self.wins, key=lambda win: win[1], default=(None, 0.0))
+        return (attempt, gained) if attempt is not None and gained else None
+
+    def stats(self) -> FamilyStats:
+        return FamilyStats(
+            float(len(self.tries)), float(len(self.wins)), max((won for _, won in self.wins), default=0.0)
+        )
+
+
+Evidence = dict[str, FamilyEvidence]
+
+
+def evidence_by_family(attempts: Iterable[KnownAttempt], direction: Direction) -> Evidence:
+    """The evidence for each family that was tried; attempts whose title does not tell are left out."""
+    known = {attempt.number: attempt for attempt in attempts}
+    out: Evidence = {}
+    for attempt in known.values():
+        title = TITLE.match(attempt.title)
+        if title is None or title["family"] not in FAMILIES or attempt.verdict == Verdict.VOID:
+            continue
+        evidence = out.setdefault(title["family"], FamilyEvidence())
+        evidence.tries.append(attempt)
+        start = known.get(int(title["start"]))
+        before = start.score if start else None
+        gained = max(0.0, gain(before, attempt.score, direction))
+        # An agent's best also improves when it starts from another's better attempt and ends where it began.
+        if attempt.verdict == Verdict.IMPROVED and (before is None or is_win(gained, before)):
+            evidence.wins.append((attempt, gained))
+    return dict(sorted(out.items(), key=lambda item: (-len(item[1].wins), -len(item[1].tries), item[0])))
+
+
+def table(evidence: Evidence) -> str:
+    """The evidence as a table in Markdown."""
+    lines = ["| family | attempts | improved | largest gain | by |", "|---|---:|---:|---:|---|"]
+    for family, shown in evidence.items():
+        largest = shown.largest_win
+        gained, by = (f"{largest[1]:.3g}", f"#{largest[0].number} ({largest[0].agent})") if largest else ("", "")
+        lines.append(f"| {family} | {len(shown.tries)} | {len(shown.wins)} | {gained} | {by} |")
+    return "\n".join(lines)
 
 
 def consolidate(situation: Situation) -> tuple[Call, ...]:
     """A synthesis; a skill where something is proven."""
-    board, direction = situation.board, situation.world.direction
-    evidence = by_family([*board.best.values(), *board.recent], direction)
-    lead = situation.leader
-    rests_on = sorted({entry.number for item in evidence.values() for entry in item.tries})
-    title = f"Synthesis after {board.count} attempts"
-    if lead is not None and lead.score is not None:
-        title += f": {score(lead.score)} (#{lead.number})"
+    known, direction, best = situation.known, situation.observation.direction, situation.fleet_best
+    evidence = evidence_by_family([*known.best.values(), *known.recent], direction)
+    rests_on = sorted({attempt.number for shown in evidence.values() for attempt in shown.tries})
+    title = f"Synthesis after {known.count} attempts"
+    if best is not None and best.score is not None:
+        title += f": {score_text(best.score)} (#{best.number})"
+    conclusions, plan = _conclusions(evidence, direction), _next(situation, evidence)
     body = "\n\n".join(
         (
             f"# {title}",
-            _standing(situation, lead),
-            "## Conclusions\n\n" + _conclusions(evidence, direction),
-            "## Evidence\n\n" + (table(evidence) if evidence else "No attempt names its family."),
-            "## Contradictions\n\n" + _contradictions(evidence),
-            "## Gaps\n\n" + _gaps(situation, evidence),
-            "## Next\n\n" + _next(situation, evidence, lead),
-            "## Read\n\n" + _read(situation),
+            _standing(situation),
+            f"## Conclusions\n\n{conclusions}",
+            f"## Evidence\n\n{table(evidence) if evidence else 'No attempt names its family.'}",
+            f"## Contradictions\n\n{_contradictions(evidence)}",
+            f"## Gaps\n\n{_gaps(situation, evidence)}",
+            f"## Next\n\n{plan}",
+            f"## Read\n\n{_notes_read(situation)}",
         )
     )
-    calls: list[Call] = [
-        WriteNote(
-            name=f"synthesis-after-{board.count}", title=title, kind="synthesis", attempts=tuple(rests_on), body=body
-        )
-    ]
-    proven = [item for item in evidence.values() if item.wins]
+    name = f"synthesis-after-{known.count}"
+    calls: list[Call] = [WriteNote(name=name, title=title, kind="synthesis", attempts=tuple(rests_on), body=body)]
+    proven = any(shown.wins for shown in evidence.values())
     if proven:
-        calls.append(_skill(situation, evidence, lead))
-    calls.append(Remember(block="plan", text=_next(situation, evidence, lead)))
-    told = f"and the skill `{NAME}`" if proven else "and no skill: nothing is proven yet"
-    calls.append(Say(text=f"{title}. I have written the synthesis {told}. {_conclusions(evidence, direction)}"))
+        calls.append(_skill(situation, evidence))
+    calls.append(Remember(block="plan", text=plan))
+    written = f"and the skill `{NAME}`" if proven else "and no skill: nothing is proven yet"
+    calls.append(Say(text=f"{title}. I have written the synthesis {written}. {conclusions}"))
     return tuple(calls)
 
 
-def _standing(situation: Situation, lead: Entry | None) -> str:
-    board = situation.board
-    seed = board.best.get("")
-    if lead is None:
+def _standing(situation: Situation) -> str:
+    best, seed = situation.fleet_best, situation.known.best.get("")
+    if best is None:
         return "Nobody has a score yet."
-    text = f"Best of the fleet: **#{lead.number}, {score(lead.score)}**, by {lead.agent or 'the seed'}"
-    if seed is not None and seed.number != lead.number:
-        text += f"; the seed (#0) scores {score(seed.score)}"
-    ranks = ", ".join(f"{entry.agent} {score(entry.score)} (#{entry.number})" for entry in _ranked(situation))
-    return f"{text}. By agent: {ranks}." if ranks else f"{text}."
+    text = f"Best of the fleet: **#{best.number}, {score_text(best.score)}**, by {best.agent or 'the seed'}"
+    if seed is not None and seed.number != best.number:
+        text += f"; the seed (#0) scores {score_text(seed.score)}"
+    ranked = _best_by_agent(situation)
+    by_agent = ", ".join(f"{attempt.agent} {score_text(attempt.score)} (#{attempt.number})" for attempt in ranked)
+    return f"{text}. By agent: {by_agent}." if by_agent else f"{text}."
 
 
-def _ranked(situation: Situation) -> list[Entry]:
-    return situation.board.others("", situation.world.direction)
+def _best_by_agent(situation: Situation) -> list[KnownAttempt]:
+    return situation.known.best_of_others("", situation.observation.direction)
 
 
-def _conclusions(evidence: dict[str, Evidence], direction: Direction) -> str:
+def _conclusions(evidence: Evidence, direction: Direction) -> str:
     lines = []
-    for name, item in evidence.items():
-        if item.wins:
-            best = item.best
-            largest = f", the largest by {best[1]:.3g} (#{best[0].number})" if best and best[1] else ""
-            sure = "well supported" if len(item.wins) >= FAIR else "one case only"
-            won = numbers(sorted(entry.number for entry, _ in item.wins)[-6:])
-            lines.append(f"- `{name}` pays: {len(item.wins)} of {len(item.tries)} improved ({won}){largest}; {sure}.")
-        elif len(item.tries) >= FAIR:
-            tried = numbers(sorted(entry.number for entry in item.tries)[-6:])
-            lines.append(f"- `{name}` has not paid in {len(item.tries)} attempts ({tried}).")
+    for family, shown in evidence.items():
+        if shown.wins:
+            largest = shown.largest_win
+            by = f", the largest by {largest[1]:.3g} (#{largest[0].number})" if largest else ""
+            support = "well supported" if len(shown.wins) >= ENOUGH_TRIES else "one case only"
+            won = attempt_list(sorted(attempt.number for attempt, _ in shown.wins)[-6:])
+            lines.append(f"- `{family}` pays: {len(shown.wins)} of {len(shown.tries)} improved ({won}){by}; {support}.")
+        elif len(shown.tries) >= ENOUGH_TRIES:
+            tried = attempt_list(sorted(attempt.number for attempt in shown.tries)[-6:])
+            lines.append(f"- `{family}` has not paid in {len(shown.tries)} attempts ({tried}).")
     plateau = _plateau(evidence, direction)
     if plateau:
         lines.append(plateau)
     return "\n".join(lines) or "- Nothing is proven yet: no family has improved a score twice or failed twice."
 
 
-def _plateau(evidence: dict[str, Evidence], direction: Direction) -> str:
-    """A best score that several attempts reached independently is a ceiling of these families, or the optimum."""
-    scored = [entry for item in evidence.values() for entry in item.tries if entry.score is not None]
-    values = [entry.score for entry in scored if entry.score is not None]
-    if not values:
+def _plateau(evidence: Evidence, direction: Direction) -> str:
+    """What several agents reach independently is a ceiling of these families, or the optimum."""
+    scored = [
+        (attempt.score, attempt) for shown in evidence.values() for attempt in shown.tries if attempt.score is not None
+    ]
+    if not scored:
         return ""
-    top = max(values) if direction is Direction.MAXIMIZE else min(values)
-    close = [e for e in scored if e.score is not None and abs(e.score - top) <= CLOSE * max(1.0, abs(top))]
-    authors = {entry.agent for entry in close}
+    scores = [score for score, _ in scored]
+    top = max(scores) if direction is Direction.MAXIMIZE else min(scores)
+    close = [attempt for score, attempt in scored if abs(score - top) <= CLOSE * max(1.0, abs(top))]
+    authors = {attempt.agent for attempt in close}
     if len(close) < 3 or len(authors) < 2:
         return ""
-    found = numbers(sorted(entry.number for entry in close)[:6])
-    where = f"{len(close)} attempts of {len(authors)} agents ended at {score(top, 9)} ({found})"
+    numbers = attempt_list(sorted(attempt.number for attempt in close)[:6])
+    where = f"{len(close)} attempts of {len(authors)} agents ended at {score_text(top, 9)} ({numbers})"
     return f"- {where}: a ceiling of these families, or the optimum."
 
 
-def _contradictions(evidence: dict[str, Evidence]) -> str:
+def _contradictions(evidence: Evidence) -> str:
     lines = []
-    for name, item in evidence.items():
-        won = Counter(entry.agent for entry, _ in item.wins)
-        tried = Counter(entry.agent for entry in item.tries)
-        losers = sorted(agent for agent in tried if tried[agent] >= FAIR and not won[agent])
+    for family, shown in evidence.items():
+        won = Counter(attempt.agent for attempt, _ in shown.wins)
+        tried = Counter(attempt.agent for attempt in shown.tries)
+        losers = sorted(agent for agent in tried if tried[agent] >= ENOUGH_TRIES and not won[agent])
         if won and losers:
             winners = ", ".join(sorted(won))
             decides = f"{losers[0]} using it from the best start of {winners}"
             lines.append(
-                f"- `{name}` gained for {winners} but never for {', '.join(losers)}. "
+                f"- `{family}` gained for {winners} but never for {', '.join(losers)}. "
                 f"What would decide whether it is the start: {decides}."
             )
     return "\n".join(lines) or "None: what paid for one agent has not failed for another that tried it twice."
 
 
-def _gaps(situation: Situation, evidence: dict[str, Evidence]) -> str:
-    untried = [name for name in situation.world.families if name not in evidence]
-    lines = [f"- Nobody has tried `{name}`, which {FAMILIES[name].about}." for name in untried]
-    once = [name for name, item in evidence.items() if len(item.tries) == 1]
+def _gaps(situation: Situation, evidence: Evidence) -> str:
+    untried = [family for family in situation.observation.families if family not in evidence]
+    lines = [f"- Nobody has tried `{family}`, which {FAMILIES[family].about}." for family in untried]
+    once = [family for family, shown in evidence.items() if len(shown.tries) == 1]
     if once:
-        lines.append(f"- Tried once only: {', '.join(f'`{name}`' for name in once)}.")
-    failed = [e for item in evidence.values() for e in item.tries if e.verdict == Verdict.FAILED]
+        lines.append(f"- Tried once only: {', '.join(f'`{family}`' for family in once)}.")
+    tries = [attempt for shown in evidence.values() for attempt in shown.tries]
+    failed = [attempt for attempt in tries if attempt.verdict == Verdict.FAILED]
     if failed:
-        lines.append(
-            f"- Not understood: {numbers([e.number for e in failed][-4:])} failed ({failed[-1].reason or 'no reason'})."
-        )
+        numbers = attempt_list([attempt.number for attempt in failed][-4:])
+        lines.append(f"- Not understood: {numbers} failed ({failed[-1].reason or 'no reason'}).")
     return "\n".join(lines) or "Every family that suits this task has been tried more than once."
 
 
-def _next(situation: Situation, evidence: dict[str, Evidence], lead: Entry | None) -> str:
-    start = f"#{lead.number}" if lead is not None else "the seed"
-    proven = next((name for name, item in evidence.items() if item.wins), None)
-    untried = [name for name in situation.world.families if name not in evidence]
-    rare = sorted(situation.world.families, key=lambda name: len(evidence[name].tries) if name in evidence else 0)
+def _next(situation: Situation, evidence: Evidence) -> str:
+    """Three ideas: the family that pays, a cross of the two best, and what was tried least."""
+    best, families = situation.fleet_best, situation.observation.families
+    start = f"#{best.number}" if best is not None else "the seed"
+    proven = next((family for family, shown in evidence.items() if shown.wins), None)
+    untried = [family for family in families if family not in evidence]
+    rarest_first = sorted(families, key=lambda family: len(evidence[family].tries) if family in evidence else 0)
     ideas = []
     if proven:
         ideas.append(f"`{proven}` from {start}: what pays, from the best there is.")
-    rivals = [entry for entry in _ranked(situation) if lead is not None and entry.number != lead.number]
+    rivals = [attempt for attempt in _best_by_agent(situation) if best is not None and attempt.number != best.number]
     if rivals:
-        ideas.append(f"`cross` of {start} with #{rivals[0].number} ({score(rivals[0].score)}): they were found apart.")
-    for name in islice((n for n in [*untried, *rare] if n not in (proven, "cross")), 3 - len(ideas)):
-        ideas.append(f"`{name}` from {start}: the least explored of what suits this task.")
-    return "\n".join(f"{k}. {idea}" for k, idea in enumerate(ideas[:3], 1))
+        rival = f"#{rivals[0].number} ({score_text(rivals[0].score)})"
+        ideas.append(f"`cross` of {start} with {rival}: they were found apart.")
+    rest = (family for family in [*untried, *rarest_first] if family not in (proven, "cross"))
+    for family in islice(rest, 3 - len(ideas)):
+        ideas.append(f"`{family}` from {start}: the least explored of what suits this task.")
+    return "\n".join(f"{number}. {idea}" for number, idea in enumerate(ideas[:3], 1))
 
 
-def _read(situation: Situation) -> str:
-    notes = [note for note in situation.world.notes if note.kind != "synthesis"]
+def _notes_read(situation: Situation) -> str:
+    notes = [note for note in situation.observation.notes if note.kind != "synthesis"]
     if not notes:
         return "No notes yet: the conclusions rest on the attempts alone."
     authors = Counter(note.author or "unknown" for note in notes)
     latest = "\n".join(f"- {note.title} ({note.author or 'unknown'})" for note in notes[:8])
-    who = ", ".join(f"{name} {count}" for name, count in sorted(authors.items()))
-    return f"{len(notes)} notes ({who}). The newest:\n\n{latest}"
+    by_author = ", ".join(f"{name} {count}" for name, count in sorted(authors.items()))
+    return f"{len(notes)} notes ({by_author}). The newest:\n\n{latest}"
 
 
-def _skill(situation: Situation, evidence: dict[str, Evidence], lead: Entry | None) -> WriteSkill:
-    credit = {name: item.credit() for name, item in evidence.items()}
-    best = next(name for name, item in evidence.items() if item.wins)
-    start = lead.number if lead is not None else None
+def _skill(situation: Situation, evidence: Evidence) -> WriteSkill:
+    count = situation.known.count
+    stats = {family: shown.stats() for family, shown in evidence.items()}
+    best_family = next(family for family, shown in evidence.items() if shown.wins)
+    best = situation.fleet_best
+    start = best.number if best is not None else None
     description = (
-        f"Where numeric search has paid on this task after {situation.board.count} attempts: start from "
-        f"#{start if start is not None else 0}, prefer `{best}`. Load it before choosing the next family or start."
+        f"Where numeric search has paid on this task after {count} attempts: start from "
+        f"#{start if start is not None else 0}, prefer `{best_family}`. "
+        "Load it before choosing the next family or start."
     )
-    proof = numbers(sorted(entry.number for item in evidence.values() for entry, _ in item.wins)[-10:])
+    proof = attempt_list(sorted(attempt.number for shown in evidence.values() for attempt, _ in shown.wins)[-10:])
+    first = f"Put the files on #{start}: `coral checkout {start}`." if start is not None else "Start from the seed."
     body = "\n\n".join(
         (
             "# Where the search pays",
-            f"1. Put the files on #{start}: `coral checkout {start}`."
-            if start is not None
-            else "1. Start from the seed.",
-            f"2. Use the family that pays, `{best}`: it {FAMILIES[best].about}.",
+            f"1. {first}",
+            f"2. Use the family that pays, `{best_family}`: it {FAMILIES[best_family].about}.",
             "3. Keep what the public check calls better, with every constraint strictly met, and hand it in.",
             table(evidence),
-            f"Proof: {proof}. The head of this file has the same figures for programs (`credit`: tries, wins, gain).",
+            f"Proof: {proof}. The head of this file has the same figures for programs (`families`: tries, wins, gain).",
             "It does not help where the best start has reached the plateau that the synthesis names; then take a "
             "family that the table does not list.",
         )
     )
-    front = head(situation.world.agent, description, credit, start, situation.board.count)
+    front = front_matter(situation.observation.agent, description, stats, start, count)
     return WriteSkill(name=NAME, front=front, body=body)

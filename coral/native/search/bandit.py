@@ -1,6 +1,6 @@
-"""Which family has paid so far: a count of tries and wins that forgets slowly, and a draw that follows it.
+"""Which family of moves has paid so far: a count of tries and wins that decays, and a random choice that follows it.
 
-Credit is kept by each agent and shared as a skill: what others found counts like a few tries of one's own.
+Each agent counts for itself and shares its counts in a skill: what others found weighs like a few tries of its own.
 """
 
 from __future__ import annotations
@@ -9,11 +9,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from random import Random
 
-FORGET = 0.92  # what an episode's result is worth after each later one of the same family
-BORROWED = 3.0  # tries that the experience of others counts as, at most
+from attempts.record import Direction
 
-# What is worth trying where nothing is known: wins in two tries.
-FIRST_GUESS = {
+DECAY = 0.92  # what a result weighs after each later one of the same family
+SHARED_TRIES = 3.0  # that the experience of others counts as, at most
+
+# The prior: expected wins in two tries, for families of which nothing is known yet.
+PRIOR_WINS = {
     "descent": 1.2,
     "rows": 1.5,
     "jump": 1.2,
@@ -24,56 +26,73 @@ FIRST_GUESS = {
     "compass": 0.4,
     "evolution": 0.4,
 }
+PRIOR_TRIES = 2.0
+UNKNOWN_WINS = 0.6  # the prior of a family that is not listed
+ROUNDING = 1e-9  # relative: smaller gains are no win and prove nothing
+
+
+def gain(before: float | None, after: float | None, direction: Direction) -> float:
+    """By how much `after` is better; 0 where that cannot be said."""
+    if before is None or after is None:
+        return 0.0
+    return after - before if direction is Direction.MAXIMIZE else before - after
+
+
+def is_win(gained: float, before: float | None) -> bool:
+    """Whether a gain is more than the rounding of the last digits."""
+    return gained > ROUNDING * max(1.0, abs(before or 0.0))
 
 
 @dataclass(frozen=True, slots=True)
-class Credit:
+class FamilyStats:
     """`gain` is the largest improvement of the score that the family made."""
 
     tries: float = 0.0
     wins: float = 0.0
     gain: float = 0.0
 
-    def after(self, gain: float) -> Credit:
+    def add(self, gain: float) -> FamilyStats:
+        """The counts with one more try; a gain above 0 is a win."""
         won = gain > 0.0
-        return Credit(self.tries * FORGET + 1.0, self.wins * FORGET + won, max(self.gain, gain))
+        return FamilyStats(self.tries * DECAY + 1.0, self.wins * DECAY + won, max(self.gain, gain))
 
-    def rate(self, name: str) -> float:
-        """How often the family may be expected to win, what is worth trying anyway included."""
-        return (FIRST_GUESS.get(name, 0.6) + self.wins) / (2.0 + self.tries)
+    def win_rate(self, family: str) -> float:
+        """The expected share of wins, the prior of the family included."""
+        return (PRIOR_WINS.get(family, UNKNOWN_WINS) + self.wins) / (PRIOR_TRIES + self.tries)
 
     def to_dict(self) -> dict[str, float]:
         return {name: round(value, 12) for name, value in asdict(self).items()}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, object]) -> Credit:
-        """Tolerant: shared files are written by others."""
+    def from_dict(cls, data: Mapping[str, object]) -> FamilyStats:
+        """Tolerant: other agents write the files that this is read from."""
         values = [data.get(name, 0.0) for name in ("tries", "wins", "gain")]
         tries, wins, gain = (float(v) if isinstance(v, int | float) and 0 <= v < 1e9 else 0.0 for v in values)
         return cls(tries, min(wins, tries), gain)
 
 
-Book = Mapping[str, Credit]
+StatsByFamily = Mapping[str, FamilyStats]
 
 
-def merge(books: Iterable[Book]) -> dict[str, Credit]:
+def merge_stats(shared: Iterable[StatsByFamily]) -> dict[str, FamilyStats]:
     """The experience of several agents as one."""
-    out: dict[str, Credit] = {}
-    for book in books:
-        for name, credit in book.items():
-            sofar = out.get(name, Credit())
-            out[name] = Credit(sofar.tries + credit.tries, sofar.wins + credit.wins, max(sofar.gain, credit.gain))
+    out: dict[str, FamilyStats] = {}
+    for by_family in shared:
+        for family, stats in by_family.items():
+            total = out.get(family, FamilyStats())
+            out[family] = FamilyStats(total.tries + stats.tries, total.wins + stats.wins, max(total.gain, stats.gain))
     return out
 
 
-def draw(names: Iterable[str], own: Book, shared: Book, random: Random) -> str:
-    """Thompson sampling: each family draws a success rate from what is known of it; the highest goes next."""
+def sample_family(families: Iterable[str], own: StatsByFamily, shared: StatsByFamily, random: Random) -> str:
+    """Thompson sampling: draw a win rate for each family from what is known of it; the highest is chosen."""
 
-    def rate(name: str) -> float:
-        mine, theirs = own.get(name, Credit()), shared.get(name, Credit())
-        share = min(1.0, BORROWED / theirs.tries) if theirs.tries else 0.0
-        wins = FIRST_GUESS.get(name, 0.6) + mine.wins + share * theirs.wins
-        losses = 2.0 - FIRST_GUESS.get(name, 0.6) + mine.tries - mine.wins
-        return random.betavariate(wins, losses + share * (theirs.tries - theirs.wins))
+    def draw(family: str) -> float:
+        mine, theirs = own.get(family, FamilyStats()), shared.get(family, FamilyStats())
+        weight = min(1.0, SHARED_TRIES / theirs.tries) if theirs.tries else 0.0
+        prior = PRIOR_WINS.get(family, UNKNOWN_WINS)
+        wins = prior + mine.wins + weight * theirs.wins
+        losses = PRIOR_TRIES - prior + mine.tries - mine.wins
+        return random.betavariate(wins, losses + weight * (theirs.tries - theirs.wins))
 
-    return max(sorted(names), key=rate)
+    return max(sorted(families), key=draw)

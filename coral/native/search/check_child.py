@@ -1,7 +1,7 @@
 """The child that runs a task's public check, again and again, on candidates that arrive on its standard input.
 
 It is started by path and imports nothing of ours, so that the check sees the interpreter a plain script would see.
-What the check raises may be anything, and is its answer: hence `except Exception` here, around what is not ours.
+A check may raise anything, and what it raises is its answer: hence `except Exception` here, around code of the task.
 
 A request is a 4-byte length and a JSON list of candidates, each a dict from file to text; an answer is, for each
 candidate in turn, `ok, score, count` and then `count` doubles of slack, or `count` bytes that say what went wrong.
@@ -23,7 +23,7 @@ from struct import Struct
 ANSWER = Struct("<BdI")
 LENGTH = Struct("<I")
 LONGEST_ERROR = 2000
-FLUSH_AFTER = 0.002  # seconds that an answer may wait for company
+FLUSH_AFTER = 0.002  # seconds that an answer may wait to be sent together with others
 
 
 def load(spec: str, folder: str) -> Callable[[str], object]:
@@ -31,38 +31,38 @@ def load(spec: str, folder: str) -> Callable[[str], object]:
     file, _, name = spec.partition(":")
     path = f"{folder}/{file}"
     sys.path[:0] = dict.fromkeys((path.rpartition("/")[0], folder))
-    found = importlib.util.spec_from_file_location("public_check", path)
-    if found is None or found.loader is None:
+    module_spec = importlib.util.spec_from_file_location("public_check", path)
+    if module_spec is None or module_spec.loader is None:
         raise ImportError(f"{file} is no Python file")
-    module = importlib.util.module_from_spec(found)
+    module = importlib.util.module_from_spec(module_spec)
     sys.modules["public_check"] = module
-    found.loader.exec_module(module)
+    module_spec.loader.exec_module(module)
     check = getattr(module, name or "check")
     if not callable(check):
         raise TypeError(f"{spec} is not a function")
     return check  # type: ignore[no-any-return]
 
 
-class Files:
+class CandidateFiles:
     """The candidate's files, kept open: rewriting an open file costs a fraction of creating it."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
-        self.open: dict[str, int] = {}
-        self.held: dict[str, str] = {}
+        self.handles: dict[str, int] = {}
+        self.written: dict[str, str] = {}
 
     def write(self, texts: dict[str, str]) -> None:
         for name, text in texts.items():
-            if self.held.get(name) != text:
-                if name not in self.open:
-                    self.open[name] = os.open(f"{self.folder}/{name}", os.O_RDWR | os.O_CREAT, 0o644)
+            if self.written.get(name) != text:
+                if name not in self.handles:
+                    self.handles[name] = os.open(f"{self.folder}/{name}", os.O_RDWR | os.O_CREAT, 0o644)
                 data = text.encode()
-                os.pwrite(self.open[name], data, 0)
-                os.ftruncate(self.open[name], len(data))
-                self.held[name] = text
+                os.pwrite(self.handles[name], data, 0)
+                os.ftruncate(self.handles[name], len(data))
+                self.written[name] = text
 
 
-def judge(result: object) -> tuple[float, list[float]]:
+def read_result(result: object) -> tuple[float, list[float]]:
     """A check returns a number, or a score and the slack of its constraints. Anything else is an error."""
     slack: list[float] = []
     if isinstance(result, dict):
@@ -77,15 +77,16 @@ def judge(result: object) -> tuple[float, list[float]]:
 
 
 def answer(check: Callable[[str], object], folder: str) -> bytes:
+    """Call the check on the candidate in the folder, and encode what it says."""
     try:
-        score, slack = judge(check(folder))
+        score, slack = read_result(check(folder))
     except Exception as problem:  # noqa: BLE001 - whatever a check raises is its verdict on the candidate
-        return refusal(problem)
+        return error_answer(problem)
     return ANSWER.pack(1, score, len(slack)) + array("d", slack).tobytes()
 
 
-def refusal(problem: Exception, what: str = "") -> bytes:
-    """What was raised as an answer; half a character in its words is no reason to end without one."""
+def error_answer(problem: Exception, what: str = "") -> bytes:
+    """What was raised, as an answer. An unpaired surrogate in its message is replaced: it must not end this process."""
     text = f"{what}{type(problem).__name__}: {problem}".encode(errors="replace")[:LONGEST_ERROR]
     return ANSWER.pack(0, 0.0, len(text)) + text
 
@@ -94,29 +95,30 @@ def forget_modules(folder: str, known: set[str]) -> None:
     """Modules that the check imported from the candidate's folder are read afresh for the next candidate."""
     if len(sys.modules) > len(known):
         for name in set(sys.modules) - known:
-            place = getattr(sys.modules[name], "__file__", None) or ""
-            if place.startswith(folder + os.sep):
+            file = getattr(sys.modules[name], "__file__", None) or ""
+            if file.startswith(folder + os.sep):
                 del sys.modules[name]
             else:
                 known.add(name)
 
 
 def serve(check: Callable[[str], object], folder: str, source: int, sink: int) -> None:
-    files = Files(folder)
+    """Answer requests until their pipe is closed. Answers that come fast are sent together."""
+    files = CandidateFiles(folder)
     known = set(sys.modules)
     with os.fdopen(source, "rb") as requests:
         while len(head := requests.read(LENGTH.size)) == LENGTH.size:
-            waiting = bytearray()
+            unsent = bytearray()
             flushed = time.monotonic()
             for texts in json.loads(requests.read(LENGTH.unpack(head)[0])):
                 files.write(texts)
-                waiting += answer(check, folder)
+                unsent += answer(check, folder)
                 forget_modules(folder, known)
                 if time.monotonic() - flushed > FLUSH_AFTER:
-                    send(sink, waiting)
-                    waiting.clear()
+                    send(sink, unsent)
+                    unsent.clear()
                     flushed = time.monotonic()
-            send(sink, waiting)
+            send(sink, unsent)
 
 
 def send(sink: int, data: bytes | bytearray) -> None:
@@ -129,13 +131,13 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     spec, folder = sys.argv[1:3]
     source, sink = os.dup(0), os.dup(1)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # what the check reads or prints is not ours
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # the check reads nothing, and prints to standard error
     os.dup2(2, 1)
     os.chdir(folder)
     try:
         check = load(spec, folder)
-    except Exception as problem:  # noqa: BLE001 - to load it is to run it: its module may raise anything as well
-        send(sink, refusal(problem, f"cannot load the check {spec}: "))
+    except Exception as problem:  # noqa: BLE001 - loading the check runs its module, which may raise anything too
+        send(sink, error_answer(problem, f"cannot load the check {spec}: "))
         return
     send(sink, ANSWER.pack(1, 0.0, 0))
     serve(check, folder, source, sink)

@@ -1,42 +1,41 @@
-"""The tool `search`: from an attempt and a family to a candidate, by the public check or, without one, by judgement."""
+"""The tool `search`: from an attempt and a family to a candidate, by the public check or without one."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
-from coral.native.calls import Search
-from coral.native.format import both, change, score
-from coral.native.known_attempts import Entry
-from coral.native.memory import Memory, Trial, Work
+from coral.native.calls import Search, ToolError
+from coral.native.format import score_change, score_text
+from coral.native.known_attempts import KnownAttempt
+from coral.native.memory import SavedCandidate, Trial
 from coral.native.output import Output
-from coral.native.run_view import Surroundings
-from coral.native.search import unchecked_search as blind
-from coral.native.search.check import Check, CheckBroken
-from coral.native.search.episode import SAME, Episode, Plan
-from coral.native.search.families import suitable
-from coral.native.search.numeric.problem import Place, Problem
-from coral.native.search.numeric.space import MOST_VARIABLES, Space, Vector, editable_texts
-from coral.native.situation import Explored
-from coral.native.snapshots import Keeper
-from coral.native.tool_error import ToolError
+from coral.native.run_view import AgentRunView
+from coral.native.search import unchecked_search
+from coral.native.search.check import CheckBroken, PublicCheck
+from coral.native.search.episode import SAME, Episode, EpisodePlan
+from coral.native.search.families import suitable_families
+from coral.native.search.numeric.problem import EvaluatedPoint, OptimizationProblem
+from coral.native.search.numeric.space import MOST_VARIABLES, SearchSpace, Vector, editable_texts
+from coral.native.situation import CandidateFound
+from coral.native.snapshots import Snapshots
 from workspace.errors import LockedError, SubmitError
 from workspace.submit import checkout
 
-OTHERS = 4  # agents whose best is at hand for a move
-SAVE_EVERY = 1.0  # seconds between two snapshots while an episode finds better candidates
+OTHERS = 4  # agents whose best attempt is at hand for a move
+SAVE_SECONDS = 1.0  # between two snapshots while an episode finds better candidates
 
 
 @dataclass(slots=True)
 class Explorer:
-    """Searches in one clone. `check` is the spec of the public check, empty if there is none or it is of no use."""
+    """Searches in one clone. `check` names the public check; it is empty if there is none, or none that works."""
 
-    keeper: Keeper
+    snapshots: Snapshots
     output: Output
-    surroundings: Surroundings
+    run_view: AgentRunView
     editable: Sequence[str]
     check: str
     scratch: Path
@@ -44,116 +43,111 @@ class Explorer:
     check_seconds: float
     maximize: bool
     seed: int
-    _service: Check | None = None
+    _public_check: PublicCheck | None = None
 
     def families(self) -> tuple[str, ...]:
         """Those that can do something with the files as they are; none where nothing can be varied."""
         try:
-            space = self._space(editable_texts(self.surroundings.clone, self.editable))
+            space = self._space()
         except ToolError:
             return ()
-        others = bool(self._others(self.keeper.memory))
-        return tuple(suitable(space, others=others, check=bool(self.check)))
+        return tuple(suitable_families(space, others=bool(self._others()), check=bool(self.check)))
 
-    def search(self, call: Search) -> Explored:
-        memory = self.keeper.memory
-        start = self._entry(memory, call.start)
+    def search(self, call: Search) -> CandidateFound:
+        memory = self.snapshots.memory
+        start = memory.known.find(call.start)
         if start is not None:
-            self._go_to(start)
-        texts = editable_texts(self.surroundings.clone, self.editable)
-        space = self._space(texts)
-        others = self._points(space, self._others(memory))
+            self._check_out(start)
+        space = self._space()
+        others = self._points(space, self._others())
         title = f"{call.family} from #{start.number}" if start is not None else f"{call.family} from the files"
-        trial = Trial(title=title, family=call.family, start=start.number if start else None)
-        trial = replace(trial, before=start.score if start else None)
+        trial = Trial(title=title, family=call.family)
+        if start is not None:
+            trial = replace(trial, start=start.number, before=start.score)
         self.output.beat("search", f"{title}: {call.why}", 0.0)
         random = Random(f"{self.seed}/{memory.session}/{memory.episodes}")
-        self.keeper.memory = replace(memory, episodes=memory.episodes + 1)
+        self.snapshots.memory = replace(memory, episodes=memory.episodes + 1)
         if not self.check:
-            return self._blindly(space, others, trial, random)
+            return self._search_without_check(space, others, trial, random)
         try:
-            return self._checked(space, others, trial, random)
+            return self._search_by_check(space, others, trial, random)
         except CheckBroken as problem:
             self.check = ""
             raise ToolError(f"the public check is of no use, I go on without it: {problem}") from problem
 
     def close(self) -> None:
-        if self._service is not None:
-            self._service.close()
+        if self._public_check is not None:
+            self._public_check.close()
 
     def kill(self) -> None:
-        """For the moment of our own end."""
-        if self._service is not None:
-            self._service.kill()
+        """As `close`, while this process is ending: waits for nothing."""
+        if self._public_check is not None:
+            self._public_check.kill()
 
-    def _checked(self, space: Space, others: list[Vector], trial: Trial, random: Random) -> Explored:
-        memory = self.keeper.memory
-        if self._service is None:
-            self._service = Check(self.surroundings.clone, self.check, self.scratch, self.check_seconds)
-        problem = Problem(space, self._service, self.maximize)
-        seed = self._points(space, [entry for name, entry in memory.board.best.items() if not name])
-        here = self._chain(memory, space) if memory.chain_family == trial.family else None
-        plan = Plan(
+    def _search_by_check(
+        self, space: SearchSpace, others: list[Vector], trial: Trial, random: Random
+    ) -> CandidateFound:
+        memory = self.snapshots.memory
+        if self._public_check is None:
+            self._public_check = PublicCheck(self.run_view.clone, self.check, self.scratch, self.check_seconds)
+        problem = OptimizationProblem(space, self._public_check, self.maximize)
+        seed = memory.known.best.get("")
+        chain = space.vector(memory.chain) if memory.chain and memory.chain_family == trial.family else None
+        plan = EpisodePlan(
             family=trial.family,
             start=space.start,
-            here=here or space.start,
+            chain=chain or space.start,
             others=others,
-            seen=seed,
+            known=self._points(space, [seed] if seed is not None else []),
             seconds=self.seconds,
         )
         episode = Episode(problem, plan, random, lambda text, share: self.output.beat("search", text, share))
-        saver = _Saver(self.keeper, problem, space, trial)
-        problem.on_best = saver.better
-        found = episode.run()
-        expected = found.candidate.outcome.score
-        before = trial.before if trial.before is not None else found.start.outcome.score
+        problem.on_new_best = _CandidateSaver(self.snapshots, problem, trial).save
+        result = episode.run()
+        expected = result.candidate.measurement.score
+        before = trial.before if trial.before is not None else result.start.measurement.score
         trial = replace(
             trial,
-            title=f"{trial.title}: {both(before, expected)}",
+            title=f"{trial.title}: {score_change(before, expected)}",
             before=before,
             expected=expected,
-            moves=found.moves,
-            evaluations=found.evaluations,
-            seconds=round(found.seconds, 3),
-            change=change(space, space.start, found.candidate.point),
+            moves=result.moves,
+            evaluations=result.evaluations,
+            seconds=round(result.seconds, 3),
+            change=space.describe_change(space.start, result.candidate.point),
         )
-        if found.candidate.point == space.start:
-            self.keeper.memory = self.keeper.memory.give_up(trial)
+        if result.candidate.point == space.start:
+            self.snapshots.memory = self.snapshots.memory.discard(trial)
             raise ToolError(f"{trial.family} found nothing that differs from its start")
-        texts = space.texts(found.candidate.point)
-        chain = space.texts(found.chain.point)
-        self.keeper.memory = replace(
-            self.keeper.memory, work=Work(trial=trial, texts=texts), chain=chain, chain_family=trial.family
-        )
-        return Explored(trial, texts)
+        chain_texts = space.texts(result.chain.point)
+        self.snapshots.memory = replace(self.snapshots.memory, chain=chain_texts, chain_family=trial.family)
+        return self._candidate(space, result.candidate.point, trial)
 
-    def _blindly(self, space: Space, others: list[Vector], trial: Trial, random: Random) -> Explored:
-        memory = self.keeper.memory
-        size = memory.steps.get(trial.family, blind.FIRST)
-        point = blind.propose(space, space.start, others, trial.family, size, self._failed(space, trial), random)
-        trial = replace(
-            trial,
-            title=f"{trial.title}: step {size:.2g} away from {score(trial.before)}",
-            moves=1,
-            change=change(space, space.start, point),
-        )
+    def _search_without_check(
+        self, space: SearchSpace, others: list[Vector], trial: Trial, random: Random
+    ) -> CandidateFound:
+        step = self.snapshots.memory.step_sizes.get(trial.family, unchecked_search.FIRST_STEP)
+        failed = self._failed(space, trial)
+        point = unchecked_search.propose(space, space.start, others, trial.family, step, failed, random)
+        title = f"{trial.title}: step {step:.2g} away from {score_text(trial.before)}"
+        trial = replace(trial, title=title, moves=1, change=space.describe_change(space.start, point))
+        return self._candidate(space, point, trial)
+
+    def _candidate(self, space: SearchSpace, point: Vector, trial: Trial) -> CandidateFound:
         texts = space.texts(point)
-        self.keeper.memory = replace(self.keeper.memory, work=Work(trial=trial, texts=texts))
-        return Explored(trial, texts)
+        self.snapshots.memory = replace(self.snapshots.memory, unsubmitted=SavedCandidate(trial=trial, texts=texts))
+        return CandidateFound(trial, texts)
 
-    def _failed(self, space: Space, trial: Trial) -> Vector | None:
+    def _failed(self, space: SearchSpace, trial: Trial) -> Vector | None:
         """The last small step from this start, if it failed and its opposite has not been tried."""
-        same = [t for t in self.keeper.memory.trials if t.family == trial.family and t.start == trial.start]
-        if len(same) % 2 == 0 or same[-1].number is None:
-            return None
-        entry = self._entry(self.keeper.memory, same[-1].number)
-        return self._point(space, entry) if entry is not None else None
+        memory = self.snapshots.memory
+        numbers = [held.number for held in memory.trials if (held.family, held.start) == (trial.family, trial.start)]
+        attempt = memory.known.find(numbers[-1]) if len(numbers) % 2 else None
+        return self._point(space, attempt) if attempt is not None else None
 
-    def _chain(self, memory: Memory, space: Space) -> Vector | None:
-        return space.vector(memory.chain) if memory.chain else None
-
-    def _space(self, texts: Mapping[str, str]) -> Space:
-        space = Space(texts)
+    def _space(self) -> SearchSpace:
+        """The space of the files as they are."""
+        space = SearchSpace(editable_texts(self.run_view.clone, self.editable))
         if not len(space):
             raise ToolError("the editable files hold no number and no choice that I could vary")
         if len(space) > MOST_VARIABLES:
@@ -162,54 +156,53 @@ class Explorer:
             )
         return space
 
-    def _entry(self, memory: Memory, number: int | None) -> Entry | None:
-        known = {entry.number: entry for entry in (*memory.board.recent, *memory.board.best.values())}
-        return known.get(number) if number is not None else None
+    def _others(self) -> list[KnownAttempt]:
+        return self.snapshots.memory.known.best_of_others(self.run_view.agent, self.run_view.direction)[:OTHERS]
 
-    def _others(self, memory: Memory) -> list[Entry]:
-        direction = self.surroundings.direction
-        return memory.board.others(self.surroundings.agent, direction)[:OTHERS]
+    def _points(self, space: SearchSpace, attempts: Sequence[KnownAttempt]) -> list[Vector]:
+        return [point for attempt in attempts if (point := self._point(space, attempt)) is not None]
 
-    def _points(self, space: Space, entries: Sequence[Entry]) -> list[Vector]:
-        return [point for entry in entries if (point := self._point(space, entry)) is not None]
+    def _point(self, space: SearchSpace, attempt: KnownAttempt) -> Vector | None:
+        return space.vector(self.run_view.files(attempt, [file.name for file in space.files]))
 
-    def _point(self, space: Space, entry: Entry) -> Vector | None:
-        return space.vector(self.surroundings.files(entry, [page.name for page in space.pages]))
-
-    def _go_to(self, entry: Entry) -> None:
+    def _check_out(self, attempt: KnownAttempt) -> None:
         """Put the clone on an attempt, so that what is made from it is its child."""
         try:
-            checkout(self.surroundings.clone, entry.commit, self.surroundings.agent)
+            checkout(self.run_view.clone, attempt.commit, self.run_view.agent)
         except SubmitError as problem:
             busy = isinstance(problem, LockedError)
-            raise ToolError(f"cannot start from #{entry.number}: {problem}", again=busy) from problem
+            raise ToolError(f"cannot start from #{attempt.number}: {problem}", transient=busy) from problem
 
 
 @dataclass(slots=True)
-class _Saver:
+class _CandidateSaver:
     """Keeps the best candidate of a running episode in memory, and now and then on disk."""
 
-    keeper: Keeper
-    problem: Problem
-    space: Space
+    snapshots: Snapshots
+    problem: OptimizationProblem
     trial: Trial
-    saved: float = 0.0
+    saved_at: float = 0.0
 
-    def better(self, place: Place) -> None:
-        if not place.outcome.feasible or not self._gains(place):
+    def save(self, best: EvaluatedPoint) -> None:
+        if not best.measurement.feasible or not self._is_better(best):
             return
-        expected = place.outcome.score
-        title = f"{self.trial.title}: {both(self.trial.before, expected)}"
-        trial = replace(self.trial, title=title, expected=expected, evaluations=self.problem.evaluations)
-        trial = replace(trial, change=change(self.space, self.space.start, place.point))
-        self.keeper.memory = replace(self.keeper.memory, work=Work(trial=trial, texts=self.space.texts(place.point)))
-        if time.monotonic() - self.saved > SAVE_EVERY:
-            self.saved = time.monotonic()
-            self.keeper.save()
+        space, expected = self.problem.space, best.measurement.score
+        trial = replace(
+            self.trial,
+            title=f"{self.trial.title}: {score_change(self.trial.before, expected)}",
+            expected=expected,
+            evaluations=self.problem.evaluations,
+            change=space.describe_change(space.start, best.point),
+        )
+        candidate = SavedCandidate(trial=trial, texts=space.texts(best.point))
+        self.snapshots.memory = replace(self.snapshots.memory, unsubmitted=candidate)
+        if time.monotonic() - self.saved_at > SAVE_SECONDS:
+            self.saved_at = time.monotonic()
+            self.snapshots.save()
 
-    def _gains(self, place: Place) -> bool:
-        before = self.trial.before
-        if before is None:
+    def _is_better(self, best: EvaluatedPoint) -> bool:
+        """Than the start, by more than rounding."""
+        if self.trial.before is None:
             return True
-        cost = -before if self.problem.maximize else before
-        return cost - self.problem.cost(place.outcome) > SAME * max(1.0, abs(before))
+        gain = self.problem.cost_of_score(self.trial.before) - self.problem.cost(best.measurement)
+        return gain > SAME * max(1.0, abs(self.trial.before))

@@ -1,6 +1,7 @@
-"""Families of moves: the different ways in which the search brain looks for something better.
+"""The families of moves: the different ways in which the brain `search` looks for something better.
 
-A family says what it needs of a problem. Which family pays is not known beforehand: credit decides (`credit.py`).
+A family says what it needs of the files. Which family pays is not known beforehand: `bandit.py` counts, and
+`choose_family.py` chooses.
 """
 
 from __future__ import annotations
@@ -10,51 +11,51 @@ from dataclasses import dataclass
 
 from coral.native.search.numeric import moves
 from coral.native.search.numeric.moves import Move
-from coral.native.search.numeric.space import Space
+from coral.native.search.numeric.space import SearchSpace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """`move` leaves the present point and is followed by a local search; without one the local search is all."""
+    """`move` leaves the current point and a local search follows; without a move the local search is all."""
 
     name: str
-    about: str  # how notes name it
+    about: str  # how notes describe it, after "it"
     move: Move | None = None
-    suits: Callable[[Space], bool] = lambda space: len(space) > 0
-    needs_others: bool = False
+    suits: Callable[[SearchSpace], bool] = lambda space: len(space) > 0
+    needs_others: bool = False  # attempts of other agents
     needs_check: bool = False
 
 
-def _has_reals(space: Space) -> bool:
+def _has_reals(space: SearchSpace) -> bool:
     return bool(space.reals)
 
 
-def _has_tables(space: Space) -> bool:
+def _has_tables(space: SearchSpace) -> bool:
     return any(len(table) > 2 for table in space.tables)
 
 
-def _has_wide_tables(space: Space) -> bool:
+def _has_wide_tables(space: SearchSpace) -> bool:
     return any(len(table) > 2 and len(table[0]) > 1 for table in space.tables)
 
 
 _ALL = (
     Family(
         name="descent",
-        about="follows the slopes of the public check, within its constraints, to the nearest optimum",
+        about="follows the gradient of the public check, within its constraints, to the nearest optimum",
         suits=_has_reals,
         needs_check=True,
     ),
     Family(
         name="rows",
-        about="draws one or two rows of a table anew and lets everything else give way",
-        move=moves.restart_rows,
+        about="draws one or two rows of a table anew and adapts everything else to them",
+        move=moves.redraw_rows,
         suits=_has_tables,
     ),
-    Family(name="shake", about="moves every number a little, then settles again", move=moves.shake),
-    Family(name="jump", about="moves one to three numbers far, then settles again", move=moves.nudge_few),
+    Family(name="shake", about="moves every number a little, then searches locally", move=moves.perturb_all),
+    Family(name="jump", about="moves one to three numbers far, then searches locally", move=moves.redraw_few),
     Family(
         name="swap",
-        about="exchanges some values of two rows of a table, then settles again",
+        about="exchanges some values of two rows of a table, then searches locally",
         move=moves.swap_values,
         suits=_has_wide_tables,
     ),
@@ -64,7 +65,7 @@ _ALL = (
         move=moves.cross,
         needs_others=True,
     ),
-    Family(name="scatter", about="begins anywhere, forgetting the present candidate", move=moves.scatter),
+    Family(name="scatter", about="begins anywhere, forgetting the present candidate", move=moves.restart),
     Family(
         name="compass",
         about="moves one number or choice at a time, with a step that adapts",
@@ -73,7 +74,7 @@ _ALL = (
     Family(
         name="evolution",
         about="samples around the best with a spread that adapts, asking for no smoothness",
-        suits=lambda space: len(space) - len(space.others) > 1,
+        suits=lambda space: len(space.reals) > 1,
         needs_check=True,
     ),
 )
@@ -81,7 +82,7 @@ _ALL = (
 FAMILIES = {family.name: family for family in _ALL}
 
 
-def suitable(space: Space, *, others: bool, check: bool) -> list[str]:
+def suitable_families(space: SearchSpace, *, others: bool, check: bool) -> list[str]:
     """The names of the families that can do something here."""
     return [
         family.name

@@ -1,6 +1,6 @@
 """The local searches of one episode, over everything that a problem's variables may be.
 
-Reals go down by slopes where the check is fast enough for slopes, integers and choices by the compass, by turns.
+Reals descend along gradients where the check is fast enough for them, integers and choices by compass search, by turns.
 """
 
 from __future__ import annotations
@@ -9,80 +9,78 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from coral.native.search.numeric.compass import Compass
+from coral.native.search.numeric.compass import CompassSearch
 from coral.native.search.numeric.descent import Descent, Goal
-from coral.native.search.numeric.evolution import Evolution
-from coral.native.search.numeric.finite_differences import Differences
-from coral.native.search.numeric.moves import View
-from coral.native.search.numeric.problem import Place, Problem
+from coral.native.search.numeric.evolution import EvolutionStrategy
+from coral.native.search.numeric.finite_differences import FiniteDifferences
+from coral.native.search.numeric.moves import MoveContext
+from coral.native.search.numeric.problem import EvaluatedPoint, OptimizationProblem
 from coral.native.search.numeric.space import Vector
 
-PRICE = 3.0  # of a violation, in costs; what moves compare candidates with
-ROUGH, FINE = 1e-6, 1e-12  # precision while exploring, and of what is handed in
-NEAR = 1e-3  # the first box when only the last digits are sought, in scales
-AFFORDABLE = 12.0  # gradients that an episode must have time for, if slopes are to be used
+PENALTY = 3.0  # of a broken constraint, in costs; what moves compare candidates with
+ROUGH, FINE = 1e-6, 1e-12  # precision while exploring, and of what is submitted
+SMALL_RADIUS = 1e-3  # the first box when only the last digits are sought, in scales
+AFFORDABLE = 12.0  # gradients that an episode must have time for, if gradients are to be used
 TURNS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
-    """`differences` is None where slopes are out of reach: nothing real, or a check that is too slow."""
+class LocalSearch:
+    """`differences` is None where gradients are out of reach: nothing real, or a check that is too slow."""
 
-    problem: Problem
-    view: View
-    differences: Differences | None
+    problem: OptimizationProblem
+    context: MoveContext
+    differences: FiniteDifferences | None
     random: Random
 
     @classmethod
     def of(
         cls,
-        problem: Problem,
-        here: Vector,
+        problem: OptimizationProblem,
+        current: Vector,
         others: Sequence[Vector],
-        seen: Sequence[Vector],
+        known: Sequence[Vector],
         random: Random,
         seconds: float,
-    ) -> Ground:
-        """Ranges and scales come from the points that are known: from here, from other agents, from the beginning."""
-        space = problem.space
-        scales = space.scales([here, *others, *seen])
-        ranges = [(0.0, 0.0)] * len(space)
-        for column in space.columns:
-            for variable in column.members:
-                ranges[variable] = column.range([here, *others, *seen])
-        affordable = problem.pace * len(space.reals) * AFFORDABLE < seconds
-        differences = Differences(problem, space.reals, scales, random) if space.reals and affordable else None
-        return cls(problem, View(problem, ranges, scales, others, random, PRICE), differences, random)
+    ) -> LocalSearch:
+        """Ranges and scales come from points: the current one, those of other agents, and others that are known."""
+        space, points = problem.space, [current, *others, *known]
+        scales = space.scales(points)
+        affordable = problem.seconds_per_measurement * len(space.reals) * AFFORDABLE < seconds
+        differences = FiniteDifferences(problem, space.reals, scales, random) if space.reals and affordable else None
+        context = MoveContext(problem, space.ranges(points), scales, others, random, PENALTY)
+        return cls(problem, context, differences, random)
 
-    def settle(self, place: Place, beat: float | None) -> Place:
-        """The local optimum near a place; given up when no hope is left of a cost below `beat`."""
-        if place.outcome.error:
-            return place
-        here = place
-        discrete = self.problem.space.others if self.differences is not None else range(len(self.problem.space))
+    def optimize(self, start: EvaluatedPoint, beat: float | None) -> EvaluatedPoint:
+        """The local optimum near a point; given up when there is no hope of a merit below `beat`."""
+        if start.measurement.error:
+            return start
+        current = start
+        space = self.problem.space
+        discrete = space.discrete if self.differences is not None else range(len(space))
         for _ in range(TURNS):
-            before = here
+            before = current
             if self.differences is not None:
-                here = Descent(self.problem, self.differences, Goal(precision=ROUGH, beat=beat)).run(here)
-            if not discrete or (beat is not None and self.merit(here) > beat):
+                current = Descent(self.problem, self.differences, Goal(precision=ROUGH, beat=beat)).run(current)
+            if not discrete or (beat is not None and self.merit(current) > beat):
                 break
-            here = self.compass(here, discrete)
-            if here is before or self.differences is None:
+            current = self.compass(current, discrete)
+            if current is before or self.differences is None:
                 break
-        return here
+        return current
 
-    def finish(self, place: Place) -> Place:
+    def polish(self, evaluated: EvaluatedPoint) -> EvaluatedPoint:
         """The last digits, strictly within the constraints."""
-        if self.differences is None or place.outcome.error or not place.outcome.slack:
-            return place
-        return Descent(self.problem, self.differences, Goal(precision=FINE, radius=NEAR)).run(place)
+        if self.differences is None or evaluated.measurement.error or not evaluated.measurement.slack:
+            return evaluated
+        return Descent(self.problem, self.differences, Goal(precision=FINE, radius=SMALL_RADIUS)).run(evaluated)
 
-    def compass(self, here: Place, variables: Sequence[int]) -> Place:
-        return Compass(self.problem, variables, self.view.scales, self.random, PRICE).run(here)
+    def compass(self, start: EvaluatedPoint, indices: Sequence[int]) -> EvaluatedPoint:
+        return CompassSearch(self.problem, indices, self.context.scales, self.random, PENALTY).run(start)
 
-    def evolution(self, here: Place) -> Place:
-        reals_and_integers = [k for k, spot in enumerate(self.problem.space.spots) if not spot.words]
-        return Evolution(self.problem, reals_and_integers, self.view.scales, self.random, PRICE).run(here)
+    def evolution(self, start: EvaluatedPoint) -> EvaluatedPoint:
+        numbers = [k for k, variable in enumerate(self.problem.space.variables) if not variable.choices]
+        return EvolutionStrategy(self.problem, numbers, self.context.scales, self.random, PENALTY).run(start)
 
-    def merit(self, place: Place) -> float:
-        return self.problem.merit(place.outcome, PRICE)
+    def merit(self, evaluated: EvaluatedPoint) -> float:
+        return self.problem.merit(evaluated.measurement, PENALTY)

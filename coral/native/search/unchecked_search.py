@@ -8,69 +8,65 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from coral.native.search.check import Outcome
 from coral.native.search.families import FAMILIES
-from coral.native.search.local_search import PRICE
-from coral.native.search.numeric.moves import View
-from coral.native.search.numeric.problem import Problem
-from coral.native.search.numeric.space import Space, Texts, Vector
-from coral.native.search.numeric.variables import Kind
+from coral.native.search.local_search import PENALTY
+from coral.native.search.numeric.moves import MoveContext
+from coral.native.search.numeric.problem import Measurement, OptimizationProblem
+from coral.native.search.numeric.space import SearchSpace, Texts, Vector
+from coral.native.search.numeric.variables import VariableKind
 
-FIRST = 0.2  # the first step, in scales
+FIRST_STEP = 0.2  # in scales
 GROW, SHRINK = 1.6, 0.87  # about one success in five keeps the step as it is
-SMALLEST, LARGEST = 1e-5, 1.0
-SOME = 3  # one in so many numbers moves
+SMALLEST_STEP, LARGEST_STEP = 1e-5, 1.0
+ONE_IN = 3  # one in so many numbers moves
 
 
-class Unmeasured:
-    """Stands where a check would: every candidate is as good as every other."""
+class NoCheck:
+    """Measures every candidate as good as every other."""
 
-    def measure(self, candidates: Sequence[Texts]) -> list[Outcome]:
-        return [Outcome() for _ in candidates]
+    def measure(self, candidates: Sequence[Texts]) -> list[Measurement]:
+        return [Measurement() for _ in candidates]
 
 
 def propose(
-    space: Space,
+    space: SearchSpace,
     start: Vector,
     others: Sequence[Vector],
     family: str,
-    size: float,
+    step: float,
     failed: Vector | None,
     random: Random,
 ) -> Vector:
     """One candidate. `failed` is the last one from the same start by small steps, if it was no better."""
     move = FAMILIES[family].move
     if family == "shake":
-        point = _opposite(space, start, failed) if failed is not None else _step(space, start, size, random)
+        point = _opposite(space, start, failed) if failed is not None else _small_step(space, start, step, random)
     elif move is not None:
-        scales = space.scales([start])
-        ranges = [(0.0, 0.0)] * len(space)
-        for column in space.columns:
-            for variable in column.members:
-                ranges[variable] = column.range([start, *others])
-        point = move(View(Problem(space, Unmeasured(), True), ranges, scales, others, random, PRICE), start)
+        problem = OptimizationProblem(space, NoCheck(), True)
+        context = MoveContext(problem, space.ranges([start, *others]), space.scales([start]), others, random, PENALTY)
+        point = move(context, start)
     else:
         point = list(start)
-    return point if point != start else _step(space, start, max(size, FIRST), random)
+    return point if point != start else _small_step(space, start, max(step, FIRST_STEP), random)
 
 
-def next_size(size: float, improved: bool) -> float:
-    return min(LARGEST, max(SMALLEST, size * (GROW if improved else SHRINK)))
+def next_step(step: float, improved: bool) -> float:
+    return min(LARGEST_STEP, max(SMALLEST_STEP, step * (GROW if improved else SHRINK)))
 
 
-def _opposite(space: Space, start: Vector, failed: Vector) -> Vector:
+def _opposite(space: SearchSpace, start: Vector, failed: Vector) -> Vector:
     return space.clip([2 * a - b for a, b in zip(start, failed, strict=True)])
 
 
-def _step(space: Space, start: Vector, size: float, random: Random) -> Vector:
+def _small_step(space: SearchSpace, start: Vector, step: float, random: Random) -> Vector:
     scales = space.scales([start])
     point = list(start)
-    for k in random.sample(range(len(start)), max(1, len(start) // SOME)):
-        spot = space.spots[k]
-        if spot.kind is Kind.CHOICE:
-            point[k] = float(random.randrange(len(spot.words)))
-        elif spot.kind is Kind.INTEGER:
-            point[k] += random.choice((-1, 1)) * max(1, round(abs(random.gauss(0.0, size)) * scales[k]))
+    for k in random.sample(range(len(start)), max(1, len(start) // ONE_IN)):
+        variable = space.variables[k]
+        if variable.kind is VariableKind.CHOICE:
+            point[k] = float(random.randrange(len(variable.choices)))
+        elif variable.kind is VariableKind.INTEGER:
+            point[k] += random.choice((-1, 1)) * max(1, round(abs(random.gauss(0.0, step)) * scales[k]))
         else:
-            point[k] += random.gauss(0.0, size) * scales[k]
+            point[k] += random.gauss(0.0, step) * scales[k]
     return space.clip(point)

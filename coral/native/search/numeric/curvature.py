@@ -1,4 +1,4 @@
-"""Second-order knowledge gathered from slopes: a damped BFGS matrix, kept positive definite whatever it is shown."""
+"""Second derivatives estimated from gradients: a damped BFGS matrix, kept positive definite whatever it is shown."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ DAMPING = 0.2  # the share of the old curvature that an update keeps along its s
 class Curvature:
     def __init__(self, count: int) -> None:
         self.count = count
-        self.matrix: list[Vector] | None = None  # none: nothing is known
+        self.matrix: list[Vector] | None = None  # None: nothing is known
 
-    def learn(self, step: Sequence[float], change: Sequence[float]) -> None:
-        """Take in that along `step` the gradient changed by `change`."""
+    def update(self, step: Sequence[float], change: Sequence[float]) -> None:
+        """Take in that along `step` the gradient changed by `change` (Powell's damped update)."""
         along = sum(map(mul, step, change))
         length = sum(map(mul, step, step))
         if not length:
@@ -27,14 +27,14 @@ class Curvature:
             self.matrix = [[0.0] * self.count for _ in range(self.count)]
             for k in range(self.count):
                 self.matrix[k][k] = along / length
-        pushed = [sum(map(mul, line, step)) for line in self.matrix]
-        bent = sum(map(mul, step, pushed))
-        if bent <= 0.0:
+        product = [sum(map(mul, line, step)) for line in self.matrix]
+        curvature = sum(map(mul, step, product))
+        if curvature <= 0.0:
             self.matrix = None
             return
-        share = 1.0 if along >= DAMPING * bent else (1 - DAMPING) * bent / (bent - along)
-        damped = [share * c + (1 - share) * p for c, p in zip(change, pushed, strict=True)]
+        share = 1.0 if along >= DAMPING * curvature else (1 - DAMPING) * curvature / (curvature - along)
+        damped = [share * c + (1 - share) * p for c, p in zip(change, product, strict=True)]
         along = sum(map(mul, step, damped))
-        for line, p, c in zip(self.matrix, pushed, damped, strict=True):
-            minus, plus = p / bent, c / along
-            line[:] = [v - minus * q + plus * e for v, q, e in zip(line, pushed, damped, strict=True)]
+        for line, p, c in zip(self.matrix, product, damped, strict=True):
+            minus, plus = p / curvature, c / along
+            line[:] = [v - minus * q + plus * e for v, q, e in zip(line, product, damped, strict=True)]

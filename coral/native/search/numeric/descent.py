@@ -1,8 +1,8 @@
 """Constrained local descent: a sequence of elastic linear (or, where curvature shows, quadratic) programs in a box.
 
-A step is kept when the merit - cost plus penalised violations - falls as the model foretold; the box grows and shrinks
-with how well the model foretells. Constraints are kept at a small distance from broken, so that what converges is
-strictly feasible.
+A step is kept when the merit - cost plus penalised violations - falls as the model predicted; the box (the trust
+region) grows and shrinks with how well the model predicts. Constraints are kept at a small distance from broken, so
+that what converges is strictly feasible.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from math import inf
 from operator import mul
 
 from coral.native.search.numeric.curvature import Curvature
-from coral.native.search.numeric.finite_differences import Differences, Slopes
-from coral.native.search.numeric.problem import Place, Problem
-from coral.native.search.numeric.qp import Program, solve
+from coral.native.search.numeric.finite_differences import FiniteDifferences, LinearModel
+from coral.native.search.numeric.problem import EvaluatedPoint, OptimizationProblem
+from coral.native.search.numeric.qp import QuadraticProgram, solve
 from coral.native.search.numeric.space import Vector
 
 NARROWEST = 1e-11  # half the width of the box, in scales
-CROWDED = 0.1  # beyond, the box of a constrained problem widens only after several steps to its edge
-PATIENCE = 8
 WIDEST = 1e3
-POOR, GOOD = 0.2, 0.7  # how much of the foretold gain came true
+CROWDED = 0.1  # beyond, the box of a constrained problem widens only after several steps to its edge
+STEPS_TO_EDGE = 8  # so many
+POOR, GOOD = 0.2, 0.7  # the share of the predicted gain that came true
 MARGIN = 1e-12  # of a constraint's slope: how far inside it a finished point stays
-HOPEFUL = 3.0  # further gains of this many times the last foretold one are still hoped for
+HOPEFUL = 3.0  # further gains of this many times the last predicted one are still hoped for
 MOST_STEPS = 300
-MOST_BENT = 150  # variables of which curvature is modelled
-SHARPER = 1e-3  # how much more accurate a program is solved that seemed to promise nothing
-FIRST, NEXT = 1e-2, 0.1  # accuracy of the first program, and of a next one as a share of the gain last foretold
+MOST_CURVED = 150  # variables for which curvature is modelled
+SHARPER = 1e-3  # how much more accurately a program is solved that seemed to promise nothing
+FIRST, NEXT = 1e-2, 0.1  # accuracy of the first program, and of a next one as a share of the gain last predicted
 FINEST = 1e-14  # relative accuracy of a program's solution
-DEAREST = 1e9  # the penalty stops growing at this many times its first value
+LARGEST_PENALTY = 1e9  # times its first value
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,135 +45,136 @@ class Goal:
 class Descent:
     """One descent; its state is what the next step depends on."""
 
-    problem: Problem
-    differences: Differences
+    problem: OptimizationProblem
+    differences: FiniteDifferences
     goal: Goal
     steps: int = 0
     radius: float = 0.0
     penalty: float = 0.0
-    bends: bool = False  # whether curvature is modelled
-    free: bool = False  # whether there are no constraints
-    poor: int = 0  # poor steps in a row
-    edge: int = 0  # good steps to the edge of the box in a row
+    curved: bool = False  # whether curvature is modelled
+    unconstrained: bool = False
+    poor_steps: int = 0  # in a row
+    edge_steps: int = 0  # good steps to the edge of the box, in a row
     curvature: Curvature = field(init=False)
 
     def __post_init__(self) -> None:
         self.radius = self.goal.radius
         self.curvature = Curvature(len(self.differences.free))
 
-    def run(self, start: Place) -> Place:
-        """The best place reached from `start`, which must have an outcome."""
-        here, model = start, self._model(start)
+    def run(self, start: EvaluatedPoint) -> EvaluatedPoint:
+        """The best point reached from `start`, which must have been measured without an error."""
+        current, model = start, self._model(start)
         self.penalty = first = _fair_penalty(model) or 1.0
-        self.bends = self.free = not start.outcome.slack
+        self.curved = self.unconstrained = not start.measurement.slack
         accuracy = FIRST
         for self.steps in range(1, MOST_STEPS + 1):
-            answer = solve(self._program(here, model), accuracy * self._unit(here))
-            foretold = self._merit(here) - self._modelled(here, model, answer.step)
-            if foretold <= self.goal.precision * self._unit(here):
+            solution = solve(self._program(current, model), accuracy * self._unit(current))
+            predicted = self._merit(current) - self._modelled_merit(current, model, solution.step)
+            if predicted <= self.goal.precision * self._unit(current):
                 if accuracy > NEXT * self.goal.precision:
                     accuracy *= SHARPER
-                elif here.outcome.worst >= 0.0 or self.penalty >= DEAREST * first:
+                elif current.measurement.worst >= 0.0 or self.penalty >= LARGEST_PENALTY * first:
                     break
                 else:
                     self.penalty *= 10.0
                 continue
-            there = self._measure(here, answer.step)
-            gained = self._merit(here) - self._merit(there)
-            self._resize(gained, foretold, answer.step)
-            accuracy = max(FINEST, min(accuracy, NEXT * foretold / self._unit(here)))
+            moved = self._move(current, solution.step)
+            gained = self._merit(current) - self._merit(moved)
+            self._resize(gained, predicted, solution.step)
+            accuracy = max(FINEST, min(accuracy, NEXT * predicted / self._unit(current)))
             if gained > 0.0:
-                new = self._model(there)
-                if self.bends:
-                    self.curvature.learn(answer.step, _bend(model, new, answer.multipliers))
-                here, model = there, new
+                new_model = self._model(moved)
+                if self.curved:
+                    self.curvature.update(solution.step, _gradient_change(model, new_model, solution.multipliers))
+                current, model = moved, new_model
                 self.penalty = max(self.penalty, _fair_penalty(model))
-            elif self.differences.doubtful:
-                model = self._model(here)
-            if self.radius < NARROWEST or self._hopeless(here, foretold):
+            elif self.differences.outdated:
+                model = self._model(current)
+            if self.radius < NARROWEST or self._is_hopeless(current, predicted):
                 break
-        return here
+        return current
 
-    def _unit(self, place: Place) -> float:
-        return max(1.0, abs(self.problem.cost(place.outcome)))
+    def _unit(self, evaluated: EvaluatedPoint) -> float:
+        """The size of costs here, which relative accuracies are shares of."""
+        return max(1.0, abs(self.problem.cost(evaluated.measurement)))
 
-    def _model(self, place: Place) -> Slopes:
-        return self.differences.at(place.point, place.outcome, self.radius)
+    def _model(self, evaluated: EvaluatedPoint) -> LinearModel:
+        return self.differences.model(evaluated.point, evaluated.measurement, self.radius)
 
-    def _program(self, here: Place, model: Slopes) -> Program:
+    def _program(self, current: EvaluatedPoint, model: LinearModel) -> QuadraticProgram:
         """The local model; a declared bound narrows the box on its side."""
         low, high = [], []
         for k, scale in zip(self.differences.free, self.differences.scales, strict=True):
-            spot = self.problem.space.spots[k]
-            low.append(max(-self.radius, (spot.low - here.point[k]) / scale))
-            high.append(min(self.radius, (spot.high - here.point[k]) / scale))
-        return Program(
+            variable = self.problem.space.variables[k]
+            low.append(max(-self.radius, (variable.low - current.point[k]) / scale))
+            high.append(min(self.radius, (variable.high - current.point[k]) / scale))
+        return QuadraticProgram(
             gradient=model.gradient,
-            curvature=self.curvature.matrix if self.bends else None,
+            curvature=self.curvature.matrix if self.curved else None,
             rows=model.rows,
             offsets=[
-                here.outcome.slack[number] - MARGIN * row.size()
-                for number, row in zip(model.numbers, model.rows, strict=True)
+                current.measurement.slack[constraint] - MARGIN * row.size()
+                for constraint, row in zip(model.constraints, model.rows, strict=True)
             ],
             lower=low,
             upper=high,
             penalty=self.penalty,
         )
 
-    def _modelled(self, here: Place, model: Slopes, step: Vector) -> float:
-        """The merit that the model foretells after a step."""
-        value: float = self.problem.cost(here.outcome) + sum(map(mul, model.gradient, step))
-        if self.bends and self.curvature.matrix is not None:
-            bent: list[float] = [sum(map(mul, line, step)) for line in self.curvature.matrix]
-            value += 0.5 * sum(map(mul, step, bent))
-        for number, row in zip(model.numbers, model.rows, strict=True):
-            gap = here.outcome.slack[number] - MARGIN * row.size() + row.dot(step)
+    def _modelled_merit(self, current: EvaluatedPoint, model: LinearModel, step: Vector) -> float:
+        """The merit that the model predicts after a step."""
+        value: float = self.problem.cost(current.measurement) + sum(map(mul, model.gradient, step))
+        if self.curved and self.curvature.matrix is not None:
+            product: list[float] = [sum(map(mul, line, step)) for line in self.curvature.matrix]
+            value += 0.5 * sum(map(mul, step, product))
+        for constraint, row in zip(model.constraints, model.rows, strict=True):
+            gap = current.measurement.slack[constraint] - MARGIN * row.size() + row.dot(step)
             if gap < 0.0:
                 value -= self.penalty * gap
         return value
 
-    def _merit(self, place: Place) -> float:
-        """As `Problem.merit`, with every constraint a margin inside."""
-        outcome, size = place.outcome, self.differences.size
-        if outcome.error:
+    def _merit(self, evaluated: EvaluatedPoint) -> float:
+        """As `OptimizationProblem.merit`, with every constraint a margin inside."""
+        measurement, slopes = evaluated.measurement, self.differences.largest_slope
+        if measurement.error:
             return inf
-        value = self.problem.cost(outcome)
-        if outcome.worst < MARGIN * max(size.values(), default=0.0):
-            for number, gap in enumerate(outcome.slack):
-                gap -= MARGIN * size.get(number, 0.0)
+        value = self.problem.cost(measurement)
+        if measurement.worst < MARGIN * max(slopes.values(), default=0.0):
+            for constraint, gap in enumerate(measurement.slack):
+                gap -= MARGIN * slopes.get(constraint, 0.0)
                 if gap < 0.0:
                     value -= self.penalty * gap
         return value
 
-    def _measure(self, here: Place, step: Vector) -> Place:
-        point = list(here.point)
-        for k, scale, move in zip(self.differences.free, self.differences.scales, step, strict=True):
-            point[k] += scale * move
-        return self.problem.visit(self.problem.space.clip(point))[0]
+    def _move(self, current: EvaluatedPoint, step: Vector) -> EvaluatedPoint:
+        point = list(current.point)
+        for k, scale, change in zip(self.differences.free, self.differences.scales, step, strict=True):
+            point[k] += scale * change
+        return self.problem.evaluate(self.problem.space.clip(point))[0]
 
-    def _resize(self, gained: float, foretold: float, step: Vector) -> None:
+    def _resize(self, gained: float, predicted: float, step: Vector) -> None:
         """Widen the box where the model was good up to its edge, narrow it where it was not."""
         longest = max(map(abs, step), default=0.0)
-        if gained >= GOOD * foretold > 0.0:
-            self.poor = 0
-            self.edge = self.edge + 1 if longest > 0.9 * self.radius else 0
-            if not self.edge:
+        if gained >= GOOD * predicted > 0.0:
+            self.poor_steps = 0
+            self.edge_steps = self.edge_steps + 1 if longest > 0.9 * self.radius else 0
+            if not self.edge_steps:
                 self.radius = min(self.radius, 2 * longest)
-            elif self.free or self.radius < CROWDED or self.edge > PATIENCE:
+            elif self.unconstrained or self.radius < CROWDED or self.edge_steps > STEPS_TO_EDGE:
                 self.radius = min(WIDEST, 2 * self.radius)
-        elif gained < POOR * foretold:
-            self.poor, self.edge = self.poor + 1, 0
+        elif gained < POOR * predicted:
+            self.poor_steps, self.edge_steps = self.poor_steps + 1, 0
             self.radius *= 0.3
-            if self.poor == 2:
-                self.differences.distrust()
-                self.bends = self.bends or len(step) <= MOST_BENT
+            if self.poor_steps == 2:
+                self.differences.outdated = True  # a prediction failed: learn again what depends on what
+                self.curved = self.curved or len(step) <= MOST_CURVED
 
-    def _hopeless(self, here: Place, foretold: float) -> bool:
+    def _is_hopeless(self, current: EvaluatedPoint, predicted: float) -> bool:
         beat = self.goal.beat
-        return beat is not None and self.steps > 3 and self._merit(here) - HOPEFUL * max(foretold, 0.0) > beat
+        return beat is not None and self.steps > 3 and self._merit(current) - HOPEFUL * max(predicted, 0.0) > beat
 
 
-def _fair_penalty(model: Slopes) -> float:
+def _fair_penalty(model: LinearModel) -> float:
     """A price per unit of violation above what the objective can gain from one; 0 where no constraint is near."""
     steepest = [0.0] * len(model.gradient)
     for row in model.rows:
@@ -182,12 +183,12 @@ def _fair_penalty(model: Slopes) -> float:
     return 3.0 * max((abs(g) / s for g, s in zip(model.gradient, steepest, strict=True) if s), default=0.0)
 
 
-def _bend(old: Slopes, new: Slopes, multipliers: Vector) -> Vector:
+def _gradient_change(old: LinearModel, new: LinearModel, multipliers: Vector) -> Vector:
     """How the Lagrangian's gradient changed between two models, at the multipliers of the first."""
     change = [b - a for a, b in zip(old.gradient, new.gradient, strict=True)]
-    after = dict(zip(new.numbers, new.rows, strict=True))
-    for number, row, multiplier in zip(old.numbers, old.rows, multipliers, strict=True):
-        if number in after:
-            for column, a, b in zip(row.columns, row.values, after[number].values, strict=True):
+    new_rows = dict(zip(new.constraints, new.rows, strict=True))
+    for constraint, row, multiplier in zip(old.constraints, old.rows, multipliers, strict=True):
+        if constraint in new_rows:
+            for column, a, b in zip(row.columns, row.values, new_rows[constraint].values, strict=True):
                 change[column] -= multiplier * (b - a)
     return change

@@ -1,7 +1,7 @@
-"""From a file's text to its spots: JSON by its structure, Python by its tokens, anything else by a careful pattern.
+"""Finds the variables in a file's text: JSON by its structure, Python by its tokens, other text by a careful pattern.
 
-Spots that stand alike share a column, spots that belong together a row: lists of JSON are tables, and so are runs of
-lines that differ in nothing but their numbers. A text that cannot be read has no spots; it is never an error.
+Variables that stand alike share a column, variables that belong together a row: lists of JSON are tables, and so are
+runs of lines that differ in nothing but their numbers. A text that cannot be read has no variables; it is no error.
 """
 
 from __future__ import annotations
@@ -14,9 +14,15 @@ from collections import Counter
 from dataclasses import replace
 from itertools import groupby
 
-from coral.native.search.numeric.variables import Kind, Spot, heed_comments, number, same_kind
+from coral.native.search.numeric.variables import (
+    Variable,
+    VariableKind,
+    apply_comments,
+    make_columns_real,
+    variable_of_literal,
+)
 
-JSON_MARKS = re.compile(r'"(?:[^"\\\n]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|[\[\]{}:,]')
+JSON_TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|[\[\]{}:,]')
 
 # No part of a name, a version, a date, a time or a fraction; a sign counts where no operand stands before it.
 TEXT_NUMBER = re.compile(
@@ -30,26 +36,28 @@ BEFORE_BOOLEAN = frozenset("=:(,[")
 BEFORE_SIGN = frozenset("=:(,[{+-*/%<>|&^~@") | {"**", "//", "==", "!=", "<=", ">=", "->", ":=", "<<", ">>"}
 BEFORE_SIGN |= {"return", "in", "and", "or", "not", "if", "else", "lambda", "yield", "+=", "-=", "*=", "/="}
 
+JsonPath = tuple[str | int, ...]  # keys as they are written, with their quotes; indices of lists
 
-def read(name: str, text: str) -> list[Spot]:
-    """All the spots of a file, in the order in which they stand."""
+
+def find_variables(name: str, text: str) -> list[Variable]:
+    """All the variables of a file, in the order in which they stand."""
     if name.endswith(".json"):
-        return same_kind(_json(text))
-    spots = _python(text) if name.endswith(".py") else _text(text)
-    return same_kind(_lines_as_tables(text, heed_comments(text, spots)))
+        return make_columns_real(_in_json(text))
+    variables = _in_python(text) if name.endswith(".py") else _in_text(text)
+    return make_columns_real(_lines_as_tables(text, apply_comments(text, variables)))
 
 
-def _json(text: str) -> list[Spot]:
+def _in_json(text: str) -> list[Variable]:
     try:
         json.loads(text)
     except (ValueError, RecursionError):
         return []
-    found: list[tuple[tuple[str | int, ...], Spot]] = []
+    found: list[tuple[JsonPath, Variable]] = []
     path: list[str | int] = []  # of the value to come; a list's own index stands last
     inside: list[str] = []
     key = ""
-    for mark in JSON_MARKS.finditer(text):
-        word = mark.group()
+    for token in JSON_TOKEN.finditer(text):
+        word = token.group()
         if word in "[{":
             inside.append(word)
             path.append(0 if word == "[" else "")
@@ -62,119 +70,123 @@ def _json(text: str) -> list[Spot]:
             path[-1] = key
         elif word[0] == '"':
             key = word
-        elif word in ("true", "false"):
-            value = float(word == "true")
-            where = (mark.start(), mark.end())
-            spot = Spot(start=where[0], end=where[1], kind=Kind.CHOICE, value=value, words=("false", "true"))
-            found.append((tuple(path), spot))
-        elif word[0] in "-0123456789":
-            literal = number(word, mark.start())
-            if literal is not None:
-                found.append((tuple(path), literal))
-    lengths = Counter(place[:-1] for place, _ in found if place and isinstance(place[-1], int))
-    return [_placed(place, spot, lengths) for place, spot in found]
+        elif (variable := _json_value(word, token.start())) is not None:
+            found.append((tuple(path), variable))
+    lengths = Counter(path[:-1] for path, _ in found if path and isinstance(path[-1], int))
+    return [_place_in_table(path, variable, lengths) for path, variable in found]
 
 
-def _placed(path: tuple[str | int, ...], spot: Spot, lengths: Counter[tuple[str | int, ...]]) -> Spot:
+def _json_value(word: str, start: int) -> Variable | None:
+    """The variable for a boolean or a number; None for anything else."""
+    if word in ("true", "false"):
+        value, choices = float(word == "true"), ("false", "true")
+        return Variable(start=start, end=start + len(word), kind=VariableKind.CHOICE, value=value, choices=choices)
+    return variable_of_literal(word, start) if word[0] in "-0123456789" else None
+
+
+def _place_in_table(path: JsonPath, variable: Variable, lengths: Counter[JsonPath]) -> Variable:
     """The column is the path with its first index left open; the row is the item of that outermost list.
 
     Lists of numbers that stand side by side and are equally long are columns of one table.
     """
-    at = next((k for k, part in enumerate(path) if isinstance(part, int)), None)
-    if at is None:
-        name = _join(path)
-        return replace(spot, column=name, row=name, name=_pretty(path))
-    column = _join((*path[:at], "*", *path[at + 1 :]))
-    if at == len(path) - 1:
-        row = _join((*path[: at - 1], f"#{lengths[path[:-1]]}", path[at]))
-        return replace(spot, column=column, row=row, name=_pretty(path))
-    return replace(spot, column=column, row=_join(path[: at + 1]), name=_pretty(path))
+    outermost = next((depth for depth, part in enumerate(path) if isinstance(part, int)), None)
+    if outermost is None:
+        joined = _join(path)
+        return replace(variable, column=joined, row=joined, name=_readable(path))
+    column = _join((*path[:outermost], "*", *path[outermost + 1 :]))
+    if outermost == len(path) - 1:
+        row = _join((*path[: outermost - 1], f"#{lengths[path[:-1]]}", path[outermost]))
+    else:
+        row = _join(path[: outermost + 1])
+    return replace(variable, column=column, row=row, name=_readable(path))
 
 
-def _join(path: tuple[str | int, ...]) -> str:
+def _join(path: JsonPath) -> str:
     return "/".join(map(str, path))
 
 
-def _pretty(path: tuple[str | int, ...]) -> str:
+def _readable(path: JsonPath) -> str:
     """`rows[7].x`."""
     parts = [f"[{part}]" if isinstance(part, int) else f".{part.strip(chr(34))}" for part in path]
     return "".join(parts).lstrip(".")
 
 
-def _python(text: str) -> list[Spot]:
+def _in_python(text: str) -> list[Variable]:
     try:
         tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
     except (tokenize.TokenError, SyntaxError):
         return []
-    starts = [0]
+    line_starts = [0]
     for line in io.StringIO(text):
-        starts.append(starts[-1] + len(line))
-    spots: list[Spot] = []
-    shown = [t for t in tokens if t.type not in (tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.COMMENT)]
-    for k, token in enumerate(shown):
-        before = shown[k - 1].string if k else "\n"
-        start = starts[token.start[0] - 1] + token.start[1]
+        line_starts.append(line_starts[-1] + len(line))
+
+    def offset(position: tuple[int, int]) -> int:
+        return line_starts[position[0] - 1] + position[1]
+
+    variables: list[Variable] = []
+    layout = (tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.COMMENT)
+    tokens = [token for token in tokens if token.type not in layout]
+    for k, token in enumerate(tokens):
+        before = tokens[k - 1].string if k else "\n"
         if token.type == tokenize.NUMBER:
-            signed = before in ("-", "+") and (k < 2 or _no_operand(shown[k - 2]))
-            if signed:
-                start = starts[shown[k - 1].start[0] - 1] + shown[k - 1].start[1]
-            end = starts[token.end[0] - 1] + token.end[1]
-            literal = number(text[start:end], start)
-            if literal is not None:
-                spots.append(literal)
+            signed = before in ("-", "+") and (k < 2 or _allows_sign(tokens[k - 2]))
+            start = offset(tokens[k - 1].start if signed else token.start)
+            variable = variable_of_literal(text[start : offset(token.end)], start)
+            if variable is not None:
+                variables.append(variable)
         elif token.string in BOOLEANS and before in BEFORE_BOOLEAN:
-            value = float(token.string == "True")
-            spots.append(
-                Spot(start=start, end=start + len(token.string), kind=Kind.CHOICE, value=value, words=BOOLEANS)
-            )
-    return spots
+            start, end, value = offset(token.start), offset(token.end), float(token.string == "True")
+            variables.append(Variable(start=start, end=end, kind=VariableKind.CHOICE, value=value, choices=BOOLEANS))
+    return variables
 
 
-def _no_operand(token: tokenize.TokenInfo) -> bool:
+def _allows_sign(token: tokenize.TokenInfo) -> bool:
+    """Whether a `-` after this token is a sign: after an operand it is a subtraction."""
     return token.type == tokenize.NEWLINE or token.string in BEFORE_SIGN
 
 
-def _text(text: str) -> list[Spot]:
-    hidden = [(m.start(), m.end()) for m in QUOTED_OR_COMMENT.finditer(text)]
-    spots: list[Spot] = []
+def _in_text(text: str) -> list[Variable]:
+    hidden = [(found.start(), found.end()) for found in QUOTED_OR_COMMENT.finditer(text)]
+    variables: list[Variable] = []
     next_hidden = 0
-    for match in TEXT_NUMBER.finditer(text):
-        while next_hidden < len(hidden) and hidden[next_hidden][1] <= match.start():
+    for found in TEXT_NUMBER.finditer(text):
+        while next_hidden < len(hidden) and hidden[next_hidden][1] <= found.start():
             next_hidden += 1
-        if next_hidden < len(hidden) and hidden[next_hidden][0] <= match.start():
+        if next_hidden < len(hidden) and hidden[next_hidden][0] <= found.start():
             continue
-        literal = None if LEADING_ZERO.match(match.group()) else number(match.group(), match.start())
-        if literal is not None:
-            spots.append(literal)
-    return spots
+        literal = found.group()
+        variable = None if LEADING_ZERO.match(literal) else variable_of_literal(literal, found.start())
+        if variable is not None:
+            variables.append(variable)
+    return variables
 
 
-def _lines_as_tables(text: str, spots: list[Spot]) -> list[Spot]:
-    """Give rows and columns to the spots of lines: a run of lines of one shape is a table, a lone line a column."""
-    lines: list[tuple[int, str, list[Spot]]] = []
+def _lines_as_tables(text: str, variables: list[Variable]) -> list[Variable]:
+    """Give rows and columns to the variables of lines: a run of lines of one shape is a table, a lone line a column."""
+    lines: list[tuple[int, str, list[Variable]]] = []
     begin = 0
     for index, line in enumerate(text.splitlines(keepends=True)):
-        here = [spot for spot in spots if begin <= spot.start < begin + len(line)]
-        lines.append((index, _shape(line, begin, here), here))
+        on_line = [variable for variable in variables if begin <= variable.start < begin + len(line)]
+        lines.append((index, _shape(line, begin, on_line), on_line))
         begin += len(line)
-    out: list[Spot] = []
-    for _, run in groupby(lines, key=lambda entry: entry[1]):
-        table = [(index, here) for index, _, here in run]
-        for index, here in table:
+    out: list[Variable] = []
+    for _, run in groupby(lines, key=lambda line: line[1]):
+        table = [(index, on_line) for index, _, on_line in run]
+        for index, on_line in table:
             alone = len(table) == 1
-            for k, spot in enumerate(here):
+            for k, variable in enumerate(on_line):
                 column = f"line {table[0][0]}" if alone else f"line {table[0][0]}/{k}"
                 row = f"line {index}/{k}" if alone else f"line {index}"
-                name = f"line {index + 1}" + (f", number {k + 1}" if len(here) > 1 else "")
-                out.append(replace(spot, column=column, row=row, name=name))
+                name = f"line {index + 1}" + (f", number {k + 1}" if len(on_line) > 1 else "")
+                out.append(replace(variable, column=column, row=row, name=name))
     return out
 
 
-def _shape(line: str, begin: int, spots: list[Spot]) -> str:
-    """The line with its spots cut out and its blanks ignored."""
-    pieces, at = [], 0
-    for spot in spots:
-        pieces.append(line[at : spot.start - begin])
-        at = spot.end - begin
-    pieces.append(line[at:])
+def _shape(line: str, begin: int, variables: list[Variable]) -> str:
+    """The line with its variables cut out and its blanks ignored."""
+    pieces, position = [], 0
+    for variable in variables:
+        pieces.append(line[position : variable.start - begin])
+        position = variable.end - begin
+    pieces.append(line[position:])
     return "#".join("".join(piece.split()) for piece in pieces).rstrip(",")

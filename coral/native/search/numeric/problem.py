@@ -1,93 +1,118 @@
-"""What is to be improved, as numbers: the cost of a point (lower is better), and how far its constraints are broken.
+"""The problem to be solved, in numbers: the cost of a point (lower is better), and how far it breaks its constraints.
 
-Everything above this line of the house speaks of costs and points; everything below of scores and texts.
+The numerical methods speak of points and costs; only this class turns them into texts and scores.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 from typing import Protocol
 
-from coral.native.search.check import Outcome
-from coral.native.search.numeric.space import Space, Texts, Vector
+from coral.native.search.numeric.space import SearchSpace, Texts, Vector
 
-CHUNK_SECONDS = 0.25  # between two looks at the clock
-
-
-class Measures(Protocol):
-    def measure(self, candidates: Sequence[Texts]) -> list[Outcome]: ...
-
-
-class TimeUp(Exception):  # noqa: N818
-    """The episode's time is over; what was found stands in `Problem.best`."""
+CHUNK_SECONDS = 0.25  # of measuring between two looks at the clock
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Measurement:
+    """What the check said of one candidate: its score, and how far it is inside each constraint (negative: broken).
+
+    `error` is not empty where the check said nothing usable.
+    """
+
+    score: float = 0.0
+    slack: Sequence[float] = ()
+    error: str = ""
+    worst: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "worst", min(self.slack, default=0.0))
+
+    @property
+    def feasible(self) -> bool:
+        return not self.error and self.worst >= 0.0
+
+
+class MeasuresCandidates(Protocol):
+    def measure(self, candidates: Sequence[Texts]) -> list[Measurement]: ...
+
+
+class TimeUp(Exception):  # noqa: N818
+    """The time of the episode is over; what was found stands in `OptimizationProblem.best`."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatedPoint:
     """A point with what was measured there."""
 
     point: Vector
-    outcome: Outcome
+    measurement: Measurement
 
 
-class Problem:
-    """A space and its check. Visited places compete for `best`: feasible before infeasible, then the lower cost."""
+class OptimizationProblem:
+    """A space and its check. Evaluated points compete for `best`: feasible before infeasible, then the lower cost."""
 
-    def __init__(self, space: Space, check: Measures, maximize: bool) -> None:
+    def __init__(self, space: SearchSpace, check: MeasuresCandidates, maximize: bool) -> None:
         self.space, self.check, self.maximize = space, check, maximize
-        self.best: Place | None = None
-        self.on_best: Callable[[Place], None] = lambda _: None
+        self.best: EvaluatedPoint | None = None
+        self.on_new_best: Callable[[EvaluatedPoint], None] = lambda _: None
         self.deadline = inf
         self.evaluations = 0
-        self._busy = 0.0  # seconds spent measuring, without the first measurement, which includes the check's start
+        self._measuring = 0.0  # seconds, without the first measurement, which includes the start of the check
 
     @property
-    def pace(self) -> float:
-        """Seconds a measurement, on average; 0 before two have been made."""
-        return self._busy / (self.evaluations - 1) if self.evaluations > 1 else 0.0
+    def seconds_per_measurement(self) -> float:
+        """The average; 0 before two have been made."""
+        return self._measuring / (self.evaluations - 1) if self.evaluations > 1 else 0.0
 
-    def cost(self, outcome: Outcome) -> float:
-        return -outcome.score if self.maximize else outcome.score
+    def cost_of_score(self, score: float) -> float:
+        return -score if self.maximize else score
 
-    def score(self, cost: float) -> float:
-        return -cost if self.maximize else cost
+    def cost(self, measurement: Measurement) -> float:
+        return self.cost_of_score(measurement.score)
 
-    def rank(self, place: Place) -> tuple[float, float]:
-        """What places are compared by: how far the worst constraint is broken, then the cost."""
-        outcome = place.outcome
-        return (inf, inf) if outcome.error else (max(0.0, -outcome.worst), self.cost(outcome))
+    def rank(self, evaluated: EvaluatedPoint) -> tuple[float, float]:
+        """What points are compared by: how far the worst constraint is broken, then the cost."""
+        measurement = evaluated.measurement
+        return (inf, inf) if measurement.error else (max(0.0, -measurement.worst), self.cost(measurement))
 
-    def merit(self, outcome: Outcome, penalty: float) -> float:
+    def merit(self, measurement: Measurement, penalty: float) -> float:
         """The cost, plus the penalty for every broken constraint; infinite where nothing could be measured."""
-        if outcome.error:
+        if measurement.error:
             return inf
-        broken = -sum(gap for gap in outcome.slack if gap < 0.0) if outcome.worst < 0.0 else 0.0
-        return self.cost(outcome) + penalty * broken
+        broken = -sum(gap for gap in measurement.slack if gap < 0.0) if measurement.worst < 0.0 else 0.0
+        return self.cost(measurement) + penalty * broken
 
-    def measure(self, points: Sequence[Vector]) -> list[Outcome]:
-        """Outcomes in order. Raises `TimeUp` when the deadline passes, however slow the check is."""
-        out: list[Outcome] = []
+    def measure(self, points: Sequence[Vector]) -> list[Measurement]:
+        """Measurements in order. Raises `TimeUp` when the deadline passes, however slow the check is."""
+        out: list[Measurement] = []
         while len(out) < len(points):
             began = time.monotonic()
             if began > self.deadline:
                 raise TimeUp
-            size = max(1, int(CHUNK_SECONDS / self.pace)) if self.pace else 1
+            pace = self.seconds_per_measurement
+            size = max(1, int(CHUNK_SECONDS / pace)) if pace else 1
             chunk = points[len(out) : len(out) + size]
             out += self.check.measure([self.space.texts(point) for point in chunk])
-            self._busy += time.monotonic() - began if self.evaluations else 0.0
+            self._measuring += time.monotonic() - began if self.evaluations else 0.0
             self.evaluations += len(chunk)
         return out
 
-    def visit(self, *points: Vector) -> list[Place]:
-        """Measure candidates in earnest: each may become the best."""
-        places = [Place(point, outcome) for point, outcome in zip(points, self.measure(points), strict=True)]
-        for place in places:
-            if self.best is None or self.rank(place) < self.rank(self.best):
-                if place.outcome.error:
+    def measured(self, point: Vector) -> EvaluatedPoint:
+        """One point with its measurement, without competing for the best."""
+        return EvaluatedPoint(point, self.measure([point])[0])
+
+    def evaluate(self, *points: Vector) -> list[EvaluatedPoint]:
+        """Measure candidates, each of which may become the best."""
+        measurements = self.measure(points)
+        evaluated = [EvaluatedPoint(*pair) for pair in zip(points, measurements, strict=True)]
+        for candidate in evaluated:
+            if self.best is None or self.rank(candidate) < self.rank(self.best):
+                if candidate.measurement.error:
                     continue
-                self.best = place
-                self.on_best(place)
-        return places
+                self.best = candidate
+                self.on_new_best(candidate)
+        return evaluated

@@ -1,4 +1,4 @@
-"""The search space: every spot of the editable files as one variable of one vector.
+"""The search space: all variables of the editable files as one vector.
 
 Only this module turns vectors into texts and texts into vectors. A text of the same form (another agent's version of
 the same files) reads as a point of the same space.
@@ -11,92 +11,99 @@ from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 
-from coral.native.search.numeric.find_variables import read
-from coral.native.search.numeric.variables import Kind, Spot
+from coral.native.search.numeric.find_variables import find_variables
+from coral.native.search.numeric.variables import Variable, VariableKind
 
 LARGEST_FILE = 1_000_000  # characters; a larger file is data, not a candidate
 MOST_VARIABLES = 3000
-ALIKE = 0.05  # values that spread less, as a share of their size, say nothing about how much they may vary
+SMALL_SPREAD = 0.05  # values that spread less, as a share of their size, say nothing about how much they may vary
+RANGE_MARGIN = 0.12  # of the values seen in a column, beyond its lowest and its highest
 LEFT_OUT = frozenset({".git", ".shared", "__pycache__"})
+DESCRIBED = 4  # changed values that a description names
 
 Vector = list[float]
 Texts = dict[str, str]
 
 
-class Page:
-    """One editable file: its spots, and the text between them."""
+class EditableFile:
+    """One editable file: its variables, and the text between them."""
 
     def __init__(self, name: str, text: str) -> None:
         self.name = name
-        self.spots = read(name, text)
+        self.variables = find_variables(name, text)
         self.between: list[str] = []
-        at = 0
-        for spot in self.spots:
-            self.between.append(text[at : spot.start])
-            at = spot.end
-        self.between.append(text[at:])
+        position = 0
+        for variable in self.variables:
+            self.between.append(text[position : variable.start])
+            position = variable.end
+        self.between.append(text[position:])
         # The pieces of the text last written, and the values they stand for: few change from one text to the next.
-        self._values = [spot.value for spot in self.spots]
-        self._pieces = [part for spot in self.spots for part in ("", text[spot.start : spot.end])] + [""]
+        self._values = [variable.value for variable in self.variables]
+        self._pieces = [part for variable in self.variables for part in ("", text[variable.start : variable.end])]
+        self._pieces.append("")
         self._pieces[::2] = self.between
         self._original = list(self._values), list(self._pieces)
 
-    def write(self, values: Sequence[float]) -> str:
-        """The text for these values; spots at their original value keep their original characters."""
-        held, pieces = self._values, self._pieces
-        first_values, first_pieces = self._original
+    def text(self, values: Sequence[float]) -> str:
+        """The text for these values; variables at their original value keep their original characters."""
+        written, pieces = self._values, self._pieces
+        original_values, original_pieces = self._original
         for k, value in enumerate(values):
-            if value != held[k]:
-                held[k] = value
-                same = value == first_values[k]
-                pieces[2 * k + 1] = first_pieces[2 * k + 1] if same else self.spots[k].write(value)
+            if value != written[k]:
+                written[k] = value
+                original = value == original_values[k]
+                pieces[2 * k + 1] = original_pieces[2 * k + 1] if original else self.variables[k].text(value)
         return "".join(pieces)
 
     def values(self, text: str) -> Vector | None:
-        """The values in a text of the same form; none where the form differs."""
-        other = Page(self.name, text)
-        same = other.between == self.between and len(other.spots) == len(self.spots)
-        return [spot.value for spot in other.spots] if same else None
+        """The values in a text of the same form; None where the form differs."""
+        other = EditableFile(self.name, text)
+        same = other.between == self.between and len(other.variables) == len(self.variables)
+        return [variable.value for variable in other.variables] if same else None
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Variables that are alike."""
+    """Variables that are alike, by index, with the bounds that are declared for them."""
 
     members: tuple[int, ...]
     low: float
     high: float
 
+    def seen(self, points: Sequence[Sequence[float]]) -> tuple[float, float]:
+        """The lowest and the highest of its values in these points."""
+        values = [point[k] for point in points for k in self.members]
+        return min(values), max(values)
+
     def range(self, points: Sequence[Sequence[float]]) -> tuple[float, float]:
         """Where its values lie in these points, with a margin, within its declared bounds."""
-        seen = [point[k] for point in points for k in self.members]
-        low, high = min(seen), max(seen)
-        margin = 0.12 * (high - low) or 0.5 * max(abs(low), abs(high)) or 1.0
+        low, high = self.seen(points)
+        margin = RANGE_MARGIN * (high - low) or 0.5 * max(abs(low), abs(high)) or 1.0
         return max(self.low, low - margin), min(self.high, high + margin)
 
 
-class Space:
+class SearchSpace:
     def __init__(self, texts: Mapping[str, str]) -> None:
-        self.pages = [page for name, text in sorted(texts.items()) if (page := Page(name, text)).spots]
-        self.spots: list[Spot] = []
+        self.files = [file for name, text in sorted(texts.items()) if (file := EditableFile(name, text)).variables]
+        self.variables: list[Variable] = []
         self.names: list[str] = []  # one per variable, for people
         columns: dict[tuple[int, str], list[int]] = {}
         rows: dict[tuple[int, str], list[int]] = {}
-        for index, page in enumerate(self.pages):
-            for spot in page.spots:
-                columns.setdefault((index, spot.column), []).append(len(self.spots))
-                rows.setdefault((index, spot.row), []).append(len(self.spots))
-                self.spots.append(spot)
-                self.names.append(spot.name if len(self.pages) == 1 else f"{page.name}: {spot.name}")
+        for number, file in enumerate(self.files):
+            for variable in file.variables:
+                columns.setdefault((number, variable.column), []).append(len(self.variables))
+                rows.setdefault((number, variable.row), []).append(len(self.variables))
+                self.variables.append(variable)
+                self.names.append(variable.name if len(self.files) == 1 else f"{file.name}: {variable.name}")
         self.columns = [self._column(members) for members in columns.values()]
         self.column_of = {k: number for number, column in enumerate(self.columns) for k in column.members}
         self.tables = self._tables(list(rows.values()))
-        self.reals = [k for k, spot in enumerate(self.spots) if spot.kind is Kind.REAL]
-        self.others = [k for k, spot in enumerate(self.spots) if spot.kind is not Kind.REAL]
+        self.reals = [k for k, variable in enumerate(self.variables) if variable.kind is VariableKind.REAL]
+        self.discrete = [k for k, variable in enumerate(self.variables) if variable.kind is not VariableKind.REAL]
 
     def _column(self, members: list[int]) -> Column:
-        low = max((self.spots[k].low for k in members), default=-inf)
-        high = min((self.spots[k].high for k in members), default=inf)
+        low = max((self.variables[k].low for k in members), default=-inf)
+        high = min((self.variables[k].high for k in members), default=inf)
         return Column(tuple(members), low, high)
 
     def _tables(self, rows: list[list[int]]) -> list[list[tuple[int, ...]]]:
@@ -107,25 +114,25 @@ class Space:
         return [table for table in tables.values() if len(table) > 1]
 
     def __len__(self) -> int:
-        return len(self.spots)
+        return len(self.variables)
 
     @property
     def start(self) -> Vector:
-        return [spot.value for spot in self.spots]
+        return [variable.value for variable in self.variables]
 
-    def texts(self, vector: Sequence[float]) -> dict[str, str]:
+    def texts(self, vector: Sequence[float]) -> Texts:
         """The files' texts at a point."""
-        out, at = {}, 0
-        for page in self.pages:
-            out[page.name] = page.write(vector[at : at + len(page.spots)])
-            at += len(page.spots)
+        out, first = {}, 0
+        for file in self.files:
+            out[file.name] = file.text(vector[first : first + len(file.variables)])
+            first += len(file.variables)
         return out
 
     def vector(self, texts: Mapping[str, str]) -> Vector | None:
         """The point that other texts of the same files stand for, if they have the same form."""
         out: Vector = []
-        for page in self.pages:
-            values = page.values(texts[page.name]) if page.name in texts else None
+        for file in self.files:
+            values = file.values(texts[file.name]) if file.name in texts else None
             if values is None:
                 return None
             out.extend(values)
@@ -134,12 +141,12 @@ class Space:
     def clip(self, vector: Sequence[float]) -> Vector:
         """The nearest point within the declared bounds; integers and choices become whole."""
         out = []
-        for spot, value in zip(self.spots, vector, strict=True):
-            value = min(max(value, spot.low), spot.high)
-            if spot.kind is not Kind.REAL:
+        for variable, value in zip(self.variables, vector, strict=True):
+            value = min(max(value, variable.low), variable.high)
+            if variable.kind is not VariableKind.REAL:
                 value = float(round(value))
-            if spot.kind is Kind.CHOICE:
-                value = min(max(value, 0.0), len(spot.words) - 1.0)
+            if variable.kind is VariableKind.CHOICE:
+                value = min(max(value, 0.0), len(variable.choices) - 1.0)
             out.append(value)
         return out
 
@@ -147,26 +154,50 @@ class Space:
         """How much each variable typically varies: the spread of its column, or its size where all are much alike."""
         out = [1.0] * len(self)
         for column in self.columns:
-            low, high = (
-                min(p[k] for p in points for k in column.members),
-                max(p[k] for p in points for k in column.members),
-            )
+            low, high = column.seen(points)
             declared = column.high - column.low
             spread, size = high - low, max(abs(low), abs(high))
-            scale = spread if spread > ALIKE * size else size or 1.0
+            scale = spread if spread > SMALL_SPREAD * size else size or 1.0
             for k in column.members:
                 out[k] = min(scale, declared) if declared > 0 else scale
         return out
 
+    def ranges(self, points: Sequence[Sequence[float]]) -> list[tuple[float, float]]:
+        """For each variable, where the values of its column lie in these points, with a margin."""
+        out = [(0.0, 0.0)] * len(self)
+        for column in self.columns:
+            bounds = column.range(points)
+            for k in column.members:
+                out[k] = bounds
+        return out
 
-def editable_texts(root: Path, globs: Sequence[str]) -> dict[str, str]:
+    def describe_change(self, before: Sequence[float], after: Sequence[float]) -> str:
+        """What differs between two points: how many values, and the largest differences by name."""
+        scales = self.scales([before])
+        changed = [k for k in range(len(self)) if before[k] != after[k]]
+        if not changed:
+            return "nothing differs"
+        largest_first = sorted(changed, key=lambda k: -abs(after[k] - before[k]) / scales[k])
+        described = [
+            f"{self.names[k]} {self._value_text(k, before[k])} -> {self._value_text(k, after[k])}"
+            for k in largest_first[:DESCRIBED]
+        ]
+        rest = f", and {len(changed) - DESCRIBED} less" if len(changed) > DESCRIBED else ""
+        return f"{len(changed)} of {len(self)} values differ; most of all {'; '.join(described)}{rest}"
+
+    def _value_text(self, k: int, value: float) -> str:
+        choices = self.variables[k].choices
+        return choices[round(value)] if choices else f"{value:.5g}"
+
+
+def editable_texts(root: Path, globs: Sequence[str]) -> Texts:
     """The editable text files below `root`, by relative name. Links, what lies behind one, large and unreadable files
     are left alone."""
-    out: dict[str, str] = {}
+    out: Texts = {}
     for pattern in globs:
         for path in sorted(root.glob(pattern.lstrip("/"))):
             name = path.relative_to(root)
-            linked = any((root / each).is_symlink() for each in (name, *name.parents)[:-1])
+            linked = any((root / part).is_symlink() for part in (name, *name.parents)[:-1])
             if LEFT_OUT & set(name.parts) or linked or not path.is_file():
                 continue
             try:

@@ -18,7 +18,7 @@ Matrix = Sequence[Sequence[float]]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SparseRow:
     """One sparse row: `values[k]` stands in column `columns[k]`; columns ascend."""
 
     columns: tuple[int, ...]
@@ -57,63 +57,65 @@ def nearby_order(count: int, cliques: Iterable[Sequence[int]]) -> list[int]:
     return order
 
 
+def _inverse(order: Sequence[int]) -> list[int]:
+    """The position of each unknown in an order."""
+    positions = [0] * len(order)
+    for position, unknown in enumerate(order):
+        positions[unknown] = position
+    return positions
+
+
 @dataclass(slots=True)
 class Envelope:
     """The shape of a symmetric matrix of which `cliques` are the groups of unknowns that meet in one product."""
 
-    count: int
-    order: list[int]  # place -> unknown
-    first: list[int]  # place -> first column of its row
+    order: list[int]  # position -> unknown
+    first: list[int]  # position -> first column of its row
 
     @classmethod
     def of(cls, count: int, cliques: Sequence[Sequence[int]]) -> Envelope:
         order = nearby_order(count, cliques)
-        place = [0] * count
-        for where, unknown in enumerate(order):
-            place[unknown] = where
+        position_of = _inverse(order)
         first = list(range(count))
         for clique in cliques:
-            if not clique:
-                continue
-            places = [place[u] for u in clique]
-            low = min(places)
-            for where in places:
-                first[where] = min(first[where], low)
-        return cls(count, order, first)
+            positions = [position_of[unknown] for unknown in clique]
+            lowest = min(positions, default=0)
+            for position in positions:
+                first[position] = min(first[position], lowest)
+        return cls(order, first)
 
 
 class NormalMatrix:
     """`base + diagonal + sum of weight_k * row_k * row_k'`, formed and factored again and again for one set of rows."""
 
-    def __init__(self, count: int, rows: Sequence[Row], base: Matrix | None = None) -> None:
+    def __init__(self, count: int, rows: Sequence[SparseRow], base: Matrix | None = None) -> None:
         cliques: list[Sequence[int]] = [row.columns for row in rows]
         self._shape = Envelope.of(count, cliques if base is None else [range(count)])
-        place = [0] * count
-        for where, unknown in enumerate(self._shape.order):
-            place[unknown] = where
+        position_of = _inverse(self._shape.order)
         start, self._starts = 0, []
-        for where, first in enumerate(self._shape.first):
+        for position, first in enumerate(self._shape.first):
             self._starts.append(start - first)  # so that entry (i, j) stands at starts[i] + j
-            start += where - first + 1
+            start += position - first + 1
         self._base = [0.0] * start
         if base is not None:
             for i, unknown in enumerate(self._shape.order):
                 for j in range(i + 1):
                     self._base[self._starts[i] + j] = base[unknown][self._shape.order[j]]
-        self._products = [self._products_of(row, place) for row in rows]
+        self._products = [self._products_of(row, position_of) for row in rows]
         self._lower: list[list[float]] = []
-        self._inverse: list[float] = []
+        self._inverse_pivots: list[float] = []
 
-    def _products_of(self, row: Row, place: list[int]) -> list[tuple[int, float]]:
-        entries = sorted((place[c], v) for c, v in zip(row.columns, row.values, strict=True))
+    def _products_of(self, row: SparseRow, position_of: list[int]) -> list[tuple[int, float]]:
+        """Where each product of two entries of a row stands in the envelope, and its value."""
+        entries = sorted((position_of[c], v) for c, v in zip(row.columns, row.values, strict=True))
         return [(self._starts[i] + j, vi * vj) for k, (i, vi) in enumerate(entries) for j, vj in entries[: k + 1]]
 
     def factor(self, diagonal: Sequence[float], weights: Sequence[float]) -> None:
         """Form the matrix and factor it (Cholesky). Pivots that rounding made vanish are taken as very large."""
         flat = list(self._base)
         for products, weight in zip(self._products, weights, strict=True):
-            for where, value in products:
-                flat[where] += weight * value
+            for entry, value in products:
+                flat[entry] += weight * value
         lower: list[list[float]] = []
         inverse: list[float] = []
         firsts = self._shape.first
@@ -135,11 +137,12 @@ class NormalMatrix:
             pivot -= sum(map(mul, row, row))
             inverse.append(1.0 / sqrt(pivot) if pivot > scale * TINY_PIVOT else 0.0)
             lower.append(row)
-        self._lower, self._inverse = lower, inverse
+        self._lower, self._inverse_pivots = lower, inverse
 
     def solve(self, right: Sequence[float]) -> list[float]:
         """The solution for one right side, by the last factors."""
-        order, firsts, lower, inverse = self._shape.order, self._shape.first, self._lower, self._inverse
+        order, firsts = self._shape.order, self._shape.first
+        lower, inverse = self._lower, self._inverse_pivots
         x: list[float] = []
         for i, unknown in enumerate(order):
             x.append((right[unknown] - sum(map(mul, lower[i], x[firsts[i] :]))) * inverse[i])

@@ -1,4 +1,4 @@
-"""The native agent as a real process: interrupted at any moment, killed at any moment, it goes on where it was."""
+"""The native agent as a real process: interrupted or killed at any moment, it goes on where it was."""
 
 import json
 import os
@@ -12,56 +12,25 @@ from pathlib import Path
 
 import psutil
 import pytest
-from real_runs import Run, wait_until
+from native_task import CHECK, write_task
+from real_runs import wait_until
 
 from attempts.record import Attempt, Kind, Verdict
 from attempts.store import Store
 from coral.config.load import load
-from coral.native.memory import Memory, Work
-from coral.native.snapshots import Keeper
+from coral.native.memory import AgentMemory, SavedCandidate
+from coral.native.snapshots import Snapshots
 from coral.runs.create import prepare
 from coral.runtimes.model import Ending, LaunchSummary
 from coral.runtimes.native import Native
-from workspace.knowledge import list_notes
 from workspace.layout import Layout
 
 pytestmark = pytest.mark.slow
 WITHIN = 120.0  # seconds: what takes longer has failed, on any machine
 
-CHECK = """import json, math, pathlib
-def check(folder):
-    rows = json.loads(pathlib.Path(folder, "points.json").read_text())["points"]
-    places = [(row["x"], row["y"]) for row in rows]
-    energy = sum(1 / (1e-3 + math.dist(a, b)) for k, a in enumerate(places) for b in places[:k])
-    return {"score": energy, "slack": [gap for x, y in places for gap in (x, 1 - x, y, 1 - y)]}
-"""
-GRADE = """import json, math
-def grade(workspace):
-    rows = json.loads((workspace / "points.json").read_text())["points"]
-    places = [(row["x"], row["y"]) for row in rows]
-    assert all(0 <= v <= 1 for place in places for v in place)
-    return sum(1 / (1e-3 + math.dist(a, b)) for k, a in enumerate(places) for b in places[:k])
-"""
-POINTS = {"points": [{"x": round(0.2 + 0.07 * k, 2), "y": round(0.3 + 0.01 * k * k, 2)} for k in range(8)]}
-
-
-def write_task(folder: Path, check: str = CHECK, extra: str = "") -> Path:
-    """Eight points that repel each other in a box."""
-    (folder / "seed").mkdir(parents=True)
-    (folder / "seed" / "points.json").write_text(json.dumps(POINTS, indent=1))
-    (folder / "seed" / "check.py").write_text(check)
-    (folder / "grade.py").write_text(GRADE)
-    line = "  check: check.py:check\n" if check else ""
-    (folder / "task.yaml").write_text(
-        f"task:\n  name: points\n  description: Spread the points.\n  editable: [points.json]\n{line}"
-        "grader:\n  entry: grade.py:grade\n  direction: minimize\n"
-        "run:\n  interrupt_grace: 1\n  terminate_grace: 0.5\n  backoff: 0.1\n" + extra
-    )
-    return folder
-
 
 class Agent:
-    """One agent of a run without a supervisor: what it hands in stays in its inbox."""
+    """One agent of a run without a supervisor: its submissions stay in its inbox."""
 
     def __init__(self, task: Path, runs: Path) -> None:
         self.layout: Layout = prepare(load(task, ["agents.count=1"]), runs, lambda _: None)
@@ -94,44 +63,44 @@ class Agent:
         self.started.append(process)
         return process
 
-    def work(self) -> Work | None:
+    def unsubmitted(self) -> SavedCandidate | None:
         """The best candidate of a running search, as far as it is saved."""
-        keeper = Keeper.resume(self.state, "s-1")
-        return keeper.memory.work if keeper is not None else None
+        snapshots = Snapshots.resume(self.state, "s-1")
+        return snapshots.memory.unsubmitted if snapshots is not None else None
 
-    def memory(self) -> Memory:
-        keeper = Keeper.resume(self.state, "s-1")
-        assert keeper is not None
-        assert not keeper.spoiled
-        return keeper.memory
+    def memory(self) -> AgentMemory:
+        snapshots = Snapshots.resume(self.state, "s-1")
+        assert snapshots is not None
+        assert not snapshots.damaged
+        return snapshots.memory
 
     def inbox(self) -> list[dict[str, object]]:
         return [json.loads(path.read_bytes()) for _, _, path in Store(self.layout.attempts).inbox()]
 
     def grade(self) -> None:
-        """Publish a score for whatever was handed in, as a supervisor would; each a little better than the last."""
+        """Publish a score for every submission, as a supervisor would; each a little better than the last."""
         store = Store(self.layout.attempts)
-        for name, id, path in store.inbox():
-            handed_in, number = store.read_submission(name, path), store.numbers()[-1] + 1
+        for name, submission_id, path in store.inbox():
+            submission, number = store.read_submission(name, path), store.numbers()[-1] + 1
             store.publish(
                 Attempt(
                     number=number,
                     agent=name,
                     kind=Kind.REAL,
-                    commit=handed_in.commit,
-                    tree=handed_in.tree,
+                    commit=submission.commit,
+                    tree=submission.tree,
                     parent="",
-                    title=handed_in.title,
-                    submission=id,
-                    submitted_at=handed_in.submitted_at,
-                    published_at=handed_in.submitted_at,
+                    title=submission.title,
+                    submission=submission_id,
+                    submitted_at=submission.submitted_at,
+                    published_at=submission.submitted_at,
                     order=number,
                     verdict=Verdict.IMPROVED,
                     score=100.0 - number,
                 )
             )
-            store.reply(name, id, {"attempt": number, "published": True, "heartbeats": [], "inline": []})
-            store.clear(name, id)
+            store.reply(name, submission_id, {"attempt": number, "published": True, "heartbeats": [], "inline": []})
+            store.clear(name, submission_id)
 
     def end(self) -> None:
         for process in self.started:
@@ -158,7 +127,7 @@ def lines(output: bytes) -> list[dict[str, object]]:
 
 
 def children_of(agent: Agent) -> list[str]:
-    """The command lines of what is alive of the agent's, told by the run's folder in them."""
+    """The command lines of the agent's living processes, known by the run's folder in them."""
     lines = []
     for process in psutil.process_iter():
         try:
@@ -170,7 +139,7 @@ def children_of(agent: Agent) -> list[str]:
     return lines
 
 
-def test_a_session_that_is_not_there_is_said(make):
+def test_an_unknown_session_is_refused(make):
     agent = make()
     process = agent.start(session="never")
     output, errors = process.communicate(timeout=WITHIN)
@@ -180,7 +149,7 @@ def test_a_session_that_is_not_there_is_said(make):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ({"seconds": "long"}, "seconds must be a number"),
         ({"secs": 1}, "no option 'secs'"),
@@ -188,11 +157,11 @@ def test_a_session_that_is_not_there_is_said(make):
         ({"session": "../x"}, "no session id"),
     ],
 )
-def test_what_cannot_work_is_refused_for_good(make, arguments, said):
+def test_wrong_options_are_refused_for_good(make, arguments, message):
     process = make().start(resume=False, **arguments)
     output, errors = process.communicate(timeout=WITHIN)
-    assert said in errors.decode()
-    assert said in output.decode()
+    assert message in errors.decode()
+    assert message in output.decode()
     assert Native({}).judge(process.returncode, LaunchSummary(output=True, stderr=errors.decode())) is Ending.TERMINAL
 
 
@@ -205,7 +174,7 @@ def test_files_without_numbers_are_refused(make):
     assert process.returncode == 2
 
 
-def test_what_it_prints_is_what_the_runtime_reads(make):
+def test_the_runtime_reads_what_the_agent_prints(make):
     agent = make()
     process = agent.start("## Heartbeat: checkpoint (id h1)\n\nLook.\n", resume=False, steps=4)
     output, errors = process.communicate(timeout=WITHIN)
@@ -227,7 +196,7 @@ def seconds_of(process: subprocess.Popen[bytes]) -> float:
 
 
 def test_an_interrupt_at_any_moment_loses_nothing(make):
-    """Each launch is cut off a little later than the one before: in the imports, a search, a hand-in, a wait."""
+    """Each launch is interrupted a little later than the one before: in the imports, a search, a submission, a wait."""
     agent = make()
     whole = seconds_of(agent.start(resume=False, steps=1))
     before = agent.memory()
@@ -238,18 +207,18 @@ def test_an_interrupt_at_any_moment_loses_nothing(make):
         time.sleep(whole * k / 20)  # the moment under test, not a wait for something
         process.send_signal(signal.SIGINT)
         output, errors = process.communicate(timeout=WITHIN)
-        said = LaunchSummary(output=bool(output), stderr=errors.decode())
+        summary = LaunchSummary(output=bool(output), stderr=errors.decode())
         given_up = process.returncode == 1 and b"too many failures" in output  # nobody grades here
-        assert given_up or Native({}).judge(process.returncode, said) is Ending.INTERRUPTED, (k, errors)
+        assert given_up or Native({}).judge(process.returncode, summary) is Ending.INTERRUPTED, (k, errors)
         lines(output)
         after = agent.memory()
         assert after.launches - before.launches in (0, 1)
         assert after.episodes >= before.episodes
         assert set(before.answered) <= set(after.answered)
         assert after.trials[: len(before.trials)] == before.trials
-        # What was found or handed in is still to be followed up: it is never simply gone.
-        if before.work is not None or before.pending is not None:
-            assert after.work is not None or after.pending is not None or len(after.trials) > len(before.trials)
+        # What was found or submitted is still in memory, or has become a trial with a result.
+        if before.unsubmitted is not None or before.pending is not None:
+            assert after.unsubmitted is not None or after.pending is not None or len(after.trials) > len(before.trials)
         before = after
         agent.grade()
     assert len({trial.number for trial in before.trials}) == len(before.trials)
@@ -274,26 +243,26 @@ def test_a_kill_at_any_moment_leaves_a_memory(make):
         agent.grade()
 
 
-def test_the_best_of_an_interrupted_search_is_handed_in(make):
+def test_the_best_of_an_interrupted_search_is_submitted(make):
     agent = make()
     process = agent.start(resume=False, seconds=600)  # its end is not waited for
-    wait_until(agent.work, WITHIN, "a better candidate")
+    wait_until(agent.unsubmitted, WITHIN, "a better candidate")
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=WITHIN)
-    work = agent.memory().work
-    assert work is not None
+    saved = agent.memory().unsubmitted
+    assert saved is not None
     process = agent.start(seconds=600)
-    (handed_in,) = wait_until(agent.inbox, WITHIN, "a submission")
-    assert handed_in["title"] == work.trial.title
+    (submitted,) = wait_until(agent.inbox, WITHIN, "a submission")
+    assert submitted["title"] == saved.trial.title
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=WITHIN)
     pending = agent.memory().pending
     assert pending is not None
-    assert pending.title == work.trial.title
-    assert (agent.clone / "points.json").read_text() == work.texts["points.json"]
+    assert pending.title == saved.trial.title
+    assert (agent.clone / "points.json").read_text() == saved.texts["points.json"]
 
 
-def test_a_check_that_hangs_holds_no_interrupt_up(make):
+def test_a_check_that_hangs_does_not_delay_an_interrupt(make):
     agent = make("def check(folder):\n    open('hung', 'w').close()\n    while True:\n        pass\n")
     process = agent.start(resume=False, check_seconds=600)
     wait_until((agent.state / "scratch" / "hung").exists, WITHIN, "the check")
@@ -303,17 +272,17 @@ def test_a_check_that_hangs_holds_no_interrupt_up(make):
     wait_until(lambda: not children_of(agent), WITHIN, "the end of the check")
 
 
-def test_a_check_of_no_use_is_done_without(make):
+def test_without_a_check_that_works_the_search_goes_on(make):
     agent = make("raise RuntimeError('no such library')\n")
     process = agent.start(resume=False)
-    (handed_in,) = wait_until(agent.inbox, WITHIN, "a submission")
+    (submitted,) = wait_until(agent.inbox, WITHIN, "a submission")
     os.killpg(process.pid, signal.SIGINT)
     output, _ = process.communicate(timeout=WITHIN)
-    assert "step" in str(handed_in["title"])
+    assert "step" in str(submitted["title"])
     assert "no such library" in output.decode()
 
 
-def test_a_spoiled_memory_is_told_and_survived(make):
+def test_a_damaged_memory_is_reported_and_survived(make):
     agent = make()
     agent.start(resume=False, steps=1).communicate(timeout=WITHIN)
     newest = sorted((agent.state / "sessions" / "s-1").glob("memory-*.json"))[-1]
@@ -333,38 +302,11 @@ def test_a_heartbeat_is_answered_once_however_often_it_is_sent(make):
     assert b"HEARTBEAT_OK" not in again
 
 
-def test_nobody_to_grade_is_no_reason_to_spin(make):
-    """Without a supervisor it says so, a few times, and ends as failed: the launch is somebody else's to repeat."""
+def test_where_nobody_grades_the_agent_ends_after_a_few_failures(make):
+    """Without a supervisor it says so a few times and exits as failed; the supervisor decides about a next launch."""
     agent = make()
     process = agent.start(resume=False, seconds=0.2)
     output, _ = process.communicate(timeout=WITHIN)
     assert process.returncode == 1
     assert "nobody seems to grade" in output.decode()
     assert len(agent.inbox()) == 1
-
-
-@pytest.mark.timeout(400)
-@pytest.mark.parametrize("check", [True, False])
-def test_a_real_task_gets_better_with_and_without_a_check(tmp_path, check):
-    """A real supervisor; without a check each candidate is an attempt, and some of them are better than the seed."""
-    extra = "agents:\n  count: 2\n  runtime: native\n  options: {seconds: 0.3}\n"
-    run = Run(write_task(tmp_path / "task", CHECK if check else "", extra), tmp_path / "runs")
-    try:
-        run.supervise()
-        seed = Store(run.layout.attempts).read(0).score
-        assert seed is not None
-
-        def better() -> bool:
-            scores = [each.score for each in run.attempts() if each.score is not None]
-            return len(scores) >= 6 and min(scores) < seed - (20 if check else 1e-3)
-
-        wait_until(better, what="a better score")
-        wait_until(lambda: list_notes(run.layout.shared), WITHIN, "a note")
-        run.stop()
-        graded = [each for each in run.attempts() if each.score is not None or each.verdict == "failed"]
-        assert all(each.title for each in graded)
-        if check:
-            assert [each for each in graded if each.verdict == "failed"] == []
-        assert run.left() == []
-    finally:
-        run.end()

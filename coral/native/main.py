@@ -1,0 +1,146 @@
+"""The process: arguments in, a session that goes on until it is interrupted, an exit code that says how it ended.
+
+An interrupt may come at any moment. Its handler saves the memory as it stands - a value, so always whole - and ends the
+process itself. It is replaced twice as there is more to save, before each of the slow imports.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from coral.native.interrupt import on_interrupt
+from coral.native.output import Output
+
+if TYPE_CHECKING:
+    from coral.native.options import Options
+    from coral.native.snapshots import Snapshots
+    from coral.native.toolbox import Toolbox
+
+EXIT_FAILED, EXIT_USAGE, EXIT_UNKNOWN_SESSION = 1, 2, 4  # the runtime `native` reads these
+PERSONA = "I search over the numbers and choices of the editable files; I use no model and follow no prose."
+LONGEST_OBJECTIVE = 1500  # characters of the first prompt that are kept as the task
+
+
+def main() -> int:
+    return run(sys.argv[1:])
+
+
+def arguments(words: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m coral.native", description="The built-in agent of Coral.")
+    parser.add_argument("--session", required=True)
+    parser.add_argument("--resume", action="store_true")
+    parser.add_argument("--state", required=True, type=Path)
+    parser.add_argument("--editable", nargs="+", default=["**/*"])
+    parser.add_argument("--check", default="")
+    parser.add_argument("--direction", choices=("maximize", "minimize"), default="maximize")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--options", default="{}")
+    return parser.parse_args(words)
+
+
+def run(words: Sequence[str]) -> int:
+    """The whole life of the process; its exit code."""
+    args = arguments(words)
+    output = Output()
+    from coral.native.options import Options
+
+    try:
+        options = Options.read(json.loads(args.options))
+    except ValueError as problem:
+        return _refuse(output, f"cannot read the options: {problem}")
+    from coral.native.snapshots import Snapshots
+
+    begin = Snapshots.resume if args.resume else Snapshots.create
+    try:
+        snapshots = begin(args.state, args.session)
+    except ValueError as problem:
+        return _refuse(output, str(problem))
+    if snapshots is None:
+        print(f"coral.native: no such session: {args.session}", file=sys.stderr)
+        return EXIT_UNKNOWN_SESSION
+    on_interrupt(snapshots.save)
+    output.session(args.session)
+    return _run_loop(args, options, snapshots, output)
+
+
+def _run_loop(args: argparse.Namespace, options: Options, snapshots: Snapshots, output: Output) -> int:
+    """Run the loop on the prompt that stands on standard input; the exit code."""
+    from coral.native.brain import BRAINS  # takes longer to import than everything before
+    from coral.native.loop import Loop, TurnEnd
+
+    run_folder, agent = os.environ.get("CORAL_RUN", ""), os.environ.get("CORAL_AGENT", "")
+    if not run_folder or not agent:
+        return _refuse(output, "CORAL_RUN and CORAL_AGENT must be set")
+    if options.brain not in BRAINS:
+        return _refuse(output, f"there is no brain {options.brain!r}")
+    toolbox = _toolbox(args, options, snapshots, output, Path(run_folder), agent)
+    on_interrupt(snapshots.save, toolbox.interrupt)
+    prompt = sys.stdin.read()
+    _remember_launch(snapshots, prompt, output)
+    try:
+        end = Loop(snapshots, output, BRAINS[options.brain](), toolbox, options.steps).run(prompt)
+    finally:
+        toolbox.explorer.close()
+    code, text = {
+        TurnEnd.NOTHING_TO_VARY: (EXIT_USAGE, "the editable files hold no number and no choice that I could vary"),
+        TurnEnd.FAILURES: (EXIT_FAILED, "too many failures in a row"),
+        TurnEnd.STEPS: (0, f"the limit of {options.steps} steps for one prompt"),
+    }[end]
+    output.end(text)
+    if code == EXIT_USAGE:
+        print(f"coral.native: {text}", file=sys.stderr)
+    return code
+
+
+def _toolbox(
+    args: argparse.Namespace, options: Options, snapshots: Snapshots, output: Output, run_folder: Path, agent: str
+) -> Toolbox:
+    from attempts.record import Direction
+    from coral.native.run_view import AgentRunView
+    from coral.native.search.explore import Explorer
+    from coral.native.toolbox import Toolbox
+
+    direction = Direction(args.direction)
+    run_view = AgentRunView(run_folder, agent, Path.cwd(), args.state, direction)
+    explorer = Explorer(
+        snapshots=snapshots,
+        output=output,
+        run_view=run_view,
+        editable=args.editable,
+        check=args.check,
+        scratch=args.state / "scratch",
+        seconds=options.seconds,
+        check_seconds=options.check_seconds,
+        maximize=direction is Direction.MAXIMIZE,
+        seed=args.seed,
+    )
+    return Toolbox(snapshots, output, run_view, explorer)
+
+
+def _remember_launch(snapshots: Snapshots, prompt: str, output: Output) -> None:
+    if snapshots.damaged:
+        output.error("the newest snapshot of memory cannot be read; I go on from the one before")
+    memory = replace(snapshots.memory, launches=snapshots.memory.launches + 1)
+    if not memory.blocks:
+        memory = memory.edit("persona", PERSONA).edit("task", _objective(prompt))
+    snapshots.memory = memory
+    snapshots.save()
+
+
+def _objective(prompt: str) -> str:
+    """What the first prompt says under its heading `The objective`, or how it begins."""
+    _, heading, rest = prompt.partition("## The objective")
+    return (rest.partition("\n## ")[0] if heading else prompt).strip()[:LONGEST_OBJECTIVE]
+
+
+def _refuse(output: Output, message: str) -> int:
+    output.error(message)
+    print(f"coral.native: {message}", file=sys.stderr)
+    return EXIT_USAGE

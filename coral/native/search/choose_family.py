@@ -1,0 +1,64 @@
+"""Chooses the next search: a family of moves by what has paid, and the attempt to start from by its score."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+from attempts.record import Verdict
+from coral.native.search.bandit import FamilyStats, merge_stats, sample_family
+from coral.native.situation import Situation
+
+START_FROM_SKILL = 0.5  # how often an agent that is behind starts from the best attempt that a skill names
+PATIENCE = 2  # attempts in a row with one family that gained nothing, before it rests for one
+RECENT = 6  # trials that a redirect looks back at
+
+
+def choose_family(situation: Situation, random: Random) -> str:
+    """As a redirect has decided, else by Thompson sampling; the first of all is descent, where it can be."""
+    memory, observation = situation.memory, situation.observation
+    redirection = memory.redirection
+    families = [name for name in observation.families if not (redirection.episodes and name == redirection.avoid)]
+    if redirection.episodes and redirection.family in families:
+        return redirection.family
+    if not memory.trials and "descent" in families:
+        return "descent"
+    failed = [trial.family for trial in memory.trials[-PATIENCE:] if trial.verdict != Verdict.IMPROVED]
+    if len(failed) == PATIENCE and len(set(failed)) == 1 and len(families) > 1:
+        families = [name for name in families if name != failed[0]]
+    shared = merge_stats(skill.stats for skill in observation.skills)
+    return sample_family(families or observation.families, memory.stats, shared, random)
+
+
+def choose_other_family(situation: Situation, left: str) -> str:
+    """Another family than the one that is left: of those that were tried least lately, the likeliest to win."""
+    recent = Counter(trial.family for trial in situation.memory.trials[-RECENT:])
+    stats, families = situation.memory.stats, situation.observation.families
+    others = [name for name in families if name != left] or families
+    return min(others, key=lambda name: (recent[name], -stats.get(name, FamilyStats()).win_rate(name)))
+
+
+def choose_start(situation: Situation, random: Random) -> tuple[int | None, str]:
+    """The attempt to start from (None: the files as they are), and why: as a redirect has decided, or the own best, or
+    sometimes the best that a skill names."""
+    redirection, own = situation.memory.redirection, situation.own_best
+    if redirection.episodes and redirection.start is not None:
+        return redirection.start, "redirected to the best of the fleet"
+    best = {attempt.number: attempt for attempt in situation.known.best.values()}
+    for skill in situation.observation.skills:
+        named = best.get(skill.start) if skill.start is not None else None
+        if (
+            named is not None
+            and _is_ahead(situation, named.score, own.score if own else None)
+            and random.random() < START_FROM_SKILL
+        ):
+            return named.number, f"the skill names #{named.number}, which is ahead of mine"
+    if own is not None:
+        return own.number, "my best so far"
+    return (0, "the seed") if "" in situation.known.best else (None, "the files as they are")
+
+
+def _is_ahead(situation: Situation, theirs: float | None, mine: float | None) -> bool:
+    if theirs is None:
+        return False
+    return mine is None or situation.observation.direction.better(theirs, mine)

@@ -1,0 +1,67 @@
+"""A native agent in this process, without a supervisor: its folders, records and memory, and a brain for a test."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from sample import attempt
+
+from attempts.record import Direction
+from attempts.store import Store
+from coral.native.calls import Call
+from coral.native.loop import Loop, TurnEnd
+from coral.native.output import Output
+from coral.native.run_view import AgentRunView
+from coral.native.search.explore import Explorer
+from coral.native.situation import Event, Situation
+from coral.native.snapshots import Snapshots
+from coral.native.toolbox import Toolbox
+from workspace.knowledge import create
+from workspace.layout import Layout
+
+Policy = Callable[[Situation, Event], tuple[Call, ...]]
+
+
+class GivenBrain:
+    """A brain that does as the test says, and remembers what it was asked."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy, self.events = policy, list[Event]()
+
+    def reason(self, situation: Situation, event: Event) -> tuple[Call, ...]:
+        self.events.append(event)
+        return self.policy(situation, event)
+
+
+class LocalAgent:
+    """A run with a seed that scores 1, and the clone of `agent-1`, whose one file holds one number."""
+
+    def __init__(self, root: Path) -> None:
+        self.layout = Layout(root)
+        self.clone = self.layout.clone("agent-1")
+        self.clone.mkdir(parents=True)
+        (self.clone / "p.json").write_text('{"x": 1.5}')
+        create(self.layout.shared)
+        (self.clone / ".shared").symlink_to(self.layout.shared)
+        self.layout.attempts.mkdir(parents=True)
+        self.shared, self.state = self.layout.shared, root / "state"
+        self.store = Store(self.layout.attempts)
+        self.store.publish(attempt(0, 1.0))
+        self.snapshots = Snapshots.create(self.state, "s-1")
+        self.file = (root / "out.jsonl").open("w+b")
+        self.output = Output(self.file.fileno())
+        view = self.run_view()
+        explorer = Explorer(self.snapshots, self.output, view, ["p.json"], "", self.state / "x", 0.1, 1.0, True, 0)
+        self.toolbox = Toolbox(self.snapshots, self.output, view, explorer)
+
+    def run_view(self) -> AgentRunView:
+        return AgentRunView(self.layout.root, "agent-1", self.clone, self.state, Direction.MAXIMIZE)
+
+    def run(self, policy: Policy, prompt: str = "", steps: int = 30) -> tuple[TurnEnd, list[Event]]:
+        """Why the loop ended, and the events that the brain was asked about."""
+        brain = GivenBrain(policy)
+        return Loop(self.snapshots, self.output, brain, self.toolbox, steps).run(prompt), brain.events
+
+    def printed(self, kind: str) -> list[dict[str, object]]:
+        self.file.seek(0)
+        return [line for line in map(json.loads, self.file.read().splitlines()) if line["type"] == kind]

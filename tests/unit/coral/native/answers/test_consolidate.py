@@ -1,0 +1,79 @@
+"""The answer to `consolidate`: conclusions with evidence, and a skill that a search can load."""
+
+from dataclasses import replace
+
+from native_situations import OBSERVATION, history, known, notes, said, situation
+from sample import attempt
+
+from attempts.record import Direction, Verdict
+from coral.native.answers.consolidate import consolidate, evidence_by_family, table
+from coral.native.answers.skill import search_skill_of
+from coral.native.calls import WriteSkill
+from coral.native.known_attempts import KnownAttempts
+from coral.native.search.bandit import FamilyStats
+from workspace.knowledge import list_notes, list_skills, write_note, write_skill
+
+
+def test_a_synthesis_draws_conclusions_and_a_skill_carries_them(tmp_path):
+    calls = consolidate(situation())
+    (note,) = notes(calls)
+    assert note.kind == "synthesis"
+    assert note.name == "synthesis-after-9"
+    assert set(note.attempts) == set(range(1, 10))
+    parts = ("Conclusions", "Evidence", "Contradictions", "Gaps", "Next", "Read")
+    assert [line[3:] for line in note.body.splitlines() if line.startswith("## ")] == list(parts)
+    for words in (
+        "`rows` pays: 3 of 5 improved (#1, #3 and #5)",
+        "`cross` pays: 1 of 1 improved (#9), the largest by",
+        "`shake` has not paid in 3 attempts (#6, #7 and #8)",
+        "`rows` gained for agent-2 but never for agent-1",
+        "Nobody has tried `descent`",
+        "Nobody has tried `scatter`",
+    ):
+        assert words in note.body, words
+    (skill,) = [call for call in calls if isinstance(call, WriteSkill)]
+    write_skill(tmp_path, skill.name, skill.front, skill.body)
+    (written,) = list_skills(tmp_path)
+    loaded = search_skill_of(written)
+    assert loaded is not None
+    assert loaded.start == 9
+    assert loaded.stats["rows"] == FamilyStats(5.0, 3.0, loaded.stats["rows"].gain)
+    assert loaded.stats["shake"].wins == 0
+    assert "coral checkout 9" in written.body
+
+
+def test_where_nothing_is_proven_there_is_no_skill():
+    unproven = known(attempt(0, 1.0), attempt(1, 0.5, title="rows from #0: x", verdict="regressed"))
+    calls = consolidate(situation(attempts=unproven))
+    assert [call for call in calls if isinstance(call, WriteSkill)] == []
+    assert "no skill" in said(calls)
+    assert notes(consolidate(situation(attempts=KnownAttempts())))
+
+
+def test_a_plateau_is_named():
+    records = [attempt(0, 1.0)]
+    records += [attempt(n, 2.5, title=f"rows from #{n - 1}: x", verdict=Verdict.TIED) for n in range(1, 5)]
+    (note,) = notes(consolidate(situation(attempts=known(*records))))
+    assert "4 attempts of 2 agents ended at 2.5" in note.body
+
+
+def test_notes_of_others_are_read(tmp_path):
+    write_note(tmp_path, "x", {"title": "Warm starts help", "author": "agent-7", "attempts": [3], "kind": "note"}, "b")
+    observation = replace(OBSERVATION, notes=tuple(list_notes(tmp_path)))
+    (note,) = notes(consolidate(situation(observation=observation)))
+    assert "Warm starts help (agent-7)" in note.body
+
+
+def test_evidence_is_read_from_titles():
+    evidence = evidence_by_family(history().recent, Direction.MAXIMIZE)
+    assert list(evidence) == ["rows", "cross", "shake"]
+    assert "| rows | 5 | 3 |" in table(evidence)
+    assert evidence_by_family([], Direction.MAXIMIZE) == {}
+
+
+def test_ending_where_another_agent_had_begun_is_no_evidence():
+    """It improves the agent's own best, and says nothing for the family."""
+    records = [attempt(0, 1.0), attempt(1, 2.0, title="descent from #0: 1 -> 2", verdict=Verdict.IMPROVED)]
+    records.append(attempt(2, 2.0 + 6e-15, title="jump from #1: 2 -> 2", verdict=Verdict.IMPROVED))
+    evidence = evidence_by_family(known(*records).recent, Direction.MAXIMIZE)
+    assert {family: len(shown.wins) for family, shown in evidence.items()} == {"descent": 1, "jump": 0}

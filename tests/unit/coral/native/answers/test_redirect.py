@@ -1,0 +1,37 @@
+"""The answer to `redirect`: another family, from the best attempt of the fleet."""
+
+from dataclasses import replace
+
+from native_situations import FAMILIES, OBSERVATION, notes, situation, trial
+
+from coral.native.answers.redirect import redirect
+from coral.native.brain import SearchBrain
+from coral.native.calls import Redirect, Search
+from coral.native.situation import Idle
+
+
+def test_the_family_is_left_and_the_next_search_starts_from_the_best():
+    tried = [trial(number, "rows", 1.4, 1.3) for number in (4, 6, 8)]
+    calls = redirect(situation(*tried))
+    (redirection,) = [call.redirection for call in calls if isinstance(call, Redirect)]
+    assert redirection.start == 9
+    assert redirection.avoid == "rows"
+    assert redirection.family in FAMILIES
+    assert redirection.family != "rows"
+    (note,) = notes(calls)
+    assert note.attempts == (4, 6, 8)
+    assert "#9" in note.body
+    next_call = SearchBrain().reason(situation(*tried, redirection=redirection), Idle())[0]
+    assert isinstance(next_call, Search)
+    assert (next_call.family, next_call.start) == (redirection.family, 9)
+
+
+def test_without_a_graded_attempt_there_is_nothing_to_note():
+    assert notes(redirect(situation())) == []
+
+
+def test_the_family_that_is_left_is_not_chosen_even_where_it_was_tried_least():
+    families = ((2, "shake"), (4, "shake"), (6, "shake"), (8, "rows"))
+    tried = [trial(number, family, 1.4, 1.3) for number, family in families]
+    calls = redirect(situation(*tried, observation=replace(OBSERVATION, families=("rows", "shake"))))
+    assert [call.redirection.family for call in calls if isinstance(call, Redirect)] == ["shake"]

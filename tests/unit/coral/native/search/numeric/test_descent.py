@@ -1,0 +1,72 @@
+"""Constrained descent on small unrelated problems: it knows nothing of any of them."""
+
+import math
+
+import pytest
+from native_problems import differences, problem, rosenbrock
+
+from coral.native.search.numeric.descent import Descent, Goal
+from coral.native.search.numeric.problem import Measurement, OptimizationProblem
+from coral.native.search.numeric.space import SearchSpace
+
+
+def descend(function, start, maximize=False):
+    task = problem(function, start, maximize)
+    return Descent(task, differences(task), Goal(precision=1e-12)).run(task.measured(task.space.start))
+
+
+@pytest.mark.parametrize("count", [2, pytest.param(10, marks=pytest.mark.slow)])
+def test_a_curved_valley_is_followed_to_its_end(count):
+    assert descend(rosenbrock, [-1.2, 1.0] * (count // 2)).measurement.score < 1e-6
+
+
+def test_an_optimum_on_curved_constraints_is_strictly_feasible():
+    found = descend(lambda x: ((x[0] - 2) ** 2 + (x[1] - 1) ** 2, [1 - x[0] ** 2 - x[1] ** 2]), [0.1, 0.2])
+    assert found.point == pytest.approx([2 / math.sqrt(5), 1 / math.sqrt(5)], abs=1e-4)
+    assert found.measurement.worst > 0
+
+
+def test_an_objective_that_grows_steep_is_held_back():
+    """The penalty of a violation that was fair at the start is far too low at the optimum."""
+    found = descend(lambda x: (x[0] ** 4, [2 - x[0]]), [0.1], maximize=True)
+    assert found.measurement.feasible
+    assert found.point[0] == pytest.approx(2.0, abs=1e-9)
+
+
+def test_an_infeasible_start_is_made_feasible():
+    """Hock and Schittkowski 71 with its equation as an inequality, from outside."""
+
+    def function(x):
+        slack = [x[0] * x[1] * x[2] * x[3] - 25, 40 - sum(v * v for v in x)]
+        return x[0] * x[3] * (x[0] + x[1] + x[2]) + x[2], slack + [v - 1 for v in x] + [5 - v for v in x]
+
+    found = descend(function, [1.0, 5.0, 5.5, 0.5])
+    assert found.measurement.feasible
+    assert found.measurement.score == pytest.approx(17.014, abs=1e-3)
+
+
+def test_points_that_cannot_be_measured_are_no_obstacle():
+    found = descend(lambda x: x[0] - math.log(x[0]) + (x[1] - 3) ** 2, [5.0, 0.0001])
+    assert found.point == pytest.approx([1.0, 3.0], abs=1e-3)
+
+
+def test_declared_bounds_hold():
+    space = SearchSpace({"p.cfg": "x = 0.5 # range: 0..2\ny = 0.5 # range: -1..1\n"})
+
+    class Check:
+        def measure(self, candidates):
+            values = [[float(line.split()[2]) for line in texts["p.cfg"].splitlines()] for texts in candidates]
+            assert all(0 <= x <= 2 and -1 <= y <= 1 for x, y in values)
+            return [Measurement(x + y) for x, y in values]
+
+    task = OptimizationProblem(space, Check(), True)
+    found = Descent(task, differences(task), Goal()).run(task.measured(space.start))
+    assert found.point == pytest.approx([2.0, 1.0], abs=1e-6)
+
+
+def test_a_descent_without_hope_to_beat_a_cost_is_given_up():
+    task = problem(rosenbrock, [-1.2, 1.0] * 4)
+    start = task.measured(task.space.start)
+    hopeless = Descent(task, differences(task), Goal(beat=-1e9))
+    hopeless.run(start)
+    assert hopeless.steps < 10

@@ -1,0 +1,33 @@
+"""Gradients by finite differences: few measurements, and none for what is known to be linear."""
+
+import pytest
+from native_problems import differences, problem
+
+
+def test_a_linear_objective_is_differenced_only_once():
+    task = problem(lambda x: (sum(x), [1 - v * v for v in x]), [0.1] * 20, maximize=True)
+    linear, start = differences(task), task.measured(task.space.start)
+    linear.model(start.point, start.measurement, 1e3)
+    before = task.evaluations
+    model = linear.model(start.point, start.measurement, 1e3)
+    # No two constraints share a variable: all twenty are stepped at once.
+    assert task.evaluations == before + 1
+    assert len(model.rows) == 20
+    assert model.gradient == pytest.approx([-0.1] * 20)
+
+
+def test_constraints_that_a_step_cannot_reach_are_left_out():
+    task = problem(lambda x: (x[0], [x[0] - 0.9, x[0] + 100]), [1.0])
+    start = task.measured(task.space.start)
+    assert differences(task).model(start.point, start.measurement, 0.5).constraints == [0]
+
+
+def test_a_point_that_cannot_be_measured_upwards_is_stepped_downwards():
+    def function(x):
+        if x[0] > 1.0:
+            raise ValueError
+        return 3 * x[0]
+
+    task = problem(function, [1.0])
+    start = task.measured(task.space.start)
+    assert differences(task).model(start.point, start.measurement, 1.0).gradient == pytest.approx([3.0], rel=1e-5)

@@ -1,0 +1,42 @@
+"""Moves make new points out of tables, ranges and the points of others."""
+
+import json
+from random import Random
+
+import pytest
+from native_problems import problem
+
+from coral.native.search.local_search import LocalSearch
+from coral.native.search.numeric.moves import cross, perturb_all, redraw_few, redraw_rows, restart, swap_values
+
+MINE = {"rows": [{"x": float(k), "y": 0.5} for k in range(6)]}
+THEIRS = {"rows": [{"x": k + 0.25, "y": 7.5} for k in range(6)]}
+
+
+@pytest.fixture
+def context():
+    task = problem(lambda data: 0.0, MINE)
+    other = task.space.vector({"p.json": json.dumps(THEIRS)})
+    return LocalSearch.of(task, task.space.start, [other], [], Random(1), 1.0).context
+
+
+def test_crossing_joins_parts_of_two_candidates(context):
+    start, (other,) = context.space.start, context.others
+    point = cross(context, start)
+    taken = [k for k, value in enumerate(point) if value in other]
+    assert 0 < len(taken) < len(point)
+    assert all(value in other or value in start for value in point)
+
+
+@pytest.mark.parametrize(
+    ("move", "fewest", "most"), [(redraw_rows, 2, 4), (redraw_few, 1, 3), (perturb_all, 12, 12), (restart, 12, 12)]
+)
+def test_a_move_changes_as_many_values_as_it_says(context, move, fewest, most):
+    start = context.space.start
+    for _ in range(10):
+        changed = sum(a != b for a, b in zip(move(context, start), start, strict=True))
+        assert fewest <= changed <= most
+
+
+def test_swapping_exchanges_values_and_invents_none(context):
+    assert sorted(swap_values(context, context.space.start)) == sorted(context.space.start)

@@ -1,0 +1,105 @@
+"""Vectors to texts and back: what is not varied stays as it was, byte for byte."""
+
+import json
+import math
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from coral.native.search.numeric.space import MOST_VARIABLES, EditableFile, SearchSpace, editable_texts
+
+
+def test_what_is_not_varied_keeps_its_characters():
+    text = '{ "a": 1.50,\n\t"b":2.0e0 , "c": [ 3,4 ]}\r\n'
+    file = EditableFile("a.json", text)
+    values = [variable.value for variable in file.variables]
+    assert file.text(values) == text
+    values[1] = 0.1
+    assert file.text(values) == text.replace("2.0e0", "0.1")
+    values[1] = 2.0
+    assert file.text(values) == text
+
+
+@pytest.mark.slow
+@given(st.floats(allow_nan=False, allow_infinity=False))
+@example(5e-324)
+@example(1.7976931348623157e308)
+@example(-0.0)
+def test_a_real_reads_back_as_it_was_written(value):
+    file = EditableFile("a.json", '{"x": 0.5}')
+    assert json.loads(file.text([value]))["x"] == value
+    if math.isfinite(value):
+        assert file.values(file.text([value])) == [value]
+
+
+@pytest.mark.slow
+@given(
+    st.text(alphabet="{}[]\",:0123456789.eE+-truefalsn \n#_x'()", max_size=80), st.sampled_from(["json", "py", "txt"])
+)
+def test_no_text_is_an_error_and_none_is_changed_by_reading(text, suffix):
+    file = EditableFile(f"a.{suffix}", text)
+    assert file.text([variable.value for variable in file.variables]) == text
+    assert [variable.start for variable in file.variables] == sorted(variable.start for variable in file.variables)
+
+
+def test_a_point_is_read_from_another_version_of_the_same_form():
+    space = SearchSpace({"a.json": '{"x": 1.5, "n": 2}', "b.cfg": "k = 3.5\n"})
+    assert len(space) == 3
+    assert space.vector({"a.json": '{"x": 7.25, "n": -4}', "b.cfg": "k = 0.5\n", "c": "?"}) == [7.25, -4, 0.5]
+    assert space.vector({"a.json": '{"y": 7.25, "n": -4}', "b.cfg": "k = 0.5\n"}) is None
+    assert space.vector({"a.json": '{"x": 7.25, "n": -4}'}) is None
+    assert space.texts([7.25, 2.0, 0.5]) == {"a.json": '{"x": 7.25, "n": 2}', "b.cfg": "k = 0.5\n"}
+
+
+def test_clipping_respects_kinds_and_bounds():
+    space = SearchSpace({"a.cfg": "a = 0.5 # range: 0..1\nb = 3\nm = x # choices: x, y\n"})
+    assert space.clip([7.0, 2.4, 9.0]) == [1.0, 2.0, 1.0]
+    assert space.clip([-7.0, 2.6, -9.0]) == [0.0, 3.0, 0.0]
+
+
+def test_tables_and_their_scales():
+    rows = ",\n".join(f'{{"x": {k / 10}, "r": 0.07}}' for k in range(1, 5))
+    space = SearchSpace({"t.json": f'{{"rows": [{rows}], "lone": 5.0}}'})
+    assert [len(table) for table in space.tables] == [4]
+    scales = space.scales([space.start])
+    assert scales[0] == pytest.approx(0.3)
+    assert scales[1] == pytest.approx(0.07)
+    assert scales[-1] == 5.0
+
+
+def test_a_change_is_described_by_its_largest_differences():
+    space = SearchSpace({"a.cfg": "a = 1.5\nm = x # choices: x, y\n"})
+    assert space.describe_change([1.5, 0.0], [1.5, 0.0]) == "nothing differs"
+    assert space.describe_change([1.5, 0.0], [1.75, 1.0]) == (
+        "2 of 2 values differ; most of all line 2 x -> y; line 1 1.5 -> 1.75"
+    )
+
+
+def test_editable_files_are_plain_text_below_the_folder(tmp_path):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "n.json").write_text("1")
+    (tmp_path / "a.json").write_text("1")
+    (tmp_path / "sub" / "b.json").write_text("2")
+    (tmp_path / "bin.json").write_bytes(b"\xff\xfe\0")
+    (tmp_path / "nul.json").write_bytes(b"1\0")
+    (tmp_path / "link.json").symlink_to(tmp_path / "a.json")
+    assert editable_texts(tmp_path, ["**/*.json", "a.json"]) == {"a.json": "1", "sub/b.json": "2"}
+
+
+def test_what_lies_behind_a_link_is_no_editable_file(tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "table.json").write_text("1")
+    folder = tmp_path / "folder"
+    folder.symlink_to(tmp_path / "real")
+    (tmp_path / "real" / "sub").mkdir(parents=True)
+    (tmp_path / "real" / "sub" / "own.json").write_text("2")
+    (tmp_path / "real" / "mounted").symlink_to(tmp_path / "data")
+    for globs in (["*/*.json"], ["mounted/table.json", "sub/own.json"], ["**/*.json"]):
+        assert editable_texts(folder, globs) == {"sub/own.json": "2"}
+
+
+def test_a_huge_list_is_counted_not_searched():
+    space = SearchSpace({"a.json": json.dumps([0.5] * (MOST_VARIABLES + 1))})
+    assert len(space) == MOST_VARIABLES + 1

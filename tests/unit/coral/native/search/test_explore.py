@@ -1,0 +1,41 @@
+"""The tool `search` in a clone without a public check: a step, its opposite, and files that offer nothing."""
+
+from dataclasses import replace
+
+import pytest
+from native_agent import LocalAgent
+
+from coral.native.calls import Search, ToolError
+from coral.native.search.numeric.space import MOST_VARIABLES
+
+SHAKE = Search(family="shake", start=None, why="")
+
+
+def test_without_a_check_the_candidate_is_one_step_away_and_is_remembered(agent: LocalAgent):
+    found = agent.toolbox.explorer.search(SHAKE)
+    memory = agent.snapshots.memory
+    assert memory.unsubmitted is not None
+    assert (memory.unsubmitted.trial, memory.unsubmitted.texts) == (found.trial, found.texts)
+    assert found.texts["p.json"] != '{"x": 1.5}'
+    assert found.trial.title.startswith("shake from the files: step 0.2 away from")
+    assert found.trial.change.startswith("1 of 1 values differ; most of all x 1.5 -> ")
+    assert memory.episodes == 1
+
+
+def test_searches_are_the_same_when_they_are_repeated(agent: LocalAgent):
+    """What an episode draws depends on the seed, the session and the number of the episode."""
+    first = agent.toolbox.explorer.search(SHAKE)
+    second = agent.toolbox.explorer.search(SHAKE)
+    agent.snapshots.memory = replace(agent.snapshots.memory, episodes=0)
+    assert agent.toolbox.explorer.search(SHAKE).texts == first.texts != second.texts
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [('"none"', "no number and no choice"), (str([0.5] * (MOST_VARIABLES + 1)), "more than the 3000")],
+)
+def test_files_with_nothing_or_too_much_to_vary_are_an_error(agent: LocalAgent, text, message):
+    (agent.clone / "p.json").write_text(text)
+    assert agent.toolbox.explorer.families() == ()
+    with pytest.raises(ToolError, match=message):
+        agent.toolbox.explorer.search(SHAKE)

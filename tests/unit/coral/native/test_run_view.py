@@ -1,0 +1,43 @@
+"""What the agent reads of a run, and what it does not read where it shares nothing."""
+
+from native_agent import LocalAgent
+from sample import attempt
+
+from coral.native.known_attempts import KnownAttempts
+from workspace.knowledge import create
+
+
+def test_an_agent_that_does_not_share_reads_no_attempts_of_others(agent: LocalAgent):
+    for number in (1, 2):
+        agent.store.publish(attempt(number, float(number)))
+    assert set(agent.run_view().update(KnownAttempts()).best) == {"", "agent-1", "agent-2"}
+    alone = agent.clone.parent / "alone"
+    create(alone)
+    (agent.clone / ".shared").unlink()
+    (agent.clone / ".shared").symlink_to(alone)
+    assert set(agent.run_view().update(KnownAttempts()).best) == {"", "agent-1"}
+
+
+def test_memory_that_names_another_commit_contradicts_the_records(agent: LocalAgent):
+    view = agent.run_view()
+    known = view.update(KnownAttempts())
+    assert view.contradiction(known) == ""
+    other = KnownAttempts().add([attempt(0, 1.0, commit="f" * 40)], view.direction)
+    assert view.contradiction(other) == "#0 is not the attempt that I remember"
+
+
+def test_files_that_were_read_once_are_cached(agent: LocalAgent):
+    view = agent.run_view()
+    seed = view.update(KnownAttempts()).best[""]
+    view.cache.mkdir(parents=True)
+    (view.cache / "0.json").write_text('{"p.json": "1"}')
+    assert view.files(seed, ["p.json"]) == {"p.json": "1"}
+
+
+def test_the_checklist_of_the_fleet_comes_before_the_one_of_the_clone(agent: LocalAgent):
+    view = agent.run_view()
+    assert view.checklist() == ""
+    (agent.clone / "HEARTBEAT.md").write_text("own")
+    assert view.checklist() == "own"
+    (agent.shared / "HEARTBEAT.md").write_text("fleet")
+    assert view.checklist() == "fleet"

@@ -1,0 +1,147 @@
+"""Memory on disk: whole or not there, whatever happens to the process or to the files."""
+
+import json
+from dataclasses import replace
+from hashlib import sha256
+
+import pytest
+from sample import attempt
+
+from attempts.record import Direction
+from coral.native.known_attempts import KnownAttempts
+from coral.native.memory import AgentMemory, Redirection, SavedCandidate, Trial
+from coral.native.search.bandit import FamilyStats
+from coral.native.snapshots import RING, Snapshots
+
+TRIAL = Trial(title="rows from #1: 1.0 -> 2.0", family="rows", start=1, before=1.0, expected=2.0, number=3, score=2.0)
+
+
+def full_memory() -> AgentMemory:
+    """A memory with something in every field."""
+    return AgentMemory(
+        session="s-1",
+        launches=3,
+        episodes=4,
+        blocks={"plan": "go on\nand on", "task": "\u2028 \U0001f600"},
+        stats={"rows": FamilyStats(2.0, 1.0, 0.5)},
+        known=KnownAttempts().add([attempt(0, 1.0), attempt(2, 3.0)], Direction.MAXIMIZE),
+        unsubmitted=SavedCandidate(trial=TRIAL, texts={"a.json": '{"x": 1}'}),
+        pending=TRIAL,
+        trials=(TRIAL, replace(TRIAL, number=4, noted=True)),
+        redirection=Redirection(start=2, avoid="rows", family="cross", episodes=3),
+        chain={"a.json": '{"x": 2}'},
+        chain_family="rows",
+        step_sizes={"shake": 0.1},
+        answered=("h1", "h2"),
+    )
+
+
+def resumed(snapshots: Snapshots) -> Snapshots:
+    read = Snapshots.resume(snapshots.folder.parent.parent, snapshots.folder.name)
+    assert read is not None
+    return read
+
+
+def test_what_is_saved_is_what_is_read(tmp_path):
+    snapshots = Snapshots.create(tmp_path, "s-1")
+    snapshots.memory = full_memory()
+    snapshots.save()
+    assert resumed(snapshots).memory == full_memory()
+    assert not resumed(snapshots).damaged
+
+
+def test_a_session_that_does_not_exist_is_none(tmp_path):
+    assert Snapshots.resume(tmp_path, "s-1") is None
+    for name in ("../x", "", "a/b", ".hidden", "x" * 300):
+        with pytest.raises(ValueError, match="no session id"):
+            Snapshots.create(tmp_path, name)
+
+
+def test_the_ring_keeps_the_last_few(tmp_path):
+    snapshots = Snapshots.create(tmp_path, "s-1")
+    for episodes in range(20):
+        snapshots.memory = replace(snapshots.memory, episodes=episodes)
+        snapshots.save()
+    assert len(list(snapshots.folder.iterdir())) == RING
+
+
+@pytest.mark.parametrize("damage", ["truncate", "empty", "garbage", "flip", "other session", "remove"])
+def test_instead_of_a_damaged_snapshot_the_one_before_is_read(tmp_path, damage):
+    snapshots = Snapshots.create(tmp_path, "s-1")
+    for episodes in range(3):
+        snapshots.memory = replace(snapshots.memory, episodes=episodes)
+        snapshots.save()
+    newest = sorted(snapshots.folder.iterdir())[-1]
+    data = newest.read_bytes()
+    if damage == "remove":
+        newest.unlink()
+    else:
+        newest.write_bytes(
+            {
+                "truncate": data[: len(data) // 2],
+                "empty": b"",
+                "garbage": b"\xff\x00" * 100,
+                "flip": data.replace(b'"episodes": 2', b'"episodes": 9'),
+                "other session": data.replace(b"s-1", b"s-2"),
+            }[damage]
+        )
+    read = resumed(snapshots)
+    assert read.memory.episodes == 1
+    assert read.damaged == (damage != "remove")
+    read.save()
+    assert resumed(snapshots).memory.episodes == 1
+
+
+def test_a_session_with_damaged_snapshots_alone_begins_again(tmp_path):
+    snapshots = Snapshots.create(tmp_path, "s-1")
+    for path in snapshots.folder.iterdir():
+        path.write_text("damaged")
+    assert resumed(snapshots).damaged
+    assert resumed(snapshots).memory == AgentMemory(session="s-1")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"is": "AgentMemory", "session": 5},
+        {"is": "AgentMemory", "session": "s-1", "of_another_version": 1},
+        {"is": "AgentMemory", "session": "s-1", "trials": {"a": 1}},
+        {"is": "AgentMemory", "session": "s-1", "stats": []},
+        {"session": "s-1"},
+        [],
+        None,
+    ],
+)
+def test_a_whole_snapshot_that_is_no_memory_of_this_session_is_not_read(tmp_path, wrong):
+    snapshots = Snapshots.create(tmp_path, "s-1")
+    body = json.dumps(wrong).encode()
+    (snapshots.folder / "memory-00000009.json").write_bytes(sha256(body).hexdigest().encode() + b"\n" + body)
+    assert resumed(snapshots).damaged
+    assert resumed(snapshots).memory == AgentMemory(session="s-1")
+
+
+def test_memory_rolls_back_to_the_snapshot_before(tmp_path):
+    snapshots = Snapshots.create(tmp_path, "s-1")
+    assert not snapshots.roll_back()
+    for episodes in (7, 8):
+        snapshots.memory = replace(snapshots.memory, episodes=episodes)
+        snapshots.save()
+    assert snapshots.roll_back()
+    assert snapshots.memory.episodes == 7
+
+
+def test_a_save_within_a_save_loses_nothing(tmp_path, monkeypatch):
+    """What an interrupt does that comes while a snapshot is being written."""
+    snapshots = Snapshots.create(tmp_path, "s-1")
+    snapshots.memory = replace(snapshots.memory, episodes=5)
+    dumps, entered = json.dumps, []
+
+    def interrupted(*args, **kwargs):
+        if not entered:
+            entered.append(True)
+            snapshots.save()
+        return dumps(*args, **kwargs)
+
+    monkeypatch.setattr("coral.native.snapshots.json.dumps", interrupted)
+    snapshots.save()
+    assert resumed(snapshots).memory.episodes == 5

@@ -1,0 +1,81 @@
+"""The tools: what they write, what they refuse, and a result that came while the agent was away."""
+
+from dataclasses import replace
+
+import pytest
+from native_agent import LocalAgent
+from sample import attempt
+
+from attempts.record import Verdict
+from coral.native.calls import Call, Redirect, Submit, ToolError, WriteNote, WriteSkill
+from coral.native.memory import Redirection, Trial
+from coral.native.prompt import HeartbeatSection
+from coral.native.situation import CallFailed, Event, Idle, Prompted, Situation
+from workspace.knowledge import list_notes, list_skills
+
+PENDING = Trial(title="try 2", family="rows", start=0, before=1.0, expected=2.0)
+
+
+def test_a_note_that_cannot_be_written_is_a_failed_call(agent: LocalAgent):
+    note = WriteNote(name="../x", title="t", kind="note", attempts=(), body="b")
+    _, events = agent.run(lambda _, event: (note,) if isinstance(event, Idle) else (), steps=2)
+    assert isinstance(events[1], CallFailed)
+    assert list_notes(agent.shared) == []
+
+
+def test_a_note_marks_the_attempts_that_it_is_about(agent: LocalAgent):
+    trial = Trial(title="t", family="rows", number=4, score=1.0, verdict="tied")
+    agent.snapshots.memory = replace(agent.snapshots.memory, trials=(trial, replace(trial, number=5)))
+    agent.toolbox.perform(WriteNote(name="n", title="t", kind="note", attempts=(4,), body="b", about=(4,)))
+    assert [held.noted for held in agent.snapshots.memory.trials] == [True, False]
+    (written,) = list_notes(agent.shared)
+    assert (written.author, written.attempts, written.kind) == ("agent-1", (4,), "note")
+
+
+def test_a_skill_is_written_or_the_call_fails(agent: LocalAgent):
+    agent.toolbox.perform(WriteSkill(name="s", front={"description": "d"}, body="b"))
+    assert [skill.name for skill in list_skills(agent.shared)] == ["s"]
+    with pytest.raises(ToolError, match="cannot write the skill"):
+        agent.toolbox.perform(WriteSkill(name="../s", front={}, body="b"))
+
+
+def test_the_own_result_is_read_before_the_brain_is_asked(agent: LocalAgent):
+    agent.snapshots.memory = replace(agent.snapshots.memory, pending=PENDING)
+    agent.store.publish(attempt(2, 2.0))
+    seen: list[Situation] = []
+
+    def look(situation: Situation, event: Event) -> tuple[Call, ...]:
+        seen.append(situation)
+        return ()
+
+    agent.run(look, prompt="## Heartbeat: reflect (id h1)\n\nx\n", steps=1)
+    assert seen[0].memory.pending is None
+    assert [(trial.number, trial.score) for trial in seen[0].memory.trials] == [(2, 2.0)]
+    assert agent.snapshots.memory.stats["rows"].wins == 1.0
+
+
+def test_a_result_takes_one_episode_off_the_redirection_and_a_void_one_none(agent: LocalAgent):
+    agent.toolbox.perform(Redirect(redirection=Redirection(family="rows", episodes=3)))
+    for number, score, verdict, left in ((2, None, Verdict.VOID, 3), (4, 2.0, Verdict.IMPROVED, 2)):
+        pending = replace(PENDING, title=f"try {number}")
+        agent.snapshots.memory = replace(agent.snapshots.memory, pending=pending)
+        agent.store.publish(attempt(number, score, verdict=verdict))
+        agent.toolbox.catch_up()
+        assert agent.snapshots.memory.redirection.episodes == left
+
+
+def test_a_candidate_that_cannot_be_written_is_a_failed_call(agent: LocalAgent):
+    with pytest.raises(ToolError, match="cannot write the candidate"):
+        agent.toolbox.perform(Submit(trial=PENDING, texts={"missing/p.json": "1"}))
+
+
+def test_only_what_an_event_needs_is_observed(agent: LocalAgent):
+    (agent.shared / "HEARTBEAT.md").write_text("- native: look")
+    agent.toolbox.perform(WriteNote(name="n", title="t", kind="note", attempts=(), body="b"))
+    idle = agent.toolbox.observe(Idle())
+    assert (idle.notes, idle.checklist, idle.has_check) == ((), "", False)
+    assert "shake" in idle.families
+    asked = agent.toolbox.observe(
+        Prompted((HeartbeatSection("consolidate", "h1", ""), HeartbeatSection("checkpoint", "h2", "")))
+    )
+    assert ([note.title for note in asked.notes], asked.checklist) == (["t"], "- native: look")
