@@ -11,7 +11,7 @@ from coral.fleet.agent_state import LIVE, Agent, Phase
 from coral.fleet.agents import accounts, budgets, launch_exit, lifecycle, outages, research, spending, stalls
 from coral.fleet.attempts import grading, intake
 from coral.fleet.messages import fire_clock_heartbeats
-from coral.fleet.policy import BUSY_SECONDS, LAND_AT
+from coral.fleet.policy import BUDGET_NOTICES_AT, BUSY_SECONDS
 from coral.fleet.process_key import grade_in, job_in
 from coral.fleet.reasons import RunEnd, RunEndKind
 from coral.fleet.rules import Rules
@@ -28,7 +28,7 @@ def decide(
     result."""
     transaction = Transaction(fleet, now, rules)
     for event in events:
-        _handle(transaction, disk.excused(event, transaction.run.disk_problem))
+        _handle(transaction, disk.without_blame(event, transaction.run.disk_problem))
     if transaction.run.opened and not transaction.run.detached_reason:
         _advance_time(transaction)
     return transaction.fleet(), tuple(transaction.actions)
@@ -54,7 +54,7 @@ def next_deadline(fleet: Fleet, now: float, rules: Rules) -> float | None:
     times += [attempt.deadline for attempt in fleet.pending.values() if attempt.deadline is not None]
     times += [job.deadline for job in fleet.jobs.values()]
     if rules.budget_seconds is not None:
-        times += [part * rules.budget_seconds for part in (*LAND_AT, 1.0)]
+        times += [part * rules.budget_seconds for part in (*BUDGET_NOTICES_AT, 1.0)]
     return min((time for time in times if time > now), default=None)
 
 
@@ -184,7 +184,7 @@ def _open(transaction: Transaction, event: on.Opened) -> None:
 
 
 def _resume(transaction: Transaction, away: float) -> None:
-    disk.forgive(transaction)
+    disk.exclude_time(transaction)
     transaction.set_run(
         stopping=None, detached_reason=None, finished=None, starts_paused_until=0.0, queue_paused_until=0.0
     )

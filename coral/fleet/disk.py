@@ -16,7 +16,7 @@ _UNPROVEN = (on.Outcome.FAILED, on.Outcome.CRASHED)
 def on_disk_checked(transaction: Transaction, disk_problem: str) -> None:
     before = transaction.run.disk_problem
     if not disk_problem:
-        forgive(transaction)
+        exclude_time(transaction)
     transaction.set_run(disk_problem=disk_problem)
     if disk_problem and not before:
         transaction.set_run(disk_problem_since=transaction.clock)
@@ -25,14 +25,14 @@ def on_disk_checked(transaction: Transaction, disk_problem: str) -> None:
         transaction.alert("the disk can be used again; the run goes on")
 
 
-def forgive(transaction: Transaction) -> None:
+def exclude_time(transaction: Transaction) -> None:
     """Take the time in which nothing could be written off every agent's no-progress timer."""
     if transaction.run.disk_problem:
         for name in transaction.agents:
             stalls.exclude_time(transaction, name)
 
 
-def excused(event: on.Event, disk_problem: str) -> on.Event:
+def without_blame(event: on.Event, disk_problem: str) -> on.Event:
     """The event to handle instead of this one while the disk cannot be written to."""
     if not disk_problem:
         return event

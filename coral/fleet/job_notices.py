@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from coral.fleet.agent_state import Agent, JobEnd, PendingMessage
 from coral.fleet.messages import ENDED
-from coral.fleet.policy import MAX_ENDS, MAX_LAST
+from coral.fleet.policy import MAX_NOTICE_JOBS, MAX_NOTICE_OUTPUTS
 from coral.fleet.transaction import Transaction
 
 
@@ -49,6 +49,6 @@ def mark_delivered(transaction: Transaction, name: str, numbers: Collection[int]
 
 def _with(message: PendingMessage, end: JobEnd) -> PendingMessage:
     ends = (*message.job_ends, end)
-    named, last = ends[-MAX_ENDS:], ends[-MAX_LAST:]
+    named, last = ends[-MAX_NOTICE_JOBS:], ends[-MAX_NOTICE_OUTPUTS:]
     short = tuple(end if end in last else replace(end, last_lines=()) for end in named)
     return replace(message, job_ends=short, earlier_job_ends=message.earlier_job_ends + len(ends) - len(named))

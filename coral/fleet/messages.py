@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from attempts.progress import Progress
 from coral.fleet.agent_state import Agent, PendingMessage, Phase
-from coral.fleet.policy import INLINE_SECONDS, MAX_OWED, MAX_UNANSWERED
+from coral.fleet.policy import INLINE_SECONDS, MAX_PENDING_MESSAGES, MAX_UNANSWERED
 from coral.fleet.reasons import Reason, ReasonKind
 from coral.fleet.run_state import FLEET
 from coral.fleet.transaction import Transaction
@@ -219,7 +219,7 @@ def _reason_to_skip(agent: Agent, heartbeat: Heartbeat) -> Reason | None:
         return UNDELIVERED
     if heartbeat.name in agent.awaiting_reply:
         return UNANSWERED
-    if len(agent.pending_messages) >= MAX_OWED:
+    if len(agent.pending_messages) >= MAX_PENDING_MESSAGES:
         return Reason(ReasonKind.SATURATED, count=len(agent.pending_messages))
     return None
 

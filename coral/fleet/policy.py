@@ -15,30 +15,30 @@ BUSY_SECONDS = 60.0  # how long that report is believed
 INLINE_SECONDS = 30.0  # within which `coral eval` acknowledges what it printed, or an interrupt follows
 KILL_AGAIN_SECONDS = 2.0
 MAX_KILLS = 5  # then a process is reported as unkillable and given up
-MAX_OWED = 5  # an agent with this many pending messages gets no further checkpoint
+MAX_PENDING_MESSAGES = 5  # an agent with this many pending messages gets no further checkpoint
 MAX_UNANSWERED = 3  # after so many unanswered checkpoints in a row the operator is alerted, once
 REPLAY_WINDOW = 64  # ids of an agent's latest submissions that are remembered
 REQUEST_WINDOW = 128  # requests that were carried out that are remembered
-AHEAD = 3  # submissions that an agent may have in hand beyond those that could be graded now
-MAX_TRIES = 3  # further tries to bring a commit into the hub, where that failed by our fault
-TAKE_AGAIN_SECONDS = 5.0  # between those tries
-START_AGAIN_SECONDS = 5.0  # between tries to start a grade ...
-MAX_UNSTARTED = 3  # ... and how many are made after the first, checkout included
-MAX_LOST = 3  # grades of one commit that may end on a full disk; more are no coincidence
+INTAKE_AHEAD = 3  # submissions that an agent may have in hand beyond those that could be graded now
+MAX_INTAKE_RETRIES = 3  # further tries to bring a commit into the hub, where that failed by our fault
+INTAKE_RETRY_SECONDS = 5.0  # between those tries
+START_RETRY_SECONDS = 5.0  # between tries to start a grade ...
+MAX_START_RETRIES = 3  # ... and how many are made after the first, checkout included
+MAX_LOST_GRADES = 3  # grades of one commit that may end on a full disk; more are no coincidence
 MAX_VOIDS = 3  # void attempts in a row that hold up the queue ...
-QUEUE_PAUSE = 300.0  # ... for so many seconds
+QUEUE_PAUSE_SECONDS = 300.0  # ... for so many seconds
 PRODUCTIVE_SECONDS = 60.0  # a turn that lasted so long is productive even without an attempt
 PROBE_SECONDS = 30.0  # how long a probe must work without meeting the account's limit again
 RETURN_SECONDS = 2.0  # between the starts of the other agents of that account
 JITTER_SECONDS = 60.0  # at most so much is added to a reset that a provider named
-LOOK_SECONDS = 60.0  # a scan for edited files that takes longer has found nothing
+SCAN_SECONDS = 60.0  # a scan for edited files that takes longer has found nothing
 REST_SECONDS = 1800.0  # how long an agent rests once every escalation was in vain; doubled each time ...
-MAX_DOUBLINGS = 4  # ... at most so often
-EXCUSED_SECONDS = 8 * 3600.0  # after its last progress; so long a job explains that an agent makes none
-LAND_AT = (0.8, 0.95)  # the parts of any budget at which agents are asked to land their work
+MAX_REST_DOUBLINGS = 4  # ... at most so often
+JOB_EXCUSE_SECONDS = 8 * 3600.0  # after its last progress; so long a job explains that an agent makes none
+BUDGET_NOTICES_AT = (0.8, 0.95)  # the parts of any budget at which agents are asked to land their work
 MAX_JOBS = 3  # of one agent at a time
-MAX_ENDS = 10  # jobs that one notice names ...
-MAX_LAST = 3  # ... and of how many of them it has the last lines
+MAX_NOTICE_JOBS = 10  # jobs that one notice names ...
+MAX_NOTICE_OUTPUTS = 3  # ... and of how many of them it has the last lines
 
 
 def back_off(run: str, agent: Agent, failures: int, rules: Rules) -> float:
@@ -77,7 +77,7 @@ def intake_capacity(agents: Iterable[str], pending: Iterable[PendingAttempt], ru
     """How many more submissions of each agent are accepted now; the rest waits in its inbox. Attempts are graded in the
     order of their numbers, so without this bound an agent that submits hundreds would delay all others."""
     in_hand = Counter(attempt.submission.agent for attempt in pending)
-    return {agent: max(rules.slots + AHEAD - in_hand[agent], 0) for agent in agents}
+    return {agent: max(rules.slots + INTAKE_AHEAD - in_hand[agent], 0) for agent in agents}
 
 
 def is_repeat(recent: tuple[str, ...], id: str) -> bool:

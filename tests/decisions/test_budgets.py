@@ -9,7 +9,7 @@ from coral.fleet import events as on
 from coral.fleet.agent_state import Spent
 from coral.fleet.agents.budgets import money_left
 from coral.fleet.events import Ending, Outcome
-from coral.fleet.policy import MAX_TRIES
+from coral.fleet.policy import MAX_INTAKE_RETRIES
 from coral.fleet.rules import Allowance
 from heartbeats.heartbeat import Heartbeat
 from heartbeats.trigger import Every
@@ -128,7 +128,7 @@ def test_no_more_is_taken_than_the_budget_pays_for_with_what_is_on_its_way() -> 
     # Seen again, because the refusal was lost with its supervisor, it is refused again.
     assert stage.at(4, submitted("ann", 4))[0].startswith("refuse 4 of ann")
     # Were one of them void, the next would be paid for.
-    stage.at(5, *[on.IntakeFailed(number=2, reason="no git", our_fault=True)] * (MAX_TRIES + 1))
+    stage.at(5, *[on.IntakeFailed(number=2, reason="no git", our_fault=True)] * (MAX_INTAKE_RETRIES + 1))
     assert stage.at(5, stage.submission("ann"))[1] == "accept 5 of ann as #4"
 
 

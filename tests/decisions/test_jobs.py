@@ -9,7 +9,14 @@ from coral.codec import decode
 from coral.fleet import events as on
 from coral.fleet.agent_state import OutputCounts, Phase
 from coral.fleet.events import Ending
-from coral.fleet.policy import EXCUSED_SECONDS, LOOK_SECONDS, MAX_ENDS, MAX_KILLS, MAX_LAST, runs_job
+from coral.fleet.policy import (
+    JOB_EXCUSE_SECONDS,
+    MAX_KILLS,
+    MAX_NOTICE_JOBS,
+    MAX_NOTICE_OUTPUTS,
+    SCAN_SECONDS,
+    runs_job,
+)
 from coral.fleet.reasons import JobOutcome
 from coral.fleet.run_state import Job
 
@@ -433,7 +440,7 @@ def test_a_look_that_finds_nothing_says_nothing_of_who_has_begun_a_job_meanwhile
     assert stage.at(1001, on.EditsScanned(agent="ann", launch=1, edited=None)) == []
     assert stage["ann"].stall.scan_requested_at is None
     assert stage["ann"].stall.escalations == 0
-    assert stage.until(1001 + 2 * LOOK_SECONDS) == []
+    assert stage.until(1001 + 2 * SCAN_SECONDS) == []
 
 
 BUSY = replace(WATCHED, stall=9e9, max_defer=9e9)
@@ -450,15 +457,15 @@ def had(stage: Stage, *spans: tuple[float, float]) -> Stage:
 def test_a_job_excuses_silence_for_a_bounded_time() -> None:
     stage = Stage(rules=WATCHED)
     stage.ask("ann", TRAIN)
-    said = stage.until(EXCUSED_SECONDS + 100)
+    said = stage.until(JOB_EXCUSE_SECONDS + 100)
     assert [line for line in said if "stalled" in line] == ["28898 stalled ann: stalled (silent, 1, 28897)"]
 
 
 def test_a_job_excuses_work_without_progress_for_a_bounded_time_after_which_it_has_its_whole_time() -> None:
     stage = Stage(rules=BUSY)
     stage.ask("ann", TRAIN)
-    assert stage.until(EXCUSED_SECONDS + 997) == []
-    assert stage.until(EXCUSED_SECONDS + 998) == ["29798 look ann/1"]
+    assert stage.until(JOB_EXCUSE_SECONDS + 997) == []
+    assert stage.until(JOB_EXCUSE_SECONDS + 998) == ["29798 look ann/1"]
     stage.at(29799, stage.looked("ann"))
     assert stage["ann"].stall.escalations == 1
 
@@ -467,8 +474,8 @@ def test_progress_gives_a_job_its_whole_time_again() -> None:
     stage = Stage(rules=BUSY)
     stage.ask("ann", TRAIN)
     stage.at(1000, stage.heard("ann", count=OutputCounts(edits=1)))
-    assert stage.until(EXCUSED_SECONDS + 1999) == []
-    assert stage.until(EXCUSED_SECONDS + 2000) == ["30800 look ann/1"]
+    assert stage.until(JOB_EXCUSE_SECONDS + 1999) == []
+    assert stage.until(JOB_EXCUSE_SECONDS + 2000) == ["30800 look ann/1"]
 
 
 @pytest.mark.parametrize(
@@ -591,10 +598,10 @@ def test_however_many_end_the_word_is_of_a_bounded_length() -> None:
     for number in range(1, 41):
         run_job(stage, number, number * 10)
     (owed,) = stage["ann"].pending_messages
-    assert [each.number for each in owed.job_ends] == list(range(41 - MAX_ENDS, 41))
-    assert (MAX_ENDS, MAX_LAST) == (10, 3)
+    assert [each.number for each in owed.job_ends] == list(range(41 - MAX_NOTICE_JOBS, 41))
+    assert (MAX_NOTICE_JOBS, MAX_NOTICE_OUTPUTS) == (10, 3)
     assert [bool(each.last_lines) for each in owed.job_ends] == [False] * 7 + [True] * 3
-    assert owed.earlier_job_ends == 40 - MAX_ENDS
+    assert owed.earlier_job_ends == 40 - MAX_NOTICE_JOBS
 
 
 def stage_where_the_first_of_three_ends_is_on_its_way() -> Stage:

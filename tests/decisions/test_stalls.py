@@ -9,7 +9,7 @@ from coral.fleet import events as on
 from coral.fleet.agent_state import OutputCounts, Phase, Stall
 from coral.fleet.agents.stalls import reason_of
 from coral.fleet.events import Ending
-from coral.fleet.policy import LOOK_SECONDS, REST_SECONDS, duration
+from coral.fleet.policy import REST_SECONDS, SCAN_SECONDS, duration
 from coral.fleet.reasons import Finding
 from coral.fleet.run_state import Job, Limit
 
@@ -322,8 +322,8 @@ def test_a_look_without_an_answer_has_found_nothing_in_a_minute() -> None:
     stage = Stage(rules=IDLE)
     stage.at(590, stage.heard("ann"))
     assert stage.until(600) == ["600 look ann/1"]
-    assert stage.until(600 + LOOK_SECONDS - 1) == []
-    assert stage.until(600 + LOOK_SECONDS) == ["660 stalled ann: stalled (no_progress, 1, 660)"]
+    assert stage.until(600 + SCAN_SECONDS - 1) == []
+    assert stage.until(600 + SCAN_SECONDS) == ["660 stalled ann: stalled (no_progress, 1, 660)"]
     # The answer comes late, and is for nothing.
     assert stage.at(662, stage.looked("ann")) == []
     assert stage["ann"].stall.escalations == 1
@@ -336,7 +336,7 @@ def test_a_look_without_an_answer_leads_to_the_next_step_as_well() -> None:
     )
     stage.at(590, stage.heard("ann"))
     stage.until(600)
-    assert stage.until(600 + LOOK_SECONDS) == [
+    assert stage.until(600 + SCAN_SECONDS) == [
         "660 stalled ann: stalled (no_progress, 2, 660)",
         "660 interrupt ann/1",
     ]

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from coral.fleet.agent_state import Agent, PendingMessage, Phase
 from coral.fleet.messages import LAND
-from coral.fleet.policy import LAND_AT, waits_until
+from coral.fleet.policy import BUDGET_NOTICES_AT, waits_until
 from coral.fleet.reasons import Budget, BudgetKey, Reason, ReasonKind, RunEnd, RunEndKind
 from coral.fleet.rules import Rules
 from coral.fleet.run_state import Fleet, Run, Step
@@ -101,7 +101,7 @@ def _used_up(measures: Iterable[Measure]) -> Budget | None:
 def _passed(measures: Iterable[Measure]) -> float:
     """The highest threshold that any of the measures has reached; 0 where none has."""
     known = [(used, limit) for _, used, limit in measures if used is not None and limit is not None]
-    return max((part for part in LAND_AT for used, limit in known if used >= part * limit), default=0.0)
+    return max((part for part in BUDGET_NOTICES_AT for used, limit in known if used >= part * limit), default=0.0)
 
 
 def _queue_notice(transaction: Transaction, agent: Agent) -> None:

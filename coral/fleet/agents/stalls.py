@@ -11,7 +11,7 @@ from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.agent_state import LIVE, Agent, PendingMessage, Phase, Stall
 from coral.fleet.messages import STALLED
-from coral.fleet.policy import EXCUSED_SECONDS, LOOK_SECONDS, MAX_DOUBLINGS, REST_SECONDS, runs_job, waits_until
+from coral.fleet.policy import JOB_EXCUSE_SECONDS, MAX_REST_DOUBLINGS, REST_SECONDS, SCAN_SECONDS, runs_job, waits_until
 from coral.fleet.reasons import Finding, Reason, ReasonKind
 from coral.fleet.rules import Rules
 from coral.fleet.transaction import Transaction
@@ -33,8 +33,8 @@ def deadlines(agent: Agent, rules: Rules) -> list[float]:
         return []
     asked = agent.stall.scan_requested_at
     assert agent.stall.progress_at is not None, "an agent that works has had its first launch"
-    times = [agent.stall.since + rules.no_progress, agent.stall.progress_at + EXCUSED_SECONDS]
-    return times if asked is None else [*times, asked + LOOK_SECONDS]
+    times = [agent.stall.since + rules.no_progress, agent.stall.progress_at + JOB_EXCUSE_SECONDS]
+    return times if asked is None else [*times, asked + SCAN_SECONDS]
 
 
 def start_timer(transaction: Transaction, name: str) -> None:
@@ -107,7 +107,7 @@ def is_excluded(transaction: Transaction, agent: Agent) -> bool:
     if transaction.run.disk_problem:
         return True
     assert agent.stall.progress_at is not None, "an agent that works has had its first launch"
-    return runs_job(agent.name, transaction.jobs) and transaction.clock < agent.stall.progress_at + EXCUSED_SECONDS
+    return runs_job(agent.name, transaction.jobs) and transaction.clock < agent.stall.progress_at + JOB_EXCUSE_SECONDS
 
 
 def check_busy(transaction: Transaction, agent: Agent) -> Reason | None:
@@ -132,7 +132,7 @@ def check_busy(transaction: Transaction, agent: Agent) -> Reason | None:
     elif stall.scan_requested_at is None:
         transaction.set_agent(agent.name, stall=replace(stall, scan_requested_at=transaction.clock))
         transaction.act(do.ScanEdits(agent=agent.name, launch=agent.launch))
-    elif transaction.clock >= stall.scan_requested_at + LOOK_SECONDS:
+    elif transaction.clock >= stall.scan_requested_at + SCAN_SECONDS:
         return _escalate(transaction, agent, Finding.NO_PROGRESS)
     return None
 
@@ -177,7 +177,7 @@ def rest_seconds(agent: Agent) -> float:
     """For how many seconds an agent rests now that its launch has ended; 0 where its escalation is not that far."""
     if not is_ended_for_it(agent) or agent.stall.escalations < RESTING:
         return 0.0
-    return REST_SECONDS * 2.0 ** min(agent.stall.escalations - RESTING, MAX_DOUBLINGS)
+    return REST_SECONDS * 2.0 ** min(agent.stall.escalations - RESTING, MAX_REST_DOUBLINGS)
 
 
 def is_resting(agent: Agent) -> bool:
@@ -197,7 +197,7 @@ def _without_excluded_time(transaction: Transaction, agent: Agent, over: tuple[f
     if stall.since is None or stall.progress_at is None:
         return stall
     since, excluded = stall.since, stall.excluded_until
-    until = min(transaction.clock, stall.progress_at + EXCUSED_SECONDS)
+    until = min(transaction.clock, stall.progress_at + JOB_EXCUSE_SECONDS)
     jobs = (*over, *(job.began_at for job in transaction.jobs.values() if job.agent == agent.name))
     spans = [(began, until) for began in jobs] + (
         [(transaction.run.disk_problem_since, transaction.clock)] if transaction.run.disk_problem else []

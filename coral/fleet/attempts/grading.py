@@ -10,7 +10,7 @@ from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.attempts.intake import take_again
 from coral.fleet.attempts.settlement import settle
-from coral.fleet.policy import KILL_AGAIN_SECONDS, MAX_KILLS, MAX_LOST, MAX_UNSTARTED, START_AGAIN_SECONDS
+from coral.fleet.policy import KILL_AGAIN_SECONDS, MAX_KILLS, MAX_LOST_GRADES, MAX_START_RETRIES, START_RETRY_SECONDS
 from coral.fleet.run_state import OCCUPYING, PendingAttempt, Step
 from coral.fleet.transaction import Transaction
 
@@ -48,8 +48,8 @@ def on_grade_not_started(transaction: Transaction, number: int, launch: int, rea
         return
     if pending.stopped:
         _queue_again(transaction, pending)
-    elif pending.failed_starts < MAX_UNSTARTED:
-        later = transaction.clock + START_AGAIN_SECONDS
+    elif pending.failed_starts < MAX_START_RETRIES:
+        later = transaction.clock + START_RETRY_SECONDS
         transaction.set_pending(number, step=Step.QUEUED, failed_starts=pending.failed_starts + 1, deadline=later)
     else:
         settle(transaction, pending, Verdict.VOID, reason=f"the grader could not be started: {reason}")
@@ -160,7 +160,7 @@ def _queue_again(transaction: Transaction, pending: PendingAttempt) -> None:
 def _lose(transaction: Transaction, pending: PendingAttempt) -> None:
     """Nobody saw the grade end, or it ended on a full disk. That is nobody's fault, unless every grade of this attempt
     ends on a full disk: then the seed is graded, as after a crash."""
-    if not transaction.run.disk_problem or pending.lost_grades < MAX_LOST:
+    if not transaction.run.disk_problem or pending.lost_grades < MAX_LOST_GRADES:
         _queue_again(
             transaction,
             transaction.set_pending(
@@ -171,7 +171,9 @@ def _lose(transaction: Transaction, pending: PendingAttempt) -> None:
         reason = f"the seed cannot be graded either: {transaction.run.disk_problem}"
         settle(transaction, pending, Verdict.VOID, reason=reason)
     else:
-        suspicion = f"each of {MAX_LOST + 1} grades of it ended on a disk without room: {transaction.run.disk_problem}"
+        suspicion = (
+            f"each of {MAX_LOST_GRADES + 1} grades of it ended on a disk without room: {transaction.run.disk_problem}"
+        )
         _queue_again(transaction, transaction.set_pending(pending.number, suspicion=suspicion, lost_grades=0))
 
 

@@ -9,7 +9,7 @@ from coral.fleet.agents import research
 from coral.fleet.agents.budgets import no_attempt_left
 from coral.fleet.agents.stalls import record_progress
 from coral.fleet.attempts.settlement import settle
-from coral.fleet.policy import MAX_TRIES, TAKE_AGAIN_SECONDS, counts_same, is_repeat, remember
+from coral.fleet.policy import INTAKE_RETRY_SECONDS, MAX_INTAKE_RETRIES, counts_same, is_repeat, remember
 from coral.fleet.run_state import PendingAttempt, Step
 from coral.fleet.transaction import Transaction
 
@@ -58,9 +58,9 @@ def on_intake_failed(transaction: Transaction, event: on.IntakeFailed) -> None:
         settle(transaction, pending, Verdict.FAILED, reason=event.reason)
     elif transaction.run.disk_problem or transaction.run.stopping:
         transaction.set_pending(event.number, deadline=transaction.clock)
-    elif pending.failed_intakes < MAX_TRIES:
+    elif pending.failed_intakes < MAX_INTAKE_RETRIES:
         transaction.set_pending(
-            event.number, failed_intakes=pending.failed_intakes + 1, deadline=transaction.clock + TAKE_AGAIN_SECONDS
+            event.number, failed_intakes=pending.failed_intakes + 1, deadline=transaction.clock + INTAKE_RETRY_SECONDS
         )
     else:
         settle(transaction, pending, Verdict.VOID, reason=event.reason)

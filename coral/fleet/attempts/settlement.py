@@ -11,7 +11,7 @@ from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.agents.stalls import restart_timer
 from coral.fleet.messages import deliver_at_eval, fire_after_attempt, withdraw_overtaken
-from coral.fleet.policy import MAX_VOIDS, QUEUE_PAUSE
+from coral.fleet.policy import MAX_VOIDS, QUEUE_PAUSE_SECONDS
 from coral.fleet.run_state import PendingAttempt, Step
 from coral.fleet.transaction import Transaction
 
@@ -100,7 +100,8 @@ def _watch_voids(transaction: Transaction, attempt: Attempt) -> None:
     voids = transaction.run.voids_in_a_row + 1 if attempt.verdict is Verdict.VOID else 0
     transaction.set_run(voids_in_a_row=voids)
     if voids >= MAX_VOIDS:
-        transaction.set_run(queue_paused_until=transaction.clock + QUEUE_PAUSE)
+        transaction.set_run(queue_paused_until=transaction.clock + QUEUE_PAUSE_SECONDS)
         transaction.alert(
-            f"{voids} attempts in a row are void; grading is held up for {QUEUE_PAUSE:g} seconds: {attempt.reason}"
+            f"{voids} attempts in a row are void; "
+            f"grading is held up for {QUEUE_PAUSE_SECONDS:g} seconds: {attempt.reason}"
         )
