@@ -6,7 +6,7 @@ number.
 
 from dataclasses import dataclass
 
-from attempts.record import Attempt
+from attempts.record import Attempt, Kind
 from coral.fleet.agent_state import JobEnd, PendingMessage
 from coral.fleet.events import Ending
 from coral.fleet.reasons import Reason, RunEnd
@@ -50,12 +50,22 @@ class Discard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grade:
-    """Start a grader process on a commit. `probe`: the commit is the seed, graded to learn whose fault a crash was."""
+    """Check a commit out, to grade it. `kind`: what the grader is told; `baseline` where the seed is graded in the
+    candidate's place, to learn whose fault a crash was."""
 
     number: int
     launch: int
     commit: str
-    probe: bool
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartGrader:
+    """Start the grader on the commit that `Grade` checked out for this launch."""
+
+    number: int
+    launch: int
+    kind: Kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,6 +194,7 @@ Action = (
     | Refuse
     | Discard
     | Grade
+    | StartGrader
     | CleanUpGrade
     | Publish
     | Spawn

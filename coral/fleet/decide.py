@@ -70,6 +70,8 @@ def _handle(transaction: Transaction, event: on.Event) -> None:  # noqa: C901 - 
             intake.on_taken_in(transaction, event)
         case on.IntakeFailed():
             intake.on_intake_failed(transaction, event)
+        case on.CheckedOut():
+            grading.on_checked_out(transaction, event)
         case on.Graded():
             grading.on_graded(transaction, event)
         case on.Published(number=number):

@@ -100,6 +100,14 @@ class IntakeFailed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedOut:
+    """The commit of a grade lies checked out: its grader can be started."""
+
+    number: int
+    launch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Graded:
     """The grader process and everything that it started have ended."""
 
@@ -236,6 +244,7 @@ Event = (
     | Submitted
     | TakenIn
     | IntakeFailed
+    | CheckedOut
     | Graded
     | Published
     | Notified

@@ -50,6 +50,7 @@ class PendingAttempt:
     tree: str = ""
     parent: str = ""
     suspicion: str = ""  # why its grade failed; the seed is graded next, to learn whether the grader is at fault
+    grader_started: bool = False  # else the commit is still being checked out
     stopped: bool = False
     timed_out: bool = False
     kills: int = 0

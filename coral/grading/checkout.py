@@ -7,17 +7,16 @@ import contextlib
 import os
 import shutil
 import stat
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 from attempts.files import parse_object
-from attempts.record import Kind
-from coral.config.load import Config
+from coral.config.model import GraderSection
 from coral.fleet import events as on
-from coral.fleet.actions import Grade
-from coral.grading.command import BEATS, RESULT, SCRATCH, GradeCommand, command_for
+from coral.fleet.actions import Grade, StartGrader
+from coral.grading.command import BEATS, RESULT, SCRATCH, GradeCommand, command_for, prepare_folder
 from coral.grading.result import read_result
+from coral.processes import environment
 from coral.processes.process import Program
 from heartbeats.beat import Beat
 from heartbeats.beat import from_dict as beat_from_dict
@@ -29,14 +28,6 @@ STDOUT, STDERR, CANDIDATE = "stdout", "stderr", "candidate"
 LONGEST_BEAT = 4096  # bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Ready:
-    """A grade whose candidate is checked out."""
-
-    grade: Grade
-    command: GradeCommand
-
-
 def taken_in(number: int, taken: Taken, twin: tuple[int, float] | None) -> on.TakenIn:
     """`twin`: the first attempt with the same tree that has a score, and that."""
     of, score = twin if twin is not None else (None, None)
@@ -45,8 +36,9 @@ def taken_in(number: int, taken: Taken, twin: tuple[int, float] | None) -> on.Ta
     )
 
 
-def make_ready(layout: Layout, config: Config, grade: Grade, kind: Kind) -> Ready:
-    """Check the commit out and say how to grade it. Blocks; raises what `checkout` raises.
+def make_ready(layout: Layout, grader: GraderSection, grade: Grade) -> GradeCommand:
+    """Check the commit out, prepare the grade's folder, and say how to start the grader. Blocks; raises what
+    `checkout` raises.
 
     Each launch has a place of its own: a git that outlives a killed supervisor may still write into an older one.
     """
@@ -54,30 +46,36 @@ def make_ready(layout: Layout, config: Config, grade: Grade, kind: Kind) -> Read
     for path in (folder, *_aside(layout, grade.number)):
         shutil.rmtree(path, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
-    workspace = folder / f"{CANDIDATE}-{grade.launch}"
-    checkout(layout.hub, grade.commit, workspace)
-    command = command_for(
-        config.grader,
-        private=layout.grader,
-        workspace=workspace,
-        folder=folder,
-        attempt=grade.number,
-        kind=Kind.BASELINE if grade.probe else kind,
-    )
-    return Ready(grade, command)
+    checkout(layout.hub, grade.commit, _candidate(folder, grade.launch))
+    command = _command(layout, grader, grade)
+    prepare_folder(command)
+    return command
 
 
-def program(layout: Layout, ready: Ready, environment: Mapping[str, str], tag: str) -> Program:
-    folder = layout.grading(ready.grade.number)
+def program(layout: Layout, grader: GraderSection, start: StartGrader, tag: str) -> Program:
+    """The grader's program, for a commit that was made ready."""
+    command = _command(layout, grader, start)
     return Program(
-        argv=ready.command.argv,
-        env={**environment, **ready.command.env},
-        cwd=ready.command.cwd,
+        argv=command.argv,
+        env={**environment.base(), **command.env},
+        cwd=command.cwd,
         stdin=Path(os.devnull),
-        stdout=folder / STDOUT,
-        stderr=folder / STDERR,
+        stdout=command.folder / STDOUT,
+        stderr=command.folder / STDERR,
         tag=tag,
     )
+
+
+def _command(layout: Layout, grader: GraderSection, grade: Grade | StartGrader) -> GradeCommand:
+    folder = layout.grading(grade.number)
+    workspace = _candidate(folder, grade.launch)
+    return command_for(
+        grader, private=layout.grader, workspace=workspace, folder=folder, attempt=grade.number, kind=grade.kind
+    )
+
+
+def _candidate(folder: Path, launch: int) -> Path:
+    return folder / f"{CANDIDATE}-{launch}"
 
 
 def tidy(layout: Layout, number: int) -> None:
@@ -92,7 +90,7 @@ def set_aside(layout: Layout, number: int, launch: int, whole: bool) -> list[Pat
     next launch, which need not wait until they are removed."""
     folder = layout.grading(number)
     asides = []
-    for path in (folder,) if whole else (folder / f"{CANDIDATE}-{launch}", folder / SCRATCH):
+    for path in (folder,) if whole else (_candidate(folder, launch), folder / SCRATCH):
         asides.append(folder.with_name(f".{number}.{launch}.{path.name}"))
         with contextlib.suppress(OSError):  # then it stays until the attempt is graded again or published
             path.rename(asides[-1])

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from attempts.record import Kind
 from coral.config.files import split_entry
@@ -25,43 +26,55 @@ _PLAIN_SHELL = re.compile(r"[\w@%+=:,./ \t-]+")  # words without quotes, variabl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradeCommand:
-    """What to start: `env` is added to the supervisor's environment; `result` and `beats` are what to read."""
+    """What to start: `env` is added to the supervisor's environment; `spec`: what the process that calls a
+    grader's function reads from `folder`; none for a command."""
 
     argv: tuple[str, ...]
     env: dict[str, str]
     cwd: Path
-    result: Path
-    beats: Path
+    folder: Path
+    spec: dict[str, Any] | None = None
+
+    @property
+    def result(self) -> Path:
+        return self.folder / RESULT
 
 
 def command_for(
     grader: GraderSection, *, private: Path, workspace: Path, folder: Path, attempt: int, kind: Kind
 ) -> GradeCommand:
-    """Make `folder` ready for one grade of `workspace` (the checkout), and say how to start it.
+    """How to start one grade of `workspace` (the checkout), in a `folder` that `prepare_folder` has prepared.
 
-    `private` is the folder that `prepare` filled. What an earlier try left of its result in `folder` is removed.
+    `private` is the folder that `coral.grading.prepare` filled.
     """
-    result, scratch, beats = folder / RESULT, folder / SCRATCH, folder / BEATS
-    for old in (result, scratch):
-        _remove(old)
-    scratch.mkdir(parents=True)
+    scratch = folder / SCRATCH
     env = {
         "CORAL_ATTEMPT": str(attempt),
         "CORAL_KIND": kind.value,
-        "CORAL_BEATS": str(beats),
+        "CORAL_BEATS": str(folder / BEATS),
         "TMPDIR": str(scratch),
     }
     if grader.entry:
-        spec = _write_spec(grader, private, workspace, folder, attempt, kind)
-        argv = (sys.executable, "-P", "-u", "-c", _CALL, str(spec))
-        return GradeCommand(argv=argv, env=env, cwd=scratch, result=result, beats=beats)
+        spec = _spec(grader, private, workspace, folder, attempt, kind)
+        argv = (sys.executable, "-P", "-u", "-c", _CALL, str(folder / SPEC))
+        return GradeCommand(argv=argv, env=env, cwd=scratch, folder=folder, spec=spec)
     env |= {
-        "CORAL_RESULT": str(result),
+        "CORAL_RESULT": str(folder / RESULT),
         "CORAL_WORKSPACE": str(workspace),
         "CORAL_PRIVATE": str(private),
         "CORAL_ARGS": json.dumps(grader.args),
     }
-    return GradeCommand(argv=program(grader.command, private), env=env, cwd=workspace, result=result, beats=beats)
+    return GradeCommand(argv=program(grader.command, private), env=env, cwd=workspace, folder=folder)
+
+
+def prepare_folder(command: GradeCommand) -> None:
+    """Prepare the folder of a grade that is about to start: remove what an earlier try left of its result."""
+    scratch = command.folder / SCRATCH
+    for old in (command.result, scratch):
+        _remove(old)
+    scratch.mkdir(parents=True)
+    if command.spec is not None:
+        (command.folder / SPEC).write_text(json.dumps(command.spec), encoding="utf-8")
 
 
 def program(command: str | Sequence[str], private: Path) -> tuple[str, ...]:
@@ -83,10 +96,12 @@ def _own(word: str, private: Path) -> str:
     return str(private / relative)
 
 
-def _write_spec(grader: GraderSection, private: Path, workspace: Path, folder: Path, attempt: int, kind: Kind) -> Path:
+def _spec(
+    grader: GraderSection, private: Path, workspace: Path, folder: Path, attempt: int, kind: Kind
+) -> dict[str, Any]:
     entry = split_entry(grader.entry)
     assert entry is not None, "the configuration was checked"
-    spec = {
+    return {
         "entry": str(private / entry[0]),
         "function": entry[1],
         "workspace": str(workspace),
@@ -96,9 +111,6 @@ def _write_spec(grader: GraderSection, private: Path, workspace: Path, folder: P
         "attempt": attempt,
         "result": str(folder / RESULT),
     }
-    path = folder / SPEC
-    path.write_text(json.dumps(spec), encoding="utf-8")
-    return path
 
 
 def _remove(path: Path) -> None:

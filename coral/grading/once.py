@@ -11,7 +11,7 @@ from pathlib import Path
 from attempts.record import Kind
 from coral.config.load import Config
 from coral.errors import CoralError
-from coral.grading.command import GradeCommand, command_for
+from coral.grading.command import GradeCommand, command_for, prepare_folder
 from coral.grading.prepare import prepare
 from coral.grading.result import GradeResult, read_result
 from coral.processes import environment, process, signal_handlers
@@ -40,6 +40,7 @@ def grade_once(config: Config, folder: Path, timeout: float | None = None) -> Gr
         attempt=0,
         kind=Kind.BASELINE,
     )
+    prepare_folder(command)
     return run(command, folder, config.grader.timeout if timeout is None else timeout)
 
 

@@ -8,7 +8,7 @@ somebody did something to the file: what is known here is not lost with it.
 import contextlib
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from attempts.files import sync_folder
 from coral import __version__
 from coral.codec import encode
 from coral.errors import CoralError
-from coral.fleet.actions import Action
+from coral.fleet.actions import Action, StartGrader
 from coral.fleet.events import Event, Moment, Restored
 from coral.fleet.process_key import grade_in, job_in
 from coral.fleet.rules import Rules
@@ -63,7 +63,7 @@ class Journal:
         self._known, self._last = known, now
 
     def record(
-        self, now: Moment, events: Iterable[Event], actions: Iterable[Action], before: Fleet, after: Fleet
+        self, now: Moment, events: Iterable[Event], actions: Collection[Action], before: Fleet, after: Fleet
     ) -> None:
         """One decision. OSError means that it is not written, and nothing of it may be done."""
         plain_events, plain_actions = encode(tuple(events)), encode(tuple(actions))
@@ -71,8 +71,10 @@ class Journal:
         if self._size > self._next_at + (self._long if plain_actions else 0):
             self._try_to_begin_next()
         line = {"at": now.run_time, "wall": now.wall_time, "events": plain_events, "actions": plain_actions}
-        # A mere sign of life may be lost with the machine; everything that leads to an action may not.
-        self._append({**line, "set": difference(before, after)}, durable=bool(plain_actions))
+        # A mere sign of life may be lost with the machine; everything that leads to an action may not. A grader runs
+        # only once `record_started` has written who it is: that makes this line durable, too.
+        durable = any(not isinstance(action, StartGrader) for action in actions)
+        self._append({**line, "set": difference(before, after)}, durable=durable)
         self._last, self._fleet = now, after
 
     def keep_time(self, now: Moment) -> None:

@@ -147,10 +147,9 @@ def _set_up(layout: Layout, agent: str, command: str) -> None:
 def _grade_seed(layout: Layout, config: Config, commit: str) -> Attempt:
     """The baseline, attempt #0. A grader that cannot grade the seed will grade nothing."""
     started = wall()
-    grade = Grade(number=0, launch=1, commit=commit, probe=False)
-    ready = make_ready(layout, config, grade, Kind.BASELINE)
+    command = make_ready(layout, config.grader, Grade(number=0, launch=1, commit=commit, kind=Kind.BASELINE))
     began = time.monotonic()
-    result = run_grader(ready.command, layout.grading(0), config.grader.timeout)
+    result = run_grader(command, layout.grading(0), config.grader.timeout)
     seconds = time.monotonic() - began
     if result.score is None:
         raise CoralError(f"cannot grade the seed: {result.reason}", _shown(result))

@@ -82,7 +82,7 @@ class Gatherer:
         if now.run_time - self._scrubbed_at >= self._scrub_seconds:
             self._scrubbed_at = now.run_time
             events += self._guarded("the look at the records", self._performer.scrub(fleet, now))
-        self._performer.collect(fleet, now)
+        self._performer.collect(fleet)
         events += self._take_happened()
         free = intake_capacity(fleet.agents, fleet.pending.values(), self._rules)
         before, self._full = self._full, {agent for agent, left in free.items() if not left}

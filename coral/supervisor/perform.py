@@ -16,11 +16,10 @@ from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.jobs import LAUNCH
 from coral.fleet.process_key import job_in, of_grade
-from coral.fleet.run_state import OCCUPYING, Fleet
+from coral.fleet.run_state import Fleet
 from coral.grading import checkout
-from coral.grading.checkout import Ready
 from coral.journal import Journal
-from coral.processes import environment, process
+from coral.processes import process
 from coral.processes.launches import Launches
 from coral.processes.wakeup import Wakeup
 from coral.records.index_feed import IndexFeed
@@ -100,18 +99,17 @@ class Performer:
                 self._failed(action, error)
         self.happened += self._starter.commit()
 
-    def collect(self, fleet: Fleet, now: on.Moment) -> None:
-        """What the threads have finished: results become events, and a candidate that is checked out is graded."""
+    def collect(self, fleet: Fleet) -> None:
+        """What the threads have finished: their results become events."""
         self._pool.advance()
         for future in [each for each in self._work if each.done()]:
             work = self._work.pop(future)
             self._tokens.pop(of_grade(work.number), None)
             try:
-                self._take(work, future.result(), fleet, now)
+                self._take(work, future.result(), fleet)
             except Exception as error:  # noqa: BLE001 - the quarantine of one item in the loop
                 self._failed(work, error)
         self.happened += self._looks.over()
-        self.happened += self._starter.commit()
 
     def write_again(self, fleet: Fleet, now: on.Moment) -> None:
         """Records and alerts that could not be written: the disk may have space by now."""
@@ -155,8 +153,12 @@ class Performer:
             case do.Discard(agent=agent, submission=submission):
                 self._store.clear(agent, submission)
             case do.Grade():
-                kind = fleet.pending[action.number].submission.kind
-                self._submit(action, checkout.make_ready, self._layout, self._context.config, action, kind)
+                self._submit(action, checkout.make_ready, self._layout, self._context.config.grader, action)
+            case do.StartGrader(number=number, launch=launch):
+                who = of_grade(number)
+                tag = self._launches.tag(who, launch)
+                program = checkout.program(self._layout, self._context.config.grader, action, tag)
+                self._starter.prepare(who, launch, program, now.run_time)
             case do.CleanUpGrade(number=number, launch=launch, whole=whole):
                 self._pool.submit(checkout.remove, checkout.set_aside(self._layout, number, launch, whole))
             case do.Publish():
@@ -202,7 +204,7 @@ class Performer:
             case do.Grade(number=number, launch=launch) if isinstance(error, Unacceptable):
                 failed = on.Outcome.FAILED
                 self.happened.append(on.Graded(number=number, launch=launch, outcome=failed, reason=str(error)))
-            case do.Grade(number=number, launch=launch):
+            case do.Grade(number=number, launch=launch) | do.StartGrader(number=number, launch=launch):
                 self._starter.cancel(of_grade(number))
                 self.happened.append(on.SpawnFailed(who=of_grade(number), launch=launch, reason=reason))
             case do.Spawn(agent=agent, launch=launch):
@@ -233,26 +235,13 @@ class Performer:
         self._work[future] = work
         future.add_done_callback(lambda _: self._wakeup.wake())
 
-    def _take(self, work: Work, result: object, fleet: Fleet, now: on.Moment) -> None:
+    def _take(self, work: Work, result: object, fleet: Fleet) -> None:
         if isinstance(work, do.TakeIn) and isinstance(result, Taken):
             submission = fleet.pending[work.number].submission
             twin = self._ledger.twin(result.tree, submission.kind is Kind.TUNE)
             self.happened.append(checkout.taken_in(work.number, result, twin))
-        elif isinstance(work, do.Grade) and isinstance(result, Ready):
-            self._start_grading(work, result, fleet, now)
-
-    def _start_grading(self, work: do.Grade, ready: Ready, fleet: Fleet, now: on.Moment) -> None:
-        who, pending = of_grade(work.number), fleet.pending.get(work.number)
-        if pending is None or pending.launch != work.launch or pending.step not in OCCUPYING:
-            return
-        if pending.stopped or pending.timed_out:
-            # It was ended before it began.
-            lost = on.Graded(number=work.number, launch=work.launch, outcome=on.Outcome.LOST)
-            self.happened.append(lost)
-            return
-        tag = self._launches.tag(who, work.launch)
-        program = checkout.program(self._layout, ready, environment.base(), tag)
-        self._starter.prepare(who, work.launch, program, now.run_time)
+        elif isinstance(work, do.Grade):
+            self.happened.append(on.CheckedOut(number=work.number, launch=work.launch))
 
     def _publish(self, action: do.Publish, fleet: Fleet, now: on.Moment) -> None:
         number = action.attempt.number

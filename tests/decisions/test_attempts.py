@@ -191,7 +191,7 @@ def test_a_confirmation_is_measured_again_and_names_what_it_confirms() -> None:
     stage = Stage()
     stage.tried(2, "ann", 1.0)
     stage.at(3, stage.submission("ann", kind=Kind.CONFIRM, of=1))
-    assert stage.at(3, stage.taken(2, twin=1, twin_score=1.0)) == ["grade #2/1: commit 2"]
+    assert stage.at(3, stage.taken(2, twin=1, twin_score=1.0)) == ["grade #2/1: commit 2 as confirm"]
     assert stage.at(4, stage.graded(2, 1.5)) == ["publish #2 improved 1.5"]
     assert stage.published().of == 1
     assert stage["ann"].progress == Progress(1, 1.5, 2, 0, 2)

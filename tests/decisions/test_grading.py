@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from stage import SEED, Stage
 
+from attempts.record import Kind
 from coral.fleet import events as on
 from coral.fleet.events import Outcome
 from coral.fleet.rules import Rules
@@ -97,3 +98,61 @@ def test_without_any_grace_the_signals_follow_each_other_at_once() -> None:
     stage = Stage(rules=replace(TIMED, terminate_grace=0.0))
     stage.in_grading(2, "ann")
     assert stage.until(13) == ["12 terminate #1/1", "12 kill #1/1"]
+
+
+def test_the_grader_starts_in_the_turn_that_sees_its_commit_checked_out() -> None:
+    stage = Stage(rules=TIMED)
+    stage.in_grading(2, "ann", kind=Kind.TUNE)
+    assert stage.at(3, stage.checked_out(1)) == ["start the grader of #1/1 as tune"]
+    # An echo starts no second one, nor does what is said of another launch or attempt.
+    assert stage.at(4, stage.checked_out(1), on.CheckedOut(number=1, launch=2), on.CheckedOut(number=9, launch=1)) == []
+    assert stage.until(12) == ["12 terminate #1/1"]
+    assert stage.at(13, stage.checked_out(1)) == []
+    assert stage.at(13, stage.graded(1, outcome=Outcome.CRASHED)) == [
+        "publish #1 failed (the grader took longer than 10 seconds)"
+    ]
+    assert stage.at(14, on.CheckedOut(number=1, launch=1)) == []
+
+
+def test_a_probe_is_told_that_it_grades_the_baseline() -> None:
+    stage = Stage()
+    stage.in_grading(2, "ann")
+    stage.at(3, stage.checked_out(1))
+    stage.at(4, stage.graded(1, outcome=Outcome.CRASHED))
+    assert stage.at(5, stage.checked_out(1)) == ["start the grader of #1/2 as a probe"]
+
+
+def test_a_checkout_that_outlasts_the_time_of_its_grade_is_done_again() -> None:
+    stage = Stage(rules=TIMED)
+    stage.in_grading(2, "ann")
+    assert stage.until(12) == ["12 terminate #1/1"]
+    assert stage.at(13, stage.checked_out(1)) == ["grade #1/2: commit 1"]
+    assert stage.at(14, stage.checked_out(1)) == ["start the grader of #1/2"]
+
+
+def test_a_stop_comes_before_a_grader_that_has_not_started() -> None:
+    stage = Stage(rules=replace(TIMED, slots=3))
+    stage.in_grading(2, "ann", "ann", "ann")
+    stop = stage.asks("operator", on.Stop(reason="enough"))
+    said = stage.at(3, stage.checked_out(1), stop, stage.checked_out(2))
+    # What was started before the stop is ended; what was checked out after it waits for a resume.
+    assert [line for line in said if "#" in line] == ["start the grader of #1/1", "terminate #1/1", "terminate #3/1"]
+    assert stage.at(4, stage.checked_out(3)) == []
+    assert [stage.pending(number).step for number in (1, 2, 3)] == [Step.TERMINATED, Step.QUEUED, Step.QUEUED]
+
+
+def test_no_grader_starts_once_the_supervisor_leaves() -> None:
+    stage = Stage(rules=TIMED)
+    stage.in_grading(2, "ann")
+    leave = stage.asks("operator", on.Leave(reason="an upgrade"))
+    said = stage.at(3, leave, stage.checked_out(1))
+    assert [line for line in said if "#" in line] == []
+    assert stage.pending(1).step is Step.QUEUED
+
+
+def test_on_a_full_disk_an_ended_checkout_makes_room() -> None:
+    stage = Stage(rules=TIMED)
+    stage.in_grading(2, "ann")
+    stage.at(3, on.DiskChecked(problem="no space"))
+    stage.until(12)
+    assert stage.at(13, stage.checked_out(1)) == ["tidy #1/1 whole"]

@@ -277,8 +277,8 @@ def acknowledged(run: Run) -> Counter[str]:
     owed: dict[str, set[str]] = {}
     for decision in run.decisions():
         for name, agent in decision.changes.get("agents", {}).items():
-            if "owed" in agent:
-                now = {each["id"] for each in agent["owed"]}
+            if "pending_messages" in agent:
+                now = {each["id"] for each in agent["pending_messages"]}
                 taken.update(owed.get(name, set()) - now)
                 owed[name] = now
     return taken

@@ -31,8 +31,20 @@ from workspace.git import load
 from workspace.layout import Layout
 
 # Every place between "it is written down" and "it is done", and some in the middle of doing it.
-ACTIONS = ("TakeIn", "Accept", "Refuse", "Discard", "Grade", "Publish", "Spawn", "Interrupt", "Terminate", "Kill")
-ACTIONS += ("ShowHeartbeats", "Answer", "Notify", "Note", "Finish")
+ACTIONS = (
+    "TakeIn",
+    "Accept",
+    "Refuse",
+    "Discard",
+    "Grade",
+    "StartGrader",
+    "Publish",
+    "Spawn",
+    "Interrupt",
+    "Terminate",
+    "Kill",
+)
+ACTIONS += ("ShowHeartbeats", "Answer", "Notify", "LogEvent", "Finish")
 STEPS = ("record", "record_started", "release", "start", "publish", "reply", "clear", "take_in", "make_ready")
 PLACES = tuple(f"{side} {what}" for what in (*ACTIONS, *STEPS) for side in ("before", "after"))
 BROKEN = 70

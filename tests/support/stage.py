@@ -112,6 +112,9 @@ class Stage:
 
     # What becomes of an attempt.
 
+    def checked_out(self, number: int) -> on.CheckedOut:
+        return on.CheckedOut(number=number, launch=self.pending(number).launch)
+
     def taken(self, number: int, twin: int | None = None, twin_score: float | None = None) -> on.TakenIn:
         commit = self.pending(number).submission.commit
         return on.TakenIn(
@@ -252,8 +255,10 @@ def line_of(action: do.Action) -> str:  # noqa: C901 - one arm per action
             return f"refuse {int(submission)} of {agent}: {brief(reason)}"
         case do.Discard(agent=agent, submission=submission):
             return f"discard {int(submission)} of {agent}"
-        case do.Grade(number=number, launch=launch, commit=commit, probe=probe):
-            return f"grade #{number}/{launch}: commit {_commit(commit)}{' as a probe' if probe else ''}"
+        case do.Grade(number=number, launch=launch, commit=commit, kind=kind):
+            return f"grade #{number}/{launch}: commit {_commit(commit)}{_as(kind)}"
+        case do.StartGrader(number=number, launch=launch, kind=kind):
+            return f"start the grader of #{number}/{launch}{_as(kind)}"
         case do.CleanUpGrade(number=number, launch=launch, whole=whole):
             return f"tidy #{number}/{launch}{' whole' if whole else ''}"
         case do.Publish(attempt=attempt, heartbeats=heartbeats, inline=inline):
@@ -288,6 +293,10 @@ def line_of(action: do.Action) -> str:  # noqa: C901 - one arm per action
             return f"finish: {brief(end)}"
         case _:
             assert_never(action)
+
+
+def _as(kind: Kind) -> str:
+    return "" if kind is Kind.REAL else " as a probe" if kind is Kind.BASELINE else f" as {kind}"
 
 
 def _spawn(action: do.Spawn) -> str:

@@ -251,6 +251,8 @@ class World:
                 self.happened.append(self._taken(number))
             case do.Accept(submission=id) | do.Refuse(submission=id) | do.Discard(submission=id):
                 self.inbox.pop(id, None)
+            case do.Grade(number=number, launch=launch):
+                self.happened.append(on.CheckedOut(number=number, launch=launch))
             case do.Publish(attempt=attempt, inline=inline):
                 assert self.records.setdefault(attempt.number, attempt) == attempt
                 self.happened.append(on.Published(number=attempt.number))
@@ -281,7 +283,7 @@ class World:
             match action:
                 case do.Spawn(agent=who, launch=launch):
                     pass
-                case do.Grade(number=number, launch=launch):
+                case do.StartGrader(number=number, launch=launch):
                     who = f"#{number}"
                 case do.StartJob(job=job):
                     who, launch = job.who, LAUNCH

@@ -5,7 +5,7 @@ place, fails too.
 """
 
 from attempts.progress import judge
-from attempts.record import Verdict
+from attempts.record import Kind, Verdict
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.attempts.intake import take_again
@@ -13,6 +13,18 @@ from coral.fleet.attempts.settlement import settle
 from coral.fleet.policy import KILL_AGAIN_SECONDS, MAX_KILLS, MAX_LOST_GRADES, MAX_START_RETRIES, START_RETRY_SECONDS
 from coral.fleet.run_state import OCCUPYING, PendingAttempt, Step
 from coral.fleet.transaction import Transaction
+
+
+def on_checked_out(transaction: Transaction, event: on.CheckedOut) -> None:
+    """Start the grader, unless the grade was ended while its commit was being checked out."""
+    pending = transaction.pending.get(event.number)
+    if pending is None or pending.launch != event.launch or pending.step not in OCCUPYING or pending.grader_started:
+        return
+    if pending.stopped or pending.timed_out or transaction.run.stopping or transaction.run.detached_reason:
+        on_graded(transaction, on.Graded(number=event.number, launch=event.launch, outcome=on.Outcome.LOST))
+        return
+    transaction.set_pending(event.number, grader_started=True)
+    transaction.act(do.StartGrader(number=event.number, launch=event.launch, kind=_kind_to_grade(pending)))
 
 
 def on_graded(transaction: Transaction, event: on.Graded) -> None:
@@ -124,13 +136,18 @@ def fill_slots(transaction: Transaction) -> None:
             step=Step.GRADING,
             launch=launch,
             deadline=transaction.clock + transaction.rules.grade_timeout,
+            grader_started=False,
             stopped=False,
             timed_out=False,
             kills=0,
         )
-        probe = bool(pending.suspicion)
-        commit = transaction.rules.seed_commit if probe else pending.commit
-        transaction.act(do.Grade(number=pending.number, launch=launch, commit=commit, probe=probe))
+        commit = transaction.rules.seed_commit if pending.suspicion else pending.commit
+        kind = _kind_to_grade(pending)
+        transaction.act(do.Grade(number=pending.number, launch=launch, commit=commit, kind=kind))
+
+
+def _kind_to_grade(pending: PendingAttempt) -> Kind:
+    return Kind.BASELINE if pending.suspicion else pending.submission.kind
 
 
 def _terminate(transaction: Transaction, pending: PendingAttempt) -> None:

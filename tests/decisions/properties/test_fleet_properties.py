@@ -37,6 +37,7 @@ from coral.fleet.decide import decide
 from coral.fleet.events import Event, Moment
 from coral.fleet.messages import ENDED
 from coral.fleet.policy import KILL_AGAIN_SECONDS, MAX_JOBS, MAX_KILLS, is_due, may_interrupt, runs_job
+from coral.fleet.process_key import of_grade
 from coral.fleet.reasons import Finding, ReasonKind, RunEnd, RunEndKind
 from coral.fleet.run_state import FLEET, Fleet, Step
 from coral.journal import difference, fold_lines
@@ -250,6 +251,10 @@ def test_nothing_starts_after_stop(history: History) -> None:
     for turn in play(history).log:
         if turn.after.run.stopping:
             assert not [each for each in turn.actions if isinstance(each, do.Spawn | do.Grade | do.StartJob)]
+            # A grader that starts in the turn of the stop is ended in that turn.
+            for start in (each for each in turn.actions if isinstance(each, do.StartGrader)):
+                assert not turn.before.run.stopping
+                assert do.Terminate(who=of_grade(start.number), launch=start.launch) in turn.actions
         stopped = any(isinstance(each, do.Finish) for each in turn.actions)
         assert stopped == bool(turn.after.run.finished and not (turn.before.run.finished and not resumes(turn)))
         if stopped:

@@ -15,7 +15,7 @@ import pytest
 from attempts.record import Kind
 from coral.config.model import GraderSection
 from coral.grading import runner
-from coral.grading.command import command_for
+from coral.grading.command import command_for, prepare_folder
 from coral.grading.result import GradeResult, read_result
 from coral.grading.score import finite_score
 from heartbeats.beat import from_dict
@@ -30,6 +30,7 @@ def grade(
     (private / "grade.py").write_text(textwrap.dedent(code))
     section = GraderSection(entry="grade.py:grade", args=dict(args or {}))
     command = command_for(section, private=private, workspace=workspace, folder=folder / "g", attempt=17, kind=kind)
+    prepare_folder(command)
     with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
         done = subprocess.run(
             command.argv,
