@@ -271,7 +271,7 @@ def test_a_new_supervisor_ends_what_a_launch_left_while_nobody_looked(start):
     run = start(LEAVES.replace("env -i", "[ -e ../left ] || env -i").replace("coral eval -m one\n", ""))
     wait_until(lambda: (run.layout.agents / "left").exists(), what="the daemon")
     daemon = int((run.layout.agents / "left").read_text())
-    wait_until(lambda: run.fleet().agents["agent-1"].heard, what="its first word")
+    wait_until(lambda: run.fleet().agents["agent-1"].has_output, what="its first word")
     run.kill()
     os.kill(run.left()[0], signal.SIGKILL)
     assert is_alive(daemon)

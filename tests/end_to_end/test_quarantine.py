@@ -108,7 +108,7 @@ def test_a_grader_whose_beats_are_no_beats_is_graded_all_the_same(start, beats):
 def test_where_the_journal_cannot_be_written_the_run_still_ends_and_a_later_supervisor_goes_on(start):
     run = start([*tries(1, 2), "hang"])
     wait_until(lambda: len(run.prompts("agent-1")) == 3, what="both heartbeats")
-    wait_until(lambda: run.fleet().agents["agent-1"].heard, what="a sign of life")
+    wait_until(lambda: run.fleet().agents["agent-1"].has_output, what="a sign of life")
     assert run.supervisor is not None
     (journal,) = segments(run.layout.journal)
     size = journal.stat().st_size
@@ -142,7 +142,7 @@ PREPARE = """
 import sys
 from pathlib import Path
 from coral.config.load import load
-from coral.launch import prepare
+from coral.runs.create import prepare
 
 prepare(load(Path(sys.argv[1]), ()), Path(sys.argv[2]), lambda _: None)
 """

@@ -54,7 +54,7 @@ def test_a_stranger_with_the_pid_of_a_launch_is_left_alone_and_what_ran_is_begun
     run = start([*TRY, "hang"], grade=WAITS)
     graded = run.layout.grader / "graded"
     wait_until(lambda: graded.exists() and graded.read_text() == "once ", what="the grading")
-    wait_until(lambda: run.fleet().agents["agent-1"].heard, what="its first words")
+    wait_until(lambda: run.fleet().agents["agent-1"].has_output, what="its first words")
     end_all(run)
     identity = identify(stranger.pid)
     assert identity is not None
@@ -74,7 +74,7 @@ def test_a_stranger_with_the_pid_of_a_launch_is_left_alone_and_what_ran_is_begun
 
 def test_an_agent_that_could_not_be_killed_comes_back_when_it_is_gone(start):
     run = start(["hang"])
-    wait_until(lambda: run.fleet().agents and run.fleet().agents["agent-1"].heard, what="its first words")
+    wait_until(lambda: run.fleet().agents and run.fleet().agents["agent-1"].has_output, what="its first words")
     end_all(run)
     with closing(Journal(run.layout.journal)) as journal:
         before = journal.memory.fleet
