@@ -7,6 +7,7 @@ from stage import SEED, Stage
 from attempts.record import Kind
 from coral.fleet import events as on
 from coral.fleet.events import Outcome
+from coral.fleet.reasons import RunEnd, RunEndKind
 from coral.fleet.rules import Rules
 from coral.fleet.run_state import Step
 
@@ -133,7 +134,7 @@ def test_a_checkout_that_outlasts_the_time_of_its_grade_is_done_again() -> None:
 def test_a_stop_comes_before_a_grader_that_has_not_started() -> None:
     stage = Stage(rules=replace(TIMED, slots=3))
     stage.in_grading(2, "ann", "ann", "ann")
-    stop = stage.asks("operator", on.Stop(reason="enough"))
+    stop = stage.asks("operator", on.Stop(end=RunEnd(RunEndKind.REQUEST)))
     said = stage.at(3, stage.checked_out(1), stop, stage.checked_out(2))
     # What was started before the stop is ended; what was checked out after it waits for a resume.
     assert [line for line in said if "#" in line] == ["start the grader of #1/1", "terminate #1/1", "terminate #3/1"]
@@ -144,7 +145,7 @@ def test_a_stop_comes_before_a_grader_that_has_not_started() -> None:
 def test_no_grader_starts_once_the_supervisor_leaves() -> None:
     stage = Stage(rules=TIMED)
     stage.in_grading(2, "ann")
-    leave = stage.asks("operator", on.Leave(reason="an upgrade"))
+    leave = stage.asks("operator", on.Leave(end=RunEnd(RunEndKind.REQUEST)))
     said = stage.at(3, leave, stage.checked_out(1))
     assert [line for line in said if "#" in line] == []
     assert stage.pending(1).step is Step.QUEUED
