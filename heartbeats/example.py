@@ -41,7 +41,7 @@ def example_context() -> dict[str, object]:
         "jobs": [{"number": 3, "what": "wide search over the rings", "time": "42 min"}],
         "notes": [{"name": "wider-ring", "title": "A wider second ring gains 0.012", "author": "agent-1"}],
         "skills": [{"name": "polish-radii", "description": "Solve for the radii once the centres are fixed."}],
-        "stall": {"times": 2, "silent": False, "lasted": "2 h 00 min"},
+        "stall": {"times": 2, "silent": False, "lasted": "2 h"},
         "message": "",
         "reason": "a heartbeat is due",
     }

@@ -91,15 +91,6 @@ def remember(recent: tuple[str, ...], id: str) -> tuple[str, ...]:
     return tuple(sorted((*recent, id))[-REPLAY_WINDOW:])
 
 
-def duration(seconds: float) -> str:
-    """`42 s`, `7 min`, `3 h 05 min`: whole minutes, rounded down, so that a remainder never reads as the full time."""
-    whole = round(seconds)
-    if whole < 120:
-        return f"{whole} s"
-    minutes = whole // 60
-    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60:02d} min"
-
-
 def counts_same(kind: Kind) -> bool:
     """Whether an attempt of this kind takes the score of an earlier one with the same tree. A confirmation does not: it
     exists to measure that tree again."""

@@ -7,9 +7,8 @@ from coral.agent_setup.roster import account_of, parts
 from coral.config.load import Config
 from coral.fleet.agent_state import Spent
 from coral.fleet.agents.spending import cost
-from coral.fleet.policy import duration
 from coral.fleet.rules import Prices
-from coral.views.usage import money, tokens
+from coral.views.format import duration, money, tokens
 
 FEWEST = 3  # attempts from which anything can be learned
 # What one attempt takes of a model, more or less: reading the task and the last results, thinking, a change of a file.
@@ -31,7 +30,7 @@ def concerns(config: Config, grade_seconds: float) -> Iterator[str]:
     if budget.hours is not None and grade_seconds > 0:
         grades = budget.hours * 3600 * config.grader.slots / grade_seconds
         if grades < enough:
-            took = duration(grade_seconds) if grade_seconds >= 2 else f"{grade_seconds:.1g} s"
+            took = duration(grade_seconds)
             yield f"budget.hours={budget.hours:g} is enough for {_attempts(grades)}, as grading the seed took {took}"
     price = _price(config)
     for name, limits, wanted in (("budget", budget, enough), ("budget.per_agent", budget.per_agent, FEWEST)):

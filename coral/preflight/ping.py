@@ -31,8 +31,8 @@ from coral.runtimes.limits import Patterns
 from coral.runtimes.model import LaunchSpec, Runtime, Usage
 from coral.runtimes.reader import Reader
 from coral.supervisor.output import LineTail, OutputMonitor, end_of
+from coral.views.format import money, tokens
 from coral.views.transcript import Kind, entries
-from coral.views.usage import money, tokens
 from workspace.layout import Layout
 
 PROMPT = "This is a test of the connection. Reply with the single word pong, and use no tool.\n"

@@ -6,7 +6,7 @@ from coral.fleet.agent_state import Agent, Spent
 from coral.fleet.agents.stalls import reason_of
 from coral.fleet.messages import BEGIN
 from coral.fleet.run_state import FLEET, OCCUPYING, Fleet, Run, Step
-from coral.views.heartbeat_view import distance, span
+from coral.views.heartbeat_view import Unit, due, due_data
 from coral.views.reasons import reason_data
 
 
@@ -30,7 +30,7 @@ def agents_of(fleet: Fleet, clock: float) -> list[dict[str, Any]]:
     return [_agent_of(fleet, agent, common, clock) for agent in fleet.agents.values()]
 
 
-def _agent_of(fleet: Fleet, agent: Agent, common: list[dict[str, str]], clock: float) -> dict[str, Any]:
+def _agent_of(fleet: Fleet, agent: Agent, common: list[dict[str, Any]], clock: float) -> dict[str, Any]:
     return {
         "name": agent.name,
         "phase": agent.phase.value,
@@ -64,13 +64,13 @@ def spent_of(spent: Spent) -> dict[str, Any]:
     }
 
 
-def _begin(agent: Agent, clock: float) -> list[dict[str, str]]:
+def _begin(agent: Agent, clock: float) -> list[dict[str, Any]]:
     """When its research is over."""
-    return [] if agent.research_until is None else [{"name": BEGIN, "in": span(max(agent.research_until - clock, 0.0))}]
+    return [] if agent.research_until is None else [due_data(BEGIN, agent.research_until - clock, Unit.SECONDS)]
 
 
-def _next_of(fleet: Fleet, owner: str, holder: Agent | Run, clock: float) -> list[dict[str, str]]:
+def _next_of(fleet: Fleet, owner: str, holder: Agent | Run, clock: float) -> list[dict[str, Any]]:
     return [
-        {"name": heartbeat.name, "in": distance(heartbeat, holder.targets[heartbeat.name], holder.progress, clock)}
+        due(heartbeat, holder.targets[heartbeat.name], holder.progress, clock)
         for heartbeat in fleet.heartbeats.get(owner, ())
     ]

@@ -1,13 +1,16 @@
 """The heartbeats in force, written down where agents and people look them up. A view: never read back."""
 
+from enum import StrEnum
 from pathlib import Path
+from typing import Any, assert_never
 
 from attempts.files import Witness
 from attempts.progress import Progress
 from coral.fleet.run_state import FLEET, Fleet
+from coral.views.format import duration
 from heartbeats.folder import Folder
 from heartbeats.heartbeat import Heartbeat
-from heartbeats.trigger import Elapsed, Every
+from heartbeats.trigger import Elapsed, Every, Stagnant
 
 AT_ONCE = 20  # files per look
 
@@ -24,7 +27,7 @@ class Shown:
         """Write the file of an owner: an agent, or the fleet."""
         holder = fleet.run if owner == FLEET else fleet.agents[owner]
         rows = [
-            (heartbeat, distance(heartbeat, holder.targets[heartbeat.name], holder.progress, clock))
+            (heartbeat, due(heartbeat, holder.targets[heartbeat.name], holder.progress, clock)["in"])
             for heartbeat in fleet.heartbeats[owner]
         ]
         self._folder.write(owner, rows)
@@ -37,15 +40,36 @@ class Shown:
         return [owner for owner in looking if self._folder.witness(owner) != self._left[owner]]
 
 
-def span(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+class Unit(StrEnum):
+    """What is counted until a heartbeat is due."""
+
+    SECONDS = "seconds"
+    ATTEMPTS = "attempts"
+    STAGNANT = "stagnant"  # attempts in a row without improvement
 
 
-def distance(heartbeat: Heartbeat, target: float, progress: Progress, clock: float) -> str:
-    """How far away it is, in the unit of its trigger: `3 attempts`, `2 more without improvement`, `12 min`."""
-    if isinstance(heartbeat.trigger, Elapsed):
-        return span(max(target - clock, 0.0))
-    if isinstance(heartbeat.trigger, Every):
-        more = max(round(target) - progress.evals, 0)
-        return "next attempt" if more <= 1 else f"{more} attempts"
-    return f"{max(round(target) - progress.stagnant, 0)} without improvement"
+def due(heartbeat: Heartbeat, target: float, progress: Progress, clock: float) -> dict[str, Any]:
+    """When a heartbeat is due, as status.json shows it: how much is left, of what, and both in words."""
+    match heartbeat.trigger:
+        case Elapsed():
+            return due_data(heartbeat.name, target - clock, Unit.SECONDS)
+        case Every():
+            return due_data(heartbeat.name, round(target) - progress.evals, Unit.ATTEMPTS)
+        case Stagnant():
+            return due_data(heartbeat.name, round(target) - progress.stagnant, Unit.STAGNANT)
+        case _:
+            assert_never(heartbeat.trigger)
+
+
+def due_data(name: str, left: float, unit: Unit) -> dict[str, Any]:
+    left = max(left, 0)
+    match unit:
+        case Unit.SECONDS:
+            text, left = duration(left), round(left, 1)
+        case Unit.ATTEMPTS:
+            text = "next attempt" if left <= 1 else f"{left} attempts"
+        case Unit.STAGNANT:
+            text = f"{left} without improvement"
+        case _:
+            assert_never(unit)
+    return {"name": name, "left": left, "unit": unit.value, "in": text}

@@ -10,7 +10,6 @@ from coral.agent_setup.mounts import mounts_of
 from coral.fleet.actions import Spawn
 from coral.fleet.agent_state import Agent, PendingMessage, Spent
 from coral.fleet.messages import ENDED, MESSAGE
-from coral.fleet.policy import duration
 from coral.fleet.reasons import Finding, Reason, ReasonKind
 from coral.fleet.rules import Allowance, Rules
 from coral.fleet.run_state import FLEET, Fleet
@@ -18,8 +17,8 @@ from coral.records.standings import Standings
 from coral.supervisor.context import RunContext
 from coral.views.brevity import MAX_CHARACTERS, shortened
 from coral.views.fleet_view import spent_of
+from coral.views.format import duration, money, spending, tokens
 from coral.views.reasons import job_notice, reason_text
-from coral.views.usage import brief, money, tokens
 from heartbeats.render import render, render_file
 from workspace.knowledge import list_skills, recent_notes
 
@@ -134,7 +133,7 @@ def budget(rules: Rules, fleet: Fleet, clock: float, agent: str = "") -> dict[st
         lines.append(f"the run ends after {rules.plateau} attempts without a new best; it is {since} since the last")
     if rules.target is not None:
         lines.append(f"the run ends when a score reaches {rules.target:.10g}")
-    used = "" if rules.budget_money or rules.budget_tokens else brief(spent_of(run.spent))
+    used = "" if rules.budget_money or rules.budget_tokens else spending(spent_of(run.spent))
     return {"text": "; ".join([*lines, *([f"{used} used so far"] if used else [])]), "lines": lines}
 
 

@@ -6,9 +6,9 @@ from typing import Any, assert_never
 from coral.fleet.actions import LogEvent
 from coral.fleet.agent_state import JobEnd, PendingMessage
 from coral.fleet.agents.stalls import RESTING
-from coral.fleet.policy import duration
 from coral.fleet.reasons import Budget, BudgetKey, Finding, JobOutcome, Reason, RunEnd, RunEndKind
 from coral.fleet.reasons import ReasonKind as Kind
+from coral.views.format import duration
 
 _STEPS = ("", "nudged", "interrupted", "fresh session", "parked")
 _FINDINGS = {Finding.SILENT: "silent", Finding.NO_PROGRESS: "no progress"}

@@ -9,7 +9,7 @@ from coral.fleet import events as on
 from coral.fleet.agent_state import OutputCounts, Phase, Stall
 from coral.fleet.agents.stalls import reason_of
 from coral.fleet.events import Ending
-from coral.fleet.policy import REST_SECONDS, SCAN_SECONDS, duration
+from coral.fleet.policy import REST_SECONDS, SCAN_SECONDS
 from coral.fleet.reasons import Finding
 from coral.fleet.run_state import Job, Limit
 
@@ -532,23 +532,6 @@ def test_what_was_done_is_said_with_what_was_found() -> None:
     stall = Stall(escalations=3, finding=Finding.SILENT, lasted=1200.0)
     assert brief(reason_of(stall)) == "stalled (silent, 3, 1200)"
     assert reason_of(replace(stall, escalations=0)) is None
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (0.4, "0 s"),
-        (119, "119 s"),
-        (120, "2 min"),
-        (179, "2 min"),
-        (7199, "119 min"),
-        (7200, "2 h 00 min"),
-        (11_399, "3 h 09 min"),
-        (14_160, "3 h 56 min"),
-    ],
-)
-def test_a_duration_has_whole_minutes(seconds: float, words: str) -> None:
-    assert duration(seconds) == words
 
 
 # --- who rests, and its account ---------------------------------------------------------------------------------------

@@ -23,15 +23,13 @@ def test_nothing_is_graded_until_the_agent_has_read(
         (2, "value 6", 6.0),
     ]
     prompts = run.prompts("agent-1")
-    assert "**Research first.** For 10 h 00 min you read and think" in prompts[0]["text"]
+    assert "**Research first.** For 10 h you read and think" in prompts[0]["text"]
     assert "You are at research: for " in prompts[0]["text"]
     assert run.received("agent-1", "begin") == ["h1"]
     begun = next(each["text"] for each in prompts if "## Heartbeat: begin" in each["text"])
     assert "Your research is over" in begun
     assert "You are at research" not in begun
-    assert (
-        "You begin with research: for your first 10 h 00 min" in (run.layout.clone("agent-1") / "AGENTS.md").read_text()
-    )
+    assert "You begin with research: for your first 10 h" in (run.layout.clone("agent-1") / "AGENTS.md").read_text()
     errors = run.layout.errors("agent-1", 1).read_text()
     assert "coral: cannot grade this submission: you read and think first" in errors
     run.stop()

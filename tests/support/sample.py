@@ -11,6 +11,7 @@ from records import readable
 from attempts.progress import Progress, advance, judge
 from attempts.record import Attempt, Direction, Kind, Verdict
 from attempts.store import Store
+from coral.views.heartbeat_view import Unit, due_data
 from heartbeats.folder import Folder
 from heartbeats.heartbeat import BUILT_IN, Scope
 from workspace import knowledge
@@ -105,7 +106,7 @@ def agent_status(name: str, **fields: object) -> Mapping[str, object]:
         "best": 2.0,
         "stagnant": 1,
         "beat": {"phase": "thinking", "message": "about rows", "age": 2.0},
-        "next": [{"name": "reflect", "in": "next attempt"}, {"name": "redirect", "in": "4 without improvement"}],
+        "next": [due_data("reflect", 1, Unit.ATTEMPTS), due_data("redirect", 4, Unit.STAGNANT)],
         "owed": [],
         "until": None,
         **fields,

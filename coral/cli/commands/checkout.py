@@ -11,8 +11,8 @@ from attempts.record import Attempt
 from attempts.store import Missing, Store
 from coral.cli.run_data import submissions, visibility
 from coral.cli.run_data.run_lookup import agent_here
-from coral.cli.ui import format
 from coral.errors import CoralError
+from coral.views import format
 from workspace.layout import Layout
 
 if TYPE_CHECKING:

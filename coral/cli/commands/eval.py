@@ -73,7 +73,7 @@ class Submitter:
     def import_all(self) -> None:
         """Import what `submit` needs. This takes longer than all that git has to do, so it is done while git works."""
         import coral.cli.run_data.submissions
-        import coral.cli.ui.format  # noqa: F401
+        import coral.views.format  # noqa: F401
 
     def submit(self, made: Made) -> None:
         """Write the submission; an exception here leaves the workspace and its branch as they were."""
@@ -82,7 +82,7 @@ class Submitter:
         from attempts.record import Kind, Submission
         from attempts.store import Store
         from coral.cli.run_data import submissions
-        from coral.cli.ui import format
+        from coral.views import format
 
         args, store = self.args, Store(self.layout.attempts)
         own = submissions.own(store, self.agent)
@@ -107,8 +107,8 @@ class Submitter:
     def _graded_before(self, store: Store, own: list[str], made: Made) -> Attempt | None:
         """The attempt with the same tree. CoralError if it is pending or graded, unless --again asks for more."""
         from coral.cli.run_data import submissions
-        from coral.cli.ui import format
         from coral.errors import CoralError
+        from coral.views import format
 
         again = self.args.again
         if not again and (pending := submissions.pending(self.layout, store, self.agent, own, made.commit)):

@@ -15,8 +15,8 @@ from attempts.record import Attempt
 from coral.cli.parser import attempt_number
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.run_view import RunView
-from coral.cli.ui import format
 from coral.errors import CoralError
+from coral.views import format
 from workspace.git import Git, GitError
 from workspace.gitenv import identity
 from workspace.hub import patch

@@ -14,8 +14,8 @@ from coral.cli.parser import finite
 from coral.cli.run_data import run_lookup, send_request
 from coral.cli.run_data.lenient_json import LenientJson
 from coral.cli.run_data.run_view import RunView
-from coral.cli.ui import format
 from coral.errors import CoralError
+from coral.views import format
 from heartbeats.folder import FLEET, Folder
 from heartbeats.heartbeat import Delivery, Scope
 from workspace.layout import Layout, find_agent

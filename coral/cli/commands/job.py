@@ -19,9 +19,9 @@ from coral.cli.parser import finite
 from coral.cli.run_data import run_lookup, send_request, submissions
 from coral.cli.run_data.lenient_json import LenientJson, read
 from coral.cli.run_data.run_view import RunView
-from coral.cli.ui import format
 from coral.errors import CoralError
 from coral.fleet.reasons import JobOutcome
+from coral.views import format
 from workspace.layout import Layout, find_agent
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ def _summary(record: LenientJson) -> str:
 
 def _time(record: LenientJson) -> str:
     ended = record.text("state") != "running"
-    return format.span(record.number("seconds") if ended else format.age(record.data.get("began")))
+    return format.duration(record.number("seconds") if ended else format.age(record.data.get("began")))
 
 
 def _end(record: LenientJson) -> str:

@@ -17,9 +17,9 @@ from coral.cli.commands.tell import check_agent
 from coral.cli.parser import count
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.run_view import RunView
-from coral.cli.ui import format
 from coral.cli.ui.console import console, dim, tone
 from coral.cli.ui.table import Table, table
+from coral.views import format
 
 COLUMNS = (">#", ".score", ".±seed?", "verdict", "agent", "when?", "title*")
 

@@ -12,10 +12,10 @@ from rich.text import Text
 from coral.cli.parser import count
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.knowledge import all_sheets, body_of, concludes, folders, is_synthesis, title_line
-from coral.cli.ui import format
 from coral.cli.ui.console import console, dim
 from coral.cli.ui.table import table
 from coral.errors import CoralError
+from coral.views import format
 from workspace.layout import Layout
 from workspace.notes import Note, Numbered
 

@@ -19,7 +19,6 @@ from coral.cli.commands.status import print_heading
 from coral.cli.run_data import run_lookup, send_request
 from coral.cli.run_data.lenient_json import LenientJson
 from coral.cli.run_data.run_view import RunView
-from coral.cli.ui import format
 from coral.cli.ui.agents_table import agents_table
 from coral.cli.ui.console import console
 from coral.cli.ui.progress import Steps
@@ -30,6 +29,7 @@ from coral.fleet.rules import Rules
 from coral.journal import Memory, read_lines, segments
 from coral.journal.changes import whole
 from coral.journal.replay import Difference, Replay, fold_until, plain_of, replay
+from coral.views import format
 from coral.views.fleet_view import agents_of, grading_of, spent_of, state_of
 from coral.views.prompt import budget
 from workspace.layout import Layout
@@ -94,7 +94,7 @@ def _print_comparison(out: Console, found: Replay) -> None:
 
 
 def _place(first: Difference) -> str:
-    return f"{first.file}, line {first.line}, at {first.now.wall_time} ({format.span(first.now.run_time)})"
+    return f"{first.file}, line {first.line}, at {first.now.wall_time} ({format.duration(first.now.run_time)})"
 
 
 def _print_difference(out: Console, first: Difference) -> None:

@@ -9,7 +9,7 @@ from attempts.store import Store
 from coral.cli.run_data import submissions
 from coral.cli.run_data.lenient_json import LenientJson
 from coral.cli.run_data.submissions import Outcome, published
-from coral.cli.ui import format
+from coral.views import format
 
 FAR_BACK = 500  # earlier submissions looked at for the last improvement; beyond that the difference is left out
 MEANING = {

@@ -10,10 +10,10 @@ from rich.text import Text
 from coral.cli.parser import count
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.run_view import RunView
-from coral.cli.ui import format
 from coral.cli.ui.console import console, tone
 from coral.cli.ui.table import table
 from coral.errors import CoralError
+from coral.views import format
 from workspace.layout import Layout, runs_under
 
 

@@ -16,8 +16,8 @@ from attempts.record import Attempt, Kind, to_dict
 from coral.cli.parser import attempt_number
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.run_view import RunView
-from coral.cli.ui import format
 from coral.cli.ui.console import console, dim, tone
+from coral.views import format
 
 ANCESTORS = 6  # attempts of a lineage that are shown
 
@@ -69,7 +69,7 @@ def _facts(out: Console, reading: RunView, attempt: Attempt) -> None:
     rows = [
         ("by", attempt.agent),
         ("kind", f"{attempt.kind}{of}" if attempt.kind in (Kind.TUNE, Kind.CONFIRM) else ""),
-        ("graded", f"{format.ago(attempt.published_at)}, in {format.span(attempt.seconds)}"),
+        ("graded", f"{format.ago(attempt.published_at)}, in {format.duration(attempt.seconds)}"),
         ("commit", attempt.commit[:12]),
         ("from", _lineage(reading, attempt)),
         ("channel", attempt.channel if attempt.channel != "open" else ""),

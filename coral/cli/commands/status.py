@@ -11,12 +11,12 @@ from rich.text import Text
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.lenient_json import LenientJson
 from coral.cli.run_data.run_view import RunView
-from coral.cli.ui import format
 from coral.cli.ui.agents_table import agents_table
 from coral.cli.ui.console import console, dim, tone
 from coral.cli.ui.program_name import program
 from coral.fleet.reasons import RunEndKind
-from coral.views.usage import brief
+from coral.views import format
+from coral.views.format import spending
 from workspace.disk import disk_problem_of
 from workspace.layout import OPERATOR, Layout
 
@@ -52,7 +52,7 @@ def heading(reading: RunView) -> list[Text]:
     clock = status.number("clock")
     first = [Text(reading.task, style="bold"), Text(reading.name), tone(reading.state)]
     if clock is not None:
-        first.append(Text(format.span(int(clock + reading.lateness))))
+        first.append(Text(format.duration(int(clock + reading.lateness))))
     return [Text(" · ").join(first), _best(reading), _work(reading), *_budget(status)]
 
 
@@ -79,7 +79,7 @@ def _best(reading: RunView) -> Text:
 
 def _work(reading: RunView) -> Text:
     status, grading = reading.status, reading.status.inner("grading")
-    used = brief(status.inner("spent").data)
+    used = spending(status.inner("spent").data)
     parts = [format.plural(status.integer("attempts") or 0, "attempt"), *([used] if used else [])]
     if reading.state not in ("running", "stopping"):
         return Text(" · ".join(parts))

@@ -14,9 +14,9 @@ import time
 from coral.cli.parser import finite
 from coral.cli.run_data import run_lookup, send_request
 from coral.cli.run_data.run_view import RunView
-from coral.cli.ui import format
 from coral.cli.ui.program_name import program
 from coral.errors import CoralError
+from coral.views import format
 from workspace.layout import Layout
 
 LONGEST = 120.0  # the graces of a deaf fleet are seconds; a full stop takes less
@@ -46,14 +46,14 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(_data(name, passed, stopped=stopped, left=left))
     elif stopped:
-        print(f"{name} has stopped ({format.span(passed)})\n  {program()} resume{run_lookup.flag(layout)}")
+        print(f"{name} has stopped ({format.duration(passed)})\n  {program()} resume{run_lookup.flag(layout)}")
     elif left:
         flag, coral = run_lookup.flag(layout), program()
-        print(f"{name} is left: its agents and grades go on without a supervisor ({format.span(passed)})")
+        print(f"{name} is left: its agents and grades go on without a supervisor ({format.duration(passed)})")
         print(f"  `{coral} resume{flag}` takes them over, `{coral} stop{flag}` ends them")
     if finished:
         return 0
-    print(f"coral: {name} has not stopped within {format.span(args.timeout)}", file=sys.stderr)
+    print(f"coral: {name} has not stopped within {format.duration(args.timeout)}", file=sys.stderr)
     print(f"  `{program()} status` shows what still runs; it goes on stopping", file=sys.stderr)
     return 2
 

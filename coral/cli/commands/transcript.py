@@ -20,14 +20,13 @@ from coral import runtimes
 from coral.cli.parser import count
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.run_view import RunView
-from coral.cli.ui import format
 from coral.cli.ui.console import console, dim
 from coral.cli.ui.program_name import program
 from coral.errors import CoralError
 from coral.runtimes.model import Counted, Runtime
-from coral.views import transcript
+from coral.views import format, transcript
+from coral.views.format import usage
 from coral.views.transcript import Entry, Kind, Timeline
-from coral.views.usage import usage_line
 from workspace.layout import find_agent
 
 SHOWN = 200  # entries
@@ -176,7 +175,7 @@ def _text(entry: Entry) -> str:
             return entry.text or f"({entry.tool or 'the tool'} ended)"
         case Kind.USAGE if entry.usage is not None:
             whole = " since the conversation began" if entry.usage.counted is Counted.SESSION else ""
-            return usage_line(asdict(entry.usage)) + whole
+            return usage(asdict(entry.usage)) + whole
         case Kind.LIMIT:
             return f"{entry.text}{_until(entry)}"
         case _:

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from coral.cli.run_data import run_lookup
-from coral.cli.ui.format import clean
 from coral.errors import CoralError
+from coral.views.format import clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -18,8 +18,8 @@ from coral.cli.run_data import send_request, submissions, visibility
 from coral.cli.run_data.lenient_json import LenientJson
 from coral.cli.run_data.run_lookup import agent_here
 from coral.cli.run_data.submissions import Inline, Outcome
-from coral.cli.ui import format
 from coral.errors import CoralError
+from coral.views import format
 from workspace.layout import Layout
 
 STAY = 120.0  # seconds to wait for the interrupt that a heartbeat brings; then something else took its place

@@ -11,7 +11,7 @@ from attempts.index import query
 from attempts.record import Kind
 from coral.cli.run_data.lenient_json import LenientJson
 from coral.cli.run_data.run_view import RunView
-from coral.cli.ui import format
+from coral.views import format
 from workspace.layout import Layout
 
 KEPT = 200  # events that a screen could show

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from coral.cli.run_data.visibility import alone_in
-from coral.cli.ui import format
 from coral.cli.ui.console import dim
+from coral.views import format
 from workspace.layout import Layout
 from workspace.notes import Note, Numbered, Sheet, find_notes, find_sheets
 

@@ -16,8 +16,8 @@ from attempts.record import Attempt, Direction
 from attempts.store import Missing, Store, StoreError
 from coral.cli.run_data import lenient_json, visibility
 from coral.cli.run_data.lenient_json import LenientJson
-from coral.cli.ui import format
 from coral.errors import CoralError
+from coral.views import format
 from workspace.layout import Layout
 
 MANY = 2000  # records that take a moment to read

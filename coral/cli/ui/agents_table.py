@@ -7,10 +7,10 @@ from typing import TypeVar
 from rich.text import Text
 
 from coral.cli.run_data.lenient_json import LenientJson
-from coral.cli.ui import format
 from coral.cli.ui.console import dim, tone
 from coral.cli.ui.table import Table, table
-from coral.views.usage import brief, money
+from coral.views import format
+from coral.views.format import money, spending
 
 Cell = TypeVar("Cell")
 
@@ -39,7 +39,7 @@ def _without(cells: list[Cell]) -> list[Cell]:
 def _used(agent: LenientJson) -> str:
     """In money where that is known, else in tokens."""
     spent = agent.inner("spent").data
-    return money(spent.get("money")) or brief(spent)
+    return money(spent.get("money")) or spending(spent)
 
 
 def _row(agent: LenientJson, late: float, leads: bool) -> list[object]:
@@ -62,7 +62,7 @@ def _activity(agent: LenientJson, late: float) -> Text:
     text = _sign(agent, late)
     for job in agent.each("jobs"):
         seconds = job.number("seconds")
-        age = f" {format.coarse(seconds + late)}" if seconds is not None else ""
+        age = f" {format.duration(seconds + late, units=1)}" if seconds is not None else ""
         text.append(f" · job {job.text('number')}{age}")
     return text
 
@@ -73,11 +73,11 @@ def _sign(agent: LenientJson, late: float) -> Text:
     rests = agent.text("phase") in ("waiting", "parked", "retired")
     if rests or not beat:
         # Of one who works it is the end of all patience, which nobody waits for.
-        left = f" {format.span(until - late)}" if until and rests else ""
+        left = f" {format.duration(until - late)}" if until and rests else ""
         return Text.assemble(agent.inner("reason").text("text", 80), dim(left))
     stall = agent.inner("stall").text("text", 80)
     seconds = beat.number("age")
-    age = f"{format.coarse(seconds + late)} " if seconds is not None else ""
+    age = f"{format.duration(seconds + late, units=1)} " if seconds is not None else ""
     said = " ".join(dict.fromkeys(part for part in (beat.text("phase", 40), beat.text("message", 80)) if part))
     return Text.assemble((f"{stall} · " if stall else "", "yellow"), dim(age), said)
 
@@ -85,14 +85,18 @@ def _sign(agent: LenientJson, late: float) -> Text:
 def _next(agent: LenientJson) -> Text:
     owed = agent.texts("owed")
     parts = [Text(f"{name} now", style="yellow") for name in owed]
-    coming = [(each.text("name", 40), each.text("in", 40)) for each in agent.each("next")]
+    coming = agent.each("next")
     # What comes after every attempt anyway says nothing, unless there is nothing else.
-    later = [pair for pair in coming if pair[1] != "next attempt"] or coming
-    parts += [Text(f"{name} {_short(due)}".strip()) for name, due in later]
+    later = [due for due in coming if not _is_next(due)] or coming
+    parts += [Text(f"{due.text('name', 40)} {_left(due)}".strip()) for due in later]
     return Text(" · ").join(parts)
 
 
-def _short(due: str) -> str:
-    """`3 attempts` as `3`: the name of a heartbeat tells what it counts."""
-    number, _, unit = due.partition(" ")
-    return due if unit in ("s", "min") or not number.isdecimal() else number
+def _is_next(due: LenientJson) -> bool:
+    left = due.number("left")
+    return due.text("unit") == "attempts" and left is not None and left <= 1
+
+
+def _left(due: LenientJson) -> str:
+    """Of attempts their number alone: the name of the heartbeat says what it counts."""
+    return due.text("in", 40) if due.text("unit") == "seconds" or _is_next(due) else due.text("left", 40)

@@ -16,10 +16,10 @@ from rich.text import Text
 from coral.cli.commands.status import heading, warnings
 from coral.cli.run_data.follow import RunFollower, Timeline
 from coral.cli.run_data.lenient_json import LenientJson
-from coral.cli.ui import format
 from coral.cli.ui.agents_table import agents_table
 from coral.cli.ui.console import console, dim
 from coral.cli.ui.plot import curve
+from coral.views import format
 from workspace.layout import Layout
 
 PERIOD = 0.5
@@ -77,7 +77,7 @@ def frame(watch: RunFollower, out: Console, hint: str) -> Group:
 def event_line(event: LenientJson) -> Text:
     """One event: when on the run's clock, who, what."""
     clock = event.number("clock")
-    when = format.clock(clock) if clock is not None else ""
+    when = format.run_clock(clock) if clock is not None else ""
     number = event.integer("attempt")
     text = event.text("text", 1000) if number is None else f"#{number} {event.text('text', 1000)}"
     said = event.text("type", 40)

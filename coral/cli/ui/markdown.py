@@ -6,7 +6,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import Heading, Markdown
 from rich.padding import Padding
 
-from coral.cli.ui.format import clean
+from coral.views.format import clean
 
 
 class _Heading(Heading):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from coral.cli.ui.format import score, span
+from coral.views.format import duration, score
 
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # [row][column] of one braille character
 
@@ -27,7 +27,7 @@ def curve(points: Sequence[tuple[float, float]], width: int, height: int) -> lis
         name = names.get(row, "")
         dots = "".join(chr(0x2800 + bits) for bits in line)
         lines.append(f"{name:>{margin - 2}} {'┤' if name else '│'}{dots}")
-    end = span(points[-1][0])
+    end = duration(points[-1][0])
     return [*lines, " " * (margin - 1) + "└0" + end.rjust(columns - 1, "─")]
 
 

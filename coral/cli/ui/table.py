@@ -13,7 +13,7 @@ from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
 from rich.text import Text
 
-from coral.cli.ui.format import NONE
+from coral.views.format import NONE
 
 GAP = 2
 LEAST = 16  # characters that a column which shrinks keeps

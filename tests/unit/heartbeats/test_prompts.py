@@ -218,7 +218,7 @@ def test_checkpoint_says_how_to_answer() -> None:
     ("stall", "demands", "not_yet"),
     [
         ({"times": 1, "silent": True, "lasted": "20 min"}, ["seen of it for 20 min", "`timeout 300`"], "Change the"),
-        ({"times": 1, "silent": False, "lasted": "2 h 00 min"}, ["for 2 h 00 min without a result"], "third"),
+        ({"times": 1, "silent": False, "lasted": "2 h"}, ["for 2 h without a result"], "third"),
         ({"times": 2, "silent": False, "lasted": "4 h"}, ["second time in a row", "best known state, #21"], "third"),
         ({"times": 3, "silent": True, "lasted": "20 min"}, ["third time in a row", "you rest, longer"], "then begin"),
         ({"times": 7, "silent": False, "lasted": "9 h"}, ["7th time in a row"], "then begin"),

@@ -26,8 +26,8 @@ def config(folder: Path, text: str) -> Config:
     [
         ("agents: {count: 4}\nbudget: {attempts: 3}\n", 1.0, "attempts=3 is less than one for each of 4 agents"),
         ("agents: {count: 4}\nbudget: {attempts: 4}\n", 1.0, ""),
-        ("budget: {hours: 0.05}\n", 200.0, "enough for about 1 attempt, as grading the seed took 3 min"),
-        ("budget: {hours: 0.05}\n", 130.0, "enough for about 2 attempts, as grading the seed took 2 min"),
+        ("budget: {hours: 0.05}\n", 200.0, "enough for about 1 attempt, as grading the seed took 3 min 20 s"),
+        ("budget: {hours: 0.05}\n", 130.0, "enough for about 2 attempts, as grading the seed took 2 min 10 s"),
         ("budget: {hours: 0.05}\n", 720.0, "hours=0.05 is enough for less than one attempt, as"),
         ("budget: {hours: 0.0001}\n", 0.3, "enough for about 2 attempts, as grading the seed took 0.3 s"),
         ("budget: {hours: 0.05}\n", 120.0, ""),

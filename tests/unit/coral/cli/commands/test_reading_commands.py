@@ -58,7 +58,7 @@ def test_status_shows_the_fleet(layout: Layout, coral: Run) -> None:
     write_status(layout, grading={"slots": 2, "running": [5], "queued": [6], "paused": False})
     with hold_lock(layout.lock):
         lines = coral("status").splitlines()
-    assert lines[0] == f"toy · {layout.root.name} · running · 10m"
+    assert lines[0] == f"toy · {layout.root.name} · running · 10 min"
     assert lines[1] == "best 2 #4 by agent-1  seed 1 (+1)  try 4"
     assert lines[2] == "4 attempts · grading #5 · 1 queued · unprotected"
     assert lines[3] == "budget 6 of 10 attempts are left"
@@ -74,7 +74,7 @@ def test_status_shows_the_fleet(layout: Layout, coral: Run) -> None:
         "next",
         "heartbeat",
     ]
-    assert lines[6].endswith("2s thinking about rows  redirect 4")
+    assert lines[6].endswith("2 s thinking about rows  redirect 4")
     assert "supervises" not in "\n".join(lines)
 
 
@@ -119,14 +119,14 @@ def test_status_says_what_is_owed_and_why_somebody_waits(layout: Layout, coral: 
     with hold_lock(layout.lock):
         said = coral("status")
     assert "reflect now · redirect now" in said
-    assert "usage limit 30m" in said
-    assert "alert three voids  2m ago" in said
+    assert "usage limit 30 min" in said
+    assert "alert three voids  2 min ago" in said
 
 
 def test_status_says_what_was_done_about_who_came_to_nothing(layout: Layout, coral: Run) -> None:
     beat = {"phase": "tool", "message": "pytest", "age": 3.0}
     agents = [
-        agent_status("agent-1", stall="nudged: no progress for 2 h 00 min", beat=beat),
+        agent_status("agent-1", stall="nudged: no progress for 2 h", beat=beat),
         agent_status("agent-2", stall="", beat=beat),
         agent_status("agent-3", phase="parked", why="parked: silent for 20 min", until=1800.0, beat=None),
         agent_status("agent-4", phase="running", why="heartbeat", until=1200.0, beat=None),
@@ -134,21 +134,21 @@ def test_status_says_what_was_done_about_who_came_to_nothing(layout: Layout, cor
     write_status(layout, agents=agents)
     with hold_lock(layout.lock):
         said = {line.split()[0]: line for line in coral("status").splitlines() if line.startswith("agent-")}
-    assert "nudged: no progress for 2 h 00 min · 3s tool pytest" in said["agent-1"]
-    assert "·  3s" not in said["agent-2"]
-    assert "parked: silent for 20 min 30m" in said["agent-3"]
-    assert "20m" not in said["agent-4"]  # how long it may stay silent is no news
+    assert "nudged: no progress for 2 h · 3 s tool pytest" in said["agent-1"]
+    assert "·  3 s" not in said["agent-2"]
+    assert "parked: silent for 20 min 30 min" in said["agent-3"]
+    assert "20 min" not in said["agent-4"]  # how long it may stay silent is no news
 
 
 def test_status_of_a_run_that_nobody_supervises_says_so_first_of_all(layout: Layout, coral: Run) -> None:
     write_status(layout, wall=stamp(7200))
     said = coral("status")
     assert "· dead ·" in said
-    assert "nobody supervises this run; last word 2h ago: go on with `coral resume`" in said
+    assert "nobody supervises this run; last word 2 h ago: go on with `coral resume`" in said
     write_status(layout, "left", wall=stamp(600), reason="an upgrade")
     said = coral("status")
     assert "· left ·" in said
-    assert "left 10m ago: agents and grades go on without a supervisor; `coral resume` takes them over" in said
+    assert "left 10 min ago: agents and grades go on without a supervisor; `coral resume` takes them over" in said
     with hold_lock(layout.lock):
         assert "· running ·" in coral("status")
     write_status(layout, "stopped", reason="the budget of 4 attempts is used up")
@@ -253,7 +253,7 @@ def test_show_tells_everything_of_one_attempt(layout: Layout, coral: Run) -> Non
     (layout.grade(5) / "plot.svg").write_text("")
     said = coral("show", "#5")
     assert said.splitlines()[0] == "#5 1.75  improved  +0.75 against the seed"
-    assert "in 2.5s" in said
+    assert "in 2.5 s" in said
     assert "#0 1 → #1 1.5 → #2 – → #3 1.25 → #4 2" in said
     assert "0.3333333333" in said
     assert "plot.svg" in said

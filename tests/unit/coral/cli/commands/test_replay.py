@@ -90,7 +90,8 @@ def test_other_actions_are_named_with_what_they_should_have_been(clerk: Clerk, c
     said = coral("replay", code=1).splitlines()
     # What comes after the first is judged by itself: one that begins where the recorded one ended is right.
     assert said[0] == (
-        "2 of 10 decisions come out otherwise, the first in 000001.jsonl, line 10, at 2030-01-01T00:01:05.000Z (1m 5s)"
+        "2 of 10 decisions come out otherwise, "
+        "the first in 000001.jsonl, line 10, at 2030-01-01T00:01:05.000Z (1 min 5 s)"
     )
     assert said[1].startswith('  on        Submitted(submission={"is": "Submission", "id": "00000000000000000005"')
     assert said[2] == '  recorded  LogEvent(type="made up", text="never \\u001b[31m decided")'
@@ -215,7 +216,7 @@ def test_what_was_said_last_is_shown_with_its_age(clerk: Clerk, coral: Coral) ->
     lines = coral("replay", "--at", "2m").splitlines()
     assert lines[1] == "best 1.5 #1 by agent-2  seed 1 (+0.5)  try 1"
     (row,) = [line for line in lines if line.startswith("ann")]
-    assert "12s thinking" in row
+    assert "12 s thinking" in row
     assert "as it was at 2030-01-01T00:01:17.000Z" in lines
 
 

@@ -14,9 +14,10 @@ from attempts.record import Kind
 from attempts.store import Store
 from coral.cli.run_data.follow import RunFollower, Timeline
 from coral.cli.run_data.lenient_json import LenientJson
-from coral.cli.ui import format, live
+from coral.cli.ui import live
 from coral.cli.ui.live import event_line, follow, frame
 from coral.cli.ui.summary import summarize
+from coral.views import format
 from workspace import knowledge
 from workspace.layout import Layout
 

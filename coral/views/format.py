@@ -1,0 +1,127 @@
+"""How scores, durations, tokens, money and foreign text are written, on every screen and in every prompt.
+
+Imports next to nothing: `coral eval` prints by it. What agents or candidates wrote is printed only through `clean` or
+`line`: an escape sequence in a title could rewrite the screen.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+
+from attempts.fields import one_line, printable
+
+TYPE_CHECKING = False  # as in typing, which nothing else of an eval needs
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NONE = "–"  # what a cell holds when there is nothing to say
+
+
+def _number(value: object) -> float | None:
+    """What is a number, and not a truth value or nan."""
+    return value if isinstance(value, int | float) and not isinstance(value, bool) and value == value else None
+
+
+def score(value: object) -> str:
+    """A score with ten significant digits, or a dash."""
+    return NONE if isinstance(value, bool) or not isinstance(value, int | float) else f"{value:.10g}"
+
+
+def delta(value: object, base: object) -> str:
+    """How far `value` is from `base`, with its sign; empty when one of them is missing."""
+    if not isinstance(value, int | float) or not isinstance(base, int | float):
+        return ""
+    return f"{value - base:+.6g}"
+
+
+def duration(seconds: object, units: int = 2) -> str:
+    """A length of time in its largest units: `0.3 s`, `45 s`, `9 min 30 s`, `12 min`, `3 h 10 min`, `2 d 4 h`.
+
+    Rounded down, so that what is left of a duration never reads as all of it once some is gone.
+    """
+    value = _number(seconds)
+    if value is None:
+        return NONE
+    left = max(0.0, min(value, 1e9))
+    whole = int(left)
+    if left < 10 and units > 1:
+        return f"{round(left, 3):.2g} s"
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        parts = [(whole // 60, "min"), (whole % 60 if whole < 600 else 0, "s")]
+    elif whole < 86400:
+        parts = [(whole // 3600, "h"), (whole % 3600 // 60, "min")]
+    else:
+        parts = [(whole // 86400, "d"), (whole % 86400 // 3600, "h")]
+    return " ".join(f"{count} {unit}" for count, unit in parts[:units] if count)
+
+
+def run_clock(seconds: float) -> str:
+    """A time of the run's clock: `4:07`, `1:04:07`."""
+    minutes, rest = divmod(max(0, int(seconds)), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"
+
+
+def age(stamp: object, now: float | None = None) -> float | None:
+    """Seconds since an ISO-8601 time; None when it is none."""
+    try:
+        then = datetime.fromisoformat(str(stamp)).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return None
+    return (time.time() if now is None else now) - then
+
+
+def ago(stamp: object, now: float | None = None) -> str:
+    """How long ago an ISO-8601 time was: `just now`, `4 min ago`."""
+    seconds = age(stamp, now)
+    if seconds is None:
+        return NONE
+    return "just now" if seconds < 1.5 else f"{duration(seconds, units=1)} ago"
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 attempt`, `2 attempts`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def tokens(count: object) -> str:
+    """`812`, `12.3k`, `4.56M`."""
+    value = _number(count)
+    if value is None or not 0 <= value < 1e15:
+        return "0"
+    if value < 1000:
+        return f"{value:.0f}"
+    return f"{value / 1000:.1f}k" if value < 999_950 else f"{value / 1e6:.2f}M"
+
+
+def money(dollars: object) -> str:
+    """US dollars: `$12.34`, and more digits where there are no cents; empty when nothing is known."""
+    value = _number(dollars)
+    if value is None or not 0 <= value < 1e12:
+        return ""
+    return f"${value:,.2f}" if value == 0 or value >= 0.995 else f"${value:.2g}"
+
+
+def usage(figures: Mapping[str, object]) -> str:
+    """What one answer of a model used: `12.3k in, 4.56M from cache, 812 out, $0.12`."""
+    cached = f"{tokens(figures['cached'])} from cache" if figures.get("cached") else ""
+    parts = [f"{tokens(figures.get('input'))} in", cached, f"{tokens(figures.get('output'))} out"]
+    return ", ".join(part for part in (*parts, money(figures.get("cost"))) if part)
+
+
+def spending(spent: Mapping[str, object]) -> str:
+    """What was spent: `12.3k tokens, $0.12`; empty where nothing was used."""
+    used = f"{tokens(spent['tokens'])} tokens" if spent.get("tokens") else ""
+    return ", ".join(part for part in (used, money(spent.get("money"))) if part)
+
+
+def clean(text: object) -> str:
+    """Foreign text without control characters; line ends and tabs stay."""
+    return printable(str(text))
+
+
+def line(text: object, limit: int = 500) -> str:
+    """Foreign text on one line, cut."""
+    return one_line(str(text), limit)

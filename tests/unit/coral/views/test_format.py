@@ -1,0 +1,84 @@
+"""How numbers, durations, money and foreign text are written."""
+
+import pytest
+
+from coral.views import format
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0 s"),
+        (0.0124, "0.012 s"),
+        (1.25, "1.2 s"),
+        (9.96, "10 s"),
+        (59.9, "59 s"),
+        (60, "1 min"),
+        (61, "1 min 1 s"),
+        (3599, "59 min"),
+        (3600, "1 h"),
+        (3660, "1 h 1 min"),
+        (7199, "1 h 59 min"),
+        (86400 * 2 + 3600 * 4, "2 d 4 h"),
+        (-1, "0 s"),
+        (float("inf"), "11574 d 1 h"),
+        (float("nan"), "–"),
+        (None, "–"),
+        (True, "–"),
+    ],
+)
+def test_durations(seconds: object, text: str) -> None:
+    assert format.duration(seconds) == text
+
+
+def test_a_duration_in_one_unit() -> None:
+    assert [format.duration(seconds, units=1) for seconds in (1.9, 61, 5400, 1e5)] == ["1 s", "1 min", "1 h", "1 d"]
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, "0"), (812, "812"), (999.4, "999"), (12_345, "12.3k"), (999_949, "999.9k"), (999_950, "1.00M"), (None, "0")],
+)
+def test_tokens(count: object, text: str) -> None:
+    assert format.tokens(count) == text
+
+
+@pytest.mark.parametrize(
+    ("dollars", "text"),
+    [(0, "$0.00"), (0.0123, "$0.012"), (0.5, "$0.5"), (0.996, "$1.00"), (1234.5, "$1,234.50"), (None, ""), (-1, "")],
+)
+def test_money(dollars: object, text: str) -> None:
+    assert format.money(dollars) == text
+
+
+def test_usage_in_a_line() -> None:
+    assert format.usage({"input": 1200, "cached": 5, "output": 3, "cost": 0.1}) == (
+        "1.2k in, 5 from cache, 3 out, $0.1"
+    )
+    assert format.usage({"input": 1, "cached": 0, "output": 2, "cost": None}) == "1 in, 2 out"
+    assert format.spending({"tokens": 1200, "money": 0.1}) == "1.2k tokens, $0.1"
+    assert format.spending({"tokens": 0, "money": None}) == format.spending({}) == ""
+
+
+def test_scores_have_ten_digits_and_nothing_else() -> None:
+    assert [format.score(value) for value in (2.6359830855123, 3, 1e-12, None, "x", True)] == [
+        "2.635983086",
+        "3",
+        "1e-12",
+        "–",
+        "–",
+        "–",
+    ]
+    assert format.delta(2.5412, 2.5308) == "+0.0104"
+    assert format.delta(None, 1.0) == ""
+
+
+def test_ages() -> None:
+    assert format.ago("2026-01-01T00:00:00Z", now=1767225600 + 63) == "1 min ago"
+    assert format.ago("2026-01-01T00:00:00Z", now=1767225600) == "just now"
+    assert format.ago("yesterday") == "–"
+    assert [format.run_clock(seconds) for seconds in (7, 247, 3847, -1)] == ["0:07", "4:07", "1:04:07", "0:00"]
+
+
+def test_foreign_text_cannot_steer_a_terminal() -> None:
+    assert "\x1b" not in format.line("a\x1b[2Jb\nc") + format.clean("a\x1b]0;title\x07b")
