@@ -10,9 +10,9 @@ import os
 import posixpath
 import re
 import secrets
-import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from workspace.errors import GitError
@@ -83,18 +83,16 @@ def _lead(clone: Path, name: str, target: str, kind: str) -> None:
     temporary.replace(link)
 
 
-def write_instructions(clone: Path, filename: str, text: str) -> Instructions:
-    """Put `text` into the clone as its instruction file, never to be committed; what `put_back` needs later.
+def write_instructions(clone: Path, hub: Path, commit: str, filename: str, text: str) -> Instructions:
+    """Put `text` into the clone, which is at `commit`, as its instruction file, never to be committed; what `put_back`
+    needs later.
 
-    Where the seed has such a file, its own text follows ours, and git is told to look away (skip-worktree).
+    Where the commit has such a file, its own text follows ours, and git is told to look away (skip-worktree).
     """
-    repository = clone / ".git"
-    clear_stale_lock(repository)
-    git = Git(repository, GIT_WORK_TREE=clone)  # for what reads names and blobs, and runs nothing
-    theirs = _tracked_text(git, filename)
+    theirs = _committed_text(hub, commit, filename)
     if theirs is not None:
         text = f"{text.rstrip()}\n\n---\n\n{theirs}"
-        _look_away(clone, filename, git.text("rev-parse", "--show-object-format"))
+        _look_away(clone, hub, filename)
     put_back(clone, filename, given := Instructions(text, theirs is not None))
     return given
 
@@ -108,25 +106,25 @@ def put_back(clone: Path, filename: str, given: Instructions) -> None:
     place(clone, filename, given.text)
 
 
-def _look_away(clone: Path, filename: str, object_format: str) -> None:
-    """Set skip-worktree, with no configuration but an empty one: `update-index` would run the agent's filters."""
-    with tempfile.TemporaryDirectory() as temporary:
-        empty = Git(Path(temporary))
-        empty.run("init", "-q", "--bare", "--template=", f"--object-format={object_format}")
-        own = empty.with_(GIT_INDEX_FILE=clone.resolve() / ".git" / "index", GIT_WORK_TREE=clone.resolve())
-        own.run("update-index", "--skip-worktree", "--", filename)
+def _look_away(clone: Path, hub: Path, filename: str) -> None:
+    """Set skip-worktree, by the hub's configuration: by the clone's, `update-index` would run the agent's filters."""
+    clear_stale_lock(clone / ".git")
+    own = Git(hub, GIT_INDEX_FILE=clone / ".git" / "index", GIT_WORK_TREE=clone)
+    own.run("update-index", "--skip-worktree", "--", filename)
 
 
-def _tracked_text(git: Git, filename: str, depth: int = 0) -> str | None:
-    """What git has under this name, through links (`AGENTS.md -> CLAUDE.md` is common); None if it has nothing."""
-    listed = git.text("ls-files", "-s", "--", f":(top,literal){filename}").split()
-    if not listed:
+@lru_cache(maxsize=64)  # the agents of a run begin at one commit
+def _committed_text(hub: Path, commit: str, filename: str, depth: int = 0) -> str | None:
+    """What a commit has under this name, through links (`AGENTS.md -> CLAUDE.md` is common); None if it has nothing."""
+    mode, kind, name, *_ = Git(hub).text("ls-tree", commit, "--", filename).split() or ("", "nothing", "")
+    if kind != "blob":
         return None
-    text = git.run("cat-file", "blob", listed[1]).decode("utf-8", "replace")
-    if listed[0] != "120000":
+    text = Git(hub).run("cat-file", "blob", name).decode("utf-8", "replace")
+    if mode != "120000":
         return text
     target = posixpath.normpath(posixpath.join(posixpath.dirname(filename), text))
-    return (_tracked_text(git, target, depth + 1) if depth < 5 and not target.startswith(("/", "..")) else None) or ""
+    leaves = depth >= 5 or target.startswith(("/", ".."))
+    return (None if leaves else _committed_text(hub, commit, target, depth + 1)) or ""
 
 
 def _make_room(folder: Path, name: str) -> Path:

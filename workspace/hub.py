@@ -19,6 +19,7 @@ from workspace.git import MEGABYTE, Git
 from workspace.gitenv import identity
 from workspace.intake import SEED, Taken, examine, full, pin, take_in
 from workspace.layout import plain
+from workspace.loose_object import object_file, read_header
 
 __all__ = [
     "Taken",
@@ -36,6 +37,13 @@ __all__ = [
     "tree_of",
 ]
 
+# For `git add`: every file is large, and large ones go into one pack. Where there is none, a file costs a file, and a
+# clone's first checkout opens each; to pack them afterwards takes longer than all else that makes a hub.
+_IN_ONE_PACK = {
+    "GIT_CONFIG_COUNT": "1",
+    "GIT_CONFIG_KEY_0": "core.bigFileThreshold",
+    "GIT_CONFIG_VALUE_0": "1",
+}
 _DIFF_LIMIT = 2 * MEGABYTE
 _DIFF = ("diff", "--no-ext-diff", "--no-textconv", "--no-color")
 _HUB_CONFIG = """\
@@ -52,11 +60,12 @@ _HUB_CONFIG = """\
 [maintenance]
 \tauto = false
 """
-# What the user's own settings would add to an agent's `git commit` in the clone: hooks, a passphrase, a background gc.
+# In the hub, the configuration of every clone: as git made the hub's, which says what the names of objects are made by
+# and what the file system can do. Then what the user's own settings would add to an agent's `git commit` in the clone:
+# hooks, a passphrase, a background gc.
+_OF_CLONES = "config-of-clones"
+_WITH_FILES = "bare = false\n\tlogallrefupdates = true"
 _CLONE_CONFIG = """\
-[user]
-\tname = "{name}"
-\temail = "{email}"
 [core]
 \thooksPath = .git/hooks
 [commit]
@@ -68,6 +77,7 @@ _CLONE_CONFIG = """\
 [maintenance]
 \tauto = false
 """
+_USER = '[user]\n\tname = "{name}"\n\temail = "{name}@coral.invalid"\n'
 
 
 def create(hub: Path, seed: Path) -> str:
@@ -84,13 +94,13 @@ def create(hub: Path, seed: Path) -> str:
     repository = _repository_of(seed)
     try:
         commit = _fill(building, seed, repository)
-        examine(Git(building), commit)
+        if not examine(Git(building), commit):
+            raise GitError(f"cannot use the seed {seed}: it has no files")
     except Unacceptable as error:
         raise GitError(f"cannot use the seed {seed}: {error.reason}", error.hint) from error
-    # In one pack: a clone's first checkout reads every file. Before the hub is precious, or -d would be refused.
-    Git(building).run("repack", "-a", "-d", "-q")
-    with (building / "config").open("a") as file:
-        file.write(_HUB_CONFIG)
+    as_git_made_it = (building / "config").read_text()
+    (building / _OF_CLONES).write_text(as_git_made_it.replace("bare = true", _WITH_FILES) + _CLONE_CONFIG)
+    (building / "config").write_text(as_git_made_it + _HUB_CONFIG)
     building.rename(hub)
     return commit
 
@@ -111,11 +121,8 @@ def _fill(building: Path, seed: Path, repository: Path | None) -> str:
         tree = _tree_of_folder(building, seed) if repository is None else _tree_of_head(building, repository)
     except GitError as error:
         raise GitError(f"cannot read the seed {seed}: {error}", error.hint) from error
-    store = Git(building)
-    if not store.run("ls-tree", tree):
-        raise GitError(f"cannot use the seed {seed}: it has no files")
-    commit = store.text("commit-tree", tree, "-m", "Seed")
-    store.run("update-ref", SEED, commit)
+    commit = Git(building).text("commit-tree", tree, "-m", "Seed")
+    (building / SEED).write_text(f"{commit}\n")  # nobody else writes here yet
     return commit
 
 
@@ -138,7 +145,7 @@ def _tree_of_folder(building: Path, seed: Path) -> str:
     _init(building, "sha1")
     exclude_from(building, LITTER)
     with tempfile.TemporaryDirectory() as temporary:
-        adding = Git(building, GIT_INDEX_FILE=Path(temporary) / "index", GIT_WORK_TREE=seed)
+        adding = Git(building, GIT_INDEX_FILE=Path(temporary) / "index", GIT_WORK_TREE=seed, **_IN_ONE_PACK)
         adding.run("add", "-A")
         return adding.text("write-tree")
 
@@ -158,19 +165,16 @@ def clone(hub: Path, target: Path, agent: str, commit: str, exclude: Iterable[st
         raise GitError(f"cannot make a clone at {target}: it exists")
     building = target.with_name(f".{target.name}.partial")
     shutil.rmtree(building, ignore_errors=True)
-    building.mkdir(parents=True)
     inside = building / ".git"
-    own = Git(inside).with_(**identity(plain(agent)))
-    object_format = Git(hub).text("rev-parse", "--show-object-format")
-    own.run("init", "-q", "--template=", f"--initial-branch={agent}", f"--object-format={object_format}")
+    for folder in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info"):
+        (inside / folder).mkdir(parents=True)
+    (inside / "HEAD").write_text(f"ref: refs/heads/{plain(agent)}\n")
+    (inside / "config").write_text((hub / _OF_CLONES).read_text() + _USER.format(name=agent))
     borrowed = os.path.relpath((hub / "objects").resolve(), (inside / "objects").resolve())
-    (inside / "objects" / "info").mkdir(exist_ok=True)
-    (inside / "objects" / "info" / "alternates").write_text(borrowed + "\n")
-    with (inside / "config").open("a") as file:
-        file.write(_CLONE_CONFIG.format(name=agent, email=f"{agent}@coral.invalid"))
+    (inside / "objects" / "info" / "alternates").write_text(f"{borrowed}\n")
     exclude_from(inside, LITTER, exclude)
-    own.run("update-ref", "-m", "start", f"refs/heads/{agent}", full(commit))
-    own.with_(GIT_WORK_TREE=building).run("read-tree", "-u", "--reset", commit)
+    own = Git(inside, GIT_WORK_TREE=building, **identity(agent))
+    own.run("checkout", "-q", "--force", "--no-track", "-B", agent, full(commit), "--")
     building.rename(target)
 
 
@@ -237,4 +241,5 @@ def show_file(hub: Path, commit: str, path: str) -> bytes:
 
 def tree_of(hub: Path, commit: str) -> str:
     """The id of the tree of a commit."""
-    return Git(hub).text("rev-parse", "--verify", "--end-of-options", f"{full(commit)}^{{tree}}")
+    header = read_header(object_file(hub / "objects", full(commit)))
+    return header.tree if header else Git(hub).text("rev-parse", "--verify", "--end-of-options", f"{commit}^{{tree}}")

@@ -20,7 +20,7 @@ from pathlib import Path
 from workspace.errors import GitError, ReaderError, Unacceptable
 from workspace.git import Git
 from workspace.locks import clear_stale_lock
-from workspace.loose_object import parse_header, read_header
+from workspace.loose_object import object_file, parse_header, read_header
 from workspace.object_view import may_hold_up, objects_of
 from workspace.tree import MAX_BYTES, MAX_FILES, check, parse, too_many
 
@@ -55,7 +55,7 @@ def take_in(hub: Path, clone: Path, commit: str, number: int) -> Taken:
     if not _ID.fullmatch(commit):
         raise Unacceptable(f"not a commit: {commit[:80]!r}")
     with _quarantine(hub, number) as incoming:
-        if not _object(hub / "objects", commit).exists():
+        if not object_file(hub / "objects", commit).exists():
             _transfer(hub, clone, commit, incoming)
         inside = _reading(hub, incoming, hub / "objects")
         taken = _describe(inside, incoming, hub / "objects", commit)
@@ -84,8 +84,8 @@ def full(commit: str) -> str:
     return commit
 
 
-def examine(store: Git, commit: str) -> None:
-    """Refuse a tree that cannot be checked out safely (Unacceptable)."""
+def examine(store: Git, commit: str) -> int:
+    """Refuse a tree that cannot be checked out safely (Unacceptable); how many files it has."""
     limit = MAX_FILES * 500
     listing = store.run("ls-tree", "-r", "-l", "-z", "--full-tree", commit, limit=limit, cut=True)
     if len(listing) == limit:
@@ -94,7 +94,9 @@ def examine(store: Git, commit: str) -> None:
     def read(blobs: list[str]) -> Mapping[str, bytes]:
         return dict(zip(blobs, _contents(store, blobs), strict=True))
 
-    check(parse(listing), read)
+    entries = parse(listing)
+    check(entries, read)
+    return len(entries)
 
 
 def _contents(store: Git, blobs: list[str]) -> Iterator[bytes]:
@@ -172,22 +174,22 @@ def _boundary(commit: str, theirs: Path, ours: Path) -> list[str]:
     for _ in range(_WINDOW):
         if not ahead:
             break
-        header = read_header(_object(theirs, ahead.pop()))
+        header = read_header(object_file(theirs, ahead.pop()))
         for parent in header.parents if header else ():
-            (found if _object(ours, parent).exists() else ahead).append(parent)
+            (found if object_file(ours, parent).exists() else ahead).append(parent)
     return found
 
 
 def _describe(inside: Git, incoming: Path, ours: Path, commit: str) -> Taken:
     """Read the commit where every name has been recomputed, and find the nearest ancestor that is not in quarantine."""
-    header = read_header(_object(incoming, commit)) or read_header(_object(ours, commit))
+    header = read_header(object_file(incoming, commit)) or read_header(object_file(ours, commit))
     if header is None:  # in a pack, then, as the seed is
         about, _, body = inside.run("cat-file", "--batch", data=f"{commit}\n".encode()).partition(b"\n")
         header = parse_header(body) if about.split()[1:2] == [b"commit"] else None
     if header is None:
         raise Unacceptable("it is not a commit")
     ancestor = next(iter(header.parents), "")
-    while ancestor and (older := read_header(_object(incoming, ancestor))):
+    while ancestor and (older := read_header(object_file(incoming, ancestor))):
         ancestor = next(iter(older.parents), "")
     return Taken(commit, header.tree, ancestor)
 
@@ -195,16 +197,12 @@ def _describe(inside: Git, incoming: Path, ours: Path, commit: str) -> Taken:
 def _settle(incoming: Path, objects: Path) -> None:
     """Move the quarantined objects into the hub: commits last, and after their parents."""
     names = [folder.name + file.name for folder in incoming.glob("??") for file in folder.iterdir()]
-    commits = {name: header.parents for name in names if (header := read_header(_object(incoming, name)))}
+    commits = {name: header.parents for name in names if (header := read_header(object_file(incoming, name)))}
     in_order = (name for name in graphlib.TopologicalSorter(commits).static_order() if name in commits)
     for name in (*(name for name in names if name not in commits), *in_order):
-        target = _object(objects, name)
+        target = object_file(objects, name)
         target.parent.mkdir(exist_ok=True)
-        _object(incoming, name).replace(target)
-
-
-def _object(objects: Path, name: str) -> Path:
-    return objects / name[:2] / name[2:]
+        object_file(incoming, name).replace(target)
 
 
 def _said(error: GitError) -> str:

@@ -25,6 +25,11 @@ class Header:
     parents: tuple[str, ...]
 
 
+def object_file(objects: Path, name: str) -> Path:
+    """Where the object of this name lies, unless it is in a pack."""
+    return objects / name[:2] / name[2:]
+
+
 def read_header(path: Path) -> Header | None:
     """The head of the commit in this object file; None if it is absent, unreadable, or not a commit."""
     packed = read_plain(path, _MUCH, follow=True)

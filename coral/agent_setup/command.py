@@ -19,8 +19,8 @@ from workspace.clone_overlay import Instructions, link_shared, place, put_back, 
 INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md", "GEMINI.md")
 
 
-def settle_in(run_context: RunContext, agent: str) -> None:
-    """Furnish a new clone, and remember how."""
+def settle_in(run_context: RunContext, agent: str, commit: str) -> None:
+    """Furnish a new clone, which is at this commit, and remember how."""
     clone, filename = run_context.layout.clone(agent), run_context.roster.runtime(agent).instruction_file
     link_shared(clone, run_context.layout.shared_of(agent, run_context.config.workspace.share))
     others = [name for name in INSTRUCTIONS if name != filename and (clone / name).is_file()]
@@ -28,7 +28,7 @@ def settle_in(run_context: RunContext, agent: str) -> None:
     text = instructions(run_context, agent)
     if others:  # few programs read more than one such file
         text = f"{text.rstrip()}\n\nThe task has instructions of its own: read {' and '.join(others)} as well.\n"
-    given = write_instructions(clone, filename, text)
+    given = write_instructions(clone, run_context.layout.hub, commit, filename, text)
     write_json(run_context.layout.instructions(agent), asdict(given), durable=False)
 
 
@@ -49,7 +49,7 @@ def settle_again(run_context: RunContext, agent: str) -> None:
     recent = run_context.standings.recent_of.get(agent)
     commit = recent[-1].commit if recent else run_context.rules.seed_commit
     hub.clone_again(layout.hub, layout.clone(agent), agent, commit, exclude=[f"/{filename}"])
-    settle_in(run_context, agent)
+    settle_in(run_context, agent, commit)
 
 
 def furnish(run_context: RunContext, agent: str) -> None:

@@ -10,7 +10,8 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
 
 from attempts.progress import Progress, judge
@@ -32,7 +33,9 @@ from coral.runs.rules import rules_of
 from coral.supervisor.clock import wall
 from coral.supervisor.context import RunContext
 from coral.supervisor.lock import holder as lock_holder
+from coral.supervisor.workers import WorkerPool
 from workspace import git, hub
+from workspace.cancellation import CancelToken
 from workspace.disk import disk_problem_of, is_disk_problem
 from workspace.layout import Layout, create, new_run
 
@@ -84,34 +87,45 @@ def holder(layout: Layout) -> int | None:
 
 
 def _furnish(layout: Layout, config: Config, roster: Roster, say: Say) -> None:
-    agents = tuple(roster)
     with signal_handlers.let_through():  # nothing but files, which go with the run
-        create(layout, agents)
+        create(layout, tuple(roster))
         layout.task_file.write_text(config.text, encoding="utf-8")
         prepare_grader(config, layout.grader)
     say("taking in the seed")
     commit = hub.create(layout.hub, config.seed)
     (layout.private / "seed").write_text(commit)
-    say("grading the seed")
-    baseline = _grade_seed(layout, config, commit)
-    Store(layout.attempts).publish(baseline)
-    rules = rules_of(config, commit)
-    run_context = RunContext(layout, config, rules, Standings(rules.direction, [baseline]), roster)
-    for agent in agents:
-        say(f"preparing {agent}")
-        _settle_in(run_context, agent, commit)
+    with _clones(layout, roster, commit) as clones:
+        say("grading the seed")
+        baseline = _grade_seed(layout, config, commit)
+        Store(layout.attempts).publish(baseline)
+        rules = rules_of(config, commit)
+        run_context = RunContext(layout, config, rules, Standings(rules.direction, [baseline]), roster)
+        for agent, clone in clones.items():
+            say(f"preparing {agent}")
+            for folder in (layout.attempts / "inbox" / agent, layout.attempts / "replies" / agent):
+                folder.mkdir(parents=True)
+            stock(run_context, agent)
+            with signal_handlers.let_through():
+                clone.result()
+            settle_in(run_context, agent, commit)
+            for command in config.workspace.setup:
+                _set_up(layout, agent, command)
 
 
-def _settle_in(run_context: RunContext, agent: str, commit: str) -> None:
-    layout = run_context.layout
-    for folder in (layout.attempts / "inbox" / agent, layout.attempts / "replies" / agent):
-        folder.mkdir(parents=True)
-    stock(run_context, agent)
-    clone = layout.clone(agent)
-    hub.clone(layout.hub, clone, agent, commit, exclude=[f"/{run_context.roster.runtime(agent).instruction_file}"])
-    settle_in(run_context, agent)
-    for command in run_context.config.workspace.setup:
-        _set_up(layout, agent, command)
+@contextlib.contextmanager
+def _clones(layout: Layout, roster: Roster, commit: str) -> Iterator[dict[str, Future[None]]]:
+    """The clones of the agents, which are made by threads. When this is left, no thread is at work any more."""
+    pool, token = WorkerPool(), CancelToken()
+
+    def begin(agent: str) -> Future[None]:
+        exclude = [f"/{roster.runtime(agent).instruction_file}"]
+        return pool.submit_cancellable(token, hub.clone, layout.hub, layout.clone(agent), agent, commit, exclude)
+
+    try:
+        yield {agent: begin(agent) for agent in roster}
+    finally:
+        token.cancel()
+        pool.finish(0.0)
 
 
 def _set_up(layout: Layout, agent: str, command: str) -> None:

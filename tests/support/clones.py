@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from workspace import hub
+from workspace.clone_overlay import Instructions, write_instructions
 from workspace.gitenv import environment, identity
 from workspace.layout import Layout, create, new_run
 
@@ -73,3 +74,9 @@ def crafted(clone: Path, *rows: str) -> str:
 
 def blob(clone: Path, content: str) -> str:
     return git(clone, "hash-object", "-w", "--stdin", data=content)
+
+
+def instruct(clone: Path, filename: str, text: str) -> Instructions:
+    """Write the instruction file of a clone of a run, which has the seed's own files."""
+    ours = clone.parents[1] / "hub.git"
+    return write_instructions(clone, ours, git(ours, "rev-parse", "refs/heads/main"), filename, text)

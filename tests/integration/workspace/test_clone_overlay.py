@@ -7,9 +7,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from clones import instruct
 
 from workspace import hub
-from workspace.clone_overlay import link_shared, place, put_back, write_instructions
+from workspace.clone_overlay import link_shared, place, put_back
 from workspace.errors import GitError
 from workspace.gitenv import environment
 from workspace.layout import Layout, create, new_run
@@ -67,8 +68,8 @@ def test_excluded_names_mean_themselves(clone: Path) -> None:
 
 
 def test_an_instruction_file_of_our_own(clone: Path) -> None:
-    write_instructions(clone, "CLAUDE.md", "Do well.\n")
-    write_instructions(clone, "CLAUDE.md", "Do better.\n")
+    instruct(clone, "CLAUDE.md", "Do well.\n")
+    instruct(clone, "CLAUDE.md", "Do better.\n")
     assert (clone / "CLAUDE.md").read_text() == "Do better.\n"
     assert git(clone, "status", "--short") == ""
     exclude = (clone / ".git" / "info" / "exclude").read_text().splitlines()
@@ -77,7 +78,7 @@ def test_an_instruction_file_of_our_own(clone: Path) -> None:
 
 def test_the_seeds_words_follow_ours_through_its_link(clone: Path) -> None:
     for text in ("Do well.\n", "Do better.\n"):
-        write_instructions(clone, "AGENTS.md", text)
+        instruct(clone, "AGENTS.md", text)
     assert (clone / "AGENTS.md").read_text() == "Do better.\n\n---\n\nThe guide.\n"
     assert (clone / "docs" / "guide.md").read_text() == "The guide.\n"
     assert git(clone, "status", "--short") == ""
@@ -87,7 +88,7 @@ def test_the_seeds_words_follow_ours_through_its_link(clone: Path) -> None:
 def test_instructions_are_put_back_without_git_and_past_whatever_was_planted(
     clone: Path, filename: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = write_instructions(clone, filename, "Do well.\n")
+    given = instruct(clone, filename, "Do well.\n")
     before = (clone / filename).read_text()
     (clone / filename).unlink()
     for name in ("info/exclude", "info/coral", "config"):
@@ -102,7 +103,7 @@ def test_instructions_are_put_back_without_git_and_past_whatever_was_planted(
 
 
 def test_an_instruction_file_in_a_folder(clone: Path) -> None:
-    write_instructions(clone, ".tool/rules.md", "Do well.\n")
+    instruct(clone, ".tool/rules.md", "Do well.\n")
     assert (clone / ".tool" / "rules.md").read_text() == "Do well.\n"
     assert git(clone, "status", "--short") == ""
 
@@ -112,7 +113,7 @@ def test_planted_links_are_not_written_through(clone: Path, tmp_path: Path) -> N
     outside.mkdir()
     (outside / "precious").write_text("precious")
     (clone / "CLAUDE.md").symlink_to(outside / "precious")
-    write_instructions(clone, "CLAUDE.md", "Do well.\n")
+    instruct(clone, "CLAUDE.md", "Do well.\n")
     assert (outside / "precious").read_text() == "precious"
     assert not (clone / "CLAUDE.md").is_symlink()
     (clone / "folder").symlink_to(outside)
@@ -134,7 +135,7 @@ def test_nothing_that_the_agent_planted_is_run(layout: Layout, clone: Path, tmp_
     (clone / ".gitattributes").write_text("* filter=x\n")
     git(clone, "config", "filter.x.clean", str(program))
     touched.unlink(missing_ok=True)
-    write_instructions(clone, "AGENTS.md", "Do well.\n")
+    instruct(clone, "AGENTS.md", "Do well.\n")
     link_shared(clone, layout.shared)
     assert not touched.exists()
 
@@ -142,7 +143,7 @@ def test_nothing_that_the_agent_planted_is_run(layout: Layout, clone: Path, tmp_
 @pytest.mark.slow
 def test_a_lock_that_a_killed_agent_left_is_no_obstacle(clone: Path) -> None:
     (clone / ".git" / "index.lock").write_text("")
-    write_instructions(clone, "AGENTS.md", "Do well.\n")
+    instruct(clone, "AGENTS.md", "Do well.\n")
     assert git(clone, "status", "--short") == ""
 
 

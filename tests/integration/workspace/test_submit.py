@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from clones import clone, git, layout
+from clones import clone, git, instruct, layout
 
 from workspace import hub, submit
-from workspace.clone_overlay import link_shared, write_instructions
+from workspace.clone_overlay import link_shared
 from workspace.errors import LockedError, SubmitError
 from workspace.gitenv import environment, identity
 from workspace.layout import Layout, create, new_run
@@ -193,7 +193,7 @@ def test_everything_deleted_is_a_tree_like_any_other(clone: Path) -> None:
 
 
 def test_what_the_supervisor_put_there_is_never_committed(clone: Path) -> None:
-    write_instructions(clone, "AGENTS.md", "Do well.\n")
+    instruct(clone, "AGENTS.md", "Do well.\n")
     (clone / "__pycache__").mkdir()
     (clone / "__pycache__" / "a.pyc").write_bytes(b"\0")
     assert (clone / ".shared").is_dir()
@@ -216,7 +216,7 @@ def _lose_the_index(clone: Path) -> None:
 
 @pytest.mark.parametrize("spoil", [_nothing, _forget_the_flag, _lose_the_index])
 def test_an_instruction_file_that_the_seed_has_stays_as_committed(clone: Path, spoil: Callable[[Path], None]) -> None:
-    write_instructions(clone, "CLAUDE.md", "Do well.\n")
+    instruct(clone, "CLAUDE.md", "Do well.\n")
     assert (clone / "CLAUDE.md").read_text() == "Do well.\n\n---\n\nWords of the seed.\n"
     spoil(clone)
     assert commit(clone).unchanged
@@ -228,7 +228,7 @@ def test_an_instruction_file_that_the_seed_has_stays_as_committed(clone: Path, s
     submit.checkout(clone, made.commit)
     if spoil is _nothing:
         assert (clone / "CLAUDE.md").read_text().startswith("Do well.")
-    write_instructions(clone, "CLAUDE.md", "Do better.\n")  # as at the next launch
+    instruct(clone, "CLAUDE.md", "Do better.\n")  # as at the next launch
     assert (clone / "CLAUDE.md").read_text() == "Do better.\n\n---\n\nWords of the seed.\n"
     assert commit(clone).unchanged
 
