@@ -1,4 +1,4 @@
-"""`coral wait`: stay for the grade of an earlier submission, and for the heartbeats that follow it.
+"""`coral wait`: wait for the grade of a submission, print it, and stay for the heartbeats that follow it.
 
 Standard library only.
 """
@@ -6,13 +6,14 @@ Standard library only.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
+from dataclasses import asdict
 
-from attempts.record import Attempt
+from attempts.record import Attempt, Kind, Verdict, to_dict
 from attempts.store import Store
 from coral.cli import EXIT_INTERRUPTED, EXIT_PENDING, EXIT_USER_ERROR
-from coral.cli.commands import result
 from coral.cli.parser import Parser, attempt_number, finite
 from coral.cli.run_data import send_request, submissions, visibility
 from coral.cli.run_data.lenient_json import LenientJson
@@ -22,7 +23,15 @@ from coral.errors import CoralError
 from coral.views import format
 from workspace.layout import Layout
 
-STAY = 120.0  # seconds to wait for the interrupt that a heartbeat brings; then something else took its place
+STAY = 120.0  # seconds to wait for the interrupt that a heartbeat brings; after that none will come
+FAR_BACK = 500  # earlier submissions looked at for the last improvement; beyond that the difference is left out
+MEANING = {
+    Verdict.IMPROVED: "your best so far",
+    Verdict.TIED: "no better than your best",
+    Verdict.REGRESSED: "worse than your best",
+    Verdict.FAILED: "the grader could not score it",
+    Verdict.VOID: "not your fault; it does not count",
+}
 
 
 def add_arguments(parser: Parser) -> None:
@@ -57,12 +66,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def finish(layout: Layout, agent: str, submission: str, seconds: float, *, as_json: bool) -> int:
-    """Wait for one submission of this agent, say what became of it, and stay for what follows."""
+    """Wait for one submission of this agent, print what became of it, and stay for what follows."""
     store = Store(layout.attempts)
     try:
         outcome = submissions.wait(layout, agent, submission, seconds)
     except KeyboardInterrupt:
-        # A heartbeat interrupts in the moment in which the record is out: what it says is still worth printing.
+        # A heartbeat interrupts at the moment at which the record is published: its result is still worth printing.
         outcome = submissions.look(store, agent, submission)
         if outcome.attempt is None:
             return interrupted()
@@ -80,16 +89,16 @@ def finish(layout: Layout, agent: str, submission: str, seconds: float, *, as_js
 
 
 def interrupted() -> int:
-    """Usually by a heartbeat: the conversation goes on in a moment, and there the agent gets the result."""
+    """Say that the submission stays. Usually a heartbeat interrupts, and the prompt that follows has the result."""
     print("interrupted; the submission stays: `coral wait` gives its result", file=sys.stderr)
     return EXIT_INTERRUPTED
 
 
 def _submission(store: Store, agent: str, own: list[str], number: int) -> str:
-    """Which of the own submissions became attempt `number`; empty when it is not one of them."""
-    for name in reversed(own):
-        if LenientJson(store.read_reply(agent, name)).integer("attempt") == number:
-            return name
+    """The one of the agent's own submissions that became attempt `number`; empty when none did."""
+    for id in reversed(own):
+        if LenientJson(store.read_reply(agent, id)).integer("attempt") == number:
+            return id
     return ""
 
 
@@ -104,7 +113,7 @@ def _others(layout: Layout, number: int) -> Attempt:
 
 def _show(store: Store, outcome: Outcome, as_json: bool) -> None:
     if as_json:
-        print(result.data(store, outcome), flush=True)
+        print(_data(store, outcome), flush=True)
     elif outcome.refused:
         print(f"coral: cannot grade this submission: {outcome.refused}", file=sys.stderr)
         if outcome.hint:
@@ -112,9 +121,10 @@ def _show(store: Store, outcome: Outcome, as_json: bool) -> None:
     elif outcome.attempt is None:
         _pending(outcome)
     else:
-        print(result.text(store, outcome.attempt), flush=True)
-        for each in outcome.inline:
-            print(f"\n## Heartbeat: {each.name} (id {each.id})\n\n{format.clean(each.text).strip()}", flush=True)
+        print(_result(store, outcome.attempt), flush=True)
+        for heartbeat in outcome.inline:
+            text = format.clean(heartbeat.text).strip()
+            print(f"\n## Heartbeat: {heartbeat.name} (id {heartbeat.id})\n\n{text}", flush=True)
 
 
 def _pending(outcome: Outcome) -> None:
@@ -129,17 +139,83 @@ def _pending(outcome: Outcome) -> None:
 
 
 def _acknowledge(layout: Layout, agent: str, inline: tuple[Inline, ...]) -> None:
-    """What was printed here is delivered: it need not interrupt anybody."""
-    owed = [each.id for each in inline if each.id]
-    if owed:
-        send_request.send(layout, agent, {"type": "acknowledge", "owed": owed})
+    """Tell the supervisor that these heartbeats were delivered here, so that it interrupts nobody for them."""
+    ids = [heartbeat.id for heartbeat in inline if heartbeat.id]
+    if ids:
+        send_request.send(layout, agent, {"type": "acknowledge", "owed": ids})
 
 
 def _stay(names: tuple[str, ...], as_json: bool) -> None:
-    """Keep the agent at this place: the interrupt comes in milliseconds, and cuts nothing but this wait."""
+    """Keep the agent here: the interrupt comes in milliseconds, and cuts off nothing but this wait."""
     if not as_json:
-        said = ", ".join(names)
-        print(f"\nA heartbeat follows ({said}): you will be interrupted here and go on with it.", flush=True)
+        listed = ", ".join(names)
+        print(f"\nA heartbeat follows ({listed}): you will be interrupted here and continue with it.", flush=True)
     deadline = time.monotonic() + STAY
     while (left := deadline - time.monotonic()) > 0:
         time.sleep(left)
+
+
+def _result(store: Store, attempt: Attempt) -> str:
+    """The result of an attempt, in words for the agent that made it."""
+    score = format.score(attempt.score) if attempt.score is not None else "no score"
+    kind = f" ({attempt.kind})" if attempt.kind in (Kind.TUNE, Kind.CONFIRM) else ""
+    verdict = f"{attempt.verdict} - {MEANING[attempt.verdict]}{_difference(store, attempt)}"
+    lines = [f"#{attempt.number}{kind}: {score}, {verdict}"]
+    if attempt.reason:
+        lines.append(f"reason: {format.clean(attempt.reason)}")
+    lines += [f"{format.line(name)}: {_metric(value)}" for name, value in attempt.metrics.items()]
+    if attempt.feedback.strip():
+        lines += ["", format.clean(attempt.feedback).strip()]
+    return "\n".join(lines)
+
+
+def _data(store: Store, outcome: Outcome) -> str:
+    """The outcome for programs, whatever it is."""
+    attempt = outcome.attempt
+    data: dict[str, object] = {"attempt": outcome.number, "state": _state(outcome)}
+    if outcome.refused:
+        data |= {"refused": outcome.refused, "hint": outcome.hint, "reason": outcome.reason}
+    if attempt is not None:
+        base = compared_with(store, attempt)
+        data |= {"record": to_dict(attempt), "against": {"attempt": base.number, "score": base.score} if base else None}
+        data["heartbeats"] = list(outcome.heartbeats)
+        data["inline"] = [asdict(heartbeat) for heartbeat in outcome.inline]
+    return json.dumps(data, indent=1)
+
+
+def _state(outcome: Outcome) -> str:
+    if outcome.refused:
+        return "refused"
+    return "graded" if outcome.attempt is not None else "pending"
+
+
+def compared_with(store: Store, attempt: Attempt) -> Attempt | None:
+    """The attempt that this one is compared with: the agent's last improvement before it, or else the seed.
+
+    The supervisor names it in its reply. Where a crash lost that, it is searched for among the earlier submissions.
+    """
+    reply = store.read_reply(attempt.agent, attempt.submission) if attempt.submission else None
+    named = LenientJson(reply).integer("against")
+    if named is not None:
+        return submissions.published(store, named)
+    earlier = [id for id in submissions.own(store, attempt.agent) if id < attempt.submission]
+    for id in reversed(earlier[-FAR_BACK:]):
+        found = submissions.published(store, LenientJson(store.read_reply(attempt.agent, id)).integer("attempt"))
+        if found is None or found.kind is Kind.TUNE or found.order > attempt.order:
+            continue
+        if found.verdict is Verdict.IMPROVED:
+            return found
+    return submissions.published(store, 0) if len(earlier) <= FAR_BACK else None
+
+
+def _difference(store: Store, attempt: Attempt) -> str:
+    base = compared_with(store, attempt)
+    difference = format.delta(attempt.score, base.score) if base else ""
+    if base is None or not difference:
+        return ""
+    name = "the seed" if base.kind is Kind.BASELINE else f"#{base.number}"
+    return f" ({difference} against {name}, {format.score(base.score)})"
+
+
+def _metric(value: object) -> str:
+    return format.score(value) if isinstance(value, float) else format.line(value)

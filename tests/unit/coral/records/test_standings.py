@@ -70,3 +70,18 @@ def test_a_result_says_how_far_it_is_from_the_best_before():
         standings.add(attempt)
     recent = list(standings.recent_of["agent-1"])
     assert [standings.delta(each) for each in recent] == ["+2 against #0", "-0.5 against #1", ""]
+
+
+def test_the_last_improvement_is_kept_for_each_agent() -> None:
+    standings = Standings(Direction.MAXIMIZE)
+    assert standings.last_improvement("agent-1") is None
+    seed = replace(record(0, "", 0.0, Kind.BASELINE), submission="", verdict=Verdict.IMPROVED)
+    standings.add(seed)
+    assert standings.last_improvement("agent-1") == 0
+    for number, verdict, kind in (
+        (1, Verdict.IMPROVED, Kind.REAL),
+        (2, Verdict.TIED, Kind.REAL),
+        (3, Verdict.IMPROVED, Kind.TUNE),
+    ):
+        standings.add(replace(record(number, "agent-1", float(number), kind), verdict=verdict))
+    assert (standings.last_improvement("agent-1"), standings.last_improvement("agent-2")) == (1, 0)
