@@ -112,7 +112,7 @@ def test_no_command_in_a_clone_waits_for_a_pipe(
 def test_an_alert_of_the_supervisor_before_is_looked_for_without_waiting(finished: Run) -> None:
     layout = finished.layout
     config = load_frozen(layout.task_file)
-    rules = rules_of(config, "")
+    rules = rules_of(config, Roster(config), "")
     report = Report(RunContext(layout, config, rules, Standings(rules.direction, []), Roster(config)), "")
     with pipes_at([layout.events]), deadline():
         assert report.alert(Moment(run_time=1.0, wall_time=""), Notify(id="a1", text="it happened", repeat=True))

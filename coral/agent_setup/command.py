@@ -10,20 +10,19 @@ from coral.fleet.run_state import Fleet
 from coral.processes import environment
 from coral.processes.process import Program
 from coral.runtimes.model import LaunchSpec
+from coral.runtimes.registry import INSTRUCTION_FILES
 from coral.supervisor.context import RunContext
 from coral.views.prompt import instructions
 from heartbeats.render import render_file
 from workspace import hub, knowledge
 from workspace.clone_overlay import Instructions, link_shared, place, put_back, write_instructions
 
-INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md", "GEMINI.md")
-
 
 def settle_in(run_context: RunContext, agent: str, commit: str) -> None:
     """Furnish a new clone, which is at this commit, and remember how."""
     clone, filename = run_context.layout.clone(agent), run_context.roster.runtime(agent).instruction_file
     link_shared(clone, run_context.layout.shared_of(agent, run_context.config.workspace.share))
-    others = [name for name in INSTRUCTIONS if name != filename and (clone / name).is_file()]
+    others = [name for name in INSTRUCTION_FILES if name != filename and (clone / name).is_file()]
     mounts.set_up(clone, _mounts(run_context, agent), filename)
     text = instructions(run_context, agent)
     if others:  # few programs read more than one such file
@@ -84,7 +83,7 @@ def program_of(run_context: RunContext, fleet: Fleet, spawn: Spawn, tag: str) ->
     """The program of a launch whose prompt is written, and its session, where that is known before it starts."""
     layout, agent, launch = run_context.layout, spawn.agent, spawn.launch
     money = money_left(fleet, fleet.agents[agent], run_context.rules)
-    command = run_context.roster.runtime(agent).command(_job(run_context, agent, launch, spawn.session, money))
+    command = run_context.roster.runtime(agent).command(_spec(run_context, agent, launch, spawn.session, money))
     settings.settle(command, layout.state(agent))
     program = Program(
         argv=command.argv,
@@ -100,16 +99,16 @@ def program_of(run_context: RunContext, fleet: Fleet, spawn: Spawn, tag: str) ->
 
 def session_of(run_context: RunContext, agent: str, launch: int) -> str | None:
     """The session that this launch began, where that is known before it says so: asked again, it is the same one."""
-    return run_context.roster.runtime(agent).command(_job(run_context, agent, launch, None)).session or None
+    return run_context.roster.runtime(agent).command(_spec(run_context, agent, launch, None)).session or None
 
 
 def environment_of(run_context: RunContext, agent: str) -> dict[str, str]:
     """What the tools of an agent's program find around them."""
-    command = run_context.roster.runtime(agent).command(_job(run_context, agent, 1, None))
+    command = run_context.roster.runtime(agent).command(_spec(run_context, agent, 1, None))
     return settings.environment(environment.of_agent(run_context.layout, agent), command)
 
 
-def _job(
+def _spec(
     run_context: RunContext, agent: str, launch: int, session: str | None, money: float | None = None
 ) -> LaunchSpec:
     config, layout = run_context.config, run_context.layout

@@ -11,7 +11,7 @@ from coral.config.agents import Driven
 from coral.config.load import Config
 from coral.fleet.policy import MILLION
 from coral.fleet.rules import Prices
-from coral.runtimes.model import Runtime, Teller
+from coral.runtimes.model import Runtime
 
 WATCHED = ("money", "tokens")
 SAMPLE = 1000  # tokens: prices that rise with the length of a request are taken at their beginning
@@ -27,10 +27,10 @@ def prices_of(part: Driven) -> Prices | None:
 
 def unkept(config: Config, part: Driven, runtime: Runtime) -> list[str]:
     """The budgets that nobody could keep, because the agents' program does not say what it uses."""
-    if config.agents.assignments and not account_of(part):
+    if config.agents.assignments and not account_of(part, runtime):
         return []  # it spends nothing: the budget is that of the others
-    tells = runtime.tells if isinstance(runtime, Teller) else ""
-    kept = WATCHED if tells == "money" or (tells and prices_of(part)) else (tells,)
+    reports = runtime.reports
+    kept = WATCHED if reports == "money" or (reports and prices_of(part)) else (reports,)
     budget = config.budget
     given = [f"budget.{name}" for name in WATCHED if name not in kept and getattr(budget, name) is not None]
     given += [
@@ -38,8 +38,8 @@ def unkept(config: Config, part: Driven, runtime: Runtime) -> list[str]:
         for name in WATCHED
         if name not in kept and getattr(budget.per_agent, name) is not None
     ]
-    why = f"{runtime.name} tells {tells or 'nothing of what it uses'}"
-    why += ": say in agents.prices what they cost" if tells else ""
+    why = f"{runtime.name} tells {reports or 'nothing of what it uses'}"
+    why += ": say in agents.prices what they cost" if reports else ""
     return [f"{name} cannot be kept: {why}" for name in given]
 
 

@@ -1,16 +1,12 @@
 """Who works, and what drives each: the agents of a task in order, every one with its part of the section `agents`."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from coral.config.agents import Driven
 from coral.config.load import Config
 from coral.errors import CoralError
-from coral.runtimes import find, problems, template
 from coral.runtimes.model import Runtime
-
-PAYING_NOBODY = ("native", "scripted")
-ANY_PROGRAM = {"acp": "command", "command": "start"}  # by the option that names the program
+from coral.runtimes.registry import find, problems
 
 
 def parts(config: Config) -> tuple[Driven, ...]:
@@ -32,19 +28,9 @@ def must_stay(before: Config, after: Config) -> None:
         )
 
 
-def account_of(part: Driven) -> str:
-    """Agents that come with Coral spend nobody's usage; all others share what their program's login has."""
-    return part.account or ("" if part.runtime in PAYING_NOBODY else f"{part.runtime} {_program(part)}".rstrip())
-
-
-def _program(part: Driven) -> str:
-    """The one that the task names, where the runtime drives any: another's login is not its own."""
-    if part.runtime not in ANY_PROGRAM:
-        return ""
-    try:
-        return Path(template.words(part.options.get(ANY_PROGRAM[part.runtime]))[0]).name
-    except ValueError:  # the runtime says what is wrong with it
-        return ""
+def account_of(part: Driven, runtime: Runtime) -> str:
+    """Whose usage its agents spend, shared with all others of the same account; empty if they spend nobody's."""
+    return part.account or runtime.account
 
 
 class Roster:
@@ -64,6 +50,9 @@ class Roster:
 
     def runtime(self, agent: str) -> Runtime:
         return self._runtimes[agent]
+
+    def account(self, agent: str) -> str:
+        return account_of(self._members[agent], self._runtimes[agent])
 
     def must_work(self) -> None:
         """CoralError says what would keep one of them from starting on this machine."""

@@ -23,7 +23,9 @@ class Driven(Section):
     """How many agents, and what drives them."""
 
     count: int = Field(default=1, ge=1, le=MAX_AGENTS, description="How many agents work on the task.")
-    runtime: Text = Field(default="native", description="The program that drives them: native, command, ...")
+    runtime: Text = Field(
+        default="native", description="The program that drives them: a name of docs/runtimes.md, or module.path:object."
+    )
     model: str = Field(default="", description="The model the program uses. Empty: the program's own default.")
     options: Options = Field(default_factory=dict, description="Options of the runtime itself.")
     role: str = Field(
@@ -45,19 +47,13 @@ class Driven(Section):
     account: str = Field(
         default="",
         description="Whose usage the agents spend: when it is used up, all of them pause until it is there again. "
-        "Empty: the program's own, with acp and command that of the program they start; native agents spend none.",
+        "Empty: that of the program's own login; agents that ask no model spend none.",
     )
     prices: PricesSection | None = Field(
         default=None,
         description="What the model costs, where the program tells tokens only. Empty: as the package genai-prices "
         "knows it, if that is installed.",
     )
-
-    @model_validator(mode="after")
-    def _can_read(self) -> Self:
-        if self.research is not None and self.runtime == "native":
-            raise ValueError("has research for native agents, which begin with a search: leave it out")
-        return self
 
 
 class Assignment(Driven):

@@ -1,7 +1,8 @@
 """A task folder into a Config: everything that is wrong is found at once, before anything is started."""
 
+import contextlib
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -25,10 +26,11 @@ from coral.config.model import (
     WorkspaceSection,
     slug,
 )
-from coral.config.paths import part_problems, with_roles
+from coral.config.paths import part_problems, parts_of, with_roles
 from coral.config.problem import Problem, refuse
 from coral.config.section import Section
 from coral.errors import CoralError
+from coral.runtimes.registry import find
 from heartbeats.heartbeat import Heartbeat
 
 S = TypeVar("S", bound=BaseModel)
@@ -138,6 +140,7 @@ def _checked(path: Path, values: Mapping[str, object], problems: list[Problem], 
     if files:
         problems += file_problems(task, grader, path.parent)
         problems += part_problems(agents, task, grader, path.parent) if agents else []
+    problems += _research_problems(agents) if agents else []
     if problems:
         return None
     whole = TaskFile.model_validate({name: section for name, section in values.items() if section is not None})
@@ -156,3 +159,11 @@ def _checked(path: Path, values: Mapping[str, object], problems: list[Problem], 
         budget=whole.budget,
         run=whole.run,
     )
+
+
+def _research_problems(agents: AgentsSection) -> Iterator[Problem]:
+    """Of agents that are to read first, and cannot. A runtime that is not there is refused where agents are started."""
+    for where, part in parts_of(agents):
+        with contextlib.suppress(CoralError):
+            if part.research is not None and not find(part.runtime, part.options).can_research:
+                yield Problem((*where, "research"), f"{part.runtime} agents do not read first: leave it out")

@@ -19,7 +19,7 @@ def part_problems(
 ) -> Iterator[Problem]:
     seed = _place(task.seed, folder) if task else None
     secret = _secret(grader, folder)
-    for where, part in _parts(agents):
+    for where, part in parts_of(agents):
         if part.role_file:
             yield from _role(part, (*where, "role_file"), folder)
         for at, source in part.mounts.items():
@@ -41,7 +41,7 @@ def _read(part: Driven, folder: Path) -> dict[str, str]:
     return {"role": (folder / Path(part.role_file).expanduser()).read_text("utf-8-sig"), "role_file": ""}
 
 
-def _parts(agents: AgentsSection) -> Iterator[tuple[Where, Driven]]:
+def parts_of(agents: AgentsSection) -> Iterator[tuple[Where, Driven]]:
     yield ("agents",), agents
     for index, part in enumerate(agents.assignments):
         yield ("agents", "assignments", index), part

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from coral.agent_setup.prices import prices_of
-from coral.agent_setup.roster import account_of, parts
+from coral.agent_setup.roster import Roster, account_of, members
 from coral.config.load import Config
 from coral.fleet.agent_state import Spent
 from coral.fleet.agents.spending import cost
@@ -23,7 +23,7 @@ def warning(config: Config, grade_seconds: float) -> str:
 
 
 def concerns(config: Config, grade_seconds: float) -> Iterator[str]:
-    budget, agents = config.budget, sum(part.count for part in parts(config))
+    budget, agents = config.budget, len(members(config))
     enough = max(FEWEST, agents)
     if budget.attempts is not None and budget.attempts < agents:
         yield f"budget.attempts={budget.attempts} is less than one for each of {agents} agents"
@@ -44,7 +44,7 @@ def concerns(config: Config, grade_seconds: float) -> Iterator[str]:
 
 def _price(config: Config) -> float | None:
     """What one attempt costs the agents that pay the least; None where nobody pays."""
-    paying = [part for part in parts(config) if account_of(part)]
+    paying = [part for part, runtime in Roster(config).driven if account_of(part, runtime)]
     return min((cost(ATTEMPT, prices_of(part) or TYPICAL) for part in paying), default=None)
 
 

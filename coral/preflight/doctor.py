@@ -19,13 +19,13 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from attempts.fields import one_line
-from coral import __version__, extras, runtimes
+from coral import __version__, extras
 from coral.agent_setup import settings
 from coral.agent_setup.roster import parts
 from coral.config.agents import Driven
 from coral.config.load import Config
 from coral.processes import cgroup, environment, rlimit_tag
-from coral.runtimes import programs
+from coral.runtimes import programs, registry
 from coral.runtimes.agent import AgentProgram
 from coral.runtimes.model import LaunchSpec
 from workspace.disk import disk_problem_of
@@ -67,7 +67,7 @@ def findings(folder: Path, config: Config | None) -> Iterator[Finding]:
     yield _open_files()
     yield _prices()
     driven = parts(config) if config is not None else ()
-    names = [name for name in runtimes.RUNTIMES if isinstance(runtimes.find(name, {}), AgentProgram)]
+    names = [name for name in registry.RUNTIMES if isinstance(registry.find(name, {}), AgentProgram)]
     with ThreadPoolExecutor(4) as pool:
         for found in pool.map(lambda name: _program(name, [part for part in driven if part.runtime == name]), names):
             yield from found
@@ -149,19 +149,19 @@ def _prices() -> Finding:
 def _program(name: str, wanted: list[Driven]) -> list[Finding]:
     """An agent program: whether it is there, which version, and whether it has a login or a key. `wanted`: the parts
     of the task's fleet that it drives."""
-    runtime = runtimes.find(name, wanted[0].options if wanted else {})
+    runtime = registry.find(name, wanted[0].options if wanted else {})
     assert isinstance(runtime, AgentProgram)
-    problems = [problem for part in wanted for problem in runtimes.check(name, part.options, part.model)]
+    problems = [problem for part in wanted for problem in registry.check(name, part.options, part.model)]
     if problems := problems or runtime.check():
         said, _, how = problems[0].removeprefix(f"{runtime.program}: ").partition("; ")
         return [Finding(name, State.WRONG if wanted else State.ABSENT, said, how)]
     version = _version(runtime)
     text = version or "it does not say its version"
-    if not runtime.tried:
+    if not runtime.verified_version:
         text += "; unverified: Coral follows its documentation, and was never tried with it"
         return [Finding(name, State.NOTE, text, f"`coral doctor --ping {name}` tries one prompt"), _login(runtime)]
-    if runtime.tried not in version:
-        text += f"; Coral was tried with {runtime.tried}"
+    if runtime.verified_version not in version:
+        text += f"; Coral was tried with {runtime.verified_version}"
     return [Finding(name, State.WELL, text), _login(runtime)]
 
 
@@ -169,8 +169,8 @@ def _version(runtime: AgentProgram) -> str:
     """As the program says it, with its state in a folder that is thrown away, and as quiet as when it works."""
     with tempfile.TemporaryDirectory(prefix="coral-doctor-", ignore_cleanup_errors=True) as made:
         folder = Path(made)
-        job = LaunchSpec(agent="doctor", launch=1, session=None, clone=folder, state=folder, run_root=folder)
-        env = settings.environment(environment.base(), runtime.command(job))
+        spec = LaunchSpec(agent="doctor", launch=1, session=None, clone=folder, state=folder, run_root=folder)
+        env = settings.environment(environment.base(), runtime.command(spec))
         found = programs.on_path(runtime.program)
         return _first_line([*runtime.executable(found), "--version"], env) if found else ""
 
@@ -189,7 +189,7 @@ def _login(runtime: AgentProgram) -> Finding:
 
 
 def _of_the_task(part: Driven) -> Finding:
-    if problems := runtimes.check(part.runtime, part.options, part.model):
+    if problems := registry.check(part.runtime, part.options, part.model):
         return Finding(part.runtime, State.WRONG, problems[0], "see agents in task.yaml")
     return Finding(part.runtime, State.WELL, "can be started")
 

@@ -18,14 +18,15 @@ from datetime import datetime
 from pathlib import Path
 
 from attempts.fields import one_line
-from coral import runtimes
 from coral.agent_setup import settings
-from coral.agent_setup.roster import PAYING_NOBODY, parts
+from coral.agent_setup.roster import parts
 from coral.config.agents import Driven
 from coral.config.load import Config
+from coral.errors import CoralError
 from coral.fleet.events import Ending
 from coral.preflight.doctor import Finding, State
 from coral.processes import environment, process
+from coral.runtimes import registry
 from coral.runtimes.agent import AgentProgram
 from coral.runtimes.limits import Patterns
 from coral.runtimes.model import LaunchSpec, Runtime, Usage
@@ -62,11 +63,17 @@ class Pong:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """`wanted`: by name, or by the task; whatever else is here is asked, and may be without a login."""
+    """`runtime`: None where there is none of that name. `wanted`: by name, or by the task; whatever else is here is
+    asked, and may be without a login."""
 
     name: str
     part: Driven | None
     wanted: bool
+    runtime: Runtime | None
+
+    @property
+    def asks_nobody(self) -> bool:
+        return self.runtime is not None and not self.runtime.account
 
 
 def pings(
@@ -77,9 +84,9 @@ def pings(
     stop = threading.Event()
     with ThreadPoolExecutor(4) as pool:
         try:
-            asked = {pool.submit(_finding, program, seconds, stop): program.name for program in whom(config, names)}
-            paid = [name for name in asked.values() if name not in PAYING_NOBODY]
-            if paid:
+            candidates = whom(config, names)
+            asked = {pool.submit(_finding, candidate, seconds, stop): candidate.name for candidate in candidates}
+            if paid := [candidate.name for candidate in candidates if not candidate.asks_nobody]:
                 say(f"sending one real, paid request to {_listed(paid)}, for at most {seconds:g} seconds each ...")
             for done in as_completed(list(asked)):
                 del asked[done]
@@ -96,24 +103,31 @@ def _listed(names: Iterable[str]) -> str:
 
 def whom(config: Config | None, names: Sequence[str]) -> list[_Asked]:
     driven = parts(config) if config is not None else ()
-    asked = [_Asked(part.runtime, part, True) for part in driven if not names or part.runtime in names]
-    asked = [program for program in asked if names or program.name not in PAYING_NOBODY]
-    known = {program.name for program in asked}
+    asked = [_asked(part.runtime, part, True) for part in driven if not names or part.runtime in names]
+    asked = [one for one in asked if names or not one.asks_nobody]
+    known = {one.name for one in asked}
     if names:
-        return asked + [_Asked(name, None, True) for name in dict.fromkeys(names) if name not in known]
-    found = [name for name in runtimes.RUNTIMES if isinstance(runtimes.find(name, {}), AgentProgram)]
-    return asked + [_Asked(name, None, False) for name in found if name not in known and not runtimes.check(name, {})]
+        return asked + [_asked(name, None, True) for name in dict.fromkeys(names) if name not in known]
+    others = [_asked(name, None, False) for name in registry.RUNTIMES if name not in known]
+    return asked + [one for one in others if isinstance(one.runtime, AgentProgram) and not one.runtime.check()]
+
+
+def _asked(name: str, part: Driven | None, wanted: bool) -> _Asked:
+    try:
+        return _Asked(name, part, wanted, registry.find(name, part.options if part else {}))
+    except CoralError:  # `_finding` says why
+        return _Asked(name, part, wanted, None)
 
 
 def _finding(asked: _Asked, seconds: float, stop: threading.Event) -> Finding:
     name, options = f"{asked.name} ping", asked.part.options if asked.part else {}
-    if asked.name in PAYING_NOBODY:
+    if asked.asks_nobody:
         return Finding(name, State.WELL, "it asks no model: there is nobody to answer")
     model = asked.part.model if asked.part else ""
-    if problems := runtimes.check(asked.name, options, model):
+    if problems := registry.check(asked.name, options, model):
         said, _, how = problems[0].partition("; ")
         return Finding(name, State.WRONG, said, how or "see agents in task.yaml")
-    runtime = runtimes.find(asked.name, options)
+    runtime = asked.runtime or registry.find(asked.name, options)
     try:
         pong = ping(runtime, model, seconds, stop)
     except OSError as error:
@@ -169,8 +183,8 @@ def ping(runtime: Runtime, model: str, seconds: float, stop: threading.Event) ->
 
 def _ask(runtime: Runtime, layout: Layout, model: str, seconds: float, stop: threading.Event) -> Pong:
     clone, state = layout.clone(AGENT), layout.state(AGENT)
-    job = LaunchSpec(agent=AGENT, launch=1, session=None, clone=clone, state=state, run_root=layout.root, model=model)
-    command = runtime.command(job)
+    spec = LaunchSpec(agent=AGENT, launch=1, session=None, clone=clone, state=state, run_root=layout.root, model=model)
+    command = runtime.command(spec)
     settings.settle(command, state)
     output, errors = layout.output(AGENT, 1), layout.errors(AGENT, 1)
     env = settings.environment(environment.base(), command)

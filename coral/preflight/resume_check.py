@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from attempts.store import Store
+from coral.agent_setup.roster import Roster
 from coral.config.load import Config
 from coral.config.model import BudgetSection
 from coral.fleet.agent_state import Phase
@@ -57,7 +58,7 @@ def _lacks_a_record(memory: Memory, layout: Layout) -> bool:
 def _after(memory: Memory, config: Config, limits: Limits) -> Fleet:
     """The fleet as a resume within these limits would have it at once. Nobody waits for a turn to start: of agents that
     may do no more, the last would say so only when it would have begun."""
-    rules = rules_of(replace(config, budget=_section(limits)), "")
+    rules = rules_of(replace(config, budget=_section(limits)), Roster(config), "")
     now = Moment(run_time=memory.clock, wall_time=memory.wall)
     after, _ = decide(memory.fleet, [Resumed(away=since(memory.wall))], now, replace(rules, stagger=0.0))
     return after

@@ -8,7 +8,6 @@ from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 
-from coral import runtimes
 from coral.agent_setup.prices import unkept
 from coral.agent_setup.roster import parts
 from coral.config.agents import Driven
@@ -18,15 +17,14 @@ from coral.fleet.events import Outcome
 from coral.grading.once import grade_once
 from coral.grading.result import GradeResult
 from coral.native.search.check import CheckBroken, PublicCheck
-from coral.native.search.numeric.space import MOST_VARIABLES, SearchSpace, editable_texts
 from coral.preflight.budget_estimate import concerns
-from coral.runtimes.model import Tried
+from coral.runtimes import registry
+from coral.runtimes.model import Runtime
 from heartbeats.render import problems
 
 OUTPUT_LINES = 20  # of a grader that failed
 CHECK_SECONDS = 60.0
 MAX_FILES = 100_000
-EVERYTHING = ("**/*",)  # what the built-in agent may change where the task does not say
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +39,13 @@ class Finding:
 
 def looks(config: Config) -> list[Finding]:
     """What is known at once: the seed, its public check, the heartbeats, the runtime."""
-    drivers = parts(config)
     found = [look(config) for look in (_seed, *([_check] if config.task.check else []), _heartbeats)]
-    found += [_runtime(config, part) for part in drivers]
-    return [*found, _variables(config)] if any(part.runtime == "native" for part in drivers) else found
+    inspected: list[Finding] = []
+    for part in parts(config):
+        finding, runtime = _runtime(config, part)
+        found.append(finding)
+        inspected += _inspected(config, runtime) if runtime is not None else []
+    return [*found, *dict.fromkeys(inspected)]
 
 
 def grades(config: Config, say: Callable[[str], None]) -> Iterator[Finding]:
@@ -89,22 +90,16 @@ def _no_match(glob: str, names: list[str]) -> str:
     return f"task.editable: no file matches {glob}" + (f"; did you mean {' or '.join(close)}?" if close else "")
 
 
-def _variables(config: Config) -> Finding:
-    """The built-in agent's own reading of the files: where it finds nothing to vary, it can do nothing."""
-    count = len(SearchSpace(editable_texts(config.seed, config.task.editable or EVERYTHING)))
-    if count > MOST_VARIABLES:
-        hint = f"it searches at most {MOST_VARIABLES}: name fewer files in task.editable"
-        return Finding("variables", False, f"the editable files hold {count} numbers and choices", (hint,))
-    if not count:
-        hint = (
-            "it varies numbers, true and false: put some into a file that task.editable names, or use another runtime"
-        )
-        return Finding("variables", False, "the editable files hold no number and no choice to vary", (hint,))
-    return Finding("variables", True, f"{_plural(count, 'number')} or choices to vary")
+def _inspected(config: Config, runtime: Runtime) -> list[Finding]:
+    """What a runtime finds in the files itself."""
+    found = runtime.inspect(config.seed, config.task.editable)
+    if found is None:
+        return []
+    return [Finding(found.name, not found.hint, found.text, (found.hint,) if found.hint else ())]
 
 
 def _check(config: Config) -> Finding:
-    """The public check is called as the native agent calls it."""
+    """The public check is called as the built-in agent calls it."""
     with tempfile.TemporaryDirectory(prefix="coral-validate-", ignore_cleanup_errors=True) as folder:
         check = PublicCheck(config.seed, config.task.check, Path(folder) / "seed", CHECK_SECONDS)
         try:
@@ -125,18 +120,20 @@ def _heartbeats(config: Config) -> Finding:
     return Finding("heartbeats", True, "; ".join(f"{beat.name} {beat.when}" for beat in config.heartbeats))
 
 
-def _runtime(config: Config, part: Driven) -> Finding:
+def _runtime(config: Config, part: Driven) -> tuple[Finding, Runtime | None]:
+    """Whether the runtime can be used; and the runtime, where it exists."""
     name = part.runtime
-    wrong = tuple(runtimes.check(name, part.options, part.model))
-    if wrong:
-        return Finding("runtime", False, f"{name} cannot be used", wrong)
-    runtime = runtimes.find(name, part.options)
-    lost = unkept(config, part, runtime)
-    if lost:
-        return Finding("runtime", False, f"{name} cannot keep within its budget", tuple(lost))
-    unverified = isinstance(runtime, Tried) and not runtime.tried
+    try:
+        runtime = registry.find(name, part.options)
+    except CoralError as error:
+        return Finding("runtime", False, f"{name} cannot be used", (f"{error.message}: {error.hint}",)), None
+    if wrong := registry.problems(runtime, part.model):
+        return Finding("runtime", False, f"{name} cannot be used", tuple(wrong)), runtime
+    if lost := unkept(config, part, runtime):
+        return Finding("runtime", False, f"{name} cannot keep within its budget", tuple(lost)), runtime
+    unverified = runtime.verified_version == ""
     more = ("unverified: Coral follows its documentation, and was never tried with it",) if unverified else ()
-    return Finding("runtime", True, f"{name}, {_plural(part.count, 'agent')}", more)
+    return Finding("runtime", True, f"{name}, {_plural(part.count, 'agent')}", more), runtime
 
 
 def _grade(config: Config) -> GradeResult:

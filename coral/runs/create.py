@@ -98,7 +98,7 @@ def _furnish(layout: Layout, config: Config, roster: Roster, say: Say) -> None:
         say("grading the seed")
         baseline = _grade_seed(layout, config, commit)
         Store(layout.attempts).publish(baseline)
-        rules = rules_of(config, commit)
+        rules = rules_of(config, roster, commit)
         run_context = RunContext(layout, config, rules, Standings(rules.direction, [baseline]), roster)
         for agent, clone in clones.items():
             say(f"preparing {agent}")

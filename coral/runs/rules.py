@@ -1,14 +1,14 @@
 """The rules a run is decided by, out of its task."""
 
 from coral.agent_setup.prices import prices_of
-from coral.agent_setup.roster import account_of, members
+from coral.agent_setup.roster import Roster
 from coral.config.load import Config
 from coral.fleet.rules import Allowance, Rules
 
 
-def rules_of(config: Config, seed_commit: str) -> Rules:
+def rules_of(config: Config, roster: Roster, seed_commit: str) -> Rules:
     grader, run, budget, fresh_after = config.grader, config.run, config.budget, config.session.fresh_after
-    roster = members(config)
+    parts = {agent: roster.part(agent) for agent in roster}
     return Rules(
         direction=grader.direction,
         noise=grader.noise,
@@ -26,16 +26,16 @@ def rules_of(config: Config, seed_commit: str) -> Rules:
         breaker_crashes=run.breaker_crashes,
         breaker_window=run.breaker_window,
         breaker_pause=run.breaker_pause,
-        accounts={agent: account for agent, part in roster.items() if (account := account_of(part))},
+        accounts={agent: account for agent in roster if (account := roster.account(agent))},
         stop_at_limit=config.agents.on_limit == "stop",
-        prices={agent: prices for agent, part in roster.items() if (prices := prices_of(part)) is not None},
+        prices={agent: prices for agent, part in parts.items() if (prices := prices_of(part)) is not None},
         budget_attempts=budget.attempts,
         budget_seconds=None if budget.hours is None else budget.hours * 3600,
         budget_money=budget.money,
         budget_tokens=budget.tokens,
         plateau=budget.plateau,
         own=Allowance(**budget.per_agent.model_dump()),
-        research={agent: part.research * 60 for agent, part in roster.items() if part.research is not None},
+        research={agent: part.research * 60 for agent, part in parts.items() if part.research is not None},
         stagger=config.agents.stagger,
         target=budget.target,
         no_progress=config.agents.no_progress or None,

@@ -1,7 +1,7 @@
-"""What the runtimes of well-known agent programs have in common; each says of itself only what is its own.
+"""What the runtimes of well-known agent programs share; each subclass adds what is particular to its program.
 
-The real program is started and no launcher of it; it reports nothing home and does not update itself; its state lies in
-a folder of the agent's, where the user's login is linked; an end is judged by what the program said of it.
+Coral starts the real program and not its launcher, with telemetry and self-update off. The program keeps its state in
+a folder of the agent, into which the user's login is linked. The program's own words decide what its end means.
 """
 
 import os
@@ -12,103 +12,98 @@ from coral.runtimes import coral_protocol, programs
 from coral.runtimes.model import Command, LaunchSpec
 from coral.runtimes.reader import Reader
 
-# Of another agent's, or left by one that Coral itself was started from: they redirect a program, or change its manners.
+# Variables of other agents, or left by one that Coral was started from: they would redirect or change a program.
 FOREIGN = (
     *("CLAUDE", "ANTHROPIC_", "OPENAI_", "CODEX_", "GEMINI_", "GOOGLE_API_KEY", "GOOGLE_GEMINI_", "GOOGLE_GENAI_"),
     *("QWEN_", "OPENCODE", "COPILOT_", "PI_CODING_AGENT", "CURSOR_"),
 )
-PLAIN = {"TZ": "UTC", "TERM": "dumb", "NO_COLOR": "1"}  # UTC: the clock times in texts about limits
+PLAIN = {"TZ": "UTC", "TERM": "dumb", "NO_COLOR": "1"}  # UTC: texts about limits hold clock times
 _COMMON = ("program", "args", "limits", "keep")
 
 
 class AgentProgram(Reader):
-    """`binary`: the program, where it is not called as the runtime. `package`: what npm installs; `installs`: the line
-    that does so where npm does not. `tried`: the version that Coral was tried with; none: it was made after what the
-    program's documentation says. `keys`: variables that hold a key.
+    """`binary`: the program's name on PATH, if it is not the runtime's. `package`: what npm installs;
+    `install_command`: what else installs the program. `keys`: the variables that may hold an API key.
 
-    `own`: beginnings of variables of its own, which it keeps.
-
-    `tells`: what is known of its usage: money, tokens, or nothing.
+    `kept_variables`: prefixes of environment variables that reach the program although FOREIGN removes them.
     """
 
     name = ""
     binary = ""
     package = ""
-    installs = ""
-    instruction_file = "AGENTS.md"
-    resumes = True
-    uses_model = True
-    tells = "tokens"
-    tried = ""
+    install_command = ""
+    reports = "tokens"
+    verified_version = ""
     keys: tuple[str, ...] = ()
     efforts: tuple[str, ...] = ()
-    own: tuple[str, ...] = ()
-    quiet: Mapping[str, str] = {}
+    kept_variables: tuple[str, ...] = ()
+    quiet_environment: Mapping[str, str] = {}
 
-    # --- what each of them says -----------------------------------------------------------------------------------
+    # --- what each program says for itself ------------------------------------------------------------------------
 
-    def arguments(self, job: LaunchSpec, session: str) -> tuple[str, ...]:
-        """The command line behind the program; `session` is empty for a conversation that the program will name."""
+    def arguments(self, spec: LaunchSpec, session: str) -> tuple[str, ...]:
+        """The arguments of the program; `session` is empty if the program will choose the conversation's id."""
         raise NotImplementedError
 
-    def session_of(self, job: LaunchSpec) -> str:
-        """The id that the launch goes on with, or that we choose for it."""
-        return job.session or ""
+    def session_of(self, spec: LaunchSpec) -> str:
+        """The conversation's id: the one to resume, or the one that we choose; empty if the program chooses it."""
+        return spec.session or ""
 
     def links(self) -> Mapping[str, Path]:
-        """The login, from its place in the state folder to the user's own."""
+        """The files of the user's login, by their path in the state folder."""
         return {}
 
     def logins(self) -> tuple[Path, ...]:
-        """The files that a login leaves, where the user is."""
+        """The user's files that exist if the user has logged in."""
         return tuple(self.links().values())
 
     def files(self) -> Mapping[str, str]:
+        """The text of settings files, by their path in the state folder."""
         return {}
 
-    def variables(self, job: LaunchSpec) -> Mapping[str, str]:
+    def variables(self, spec: LaunchSpec) -> Mapping[str, str]:
         """The environment that makes the program keep its state in the state folder."""
         raise NotImplementedError
 
     def executable(self, found: Path) -> tuple[str, ...]:
-        """How the program is started that was found on PATH."""
+        """How to start the program that was `found` on PATH."""
         return (str(found),)
 
-    # --- what is the same for all ---------------------------------------------------------------------------------
+    # --- what is the same for all programs ------------------------------------------------------------------------
 
     def check(self) -> list[str]:
         known = (*_COMMON, *(("effort",) if self.efforts else ()), *self.more_options())
-        problems = coral_protocol.unknown(self._options, known)
+        problems = coral_protocol.unknown(self.options, known)
         problems += [f"{name} must be a list of texts" for name in ("args", "keep") if self.texts(name) is None]
         problems += [f"{name} must be a text" for name in ("program", *self.more_options()) if not self.is_text(name)]
-        effort = self._options.get("effort", "")
+        effort = self.options.get("effort", "")
         if self.efforts and effort and effort not in self.efforts:
             problems.append(f"effort must be one of {', '.join(self.efforts)}; got {effort!r}")
         problems += self.limit_problems()
         return problems or self._missing()
 
     def more_options(self) -> tuple[str, ...]:
-        """Options of its own, all of them texts."""
+        """The names of further options; their values are texts."""
         return ()
 
-    def command(self, job: LaunchSpec) -> Command:
-        session = self.session_of(job)
+    def command(self, spec: LaunchSpec) -> Command:
+        session = self.session_of(spec)
         found = programs.on_path(self.program)
         start = self.executable(found) if found else (self.program,)
         return Command(
-            argv=(*start, *self.arguments(job, session)),
-            env={**PLAIN, **self.quiet, **self.variables(job)},
+            argv=(*start, *self.arguments(spec, session)),
+            env={**PLAIN, **self.quiet_environment, **self.variables(spec)},
             session=session,
             drop=FOREIGN,
-            keep=(*self.own, *(self.texts("keep") or ())),
+            keep=(*self.kept_variables, *(self.texts("keep") or ())),
             files=self.files(),
             links=self.links(),
         )
 
-    # --- help for the modules -------------------------------------------------------------------------------------
+    # --- for the subclasses ---------------------------------------------------------------------------------------
 
     def extra(self) -> tuple[str, ...]:
-        """Arguments that the task adds."""
+        """The arguments that the task adds."""
         return self.texts("args") or ()
 
     @property
@@ -119,4 +114,4 @@ class AgentProgram(Reader):
         if programs.on_path(self.program):
             return []
         where = "there is no such program" if os.sep in self.program else "the program is not on PATH"
-        return [f"{self.program}: {where}; `{self.installs or f'npm install -g {self.package}'}` installs it"]
+        return [f"{self.program}: {where}; `{self.install_command or f'npm install -g {self.package}'}` installs it"]

@@ -22,39 +22,39 @@ _USED_UP = {"error_max_turns", "error_max_budget_usd"}  # ceilings, ours or the 
 class Claude(AgentProgram):
     name = "claude"
     package = "@anthropic-ai/claude-code"
-    tried = "2.1.329"
+    verified_version = "2.1.329"
     keys = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
-    tells = "money"
+    reports = "money"
     instruction_file = "CLAUDE.md"  # AGENTS.md is read only where there is no CLAUDE.md
     efforts = ("low", "medium", "high", "xhigh", "max")
-    own = (
+    kept_variables = (
         *("ANTHROPIC_", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_", "CLAUDE_CODE_SKIP_", "CLAUDE_CODE_MAX_"),
         "CLAUDE_CODE_API_",
     )
-    quiet = {"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}  # noqa: RUF012
-    lost = ("no conversation found",)
+    quiet_environment = {"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}  # noqa: RUF012
+    lost_session = ("no conversation found",)
 
-    def session_of(self, job: LaunchSpec) -> str:
-        return job.session or new_session(job)
+    def session_of(self, spec: LaunchSpec) -> str:
+        return spec.session or new_session(spec)
 
-    def arguments(self, job: LaunchSpec, session: str) -> tuple[str, ...]:
+    def arguments(self, spec: LaunchSpec, session: str) -> tuple[str, ...]:
         words = ["-p", "--output-format", "stream-json", "--verbose", "--dangerously-skip-permissions"]
-        words += ["--resume" if job.session else "--session-id", session]
-        words += ["--model", job.model] if job.model else []
+        words += ["--resume" if spec.session else "--session-id", session]
+        words += ["--model", spec.model] if spec.model else []
         words += ["--effort", self.option("effort")] if self.option("effort") else []
-        words += self._ceiling(job)
+        words += self._ceiling(spec)
         return (*words, *self.extra())
 
-    def _ceiling(self, job: LaunchSpec) -> list[str]:
+    def _ceiling(self, spec: LaunchSpec) -> list[str]:
         """It tells what it has used at the end of a turn alone: until then it has to keep within the budget itself."""
-        if job.money is None or any(each.startswith(CEILING) for each in self.extra()):
+        if spec.money is None or any(each.startswith(CEILING) for each in self.extra()):
             return []
-        return [CEILING, f"{max(job.money, LEAST):.4f}"]
+        return [CEILING, f"{max(spec.money, LEAST):.4f}"]
 
-    def variables(self, job: LaunchSpec) -> Mapping[str, str]:
+    def variables(self, spec: LaunchSpec) -> Mapping[str, str]:
         # As root it skips permissions only where it is told that nothing can be lost.
         sandbox = {"IS_SANDBOX": "1"} if os.geteuid() == 0 else {}
-        return {"CLAUDE_CONFIG_DIR": str(job.state), **sandbox}
+        return {"CLAUDE_CONFIG_DIR": str(spec.state), **sandbox}
 
     def links(self) -> Mapping[str, Path]:
         home = Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")

@@ -23,35 +23,35 @@ _SHELL = ("allow_login_shell=false",)  # a login shell may set another PATH: wit
 class Codex(AgentProgram):
     name = "codex"
     package = "@openai/codex"
-    tried = "0.169.0"
+    verified_version = "0.169.0"
     keys = ("CODEX_API_KEY", "OPENAI_API_KEY")
     efforts = ("none", "minimal", "low", "medium", "high", "xhigh")
-    own = ("OPENAI_", "CODEX_API_KEY")
-    lost = ("no rollout found",)
-    cut = (1,)  # SIGINT ends it with this code and without a word
+    kept_variables = ("OPENAI_", "CODEX_API_KEY")
+    lost_session = ("no rollout found",)
+    interrupt_codes = (1,)  # SIGINT ends it with this code and without a word
 
     def executable(self, found: Path) -> tuple[str, ...]:
         real = programs.native(found, "@openai/codex-{platform}", "vendor/*/bin/codex")
         return (str(real or found),) if programs.is_script(found) else (str(found),)
 
-    def arguments(self, job: LaunchSpec, session: str) -> tuple[str, ...]:
-        settings = [f"model={json.dumps(job.model)}"] if job.model else []
+    def arguments(self, spec: LaunchSpec, session: str) -> tuple[str, ...]:
+        settings = [f"model={json.dumps(spec.model)}"] if spec.model else []
         settings += [*_QUIET, *_SHELL]
         settings += [f'model_reasoning_effort="{self.option("effort")}"'] if self.option("effort") else []
-        words = ["exec", *(["resume"] if job.session else [])]
+        words = ["exec", *(["resume"] if spec.session else [])]
         words += [word for setting in settings for word in ("-c", setting)]
         words += ["--json", "--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check", *self.extra()]
-        return (*words, *([session] if job.session else []), "-")
+        return (*words, *([session] if spec.session else []), "-")
 
-    def variables(self, job: LaunchSpec) -> Mapping[str, str]:
-        return {"CODEX_HOME": str(job.state)}
+    def variables(self, spec: LaunchSpec) -> Mapping[str, str]:
+        return {"CODEX_HOME": str(spec.state)}
 
     def links(self) -> Mapping[str, Path]:
         """Also the configuration, which names the providers that the user has a key for."""
         home = Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
         return {name: home / name for name in ("auth.json", "config.toml")}
 
-    def books(self, state: Path, session: str) -> Usage | None:
+    def usage(self, state: Path, session: str) -> Usage | None:
         """What the thread has used, by its own record: of a turn that is interrupted codex prints nothing."""
         for path in _records(state, session):
             for line in reversed(_end_of(path).splitlines()):

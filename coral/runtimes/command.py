@@ -14,7 +14,7 @@ from functools import cached_property
 from attempts.fields import one_line, printable
 from coral.config.files import outside
 from coral.runtimes import coral_protocol, template
-from coral.runtimes.model import Command, Ending, LaunchSpec, LaunchSummary, OutputEvent, new_session
+from coral.runtimes.model import Command, Ending, LaunchSpec, LaunchSummary, OutputEvent, Runtime, new_session
 
 LONGEST = 20_000  # bytes of a line that the patterns see: a pattern can take much longer than a line is long
 LIMIT = 900.0  # seconds to wait where a limit does not say when it ends
@@ -29,44 +29,37 @@ _GROUPS = {"session_pattern": ("session",), "reply_pattern": ("reply",), "limit_
 _OPTIONS = ("start", "resume", *_GROUPS, "instruction_file")
 
 
-class AnyProgram:
+class AnyProgram(Runtime):
     name = "command"
 
     def __init__(self, options: Mapping[str, object]) -> None:
-        self._options = options
+        super().__init__(options)
+        self.instruction_file = str(options.get("instruction_file", "AGENTS.md"))
+        self.resumes = bool(options.get("resume"))
+        self.uses_model = any("{model}" in str(options.get(name)) for name in ("start", "resume"))
 
     @property
-    def instruction_file(self) -> str:
-        return str(self._options.get("instruction_file", "AGENTS.md"))
-
-    @property
-    def resumes(self) -> bool:
-        return bool(self._options.get("resume"))
-
-    @property
-    def uses_model(self) -> bool:
-        """ValueError for options that `check` refuses."""
-        given = [self._options[name] for name in ("start", "resume") if self._options.get(name)]
-        return any(template.names(template.words(each), "model") for each in given)
+    def account(self) -> str:
+        return template.account(self.name, self.options.get("start"))
 
     def check(self) -> list[str]:
-        problems = coral_protocol.unknown(self._options, _OPTIONS)
+        problems = coral_protocol.unknown(self.options, _OPTIONS)
         problems += self._template_problems("start")
         problems += self._template_problems("resume") if self.resumes else []
         for option, groups in _GROUPS.items():
-            problems += _pattern_problems(option, self._options.get(option, ""), groups)
-        path = self._options.get("instruction_file", "AGENTS.md")
+            problems += _pattern_problems(option, self.options.get(option, ""), groups)
+        path = self.options.get("instruction_file", "AGENTS.md")
         if not isinstance(path, str) or not path or outside(path):
             problems.append(f"instruction_file must be a path inside the workspace; got {path!r}")
         return problems or self._session_problems()
 
-    def command(self, job: LaunchSpec) -> Command:
+    def command(self, spec: LaunchSpec) -> Command:
         """ValueError for options that `check` refuses."""
-        going_on = job.session is not None and self.resumes
-        session = job.session if going_on and job.session else new_session(job)
-        words = template.words(self._options.get("resume" if going_on else "start"))
+        going_on = spec.session is not None and self.resumes
+        session = spec.session if going_on and spec.session else new_session(spec)
+        words = template.words(self.options.get("resume" if going_on else "start"))
         known = going_on or self._session is None
-        return Command(argv=template.fill(words, template.values(job, session)), session=session if known else "")
+        return Command(argv=template.fill(words, template.values(spec, session)), session=session if known else "")
 
     def read(self, line: bytes) -> tuple[OutputEvent, ...]:
         text = printable(line[:LONGEST].decode("utf-8", "replace")).strip()
@@ -80,13 +73,13 @@ class AnyProgram:
         )
         return (sign,)
 
-    def judge(self, code: int, said: LaunchSummary) -> Ending:
-        if said.limit_until is not None or (self._limit and self._limit.search(said.stderr)):
+    def judge(self, code: int, summary: LaunchSummary) -> Ending:
+        if summary.limit_until is not None or (self._limit and self._limit.search(summary.stderr)):
             return Ending.LIMIT
         if code in CANNOT_RUN:
             return Ending.TERMINAL
         ending = coral_protocol.by_code(code)
-        lost = ending is Ending.CRASHED and not said.output and _LOST.search(said.stderr)
+        lost = ending is Ending.CRASHED and not summary.output and _LOST.search(summary.stderr)
         return Ending.UNKNOWN_SESSION if lost and self.resumes else ending
 
     @cached_property
@@ -102,7 +95,7 @@ class AnyProgram:
         return self._pattern("limit_pattern")
 
     def _pattern(self, option: str) -> re.Pattern[str] | None:
-        text = self._options.get(option)
+        text = self.options.get(option)
         return re.compile(text) if isinstance(text, str) and text else None
 
     def _limit_until(self, text: str) -> float | None:
@@ -115,7 +108,7 @@ class AnyProgram:
 
     def _template_problems(self, option: str) -> list[str]:
         try:
-            words = template.words(self._options.get(option, ""))
+            words = template.words(self.options.get(option, ""))
         except ValueError as error:
             return [f"{option} {error}"]
         if "{" not in words[0] and ("/" not in words[0] or words[0].startswith("/")) and not shutil.which(words[0]):
@@ -124,9 +117,9 @@ class AnyProgram:
 
     def _session_problems(self) -> list[str]:
         """A program can be resumed only where its conversation has an id that somebody knows."""
-        if not self.resumes or not template.names(template.words(self._options["resume"]), "session"):
+        if not self.resumes or not template.names(template.words(self.options["resume"]), "session"):
             return []
-        if self._session is not None or template.names(template.words(self._options["start"]), "session"):
+        if self._session is not None or template.names(template.words(self.options["start"]), "session"):
             return []
         return ["resume needs {session}: give it to the program in start, or say by session_pattern what it prints"]
 

@@ -30,33 +30,38 @@ _SILENT = {
 class Copilot(AgentProgram):
     name = "copilot"
     package = "@github/copilot"
-    tried = "1.0.102"
+    verified_version = "1.0.102"
     keys = ("COPILOT_GITHUB_TOKEN", "COPILOT_PROVIDER_API_KEY")
-    tells = ""
+    reports = ""
     efforts = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-    own = (
+    kept_variables = (
         *("COPILOT_GITHUB_TOKEN", "COPILOT_PROVIDER_", "COPILOT_MODEL", "COPILOT_OFFLINE", "COPILOT_GH_HOST"),
         "COPILOT_AUTO_TIER",
     )
-    quiet = {"COPILOT_AUTO_UPDATE": "false"}  # noqa: RUF012
-    lost = ("no session, task, or name matched", "no session or task found", "session not found", "no session found")
+    quiet_environment = {"COPILOT_AUTO_UPDATE": "false"}  # noqa: RUF012
+    lost_session = (
+        "no session, task, or name matched",
+        "no session or task found",
+        "session not found",
+        "no session found",
+    )
 
     def executable(self, found: Path) -> tuple[str, ...]:
         real = programs.native(found, "@github/copilot-{platform}", "copilot")
         return (str(real or found),) if programs.is_script(found) else (str(found),)
 
-    def session_of(self, job: LaunchSpec) -> str:
-        return job.session or new_session(job)
+    def session_of(self, spec: LaunchSpec) -> str:
+        return spec.session or new_session(spec)
 
-    def arguments(self, job: LaunchSpec, session: str) -> tuple[str, ...]:
+    def arguments(self, spec: LaunchSpec, session: str) -> tuple[str, ...]:
         words = ["--yolo", "--no-ask-user", "--output-format", "json"]
-        words += [f"--resume={session}"] if job.session else ["--session-id", session]
-        words += ["--model", job.model] if job.model else []
+        words += [f"--resume={session}"] if spec.session else ["--session-id", session]
+        words += ["--model", spec.model] if spec.model else []
         words += ["--reasoning-effort", self.option("effort")] if self.option("effort") else []
         return (*words, *self.extra())
 
-    def variables(self, job: LaunchSpec) -> Mapping[str, str]:
-        return {"COPILOT_HOME": str(job.state)}
+    def variables(self, spec: LaunchSpec) -> Mapping[str, str]:
+        return {"COPILOT_HOME": str(spec.state)}
 
     def events(self, event: Event) -> Iterator[OutputEvent]:
         data = event.inner("data")

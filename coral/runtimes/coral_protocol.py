@@ -76,16 +76,16 @@ def _number(value: object, low: float, high: float) -> float | None:
     return float(min(high, max(low, value)))  # compared before it is converted: 10**400 is no float
 
 
-def judge(code: int, said: LaunchSummary) -> Ending:
+def judge(code: int, summary: LaunchSummary) -> Ending:
     """What the exit of one of our own programs means."""
-    if said.limit_until is not None:
+    if summary.limit_until is not None:
         return Ending.LIMIT
     if code == UNKNOWN_SESSION:
         return Ending.UNKNOWN_SESSION
     if code == USAGE:
         return Ending.TERMINAL
     # A signal in the first milliseconds meets Python before the program: it dies of it with exit code 1.
-    newborn = code == 1 and not said.output and "KeyboardInterrupt" in said.stderr
+    newborn = code == 1 and not summary.output and "KeyboardInterrupt" in summary.stderr
     return Ending.INTERRUPTED if newborn else by_code(code)
 
 

@@ -13,13 +13,13 @@ from coral.runtimes.model import LaunchSpec
 class Cursor(AcpProgram):
     name = "cursor"
     binary = "cursor-agent"
-    installs = "curl https://cursor.com/install -fsS | bash"
+    install_command = "curl https://cursor.com/install -fsS | bash"
     keys = ("CURSOR_API_KEY",)
-    tells = ""
-    own = ("CURSOR_API_", "CURSOR_CONFIG_DIR")
+    reports = ""
+    kept_variables = ("CURSOR_API_", "CURSOR_CONFIG_DIR")
 
-    def arguments(self, job: LaunchSpec, session: str) -> tuple[str, ...]:  # noqa: ARG002 - the client has it
-        return ("--trust", *(["--model", job.model] if job.model else []), *self.extra(), "acp")
+    def arguments(self, spec: LaunchSpec, session: str) -> tuple[str, ...]:  # noqa: ARG002 - the client has it
+        return ("--trust", *(["--model", spec.model] if spec.model else []), *self.extra(), "acp")
 
     def auth(self) -> str:
         return "" if os.environ.get("CURSOR_API_KEY") else "cursor_login"

@@ -16,23 +16,23 @@ _LOGIN = ("oauth_creds.json", "google_accounts.json")
 class Gemini(AgentProgram):
     name = "gemini"
     package = "@google/gemini-cli"
-    tried = "0.61.0"
+    verified_version = "0.61.0"
     keys = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
     instruction_file = "GEMINI.md"
-    own = ("GEMINI_API_KEY", "GOOGLE_")
-    quiet = {"GEMINI_CLI_NO_RELAUNCH": "true"}  # noqa: RUF012
-    lost = ("error resuming session",)
+    kept_variables = ("GEMINI_API_KEY", "GOOGLE_")
+    quiet_environment = {"GEMINI_CLI_NO_RELAUNCH": "true"}  # noqa: RUF012
+    lost_session = ("error resuming session",)
 
-    def session_of(self, job: LaunchSpec) -> str:
-        return job.session or new_session(job)
+    def session_of(self, spec: LaunchSpec) -> str:
+        return spec.session or new_session(spec)
 
-    def arguments(self, job: LaunchSpec, session: str) -> tuple[str, ...]:
+    def arguments(self, spec: LaunchSpec, session: str) -> tuple[str, ...]:
         words = ["--yolo", "--skip-trust", "-o", "stream-json"]
-        words += ["-m", job.model] if job.model else []
-        return (*words, "--resume" if job.session else "--session-id", session, *self.extra())
+        words += ["-m", spec.model] if spec.model else []
+        return (*words, "--resume" if spec.session else "--session-id", session, *self.extra())
 
-    def variables(self, job: LaunchSpec) -> Mapping[str, str]:
-        return {"GEMINI_CLI_HOME": str(job.state)}
+    def variables(self, spec: LaunchSpec) -> Mapping[str, str]:
+        return {"GEMINI_CLI_HOME": str(spec.state)}
 
     def links(self) -> Mapping[str, Path]:
         return {f".gemini/{name}": _home() / name for name in _LOGIN}

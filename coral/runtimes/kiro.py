@@ -13,14 +13,14 @@ from coral.runtimes.model import LaunchSpec
 class Kiro(AcpProgram):
     name = "kiro"
     binary = "kiro-cli"
-    installs = "curl -fsSL https://cli.kiro.dev/install | bash"
+    install_command = "curl -fsSL https://cli.kiro.dev/install | bash"
     keys = ("KIRO_API_KEY",)
-    tells = ""
+    reports = ""
     efforts = ("low", "medium", "high", "xhigh", "max")
 
-    def arguments(self, job: LaunchSpec, session: str) -> tuple[str, ...]:  # noqa: ARG002 - the client has it
+    def arguments(self, spec: LaunchSpec, session: str) -> tuple[str, ...]:  # noqa: ARG002 - the client has it
         words = ["acp", "--trust-all-tools"]
-        words += ["--model", job.model] if job.model else []
+        words += ["--model", spec.model] if spec.model else []
         words += ["--effort", self.option("effort")] if self.option("effort") else []
         return (*words, *self.extra())
 

@@ -1,30 +1,28 @@
-"""What a runtime is: it says how to start a program, what a line that it prints means, and what its end means.
+"""What a runtime is: it says how to start a program, what a line of its output means, and what its exit means.
 
-It is made with its options, keeps no state of a launch, and starts nothing: the same questions get the same answers.
+It is made with its options, keeps no state of a launch and starts nothing: the same question gets the same answer.
 """
 
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 from coral.fleet.events import Ending
 
 __all__ = [
-    "Bookkeeper",
     "Command",
     "Counted",
     "Ending",
+    "Inspection",
     "LaunchSpec",
     "LaunchSummary",
     "OutputEvent",
     "Retry",
     "Runtime",
-    "Teller",
     "Tool",
-    "Tried",
     "Usage",
     "new_session",
 ]
@@ -32,8 +30,11 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchSpec:
-    """One launch of one agent. `session` is the conversation to go on with, None for a new one. `money`: how many US
-    dollars it may use, as far as the budget says; for programs that can be told so."""
+    """One launch of one agent.
+
+    `session`: the conversation to resume; None begins a new one. `money`: the US dollars that the launch may spend; None
+    if no budget limits them. Pass it on to a program that has such an option.
+    """
 
     agent: str
     launch: int
@@ -51,12 +52,14 @@ class LaunchSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """What to start. `env` is added to the environment; `session` is the conversation's id if that is known already.
+    """The process of a launch.
 
-    `drop`: variables whose names begin so are taken out of the environment before, but for those that begin as `keep`.
+    `env` is added to the environment, from which variables whose names begin with one of `drop` were removed before,
+    except those that begin with one of `keep`. `session`: the conversation's id, if it is known before the program
+    says it.
 
-    `files`: settings that the program finds in its state folder, by their path there. `links`: what leads from there
-    to a file of the user's, such as a login; where the user has no such file, there is no link.
+    `files`: the text of settings files, by their path in the state folder. `links`: symbolic links in the state folder
+    to files of the user, such as a login; a link is left out where the user has no such file.
     """
 
     argv: tuple[str, ...]
@@ -69,16 +72,16 @@ class Command:
 
 
 class Counted(StrEnum):
-    """Since when a figure of usage counts."""
+    """The period that a figure of usage covers."""
 
-    STEP = "step"  # what this step took: to be added
+    STEP = "step"  # this step alone: steps are added up
     LAUNCH = "launch"  # everything since the program started
-    SESSION = "session"  # everything since the conversation began, in earlier launches too
+    SESSION = "session"  # everything since the conversation began, earlier launches included
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Tokens and money. `input` is without what was read from a cache; `cost` is in US dollars where it is told."""
+    """Tokens and US dollars. `input` leaves out `cached`, the tokens read from a cache. `cost`: None if unknown."""
 
     counted: Counted = Counted.STEP
     input: int = 0
@@ -89,7 +92,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """A tool starts, or has ended (`over`); `id` joins the two. `text`: what it was asked, or what it answered."""
+    """A tool call starts, or has ended (`over`); both have the same `id`. `text`: the call's input, or its output."""
 
     id: str
     name: str = ""
@@ -100,7 +103,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
-    """The program asks its model again after an error."""
+    """The program repeats a request to its model after an error, in `seconds`."""
 
     attempt: int = 0
     seconds: float | None = None
@@ -111,12 +114,12 @@ class Retry:
 class OutputEvent:
     """What one line of output says; usually one thing.
 
-    `early`: it proves no more than that the program runs; were it interrupted now, its prompt could be lost.
-    `part`: a piece of a reply that goes on in the next sign, until one that has none.
-    `limit_until`: seconds since the epoch, when the account's limit ends; `exact` where the program gave that figure,
-    and not a sentence. `ending`: what the program itself says of its end; the last such word counts.
-    `edited`: a file that a tool changed. `compacted`: earlier parts of the conversation were replaced by a summary.
-    `unknown`: the kind of a line that nobody knows.
+    `early`: it proves only that the program runs; after an interrupt at this point the prompt may be lost.
+    `part`: a piece of a reply, which goes on in the next event until one has no part.
+    `limit_until`: when the account's limit ends, in seconds since the epoch; `exact` where the program gave that number
+    and not a sentence. `ending`: what the program says of its own end; the last event that has one counts.
+    `edited`: a file that a tool changed. `compacted`: a summary replaced earlier parts of the conversation.
+    `unknown`: the kind of a line that the runtime does not know.
     """
 
     session: str = ""
@@ -141,8 +144,8 @@ class OutputEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchSummary:
-    """What was read in one launch: whether anything was printed, the last error, the end of its stderr, and what the
-    program itself said of its end."""
+    """The output of a whole launch: whether anything was printed, the last error, the end of its stderr, and what the
+    program said of its own end."""
 
     output: bool = False
     session: str = ""
@@ -152,73 +155,75 @@ class LaunchSummary:
     ending: Ending | None = None
 
 
-class Runtime(Protocol):
-    """`instruction_file`: where in the clone the program looks for its instructions.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inspection:
+    """What an agent would find in a task's files, as `coral validate` shows it. `hint`: what to change, where the agent
+    could do nothing with them."""
 
-    `resumes`: whether it can go on with a conversation; if not, every launch is new and is handed the story so far.
+    name: str
+    text: str
+    hint: str = ""
 
-    `uses_model`: whether `agents.model` reaches the program; where it does not, a task that sets it is refused.
+
+class Runtime(ABC):
+    """A program that drives agents. It says its name, how it is started, what its output means and what its exit means;
+    everything else has a default.
+
+    `instruction_file`: the file in the clone where the program looks for its instructions.
+    `resumes`: whether it can resume a conversation; if not, every launch is new, and its prompt tells the story so far.
+    `uses_model`: whether `agents.model` reaches it. `can_research`: whether its agents can read before they work
+    (`agents.research`). A task that sets either of them in vain is refused.
+    `reports`: the use that it reports: `money` (and tokens), `tokens`, or nothing.
+    `verified_version`: the version that Coral was tried with; empty if Coral only follows its documentation; None if
+    there is no one program whose version could be tried.
     """
 
-    @property
-    def name(self) -> str: ...
+    instruction_file: str = "AGENTS.md"
+    resumes: bool = True
+    uses_model: bool = True
+    can_research: bool = True
+    reports: str = ""
+    verified_version: str | None = None
+
+    def __init__(self, options: Mapping[str, object]) -> None:
+        self.options = options
 
     @property
-    def instruction_file(self) -> str: ...
+    @abstractmethod
+    def name(self) -> str:
+        """The name in messages and tables."""
 
     @property
-    def resumes(self) -> bool: ...
-
-    @property
-    def uses_model(self) -> bool: ...
+    def account(self) -> str:
+        """Whose usage its agents spend, which is one for all agents of one account; empty if they spend nobody's."""
+        return self.name
 
     def check(self) -> list[str]:
-        """What would keep it from starting on this machine: wrong options, a missing program."""
-        ...
+        """What would keep the program from starting on this machine: wrong options, a missing program."""
+        return []
 
-    def command(self, job: LaunchSpec) -> Command: ...
+    def inspect(self, seed: Path, editable: tuple[str, ...]) -> Inspection | None:  # noqa: ARG002
+        """What its agents would find in the task's files; None where only trying can tell."""
+        return None
 
+    @abstractmethod
+    def command(self, spec: LaunchSpec) -> Command:
+        """How a launch is started."""
+
+    @abstractmethod
     def read(self, line: bytes) -> tuple[OutputEvent, ...]:
-        """What a line says; never raises, whatever the program prints."""
-        ...
+        """What a line of output says. It never raises: a program may print anything."""
 
-    def judge(self, code: int, said: LaunchSummary) -> Ending:
-        """`code` is Popen's: negative for a signal."""
-        ...
+    @abstractmethod
+    def judge(self, code: int, summary: LaunchSummary) -> Ending:
+        """What the end of a launch means. `code`: the exit code; negative for a signal, as Popen has it."""
 
-
-@runtime_checkable
-class Bookkeeper(Protocol):
-    """A runtime that can also read the books which its program keeps. Apart, because most programs keep none, and a
-    runtime of somebody's own needs to say nothing of it."""
-
-    def books(self, state: Path, session: str) -> Usage | None:
-        """What the conversation has used by the books in the state folder; None where they do not say. Asked once its
-        launch has ended: what an interrupted turn has used may be told nowhere else."""
-        ...
+    def usage(self, state: Path, session: str) -> Usage | None:  # noqa: ARG002
+        """What the conversation has used by the program's own log in its state folder; None if no log says it. Asked
+        when a launch has ended: an interrupted turn may be reported nowhere else."""
+        return None
 
 
-@runtime_checkable
-class Teller(Protocol):
-    """A runtime that says which budgets can be kept with it. Apart, because a runtime of somebody's own may say
-    nothing of what it uses."""
-
-    @property
-    def tells(self) -> str:
-        """What is known of its use: `money` (and tokens), `tokens`, or nothing."""
-        ...
-
-
-@runtime_checkable
-class Tried(Protocol):
-    """A runtime for a program of others, whose manners are known from trying it, or only from what is written of it."""
-
-    @property
-    def tried(self) -> str:
-        """The version that Coral was tried with; none where it never was."""
-        ...
-
-
-def new_session(job: LaunchSpec) -> str:
-    """The id of a conversation that begins with this launch. Never random: whoever asks again gets it again."""
-    return str(uuid.uuid5(uuid.NAMESPACE_OID, f"coral/{job.run_root.name}/{job.agent}/{job.launch}"))
+def new_session(spec: LaunchSpec) -> str:
+    """The id of a conversation that begins with this launch. It is not random: asked again, it is the same."""
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, f"coral/{spec.run_root.name}/{spec.agent}/{spec.launch}"))

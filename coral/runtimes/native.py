@@ -1,49 +1,73 @@
-"""The agent that is part of Coral: `python -P -m coral.native`, with a conversation whose id we choose."""
+"""The built-in agent: `python -P -m coral.native`, with a conversation whose id we choose."""
 
 import json
 import sys
-from collections.abc import Mapping
 from dataclasses import fields
+from pathlib import Path
 
 from coral.native.brain import BRAINS
 from coral.native.options import Options
 from coral.runtimes import coral_protocol
-from coral.runtimes.model import Command, Ending, LaunchSpec, LaunchSummary, OutputEvent, new_session
+from coral.runtimes.model import (
+    Command,
+    Ending,
+    Inspection,
+    LaunchSpec,
+    LaunchSummary,
+    OutputEvent,
+    Runtime,
+    new_session,
+)
+
+EVERYTHING = ("**/*",)  # what it may change where the task does not say
 
 
-class Native:
+class Native(Runtime):
     name = "native"
-    instruction_file = "AGENTS.md"
-    resumes = True
     uses_model = False
-
-    def __init__(self, options: Mapping[str, object]) -> None:
-        self._options = options
+    can_research = False  # it begins with a search
+    account = ""
 
     def check(self) -> list[str]:
-        if problems := coral_protocol.unknown(self._options, [each.name for each in fields(Options)]):
+        if problems := coral_protocol.unknown(self.options, [field.name for field in fields(Options)]):
             return problems
         try:
-            brain = Options.read(self._options).brain
+            brain = Options.read(self.options).brain
         except ValueError as error:
             return [str(error)]
         return [] if brain in BRAINS else [f"brain must be {' or '.join(BRAINS)}; got {brain!r}"]
 
-    def command(self, job: LaunchSpec) -> Command:
-        session = job.session or new_session(job)
+    def inspect(self, seed: Path, editable: tuple[str, ...]) -> Inspection:
+        """How many numbers and choices it would vary."""
+        # Not at the top: a start does without the search.
+        from coral.native.search.numeric.space import MOST_VARIABLES, SearchSpace, editable_texts
+
+        count = len(SearchSpace(editable_texts(seed, editable or EVERYTHING)))
+        text, hint = f"{count} number{'' if count == 1 else 's'} or choices to vary", ""
+        if count > MOST_VARIABLES:
+            text = f"the editable files hold {count} numbers and choices"
+            hint = f"it searches at most {MOST_VARIABLES}: name fewer files in task.editable"
+        elif not count:
+            text = "the editable files hold no number and no choice to vary"
+            hint = "it varies numbers, true and false: put some into a file that task.editable names"
+            hint += ", or use another runtime"
+        return Inspection(name="variables", text=text, hint=hint)
+
+    def command(self, spec: LaunchSpec) -> Command:
+        session = spec.session or new_session(spec)
         argv = [sys.executable, "-P", "-m", "coral.native", "--session", session]
-        if job.session:
+        if spec.session:
             argv.append("--resume")
-        argv += ["--state", str(job.state), "--direction", job.direction, "--seed", str(job.seed)]
-        if job.editable:
-            argv += ["--editable", *job.editable]
-        if job.check:
-            argv += ["--check", job.check]
-        argv += ["--options", json.dumps(dict(self._options))]
+        argv += ["--state", str(spec.state), "--direction", spec.direction, "--seed", str(spec.seed)]
+        if spec.editable:
+            argv += ["--editable", *spec.editable]
+        if spec.check:
+            argv += ["--check", spec.check]
+        argv += ["--options", json.dumps(dict(self.options))]
         return Command(argv=tuple(argv), session=session)
 
     def read(self, line: bytes) -> tuple[OutputEvent, ...]:
         return coral_protocol.read(line)
 
-    def judge(self, code: int, said: LaunchSummary) -> Ending:
-        return coral_protocol.judge(code, said)
+    def judge(self, code: int, summary: LaunchSummary) -> Ending:
+        return coral_protocol.judge(code, summary)

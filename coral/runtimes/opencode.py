@@ -19,21 +19,21 @@ _AUTH = Path("opencode/auth.json")
 class Opencode(AgentProgram):
     name = "opencode"
     package = "opencode-ai"
-    tried = "1.18.33"
+    verified_version = "1.18.33"
     keys = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENCODE_API_KEY")
-    tells = "money"
-    own = (
+    reports = "money"
+    kept_variables = (
         *("OPENCODE_API_KEY", "OPENCODE_AUTH_CONTENT", "OPENCODE_CONFIG", "OPENCODE_DISABLE_", "OPENCODE_ENABLE_"),
         *("OPENCODE_EXPERIMENTAL", "OPENCODE_MODELS_", "OPENCODE_PERMISSION"),
         *("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"),  # it speaks to any provider
     )
-    quiet = {  # noqa: RUF012
+    quiet_environment = {  # noqa: RUF012
         "OPENCODE_DISABLE_AUTOUPDATE": "1",
         "OPENCODE_DISABLE_MODELS_FETCH": "1",
         "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
         "OPENCODE_DISABLE_SHARE": "1",
     }
-    lost = ("session not found",)
+    lost_session = ("session not found",)
 
     def more_options(self) -> tuple[str, ...]:
         return ("variant",)  # how much effort is called depends on the provider
@@ -42,15 +42,15 @@ class Opencode(AgentProgram):
         real = programs.native(found, "opencode-{platform}", "bin/opencode")
         return (str(real or found),) if programs.is_script(found) else (str(found),)
 
-    def arguments(self, job: LaunchSpec, session: str) -> tuple[str, ...]:
+    def arguments(self, spec: LaunchSpec, session: str) -> tuple[str, ...]:
         words = ["run", "--format", "json", "--auto"]
         words += ["--session", session] if session else []
-        words += ["--model", job.model] if job.model else []
+        words += ["--model", spec.model] if spec.model else []
         words += ["--variant", self.option("variant")] if self.option("variant") else []
         return (*words, *self.extra())
 
-    def variables(self, job: LaunchSpec) -> Mapping[str, str]:
-        return {"XDG_DATA_HOME": str(job.state / "data"), "XDG_STATE_HOME": str(job.state / "state")}
+    def variables(self, spec: LaunchSpec) -> Mapping[str, str]:
+        return {"XDG_DATA_HOME": str(spec.state / "data"), "XDG_STATE_HOME": str(spec.state / "state")}
 
     def links(self) -> Mapping[str, Path]:
         home = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share")
@@ -81,11 +81,11 @@ class Opencode(AgentProgram):
             case kind:
                 yield OutputEvent(session=session, unknown=kind or "no type")
 
-    def judge(self, code: int, said: LaunchSummary) -> Ending:
+    def judge(self, code: int, summary: LaunchSummary) -> Ending:
         """Where a signal ended it, the step that it finished was not the last one: a summary of the conversation is a
         step as well."""
-        cut = code < 0 and said.ending is Ending.CLEAN
-        return super().judge(code, replace(said, ending=None) if cut else said)
+        cut = code < 0 and summary.ending is Ending.CLEAN
+        return super().judge(code, replace(summary, ending=None) if cut else summary)
 
     def _error(self, error: Event) -> OutputEvent:
         name = error.line("name")

@@ -16,29 +16,29 @@ _SILENT |= {"agent_start", "turn_start", "session_info_changed", "thinking_level
 class Pi(AgentProgram):
     name = "pi"
     package = "@mariozechner/pi-coding-agent"
-    tried = "0.73.1"
+    verified_version = "0.73.1"
     keys = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY")
-    tells = "money"
+    reports = "money"
     efforts = ("off", "minimal", "low", "medium", "high", "xhigh")
-    own = (
+    kept_variables = (
         *("ANTHROPIC_API_KEY", "ANTHROPIC_OAUTH_TOKEN", "OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"),
         "COPILOT_GITHUB_TOKEN",
     )
-    quiet = {"PI_OFFLINE": "1", "PI_TELEMETRY": "0"}  # noqa: RUF012
-    lost = ("no session found matching",)
+    quiet_environment = {"PI_OFFLINE": "1", "PI_TELEMETRY": "0"}  # noqa: RUF012
+    lost_session = ("no session found matching",)
 
     def more_options(self) -> tuple[str, ...]:
         return ("provider",)
 
-    def arguments(self, job: LaunchSpec, session: str) -> tuple[str, ...]:
+    def arguments(self, spec: LaunchSpec, session: str) -> tuple[str, ...]:
         words = ["-p", "--mode", "json"]
         words += ["--provider", self.option("provider")] if self.option("provider") else []
-        words += ["--model", job.model] if job.model else []
+        words += ["--model", spec.model] if spec.model else []
         words += ["--thinking", self.option("effort")] if self.option("effort") else []
         return (*words, *(["--session", session] if session else []), *self.extra())
 
-    def variables(self, job: LaunchSpec) -> Mapping[str, str]:
-        return {"PI_CODING_AGENT_DIR": str(job.state)}
+    def variables(self, spec: LaunchSpec) -> Mapping[str, str]:
+        return {"PI_CODING_AGENT_DIR": str(spec.state)}
 
     def links(self) -> Mapping[str, Path]:
         """Also the providers that the user added, which hold their keys."""

@@ -17,11 +17,11 @@ _API_ERROR = "[API Error: "
 class Qwen(AgentProgram):
     name = "qwen"
     package = "@qwen-code/qwen-code"
-    tried = "0.24.4"
+    verified_version = "0.24.4"
     keys = ("OPENAI_API_KEY",)
-    own = ("OPENAI_",)
-    quiet = {"QWEN_CODE_NO_RELAUNCH": "true", "QWEN_CODE_SUPPRESS_YOLO_WARNING": "1"}  # noqa: RUF012
-    lost = ("no saved session found",)
+    kept_variables = ("OPENAI_",)
+    quiet_environment = {"QWEN_CODE_NO_RELAUNCH": "true", "QWEN_CODE_SUPPRESS_YOLO_WARNING": "1"}  # noqa: RUF012
+    lost_session = ("no saved session found",)
 
     def more_options(self) -> tuple[str, ...]:
         return ("auth",)
@@ -32,18 +32,18 @@ class Qwen(AgentProgram):
             return (str(found),)
         return (str(programs.on_path("node") or "node"), "--expose-gc", str(program))
 
-    def session_of(self, job: LaunchSpec) -> str:
-        return job.session or new_session(job)
+    def session_of(self, spec: LaunchSpec) -> str:
+        return spec.session or new_session(spec)
 
-    def arguments(self, job: LaunchSpec, session: str) -> tuple[str, ...]:
+    def arguments(self, spec: LaunchSpec, session: str) -> tuple[str, ...]:
         auth = self.option("auth") or ("openai" if os.environ.get("OPENAI_API_KEY") else "")
         auth = auth or settings.login_type(_home() / "settings.json") or "qwen-oauth"
         words = ["--yolo", "--auth-type", auth, "-o", "stream-json"]
-        words += ["--model", job.model] if job.model else []
-        return (*words, "--resume" if job.session else "--session-id", session, *self.extra())
+        words += ["--model", spec.model] if spec.model else []
+        return (*words, "--resume" if spec.session else "--session-id", session, *self.extra())
 
-    def variables(self, job: LaunchSpec) -> Mapping[str, str]:
-        return {"QWEN_HOME": str(job.state)}
+    def variables(self, spec: LaunchSpec) -> Mapping[str, str]:
+        return {"QWEN_HOME": str(spec.state)}
 
     def links(self) -> Mapping[str, Path]:
         return {"oauth_creds.json": _home() / "oauth_creds.json"}

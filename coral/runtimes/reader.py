@@ -1,29 +1,26 @@
-"""How programs are read that print JSON, an object a line, and judged: by what they said of their end."""
+"""The base of runtimes whose program prints a JSON object a line and says how its turn ended."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property
 
 from attempts.fields import one_line
 from coral.runtimes import coral_protocol, limits
 from coral.runtimes.event import MESSAGE, Event, parse
-from coral.runtimes.model import Ending, LaunchSummary, OutputEvent
+from coral.runtimes.model import Ending, LaunchSummary, OutputEvent, Runtime
 
 
-class Reader:
-    """`cut`: exit codes that the program has after SIGINT alone. `lost`: how it says, in lower case, that it does not
-    know a conversation."""
+class Reader(Runtime):
+    """`interrupt_codes`: exit codes that only SIGINT causes. `lost_session`: texts, in lower case, by which the program
+    says that it does not know a conversation."""
 
-    lost: tuple[str, ...] = ()
-    cut: tuple[int, ...] = ()
+    lost_session: tuple[str, ...] = ()
+    interrupt_codes: tuple[int, ...] = ()
     now: Callable[[], float] = staticmethod(time.time)
 
-    def __init__(self, options: Mapping[str, object]) -> None:
-        self._options = options
-
     def events(self, event: Event) -> Iterator[OutputEvent]:
-        """What a line says. Nothing at all means: known, and of no interest."""
+        """What an object says; nothing if it is known and of no interest."""
         raise NotImplementedError
 
     def read(self, line: bytes) -> tuple[OutputEvent, ...]:
@@ -32,62 +29,62 @@ class Reader:
             return ()
         event = parse(text)
         if event is None:
-            said = text[: 8 * MESSAGE].decode("utf-8", "replace")
-            return (OutputEvent(message=one_line(said, MESSAGE), unknown="no JSON object"),)
+            shown = text[: 8 * MESSAGE].decode("utf-8", "replace")
+            return (OutputEvent(message=one_line(shown, MESSAGE), unknown="no JSON object"),)
         return tuple(self.events(event))
 
-    def judge(self, code: int, said: LaunchSummary) -> Ending:
-        if said.ending is not None:
-            return said.ending
-        if said.limit_until is not None:
+    def judge(self, code: int, summary: LaunchSummary) -> Ending:
+        if summary.ending is not None:
+            return summary.ending
+        if summary.limit_until is not None:
             return Ending.LIMIT
         ending = coral_protocol.by_code(code)
-        if code in self.cut and said.output and not said.error:
+        if code in self.interrupt_codes and summary.output and not summary.error:
             ending = Ending.INTERRUPTED
         if ending is Ending.CRASHED:
-            if any(each in said.stderr.lower() for each in self.lost):
+            if any(text in summary.stderr.lower() for text in self.lost_session):
                 return Ending.UNKNOWN_SESSION
-            meaning = None if said.output else self.patterns.meaning(said.stderr, self.now())
+            meaning = None if summary.output else self.patterns.meaning(summary.stderr, self.now())
             return meaning.ending if meaning else Ending.CRASHED
-        # It would have said so, had its turn come to an end.
+        # The program would have said so if its turn had come to an end.
         return Ending.INTERRUPTED
 
-    # --- help for the modules -------------------------------------------------------------------------------------
+    # --- for the subclasses ---------------------------------------------------------------------------------------
 
     def failed(self, text: str, status: float | None = None, *, more: str = "", limited: bool = False) -> OutputEvent:
-        """The end of a turn by an error. `status` and `more`: of the model's answer, and `limited`: that it is a limit
-        of the account, where the program passes them on."""
-        sign = OutputEvent(phase="ended", ended=True, message=one_line(text, MESSAGE), error=one_line(text, MESSAGE))
-        if any(each in text.lower() for each in self.lost):
-            return replace(sign, ending=Ending.UNKNOWN_SESSION)
+        """The end of a turn by an error with this text. `status`, `more`: the HTTP status and further text of the
+        model's answer. `limited`: the program calls it a limit of the account."""
+        event = OutputEvent(phase="ended", ended=True, message=one_line(text, MESSAGE), error=one_line(text, MESSAGE))
+        if any(words in text.lower() for words in self.lost_session):
+            return replace(event, ending=Ending.UNKNOWN_SESSION)
         if meaning := self.patterns.meaning(f"{text}\n{more}", self.now()):
-            return replace(sign, ending=meaning.ending, limit_until=meaning.until)
+            return replace(event, ending=meaning.ending, limit_until=meaning.until)
         denied = status in (401, 402, 403)
-        return replace(sign, ending=Ending.LIMIT if limited else Ending.TERMINAL if denied else Ending.CRASHED)
+        return replace(event, ending=Ending.LIMIT if limited else Ending.TERMINAL if denied else Ending.CRASHED)
 
     def option(self, name: str) -> str:
-        value = self._options.get(name, "")
+        value = self.options.get(name, "")
         return value if isinstance(value, str) else ""
 
     def texts(self, name: str) -> tuple[str, ...] | None:
-        """An option that is a list of texts; None for anything else."""
-        value = self._options.get(name, [])
-        if not isinstance(value, list | tuple) or not all(isinstance(each, str) and "\0" not in each for each in value):
+        """An option that is a list of texts; None if it is anything else."""
+        value = self.options.get(name, [])
+        if not isinstance(value, list | tuple) or not all(isinstance(item, str) and "\0" not in item for item in value):
             return None
         return tuple(value)
 
     def is_text(self, name: str) -> bool:
-        value = self._options.get(name, "")
+        value = self.options.get(name, "")
         return isinstance(value, str) and "\0" not in value
 
     def limit_problems(self) -> list[str]:
         try:
-            limits.own(self._options.get("limits", {}))
+            limits.own(self.options.get("limits", {}))
         except ValueError as error:
             return [f"limits {error}"]
         return []
 
     @cached_property
     def patterns(self) -> limits.Patterns:
-        """ValueError for options that `check` refuses."""
-        return limits.Patterns(limits.own(self._options.get("limits", {})))
+        """What error texts mean. ValueError for options that `check` refuses."""
+        return limits.Patterns(limits.own(self.options.get("limits", {})))

@@ -6,6 +6,7 @@ Only these are replaced, once; other braces stay as they are, and a value is nev
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from coral.runtimes.model import LaunchSpec
 from workspace.layout import Layout
@@ -29,14 +30,22 @@ def words(value: object) -> tuple[str, ...]:
     return tuple(found)
 
 
-def values(job: LaunchSpec, session: str) -> dict[str, str]:
+def account(runtime: str, command: object) -> str:
+    """The account of agents whose program the task names: the login of another program is another account."""
+    try:
+        return f"{runtime} {Path(words(command)[0]).name}"
+    except ValueError:  # `check` of the runtime says what is wrong with it
+        return runtime
+
+
+def values(spec: LaunchSpec, session: str) -> dict[str, str]:
     return {
-        "agent": job.agent,
+        "agent": spec.agent,
         "session": session,
-        "model": job.model,
-        "clone": str(job.clone),
-        "prompt_file": str(Layout(job.run_root).prompt(job.agent, job.launch)),
-        "state": str(job.state),
+        "model": spec.model,
+        "clone": str(spec.clone),
+        "prompt_file": str(Layout(spec.run_root).prompt(spec.agent, spec.launch)),
+        "state": str(spec.state),
     }
 
 

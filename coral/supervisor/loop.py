@@ -59,12 +59,13 @@ class Supervisor:
         self._fleet = memory.fleet
         self._away = since(memory.wall)
         self._identities = _own_identities(layout, memory)
-        self._rules = rules_of(config, seed_commit)
+        roster = Roster(config)
+        self._rules = rules_of(config, roster, seed_commit)
         self._clock = Clock(memory.clock)
         self._wakeup = Wakeup()
         self._ledger = _ledger_of(layout, self._fleet)
         known = self._ledger.outline(self._rules.direction, TOP, RECENT) or [Store(layout.attempts).read(0)]
-        run_context = RunContext(layout, config, self._rules, Standings(self._rules.direction, known), Roster(config))
+        run_context = RunContext(layout, config, self._rules, Standings(self._rules.direction, known), roster)
         # With its inode: a copy of the run's folder has another tag, and never meets the original's processes.
         self._launches = Launches(f"{layout.root.name}.{layout.root.stat().st_ino}", self._wakeup)
         self._agents = tuple(self._fleet.agents) or tuple(run_context.roster)

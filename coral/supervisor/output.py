@@ -8,7 +8,7 @@ from pathlib import Path
 from attempts.files import open_plain
 from coral.fleet.agent_state import OutputCounts, Spent
 from coral.fleet.events import Ending, OutputSeen, Used
-from coral.runtimes.model import Bookkeeper, Counted, LaunchSummary, OutputEvent, Runtime
+from coral.runtimes.model import Counted, LaunchSummary, OutputEvent, Runtime
 from coral.runtimes.reply_parts import ReplyParts
 from coral.runtimes.usage_total import UsageTotal
 from heartbeats.reply import Other, parse_reply
@@ -144,11 +144,9 @@ class OutputMonitor:
         self._replies = [*self._replies[1 - MAX_ANSWERS :], (self._spoken, reply)]
 
     def consult(self, state: Path) -> None:
-        """Once the launch has ended: what it used by its program's own books, where its runtime can read them."""
-        if self.session and isinstance(self.runtime, Bookkeeper):
-            usage = self.runtime.books(state, self.session)
-            if usage is not None:
-                self._tally.take(usage)
+        """Once the launch has ended: take in what it used by the log that its program keeps, if there is one."""
+        if self.session and (usage := self.runtime.usage(state, self.session)) is not None:
+            self._tally.take(usage)
 
     def used(self) -> list[Used]:
         """What its program says that it has used, when that is more than was told before."""

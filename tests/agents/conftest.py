@@ -12,7 +12,7 @@ from driven import Desk, Drive, Mixed
 from endpoints import ENDPOINTS, Endpoint
 from model_server import ModelServer, Script
 
-from coral.runtimes import RUNTIMES, find
+from coral.runtimes.registry import RUNTIMES, find
 
 KEPT = ("PATH", "LANG", "TMPDIR")  # of the machine's environment; everything else is the user's whom a test plays
 

@@ -12,7 +12,7 @@ from model_server import ModelServer, Script, Step
 from whole_runs import delivered, trying
 
 from coral.fleet.events import Ending
-from coral.runtimes import find
+from coral.runtimes.registry import find
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 

@@ -10,8 +10,8 @@ from records import readable
 from whole_runs import NOTED, delivered, noting, trying
 
 from attempts.store import Store
-from coral import runtimes
 from coral.journal import fold
+from coral.runtimes import registry
 from coral.views.transcript import Kind, entries, launches
 from workspace.layout import Layout
 
@@ -89,7 +89,7 @@ def _told(turns: list[Asked], program: str) -> int:
 
 def _assert_the_transcript_is_whole(layout: Layout, program: str) -> None:
     """Every tool of these agents is interrupted: a program that tells of tools at their end tells of none."""
-    runtime = runtimes.find(program, {})
+    runtime = registry.find(program, {})
     told = [each for number in launches(layout, "agent-1") for each in entries(layout, "agent-1", number, runtime)]
     assert {Kind.PROMPT, Kind.REPLY, Kind.END} <= {each.kind for each in told}
     assert any("I try" in each.text for each in told if each.kind is Kind.REPLY)

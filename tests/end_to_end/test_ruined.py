@@ -57,7 +57,7 @@ def test_shared_knowledge_that_was_removed_is_begun_anew_at_the_next_launch(star
 def test_what_each_agent_was_asked_to_be_is_there_again_too_unless_its_agent_changed_it(start):
     layout = start(["hang"], overrides=("agents.count=2", "agents.role=Look around."), supervise=False).layout
     config = load_frozen(layout.task_file)
-    rules = rules_of(config, "")
+    rules = rules_of(config, Roster(config), "")
     run_context = RunContext(layout, config, rules, Standings(rules.direction, []), Roster(config))
     own, other = (layout.shared / "roles" / f"{each}.md" for each in ("agent-1", "agent-2"))
     own.write_text("I climb now.\n")

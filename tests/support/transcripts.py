@@ -9,7 +9,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from coral import runtimes
+from coral.runtimes import registry
 from coral.runtimes.model import OutputEvent, Runtime, Usage
 from coral.runtimes.usage_total import UsageTotal
 from coral.supervisor.output import LineTail, OutputMonitor
@@ -20,7 +20,7 @@ CASES = sorted(path.name.removesuffix(".meta.json") for path in FOLDER.glob("*.m
 
 
 def runtime_of(case: str) -> Runtime:
-    runtime = runtimes.find(case.partition("-")[0], {})
+    runtime = registry.find(case.partition("-")[0], {})
     runtime.now = lambda: NOW  # type: ignore[attr-defined]
     return runtime
 

@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         metavar="RUNTIME",
         help="also send one real, paid request to each of these (default: the task's, and every program that is here); "
-        "acp, cursor and kiro keep that conversation in their own history",
+        "some keep that conversation in their own history: docs/runtimes.md",
     )
     parser.add_argument("--json", action="store_true", help="for programs: {ok, checks: [{name, state, text, advice}]}")
 

@@ -16,7 +16,6 @@ from rich.console import Console
 from rich.rule import Rule
 from rich.text import Text
 
-from coral import runtimes
 from coral.cli.parser import count
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.run_view import RunView
@@ -24,6 +23,7 @@ from coral.cli.ui.console import console, dim
 from coral.cli.ui.program_name import program
 from coral.errors import CoralError
 from coral.runtimes.model import Counted, Runtime
+from coral.runtimes.registry import find
 from coral.views import format, transcript
 from coral.views.format import usage
 from coral.views.transcript import Entry, Kind, Timeline
@@ -103,8 +103,8 @@ def _runtime(reading: RunView, agent: str) -> Runtime:
         names = {each.text("name"): each.text("runtime") for each in reading.status.each("agents")}
         if not names.get(agent):
             raise
-        return runtimes.find(names[agent], {})
-    return runtimes.find(part.runtime, part.options)
+        return find(names[agent], {})
+    return find(part.runtime, part.options)
 
 
 def _last(entries: Iterator[Entry], most: int) -> tuple[Iterator[Entry] | deque[Entry], int]:

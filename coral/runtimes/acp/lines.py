@@ -41,7 +41,7 @@ _OUTPUTS = ("output", "stdout", "formatted_output", "aggregated_output", "error"
 
 
 class AcpReader(Reader):
-    lost = ("session not found", "no such session", "unknown session", "session does not exist")
+    lost_session = ("session not found", "no such session", "unknown session", "session does not exist")
 
     def events(self, event: Event) -> Iterator[OutputEvent]:
         match event.line("type"):

@@ -17,13 +17,13 @@ from coral.runtimes.acp.lines import AcpReader
 from coral.runtimes.agent import PLAIN, AgentProgram
 from coral.runtimes.model import Command, LaunchSpec
 
-TELLS = ("money", "tokens", "")
-_TEXTS = ("mode", "effort", "auth", "instruction_file", "tells")
+REPORTS = ("money", "tokens", "")
+_TEXTS = ("mode", "effort", "auth", "instruction_file", "reports")
 
 
-def client(command: Sequence[str], job: LaunchSpec, **wishes: str) -> tuple[str, ...]:
+def client(command: Sequence[str], spec: LaunchSpec, **wishes: str) -> tuple[str, ...]:
     """The command line of our client, for an agent that is started by `command`. A wish that is empty is none."""
-    given = {"state": str(job.state), "session": job.session or "", **wishes}
+    given = {"state": str(spec.state), "session": spec.session or "", **wishes}
     words = [f"--{name}={value}" for name, value in given.items() if value]
     return (sys.executable, "-P", "-m", "coral.runtimes.acp.program", *words, "--", *command)
 
@@ -38,56 +38,53 @@ class Acp(AcpReader):
     """`command` starts the agent. `env`: variables that it gets; both may have the places of a template."""
 
     name = "acp"
-    uses_model = True
+
+    def __init__(self, options: Mapping[str, object]) -> None:
+        super().__init__(options)
+        self.instruction_file = self.option("instruction_file") or "AGENTS.md"
+        self.resumes = options.get("resumes", True) is True
+        self.reports = self.option("reports")
 
     @property
-    def instruction_file(self) -> str:
-        return self.option("instruction_file") or "AGENTS.md"
-
-    @property
-    def resumes(self) -> bool:
-        return self._options.get("resumes", True) is True
-
-    @property
-    def tells(self) -> str:
-        return self.option("tells")
+    def account(self) -> str:
+        return template.account(self.name, self.options.get("command"))
 
     def check(self) -> list[str]:
-        problems = coral_protocol.unknown(self._options, ("command", "env", "resumes", "limits", *_TEXTS))
+        problems = coral_protocol.unknown(self.options, ("command", "env", "resumes", "limits", *_TEXTS))
         problems += [f"{name} must be a text" for name in _TEXTS if not self.is_text(name)]
-        if not isinstance(self._options.get("resumes", True), bool):
+        if not isinstance(self.options.get("resumes", True), bool):
             problems.append("resumes must be true or false")
-        if self.option("tells") not in TELLS:
-            problems.append(f"tells must be money or tokens; got {self.option('tells')!r}")
+        if self.reports not in REPORTS:
+            problems.append(f"reports must be money or tokens; got {self.reports!r}")
         if outside(self.instruction_file):
             problems.append(f"instruction_file must be a path inside the workspace; got {self.instruction_file!r}")
         problems += [*self._env_problems(), *self.limit_problems()]
         return problems or self._command_problems() or lacking()
 
-    def command(self, job: LaunchSpec) -> Command:
+    def command(self, spec: LaunchSpec) -> Command:
         """ValueError for options that `check` refuses."""
-        session = job.session or "" if self.resumes else ""
-        words, known = template.words(self._options.get("command")), template.values(job, session)
+        session = spec.session or "" if self.resumes else ""
+        words, known = template.words(self.options.get("command")), template.values(spec, session)
         wishes = {name: self.option(name) for name in ("mode", "effort", "auth")}
-        model = "" if template.names(words, "model") else job.model
-        argv = client(template.fill(words, known), replace(job, session=session), model=model, **wishes)
+        model = "" if template.names(words, "model") else spec.model
+        argv = client(template.fill(words, known), replace(spec, session=session), model=model, **wishes)
         names = tuple(self._env())
         filled = dict(zip(names, template.fill(tuple(self._env().values()), known), strict=True))
         return Command(argv=argv, env={**PLAIN, **filled}, session=session)
 
     def _env(self) -> Mapping[str, str]:
-        found = self._options.get("env", {})
+        found = self.options.get("env", {})
         return found if isinstance(found, Mapping) else {}
 
     def _env_problems(self) -> list[str]:
-        given = self._options.get("env", {})
+        given = self.options.get("env", {})
         if not isinstance(given, Mapping) or not all(isinstance(each, str) for pair in given.items() for each in pair):
             return ["env must hold texts by the name of a variable"]
         return []
 
     def _command_problems(self) -> list[str]:
         try:
-            program = template.words(self._options.get("command", ""))[0]
+            program = template.words(self.options.get("command", ""))[0]
         except ValueError as error:
             return [f"command {error}"]
         if "{" not in program and (os.sep not in program or program.startswith(os.sep)) and not shutil.which(program):
@@ -101,11 +98,11 @@ class AcpProgram(AcpReader, AgentProgram):
     def check(self) -> list[str]:
         return super().check() or lacking()
 
-    def command(self, job: LaunchSpec) -> Command:
-        command = super().command(job)
-        return replace(command, argv=client(command.argv, job, auth=self.auth()))
+    def command(self, spec: LaunchSpec) -> Command:
+        command = super().command(spec)
+        return replace(command, argv=client(command.argv, spec, auth=self.auth()))
 
-    def variables(self, job: LaunchSpec) -> Mapping[str, str]:  # noqa: ARG002 - of all programs
+    def variables(self, spec: LaunchSpec) -> Mapping[str, str]:  # noqa: ARG002 - of all programs
         """Sessions stay where the user's own are: how to move them without the login is not documented."""
         return {}
 

@@ -2,31 +2,26 @@
 
 import json
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 from coral.runtimes import coral_protocol
-from coral.runtimes.model import Command, Ending, LaunchSpec, LaunchSummary, OutputEvent, new_session
+from coral.runtimes.model import Command, Ending, LaunchSpec, LaunchSummary, OutputEvent, Runtime, new_session
 from coral.runtimes.scripted.script import load
 from coral.runtimes.scripted.validate import problems as script_problems
 
 LONGEST = 100_000  # bytes: what the kernel takes as one argument is a little more
 
 
-class Scripted:
+class Scripted(Runtime):
     """The option `script` is a list of steps, or the path of a JSON or YAML file that holds one."""
 
     name = "scripted"
-    instruction_file = "AGENTS.md"
-    resumes = True
     uses_model = False
-    tells = "money"
-
-    def __init__(self, options: Mapping[str, object]) -> None:
-        self._options = options
+    account = ""
+    reports = "money"
 
     def check(self) -> list[str]:
-        problems = coral_protocol.unknown(self._options, ("script",))
+        problems = coral_protocol.unknown(self.options, ("script",))
         if problems:
             return problems
         try:
@@ -37,22 +32,22 @@ class Scripted:
             return ["script is too long for a command line: put it into a file"]
         return script_problems(steps)
 
-    def command(self, job: LaunchSpec) -> Command:
-        session = job.session or new_session(job)
+    def command(self, spec: LaunchSpec) -> Command:
+        session = spec.session or new_session(spec)
         argv = [sys.executable, "-P", "-m", "coral.runtimes.scripted.program", "--session", session]
-        if job.session:
+        if spec.session:
             argv.append("--resume")
-        argv += ["--state", str(job.state), "--agent", job.agent, "--launch", str(job.launch)]
+        argv += ["--state", str(spec.state), "--agent", spec.agent, "--launch", str(spec.launch)]
         argv += ["--script", self._script()]
         return Command(argv=tuple(argv), session=session)
 
     def read(self, line: bytes) -> tuple[OutputEvent, ...]:
         return coral_protocol.read(line)
 
-    def judge(self, code: int, said: LaunchSummary) -> Ending:
-        return coral_protocol.judge(code, said)
+    def judge(self, code: int, summary: LaunchSummary) -> Ending:
+        return coral_protocol.judge(code, summary)
 
     def _script(self) -> str:
         """As the program takes it: the path of a file, or the steps as JSON."""
-        given = self._options.get("script", [])
+        given = self.options.get("script", [])
         return str(Path(given).absolute()) if isinstance(given, str) else json.dumps(given)

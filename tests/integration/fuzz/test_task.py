@@ -11,6 +11,7 @@ from cases import trying
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+from coral.agent_setup.roster import Roster
 from coral.codec import decode, encode
 from coral.config import load as loading
 from coral.config.load import Config, load, load_frozen
@@ -135,7 +136,7 @@ def judge(folder: Path, raw: bytes) -> None:
     (folder / "kept.yaml").write_text(config.text, encoding="utf-8")
     again = load_frozen(folder / "kept.yaml")
     assert again.text == config.text
-    rules = rules_of(again, "0" * 40)
+    rules = rules_of(again, Roster(again), "0" * 40)
     assert decode(Rules, json.loads(json.dumps(encode(rules), allow_nan=False))) == rules
 
 

@@ -10,7 +10,7 @@ from coral.agent_setup import roster
 from coral.config.agents import Driven
 from coral.config.load import Config, load
 from coral.errors import CoralError
-from coral.fleet.rules import Prices
+from coral.fleet.rules import Prices, Rules
 from coral.preflight.task_check import looks
 from coral.runs.rules import rules_of
 from coral.runtimes.model import LaunchSpec
@@ -31,6 +31,10 @@ def config(folder: Path, text: str, *overrides: str) -> Config:
     return load(folder, overrides)
 
 
+def rules_for(config: Config) -> Rules:
+    return rules_of(config, roster.Roster(config), "")
+
+
 def test_agents_are_numbered_through_all_assignments(tmp_path: Path) -> None:
     mixed = config(tmp_path, MIXED)
     found = roster.members(mixed)
@@ -46,7 +50,7 @@ def test_agents_are_numbered_through_all_assignments(tmp_path: Path) -> None:
 
 
 def test_each_assignment_has_its_own_account_and_prices(tmp_path: Path) -> None:
-    rules = rules_of(config(tmp_path, MIXED), "")
+    rules = rules_for(config(tmp_path, MIXED))
     assert rules.accounts == {"agent-1": "claude", "agent-2": "claude", "agent-3": "work"}
     opus = Prices(input=5, cached=5, output=25)
     assert {name: prices for name, prices in rules.prices.items() if name != "agent-3"} == {
@@ -68,7 +72,7 @@ agents:
     - {runtime: codex}
 """
     mixed = config(tmp_path, text)
-    rules = rules_of(mixed, "")
+    rules = rules_for(mixed)
     names = ["acp opencode", "acp opencode", "acp qwen", "work", "command my-agent", "command", "codex"]
     assert rules.accounts == {f"agent-{number}": name for number, name in enumerate(names, 1)}
 
@@ -97,24 +101,24 @@ agents:
 
 def test_each_part_reads_for_a_time_of_its_own_and_starts_are_spread(tmp_path: Path) -> None:
     text = "agents: {stagger: 7, assignments: [{runtime: claude, count: 2, research: 20}, {runtime: codex}]}\n"
-    rules = rules_of(config(tmp_path, text), "")
+    rules = rules_for(config(tmp_path, text))
     assert rules.research == {"agent-1": 1200.0, "agent-2": 1200.0}
     assert rules.stagger == 7.0
 
 
 def test_how_long_nothing_may_come_of_an_agent_is_a_rule(tmp_path: Path) -> None:
-    rules = rules_of(config(tmp_path, ""), "")
+    rules = rules_for(config(tmp_path, ""))
     assert (rules.stall, rules.no_progress) == (1200.0, 7200.0)
     assert (rules.outage, rules.retries, rules.fresh_compactions, rules.fresh_tokens) == (900.0, 30, None, None)
     more = "agents: {no_progress: 60, outage: 70, retries: 8}\nsession: {fresh_after: {compactions: 3, tokens: 4000}}\n"
-    rules = rules_of(config(tmp_path, more), "")
+    rules = rules_for(config(tmp_path, more))
     assert (rules.no_progress, rules.outage, rules.retries) == (60.0, 70.0, 8)
     assert (rules.fresh_compactions, rules.fresh_tokens) == (3, 4000)
 
 
 @pytest.mark.parametrize("never", ["0", "null"])
 def test_work_without_progress_may_go_on_for_ever(tmp_path: Path, never: str) -> None:
-    assert rules_of(config(tmp_path, f"agents: {{no_progress: {never}}}\n"), "").no_progress is None
+    assert rules_for(config(tmp_path, f"agents: {{no_progress: {never}}}\n")).no_progress is None
 
 
 def test_without_assignments_all_are_driven_as_the_section_says(tmp_path: Path) -> None:

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from agent_programs import PROGRAMS
 
-from coral import runtimes
 from coral.cli import main
 from coral.preflight import doctor
+from coral.runtimes import registry
 from coral.runtimes.agent import AgentProgram
 
-NAMES = [name for name in runtimes.RUNTIMES if isinstance(runtimes.find(name, {}), AgentProgram)]
+NAMES = [name for name in registry.RUNTIMES if isinstance(registry.find(name, {}), AgentProgram)]
 UNVERIFIED = ("cursor", "kiro")
 TASK = "task: {name: t, description: d}\ngrader: {command: 'true'}\nagents: {runtime: %s}\n"
 Checks = dict[str, dict[str, str]]
@@ -38,7 +38,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def programs(name: str) -> AgentProgram:
-    found = runtimes.find(name, {})
+    found = registry.find(name, {})
     assert isinstance(found, AgentProgram)
     return found
 

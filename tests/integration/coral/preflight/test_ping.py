@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from coral import runtimes
 from coral.cli import main
 from coral.preflight import ping
+from coral.runtimes import registry
 
 pytestmark = pytest.mark.slow
 AGENT = Path(__file__).parents[3] / "support" / "acp_agent.py"
@@ -134,7 +134,7 @@ def test_a_program_that_renews_its_login_when_it_is_refused_has_an_answer(here: 
 def test_why_a_program_asked_again_is_said_where_it_has_no_answer(reason: str, advice: str, here: Path) -> None:
     told = f"echo '{again(reason)}'"
     install(here, "claude", f"{GREETING}{told}; {told}; touch {here}/told; exec sleep 600")
-    runtime, stop = runtimes.find("claude", {}), threading.Event()
+    runtime, stop = registry.find("claude", {}), threading.Event()
     with ThreadPoolExecutor(1) as pool:
         pong = pool.submit(ping.ping, runtime, "", 300.0, stop)
         while not (here / "told").exists() and not pong.done():

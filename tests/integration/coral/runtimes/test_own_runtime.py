@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from real_runs import wait_until
 
-from coral import runtimes
 from coral.cli import main
+from coral.runtimes import registry
 from coral.runtimes.model import Ending, LaunchSummary, OutputEvent
 
 PAGE = Path(__file__).parents[4] / "docs" / "runtimes.md"
@@ -72,9 +72,9 @@ def test_a_runtime_of_ones_own_drives_a_whole_run(own: Path, start, capsys: pyte
 
 
 def test_what_the_documents_show_reads_and_judges_as_it_says(own: Path) -> None:
-    runtime = runtimes.find("my_runtime:MyAgent", {"program": str(own)})
-    assert runtimes.check("my_runtime:MyAgent", {"program": str(own)}, "large") == []
-    assert runtimes.check("my_runtime:MyAgent", {}) == ["my-agent is not on PATH"]
+    runtime = registry.find("my_runtime:MyAgent", {"program": str(own)})
+    assert registry.check("my_runtime:MyAgent", {"program": str(own)}, "large") == []
+    assert registry.check("my_runtime:MyAgent", {}) == ["my-agent is not on PATH"]
     for garbage in (b"\xff", b"[]", b"{}", b"null"):
         assert runtime.read(garbage)[0].reply == ""
     assert runtime.read(b'{"type": "new"}') == (OutputEvent(unknown="new"),)
@@ -93,15 +93,15 @@ def test_what_the_documents_show_reads_and_judges_as_it_says(own: Path) -> None:
     ],
 )
 def test_what_cannot_be_used_is_said(own: Path, name: str, said: str) -> None:
-    (problem,) = runtimes.check(name, {})
+    (problem,) = registry.check(name, {})
     assert said in problem
 
 
 def test_the_page_names_every_runtime_and_every_option_of_the_programs() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    assert [name for name in runtimes.RUNTIMES if f"`{name}`" not in page] == []
-    for name in runtimes.RUNTIMES:
-        (problem,) = runtimes.check(name, {"zzz": 1})[:1]
+    assert [name for name in registry.RUNTIMES if f"`{name}`" not in page] == []
+    for name in registry.RUNTIMES:
+        (problem,) = registry.check(name, {"zzz": 1})[:1]
         known = re.findall(r"[a-z_]+", problem.partition("there are ")[2])
         if name not in ("native", "command", "scripted"):
             assert [each for each in known if f"`{each}`" not in page] == []

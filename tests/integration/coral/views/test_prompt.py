@@ -21,7 +21,7 @@ from coral.views.prompt import prompt
 def test_a_prompt_is_no_longer_than_a_program_can_take(start: Any) -> None:
     layout = start(["hang"], supervise=False).layout
     config = load_frozen(layout.task_file)
-    rules = rules_of(config, "")
+    rules = rules_of(config, Roster(config), "")
     run_context = RunContext(layout, config, rules, Standings(rules.direction, []), Roster(config))
     fleet = Fleet(agents={"agent-1": Agent(name="agent-1")})
     owed = tuple(

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from coral.agent_setup.prices import looked_up, prices_of
+from coral.agent_setup.roster import Roster
 from coral.config.load import load
 from coral.fleet.rules import Prices
 from coral.runs.rules import rules_of
@@ -18,7 +19,7 @@ def prices(folder: Path, *lines: str) -> Prices | None:
     (folder / "task.yaml").write_text(TASK + "".join(f"  {line}\n" for line in lines))
     config = load(folder)
     found = prices_of(config.agents)
-    assert rules_of(config, "").prices == ({} if found is None else {"agent-1": found})
+    assert rules_of(config, Roster(config), "").prices == ({} if found is None else {"agent-1": found})
     return found
 
 

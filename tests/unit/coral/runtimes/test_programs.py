@@ -10,19 +10,19 @@ import pytest
 import transcripts
 from real_runs import READ_NUMBER
 
-from coral import runtimes
 from coral.agent_setup import settings
 from coral.cli import main
 from coral.config.load import load
 from coral.errors import CoralError
 from coral.runs.create import prepare
+from coral.runtimes import registry
 from coral.runtimes.agent import AgentProgram
 from coral.runtimes.codex import Codex
 from coral.runtimes.model import Command, Counted, Ending, LaunchSpec, LaunchSummary, Usage
 from coral.runtimes.opencode import Opencode
 
-PROGRAMS = [name for name in runtimes.RUNTIMES if isinstance(runtimes.find(name, {}), AgentProgram)]
-MEASURED = [name for name in PROGRAMS if getattr(runtimes.find(name, {}), "tried")]  # noqa: B009 - not of every one
+PROGRAMS = [name for name in registry.RUNTIMES if isinstance(registry.find(name, {}), AgentProgram)]
+MEASURED = [name for name in PROGRAMS if getattr(registry.find(name, {}), "verified_version")]  # noqa: B009 - not of every one
 PRESET = ("claude", "gemini", "qwen", "copilot")  # these take an id that we choose
 
 
@@ -57,7 +57,7 @@ MODELS = {"codex": "mock-model", "gemini": "gemini-2.5-pro", "pi": "mock-model"}
 def test_the_command_line_is_the_one_that_was_measured(program: str, case: str, tmp_path: Path) -> None:
     measured = transcripts.meta(f"{program}-{case}")["argv"]
     session = transcripts.read(f"{program}-{case}", tmp_path)["end"]["session"]
-    runtime = runtimes.find(program, OPTIONS.get(program, {}))
+    runtime = registry.find(program, OPTIONS.get(program, {}))
     command = runtime.command(job(tmp_path, session if case == "resume" else None, MODELS.get(program, "")))
     ours = [command.session if word == session else word for word in command.argv]
     theirs = [command.session if word == session else word.replace(session, command.session) for word in measured]
@@ -71,7 +71,7 @@ def test_the_command_line_is_the_one_that_was_measured(program: str, case: str, 
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_a_session_is_new_or_resumed_and_model_and_arguments_reach_the_program(program: str, tmp_path: Path) -> None:
-    runtime = runtimes.find(program, {"args": ["--of-mine", "7"]})
+    runtime = registry.find(program, {"args": ["--of-mine", "7"]})
     new, other = runtime.command(job(tmp_path)), runtime.command(job(tmp_path, model="m-1"))
     assert bool(new.session) == (program in PRESET)
     assert new.session == "" or any(new.session in word for word in new.argv)
@@ -86,11 +86,11 @@ def test_a_session_is_new_or_resumed_and_model_and_arguments_reach_the_program(p
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_effort_is_one_that_the_program_has(program: str, tmp_path: Path) -> None:
-    efforts = getattr(runtimes.find(program, {}), "efforts")  # noqa: B009 - not of every runtime
+    efforts = getattr(registry.find(program, {}), "efforts")  # noqa: B009 - not of every runtime
     for effort in efforts:
-        runtime = runtimes.find(program, {"effort": effort})
+        runtime = registry.find(program, {"effort": effort})
         assert any(effort in word for word in runtime.command(job(tmp_path)).argv)
-    [problem] = runtimes.find(program, {"effort": "of a titan"}).check()
+    [problem] = registry.find(program, {"effort": "of a titan"}).check()
     assert problem.startswith("effort must be one of" if efforts else "there is no option 'effort'")
 
 
@@ -99,15 +99,15 @@ def test_a_program_that_is_missing_is_named_with_the_command_that_installs_it(
     program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    runtime = runtimes.find(program, {})
+    runtime = registry.find(program, {})
     assert isinstance(runtime, AgentProgram)
-    [problem] = runtimes.check(program, {})
-    how = "npm install -g " if runtime.package else runtime.installs
+    [problem] = registry.check(program, {})
+    how = "npm install -g " if runtime.package else runtime.install_command
     assert problem.startswith(f"{runtime.program}: the program is not on PATH; `{how}")
-    [problem] = runtimes.check(program, {"program": "/no/such/thing"})
+    [problem] = registry.check(program, {"program": "/no/such/thing"})
     assert "/no/such/thing: there is no such program" in problem
     monkeypatch.setenv("PATH", str(install(tmp_path, runtime.program)))
-    assert runtimes.check(program, {}) == []
+    assert registry.check(program, {}) == []
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -125,12 +125,12 @@ def test_a_program_that_is_missing_is_named_with_the_command_that_installs_it(
 def test_wrong_options_are_found_before_anything_is_started(
     program: str, options: Mapping[str, object], problem: str
 ) -> None:
-    assert any(problem in each for each in runtimes.find(program, options).check())
+    assert any(problem in each for each in registry.find(program, options).check())
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_the_environment_is_plain_and_has_nothing_of_other_agents(program: str, tmp_path: Path) -> None:
-    command = runtimes.find(program, {"keep": ["OPENAI_API_KEY", "CLAUDECODE"]}).command(job(tmp_path))
+    command = registry.find(program, {"keep": ["OPENAI_API_KEY", "CLAUDECODE"]}).command(job(tmp_path))
     base = {"PATH": "/bin", "HOME": "/h", "TERM": "xterm", "CLAUDE_CODE_ENTRYPOINT": "cli", "CODEX_SANDBOX": "x"}
     base |= {"OPENAI_API_KEY": "k", "CLAUDECODE": "1", "GEMINI_CLI": "1", "OPENCODE": "1", "QWEN_CODE": "1"}
     made = settings.environment(base, command)
@@ -152,7 +152,7 @@ KEYS = {"claude": "ANTHROPIC_API_KEY", "codex": "OPENAI_API_KEY", "gemini": "GEM
 
 @pytest.mark.parametrize("program", KEYS)
 def test_the_users_key_reaches_its_own_program_alone(program: str, tmp_path: Path) -> None:
-    command = runtimes.find(program, {}).command(job(tmp_path))
+    command = registry.find(program, {}).command(job(tmp_path))
     made = settings.environment(dict.fromkeys(KEYS.values(), "secret"), command)
     assert {name for name in made if made[name] == "secret"} == {KEYS[program]}
 
@@ -184,10 +184,10 @@ def test_the_users_login_is_looked_for_where_the_program_keeps_it(
     for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert runtimes.find(program, {}).command(job(tmp_path)).links == {each: tmp_path / folder / each for each in login}
+    assert registry.find(program, {}).command(job(tmp_path)).links == {each: tmp_path / folder / each for each in login}
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", "/elsewhere")
     monkeypatch.setenv("CODEX_HOME", "/elsewhere")
-    assert runtimes.find(program, {}).command(job(tmp_path)).links == {
+    assert registry.find(program, {}).command(job(tmp_path)).links == {
         each: Path("/elsewhere") / each for each in login
     }
 
@@ -217,14 +217,14 @@ def test_validate_and_start_say_how_to_install_what_is_missing(
 
 @pytest.mark.parametrize(("money", "ceiling"), [(12.5, "12.5000"), (0.25, "0.2500"), (0.0, "0.0001")])
 def test_claude_is_told_what_is_left_of_the_budget(money: float, ceiling: str, tmp_path: Path) -> None:
-    argv = runtimes.find("claude", {}).command(replace(job(tmp_path), money=money)).argv
+    argv = registry.find("claude", {}).command(replace(job(tmp_path), money=money)).argv
     assert argv[argv.index("--max-budget-usd") + 1] == ceiling
 
 
 def test_claude_has_no_ceiling_without_a_budget_and_one_of_the_tasks_own_stays(tmp_path: Path) -> None:
-    assert "--max-budget-usd" not in runtimes.find("claude", {}).command(job(tmp_path)).argv
+    assert "--max-budget-usd" not in registry.find("claude", {}).command(job(tmp_path)).argv
     for own in (["--max-budget-usd", "3"], ["--max-budget-usd=3"]):
-        argv = runtimes.find("claude", {"args": own}).command(replace(job(tmp_path), money=9.0)).argv
+        argv = registry.find("claude", {"args": own}).command(replace(job(tmp_path), money=9.0)).argv
         assert [word for word in argv if "9" in word and "budget" in word] == []
         assert "".join(argv).count("--max-budget-usd") == 1
         assert argv[-len(own) :] == tuple(own)
@@ -259,30 +259,30 @@ def total(read: int, cached: int, written: int) -> str:
 
 def test_codex_is_asked_what_a_thread_has_used_by_its_own_record(tmp_path: Path) -> None:
     codex = Codex({})
-    assert codex.books(tmp_path, THREAD) is None
+    assert codex.usage(tmp_path, THREAD) is None
     said = '{"type": "event_msg", "payload": {"type": "agent_message", "message": "\\"token_count\\""}}'
     limits = '{"type": "event_msg", "payload": {"type": "token_count", "info": null, "rate_limits": {}}}'
     record(tmp_path, total(1000, 900, 17), said, total(3000, 2700, 51), said, limits, '{"type": "token_count')
     used = Usage(counted=Counted.SESSION, input=300, cached=2700, output=51)
-    assert codex.books(tmp_path, THREAD) == used
+    assert codex.usage(tmp_path, THREAD) == used
     # Another thread's record is not its own, and only the end of a long one is read.
     other = THREAD.replace("7a33", "7a34")
-    assert codex.books(tmp_path, other) is None
+    assert codex.usage(tmp_path, other) is None
     record(tmp_path, total(1, 0, 1), "x" * (1 << 20), thread=other)
-    assert codex.books(tmp_path, other) is None
+    assert codex.usage(tmp_path, other) is None
 
 
 @pytest.mark.parametrize("session", ["", "no thread", "../../../etc", "*", "f" * 32, f"{THREAD}/x"])
 def test_a_thread_that_is_none_has_no_record(tmp_path: Path, session: str) -> None:
     record(tmp_path, total(1000, 900, 17))
-    assert Codex({}).books(tmp_path, session) is None
+    assert Codex({}).usage(tmp_path, session) is None
 
 
 def test_a_record_that_would_hold_us_is_none(tmp_path: Path) -> None:
     path = record(tmp_path)
     path.unlink()
     os.mkfifo(path)
-    assert Codex({}).books(tmp_path, THREAD) is None
+    assert Codex({}).usage(tmp_path, THREAD) is None
     path.unlink()
     path.mkdir()
-    assert Codex({}).books(tmp_path, THREAD) is None
+    assert Codex({}).usage(tmp_path, THREAD) is None

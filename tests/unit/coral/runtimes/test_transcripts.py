@@ -9,7 +9,7 @@ import transcripts
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coral import runtimes
+from coral.runtimes import registry
 from coral.runtimes.model import Ending, LaunchSummary, OutputEvent, Runtime
 from coral.runtimes.reader import Reader
 from coral.runtimes.reply_parts import ReplyParts
@@ -55,11 +55,11 @@ def test_a_turn_with_a_tool_has_the_same_shape_in_all(program: str, tmp_path: Pa
 
 
 def reading(program: str, line: bytes) -> tuple[OutputEvent, ...]:
-    return runtimes.find(program, {}).read(line)
+    return registry.find(program, {}).read(line)
 
 
 def all_programs() -> list[Reader]:
-    found: list[Runtime] = [runtimes.find(name, {}) for name in PROGRAMS]
+    found: list[Runtime] = [registry.find(name, {}) for name in PROGRAMS]
     return [each for each in found if isinstance(each, Reader)]
 
 
@@ -109,7 +109,7 @@ def test_a_known_event_with_any_field_replaced_raises_nothing(data: st.DataObjec
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_what_nobody_knows_is_counted_and_what_is_long_is_cut(program: str) -> None:
-    runtime = runtimes.find(program, {})
+    runtime = registry.find(program, {})
     [sign] = runtime.read(b'{"type": "of tomorrow", "data": {"x": 1}}')
     assert sign.unknown == "of tomorrow"
     assert runtime.read(b"[" * 100_000)[0].unknown == "no JSON object"
@@ -119,7 +119,7 @@ def test_what_nobody_knows_is_counted_and_what_is_long_is_cut(program: str) -> N
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_no_word_of_its_end_is_an_interruption_or_a_crash(program: str) -> None:
-    runtime = runtimes.find(program, {})
+    runtime = registry.find(program, {})
     for code in (0, 130, -2, 143, -15):
         assert runtime.judge(code, LaunchSummary(output=True)) is Ending.INTERRUPTED
     assert runtime.judge(-9, LaunchSummary(output=True)) is Ending.CRASHED
@@ -143,5 +143,5 @@ LOST = {
 @pytest.mark.parametrize("program", LOST)
 def test_a_session_that_the_program_does_not_know(program: str) -> None:
     assert (
-        runtimes.find(program, {}).judge(42, LaunchSummary(output=True, stderr=LOST[program])) is Ending.UNKNOWN_SESSION
+        registry.find(program, {}).judge(42, LaunchSummary(output=True, stderr=LOST[program])) is Ending.UNKNOWN_SESSION
     )

@@ -8,8 +8,8 @@ import pytest
 
 from coral.fleet.agent_state import OutputCounts, Spent
 from coral.fleet.events import Ending, OutputSeen, Used
-from coral.runtimes import find
 from coral.runtimes.model import OutputEvent, Tool
+from coral.runtimes.registry import find
 from coral.supervisor.output import (
     LONGEST_LINE,
     MAX_ANSWERS,

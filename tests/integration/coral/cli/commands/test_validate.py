@@ -14,7 +14,7 @@ from coral.config.freeze import write
 from coral.config.load import load
 from coral.errors import CoralError
 from coral.runs.create import prepare
-from coral.runtimes import find
+from coral.runtimes.registry import find
 
 
 @pytest.fixture(autouse=True)

@@ -13,8 +13,8 @@ import pytest
 from driven import Desk
 from real_runs import READ_NUMBER, wait_until
 
-from coral import runtimes
 from coral.journal import fold
+from coral.runtimes import registry
 from coral.runtimes.model import Counted, Ending, LaunchSummary, OutputEvent, Usage
 from workspace.layout import runs_under
 
@@ -39,7 +39,7 @@ def begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Begin]:
     desks: list[Desk] = []
 
     def open_desk(script: Mapping[str, Any] | str, model: str = "", **options: object) -> Desk:
-        runtime = runtimes.find("acp", {"command": command(tmp_path / "kept", script), **options})
+        runtime = registry.find("acp", {"command": command(tmp_path / "kept", script), **options})
         assert runtime.check() == []
         desks.append(Desk(tmp_path, runtime, model))
         return desks[-1]
@@ -138,7 +138,7 @@ def talk(
 
 
 def last(said: bytes) -> OutputEvent:
-    return runtimes.find("acp", {}).read(said.splitlines()[-1])[-1]
+    return registry.find("acp", {}).read(said.splitlines()[-1])[-1]
 
 
 @pytest.mark.slow
@@ -166,7 +166,7 @@ def test_an_agent_that_is_deaf_is_left_to_the_supervisor(tmp_path: Path) -> None
     client.send_signal(signal.SIGTERM)
     client.communicate(timeout=LONG)
     assert client.returncode == -signal.SIGTERM
-    assert runtimes.find("acp", {}).judge(client.returncode, LaunchSummary()) is Ending.INTERRUPTED
+    assert registry.find("acp", {}).judge(client.returncode, LaunchSummary()) is Ending.INTERRUPTED
     assert b"Not yet." in out.read_bytes().splitlines()[-1]
 
 

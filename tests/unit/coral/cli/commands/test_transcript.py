@@ -173,7 +173,7 @@ def test_a_line_without_end_does_no_harm(bare: Layout) -> None:
         file.truncate(100_000_000)
         file.seek(0, 2)
         file.write(b'\n{"reply": "after"}\n')
-    runtime = transcripts.runtimes.find("native", {})
+    runtime = transcripts.registry.find("native", {})
     tracemalloc.start()
     found = list(entries(bare, "agent-1", 1, runtime))
     _, most = tracemalloc.get_traced_memory()
@@ -186,7 +186,7 @@ def test_a_line_without_end_does_no_harm(bare: Layout) -> None:
 def test_what_is_held_of_a_long_log_does_not_grow_with_it(bare: Layout) -> None:
     line = json.dumps({"reply": "word " * 200}).encode() + b"\n"
     bare.output("agent-1", 1).write_bytes(line * 10_000)
-    runtime = transcripts.runtimes.find("native", {})
+    runtime = transcripts.registry.find("native", {})
     tracemalloc.start()
     assert sum(each.kind is Kind.REPLY for each in entries(bare, "agent-1", 1, runtime)) == 10_000
     _, most = tracemalloc.get_traced_memory()

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from coral import extras, runtimes
+from coral import extras
 from coral.cli import main
 from coral.config.load import load
 from coral.errors import CoralError
 from coral.preflight.task_check import looks
 from coral.runs.create import prepare
+from coral.runtimes import registry
 from coral.runtimes.acp import runtime
 from coral.runtimes.acp.notes import Bill, Steps, Tools, cut
 from coral.runtimes.event import REPLY, Event
@@ -32,7 +33,7 @@ def job(session: str | None = None, model: str = "") -> LaunchSpec:
 
 
 def read(**event: object) -> tuple[OutputEvent, ...]:
-    return runtimes.find("acp", {}).read(json.dumps(event).encode())
+    return registry.find("acp", {}).read(json.dumps(event).encode())
 
 
 # --- the end of a turn --------------------------------------------------------------------------------------------
@@ -167,7 +168,7 @@ def test_the_words_that_came_with_an_error_are_told_with_it() -> None:
 
 
 def test_what_an_agent_that_is_gone_left_in_its_stderr_says_why() -> None:
-    runtime = runtimes.find("acp", {})
+    runtime = registry.find("acp", {})
     said = LaunchSummary(error="the agent ended with exit code 1", stderr="Error: no such session s-1")
     assert runtime.judge(1, said) is UNKNOWN
     assert runtime.judge(1, LaunchSummary(stderr="Please log in first")) is TERMINAL
@@ -362,7 +363,7 @@ def test_nothing_is_too_long_for_a_log() -> None:
         ({**KNOWN, "modle": "x"}, "there is no option 'modle'; did you mean mode?"),
         ({**KNOWN, "mode": 3}, "mode must be a text"),
         ({**KNOWN, "resumes": "no"}, "resumes must be true or false"),
-        ({**KNOWN, "tells": "all"}, "tells must be money or tokens; got 'all'"),
+        ({**KNOWN, "reports": "all"}, "reports must be money or tokens; got 'all'"),
         ({**KNOWN, "env": {"A": 1}}, "env must hold texts by the name of a variable"),
         ({**KNOWN, "env": ["A=1"]}, "env must hold texts by the name of a variable"),
         ({**KNOWN, "instruction_file": "../x"}, "instruction_file must be a path inside the workspace"),
@@ -370,14 +371,14 @@ def test_nothing_is_too_long_for_a_log() -> None:
     ],
 )
 def test_wrong_options_are_found_before_anything_is_started(options: Mapping[str, object], problem: str) -> None:
-    assert runtimes.check("acp", KNOWN) == []
-    (found,) = runtimes.check("acp", options)
+    assert registry.check("acp", KNOWN) == []
+    (found,) = registry.check("acp", options)
     assert found.startswith(problem)
 
 
 def test_the_command_line_says_what_is_wanted_of_the_agent() -> None:
     options = {"command": "my-agent acp --log {state}/log", "mode": "yolo", "env": {"HOME_OF_IT": "{state}/home"}}
-    runtime = runtimes.find("acp", options)
+    runtime = registry.find("acp", options)
     new, state = runtime.command(job(model="m-1")), str(job().state)
     assert new.argv[:4] == (sys.executable, "-P", "-m", "coral.runtimes.acp.program")
     assert new.argv[4:] == (
@@ -394,13 +395,13 @@ def test_the_command_line_says_what_is_wanted_of_the_agent() -> None:
     resumed = runtime.command(job("s-1"))
     assert resumed.session == "s-1"
     assert "--session=s-1" in resumed.argv
-    named = runtimes.find("acp", {"command": ["a", "--model={model}"]}).command(job(model="m-1"))
+    named = registry.find("acp", {"command": ["a", "--model={model}"]}).command(job(model="m-1"))
     assert named.argv[-2:] == ("a", "--model=m-1")
     assert "--model=m-1" not in named.argv[: named.argv.index("--")]
-    always_new = runtimes.find("acp", {**KNOWN, "resumes": False})
+    always_new = registry.find("acp", {**KNOWN, "resumes": False})
     assert always_new.resumes is False
     assert not any("s-1" in word for word in always_new.command(job("s-1")).argv)
-    assert runtimes.find("acp", {**KNOWN, "instruction_file": "GEMINI.md"}).instruction_file == "GEMINI.md"
+    assert registry.find("acp", {**KNOWN, "instruction_file": "GEMINI.md"}).instruction_file == "GEMINI.md"
 
 
 def write_task(folder: Path, agents: Mapping[str, object]) -> Path:
@@ -415,7 +416,7 @@ def test_without_the_sdk_the_line_that_installs_it_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(runtime, "find_spec", lambda name: None)
-    (problem,) = runtimes.check("acp", KNOWN)
+    (problem,) = registry.check("acp", KNOWN)
     assert problem == f"the SDK of the Agent Client Protocol is not installed; `{extras.installs('acp')}` installs it"
     folder = write_task(tmp_path / "t", {"runtime": "acp", "options": KNOWN})
     assert main(("validate", str(folder))) == 1
@@ -432,14 +433,14 @@ def test_cursor_and_kiro_are_started_as_their_documentation_says(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CURSOR_API_KEY", raising=False)
-    cursor = runtimes.find("cursor", {"args": ["--sandbox", "disabled"]}).command(job("s-1", "m-1"))
+    cursor = registry.find("cursor", {"args": ["--sandbox", "disabled"]}).command(job("s-1", "m-1"))
     assert cursor.argv[cursor.argv.index("--") + 1 :] == (
         *("cursor-agent", "--trust", "--model", "m-1", "--sandbox", "disabled", "acp"),
     )
     assert {"--session=s-1", "--auth=cursor_login"} <= set(cursor.argv)
     monkeypatch.setenv("CURSOR_API_KEY", "k")
-    assert "--auth=cursor_login" not in runtimes.find("cursor", {}).command(job()).argv
-    kiro = runtimes.find("kiro", {"effort": "high"}).command(job(model="m-1"))
+    assert "--auth=cursor_login" not in registry.find("cursor", {}).command(job()).argv
+    kiro = registry.find("kiro", {"effort": "high"}).command(job(model="m-1"))
     assert kiro.argv[kiro.argv.index("--") + 1 :] == (
         *("kiro-cli", "acp", "--trust-all-tools", "--model", "m-1", "--effort", "high"),
     )

@@ -1,0 +1,75 @@
+"""The runtimes by the name that a task gives them."""
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from importlib import import_module
+
+from coral.errors import CoralError
+from coral.runtimes.model import Runtime
+
+# Each is imported when it is asked for: a start needs one of them.
+RUNTIMES = {
+    "native": "coral.runtimes.native:Native",
+    "claude": "coral.runtimes.claude:Claude",
+    "codex": "coral.runtimes.codex:Codex",
+    "opencode": "coral.runtimes.opencode:Opencode",
+    "gemini": "coral.runtimes.gemini:Gemini",
+    "qwen": "coral.runtimes.qwen:Qwen",
+    "copilot": "coral.runtimes.copilot:Copilot",
+    "pi": "coral.runtimes.pi:Pi",
+    "cursor": "coral.runtimes.cursor:Cursor",
+    "kiro": "coral.runtimes.kiro:Kiro",
+    "acp": "coral.runtimes.acp.runtime:Acp",
+    "command": "coral.runtimes.command:AnyProgram",
+    "scripted": "coral.runtimes.scripted.runtime:Scripted",
+}
+# The `instruction_file` of all of them: a seed may hold one for a program that does not drive its agents here.
+INSTRUCTION_FILES = ("AGENTS.md", "CLAUDE.md", "GEMINI.md")
+
+
+def find(name: str, options: Mapping[str, object]) -> Runtime:
+    """The runtime of that name with its options: ours, or `module.path:object`, called with the options.
+
+    CoralError if there is none. The options are not checked: `check` of the runtime says what is wrong with them.
+    """
+    module, colon, attribute = RUNTIMES.get(name, name).partition(":")
+    if not colon:
+        raise CoralError(f"cannot use the runtime {name!r}: there is none of that name", _known(name))
+    try:
+        factory = getattr(import_module(module), attribute)
+    except (ImportError, SyntaxError, ValueError, AttributeError) as error:
+        hint = "a runtime of your own is module.path:object, installed or on PYTHONPATH"
+        raise CoralError(f"cannot use the runtime {name!r}: {error}", hint) from error
+    if not callable(factory):
+        raise CoralError(f"cannot use the runtime {name!r}: {attribute} cannot be called", "it takes the options")
+    hint = "coral.runtimes.model.Runtime says what a runtime has"
+    if missing := sorted(getattr(factory, "__abstractmethods__", ())):
+        raise CoralError(f"cannot use the runtime {name!r}: it has no {', '.join(missing)}", hint)
+    try:
+        runtime = factory(options)
+    except TypeError as error:
+        raise CoralError(f"cannot use the runtime {name!r}: {error}", "it takes the options, a mapping") from error
+    if not isinstance(runtime, Runtime):
+        raise CoralError(f"cannot use the runtime {name!r}: it is no subclass of Runtime", hint)
+    return runtime
+
+
+def check(name: str, options: Mapping[str, object], model: str = "") -> list[str]:
+    """Everything that would keep an agent of this runtime from starting here, in words."""
+    try:
+        return problems(find(name, options), model)
+    except CoralError as error:
+        return [f"{error.message}: {error.hint}" if error.hint else error.message]
+
+
+def problems(runtime: Runtime, model: str) -> list[str]:
+    """What the runtime says of its options; and a model that it would silently leave unused."""
+    found = runtime.check()
+    if model and not found and not runtime.uses_model:
+        return [f"{runtime.name} uses no model; agents.model is {model!r}"]
+    return found
+
+
+def _known(name: str) -> str:
+    close = get_close_matches(name, RUNTIMES, n=1)
+    return f"did you mean {close[0]}?" if close else f"there are {', '.join(RUNTIMES)}; your own is module.path:object"
