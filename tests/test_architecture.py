@@ -4,6 +4,7 @@ Read from the source, so that it also holds for code that no test runs.
 """
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,8 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+
+from coral.runtimes.registry import RUNTIMES
 
 ROOT = Path(__file__).parent.parent
 ROOMS = ("attempts", "heartbeats", "workspace", "coral")
@@ -32,7 +35,13 @@ MAY_IMPORT = {
     "coral.grading.score": (),
     "coral.native.search.check_child": (),
     "coral.fleet": ("coral.fleet", "coral.errors", "attempts", "heartbeats"),
-    "coral.config": ("coral.config", "coral.errors", "attempts", "heartbeats"),
+    "coral.config": (
+        "coral.config",
+        "coral.errors",
+        "coral.runtimes.registry",  # whether agents can do the research that the task asks of them
+        "attempts",
+        "heartbeats",
+    ),
     "coral.runtimes": (
         "coral.runtimes",
         "coral.native",  # what options and brains the built-in agent has
@@ -410,3 +419,31 @@ def test_modules_and_functions_stay_short_and_say_their_rule(module: str) -> Non
     functions = [node for node in ast.walk(tree(module)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     lines = {function.name: (function.end_lineno or 0) - function.lineno + 1 for function in functions}
     assert {name: length for name, length in lines.items() if length > 50} == {}
+
+
+# Where a runtime's name stands outside coral/runtimes, and what it means there.
+NAMED_RUNTIMES = {
+    ("coral.config.agents", "native"),  # the default of agents.runtime
+    ("coral.extras", "acp"),  # the extra of the package
+    ("coral.config.files", "command"),  # grader.command
+    *((f"coral.{module}", "command") for module in ("cli.commands.job", "supervisor.inbox", "supervisor.job_files")),
+}
+
+
+@pytest.mark.parametrize(
+    "module", [module for module in MODULES if not within(module, ("coral.runtimes", "coral.native"))]
+)
+def test_no_other_module_knows_a_runtime_by_name(module: str) -> None:
+    """In no text that the program could compare or show, word by word; docstrings may name one as an example."""
+    nodes = list(ast.walk(tree(module)))
+    bodies = [node.body for node in nodes if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)]
+    docstrings = {body[0].value for body in bodies if body and isinstance(body[0], ast.Expr)}
+    texts = [
+        node.value
+        for node in nodes
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in docstrings
+    ]
+    # "command" and "pi" are words of their own: they count only where they are the whole text.
+    words = {word for text in texts for word in re.findall(r"[a-z]+", text.lower())} - {"command", "pi"}
+    named = (words | set(texts)) & RUNTIMES.keys()
+    assert {(module, name) for name in named} <= NAMED_RUNTIMES

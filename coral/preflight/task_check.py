@@ -126,7 +126,7 @@ def _runtime(config: Config, part: Driven) -> tuple[Finding, Runtime | None]:
     try:
         runtime = registry.find(name, part.options)
     except CoralError as error:
-        return Finding("runtime", False, f"{name} cannot be used", (f"{error.message}: {error.hint}",)), None
+        return Finding("runtime", False, f"{name} cannot be used", (f"{error}: {error.hint}",)), None
     if wrong := registry.problems(runtime, part.model):
         return Finding("runtime", False, f"{name} cannot be used", tuple(wrong)), runtime
     if lost := unkept(config, part, runtime):

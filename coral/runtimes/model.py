@@ -32,8 +32,8 @@ __all__ = [
 class LaunchSpec:
     """One launch of one agent.
 
-    `session`: the conversation to resume; None begins a new one. `money`: the US dollars that the launch may spend; None
-    if no budget limits them. Pass it on to a program that has such an option.
+    `session`: the conversation to resume; None begins a new one. `money`: the US dollars that the launch may spend;
+    None if no budget limits them. Pass it on to a program that has such an option.
     """
 
     agent: str

@@ -59,7 +59,7 @@ def check(name: str, options: Mapping[str, object], model: str = "") -> list[str
     try:
         return problems(find(name, options), model)
     except CoralError as error:
-        return [f"{error.message}: {error.hint}" if error.hint else error.message]
+        return [f"{error}: {error.hint}" if error.hint else str(error)]
 
 
 def problems(runtime: Runtime, model: str) -> list[str]:

@@ -177,7 +177,7 @@ def test_what_is_scarce_is_said_with_what_to_do(
 
 
 def test_the_versions_that_coral_was_tried_with_are_those_of_its_own_tests() -> None:
-    tried = {name: programs(name).tried for name in NAMES if name not in UNVERIFIED}
+    tried = {name: programs(name).verified_version for name in NAMES if name not in UNVERIFIED}
     assert tried == {name: each.version for name, each in PROGRAMS.items()}
     for name in NAMES:
         assert programs(name).keys
