@@ -104,12 +104,13 @@ def _listed(names: Iterable[str]) -> str:
 def whom(config: Config | None, names: Sequence[str]) -> list[_Asked]:
     driven = parts(config) if config is not None else ()
     asked = [_asked(part.runtime, part, True) for part in driven if not names or part.runtime in names]
-    asked = [one for one in asked if names or not one.asks_nobody]
-    known = {one.name for one in asked}
+    asked = [candidate for candidate in asked if names or not candidate.asks_nobody]
+    known = {candidate.name for candidate in asked}
     if names:
         return asked + [_asked(name, None, True) for name in dict.fromkeys(names) if name not in known]
     others = [_asked(name, None, False) for name in registry.RUNTIMES if name not in known]
-    return asked + [one for one in others if isinstance(one.runtime, AgentProgram) and not one.runtime.check()]
+    installed = [other for other in others if isinstance(other.runtime, AgentProgram) and not other.runtime.check()]
+    return asked + installed
 
 
 def _asked(name: str, part: Driven | None, wanted: bool) -> _Asked:
