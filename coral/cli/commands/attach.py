@@ -22,13 +22,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     layout = run_lookup.run_of(args)
     flag, coral = run_lookup.flag(layout), program()
-    reading = RunView(layout)
-    if not reading.is_open:  # then it is not known who supervises
+    view = RunView(layout)
+    if not view.is_open:  # then it is not known who supervises
         raise CoralError(
             f"cannot attach to {layout.root.name}: {layout.private} cannot be read",
             f"is it your run? `{coral} status{flag}` shows how it stands",
         )
-    if reading.supervisor is None:
+    if view.supervisor is None:
         raise CoralError(
             f"cannot attach to {layout.root.name}: nobody supervises it",
             f"`{coral} status{flag}` shows how it stands, `{coral} resume{flag}` goes on",

@@ -40,13 +40,13 @@ def run(args: argparse.Namespace) -> int:
         raise CoralError("cannot give a patch and JSON at once on standard output", "--patch FILE")
     if args.patch and (args.branch or args.repo):
         raise CoralError("cannot export to a branch and a patch at once", "give --patch or --branch")
-    reading = RunView(run_lookup.run_of(args))
-    attempt = reading.attempt(args.number, "export")
+    view = RunView(run_lookup.run_of(args))
+    attempt = view.attempt(args.number, "export")
     if args.patch:
-        return _patch(reading, attempt, args.patch, as_json=args.json)
-    repository = _repository(reading, args.repo)
-    branch = args.branch or f"coral/{reading.layout.root.parent.name}-{attempt.number}"
-    made = _make_branch(reading, attempt, repository, branch)
+        return _patch(view, attempt, args.patch, as_json=args.json)
+    repository = _repository(view, args.repo)
+    branch = args.branch or f"coral/{view.layout.root.parent.name}-{attempt.number}"
+    made = _make_branch(view, attempt, repository, branch)
     place = repository.parent if repository.name == ".git" else repository
     if args.json:
         print(json.dumps({"attempt": attempt.number, "branch": branch, "repo": str(place)}))
@@ -56,9 +56,9 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _patch(reading: RunView, attempt: Attempt, target: str, *, as_json: bool) -> int:
-    seed = Git(reading.layout.hub).text("rev-parse", SEED)
-    data = patch(reading.layout.hub, seed, attempt.commit)
+def _patch(view: RunView, attempt: Attempt, target: str, *, as_json: bool) -> int:
+    seed = Git(view.layout.hub).text("rev-parse", SEED)
+    data = patch(view.layout.hub, seed, attempt.commit)
     if target == "-":
         sys.stdout.buffer.write(data)
         return 0
@@ -77,12 +77,12 @@ def _patch(reading: RunView, attempt: Attempt, target: str, *, as_json: bool) ->
     return 0
 
 
-def _repository(reading: RunView, given: str | None) -> Path:
+def _repository(view: RunView, given: str | None) -> Path:
     """The user's repository; what lies inside a run is Coral's, so from there it is the one around the runs."""
     start = Path(given).expanduser() if given else run_lookup.here()
     inside = find_run(start)
     found = repository_around(inside.root.parent if inside and not given else start)
-    if found is None and not given and (origin := run_lookup.origin(reading.layout)):
+    if found is None and not given and (origin := run_lookup.origin(view.layout)):
         found = repository_around(origin)
     if found is None:
         raise CoralError(f"cannot export: {start} is in no git repository", "--repo PATH, or --patch FILE")
@@ -105,9 +105,9 @@ def repository_around(path: Path) -> Path | None:
     return None
 
 
-def _make_branch(reading: RunView, attempt: Attempt, repository: Path, branch: str) -> str:
+def _make_branch(view: RunView, attempt: Attempt, repository: Path, branch: str) -> str:
     """Make `branch` with one commit: the attempt's files, on the user's commit that the run started from."""
-    hub, user = Git(reading.layout.hub), Git(repository)
+    hub, user = Git(view.layout.hub), Git(repository)
     _check_branch(user, branch)
     seed = hub.text("rev-parse", f"{SEED}^{{tree}}")
     tree = hub.text("rev-parse", f"{attempt.commit}^{{tree}}")
@@ -115,16 +115,16 @@ def _make_branch(reading: RunView, attempt: Attempt, repository: Path, branch: s
     hub.pipe(("pack-objects", "--revs", "--stdout", "-q"), user, ("unpack-objects", "-q"), data=tree.encode())
     whole = _with_folder(user, f"{base}^{{tree}}", folder, tree)
     author = user.with_(**identity(attempt.agent or "Coral"))
-    message = _message(reading, attempt).encode("utf-8", "replace")
+    message = _message(view, attempt).encode("utf-8", "replace")
     made = author.text("commit-tree", whole, "-p", base, "-F", "-", data=message)
     user.run("update-ref", "-m", "coral export", f"refs/heads/{branch}", made, "0" * len(made))
     return made
 
 
-def _message(reading: RunView, attempt: Attempt) -> str:
+def _message(view: RunView, attempt: Attempt) -> str:
     who = f" by {attempt.agent}" if attempt.agent else ""
     score = f", score {format.score(attempt.score)}" if attempt.score is not None else ""
-    return f"{attempt.title}\n\nAttempt #{attempt.number}{who}{score}, of the run {reading.task}/{reading.name}.\n"
+    return f"{attempt.title}\n\nAttempt #{attempt.number}{who}{score}, of the run {view.task}/{view.name}.\n"
 
 
 def _check_branch(user: Git, branch: str) -> None:

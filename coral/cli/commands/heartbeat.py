@@ -59,12 +59,12 @@ def _about(parser: argparse.ArgumentParser, default: str | None = None) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    reading = RunView(run_lookup.run_of(args))
-    check_agent(reading, args.agent)
+    view = RunView(run_lookup.run_of(args))
+    check_agent(view, args.agent)
     if args.verb is None:
-        return _show(reading, args)
-    sender, owner = _parties(reading.layout, args)
-    return send_request.ask(reading.layout, sender, {**_request(args), "owner": owner}, as_json=args.json)
+        return _show(view, args)
+    sender, owner = _parties(view.layout, args)
+    return send_request.ask(view.layout, sender, {**_request(args), "owner": owner}, as_json=args.json)
 
 
 def _parties(layout: Layout, args: argparse.Namespace) -> tuple[str, str]:
@@ -112,8 +112,8 @@ def _warn(prompt: str) -> None:
         print(f"coral: this prompt cannot be rendered, and is sent as it is written: {wrong[0]}", file=sys.stderr)
 
 
-def _show(reading: RunView, args: argparse.Namespace) -> int:
-    rows = _rows(reading, _owners(reading, args))
+def _show(view: RunView, args: argparse.Namespace) -> int:
+    rows = _rows(view, _owners(view, args))
     if args.json:
         print(json.dumps({owner: [row.data for row in held] for owner, held in rows.items()}, indent=1))
         return 0
@@ -127,23 +127,23 @@ def _show(reading: RunView, args: argparse.Namespace) -> int:
     lines = []
     for name, owner in _groups(rows):
         for place, row in enumerate(rows[owner]):
-            due = _due(reading, owner, row) if name == owner else ""
+            due = _due(view, owner, row) if name == owner else ""
             lines.append([name if place == 0 else " ", *_cells(row, due)])
     out = console()
     out.print(table(COLUMNS, lines, out.width))
     return 0
 
 
-def _owners(reading: RunView, args: argparse.Namespace) -> list[str]:
+def _owners(view: RunView, args: argparse.Namespace) -> list[str]:
     if args.fleet:
         return [FLEET]
     inside = find_agent(run_lookup.here())
     agent = args.agent or (inside[1] if inside else None)
-    return [FLEET, agent] if agent else [FLEET, *reading.agents()]
+    return [FLEET, agent] if agent else [FLEET, *view.agents()]
 
 
-def _rows(reading: RunView, owners: list[str]) -> Rows:
-    folder = Folder(reading.layout.heartbeats)
+def _rows(view: RunView, owners: list[str]) -> Rows:
+    folder = Folder(view.layout.heartbeats)
     return {owner: [LenientJson(row) for row in folder.read(owner)] for owner in owners}
 
 
@@ -159,11 +159,11 @@ def _groups(rows: Rows) -> list[tuple[str, str]]:
     return [(members[0] if len(members) == 1 else f"{len(members)} agents", members[0]) for members in alike.values()]
 
 
-def _due(reading: RunView, owner: str, row: LenientJson) -> str:
+def _due(view: RunView, owner: str, row: LenientJson) -> str:
     """How far away it is: from status.json, which is a second old at most, else from the file of heartbeats."""
-    for agent in reading.status.each("agents"):
+    for agent in view.status.objects("agents"):
         if agent.text("name") == owner or owner == FLEET:
-            for coming in agent.each("next"):
+            for coming in agent.objects("next"):
                 if coming.text("name") == row.text("name"):
                     return coming.text("in", 40)
     return row.text("next", 40)

@@ -49,29 +49,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    reading = RunView(run_lookup.run_of(args))
+    view = RunView(run_lookup.run_of(args))
     most = args.n if args.n > 0 else None
-    wanted = Wanted(args.agent or "", args.kind and Kind(args.kind), args.search or "", reading.alone)
-    lines = _recent(reading, wanted, most) if args.recent else ranking(reading, wanted, most)
-    if not lines and reading.agents():
-        check_agent(reading, args.agent)
+    wanted = Wanted(args.agent or "", args.kind and Kind(args.kind), args.search or "", view.alone)
+    lines = _recent(view, wanted, most) if args.recent else ranking(view, wanted, most)
+    if not lines and view.agents():
+        check_agent(view, args.agent)
     if args.json:
         print(json.dumps([to_dict(line.attempt) for line in lines], indent=1))
         return 0
     if not lines:
-        totals = reading.index.ask(query.totals)
+        totals = view.index.ask(query.totals)
         print("no attempt is like that" if totals.attempts + totals.unreadable else "no attempt yet")
         return 0
     out = console()
-    out.print(leaderboard(lines, reading, out.width))
-    _remainder(reading, args, len(lines))
+    out.print(leaderboard(lines, view, out.width))
+    _remainder(view, args, len(lines))
     return 0
 
 
-def leaderboard(lines: Iterable[Line], reading: RunView, width: int) -> Table:
+def leaderboard(lines: Iterable[Line], view: RunView, width: int) -> Table:
     """The lines as a table; the best attempt of the fleet stands out."""
-    best = reading.status.inner("best").integer("number")
-    return table(COLUMNS, [_row(line, reading.baseline, best) for line in lines], width)
+    best = view.status.inner("best").integer("number")
+    return table(COLUMNS, [_row(line, view.baseline, best) for line in lines], width)
 
 
 def _row(line: Line, seed: float | None, best: int | None) -> list[str | Text]:
@@ -90,31 +90,31 @@ def _row(line: Line, seed: float | None, best: int | None) -> list[str | Text]:
     ]
 
 
-def ranking(reading: RunView, wanted: Wanted, most: int | None) -> list[Line]:
+def ranking(view: RunView, wanted: Wanted, most: int | None) -> list[Line]:
     """Every candidate by its standing. What has no score cannot be ranked."""
-    found = reading.index.shown(lambda rows: query.ranked(rows, wanted, reading.direction, most))
+    found = view.index.shown(lambda rows: query.ranked(rows, wanted, view.direction, most))
     return [Line.of(standing, attempt) for standing, attempt in found]
 
 
-def _recent(reading: RunView, wanted: Wanted, most: int | None) -> list[Line]:
+def _recent(view: RunView, wanted: Wanted, most: int | None) -> list[Line]:
     """Newest number first, failed ones too."""
-    found = reading.index.shown(lambda rows: map(Named, islice(query.recent(rows, wanted), most)))
+    found = view.index.shown(lambda rows: map(Named, islice(query.recent(rows, wanted), most)))
     return [Line(attempt, attempt.score) for _, attempt in found]
 
 
-def _remainder(reading: RunView, args: argparse.Namespace, shown: int) -> None:
+def _remainder(view: RunView, args: argparse.Namespace, shown: int) -> None:
     """What the list leaves out, the records that cannot be read, and why there will be no more."""
     if args.recent or args.agent or args.kind or args.search:
         return
-    totals = reading.index.ask(lambda rows: query.totals(rows, reading.alone))
+    totals = view.index.ask(lambda rows: query.totals(rows, view.alone))
     others = totals.attempts - 1
     notes = []
     if others > shown:
         rest = f", {totals.unscored} without a score: `coral log --recent`" if totals.unscored else ": `coral log -n 0`"
         notes.append(f"{format.plural(others, 'attempt')} in all{rest}")
-    if totals.unreadable and not reading.alone:
+    if totals.unreadable and not view.alone:
         notes.append(f"{format.plural(totals.unreadable, 'record')} cannot be read")
-    if reading.state == "stopped" and (reason := reading.status.text("reason")):
+    if view.state == "stopped" and (reason := view.status.text("reason")):
         notes.append(f"the run is over: {reason}")
     for note in notes:
         console().print(dim(note))

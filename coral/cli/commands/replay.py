@@ -142,12 +142,12 @@ def _show_past(layout: Layout, at: str, as_json: bool) -> int:
     if as_json:
         print(json.dumps({**past_status(memory), "fleet": whole(memory.fleet)}, indent=1))
         return 0
-    out, reading = console(), PastRun(layout, memory)
-    print_heading(out, reading)
+    out, view = console(), PastRun(layout, memory)
+    print_heading(out, view)
     out.print(f"as it was at {memory.wall}")
     if memory.fleet.agents:
         out.print()
-        out.print(agents_table(reading.status, 0.0, out.width))
+        out.print(agents_table(view.status, 0.0, out.width))
     return 0
 
 

@@ -28,11 +28,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     runs = [RunView(layout) for layout in _found(args)[: args.n or None]]
     if args.json:
-        print(json.dumps([_data(reading) for reading in runs], indent=1))
+        print(json.dumps([_data(view) for view in runs], indent=1))
         return 0
     columns = ("run", "task*", "state", ">agents?", ">attempts?", ".best", "last word?")
     out = console()
-    out.print(table(columns, [_row(reading) for reading in runs], out.width))
+    out.print(table(columns, [_row(view) for view in runs], out.width))
     return 0
 
 
@@ -50,29 +50,29 @@ def _found(args: argparse.Namespace) -> list[Layout]:
     return runs
 
 
-def _data(reading: RunView) -> dict[str, object]:
-    best = reading.status.inner("best")
+def _data(view: RunView) -> dict[str, object]:
+    best = view.status.inner("best")
     return {
-        "run": reading.name,
-        "task": reading.task,
-        "folder": str(reading.layout.root),
-        "state": reading.state,
-        "reason": reading.status.data.get("reason"),
-        "agents": len(reading.agents()),
-        "attempts": reading.status.integer("attempts"),
+        "run": view.name,
+        "task": view.task,
+        "folder": str(view.layout.root),
+        "state": view.state,
+        "reason": view.status.data.get("reason"),
+        "agents": len(view.agents()),
+        "attempts": view.status.integer("attempts"),
         "best": best.data or None,
-        "wall": reading.status.data.get("wall"),
+        "wall": view.status.data.get("wall"),
     }
 
 
-def _row(reading: RunView) -> list[str | Text]:
-    attempts = reading.status.integer("attempts")
+def _row(view: RunView) -> list[str | Text]:
+    attempts = view.status.integer("attempts")
     return [
-        reading.name,
-        reading.task,
-        tone(reading.state),
-        str(len(reading.agents())),
+        view.name,
+        view.task,
+        tone(view.state),
+        str(len(view.agents())),
         "" if attempts is None else str(attempts),
-        format.score(reading.status.inner("best").number("score")),
-        format.ago(reading.status.data.get("wall")),
+        format.score(view.status.inner("best").number("score")),
+        format.ago(view.status.data.get("wall")),
     ]

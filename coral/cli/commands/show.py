@@ -30,15 +30,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    reading = RunView(run_lookup.run_of(args))
-    attempt = reading.attempt(args.number)
-    change = _change(reading, attempt) if args.diff else None
+    view = RunView(run_lookup.run_of(args))
+    attempt = view.attempt(args.number)
+    change = _change(view, attempt) if args.diff else None
     if args.json:
         print(json.dumps({**to_dict(attempt), **({} if change is None else {"diff": change})}, indent=1))
         return 0
     out = console()
-    _head(out, reading, attempt)
-    _facts(out, reading, attempt)
+    _head(out, view, attempt)
+    _facts(out, view, attempt)
     if attempt.feedback.strip():
         out.print()
         out.print(Text(format.clean(attempt.feedback).strip()))
@@ -48,8 +48,8 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _head(out: Console, reading: RunView, attempt: Attempt) -> None:
-    gain = format.delta(attempt.score, reading.baseline)
+def _head(out: Console, view: RunView, attempt: Attempt) -> None:
+    gain = format.delta(attempt.score, view.baseline)
     out.print(
         Text.assemble(
             (f"#{attempt.number} ", "bold"),
@@ -64,17 +64,17 @@ def _head(out: Console, reading: RunView, attempt: Attempt) -> None:
         out.print(Text(format.line(attempt.reason), style="red"))
 
 
-def _facts(out: Console, reading: RunView, attempt: Attempt) -> None:
+def _facts(out: Console, view: RunView, attempt: Attempt) -> None:
     of = f" of #{attempt.of}" if attempt.of is not None else ""
     rows = [
         ("by", attempt.agent),
         ("kind", f"{attempt.kind}{of}" if attempt.kind in (Kind.TUNE, Kind.CONFIRM) else ""),
         ("graded", f"{format.ago(attempt.published_at)}, in {format.duration(attempt.seconds)}"),
         ("commit", attempt.commit[:12]),
-        ("from", _lineage(reading, attempt)),
+        ("from", _lineage(view, attempt)),
         ("channel", attempt.channel if attempt.channel != "open" else ""),
         *((format.line(name, 40), _metric(value)) for name, value in attempt.metrics.items()),
-        ("files", _artifacts(reading, attempt)),
+        ("files", _artifacts(view, attempt)),
     ]
     grid = Table.grid(padding=(0, 2, 0, 0))
     for name, value in rows:
@@ -84,13 +84,11 @@ def _facts(out: Console, reading: RunView, attempt: Attempt) -> None:
     out.print(grid)
 
 
-def _lineage(reading: RunView, attempt: Attempt) -> str:
+def _lineage(view: RunView, attempt: Attempt) -> str:
     """The attempts it was built on, oldest first, with their scores."""
     if attempt.kind is Kind.BASELINE:
         return ""
-    found = reading.index.shown(
-        lambda rows: map(Named, query.lineage(rows, attempt.number, ANCESTORS + 2, reading.alone))
-    )
+    found = view.index.shown(lambda rows: map(Named, query.lineage(rows, attempt.number, ANCESTORS + 2, view.alone)))
     line = [each for _, each in found if each.number != attempt.number]
     shown = [f"#{each.number} {format.score(each.score)}" for each in line[-ANCESTORS:]]
     whole = len(line) <= ANCESTORS and (not line or line[0].kind is Kind.BASELINE)
@@ -101,9 +99,9 @@ def _metric(value: object) -> str:
     return format.score(value) if isinstance(value, float) else format.line(value)
 
 
-def _artifacts(reading: RunView, attempt: Attempt) -> str:
+def _artifacts(view: RunView, attempt: Attempt) -> str:
     """What the grader left for people to look at."""
-    folder = reading.layout.grade(attempt.number)
+    folder = view.layout.grade(attempt.number)
     try:
         names = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
     except OSError:
@@ -111,7 +109,7 @@ def _artifacts(reading: RunView, attempt: Attempt) -> str:
     return f"{folder}: {', '.join(format.line(name, 60) for name in names)}" if names else ""
 
 
-def _change(reading: RunView, attempt: Attempt) -> str:
+def _change(view: RunView, attempt: Attempt) -> str:
     from workspace.hub import diff
 
-    return diff(reading.layout.hub, attempt.parent, attempt.commit) if attempt.parent else ""
+    return diff(view.layout.hub, attempt.parent, attempt.commit) if attempt.parent else ""

@@ -27,33 +27,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    reading = RunView(run_lookup.run_of(args))
+    view = RunView(run_lookup.run_of(args))
     if args.json:
-        own = {"folder": str(reading.layout.root), "state": reading.state, "supervisor": reading.supervisor}
-        print(json.dumps({**reading.status.data, **own}, indent=1))
+        own = {"folder": str(view.layout.root), "state": view.state, "supervisor": view.supervisor}
+        print(json.dumps({**view.status.data, **own}, indent=1))
         return 0
     out = console()
-    print_heading(out, reading)
-    for line in warnings(reading):
+    print_heading(out, view)
+    for line in warnings(view):
         out.print(line)
-    _body(out, reading)
+    _body(out, view)
     return 0
 
 
-def print_heading(out: Console, reading: RunView) -> None:
+def print_heading(out: Console, view: RunView) -> None:
     """What is too long for the screen is cut, so that it stays three or four lines."""
-    for line in heading(reading):
+    for line in heading(view):
         out.print(line, overflow="ellipsis", no_wrap=True)
 
 
-def heading(reading: RunView) -> list[Text]:
+def heading(view: RunView) -> list[Text]:
     """The run, its best attempt, what is under way and what is left: three or four lines."""
-    status = reading.status
+    status = view.status
     clock = status.number("clock")
-    first = [Text(reading.task, style="bold"), Text(reading.name), tone(reading.state)]
+    first = [Text(view.task, style="bold"), Text(view.name), tone(view.state)]
     if clock is not None:
-        first.append(Text(format.duration(int(clock + reading.lateness))))
-    return [Text(" · ").join(first), _best(reading), _work(reading), *_budget(status)]
+        first.append(Text(format.duration(int(clock + view.lateness))))
+    return [Text(" · ").join(first), _best(view), _work(view), *_budget(status)]
 
 
 def _budget(status: LenientJson) -> list[Text]:
@@ -61,9 +61,9 @@ def _budget(status: LenientJson) -> list[Text]:
     return [Text.assemble("budget ", " · ".join(lines))] if lines else []
 
 
-def _best(reading: RunView) -> Text:
-    best = reading.status.inner("best")
-    score, seed = best.number("score"), reading.baseline
+def _best(view: RunView) -> Text:
+    best = view.status.inner("best")
+    score, seed = best.number("score"), view.baseline
     if score is None:
         return Text(f"no score yet; the seed has {format.score(seed)}")
     who = f"#{best.text('number')}" + (f" by {best.text('agent')}" if best.text("agent") else "")
@@ -77,14 +77,14 @@ def _best(reading: RunView) -> Text:
     )
 
 
-def _work(reading: RunView) -> Text:
-    status, grading = reading.status, reading.status.inner("grading")
+def _work(view: RunView) -> Text:
+    status, grading = view.status, view.status.inner("grading")
     used = spending(status.inner("spent").data)
     parts = [format.plural(status.integer("attempts") or 0, "attempt"), *([used] if used else [])]
-    if reading.state not in ("running", "stopping"):
+    if view.state not in ("running", "stopping"):
         return Text(" · ".join(parts))
     if running := grading.integers("running"):
-        beats = {each.integer("number"): each for each in grading.each("beats")}
+        beats = {each.integer("number"): each for each in grading.objects("beats")}
         parts.append("grading " + " ".join(f"#{number}{_progress(beats.get(number))}" for number in running[:8]))
     if queued := grading.integers("queued"):
         parts.append(f"{len(queued)} queued")
@@ -105,11 +105,11 @@ def _progress(beat: LenientJson | None) -> str:
     return f" ({said})" if said else ""
 
 
-def going_on(reading: RunView) -> str:
+def going_on(view: RunView) -> str:
     """The command that goes on with the run; where a budget has ended it, with the place for a larger one."""
-    how = f"{program()} resume{run_lookup.flag(reading.layout)}"
-    reason = reading.status.inner("reason")
-    match reason.text("kind") if reading.state == "stopped" else "":
+    how = f"{program()} resume{run_lookup.flag(view.layout)}"
+    reason = view.status.inner("reason")
+    match reason.text("kind") if view.state == "stopped" else "":
         case RunEndKind.BUDGET:
             return f"{how} budget.{reason.inner('budget').text('key')}=…"
         case RunEndKind.PLATEAU:
@@ -117,26 +117,26 @@ def going_on(reading: RunView) -> str:
     return how
 
 
-def warnings(reading: RunView) -> list[Text]:
+def warnings(view: RunView) -> list[Text]:
     """What somebody who runs this must know before all else."""
-    how, lines = going_on(reading), list[Text]()
-    if not reading.status:
+    how, lines = going_on(view), list[Text]()
+    if not view.status:
         lines.append(
             Text("its status.json is missing or damaged; `coral log` still reads the attempts", style="yellow")
         )
-    if reading.supervisor is not None and (lacking := disk_problem_of(reading.layout.root)):
+    if view.supervisor is not None and (lacking := disk_problem_of(view.layout.root)):
         lines.append(Text(f"{lacking}; nothing new is begun, until there is space again", style="red"))
-    if reading.state == "dead":
-        last = f"; last word {format.ago(reading.status.data.get('wall'))}" if reading.status else ""
+    if view.state == "dead":
+        last = f"; last word {format.ago(view.status.data.get('wall'))}" if view.status else ""
         lines.append(Text(f"nobody supervises this run{last}: go on with `{how}`", style="red"))
-    elif reading.state == "left":
-        since = format.ago(reading.status.data.get("wall"))
+    elif view.state == "left":
+        since = format.ago(view.status.data.get("wall"))
         text = f"left {since}: agents and grades go on without a supervisor; `{how}` takes them over"
         lines.append(Text(text, style="yellow"))
-    elif reading.state == "stopped":
-        why = reading.status.inner("reason").text("text")
+    elif view.state == "stopped":
+        why = view.status.inner("reason").text("text")
         lines.append(Text(f"stopped{': ' if why else ''}{why}; go on with `{how}`"))
-    if reading.supervisor is None and reading.is_open and (count := _unread(reading.layout)):
+    if view.supervisor is None and view.is_open and (count := _unread(view.layout)):
         are = "is" if count == 1 else "are"
         lines.append(Text(f"{format.plural(count, 'request')} of yours {are} taken up when it goes on"))
     return lines
@@ -147,11 +147,11 @@ def _unread(layout: Layout) -> int:
     return sum(1 for _ in layout.requests_of(OPERATOR).glob("*.json"))
 
 
-def _body(out: Console, reading: RunView) -> None:
-    if reading.status.each("agents"):
+def _body(out: Console, view: RunView) -> None:
+    if view.status.objects("agents"):
         out.print()
-        out.print(agents_table(reading.status, reading.lateness, out.width))
-    alerts = reading.status.each("alerts")
+        out.print(agents_table(view.status, view.lateness, out.width))
+    alerts = view.status.objects("alerts")
     if alerts:
         out.print()
     for alert in alerts[-5:]:

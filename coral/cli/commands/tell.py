@@ -20,16 +20,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     sender = send_request.as_operator("tell the agents anything")
-    reading = RunView(run_lookup.run_of(args))
+    view = RunView(run_lookup.run_of(args))
     text, to = str(args.text).strip(), args.agent or EVERYBODY
     if not text:
         raise CoralError("cannot tell the agents nothing", "coral tell 'try fewer restarts'")
-    check_agent(reading, args.agent)
-    return send_request.ask(reading.layout, sender, {"type": "tell", "to": to, "text": text}, as_json=args.json)
+    check_agent(view, args.agent)
+    return send_request.ask(view.layout, sender, {"type": "tell", "to": to, "text": text}, as_json=args.json)
 
 
-def check_agent(reading: RunView, agent: str | None) -> None:
+def check_agent(view: RunView, agent: str | None) -> None:
     """Refuse the name of an agent that the run does not have."""
-    agents = reading.agents()
+    agents = view.agents()
     if agent is not None and agent not in agents:
-        raise CoralError(f"cannot find the agent {agent!r} in {reading.name}", f"its agents: {', '.join(agents)}")
+        raise CoralError(f"cannot find the agent {agent!r} in {view.name}", f"its agents: {', '.join(agents)}")

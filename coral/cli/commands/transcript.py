@@ -50,32 +50,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    reading = RunView(run_lookup.run_of(args))
-    agent = _agent(reading, args.agent)
-    there = transcript.launches(reading.layout, agent)
+    view = RunView(run_lookup.run_of(args))
+    agent = _agent(view, args.agent)
+    there = transcript.launches(view.layout, agent)
     if not there:
         print(f"{agent} has not been launched yet")
         return 0
     chosen = there if args.all else [_launch(agent, there, args.launch)]
-    runtime = _runtime(reading, agent)
-    entries = (each for launch in chosen for each in transcript.entries(reading.layout, agent, launch, runtime))
+    runtime = _runtime(view, agent)
+    entries = (each for launch in chosen for each in transcript.entries(view.layout, agent, launch, runtime))
     shown, earlier = _last(entries, args.n)
     if args.json:
         for entry in shown:
             print(json.dumps(_data(entry)))
         return 0
-    _show(console(), reading, agent, there, shown, full=args.full)
-    _further(agent, there, chosen, earlier, run_lookup.flag(reading.layout))
+    _show(console(), view, agent, there, shown, full=args.full)
+    _further(agent, there, chosen, earlier, run_lookup.flag(view.layout))
     return 0
 
 
-def _agent(reading: RunView, named: str | None) -> str:
+def _agent(view: RunView, named: str | None) -> str:
     """Whose transcript: the one named, the one whose workspace this is, or the only one there is."""
     found = find_agent(run_lookup.here())
-    own = found[1] if found is not None and found[0].root == reading.layout.root.resolve() else ""
-    agents = reading.agents()
+    own = found[1] if found is not None and found[0].root == view.layout.root.resolve() else ""
+    agents = view.agents()
     agent = named or own or (agents[0] if len(agents) == 1 else "")
-    if reading.alone and agent != reading.alone:
+    if view.alone and agent != view.alone:
         raise CoralError(f"cannot show the transcript of {agent}: it is not yours", HINT)
     if agent not in agents:
         known = f"there are {', '.join(agents[:20])}" if agents else "this run has no agents"
@@ -92,15 +92,15 @@ def _launch(agent: str, there: list[int], wanted: int | None) -> int:
     return there[-1] if wanted is None else wanted
 
 
-def _runtime(reading: RunView, agent: str) -> Runtime:
+def _runtime(view: RunView, agent: str) -> Runtime:
     """How the task says that the agent is driven; without a task in reach, as the supervisor shows it."""
     from coral.agent_setup.roster import members
     from coral.config.load import load_frozen
 
     try:
-        part = members(load_frozen(reading.layout.task_file))[agent]
+        part = members(load_frozen(view.layout.task_file))[agent]
     except (CoralError, OSError):
-        names = {each.text("name"): each.text("runtime") for each in reading.status.each("agents")}
+        names = {each.text("name"): each.text("runtime") for each in view.status.objects("agents")}
         if not names.get(agent):
             raise
         return find(names[agent], {})
@@ -128,25 +128,25 @@ def _data(entry: Entry) -> dict[str, object]:
 
 
 def _show(
-    out: Console, reading: RunView, agent: str, there: list[int], entries: Iterator[Entry] | deque[Entry], *, full: bool
+    out: Console, view: RunView, agent: str, there: list[int], entries: Iterator[Entry] | deque[Entry], *, full: bool
 ) -> None:
-    launch, timeline = 0, transcript.timeline(reading.layout, agent)
+    launch, timeline = 0, transcript.timeline(view.layout, agent)
     for entry in entries:
         if entry.launch != launch:
             launch = entry.launch
-            out.print(Rule(_title(reading, agent, launch, there, timeline), align="left", style="dim"))
+            out.print(Rule(_title(view, agent, launch, there, timeline), align="left", style="dim"))
         style = STYLES.get(entry.kind, "dim" if entry.kind in QUIET else "")
         style = "red" if entry.failed else style
-        text = _end(entry, timeline, reading) if entry.kind is Kind.END else _text(entry)
+        text = _end(entry, timeline, view) if entry.kind is Kind.END else _text(entry)
         for label, line in _lines(entry, text, None if full else LINES.get(entry.kind)):
             out.print(Text.assemble((f"{label:<10}", "dim"), (line, style)), soft_wrap=True)
 
 
-def _title(reading: RunView, agent: str, launch: int, there: list[int], timeline: Timeline) -> Text:
+def _title(view: RunView, agent: str, launch: int, there: list[int], timeline: Timeline) -> Text:
     parts = [Text(agent, style="bold"), Text(f"launch {launch} of {there[-1]}")]
     parts += [Text(timeline.reasons[launch])] if launch in timeline.reasons else []
     try:
-        started = reading.layout.prompt(agent, launch).stat().st_mtime
+        started = view.layout.prompt(agent, launch).stat().st_mtime
         parts.append(dim(format.ago(datetime.fromtimestamp(started, UTC).isoformat())))
     except OSError:
         pass
@@ -182,11 +182,11 @@ def _text(entry: Entry) -> str:
             return entry.text
 
 
-def _end(entry: Entry, timeline: Timeline, reading: RunView) -> str:
+def _end(entry: Entry, timeline: Timeline, view: RunView) -> str:
     """How it ended: in the program's own words, else as the supervisor judged; a launch that goes on has none."""
     said = str(entry.ending or timeline.endings.get(entry.launch, ""))
     if not said:
-        going = entry.launch in timeline.reasons and reading.supervisor is not None
+        going = entry.launch in timeline.reasons and view.supervisor is not None
         return "not yet: it goes on" if going else "not known"
     unknown = f" ({format.plural(entry.unknown, 'line')} of a kind that Coral does not know)" if entry.unknown else ""
     return f"{said}{_until(entry)}{': ' if entry.text else ''}{entry.text}{unknown}"

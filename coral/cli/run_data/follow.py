@@ -57,9 +57,9 @@ class Clocks:
             if number is not None and clock is not None and event.text("type") == "published":
                 self._of[number] = clock
 
-    def points(self, reading: RunView, curve: Curve) -> list[tuple[float, float]]:
+    def points(self, view: RunView, curve: Curve) -> list[tuple[float, float]]:
         """The best score so far over seconds; of an attempt that the timeline lacks, by the wall clock."""
-        start = format.age(reading.status.data.get("started_at"), now=0.0)
+        start = format.age(view.status.data.get("started_at"), now=0.0)
         points: list[tuple[float, float]] = []
         for at, _, number, best in curve:
             seconds = 0.0 if number == 0 else self._of.get(number)
@@ -75,7 +75,7 @@ class RunFollower:
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
-        self.reading = RunView(layout)
+        self.view = RunView(layout)
         self.events: deque[LenientJson] = deque(maxlen=KEPT)
         self.points: list[tuple[float, float]] = []
         self._curve: Curve = []
@@ -84,28 +84,26 @@ class RunFollower:
 
     def look(self) -> None:
         """Read what is new."""
-        before = self.reading
-        self.reading = RunView(self.layout)
-        if not self.reading.status and before.status:
-            self.reading = before  # a moment of trouble on the disk must not blank the screen
+        before = self.view
+        self.view = RunView(self.layout)
+        if not self.view.status and before.status:
+            self.view = before  # a moment of trouble on the disk must not blank the screen
         events = self._timeline.new()
         self.events.extend(events)
         self._clocks.take(events)
         if self._curve:
             self._extend(each.integer("attempt") for each in events if each.text("type") == "published")
         else:
-            self._curve = self.reading.index.ask(
-                lambda rows: query.curve(rows, self.reading.direction, self.reading.alone)
-            )
-        self.points = self._clocks.points(self.reading, self._curve)
+            self._curve = self.view.index.ask(lambda rows: query.curve(rows, self.view.direction, self.view.alone))
+        self.points = self._clocks.points(self.view, self._curve)
 
     def _extend(self, published: Iterable[int | None]) -> None:
         """What came since is read record by record: a look costs what is new."""
         for number in published:
-            attempt = None if number is None else self.reading.attempt_or_none(number)
+            attempt = None if number is None else self.view.attempt_or_none(number)
             if attempt is None or attempt.score is None or attempt.kind is Kind.TUNE:
                 continue
-            if self.reading.direction.better(attempt.score, self._curve[-1][3]):
+            if self.view.direction.better(attempt.score, self._curve[-1][3]):
                 self._curve.append((attempt.published_at, attempt.order, attempt.number, attempt.score))
 
 

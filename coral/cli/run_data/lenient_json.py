@@ -39,7 +39,7 @@ class LenientJson:
     def inner(self, name: str) -> LenientJson:
         return LenientJson(self.data.get(name))
 
-    def each(self, name: str) -> list[LenientJson]:
+    def objects(self, name: str) -> list[LenientJson]:
         """The objects of a list; what is no object is left out."""
         return [LenientJson(item) for item in self._list(name) if isinstance(item, dict)]
 

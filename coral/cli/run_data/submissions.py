@@ -93,7 +93,7 @@ def look(store: Store, agent: str, submission: str) -> Outcome:
         number=number,
         attempt=attempt,
         heartbeats=tuple(reply.texts("heartbeats")) if follows else (),
-        inline=tuple(_inline(data) for data in reply.each("inline")) if follows else (),
+        inline=tuple(_inline(data) for data in reply.objects("inline")) if follows else (),
         settled=attempt is not None and reply.data.get("published") is True,
     )
 

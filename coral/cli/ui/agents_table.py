@@ -20,7 +20,7 @@ USED = COLUMNS.index(">used?")
 
 def agents_table(status: LenientJson, late: float, width: int, most: int | None = None) -> Table:
     """One row per agent; `late` is how old the status is, in seconds; `most` caps the rows to the screen."""
-    agents = status.each("agents")
+    agents = status.objects("agents")
     best = status.inner("best").text("agent")
     rows = [_row(agent, late, agent.text("name") == best) for agent in agents[:most]]
     columns = list(COLUMNS)
@@ -60,7 +60,7 @@ def _row(agent: LenientJson, late: float, leads: bool) -> list[object]:
 def _activity(agent: LenientJson, late: float) -> Text:
     """The last sign of life, or why there is none to expect; and the jobs that run."""
     text = _sign(agent, late)
-    for job in agent.each("jobs"):
+    for job in agent.objects("jobs"):
         seconds = job.number("seconds")
         age = f" {format.duration(seconds + late, units=1)}" if seconds is not None else ""
         text.append(f" · job {job.text('number')}{age}")
@@ -85,7 +85,7 @@ def _sign(agent: LenientJson, late: float) -> Text:
 def _next(agent: LenientJson) -> Text:
     owed = agent.texts("owed")
     parts = [Text(f"{name} now", style="yellow") for name in owed]
-    coming = agent.each("next")
+    coming = agent.objects("next")
     # What comes after every attempt anyway says nothing, unless there is nothing else.
     later = [due for due in coming if not _is_next(due)] or coming
     parts += [Text(f"{due.text('name', 40)} {_left(due)}".strip()) for due in later]

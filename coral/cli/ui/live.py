@@ -55,14 +55,14 @@ def follow(layout: Layout, over: Callable[[], bool], *, hint: str, plain: bool =
 def frame(watch: RunFollower, out: Console, hint: str) -> Group:
     """One picture: what does not fit is left out, the oldest events first, then the curve, then agents."""
     width, height = out.size
-    reading = watch.reading
-    top = [*heading(reading), *warnings(reading), Text("")]
+    view = watch.view
+    top = [*heading(view), *warnings(view), Text("")]
     room = height - len(top) - 2
-    agents = len(reading.status.each("agents"))
+    agents = len(view.status.objects("agents"))
     shown = min(agents, max(1, room - 4 if room < CURVE + 12 else room - CURVE - 8))
     parts: list[object] = [
         *(_fit(line) for line in top),
-        agents_table(reading.status, reading.lateness, width, shown),
+        agents_table(view.status, view.lateness, width, shown),
     ]
     room -= shown + 1 + (agents > shown)
     if room >= CURVE + 4 and watch.points:
@@ -88,7 +88,7 @@ def event_line(event: LenientJson) -> Text:
 def _curve(watch: RunFollower, width: int) -> list[str]:
     """The curve, drawn on to the present: a fleet that stands still shows as a flat line."""
     points = list(watch.points)
-    clock = watch.reading.status.number("clock")
+    clock = watch.view.status.number("clock")
     if clock is not None and clock > points[-1][0]:
         points.append((clock, points[-1][1]))
     return curve(points, min(width - 2, 110), CURVE)

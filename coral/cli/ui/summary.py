@@ -32,19 +32,19 @@ FURTHER = (
 
 def summarize(layout: Layout) -> None:
     """Print it; of a run in which little happened, what there is."""
-    reading = RunView(layout)
+    view = RunView(layout)
     out = console()
     out.print()
-    print_heading(out, reading)
-    for line in warnings(reading):
+    print_heading(out, view)
+    for line in warnings(view):
         out.print(line)
-    top = ranking(reading, Wanted(alone=reading.alone), BEST)
+    top = ranking(view, Wanted(alone=view.alone), BEST)
     if top:
         _title(out, "Leaderboard")
-        out.print(leaderboard(top, reading, out.width))
-    _curve(out, reading)
-    _conclusions(out, reading)
-    _further(out, reading, top[0].attempt.number if top else None)
+        out.print(leaderboard(top, view, out.width))
+    _curve(out, view)
+    _conclusions(out, view)
+    _further(out, view, top[0].attempt.number if top else None)
 
 
 def _title(out: Console, text: str) -> None:
@@ -52,14 +52,14 @@ def _title(out: Console, text: str) -> None:
     out.print(Rule(Text(text, style="bold"), align="left", style="dim"))
 
 
-def _curve(out: Console, reading: RunView) -> None:
+def _curve(out: Console, view: RunView) -> None:
     clocks = Clocks()
-    clocks.take(Timeline(reading.layout).new())
-    rose = reading.index.ask(lambda rows: query.curve(rows, reading.direction, reading.alone))
-    points = clocks.points(reading, rose)
+    clocks.take(Timeline(view.layout).new())
+    rose = view.index.ask(lambda rows: query.curve(rows, view.direction, view.alone))
+    points = clocks.points(view, rose)
     if len(points) < 2:
         return
-    clock = reading.status.number("clock")
+    clock = view.status.number("clock")
     if clock is not None and clock > points[-1][0]:
         points.append((clock, points[-1][1]))
     _title(out, "Best score over time")
@@ -67,9 +67,9 @@ def _curve(out: Console, reading: RunView) -> None:
         out.print(Text(line, style="green"))
 
 
-def _conclusions(out: Console, reading: RunView) -> None:
+def _conclusions(out: Console, view: RunView) -> None:
     """The latest synthesis in full: what the run has learned."""
-    notes = all_notes(reading.layout)
+    notes = all_notes(view.layout)
     latest = next((note for note in reversed(notes) if is_synthesis(note)), None)
     if latest is not None:
         _title(out, "What the agents concluded")
@@ -81,7 +81,7 @@ def _conclusions(out: Console, reading: RunView) -> None:
             out.print(title_line(note))
 
 
-def _further(out: Console, reading: RunView, best: int | None) -> None:
+def _further(out: Console, view: RunView, best: int | None) -> None:
     _title(out, "To look further")
     rows = [
         (f"{program()} {text}".format(best=best), what)
@@ -89,17 +89,17 @@ def _further(out: Console, reading: RunView, best: int | None) -> None:
         if best is not None or "best" not in text
     ]
     if best is not None:
-        rows.append(_export(reading, best))
-    rows.append((going_on(reading), "go on from here"))
+        rows.append(_export(view, best))
+    rows.append((going_on(view), "go on from here"))
     width = max(len(command) for command, _ in rows)
     for command, what in rows:
         out.print(Text.assemble(f"{command:<{width}}  ", dim(what)))
-    out.print(dim(str(reading.layout.root)), soft_wrap=True)  # whole, to be copied
+    out.print(dim(str(view.layout.root)), soft_wrap=True)  # whole, to be copied
 
 
-def _export(reading: RunView, best: int) -> tuple[str, str]:
+def _export(view: RunView, best: int) -> tuple[str, str]:
     """To a branch, unless it is known that the task lies in no repository: then a patch is what works."""
-    origin, command = run_lookup.origin(reading.layout), f"{program()} export {best}"
+    origin, command = run_lookup.origin(view.layout), f"{program()} export {best}"
     if origin is not None and repository_around(origin) is None:
         return f"{command} --patch {best}.patch", "its change as a patch"
     return command, "bring it to a branch of your repository"

@@ -10,4 +10,4 @@ from coral.cli.run_data import lenient_json
 def test_a_damaged_file_reads_as_something(data: bytes) -> None:
     for read in lenient_json._objects(data.split(b"\n")):
         for name in read.data:
-            read.text(name), read.number(name), read.integer(name), read.each(name), read.texts(name)
+            read.text(name), read.number(name), read.integer(name), read.objects(name), read.texts(name)

@@ -85,7 +85,7 @@ def test_a_moment_without_a_status_does_not_blank_the_screen(layout: Layout) -> 
     watch.look()
     layout.status.write_text("{")
     watch.look()
-    assert watch.reading.status.text("task") == "toy"
+    assert watch.view.status.text("task") == "toy"
 
 
 def _drawn(watch: RunFollower, width: int, height: int) -> list[str]:
