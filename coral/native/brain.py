@@ -41,8 +41,8 @@ class SearchBrain:
                 return tuple(call for section in new for call in answer(situation, section))
             case Idle():
                 return (self._next(situation),)
-            case CandidateFound(trial=trial, texts=texts):
-                return (Submit(trial=trial, texts=texts),)
+            case CandidateFound(candidate=candidate):
+                return (Submit(candidate=candidate),)
             case ResultReceived(trial=trial):
                 if trial.number is None:
                     return ()
@@ -61,7 +61,7 @@ class SearchBrain:
         if memory.pending is not None:
             return AwaitResult(trial=memory.pending)
         if memory.unsubmitted is not None:
-            return Submit(trial=memory.unsubmitted.trial, texts=memory.unsubmitted.texts)
+            return Submit(candidate=memory.unsubmitted)
         random = Random(f"{memory.session}/{memory.episodes}")
         family = choose_family(situation, random)
         start, why = choose_start(situation, random)

@@ -6,9 +6,9 @@ Each call carries `request_heartbeat`: true chains its result straight into the 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from coral.native.memory import Redirection, Trial
+from coral.native.memory import Candidate, Redirection, Trial
 from workspace.frontmatter import Value
 
 
@@ -67,8 +67,7 @@ class Search:
 class Submit:
     """Write the files and submit them."""
 
-    trial: Trial
-    texts: Mapping[str, str] = field(default_factory=dict)
+    candidate: Candidate
     request_heartbeat: bool = True
 
 

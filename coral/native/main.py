@@ -107,20 +107,8 @@ def _toolbox(
     from coral.native.search.explore import Explorer
     from coral.native.toolbox import Toolbox
 
-    direction = Direction(args.direction)
-    run_view = AgentRunView(run_folder, agent, Path.cwd(), args.state, direction)
-    explorer = Explorer(
-        snapshots=snapshots,
-        output=output,
-        run_view=run_view,
-        editable=args.editable,
-        check=args.check,
-        scratch=args.state / "scratch",
-        seconds=options.seconds,
-        check_seconds=options.check_seconds,
-        maximize=direction is Direction.MAXIMIZE,
-        seed=args.seed,
-    )
+    run_view = AgentRunView(run_folder, agent, Path.cwd(), args.state, Direction(args.direction))
+    explorer = Explorer(snapshots, output, run_view, options, args.editable, args.check, args.seed)
     return Toolbox(snapshots, output, run_view, explorer)
 
 

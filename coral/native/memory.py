@@ -48,8 +48,8 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SavedCandidate:
-    """The best candidate of an episode that has not been submitted: an interrupt must not lose it."""
+class Candidate:
+    """What an episode of search found: the files' texts, and the trial that they become when they are submitted."""
 
     trial: Trial
     texts: Texts
@@ -73,7 +73,7 @@ class AgentMemory:
     blocks: Mapping[str, str] = field(default_factory=dict)
     stats: Mapping[str, FamilyStats] = field(default_factory=dict)  # by family
     known: KnownAttempts = field(default_factory=KnownAttempts)
-    unsubmitted: SavedCandidate | None = None
+    unsubmitted: Candidate | None = None  # the best of the last episode, which an interrupt must not lose
     pending: Trial | None = None  # submitted, or about to be; its result has not been seen
     trials: tuple[Trial, ...] = ()  # with their results
     redirection: Redirection = field(default_factory=Redirection)

@@ -28,7 +28,7 @@ class AgentRunView:
 
     def __init__(self, run: Path, agent: str, clone: Path, state: Path, direction: Direction) -> None:
         self.layout = Layout(run)
-        self.agent, self.clone, self.direction = agent, clone, direction
+        self.agent, self.clone, self.state, self.direction = agent, clone, state, direction
         self.store = Store(self.layout.attempts)
         self.shared = clone / ".shared"
         self.cache = state / "points"

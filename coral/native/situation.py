@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from attempts.record import Direction
 from coral.native.answers.skill import SearchSkill
 from coral.native.calls import Call
 from coral.native.known_attempts import KnownAttempt, KnownAttempts
-from coral.native.memory import AgentMemory, Trial
+from coral.native.memory import AgentMemory, Candidate, Trial
 from coral.native.prompt import HeartbeatSection
 from workspace.knowledge import Note
 
@@ -28,10 +27,9 @@ class Idle:
 
 @dataclass(frozen=True, slots=True)
 class CandidateFound:
-    """An episode of search has ended with a candidate."""
+    """An episode of search has ended."""
 
-    trial: Trial
-    texts: Mapping[str, str]
+    candidate: Candidate
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +51,6 @@ class CallFailed:
 @dataclass(frozen=True, slots=True)
 class CallDone:
     """A call has succeeded that has no other result: something was said, remembered or written."""
-
-    what: str
 
 
 Event = Prompted | Idle | CandidateFound | ResultReceived | CallFailed | CallDone

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import assert_never
@@ -26,7 +27,7 @@ from coral.native.calls import (
     WriteSkill,
 )
 from coral.native.hand_in import CoralCommand, SubmissionResult, submission_result
-from coral.native.memory import BLOCK_NAMES, AgentMemory, MemoryContradiction, Trial
+from coral.native.memory import BLOCK_NAMES, AgentMemory, Candidate, MemoryContradiction, Trial
 from coral.native.output import Output
 from coral.native.prompt import HeartbeatSection
 from coral.native.run_view import AgentRunView
@@ -37,6 +38,7 @@ from coral.native.situation import CallDone, Event, Idle, Observation, Prompted,
 from coral.native.snapshots import Snapshots
 from workspace.errors import WorkspaceError
 from workspace.frontmatter import Value
+from workspace.knowledge import write_note, write_skill
 
 PROMPT_SECONDS = 5.0  # a `coral wait` that gives up earlier knows that nobody supervises
 WAIT_SECONDS = 600.0  # for one `coral wait`; after it the next begins
@@ -84,24 +86,23 @@ class Toolbox:
         match call:
             case Say(text=text):
                 self.output.text(text)
-                return CallDone("said")
             case Remember():
-                return self._remember(call)
+                self._remember(call)
             case Redirect(redirection=redirection):
                 self.snapshots.memory = replace(self.snapshots.memory, redirection=redirection)
-                return CallDone("redirected")
             case WriteNote():
-                return self._write_note(call)
+                self._write_note(call)
             case WriteSkill():
-                return self._write_skill(call)
+                self._write_skill(call)
             case Search():
                 return self.explorer.search(call)
-            case Submit():
-                return self._submit(call)
+            case Submit(candidate=candidate):
+                return self._submit(candidate)
             case AwaitResult(trial=trial):
                 return self._await_result(trial)
             case _:
                 assert_never(call)
+        return CallDone()
 
     def interrupt(self) -> None:
         """While this process is ending: end what it has started."""
@@ -113,15 +114,12 @@ class Toolbox:
         memory = self.snapshots.memory
         self.snapshots.memory = replace(memory, known=self.run_view.update(memory.known))
 
-    def _remember(self, call: Remember) -> Event:
+    def _remember(self, call: Remember) -> None:
         if call.block not in BLOCK_NAMES:
             raise ToolError(f"there is no block {call.block!r} in memory; there are {', '.join(BLOCK_NAMES)}")
         self.snapshots.memory = self.snapshots.memory.edit(call.block, call.text, add=call.add)
-        return CallDone(f"block {call.block}")
 
-    def _write_note(self, call: WriteNote) -> Event:
-        from workspace.knowledge import write_note
-
+    def _write_note(self, call: WriteNote) -> None:
         front: dict[str, Value] = {
             "title": call.title,
             "author": self.run_view.agent,
@@ -129,30 +127,22 @@ class Toolbox:
             "attempts": list(call.attempts),
             "kind": call.kind,
         }
-        try:
+        with _writing(f"the note {call.name}"):
             write_note(self.run_view.shared, call.name, front, call.body)
-        except (OSError, WorkspaceError) as problem:
-            raise ToolError(f"cannot write the note {call.name}: {problem}") from problem
         self.snapshots.memory = self.snapshots.memory.mark_noted(call.about)
         self.output.beat("note", f"wrote the note {call.name}: {call.title}")
-        return CallDone(call.name)
 
-    def _write_skill(self, call: WriteSkill) -> Event:
-        from workspace.knowledge import write_skill
-
-        try:
+    def _write_skill(self, call: WriteSkill) -> None:
+        with _writing(f"the skill {call.name}"):
             write_skill(self.run_view.shared, call.name, call.front, call.body)
-        except (OSError, WorkspaceError) as problem:
-            raise ToolError(f"cannot write the skill {call.name}: {problem}") from problem
         self.output.beat("note", f"wrote the skill {call.name}")
-        return CallDone(call.name)
 
-    def _submit(self, call: Submit) -> Event:
+    def _submit(self, candidate: Candidate) -> Event:
         """Write the candidate's files and submit them. From here on the trial is pending, whatever interrupts."""
-        self.snapshots.memory = replace(self.snapshots.memory, unsubmitted=None, pending=call.trial)
-        self._write_files(call.texts)
+        self.snapshots.memory = replace(self.snapshots.memory, unsubmitted=None, pending=candidate.trial)
+        self._write_files(candidate.texts)
         self.snapshots.save()
-        return self._hand_in(call.trial)
+        return self._hand_in(candidate.trial)
 
     def _await_result(self, trial: Trial) -> Event:
         """The result of what was submitted before an interrupt; submitted again if it never was."""
@@ -240,16 +230,23 @@ class Toolbox:
 
     def _write_files(self, texts: Mapping[str, str]) -> None:
         """Each file whole or not at all, with the mode it had."""
-        for name, text in texts.items():
-            path = self.run_view.clone / name
-            temporary = path.with_name(f".coral-{path.name}")
-            try:
+        with _writing("the candidate"):
+            for name, text in texts.items():
+                path = self.run_view.clone / name
+                temporary = path.with_name(f".coral-{path.name}")
                 temporary.write_bytes(text.encode())
                 if path.exists():
                     shutil.copymode(path, temporary)
                 temporary.replace(path)
-            except OSError as problem:
-                raise ToolError(f"cannot write the candidate: {problem}") from problem
 
     def _beat_while_waiting(self, message: str) -> None:
         self.output.beat("wait", message)
+
+
+@contextmanager
+def _writing(what: str) -> Iterator[None]:
+    """What goes wrong inside is a call that failed."""
+    try:
+        yield
+    except (OSError, WorkspaceError) as problem:
+        raise ToolError(f"cannot write {what}: {problem}") from problem

@@ -10,6 +10,7 @@ from attempts.record import Direction
 from attempts.store import Store
 from coral.native.calls import Call
 from coral.native.loop import Loop, TurnEnd
+from coral.native.options import Options
 from coral.native.output import Output
 from coral.native.run_view import AgentRunView
 from coral.native.search.explore import Explorer
@@ -51,7 +52,7 @@ class LocalAgent:
         self.file = (root / "out.jsonl").open("w+b")
         self.output = Output(self.file.fileno())
         view = self.run_view()
-        explorer = Explorer(self.snapshots, self.output, view, ["p.json"], "", self.state / "x", 0.1, 1.0, True, 0)
+        explorer = Explorer(self.snapshots, self.output, view, Options(), ["p.json"], "", 0)
         self.toolbox = Toolbox(self.snapshots, self.output, view, explorer)
 
     def run_view(self) -> AgentRunView:

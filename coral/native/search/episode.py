@@ -100,7 +100,7 @@ class Episode:
         local, allowance = self.local, self._allowance()
         if family.move is not None:
             moved = self.problem.measured(family.move(local.context, self.current.point))
-            optimum = local.optimize(moved, beat=local.merit(self.current) + allowance)
+            optimum = local.optimize(moved, target=local.merit(self.current) + allowance)
         else:
             optimum = self._search_locally(family.name)
         if not optimum.measurement.feasible and self.best.measurement.feasible:
@@ -126,7 +126,7 @@ class Episode:
             return self.local.evolution(start)
         if family == "compass":
             return self.local.compass(start, range(len(self.problem.space)))
-        return self.local.optimize(start, beat=None)
+        return self.local.optimize(start, target=None)
 
     def _allowance(self) -> float:
         """How much worse than the current point the next one may be: a random share of what losses are usual."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from random import Random
 
+from attempts.record import Direction
 from coral.native.calls import Search, ToolError
 from coral.native.format import score_change, score_text
 from coral.native.known_attempts import KnownAttempt
-from coral.native.memory import SavedCandidate, Trial
+from coral.native.memory import Candidate, Trial
+from coral.native.options import Options
 from coral.native.output import Output
 from coral.native.run_view import AgentRunView
 from coral.native.search import unchecked_search
@@ -36,12 +37,9 @@ class Explorer:
     snapshots: Snapshots
     output: Output
     run_view: AgentRunView
+    options: Options
     editable: Sequence[str]
     check: str
-    scratch: Path
-    seconds: float
-    check_seconds: float
-    maximize: bool
     seed: int
     _public_check: PublicCheck | None = None
 
@@ -89,8 +87,9 @@ class Explorer:
     ) -> CandidateFound:
         memory = self.snapshots.memory
         if self._public_check is None:
-            self._public_check = PublicCheck(self.run_view.clone, self.check, self.scratch, self.check_seconds)
-        problem = OptimizationProblem(space, self._public_check, self.maximize)
+            clone, scratch = self.run_view.clone, self.run_view.state / "scratch"
+            self._public_check = PublicCheck(clone, self.check, scratch, self.options.check_seconds)
+        problem = OptimizationProblem(space, self._public_check, self.run_view.direction is Direction.MAXIMIZE)
         seed = memory.known.best.get("")
         chain = space.vector(memory.chain) if memory.chain and memory.chain_family == trial.family else None
         plan = EpisodePlan(
@@ -99,7 +98,7 @@ class Explorer:
             chain=chain or space.start,
             others=others,
             known=self._points(space, [seed] if seed is not None else []),
-            seconds=self.seconds,
+            seconds=self.options.seconds,
         )
         episode = Episode(problem, plan, random, lambda text, share: self.output.beat("search", text, share))
         problem.on_new_best = _CandidateSaver(self.snapshots, problem, trial).save
@@ -134,9 +133,9 @@ class Explorer:
         return self._candidate(space, point, trial)
 
     def _candidate(self, space: SearchSpace, point: Vector, trial: Trial) -> CandidateFound:
-        texts = space.texts(point)
-        self.snapshots.memory = replace(self.snapshots.memory, unsubmitted=SavedCandidate(trial=trial, texts=texts))
-        return CandidateFound(trial, texts)
+        candidate = Candidate(trial=trial, texts=space.texts(point))
+        self.snapshots.memory = replace(self.snapshots.memory, unsubmitted=candidate)
+        return CandidateFound(candidate)
 
     def _failed(self, space: SearchSpace, trial: Trial) -> Vector | None:
         """The last small step from this start, if it failed and its opposite has not been tried."""
@@ -194,7 +193,7 @@ class _CandidateSaver:
             evaluations=self.problem.evaluations,
             change=space.describe_change(space.start, best.point),
         )
-        candidate = SavedCandidate(trial=trial, texts=space.texts(best.point))
+        candidate = Candidate(trial=trial, texts=space.texts(best.point))
         self.snapshots.memory = replace(self.snapshots.memory, unsubmitted=candidate)
         if time.monotonic() - self.saved_at > SAVE_SECONDS:
             self.saved_at = time.monotonic()

@@ -51,8 +51,8 @@ class LocalSearch:
         context = MoveContext(problem, space.ranges(points), scales, others, random, PENALTY)
         return cls(problem, context, differences, random)
 
-    def optimize(self, start: EvaluatedPoint, beat: float | None) -> EvaluatedPoint:
-        """The local optimum near a point; given up when there is no hope of a merit below `beat`."""
+    def optimize(self, start: EvaluatedPoint, target: float | None) -> EvaluatedPoint:
+        """The local optimum near a point; given up when there is no hope of a merit below `target`."""
         if start.measurement.error:
             return start
         current = start
@@ -61,8 +61,8 @@ class LocalSearch:
         for _ in range(TURNS):
             before = current
             if self.differences is not None:
-                current = Descent(self.problem, self.differences, Goal(precision=ROUGH, beat=beat)).run(current)
-            if not discrete or (beat is not None and self.merit(current) > beat):
+                current = Descent(self.problem, self.differences, Goal(precision=ROUGH, target=target)).run(current)
+            if not discrete or (target is not None and self.merit(current) > target):
                 break
             current = self.compass(current, discrete)
             if current is before or self.differences is None:

@@ -34,10 +34,10 @@ LARGEST_PENALTY = 1e9  # times its first value
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """When to stop: gains below `precision` (relative), or no hope of a cost below `beat`."""
+    """When to stop: gains below `precision` (relative), or no hope of a merit below `target`."""
 
     precision: float = 1e-8
-    beat: float | None = None
+    target: float | None = None
     radius: float = 0.1  # the first half-width of the box, in scales
 
 
@@ -170,8 +170,8 @@ class Descent:
                 self.curved = self.curved or len(step) <= MOST_CURVED
 
     def _is_hopeless(self, current: EvaluatedPoint, predicted: float) -> bool:
-        beat = self.goal.beat
-        return beat is not None and self.steps > 3 and self._merit(current) - HOPEFUL * max(predicted, 0.0) > beat
+        target = self.goal.target
+        return target is not None and self.steps > 3 and self._merit(current) - HOPEFUL * max(predicted, 0.0) > target
 
 
 def _fair_penalty(model: LinearModel) -> float:

@@ -18,7 +18,7 @@ from real_runs import wait_until
 from attempts.record import Attempt, Kind, Verdict
 from attempts.store import Store
 from coral.config.load import load
-from coral.native.memory import AgentMemory, SavedCandidate
+from coral.native.memory import AgentMemory, Candidate
 from coral.native.snapshots import Snapshots
 from coral.runs.create import prepare
 from coral.runtimes.model import Ending, LaunchSummary
@@ -63,7 +63,7 @@ class Agent:
         self.started.append(process)
         return process
 
-    def unsubmitted(self) -> SavedCandidate | None:
+    def unsubmitted(self) -> Candidate | None:
         """The best candidate of a running search, as far as it is saved."""
         snapshots = Snapshots.resume(self.state, "s-1")
         return snapshots.memory.unsubmitted if snapshots is not None else None

@@ -11,7 +11,7 @@ import coral.native
 from coral.native.answers.skill import SearchSkill
 from coral.native.brain import SearchBrain
 from coral.native.calls import AwaitResult, Search, Submit
-from coral.native.memory import SavedCandidate
+from coral.native.memory import Candidate
 from coral.native.prompt import HeartbeatSection
 from coral.native.search.bandit import FamilyStats
 from coral.native.situation import CallFailed, CandidateFound, Idle, Prompted, ResultReceived
@@ -28,9 +28,9 @@ def test_a_heartbeat_that_is_repeated_is_answered_once():
 def test_what_is_unfinished_comes_first():
     half = trial(9, "rows", 1.0, None)
     assert BRAIN.reason(situation(pending=half), Idle()) == (AwaitResult(trial=half),)
-    saved = SavedCandidate(trial=half, texts={"a": "b"})
-    assert BRAIN.reason(situation(unsubmitted=saved), Idle()) == (Submit(trial=half, texts={"a": "b"}),)
-    assert BRAIN.reason(situation(), CandidateFound(half, {"a": "b"})) == (Submit(trial=half, texts={"a": "b"}),)
+    candidate = Candidate(trial=half, texts={"a": "b"})
+    assert BRAIN.reason(situation(unsubmitted=candidate), Idle()) == (Submit(candidate=candidate),)
+    assert BRAIN.reason(situation(), CandidateFound(candidate)) == (Submit(candidate=candidate),)
     assert said(BRAIN.reason(situation(), ResultReceived(half)))
 
 

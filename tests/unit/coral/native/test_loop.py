@@ -46,7 +46,7 @@ def test_what_follows_from_a_call_stands_one_deeper():
     call = Say(text="x")
     failed = CallFailed(call, "busy", transient=True)
     assert act(signal, call, failed) == [Signal(failed, 4)]
-    assert act(signal, call, CallDone("x")) == []
+    assert act(signal, call, CallDone()) == []
 
 
 def test_failures_in_a_row_end_the_turn(agent: LocalAgent):

@@ -9,7 +9,7 @@ from sample import attempt
 
 from attempts.record import Direction
 from coral.native.known_attempts import KnownAttempts
-from coral.native.memory import AgentMemory, Redirection, SavedCandidate, Trial
+from coral.native.memory import AgentMemory, Candidate, Redirection, Trial
 from coral.native.search.bandit import FamilyStats
 from coral.native.snapshots import RING, Snapshots
 
@@ -25,7 +25,7 @@ def full_memory() -> AgentMemory:
         blocks={"plan": "go on\nand on", "task": "\u2028 \U0001f600"},
         stats={"rows": FamilyStats(2.0, 1.0, 0.5)},
         known=KnownAttempts().add([attempt(0, 1.0), attempt(2, 3.0)], Direction.MAXIMIZE),
-        unsubmitted=SavedCandidate(trial=TRIAL, texts={"a.json": '{"x": 1}'}),
+        unsubmitted=Candidate(trial=TRIAL, texts={"a.json": '{"x": 1}'}),
         pending=TRIAL,
         trials=(TRIAL, replace(TRIAL, number=4, noted=True)),
         redirection=Redirection(start=2, avoid="rows", family="cross", episodes=3),

@@ -8,7 +8,7 @@ from sample import attempt
 
 from attempts.record import Verdict
 from coral.native.calls import Call, Redirect, Submit, ToolError, WriteNote, WriteSkill
-from coral.native.memory import Redirection, Trial
+from coral.native.memory import Candidate, Redirection, Trial
 from coral.native.prompt import HeartbeatSection
 from coral.native.situation import CallFailed, Event, Idle, Prompted, Situation
 from workspace.knowledge import list_notes, list_skills
@@ -66,7 +66,7 @@ def test_a_result_takes_one_episode_off_the_redirection_and_a_void_one_none(agen
 
 def test_a_candidate_that_cannot_be_written_is_a_failed_call(agent: LocalAgent):
     with pytest.raises(ToolError, match="cannot write the candidate"):
-        agent.toolbox.perform(Submit(trial=PENDING, texts={"missing/p.json": "1"}))
+        agent.toolbox.perform(Submit(candidate=Candidate(trial=PENDING, texts={"missing/p.json": "1"})))
 
 
 def test_only_what_an_event_needs_is_observed(agent: LocalAgent):

@@ -12,10 +12,9 @@ SHAKE = Search(family="shake", start=None, why="")
 
 
 def test_without_a_check_the_candidate_is_one_step_away_and_is_remembered(agent: LocalAgent):
-    found = agent.toolbox.explorer.search(SHAKE)
+    found = agent.toolbox.explorer.search(SHAKE).candidate
     memory = agent.snapshots.memory
-    assert memory.unsubmitted is not None
-    assert (memory.unsubmitted.trial, memory.unsubmitted.texts) == (found.trial, found.texts)
+    assert memory.unsubmitted == found
     assert found.texts["p.json"] != '{"x": 1.5}'
     assert found.trial.title.startswith("shake from the files: step 0.2 away from")
     assert found.trial.change.startswith("1 of 1 values differ; most of all x 1.5 -> ")
@@ -27,7 +26,7 @@ def test_searches_are_the_same_when_they_are_repeated(agent: LocalAgent):
     first = agent.toolbox.explorer.search(SHAKE)
     second = agent.toolbox.explorer.search(SHAKE)
     agent.snapshots.memory = replace(agent.snapshots.memory, episodes=0)
-    assert agent.toolbox.explorer.search(SHAKE).texts == first.texts != second.texts
+    assert agent.toolbox.explorer.search(SHAKE) == first != second
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,6 @@ def test_declared_bounds_hold():
 def test_a_descent_without_hope_to_beat_a_cost_is_given_up():
     task = problem(rosenbrock, [-1.2, 1.0] * 4)
     start = task.measured(task.space.start)
-    hopeless = Descent(task, differences(task), Goal(beat=-1e9))
+    hopeless = Descent(task, differences(task), Goal(target=-1e9))
     hopeless.run(start)
     assert hopeless.steps < 10
