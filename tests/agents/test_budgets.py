@@ -7,6 +7,7 @@ import whole_runs
 from driven import Drive
 from whole_runs import noting
 
+from coral.fleet.reasons import Budget, BudgetKey, RunEnd, RunEndKind
 from coral.journal import fold
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -26,7 +27,7 @@ def test_a_budget_of_money_is_overrun_by_what_was_in_flight_at_most(program: str
     agents = {"runtime": program, "count": AGENTS, "prices": PRICES, **chosen}
     layout = whole_runs.start(whole_runs.write_task(tmp_path / "task", agents, {"money": BUDGET}), tmp_path)
     run = fold(layout.journal).fleet.run
-    assert run.finished == f"the budget of ${BUDGET:g} is used up"
+    assert run.finished == RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.MONEY, BUDGET))
     used = STEP * len(server.turns)
     assert run.spent.money is not None
     assert BUDGET <= run.spent.money <= used + 1e-6

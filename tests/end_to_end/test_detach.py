@@ -12,6 +12,7 @@ import pytest
 from real_runs import Run, wait_until, write_task
 
 from attempts.files import write_json
+from coral.fleet.reasons import RunEnd, RunEndKind
 from coral.supervisor.lock import hold_lock, holder
 
 pytestmark = pytest.mark.slow
@@ -114,7 +115,7 @@ def test_agents_and_grades_go_on_and_are_taken_over(run: Run) -> None:
     assert "· left ·" in status
     assert "agents and grades go on without a supervisor; `" in status
     assert "coral resume" in status
-    assert run.fleet().run.detached_reason == "an upgrade"
+    assert run.fleet().run.detached_reason == RunEnd(RunEndKind.REQUEST, detail="an upgrade")
     # Nothing was signalled: one of them tries again, and a grade comes to its end.
     try_it(run, "agent-3", 1)
     try_it(run, "agent-3", 2)
@@ -140,7 +141,7 @@ def test_agents_and_grades_go_on_and_are_taken_over(run: Run) -> None:
     assert run.events("interrupted") == []
     for name in NAMES:
         assert (after.agents[name].launch, after.agents[name].session) == (1, before.agents[name].session)
-    assert after.run.detached_reason == ""
+    assert after.run.detached_reason is None
     assert coral(run, "stop").returncode == 0
     assert run.left() == []
     assert pids(run) == alive
@@ -156,7 +157,7 @@ def test_a_run_that_was_left_is_really_stopped(run: Run) -> None:
     stopped = coral(run, "stop")
     assert (stopped.returncode, "has stopped" in stopped.stdout) == (0, True)
     assert run.left() == []
-    assert run.fleet().run.finished == "stopped by the operator"
+    assert run.fleet().run.finished == RunEnd(RunEndKind.REQUEST)
     assert coral(run, "stop", "--keep-agents").stdout.endswith("is not running\n")
 
 

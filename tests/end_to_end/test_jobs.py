@@ -11,6 +11,7 @@ from real_runs import Run, wait_until
 
 from coral.cli import main
 from coral.fleet.agent_state import Phase
+from coral.fleet.reasons import JobOutcome, ReasonKind
 from coral.runs.create import holder
 
 pytestmark = pytest.mark.slow
@@ -133,6 +134,8 @@ def test_a_job_outlives_its_supervisor_and_the_next_one_ends_it(start, capsys):
     wait_until(lambda: record(run).get("state") == "ended", what="its end")
     assert not is_alive(pid)
     assert (record(run)["how"], record(run)["code"]) == ("was ended by signal 2 (operator stopped it)", -2)
+    assert (record(run)["outcome"], record(run)["reason"]["kind"]) == (JobOutcome.SIGNALLED, ReasonKind.REQUEST)
+    assert "job 1 was ended by signal 2 (operator stopped it)" in [event["text"] for event in run.events("job")]
     assert "operator stopped it" in wait_for_word(run)
     run.stop()
     assert run.left() == []

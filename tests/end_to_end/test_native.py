@@ -79,7 +79,7 @@ def test_a_fleet_on_a_real_problem(tmp_path):
             assert fleet.agents[name].launch >= 2
             assert fleet.agents[name].session
         assert sessions(run) == {name: {fleet.agents[name].session} for name in AGENTS}
-        assert {event["text"].split(": ")[1] for event in run.events("exited")} <= {"interrupted", "clean"}
+        assert {event["ending"] for event in run.events("exited")} <= {"interrupted", "clean"}
 
         run.supervise()
         run.wait_for_attempts(len(attempts) + 2)

@@ -6,6 +6,7 @@ import pytest
 from real_runs import Run, wait_until
 
 from coral.cli import main
+from coral.fleet.reasons import Budget, BudgetKey, Reason, ReasonKind, RunEnd, RunEndKind
 
 pytestmark = pytest.mark.slow
 
@@ -42,23 +43,23 @@ def test_a_budget_of_money_is_announced_and_ends_the_run(start, capsys):
     steps = [{"use": {"input": 1000, "output": 100, "cost": 0.25}}, *SUBMIT]
     run = start([{"repeat": {"steps": steps}}], overrides=("budget.money=2",))
     run.wait_for_end()
-    reason = "the budget of $2 is used up"
-    assert run.fleet().run.finished == reason
+    assert run.fleet().run.finished == RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.MONEY, 2.0))
     # Every launch tells one figure before it is interrupted: no more than that was in flight.
     assert run.fleet().run.spent.money == 2.0
     landing = [each for each in run.prompts("agent-1") if "## Heartbeat: land" in each["text"]]
     assert len(landing) == 1
     assert "$0.25 of $2.00 are left to the fleet" in landing[0]["text"]
     assert main(("log", "--run", str(run.layout.root))) == 0
-    assert f"the run is over: {reason}" in capsys.readouterr().out
+    assert "the run is over: the budget of $2 is used up" in capsys.readouterr().out
 
 
 def test_an_agent_with_a_budget_of_its_own_ends_and_the_run_says_so(start):
     steps = [{"use": {"input": 400, "output": 100}}, *SUBMIT]
     run = start([{"repeat": {"steps": steps}}], overrides=("budget.per_agent.tokens=1000",))
     run.wait_for_end()
-    assert run.fleet().run.finished == "every agent has retired"
-    assert run.fleet().agents["agent-1"].why == "its budget of 1000 tokens is used up"
+    assert run.fleet().run.finished == RunEnd(RunEndKind.ALL_RETIRED)
+    reason = Reason(ReasonKind.OWN_BUDGET, budget=Budget(BudgetKey.TOKENS, 1000))
+    assert run.fleet().agents["agent-1"].reason == reason
     assert run.fleet().agents["agent-1"].spent.tokens == 1000
     assert "500 of 1.0k tokens of your own are left" in run.layout.prompt("agent-1", 2).read_text()
 

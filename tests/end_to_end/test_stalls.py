@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 from real_runs import TRY, Run, wait_until
@@ -10,16 +11,16 @@ from real_runs import TRY, Run, wait_until
 from coral.fleet.actions import Interrupt, LogEvent, ScanEdits, Spawn
 from coral.fleet.agent_state import Phase
 from coral.fleet.events import EditsScanned
+from coral.fleet.reasons import Finding, Reason, ReasonKind
 from coral.journal import Decision
 from coral.journal.replay import replay
+from coral.views.reasons import reason_data
 
 pytestmark = pytest.mark.slow
 
-STEPS = ["nudged", "interrupted", "fresh session", "parked"]
 
-
-def steps_of(run: Run) -> list[str]:
-    return [each["text"] for each in run.events("stalled")]
+def reasons_of(run: Run) -> list[dict[str, Any]]:
+    return [event["reason"] for event in run.events("stalled")]
 
 
 def status_of(run: Run) -> str:
@@ -36,11 +37,15 @@ def spawned(run: Run) -> list[Spawn]:
 
 def test_a_silent_agent_goes_up_the_ladder_and_status_says_where_it_stands(start):
     run = start(["hang"] * 9, overrides=("agents.stall=2",))
-    wait_until(lambda: len(steps_of(run)) == 4, what="the last step")
-    assert [each.split(": silent for ")[0] for each in steps_of(run)] == STEPS
+    wait_until(lambda: len(reasons_of(run)) == 4, what="the last step")
+    assert [(reason["count"], reason["finding"]) for reason in reasons_of(run)] == [
+        (step, Finding.SILENT) for step in (1, 2, 3, 4)
+    ]
+    steps = ["nudged", "interrupted", "fresh session", "parked"]
+    assert [reason["text"].split(": silent for ")[0] for reason in reasons_of(run)] == steps
     wait_until(lambda: run.fleet().agents["agent-1"].phase is Phase.PARKED, what="its rest")
     wait_until(lambda: "parked: silent for" in status_of(run), what="its place in the status")
-    assert len([each for each in run.events("alert") if "is parked" in each["text"]]) == 1
+    assert [event["reason"]["count"] for event in run.events("alert")] == [4]
     # The last conversation is given up, too: the next launch is handed the story so far.
     assert run.fleet().agents["agent-1"].session is None
     run.stop()
@@ -62,8 +67,9 @@ def test_work_that_edits_nothing_is_nudged_in_its_own_conversation(start):
     script = [{"repeat": {"steps": [{"say": "let me think"}, {"sleep": 0.3}]}}]
     run = start(script, overrides=("agents.no_progress=3", "run.max_defer=0"))
     (id, *_) = wait_until(lambda: run.received("agent-1", "stalled"), what="the nudge")
-    (first, *_) = steps_of(run)
-    assert first.startswith("nudged: no progress for")
+    (first, *_) = reasons_of(run)
+    assert (first["count"], first["finding"]) == (1, Finding.NO_PROGRESS)
+    assert first["text"].startswith("nudged: no progress for")
     assert id in [each.id for spawn in spawned(run) for each in spawn.messages]
     sessions = {each["session"] for each in run.prompts("agent-1")[:2]}
     assert len(sessions) == 1
@@ -92,7 +98,7 @@ def test_a_program_that_only_retries_is_ended_and_waits(start):
     assert outage["text"].endswith(" retries in a row")
     wait_until(lambda: run.fleet().agents["agent-1"].phase is Phase.WAITING, what="its end")
     agent = run.fleet().agents["agent-1"]
-    assert (agent.crashes, agent.why) == (1, outage["text"].removeprefix("launch 1: "))
+    assert (agent.crashes, reason_data(agent.reason)) == (1, outage["reason"])
     wait_until(lambda: "outage: " in status_of(run), what="its place in the status")
     run.stop()
 
@@ -101,7 +107,7 @@ def test_a_conversation_that_was_compacted_is_followed_by_a_fresh_one_that_is_ow
     script = [{"print": '{"compacted": true}'}, *TRY, "hang"]
     run = start(script, overrides=("session.fresh_after.compactions=1",))
     prompts = wait_until(lambda: len(found := run.prompts("agent-1")) > 1 and found, what="its second prompt")
-    assert spawned(run)[1].why == "fresh session after a compaction"
+    assert spawned(run)[1].reason == Reason(ReasonKind.SESSION_COMPACTED, count=1)
     assert prompts[1]["session"] != prompts[0]["session"]
     assert not prompts[1]["resumed"]
     assert "this is a new session" in prompts[1]["text"]

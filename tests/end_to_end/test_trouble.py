@@ -19,6 +19,7 @@ from coral.cli import main
 from coral.errors import CoralError
 from coral.fleet.actions import Action, Interrupt, Publish, Spawn
 from coral.fleet.events import Event, Exited, OutputSeen
+from coral.fleet.reasons import RunEnd, RunEndKind
 from coral.journal import fold, read_lines
 from coral.runs.detach import detach
 from coral.supervisor.alert_limit import AT_FIRST
@@ -207,7 +208,7 @@ def test_heartbeats_interrupt_under_nohup(start):
     run = start([*tries(1, 2), "hang"], supervise=False)
     run.supervise(prefix=["/bin/sh", "-c", "trap '' INT HUP; exec \"$@\"", "sh"])
     wait_until(lambda: len(run.prompts("agent-1")) == 3, what="two heartbeats")
-    assert [each["text"].split(": ")[1] for each in run.events("exited")] == ["interrupted"] * 2
+    assert [event["ending"] for event in run.events("exited")] == ["interrupted"] * 2
     run.stop()
 
 
@@ -230,7 +231,7 @@ def test_a_start_under_nohup_outlives_its_terminal(start, tmp_path):
     run.wait_for_attempts(3)
     run.supervisor.send_signal(signal.SIGTERM)
     run.wait_for_end()
-    assert fold(run.layout.journal).fleet.run.finished == "stopped by SIGTERM"
+    assert fold(run.layout.journal).fleet.run.finished == RunEnd(RunEndKind.SIGNAL, detail="SIGTERM")
 
 
 # An improvement, then two values below it: what stagnates is told from what does not.

@@ -11,7 +11,9 @@ from records import readable
 from attempts.progress import Progress, advance, judge
 from attempts.record import Attempt, Direction, Kind, Verdict
 from attempts.store import Store
+from coral.fleet.reasons import START
 from coral.views.heartbeat_view import Unit, due_data
+from coral.views.reasons import reason_data
 from heartbeats.folder import Folder
 from heartbeats.heartbeat import BUILT_IN, Scope
 from workspace import knowledge
@@ -76,7 +78,7 @@ def write_status(layout: Layout, state: str = "running", **fields: object) -> No
         "task": "toy",
         "direction": "maximize",
         "state": state,
-        "reason": "",
+        "reason": None,
         "pid": 1,
         "wall": stamp(0.2),
         "clock": 600.0,
@@ -99,7 +101,7 @@ def agent_status(name: str, **fields: object) -> Mapping[str, object]:
         "name": name,
         "runtime": "native",
         "phase": "running",
-        "why": "start",
+        "reason": reason_data(START),
         "launch": 3,
         "session": "s",
         "attempts": 2,

@@ -114,7 +114,7 @@ def _remainder(view: RunView, args: argparse.Namespace, shown: int) -> None:
         notes.append(f"{format.plural(others, 'attempt')} in all{rest}")
     if totals.unreadable and not view.alone:
         notes.append(f"{format.plural(totals.unreadable, 'record')} cannot be read")
-    if view.state == "stopped" and (reason := view.status.text("reason")):
+    if view.state == "stopped" and (reason := view.status.inner("reason").text("text")):
         notes.append(f"the run is over: {reason}")
     for note in notes:
         console().print(dim(note))

@@ -16,6 +16,7 @@ from coral.codec import decode, encode
 from coral.fleet.actions import Action, Spawn
 from coral.fleet.agent_state import Agent, PendingMessage, Phase
 from coral.fleet.events import Ending, Event, Exited, Graded, Outcome, OutputSeen, Requested, SetHeartbeat, Stop
+from coral.fleet.reasons import START, RunEnd, RunEndKind
 from coral.fleet.rules import Rules
 from coral.fleet.run_state import PendingAttempt, Run
 from coral.processes.process_table import Identity
@@ -118,7 +119,7 @@ def test_the_union_s_member_is_told_by_its_tag() -> None:
     for event in (
         OutputSeen(agent="ann", launch=1),
         Exited(agent="ann", launch=1, ending=Ending.LOST),
-        Requested(sender="ann", id="1", request=Stop(reason="")),
+        Requested(sender="ann", id="1", request=Stop(end=RunEnd(RunEndKind.REQUEST))),
         Requested(sender="ann", id="1", request=SetHeartbeat(owner="ann", entry={"is": "Stop", "every": 1})),
     ):
         assert decode(Event, through_json(event)) == event
@@ -167,7 +168,7 @@ def test_what_does_not_fit_is_refused(kind: Any, plain: object, why: str) -> Non
 
 
 def test_an_answer_of_none_fits_where_none_may_be() -> None:
-    spawn = Spawn(agent="ann", launch=1, session=None, messages=(), last_result_seen=0, why="start")
+    spawn = Spawn(agent="ann", launch=1, session=None, messages=(), last_result_seen=0, reason=START)
     assert decode(Action, through_json(spawn)) == spawn
 
 

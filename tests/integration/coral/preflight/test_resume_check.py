@@ -10,6 +10,7 @@ from attempts.record import Kind, Submission
 from attempts.store import Store
 from coral.config.load import load_frozen
 from coral.fleet.events import Moment
+from coral.fleet.reasons import Budget, BudgetKey, Reason, ReasonKind, RunEnd, RunEndKind
 from coral.fleet.run_state import PendingAttempt, Step
 from coral.journal import Journal
 from coral.preflight.resume_check import at_once
@@ -84,7 +85,8 @@ def test_agents_that_may_do_no_more_are_a_reason_all_of_them_or_none(start: Begi
     run.wait_for_end()
     end = at_once(run.layout, load_frozen(run.layout.task_file))
     assert end is not None
-    assert end.reason == "every agent has retired: its budget of 2 attempts is used up"
+    assert end.end == RunEnd(RunEndKind.ALL_RETIRED)
+    assert set(end.agents) == {Reason(ReasonKind.OWN_BUDGET, budget=Budget(BudgetKey.ATTEMPTS, 2))}
     assert end.overrides == ("budget.per_agent.attempts=4",)
     assert at_once(run.layout, load_frozen(run.layout.task_file, end.overrides)) is None
 

@@ -9,6 +9,7 @@ from real_runs import wait_until
 
 from coral.cli import main
 from coral.runtimes import registry
+from coral.fleet.reasons import Budget, BudgetKey, RunEnd, RunEndKind
 from coral.runtimes.model import Ending, LaunchSummary, OutputEvent
 
 PAGE = Path(__file__).parents[4] / "docs" / "runtimes.md"
@@ -66,7 +67,8 @@ def test_a_runtime_of_ones_own_drives_a_whole_run(own: Path, start, capsys: pyte
     for each in run.layout.state("agent-1").iterdir():
         each.unlink()
     assert main(("resume", "--detach", "--run", str(run.layout.root), "budget.attempts=4")) == 0
-    wait_until(lambda: run.fleet().run.finished == "the budget of 4 attempts is used up", what="the end")
+    used_up = RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.ATTEMPTS, 4))
+    wait_until(lambda: run.fleet().run.finished == used_up, what="the end")
     assert run.attempts()[-1].score == 1.0
     assert agent.session != run.fleet().agents["agent-1"].session
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from coral.fleet import events as on
+from coral.fleet.reasons import RunEnd, RunEndKind
 from coral.supervisor.lock import hold_lock
 from coral.supervisor.presence import GONE_SECONDS, LOCK, RunFolderGuard
 from workspace.layout import Layout, create, new_run
@@ -18,7 +19,7 @@ def layout(tmp_path: Path) -> Layout:
 
 
 def test_a_folder_that_stays_away_ends_the_run_once(layout: Layout) -> None:
-    stopped: list[str] = []
+    stopped: list[RunEnd] = []
     with hold_lock(layout.lock) as lock:
         presence = RunFolderGuard(layout, lock, stopped.append)
         layout.root.rename(layout.root.with_name("elsewhere"))
@@ -27,11 +28,11 @@ def test_a_folder_that_stays_away_ends_the_run_once(layout: Layout) -> None:
         assert stopped == []
         for clock in (100.0 + GONE_SECONDS, 100.0 + 3 * GONE_SECONDS):
             assert presence.look(clock) == []
-        assert stopped == ["its folder was removed or moved"]
+        assert stopped == [RunEnd(RunEndKind.FOLDER_GONE)]
 
 
 def test_a_folder_that_comes_back_was_never_away(layout: Layout) -> None:
-    stopped: list[str] = []
+    stopped: list[RunEnd] = []
     with hold_lock(layout.lock) as lock:
         presence = RunFolderGuard(layout, lock, stopped.append)
         for clock in (100.0, 200.0, 300.0):

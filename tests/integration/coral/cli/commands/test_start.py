@@ -100,7 +100,7 @@ def test_detach_attach_stop_resume(task: Path, tmp_path: Path) -> None:
         attached.wait(DEADLINE)
     assert attached.returncode == 0
     assert "#1 improved 1: try 1" in said
-    assert "stopped by the operator" in said
+    assert "stopped: the operator asked for it" in said
     before = attempts(tmp_path)
     wrong = run(tmp_path, "resume", "--detach", "budget.atempts=9")
     assert (wrong.returncode, 'did you mean "attempts"?' in wrong.stderr) == (1, True)
@@ -144,7 +144,7 @@ def test_on_a_terminal_ctrl_c_stops_the_run(task: Path, tmp_path: Path) -> None:
         os.close(master)
     assert b"agent-1" in screen
     assert screen.count(b"\x1b[?1049h") == screen.count(b"\x1b[?1049l") == 1
-    assert b"stopped by SIGINT" in screen
+    assert b"stopped: SIGINT was received" in screen
     assert holder(the_run(tmp_path)) is None
 
 

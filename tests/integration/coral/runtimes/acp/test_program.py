@@ -13,6 +13,7 @@ import pytest
 from driven import Desk
 from real_runs import READ_NUMBER, wait_until
 
+from coral.fleet.reasons import Budget, BudgetKey, RunEnd, RunEndKind
 from coral.journal import fold
 from coral.runtimes import registry
 from coral.runtimes.model import Counted, Ending, LaunchSummary, OutputEvent, Usage
@@ -280,7 +281,7 @@ def test_every_heartbeat_of_a_run_arrives_in_the_one_conversation(tmp_path: Path
         subprocess.run([*argv, "stop"], cwd=tmp_path, capture_output=True, timeout=LONG)
     (layout,) = runs_under(tmp_path / "runs")
     fleet = fold(layout.journal).fleet
-    assert fleet.run.finished == "the budget of 3 attempts is used up"
+    assert fleet.run.finished == RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.ATTEMPTS, 3))
     agent = fleet.agents["agent-1"]
     told = conversation(tmp_path, agent.session or "")
     assert [note[0] for note in notes(tmp_path)].count("new") == 1

@@ -10,6 +10,7 @@ from sample import make_run
 from attempts.files import write_json
 from coral.cli.commands import job
 from coral.cli.run_data import send_request
+from coral.fleet.reasons import JobOutcome
 from coral.supervisor.lock import hold_lock
 from workspace.layout import Layout
 
@@ -60,7 +61,7 @@ def test_a_job_that_was_granted_a_moment_ago_is_found(
     layout: Layout, coral: Run, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
     def pass_time(_: float) -> None:
-        write_record(layout, state="ended", code=0, how="ended well")
+        write_record(layout, state="ended", code=0, outcome="succeeded", how="ended well")
 
     monkeypatch.setattr(job, "BEGINNING", DEADLINE)
     monkeypatch.setattr(send_request.time, "sleep", pass_time)
@@ -89,7 +90,7 @@ def test_an_agent_that_sees_the_end_of_its_job_says_so(
     write_record(layout)
     coral("job", verb, "1", *(["--timeout", "0"] if verb == "wait" else []))
     assert requests(layout) == []
-    write_record(layout, state="ended", code=0, how="ended well")
+    write_record(layout, state="ended", code=0, outcome="succeeded", how="ended well")
     assert coral("job", verb, "1")[0] == 0
     assert requests(layout) == [{"type": "acknowledge", "jobs": [1]}]
     monkeypatch.chdir(layout.root)
@@ -98,16 +99,18 @@ def test_an_agent_that_sees_the_end_of_its_job_says_so(
 
 
 @pytest.mark.parametrize(
-    ("code", "how", "answer"),
+    ("code", "outcome", "answer"),
     [
-        (0, "ended well", 0),
-        (3, "ended with exit code 3", 1),
-        (None, "could not be started: no such folder", 1),
-        (None, "ended; its exit code is not known", 4),
+        (0, JobOutcome.SUCCEEDED, 0),
+        (3, JobOutcome.FAILED, 1),
+        (None, JobOutcome.NOT_STARTED, 1),
+        (None, JobOutcome.UNKNOWN, 4),
     ],
 )
-def test_how_a_job_ended_is_the_exit_code(layout: Layout, coral: Run, code: int | None, how: str, answer: int) -> None:
-    write_record(layout, state="ended", code=code, how=how)
+def test_how_a_job_ended_is_the_exit_code(
+    layout: Layout, coral: Run, code: int | None, outcome: JobOutcome, answer: int
+) -> None:
+    write_record(layout, state="ended", code=code, outcome=outcome, how="in any words")
     assert coral("job", "wait", "1")[0] == answer
 
 

@@ -11,7 +11,9 @@ from sample import agent_status, attempt, make_run, stamp, write_events, write_h
 from attempts.record import Kind, Verdict
 from attempts.store import Store
 from coral.cli import main
+from coral.fleet.reasons import Budget, BudgetKey, RunEnd, RunEndKind
 from coral.supervisor.lock import hold_lock
+from coral.views.reasons import reason_data, run_end_text
 from workspace import frontmatter, knowledge
 from workspace.layout import Layout
 
@@ -81,19 +83,25 @@ def test_status_shows_the_fleet(layout: Layout, coral: Run) -> None:
 @pytest.mark.parametrize(
     ("reason", "more"),
     [
-        ("the budget of 2 hours is used up", " budget.hours=…"),
-        ("the budget of $2 is used up", " budget.money=…"),
-        ("the budget of 2000 tokens is used up", " budget.tokens=…"),
-        ("a plateau is reached: 2 attempts in a row did not improve the fleet's best", " budget.plateau=…"),
-        ("acme has reached its usage limit", ""),
+        (RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.ATTEMPTS, 4)), " budget.attempts=…"),
+        (RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.HOURS, 2.0)), " budget.hours=…"),
+        (RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.MONEY, 2.0)), " budget.money=…"),
+        (RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.TOKENS, 2000)), " budget.tokens=…"),
+        (RunEnd(RunEndKind.PLATEAU, limit=2), " budget.plateau=…"),
+        (RunEnd(RunEndKind.TARGET, limit=2.0, score=2.5, attempt=3), ""),
+        (RunEnd(RunEndKind.USAGE_LIMIT, account="acme"), ""),
+        (RunEnd(RunEndKind.REQUEST, detail="the budget of 2 hours is used up"), ""),
     ],
 )
 def test_the_reason_why_a_run_is_over_is_said_with_what_would_go_on(
-    layout: Layout, coral: Run, reason: str, more: str
+    layout: Layout, coral: Run, reason: RunEnd, more: str
 ) -> None:
-    write_status(layout, "stopped", reason=reason)
-    assert f"stopped: {reason}; go on with `coral resume{more}`" in coral("status")
-    assert coral("log").splitlines()[-1] == f"the run is over: {reason}"
+    write_status(layout, "stopped", reason=reason_data(reason))
+    assert f"stopped: {run_end_text(reason)}; go on with `coral resume{more}`" in coral("status")
+    assert coral("log").splitlines()[-1] == f"the run is over: {run_end_text(reason)}"
+    assert json.loads(coral("status", "--json"))["reason"] == reason_data(reason)
+    (listed,) = json.loads(coral("runs", "--json"))
+    assert listed["reason"] == reason_data(reason)
 
 
 def test_status_shows_what_was_spent_where_somebody_tells(layout: Layout, coral: Run) -> None:
@@ -112,7 +120,7 @@ def test_status_shows_what_was_spent_where_somebody_tells(layout: Layout, coral:
 def test_status_says_what_is_owed_and_why_somebody_waits(layout: Layout, coral: Run) -> None:
     agents = [
         agent_status("agent-1", owed=["reflect", "redirect"]),
-        agent_status("agent-2", phase="parked", why="usage limit", until=1800.0),
+        agent_status("agent-2", phase="parked", reason={"text": "usage limit"}, until=1800.0),
     ]
     alerts = [{"id": "a", "level": "alert", "text": "three voids", "at": stamp(120)}]
     write_status(layout, agents=agents, alerts=alerts)
@@ -126,10 +134,10 @@ def test_status_says_what_is_owed_and_why_somebody_waits(layout: Layout, coral: 
 def test_status_says_what_was_done_about_who_came_to_nothing(layout: Layout, coral: Run) -> None:
     beat = {"phase": "tool", "message": "pytest", "age": 3.0}
     agents = [
-        agent_status("agent-1", stall="nudged: no progress for 2 h", beat=beat),
-        agent_status("agent-2", stall="", beat=beat),
-        agent_status("agent-3", phase="parked", why="parked: silent for 20 min", until=1800.0, beat=None),
-        agent_status("agent-4", phase="running", why="heartbeat", until=1200.0, beat=None),
+        agent_status("agent-1", stall={"text": "nudged: no progress for 2 h"}, beat=beat),
+        agent_status("agent-2", stall=None, beat=beat),
+        agent_status("agent-3", phase="parked", reason={"text": "parked: silent for 20 min"}, until=1800.0, beat=None),
+        agent_status("agent-4", phase="running", reason={"text": "heartbeat"}, until=1200.0, beat=None),
     ]
     write_status(layout, agents=agents)
     with hold_lock(layout.lock):
@@ -145,15 +153,15 @@ def test_status_of_a_run_that_nobody_supervises_says_so_first_of_all(layout: Lay
     said = coral("status")
     assert "· dead ·" in said
     assert "nobody supervises this run; last word 2 h ago: go on with `coral resume`" in said
-    write_status(layout, "left", wall=stamp(600), reason="an upgrade")
+    write_status(layout, "left", wall=stamp(600), reason={"text": "an upgrade"})
     said = coral("status")
     assert "· left ·" in said
     assert "left 10 min ago: agents and grades go on without a supervisor; `coral resume` takes them over" in said
     with hold_lock(layout.lock):
         assert "· running ·" in coral("status")
-    write_status(layout, "stopped", reason="the budget of 4 attempts is used up")
+    write_status(layout, "stopped")
     said = coral("status")
-    assert "stopped: the budget of 4 attempts is used up; go on with `coral resume budget.attempts=…" in said
+    assert "\nstopped; go on with `coral resume`" in said
     assert json.loads(coral("status", "--json"))["supervisor"] is None
 
 

@@ -16,6 +16,7 @@ from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.decide import decide
 from coral.fleet.events import Moment
+from coral.fleet.reasons import RunEnd, RunEndKind
 from coral.fleet.run_state import Fleet
 from coral.journal import segments
 from coral.journal.replay import TELL_EVERY, Replay, replay
@@ -118,10 +119,10 @@ def test_another_state_is_named_too(clerk: Clerk, coral: Coral) -> None:
 
 
 def test_a_decision_that_said_nothing_is_shown_as_nothing(clerk: Clerk, coral: Coral) -> None:
-    clerk.write(65, (), (do.Finish(reason="made up"),))
+    clerk.write(65, (), (do.Finish(end=RunEnd(RunEndKind.ALL_RETIRED)),))
     assert coral("replay", code=1).splitlines()[1:] == [
         "  on        nothing",
-        '  recorded  Finish(reason="made up")',
+        '  recorded  Finish(end={"is": "RunEnd", "kind": "all_retired"})',
         "  again     nothing",
     ]
 
@@ -129,7 +130,7 @@ def test_a_decision_that_said_nothing_is_shown_as_nothing(clerk: Clerk, coral: C
 def test_another_version_may_decide_otherwise_and_says_so(
     clerk: Clerk, coral: Coral, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clerk.write(65, (), (do.Finish(reason="made up"),))
+    clerk.write(65, (), (do.Finish(end=RunEnd(RunEndKind.ALL_RETIRED)),))
     monkeypatch.setattr("coral.cli.commands.replay.__version__", "9.9.9")
     assert coral("replay", code=1).splitlines()[-1] == (
         "written by version 0.1.0; this is 9.9.9, which may decide otherwise"

@@ -104,8 +104,14 @@ def test_the_last_launch_is_shown_and_how_to_see_more(layout: Layout, coral: Run
     lay(layout, 2, "claude-sigint", "\n".join(f"line {n}" for n in range(20)))
     write_events(
         layout,
-        {"type": "spawned", "agent": "agent-1", "text": "launch 2 (heartbeat): reflect, redirect"},
-        {"type": "exited", "agent": "agent-2", "text": "launch 2 ended: crashed"},
+        {
+            "type": "spawned",
+            "agent": "agent-1",
+            "launch": 2,
+            "reason": {"kind": "heartbeat", "text": "heartbeat"},
+            "heartbeats": ["reflect", "redirect"],
+        },
+        {"type": "exited", "agent": "agent-2", "launch": 2, "ending": "crashed"},
     )
     lines = coral("transcript", "agent-1").splitlines()
     assert lines[0].startswith("agent-1 · launch 2 of 2 · heartbeat: reflect, redirect · just now ─")
@@ -135,7 +141,7 @@ def test_a_script_and_the_native_agent_are_read_too(layout: Layout, coral: Run) 
     driven_by(layout, "scripted")
     working = {"phase": "tool", "message": "step 1"}
     say(layout, 1, working, working, {"reply": "done"}, {"error": "no such file"}, {"ended": True})
-    write_events(layout, {"type": "exited", "agent": "agent-1", "text": "launch 1 ended: clean"})
+    write_events(layout, {"type": "exited", "agent": "agent-1", "launch": 1, "ending": "clean"})
     assert coral("transcript", "agent-1").splitlines()[1:] == [
         "step      step 1",
         "says      done",
@@ -150,7 +156,7 @@ def test_a_launch_that_goes_on_has_no_end(layout: Layout, coral: Run) -> None:
     driven_by(layout, "native")
     say(layout, 1, {"reply": "hm"})
     assert coral("transcript", "agent-1").splitlines()[-1] == "end       not known"
-    write_events(layout, {"type": "spawned", "agent": "agent-1", "text": "launch 1 (start)"})
+    write_events(layout, {"type": "spawned", "agent": "agent-1", "launch": 1, "reason": {"text": "start"}})
     with hold_lock(layout.lock):
         assert coral("transcript", "agent-1").splitlines()[-1] == "end       not yet: it goes on"
 
@@ -199,7 +205,7 @@ def test_unfinished_strange_and_missing_files_are_read_for_what_they_are(layout:
     assert coral("transcript", "agent-1") == "agent-1 has not been launched yet"
     layout.output("agent-1", 7).write_bytes(b'garbage\n\xff\xfe\n{"type": "of tomorrow"}\n{"type":')
     layout.errors("agent-1", 7).write_text("Segmentation fault\n")
-    write_events(layout, {"type": "exited", "agent": "agent-1", "text": "launch 7 ended: crashed"})
+    write_events(layout, {"type": "exited", "agent": "agent-1", "launch": 7, "ending": "crashed"})
     with layout.events.open("ab") as file:
         file.write(b'"exited" garbage\n["exited"]\n')
     assert launches(layout, "agent-1") == [7]

@@ -17,7 +17,9 @@ from coral.cli.run_data.lenient_json import LenientJson
 from coral.cli.ui import live
 from coral.cli.ui.live import event_line, follow, frame
 from coral.cli.ui.summary import summarize
+from coral.fleet.reasons import Budget, BudgetKey, RunEnd, RunEndKind
 from coral.views import format
+from coral.views.reasons import reason_data
 from workspace import knowledge
 from workspace.layout import Layout
 
@@ -137,9 +139,7 @@ def test_a_picture_has_everything_where_there_is_room(layout: Layout) -> None:
 def test_an_event_is_one_safe_line() -> None:
     said = event_line(LenientJson({"clock": 3.2, "type": "alert", "agent": "a\x1b", "text": "b\x1b[2J\nc"})).plain
     assert said == "    0:03  a         alert b[2J c"
-    assert event_line(LenientJson({"type": "stopped", "text": "stopped by the operator"})).plain.endswith(
-        "stopped by the operator"
-    )
+    assert event_line(LenientJson({"type": "stopped", "text": "stopped: enough"})).plain.endswith("   stopped: enough")
     assert event_line(LenientJson({})).plain.strip() == ""
 
 
@@ -165,7 +165,7 @@ def test_without_a_terminal_every_event_is_a_line(layout: Layout, capsys: pytest
 
 def test_the_summary_says_what_came_of_it(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:
     write_events(layout, published(1, 5), published(4, 60))
-    write_status(layout, "stopped", reason="the budget of 2 hours is used up")
+    write_status(layout, "stopped", reason=reason_data(RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.HOURS, 2.0))))
     knowledge.write_note(layout.shared, "s", {"title": "After 4", "kind": "synthesis"}, "# After 4\n\n- rows **win**")
     summarize(layout)
     said = capsys.readouterr().out
