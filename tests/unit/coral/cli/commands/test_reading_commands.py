@@ -120,7 +120,7 @@ def test_status_shows_what_was_spent_where_somebody_tells(layout: Layout, coral:
 def test_status_says_what_is_owed_and_why_somebody_waits(layout: Layout, coral: Run) -> None:
     agents = [
         agent_status("agent-1", owed=["reflect", "redirect"]),
-        agent_status("agent-2", phase="parked", reason={"text": "usage limit"}, until=1800.0),
+        agent_status("agent-2", phase="parked", reason={"text": "usage limit"}, until=1810.0),
     ]
     alerts = [{"id": "a", "level": "alert", "text": "three voids", "at": stamp(120)}]
     write_status(layout, agents=agents, alerts=alerts)
@@ -136,7 +136,7 @@ def test_status_says_what_was_done_about_who_came_to_nothing(layout: Layout, cor
     agents = [
         agent_status("agent-1", stall={"text": "nudged: no progress for 2 h"}, beat=beat),
         agent_status("agent-2", stall=None, beat=beat),
-        agent_status("agent-3", phase="parked", reason={"text": "parked: silent for 20 min"}, until=1800.0, beat=None),
+        agent_status("agent-3", phase="parked", reason={"text": "parked: silent for 20 min"}, until=1810.0, beat=None),
         agent_status("agent-4", phase="running", reason={"text": "heartbeat"}, until=1200.0, beat=None),
     ]
     write_status(layout, agents=agents)
