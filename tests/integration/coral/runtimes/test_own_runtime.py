@@ -8,8 +8,8 @@ import pytest
 from real_runs import wait_until
 
 from coral.cli import main
-from coral.runtimes import registry
 from coral.fleet.reasons import Budget, BudgetKey, RunEnd, RunEndKind
+from coral.runtimes import registry
 from coral.runtimes.model import Ending, LaunchSummary, OutputEvent
 
 PAGE = Path(__file__).parents[4] / "docs" / "runtimes.md"
