@@ -1,13 +1,10 @@
 """The brain `search`: what it does about each event."""
 
-import re
 from dataclasses import replace
-from pathlib import Path
 
 from native_situations import OBSERVATION, known, said, situation, trial
 from sample import attempt
 
-import coral.native
 from coral.native.answers.skill import SearchSkill
 from coral.native.brain import SearchBrain
 from coral.native.calls import AwaitResult, Search, Submit
@@ -62,10 +59,3 @@ def test_a_skill_is_loaded_and_used():
     assert all("where-the-search-pays by agent-2" in call.why for call in searches)
     without = sum(isinstance(call, Search) and call.family == "shake" for call in alone)
     assert sum(call.family == "shake" for call in searches) > without + 10
-
-
-def test_the_agent_knows_nothing_of_the_example():
-    words = ("circle", "radii", "packing", "overlap", "2.63")
-    for path in Path(coral.native.__path__[0]).rglob("*.py"):
-        text = path.read_text().lower()
-        assert [word for word in words if re.search(rf"\b{word}s?\b", text)] == [], path
