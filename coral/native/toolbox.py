@@ -26,7 +26,7 @@ from coral.native.calls import (
     WriteNote,
     WriteSkill,
 )
-from coral.native.hand_in import CoralCommand, SubmissionResult, submission_result
+from coral.native.coral_command import CoralCommand, SubmissionResult, submission_result
 from coral.native.memory import BLOCK_NAMES, AgentMemory, Candidate, MemoryContradiction, Trial
 from coral.native.output import Output
 from coral.native.prompt import HeartbeatSection
@@ -142,7 +142,7 @@ class Toolbox:
         self.snapshots.memory = replace(self.snapshots.memory, unsubmitted=None, pending=candidate.trial)
         self._write_files(candidate.texts)
         self.snapshots.save()
-        return self._hand_in(candidate.trial)
+        return self._run_eval(candidate.trial)
 
     def _await_result(self, trial: Trial) -> Event:
         """The result of what was submitted before an interrupt; submitted again if it never was."""
@@ -154,10 +154,10 @@ class Toolbox:
         except ToolError as problem:
             if not problem.transient:
                 raise
-            return self._hand_in(trial)  # nothing was ever submitted
+            return self._run_eval(trial)  # nothing was ever submitted
         if result.title == trial.title and result.number not in graded:
             return self._take_result(trial, result)
-        return self._hand_in(trial)  # the last submission is an earlier one
+        return self._run_eval(trial)  # the last submission is an earlier one
 
     def _result_from_records(self, trial: Trial) -> Event | None:
         """What the records say of a trial that is pending."""
@@ -168,7 +168,7 @@ class Toolbox:
                 return self._finish_trial(trial, attempt.number, attempt.score, attempt.verdict, attempt.reason)
         return None
 
-    def _hand_in(self, trial: Trial) -> Event:
+    def _run_eval(self, trial: Trial) -> Event:
         self.output.beat("submit", trial.title)
         try:
             result = self._run_coral(["eval", "-m", trial.title, "--json"])
@@ -188,7 +188,7 @@ class Toolbox:
             if result is not None:
                 return result
             if time.monotonic() - began < PROMPT_SECONDS:
-                raise ToolError("what I handed in is not graded, and nobody seems to grade; it stays handed in")
+                raise ToolError("what I submitted is not graded, and nobody seems to grade; it stays submitted")
 
     def _run_coral(self, arguments: list[str]) -> SubmissionResult | None:
         """Run `coral`; take its result as soon as it is printed, then wait as long as the command stays."""

@@ -18,7 +18,7 @@ def checkpoint(situation: Situation) -> str:
         "Nothing hangs: this program runs nothing but the public check, under a limit of time."
         if observation.has_check
         else "Nothing hangs: this program runs nothing of its own.",
-        f"Handed in and not yet graded: {memory.pending.title}." if memory.pending else "Nothing waits for a grade.",
+        f"Submitted and not yet graded: {memory.pending.title}." if memory.pending else "Nothing waits for a grade.",
         f"My last results: {', '.join(f'#{trial.number} {trial.verdict}' for trial in graded[-5:]) or 'none yet'}.",
         standing(situation),
         f"Attempts of mine without a note: {sum(not trial.noted for trial in graded)}.",

@@ -239,7 +239,7 @@ def _skill(situation: Situation, evidence: Evidence) -> WriteSkill:
             "# Where the search pays",
             f"1. {first}",
             f"2. Use the family that pays, `{best_family}`: it {FAMILIES[best_family].about}.",
-            "3. Keep what the public check calls better, with every constraint strictly met, and hand it in.",
+            "3. Keep what the public check calls better, with every constraint strictly met, and submit it.",
             table(evidence),
             f"Proof: {proof}. The head of this file has the same figures for programs (`families`: tries, wins, gain).",
             "It does not help where the best start has reached the plateau that the synthesis names; then take a "

@@ -31,7 +31,7 @@ def redirect(situation: Situation) -> tuple[Call, ...]:
         (
             f"# {title}",
             f"**Ceiling.** {diagnosis}",
-            f"**What others do.** {_others(situation)}",
+            f"**What others do.**{_others(situation)}",
             f"**Change.** {plan}: it {FAMILIES[family].about}. {wrong}",
         )
     )
@@ -73,4 +73,4 @@ def _others(situation: Situation) -> str:
         ahead = difference(own.score, attempt.score) if own is not None else ""
         against = f" ({ahead} against my #{own.number})" if own is not None and ahead else ""
         lines.append(f"- #{attempt.number} {attempt.agent} {score_text(attempt.score)}{against}: {attempt.title}")
-    return "\n\n" + "\n".join(lines) if lines else "Nobody else has a score yet."
+    return "\n\n" + "\n".join(lines) if lines else " Nobody else has a score yet."

@@ -3,7 +3,7 @@
 import pytest
 
 from coral.native.calls import ToolError
-from coral.native.hand_in import EXIT_PENDING, submission_result
+from coral.native.coral_command import EXIT_PENDING, submission_result
 from coral.native.prompt import HeartbeatSection
 
 RECORD = {"number": 7, "title": "rows from #3", "score": 2, "verdict": "improved", "reason": ""}
