@@ -59,7 +59,12 @@ MAY_IMPORT = {
     "coral.processes": ("coral.processes", "coral.fleet.process_key", "workspace.layout"),
     "coral.processes.cgroup": (),
     "coral.processes.rlimit_tag": (),
-    "coral.processes.process_table": ("coral.processes.cgroup", "coral.processes.rlimit_tag"),
+    "coral.processes.process_table": (
+        "coral.processes.cgroup",
+        "coral.processes.rlimit_tag",
+        "coral.processes.without_proc",
+    ),
+    "coral.processes.without_proc": (),
     "coral.processes.process": (
         "coral.processes.process_table",
         "coral.processes.cgroup",
@@ -191,7 +196,7 @@ SLOW_STDLIB = {"asyncio", "sqlite3", "importlib.metadata", "concurrent"}
 HOMES = {
     "git": ("workspace.git",),
     "watchdog": ("coral.supervisor.folder_watch",),
-    "psutil": ("coral.processes.process_table",),
+    "psutil": ("coral.processes.without_proc",),
     "jinja2": ("heartbeats",),
     "ruamel": (
         "coral.config",

@@ -10,8 +10,6 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-import psutil
-
 from coral.processes import cgroup, rlimit_tag
 
 TAG = "CORAL_LAUNCH"
@@ -36,12 +34,10 @@ def identify(pid: int) -> Identity | None:
     if _has_proc():
         found = _stat(pid)
         return None if found is None else Identity(pid, found.started, _boot())
-    try:
-        process = psutil.Process(pid)
-        alive = process.status() != psutil.STATUS_ZOMBIE
-        return Identity(pid, int(process.create_time() * 100), _boot()) if alive else None
-    except psutil.Error:
-        return None
+    from coral.processes import without_proc
+
+    started = without_proc.started(pid)
+    return None if started is None else Identity(pid, started, _boot())
 
 
 def is_alive(identity: Identity) -> bool:
@@ -206,26 +202,25 @@ def _stat(pid: int) -> _Stat | None:
 
 
 def _portable_table() -> dict[int, _Stat]:
+    from coral.processes import without_proc
+
     found = {}
-    for process in psutil.process_iter(["ppid", "create_time", "status"]):
-        if process.info["status"] == psutil.STATUS_ZOMBIE:
-            continue
+    for pid, parent, started in without_proc.processes():
         with contextlib.suppress(OSError):
-            started = int((process.info["create_time"] or 0) * 100)
-            group, session = os.getpgid(process.pid), os.getsid(process.pid)
-            found[process.pid] = _Stat(process.info["ppid"] or 0, group, session, started)
+            found[pid] = _Stat(parent, os.getpgid(pid), os.getsid(pid), started)
     return found
 
 
 def _environment(pid: int) -> bytes:
     """What a process of this user's was started with, as the kernel has it; empty where that is not for us to see."""
+    if not _has_proc():
+        from coral.processes import without_proc
+
+        return without_proc.environment(pid)
     try:
-        if _has_proc():
-            with open(f"{_PROC}/{pid}/environ", "rb", buffering=0) as file:
-                return file.readall() if os.fstat(file.fileno()).st_uid == os.geteuid() else b""
-        held = psutil.Process(pid).environ()
-        return b"\0".join(f"{name}={value}".encode() for name, value in held.items())
-    except (psutil.Error, OSError):
+        with open(f"{_PROC}/{pid}/environ", "rb", buffering=0) as file:
+            return file.readall() if os.fstat(file.fileno()).st_uid == os.geteuid() else b""
+    except OSError:
         return b""
 
 
@@ -239,4 +234,6 @@ def _boot() -> str:
     try:
         return (_PROC / "sys/kernel/random/boot_id").read_text().strip()
     except OSError:
-        return str(int(psutil.boot_time()))
+        from coral.processes import without_proc
+
+        return without_proc.boot()

@@ -193,6 +193,15 @@ def test_a_detached_start_imports_each_module_once_and_nothing_that_draws(task: 
     twice = {name for name, count in Counter(loaded).items() if count > 1}
     assert not {name for name in twice if name.startswith(("coral.", "attempts.", "workspace.", "pydantic."))}
     assert not set(loaded) & {"rich", "coral.cli.ui.live", "coral.cli.ui.summary"}
+    assert "psutil" not in loaded or sys.platform != "linux"
+
+
+def test_a_start_collects_no_garbage_before_it_supervises(task: Path, tmp_path: Path) -> None:
+    told = "import gc, sys; from coral.cli import program; gc.callbacks.append(lambda *_: print('collects')); program()"
+    command = [sys.executable, "-P", "-c", told, "start", str(task), "--detach"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=DEADLINE)
+    assert ("supervised by process" in done.stdout, "collects" in done.stdout) == (True, False)
+    wait_until(lambda: "collects" in the_run(tmp_path).log.read_text(), DEADLINE, "a collection")
 
 
 def test_a_detached_supervisor_keeps_nothing_that_its_starter_was_given(task: Path, tmp_path: Path) -> None:
