@@ -6,11 +6,10 @@ is written but a cache of files in the agent's own state folder.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from attempts.files import read_bytes
+from attempts.files import parse_object, read_bytes, write_json
 from attempts.record import Attempt, Direction
 from attempts.store import Missing, Store, StoreError
 from coral.native.answers.skill import SearchSkill, search_skill_of
@@ -63,13 +62,13 @@ class AgentRunView:
         """The named files of an attempt as far as they can be read; git is asked once for each attempt."""
         cached = self.cache / f"{attempt.number}.json"
         try:
-            held = json.loads(cached.read_bytes())
-            if isinstance(held, dict) and all(isinstance(text, str) for text in held.values()):
-                return held
+            return {name: str(text) for name, text in parse_object(read_bytes(cached)).items()}
         except (OSError, ValueError):
-            pass
-        texts = {name: text for name in names if (text := self._file(attempt.commit, name)) is not None}
-        self._write_cache(cached, texts)
+            texts = {name: text for name in names if (text := self._file(attempt.commit, name)) is not None}
+        write_json(cached, texts, durable=False)
+        oldest_first = sorted(self.cache.glob("*.json"), key=lambda file: file.stat().st_mtime)
+        for old in oldest_first[:-CACHED]:
+            old.unlink(missing_ok=True)
         return texts
 
     def _file(self, commit: str, name: str) -> str | None:
@@ -79,15 +78,6 @@ class AgentRunView:
             return Git(self.clone / ".git").run("cat-file", "blob", f"{commit}:{name}").decode("utf-8")
         except (GitError, UnicodeDecodeError):
             return None
-
-    def _write_cache(self, path: Path, texts: Mapping[str, str]) -> None:
-        self.cache.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_suffix(".tmp")
-        temporary.write_text(json.dumps(texts), encoding="utf-8")
-        temporary.replace(path)
-        oldest_first = sorted(self.cache.glob("*.json"), key=lambda file: file.stat().st_mtime)
-        for old in oldest_first[:-CACHED]:
-            old.unlink(missing_ok=True)
 
     def skills(self) -> list[SearchSkill]:
         """The skills in the shared knowledge that a search can load."""
