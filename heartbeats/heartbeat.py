@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from enum import StrEnum
 
 from heartbeats.trigger import Elapsed, Every, Stagnant, Trigger
@@ -171,7 +172,10 @@ def _check_prompt(wanted: Heartbeat) -> None:
     if wanted.prompt == "" and find(BUILT_IN, wanted.name) is not None:
         return
     if is_blank(_COMMENT.sub("", wanted.prompt)):
-        raise HeartbeatError(f"cannot set {wanted.name}: its prompt says nothing", "give it a prompt with words in it")
+        near = get_close_matches(wanted.name, [heartbeat.name for heartbeat in BUILT_IN], n=1)
+        meant = f"; did you mean {near[0]}?" if near and near[0] != wanted.name else ""
+        hint = f"give it a prompt with words in it{meant}"
+        raise HeartbeatError(f"cannot set {wanted.name}: its prompt says nothing", hint)
 
 
 def _check_trigger(trigger: Trigger, by: str) -> None:
@@ -182,7 +186,9 @@ def _check_trigger(trigger: Trigger, by: str) -> None:
         case Elapsed(seconds):
             least = LEAST_SECONDS_FOR_AGENTS if _is_agent(by) else LEAST_SECONDS
             if not least <= seconds <= MAX_SECONDS:
-                raise HeartbeatError(f"cannot beat every {seconds:g} seconds", f"from {least:g} seconds to 30 days")
+                raise HeartbeatError(
+                    f"cannot fire every {seconds:g} seconds", f"choose from {least:g} seconds to 30 days"
+                )
 
 
 def _check_name(name: str) -> None:

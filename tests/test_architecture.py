@@ -159,7 +159,18 @@ PURE = (
 )
 PURE += ("heartbeats.trigger", "heartbeats.reply", "heartbeats.beat", "heartbeats.entry", "coral.fleet", "coral.errors")
 PURE += ("coral.types", "coral.codec", "coral.grading.score", "coral.records.standings")
-PURE_STDLIB = {"__future__", "abc", "bisect", "collections", "dataclasses", "enum", "functools", "graphlib", "hashlib"}
+PURE_STDLIB = {
+    "__future__",
+    "abc",
+    "bisect",
+    "collections",
+    "dataclasses",
+    "difflib",
+    "enum",
+    "functools",
+    "graphlib",
+    "hashlib",
+}
 PURE_STDLIB |= {
     "itertools",
     "json",

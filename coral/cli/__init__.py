@@ -227,7 +227,9 @@ def _overview() -> str:
 def _nearest(name: str) -> str:
     import difflib
 
-    near = [known for known in COMMANDS if known.startswith(name)] or difflib.get_close_matches(name, COMMANDS, n=1)
+    near = [known for known in COMMANDS if known.startswith(name)] or difflib.get_close_matches(
+        name, COMMANDS, n=1, cutoff=0.7
+    )
     return f"did you mean `coral {near[0]}`?" if near else "`coral --help` lists the commands"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from math import isfinite
+from math import isfinite, nan
 
 from coral.errors import CoralError
 
@@ -14,9 +14,12 @@ if TYPE_CHECKING:
 
 def finite(text: str) -> float:
     """A number that a person typed: not `nan` and not `inf`."""
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = nan
     if not isfinite(value):
-        raise ValueError(text)
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number")
     return value
 
 

@@ -22,7 +22,7 @@ def on_disk_checked(transaction: Transaction, disk_problem: str) -> None:
         transaction.set_run(disk_problem_since=transaction.clock)
         transaction.alert(f"nothing new is begun, until the disk can be used again: {disk_problem}")
     elif before and not disk_problem:
-        transaction.alert("the disk can be used again; the run goes on")
+        transaction.alert("the disk can be used again; the run continues")
 
 
 def exclude_time(transaction: Transaction) -> None:

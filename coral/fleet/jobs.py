@@ -28,7 +28,7 @@ def start(transaction: Transaction, wanted: on.StartJob) -> str:
     if agent.phase is Phase.RETIRED:
         raise CoralError(f"cannot start a job: {agent.name} has retired", "coral status shows who is at work")
     if run.stopping or run.detached_reason:
-        raise CoralError("cannot start a job: the run is stopping", "`coral resume` goes on with it")
+        raise CoralError("cannot start a job: the run is stopping", "`coral resume` continues it")
     if run.disk_problem:
         raise CoralError(f"cannot start a job: {run.disk_problem}", "ask again when there is space")
     count = sum(job.agent == agent.name for job in transaction.jobs.values())

@@ -112,7 +112,7 @@ def _carry_out(transaction: Transaction, sender: str, request: on.Request) -> st
             return "acknowledged"
         case on.Alert(text=text):
             transaction.alert(text, "" if sender == OPERATOR else sender)
-            return "the operator is told"
+            return "the operator gets this alert"
         case on.StartJob():
             return jobs.start(transaction, request)
         case on.StopJob(number=number):
@@ -121,10 +121,12 @@ def _carry_out(transaction: Transaction, sender: str, request: on.Request) -> st
 
 def _leave(transaction: Transaction, end: RunEnd) -> str:
     if transaction.run.stopping:
-        raise CoralError("cannot leave the agents at work: the run is stopping", "`coral resume` goes on when it has")
+        raise CoralError(
+            "cannot leave the agents at work: the run is stopping", "wait for its end, then `coral resume`"
+        )
     transaction.set_run(detached_reason=end)
-    transaction.log("left", "agents and grades go on without a supervisor")
-    return "agents and grades go on without a supervisor"
+    transaction.log("left", "agents and grades continue without a supervisor")
+    return "agents and grades continue without a supervisor"
 
 
 def _owners(transaction: Transaction, owner: str, name: str, scope: Scope) -> list[str]:
@@ -189,7 +191,7 @@ def _tell(transaction: Transaction, to: str, text: str) -> str:
         raise CoralError(f"cannot tell {to!r}: it has retired", "coral status shows who is at work")
     for name in there:
         queue_operator_message(transaction, name, text)
-    return "it goes along at the next good moment"
+    return "queued: it is delivered when a turn or an eval ends"
 
 
 def put_in_force(transaction: Transaction, owner: str, heartbeats: tuple[Heartbeat, ...]) -> None:

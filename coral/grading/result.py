@@ -51,7 +51,7 @@ def read_result(path: Path, exit_code: int | None, stdout: Path, stderr: Path, t
     A grader that ended badly has not scored, whatever it wrote before; that the candidate failed, it may still say.
     """
     output = _joined(_tail(stdout), _tail(stderr))
-    trouble = "it did not finish within its timeout" if timed_out else _bad_end(exit_code)
+    trouble = "it did not finish within its timeout, grader.timeout" if timed_out else _bad_end(exit_code)
     try:
         data = _load(path)
     except _UnusableError as error:

@@ -166,7 +166,7 @@ class Gatherer:
             return
         trouble = self._watch.keep_alive()
         if trouble and trouble != self._trouble:
-            self._report.note(now, "warning", f"files cannot be watched ({trouble}); polling goes on")
+            self._report.note(now, "warning", f"files cannot be watched ({trouble}); polling continues")
         self._trouble = trouble
 
     def _take_happened(self) -> list[on.Event]:

@@ -209,7 +209,7 @@ def supervise(
             with gate.taken_by(take):
                 manager.run(lock)
             if is_gone(layout):
-                hint = "where it was moved, `coral resume --run PATH` goes on"
+                hint = "if it was moved, `coral resume --run PATH` continues it"
                 raise CoralError(f"the run has ended: {layout.root} was removed or moved", hint)
             return 0
         finally:

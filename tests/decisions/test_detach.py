@@ -13,7 +13,7 @@ from heartbeats.trigger import Elapsed, Every
 
 REFLECT = Heartbeat(name="reflect", trigger=Every(1), protected=True)
 CHECKPOINT = Heartbeat(name="checkpoint", trigger=Elapsed(100))
-YES = "yes, agents and grades go on without a supervisor"
+YES = "yes, agents and grades continue without a supervisor"
 
 
 def leave(stage: Stage, reason: str = "an upgrade") -> on.Requested:
@@ -23,7 +23,7 @@ def leave(stage: Stage, reason: str = "an upgrade") -> on.Requested:
 def test_who_is_left_at_work_is_neither_signalled_nor_restarted() -> None:
     stage = Stage(2)
     assert stage.at(2, leave(stage)) == [
-        "left: agents and grades go on without a supervisor",
+        "left: agents and grades continue without a supervisor",
         f"answer operator/1: {YES}",
     ]
     assert brief(stage.fleet.run.detached_reason) == "request (an upgrade)"
@@ -72,7 +72,7 @@ def test_a_run_that_stops_is_not_left_and_one_that_is_left_can_be_stopped() -> N
     assert stage.at(2, *both) == [
         "answer operator/1: yes, stopping",
         "answer operator/2: no, cannot leave the agents at work: the run is stopping"
-        " (`coral resume` goes on when it has)",
+        " (wait for its end, then `coral resume`)",
         "interrupt ann/1",
     ]
     assert (stage.fleet.run.detached_reason, brief(stage.fleet.run.stopping)) == (None, "request (enough)")

@@ -14,7 +14,7 @@ from heartbeats.heartbeat import BUILT_IN
 FULL = on.DiskChecked(problem="the disk has 0.0 MB left")
 EASED = on.DiskChecked(problem="")
 TOLD = "alert run-alert-1: nothing new is begun, until the disk can be used again: the disk has 0.0 MB left"
-GOES_ON = "alert run-alert-2: the disk can be used again; the run goes on"
+GOES_ON = "alert run-alert-2: the disk can be used again; the run continues"
 REFLECT = replace(QUIET_RULES, heartbeats=tuple(each for each in BUILT_IN if each.name == "reflect"))
 
 

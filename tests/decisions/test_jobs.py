@@ -98,7 +98,7 @@ def test_a_job_that_could_not_have_its_time_is_refused() -> None:
         "answer operator: no, cannot start a job: ben has retired (coral status shows who is at work)",
         "refused: job: cannot start a job: ben has retired",
     ]
-    stopping = "answer ann: no, cannot start a job: the run is stopping (`coral resume` goes on with it)"
+    stopping = "answer ann: no, cannot start a job: the run is stopping (`coral resume` continues it)"
     stage.at(7, stage.asks("operator", on.Stop(end=on_request())))
     assert stage.ask("ann", TRAIN, 8) == [stopping]
 

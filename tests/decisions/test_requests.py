@@ -102,11 +102,11 @@ def test_an_agent_alerts_the_operator() -> None:
     stage = Stage(rules=RULES)
     assert stage.ask("ann", on.Alert(text="no disk left")) == [
         "alert run-alert-1 of ann: no disk left",
-        "answer ann: yes, the operator is told",
+        "answer ann: yes, the operator gets this alert",
     ]
     assert stage.ask("operator", on.Alert(text="test")) == [
         "alert run-alert-2: test",
-        "answer operator: yes, the operator is told",
+        "answer operator: yes, the operator gets this alert",
     ]
 
 
@@ -233,8 +233,8 @@ def test_the_operator_does_not_acknowledge_for_an_agent() -> None:
 def test_a_message_reaches_one_or_everybody_who_is_there() -> None:
     stage = Stage(3, RULES)
     assert stage.ask("operator", on.Tell(to="ann", text="one")) == [
-        "answer operator: yes, it goes along at the next good moment",
-        'asked: tell ann "one": it goes along at the next good moment',
+        "answer operator: yes, queued: it is delivered when a turn or an eval ends",
+        'asked: tell ann "one": queued: it is delivered when a turn or an eval ends',
     ]
     stage.at(2, stage.exited("ben", Ending.TERMINAL))
     stage.ask("operator", on.Tell(to="*", text="two"))
@@ -272,8 +272,14 @@ def test_a_message_to_nobody_or_without_words_is_refused(to: str, text: str, ans
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        (on.Tell(to="ann", text="be\nbold"), 'asked: tell ann "be bold": it goes along at the next good moment'),
-        (on.Tell(to="*", text="x" * 99), f'asked: tell everybody "{"x" * 79}…": it goes along at the next good moment'),
+        (
+            on.Tell(to="ann", text="be\nbold"),
+            'asked: tell ann "be bold": queued: it is delivered when a turn or an eval ends',
+        ),
+        (
+            on.Tell(to="*", text="x" * 99),
+            f'asked: tell everybody "{"x" * 79}…": queued: it is delivered when a turn or an eval ends',
+        ),
         (on.Tell(to="eve", text="hi"), "refused: tell eve \"hi\": cannot tell 'eve': there is no such agent"),
         (
             setting("*", name="redirect", every=3),
@@ -328,11 +334,11 @@ def test_a_request_that_is_seen_twice_at_once_is_answered_once() -> None:
     request = stage.asks("operator", on.Tell(to="ann", text="hello"))
     other = replace(request, sender="ann")
     assert stage.at(2, request, request, other, replace(request, id="2")) == [
-        "answer operator/1: yes, it goes along at the next good moment",
-        'asked: tell ann "hello": it goes along at the next good moment',
+        "answer operator/1: yes, queued: it is delivered when a turn or an eval ends",
+        'asked: tell ann "hello": queued: it is delivered when a turn or an eval ends',
         "answer ann/1: no, cannot do this for an agent (only the operator can)",
-        "answer operator/2: yes, it goes along at the next good moment",
-        'asked: tell ann "hello": it goes along at the next good moment',
+        "answer operator/2: yes, queued: it is delivered when a turn or an eval ends",
+        'asked: tell ann "hello": queued: it is delivered when a turn or an eval ends',
     ]
     assert stage.owed("ann") == ["message h1", "message h2"]
 
@@ -353,4 +359,4 @@ def test_a_limited_number_of_requests_is_remembered() -> None:
     stage.at(2, *requests)
     assert len(stage.fleet.run.requests) == 128
     assert stage.at(3, requests[1]) == ["answer operator/2: yes, this was done before"]
-    assert stage.at(3, requests[0])[1] == "answer operator/1: yes, the operator is told"
+    assert stage.at(3, requests[0])[1] == "answer operator/1: yes, the operator gets this alert"

@@ -426,7 +426,7 @@ def test_while_nothing_can_be_written_nobody_is_without_progress() -> None:
     assert stage.until(800) == []
     assert (
         stage.at(801, on.DiskChecked(problem=""))[-1]
-        == "alert run-alert-2: the disk can be used again; the run goes on"
+        == "alert run-alert-2: the disk can be used again; the run continues"
     )
     # The time in which nothing could be written is taken off.
     assert stage.until(810) == []

@@ -151,7 +151,7 @@ def test_a_disk_that_turns_readonly_under_a_run_and_back_costs_nothing_that_was_
         run.wait_for_attempts(accepted + 2)
     alerts = [each["text"] for each in run.events("alert")]
     assert "nothing new is begun, until the disk can be used again: the disk can only be read" in alerts
-    assert alerts.count("the disk can be used again; the run goes on") == 2
+    assert alerts.count("the disk can be used again; the run continues") == 2
     run.stop()
     assert_nothing_is_lost(run, tmp_path)
 

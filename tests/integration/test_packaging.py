@@ -63,7 +63,7 @@ def test_the_wheel_works_in_an_empty_environment(tmp_path: Path) -> None:
     env = environment(here / "home")
     assert run([coral, "--version"], here, env) == f"coral {__version__}\n"
     run([coral, "init", "fit"], here, env)
-    assert "Nothing stands in the way" in run([coral, "validate", "fit"], here, env)
+    assert "Ready for `coral start`" in run([coral, "validate", "fit"], here, env)
     a_fleet_runs(coral, here, env)
 
 

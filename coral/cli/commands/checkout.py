@@ -1,4 +1,4 @@
-"""`coral checkout`: put the workspace on any attempt of the run, one's own or another's. Standard library only."""
+"""`coral checkout`: put the workspace on any attempt of the run. Standard library only."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def run(args: argparse.Namespace) -> int:
     from workspace.submit import checkout
 
     layout, agent = agent_here()
-    commit = _commit(layout, args.to) if NUMBER.fullmatch(args.to) else _own(layout, args.to)
-    say(layout, checkout(layout.clone(agent), commit, agent), as_json=args.json)
+    commit = _commit(layout, args.to) if NUMBER.fullmatch(args.to) else _visible(layout, args.to)
+    print_position(layout, checkout(layout.clone(agent), commit, agent), as_json=args.json)
     return 0
 
 
-def say(layout: Layout, moved: Moved, *, as_json: bool) -> None:
+def print_position(layout: Layout, moved: Moved, *, as_json: bool) -> None:
     """Where the workspace is now, and where what it held before was kept."""
     if as_json:
         there = _with_commit(layout, moved.commit)
@@ -61,8 +61,8 @@ def _commit(layout: Layout, number: str) -> str:
     return attempt.commit
 
 
-def _own(layout: Layout, commit: str) -> str:
-    """The commit, unless it is the attempt of another and agents do not share: the hub's objects are in every clone."""
+def _visible(layout: Layout, commit: str) -> str:
+    """The commit, which any clone can reach in the hub. CoralError if it is an attempt that this agent may not see."""
     if agent := visibility.alone_in(layout):
         for attempt in _with_commit(layout, commit):
             visibility.check(agent, attempt, "check out")
@@ -70,7 +70,7 @@ def _own(layout: Layout, commit: str) -> str:
 
 
 def _name(layout: Layout, commit: str) -> str:
-    """By the number of the last attempt at it; the seed by its own."""
+    """The number and score of the last attempt at this commit, else the commit."""
     for attempt in reversed(_with_commit(layout, commit)):
         who = f" by {attempt.agent}" if attempt.agent else " (the seed)"
         return f"#{attempt.number}{who}: {format.score(attempt.score)}"

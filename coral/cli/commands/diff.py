@@ -1,4 +1,4 @@
-"""`coral diff`: what the next `coral eval` would hand in, against the last commit. Standard library only."""
+"""`coral diff`: what the next `coral eval` would submit, against the last commit. Standard library only."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 
 from coral.cli.run_data.run_lookup import agent_here
 
-TONES = {"+": "\x1b[32m", "-": "\x1b[31m", "@": "\x1b[36m"}
+COLOURS = {"+": "\x1b[32m", "-": "\x1b[31m", "@": "\x1b[36m"}
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
 
 
@@ -33,10 +33,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def coloured(text: str) -> str:
-    """A difference with added and removed lines in colour, and no escape sequence of its own left in it."""
+    """A difference with added and removed lines in colour, and without escape sequences of its own."""
     return "\n".join(_line(line) for line in text.replace("\x1b", "␛").splitlines())
 
 
 def _line(line: str) -> str:
-    tone = BOLD if line.startswith(("diff ", "--- ", "+++ ")) else TONES.get(line[:1], "")
-    return f"{tone}{line}{PLAIN}" if tone else line
+    colour = BOLD if line.startswith(("diff ", "--- ", "+++ ")) else COLOURS.get(line[:1], "")
+    return f"{colour}{line}{PLAIN}" if colour else line

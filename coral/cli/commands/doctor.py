@@ -1,6 +1,6 @@
-"""`coral doctor`: what this machine has for a fleet of agents, what is missing, and what to do about each.
+"""`coral doctor`: what this machine has for a fleet of agents, what is missing, and what to do about it.
 
-It starts nothing but programs that are asked for their version - or, with `--ping`, for a word - and stops no start.
+It starts only programs that are asked for their version or, with `--ping`, for one word. Nothing depends on its result.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ GOOD, PLAIN = ("✓·-✗", "+.-!")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("task", nargs="?", metavar="TASK", help="whose program must be here (default: the one around)")
+    parser.add_argument(
+        "task", nargs="?", metavar="TASK", help="the task whose program must be here (default: the one around here)"
+    )
     parser.add_argument(
         "--ping",
         nargs="*",
@@ -51,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _findings(task: str | None, pinged: list[str] | None) -> Iterator[Finding]:
-    """A task that cannot be read is one of them. `pinged`: None asks nobody for a word."""
+    """All findings; a task that cannot be read is one of them. `pinged`: None sends no request to any program."""
     from coral.errors import CoralError
     from coral.preflight.doctor import Finding, State, findings
 

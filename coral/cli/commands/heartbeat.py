@@ -1,4 +1,4 @@
-"""`coral heartbeat`: what is in force and when it is due; changes are requests, and the supervisor judges them."""
+"""`coral heartbeat`: the heartbeats in force and when they are due. Changes are requests that the supervisor judges."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from coral.cli.commands.tell import EVERYBODY, check_agent
-from coral.cli.parser import finite
+from coral.cli.parser import count, finite
 from coral.cli.run_data import run_lookup, send_request
 from coral.cli.run_data.lenient_json import LenientJson
 from coral.cli.run_data.run_view import RunView
@@ -18,13 +18,13 @@ from coral.errors import CoralError
 from coral.views import format
 from heartbeats.folder import FLEET, Folder
 from heartbeats.heartbeat import Delivery, Scope
-from workspace.layout import Layout, find_agent
+from workspace.layout import Layout
 
 if TYPE_CHECKING:
     from coral.cli.parser import Parser
 
 CHANGES = ("every", "stagnant", "minutes", "scope", "delivery", "prompt")
-EACH = 6  # agents that get rows of their own; more are grouped by what they have in common
+EACH = 6  # agents that get rows of their own; more are grouped by equal heartbeats
 COLUMNS = ("whose", "heartbeat", "when*", "next*", "delivery?", "set by?", "prompt*?")
 
 Rows = Mapping[str, list[LenientJson]]
@@ -34,18 +34,24 @@ def add_arguments(parser: Parser) -> None:
     _about(parser)
     parser.add_argument("--json", action="store_true", help="for programs")
     verbs = parser.verbs()
-    change = verbs.add_parser("set", help="add a heartbeat, or change what you name of one")
+    change = verbs.add_parser("set", help="add a heartbeat, or change one: options that are not given keep their value")
     change.add_argument("name", metavar="NAME", help="reflect, consolidate, redirect, checkpoint, or one of your own")
     when = change.add_mutually_exclusive_group()
-    when.add_argument("--every", type=int, metavar="N", help="after every N attempts")
-    when.add_argument("--stagnant", type=int, metavar="N", help="after N attempts in a row without improvement")
+    when.add_argument("--every", type=count, metavar="N", help="after every N attempts")
+    when.add_argument("--stagnant", type=count, metavar="N", help="after N attempts in a row without improvement")
     when.add_argument("--minutes", type=finite, metavar="M", help="every M minutes")
-    change.add_argument("--prompt", metavar="TEXT", help="what it says, a Jinja template; @FILE reads it from there")
-    change.add_argument("--scope", choices=[scope.value for scope in Scope], help="whose attempts count")
-    change.add_argument("--delivery", choices=[way.value for way in Delivery], help="an interrupt, or in `coral eval`")
-    remove = verbs.add_parser("remove", help="remove one that is not protected")
+    change.add_argument("--prompt", metavar="TEXT", help="what it says, a Jinja template; @FILE reads it from a file")
+    change.add_argument(
+        "--scope",
+        choices=[scope.value for scope in Scope],
+        help="whose attempts count: the agent's own, or the fleet's",
+    )
+    change.add_argument(
+        "--delivery", choices=[way.value for way in Delivery], help="by an interrupt, or in the output of `coral eval`"
+    )
+    remove = verbs.add_parser("remove", help="remove a heartbeat that is not protected")
     remove.add_argument("name", metavar="NAME")
-    reset = verbs.add_parser("reset", help="back to what the run started with")
+    reset = verbs.add_parser("reset", help="restore the heartbeats that the run started with")
     for verb in (change, remove, reset):
         _about(verb, default=argparse.SUPPRESS)
         verb.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help=send_request.JSON_HELP)
@@ -53,8 +59,8 @@ def add_arguments(parser: Parser) -> None:
 
 def _about(parser: argparse.ArgumentParser, default: str | None = None) -> None:
     whose = parser.add_mutually_exclusive_group()
-    whose.add_argument("--agent", metavar="AGENT", default=default, help="those of one agent")
-    whose.add_argument("--fleet", action="store_true", default=default or False, help="those of the fleet as a whole")
+    whose.add_argument("--agent", metavar="AGENT", default=default, help="of one agent")
+    whose.add_argument("--fleet", action="store_true", default=default or False, help="of the fleet as a whole")
     run_lookup.add_arguments(parser, default)
 
 
@@ -68,12 +74,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _parties(layout: Layout, args: argparse.Namespace) -> tuple[str, str]:
-    """Who asks, and whose heartbeats are meant. Inside a workspace it is the agent that asks, for itself."""
-    inside = find_agent(run_lookup.here())
-    if inside is None:
+    """The sender of the request and the owner of the heartbeats. From a workspace its agent asks, for itself."""
+    agent = run_lookup.agent_inside()
+    if agent is None:
         sender = send_request.as_operator("change the heartbeats of others")
         return sender, FLEET if args.fleet else args.agent or EVERYBODY
-    agent = inside[1]
     if args.agent not in (None, agent):
         raise CoralError(f"cannot change the heartbeats of {args.agent}: you are {agent}", "change your own")
     of_fleet = any(row.get("name") == getattr(args, "name", "") for row in Folder(layout.heartbeats).read(FLEET))
@@ -91,7 +96,7 @@ def _request(args: argparse.Namespace) -> dict[str, object]:
     if "prompt" in changes:
         changes["prompt"] = _prompt(args.prompt)
         _warn(changes["prompt"])
-    # What is not named stays as it is: the supervisor knows what is in force.
+    # The supervisor, which knows what is in force, keeps what is not named.
     return {"type": "set_heartbeat", "heartbeat": {"name": args.name, **changes}}
 
 
@@ -105,11 +110,11 @@ def _prompt(given: str) -> str:
 
 
 def _warn(prompt: str) -> None:
-    """Say at once what an agent would otherwise read as it is written. An empty prompt is the built-in one."""
+    """Warn of a prompt that cannot be rendered: agents read it unrendered. An empty prompt stands for the built-in."""
     from heartbeats.render import problems  # only here: most changes have no prompt
 
     if prompt.strip() and (wrong := problems(prompt)):
-        print(f"coral: this prompt cannot be rendered, and is sent as it is written: {wrong[0]}", file=sys.stderr)
+        print(f"coral: this prompt cannot be rendered, and is sent unrendered: {wrong[0]}", file=sys.stderr)
 
 
 def _show(view: RunView, args: argparse.Namespace) -> int:
@@ -118,7 +123,7 @@ def _show(view: RunView, args: argparse.Namespace) -> int:
         print(json.dumps({owner: [row.data for row in held] for owner, held in rows.items()}, indent=1))
         return 0
     if not any(rows.values()):
-        print("no heartbeat is in force yet: the supervisor writes them down when the run begins")
+        print("no heartbeat is in force yet: the supervisor writes the list when the run begins")
         return 0
     # Only here: the verbs do without, and it takes most of the time.
     from coral.cli.ui.console import console
@@ -137,8 +142,7 @@ def _show(view: RunView, args: argparse.Namespace) -> int:
 def _owners(view: RunView, args: argparse.Namespace) -> list[str]:
     if args.fleet:
         return [FLEET]
-    inside = find_agent(run_lookup.here())
-    agent = args.agent or (inside[1] if inside else None)
+    agent = args.agent or run_lookup.agent_inside()
     return [FLEET, agent] if agent else [FLEET, *view.agents()]
 
 
@@ -178,5 +182,5 @@ def _cells(row: LenientJson, due: str) -> list[str]:
         due,
         row.text("delivery"),
         by,
-        format.line(prompt) or "its own prompt",
+        format.line(prompt) or "the built-in prompt",
     ]

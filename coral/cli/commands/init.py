@@ -1,4 +1,4 @@
-"""`coral init`: a small task that works as it is, with comments that teach; nothing that exists is overwritten."""
+"""`coral init`: make a small task that works as it is, with comments that explain it. Nothing is overwritten."""
 
 import argparse
 import json
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     folder = Path(args.folder)
     make(folder)
-    print(json.dumps({"task": str((folder / TASK_FILE).resolve())}) if args.json else _told(folder))
+    print(json.dumps({"task": str((folder / TASK_FILE).resolve())}) if args.json else _summary(folder))
     return 0
 
 
@@ -57,7 +57,7 @@ def _files(name: str) -> Iterator[tuple[Path, str]]:
     yield Path(SHIPPED.name), SHIPPED.read_text(encoding="utf-8")
 
 
-def _told(folder: Path) -> str:
+def _summary(folder: Path) -> str:
     enter = [] if folder.resolve() == Path.cwd() else [f"  cd {shlex.quote(str(folder))}"]
     lines = [
         f"Made a task in {folder}: it fits a curve to measurements, and it works as it is.",

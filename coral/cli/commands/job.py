@@ -1,7 +1,6 @@
-"""`coral job`: long work beside an agent's launches. The supervisor starts and ends it; how it stands lies in the logs.
+"""`coral job`: long work beside an agent's launches. The supervisor starts it, ends it and writes its record.
 
-An agent sees and ends its own jobs, the operator everybody's. `wait`: 0 ended well, 1 ended otherwise, 2 still running,
-4 ended and how is not known, 130 interrupted.
+An agent sees and ends its own jobs, the operator those of everybody.
 """
 
 from __future__ import annotations
@@ -14,22 +13,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attempts.files import open_plain
+from coral.cli import EXIT_INTERRUPTED, EXIT_PENDING, EXIT_USER_ERROR
 from coral.cli.commands.tell import check_agent
-from coral.cli.parser import finite
+from coral.cli.parser import count, finite
 from coral.cli.run_data import run_lookup, send_request, submissions
 from coral.cli.run_data.lenient_json import LenientJson, read
 from coral.cli.run_data.run_view import RunView
 from coral.errors import CoralError
 from coral.fleet.reasons import JobOutcome
 from coral.views import format
-from workspace.layout import Layout, find_agent
+from workspace.layout import Layout
 
 if TYPE_CHECKING:
     from coral.cli.parser import Parser
 
 LINES = 40
-MAX_BYTES = 1 << 20  # of an output that are looked at for its last lines
-STILL, UNKNOWN = 2, 4
+MAX_BYTES = 1 << 20  # of an output that are searched for its last lines
+EXIT_UNKNOWN = 4
 BEGINNING = 2.0  # seconds after which a job that was granted has a record, or will have none
 DOUBT = 10.0  # seconds after which a wait asks whether anybody supervises the run
 
@@ -38,17 +38,24 @@ def add_arguments(parser: Parser) -> None:
     _about(parser)
     parser.add_argument("--json", action="store_true", help="for programs")
     verbs = parser.verbs()
-    start = verbs.add_parser("start", help="start a command that belongs to you and survives interrupts")
+    start = verbs.add_parser("start", help="start a command that survives interrupts")
     start.add_argument("-m", "--message", metavar="WHAT", default="", help="what it is, in a few words")
-    # All that follows is the command's, options as well: nobody has to know of `--`.
+    # All that follows belongs to the command, options as well, so that nobody has to write `--`.
     start.add_argument("command", nargs=argparse.PARSER, metavar="COMMAND", help="the command and its arguments")
-    verbs.add_parser("list", help="jobs that run and have run")
-    log = verbs.add_parser("log", help="the end of what a job printed")
-    log.add_argument("-n", "--lines", type=int, default=LINES, metavar="K", help=f"how many lines (default {LINES})")
-    wait = verbs.add_parser("wait", help="stay until a job has ended")
+    verbs.add_parser("list", help="all jobs, those that run and those that have ended")
+    log = verbs.add_parser("log", help="the last lines that a job printed")
+    log.add_argument("-n", "--lines", type=count, default=LINES, metavar="K", help=f"how many lines (default {LINES})")
+    wait = verbs.add_parser("wait", help="wait until a job has ended")
     wait.add_argument("--timeout", type=finite, metavar="S", help="at most S seconds (default: as long as you may)")
-    for verb in (log, verbs.add_parser("stop", help="end a job in order"), wait):
-        verb.add_argument("number", type=_number, metavar="N")
+    wait.exit_codes = {
+        0: "it ended with exit code 0",
+        EXIT_USER_ERROR: "it ended otherwise, or there is no such job",
+        EXIT_PENDING: "it still runs",
+        EXIT_UNKNOWN: "it ended, and its exit code is not known",
+        EXIT_INTERRUPTED: "interrupted",
+    }
+    for verb in (log, verbs.add_parser("stop", help="end a job"), wait):
+        verb.add_argument("number", type=count, metavar="N")
     for verb in verbs.choices.values():
         _about(verb, default=argparse.SUPPRESS)
         verb.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="for programs")
@@ -59,16 +66,10 @@ def _about(parser: argparse.ArgumentParser, default: str | None = None) -> None:
     run_lookup.add_arguments(parser, default)
 
 
-def _number(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not the number of a job")
-    return int(text)
-
-
 @dataclass(frozen=True)
 class Place:
-    """Where a command looks: `agent` is the one that asks, if it is one; `whose` the one whose jobs are meant, if any
-    is named."""
+    """The run; the agent in whose workspace the command runs, if any; and the agent whose jobs it is about, if one is
+    named."""
 
     layout: Layout
     agent: str | None
@@ -77,8 +78,7 @@ class Place:
 
 def run(args: argparse.Namespace) -> int:
     layout = run_lookup.run_of(args)
-    inside = find_agent(run_lookup.here())
-    agent = inside[1] if inside else None
+    agent = run_lookup.agent_inside()
     if agent is None:
         check_agent(RunView(layout), args.agent)
     elif args.agent not in (None, agent):
@@ -92,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
         case "stop":
             sender = place.agent or send_request.as_operator("end the jobs of others")
             if send_request.unsupervised(layout):
-                _record(place, args.number)  # nobody else would say that there is none
+                _record(place, args.number)  # no supervisor would answer that there is no such job
             return send_request.ask(layout, sender, {"type": "stop_job", "number": args.number}, as_json=args.json)
         case "wait":
             seconds = submissions.patience(args.timeout)
@@ -104,23 +104,24 @@ def _start(place: Place, args: argparse.Namespace) -> int:
     sender = place.agent or send_request.as_operator("start a job of somebody else")
     whose = place.whose
     if whose is None:
-        raise CoralError("cannot start a job: whose it is was not said", "coral job start --agent agent-1 -- COMMAND")
+        raise CoralError("cannot start a job: no agent is named", "coral job start --agent agent-1 -- COMMAND")
     folder = ""
     if place.agent is not None:
         inside = run_lookup.here().resolve().relative_to(place.layout.clone(place.agent).resolve())
         folder = "" if inside == Path() else str(inside)
     command = args.command[args.command[:1] == ["--"] :]
-    asked = {"type": "start_job", "agent": whose, "command": command, "what": args.message.strip()}
-    return send_request.ask(place.layout, sender, {**asked, "folder": folder}, as_json=args.json)
+    what = args.message.strip()
+    request = {"type": "start_job", "agent": whose, "command": command, "what": what, "folder": folder}
+    return send_request.ask(place.layout, sender, request, as_json=args.json)
 
 
 def _list(place: Place, as_json: bool) -> int:
-    records = sorted((read(path) for path in _records(place, "*")), key=lambda each: each.integer("number") or 0)
+    records = sorted((read(path) for path in _records(place, "*")), key=lambda record: record.integer("number") or 0)
     if as_json:
-        print(json.dumps([each.data for each in records], indent=1))
+        print(json.dumps([record.data for record in records], indent=1))
         return 0
     if not records:
-        print("no job was started yet: coral job start -m 'what it is' -- COMMAND")
+        print("no jobs yet: coral job start -m 'what it is' -- COMMAND")
         return 0
     # Only here: the other verbs do without, and it takes most of the time.
     from coral.cli.ui.console import console, tone
@@ -128,15 +129,22 @@ def _list(place: Place, as_json: bool) -> int:
 
     out = console()
     rows = [
-        [each.text("number"), each.text("agent"), tone(each.text("state")), _time(each), _end(each), _title(each)]
-        for each in records
+        [
+            record.text("number"),
+            record.text("agent"),
+            tone(record.text("state")),
+            _time(record),
+            _end(record),
+            _title(record),
+        ]
+        for record in records
     ]
-    out.print(table((">job", "agent", "state", ">time", "end*", "what*"), rows, out.width))
+    out.print(table((">job", "agent", "state", ">time", "end*", "title*"), rows, out.width))
     return 0
 
 
 def _log(place: Place, number: int, lines: int, as_json: bool) -> int:
-    record = _begun(place, number)
+    record = _started(place, number)
     output = place.layout.job_output(record.text("agent"), number)
     try:
         with open_plain(output) as file:
@@ -145,7 +153,7 @@ def _log(place: Place, number: int, lines: int, as_json: bool) -> int:
             text = file.read(MAX_BYTES).decode(errors="replace")
     except (OSError, ValueError):
         text, size = "", 0
-    _saw(place, record)
+    _acknowledge(place, record)
     shown = text.splitlines()[-max(lines, 1) :]
     if as_json:
         print(json.dumps({**record.data, "output": str(output), "size": size, "lines": shown}, indent=1))
@@ -158,30 +166,32 @@ def _log(place: Place, number: int, lines: int, as_json: bool) -> int:
 
 def _wait(place: Place, number: int, seconds: float, as_json: bool) -> int:
     doubt = DOUBT
-    _begun(place, number)
+    _started(place, number)
     for passed in send_request.pauses(seconds):
         record = _record(place, number)
         if record.text("state") != "running":
-            _say(record, f"job {number}: {_summary(record)}\n  coral job log {number}", as_json)
-            _saw(place, record)
+            _print(record, f"job {number}: {_summary(record)}\n  coral job log {number}", as_json)
+            _acknowledge(place, record)
             if record.text("outcome") == JobOutcome.UNKNOWN:
-                return UNKNOWN
+                return EXIT_UNKNOWN
             return 0 if record.integer("code") == 0 else 1
         if passed >= doubt:
             doubt = passed + DOUBT
             if send_request.unsupervised(place.layout):
-                _say(record, "nobody supervises this run: how the job ends is seen when the run is resumed", as_json)
-                return STILL
-    _say(record, f"job {number} still runs\n  coral job wait {number}", as_json)
-    return STILL
+                _print(
+                    record, "nobody supervises this run: the end of the job is seen when the run is resumed", as_json
+                )
+                return EXIT_PENDING
+    _print(record, f"job {number} still runs\n  coral job wait {number}", as_json)
+    return EXIT_PENDING
 
 
-def _say(record: LenientJson, text: str, as_json: bool) -> None:
+def _print(record: LenientJson, text: str, as_json: bool) -> None:
     print(json.dumps(record.data, indent=1) if as_json else text, flush=True)
 
 
-def _begun(place: Place, number: int) -> LenientJson:
-    """The record of a job that may have been granted just now: the answer comes a little sooner."""
+def _started(place: Place, number: int) -> LenientJson:
+    """The record of a job that may have been started just now: its record comes a little later than the answer."""
     for _ in send_request.pauses(0.0 if send_request.unsupervised(place.layout) else BEGINNING):
         if found := _find(place, number):
             return found
@@ -192,11 +202,11 @@ def _find(place: Place, number: int) -> LenientJson | None:
     return next((found for path in _records(place, str(number)) if (found := read(path))), None)
 
 
-def _saw(place: Place, record: LenientJson) -> None:
-    """An agent that has seen the end of its job need not be interrupted for it."""
+def _acknowledge(place: Place, record: LenientJson) -> None:
+    """Tell the supervisor that the agent has seen the end of its job, so that it is not interrupted for it."""
     if place.agent is not None and record.text("state") == "ended":
-        seen = {"type": "acknowledge", "jobs": [record.integer("number")]}
-        send_request.send(place.layout, place.agent, seen)
+        request = {"type": "acknowledge", "jobs": [record.integer("number")]}
+        send_request.send(place.layout, place.agent, request)
 
 
 def _record(place: Place, number: int) -> LenientJson:
@@ -215,7 +225,7 @@ def _records(place: Place, number: str) -> list[Path]:
 
 def _summary(record: LenientJson) -> str:
     if record.text("state") == "running":
-        return f"{_title(record)}: has run for {_time(record)}"
+        return f"{_title(record)}: running for {_time(record)}"
     return f"{_title(record)}: {_end(record)}, after {_time(record)}"
 
 

@@ -34,7 +34,7 @@ class Line:
 
     @staticmethod
     def of(standing: Ranked, attempt: Attempt) -> Line:
-        """Twins of a deterministic grade are no measurements to speak of; confirmations are."""
+        """Only confirmations are measurements: equal trees of a deterministic grader take the same score."""
         return Line(attempt, standing.score, standing.measurements if standing.confirmed else 1)
 
 
@@ -43,7 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--recent", action="store_true", help="newest first, failed ones too, instead of best first")
     parser.add_argument("--agent", metavar="AGENT", help="only of this agent")
     parser.add_argument("--kind", choices=[kind.value for kind in Kind], help="only of this kind")
-    parser.add_argument("--search", metavar="TEXT", help="only where title, reason or feedback hold TEXT")
+    parser.add_argument(
+        "--search", metavar="TEXT", help="only where the title, the reason or the feedback contains TEXT"
+    )
     parser.add_argument("--json", action="store_true", help="for programs: the records")
     run_lookup.add_arguments(parser)
 
@@ -60,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if not lines:
         totals = view.index.ask(query.totals)
-        print("no attempt is like that" if totals.attempts + totals.unreadable else "no attempt yet")
+        print("no attempt matches" if totals.attempts + totals.unreadable else "no attempt yet")
         return 0
     out = console()
     out.print(leaderboard(lines, view, out.width))
@@ -78,7 +80,7 @@ def _row(line: Line, seed: float | None, best: int | None) -> list[str | Text]:
     attempt = line.attempt
     score = format.score(line.score) + (f" ×{line.measurements}" if line.measurements > 1 else "")
     kind = "" if attempt.kind is Kind.REAL else f" {attempt.kind}"
-    said = f" {format.line(attempt.reason)}" if line.score is None and attempt.reason else ""
+    reason = f" · {format.line(attempt.reason)}" if line.score is None and attempt.reason else ""
     return [
         str(attempt.number),
         Text(score, style="bold green" if attempt.number == best else ""),
@@ -86,7 +88,7 @@ def _row(line: Line, seed: float | None, best: int | None) -> list[str | Text]:
         Text.assemble(tone(attempt.verdict), dim(kind)) if attempt.kind is not Kind.BASELINE else dim("the seed"),
         attempt.agent,
         format.ago(attempt.published_at),
-        Text.assemble(format.line(attempt.title), dim(said)),
+        Text.assemble(format.line(attempt.title), dim(reason)),
     ]
 
 
@@ -103,7 +105,7 @@ def _recent(view: RunView, wanted: Wanted, most: int | None) -> list[Line]:
 
 
 def _remainder(view: RunView, args: argparse.Namespace, shown: int) -> None:
-    """What the list leaves out, the records that cannot be read, and why there will be no more."""
+    """What the list leaves out, records that cannot be read, and why no more attempts will come."""
     if args.recent or args.agent or args.kind or args.search:
         return
     totals = view.index.ask(lambda rows: query.totals(rows, view.alone))

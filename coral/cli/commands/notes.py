@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--read", metavar="N", help="one note, by its number or its name")
     what.add_argument("--recent", nargs="?", type=count, const=RECENT, metavar="N", help="the last N notes in full (5)")
     what.add_argument("--search", metavar="TEXT", help="notes in which every word of TEXT occurs")
-    what.add_argument("--history", action="store_true", help="when which notes and skills changed")
+    what.add_argument("--history", action="store_true", help="the latest changes of notes and skills")
     parser.add_argument("--json", action="store_true", help="for programs")
     run_lookup.add_arguments(parser)
 
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps([_data(note) for note in _read(chosen)], indent=1))
         return 0
     if not chosen:
-        print("no note holds that" if args.search else "no notes yet: agents write them as they reflect")
+        print("no note contains these words" if args.search else "no notes yet: agents write them as they reflect")
         return 0
     out = console()
     if args.read or args.recent is not None:
@@ -67,9 +67,9 @@ def _read(sheets: list[Numbered]) -> list[Note]:
 
 def _overview(out: Console, notes: list[Numbered]) -> None:
     """The latest synthesis in full, earlier ones and the latest other notes by title."""
-    syntheses = [each for each in notes if concludes(each[1])]
+    syntheses = [note for note in notes if concludes(note[1])]
     known = {number for number, _ in syntheses}
-    others = [each for each in notes if each[0] not in known]
+    others = [note for note in notes if note[0] not in known]
     _in_full(out, _read(syntheses[:1]))
     if syntheses[1:]:
         out.print()
@@ -124,17 +124,17 @@ def _history(layout: Layout, as_json: bool) -> int:
 
     changes = [change for folder in folders(layout) for change in history(folder, CHANGES)]
     if as_json:
-        rows = [{"at": each.at, "message": each.message, "files": list(each.files)} for each in changes]
+        rows = [{"at": change.at, "message": change.message, "files": list(change.files)} for change in changes]
         print(json.dumps(rows, indent=1))
         return 0
     if not changes:
         print("no history yet")
         return 0
-    rows_shown = [
-        [format.ago(each.at), format.line(each.message), format.line(", ".join(each.files))] for each in changes
+    cells = [
+        [format.ago(change.at), format.line(change.message), format.line(", ".join(change.files))] for change in changes
     ]
     out = console()
-    out.print(table(("when", "what*", "files*"), rows_shown, out.width))
+    out.print(table(("when", "change*", "files*"), cells, out.width))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""`coral resume`: go on with a run that was stopped or whose supervisor died, where it stood."""
+"""`coral resume`: continue a run that was stopped, or whose supervisor died."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from coral.agent_setup.roster import must_stay
 from coral.cli.commands.start import add_watching, check_watching, watch
 from coral.cli.run_data import run_lookup, send_request
 from coral.cli.run_data.run_view import RunView
-from coral.cli.ui.program_name import program
+from coral.cli.ui.program_name import command
 from coral.config.load import load_frozen
 from coral.errors import CoralError
 from coral.preflight.resume_check import AtOnce, at_once
@@ -19,8 +19,10 @@ from workspace.layout import Layout
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="from here on: budget.hours=4")
-    parser.add_argument("-i", "--instruction", metavar="TEXT", help="something to tell all agents as they go on")
+    parser.add_argument(
+        "overrides", nargs="*", metavar="KEY=VALUE", help="changes of the task from here on: budget.hours=4"
+    )
+    parser.add_argument("-i", "--instruction", metavar="TEXT", help="a message to all agents")
     run_lookup.add_arguments(parser)
     add_watching(parser)
 
@@ -31,12 +33,12 @@ def run(args: argparse.Namespace) -> int:
     layout = run_lookup.run_of(args)
     pid = RunView(layout).supervisor
     if pid is not None:
-        hint = f"`{program()} attach{run_lookup.flag(layout)}` watches it"
+        hint = f"`{command('attach', layout)}` watches it"
         raise CoralError(f"cannot resume {layout.root.name}: process {pid} supervises it already", hint)
     if lacking := disk_problem_of(layout.root):
-        hint = "what still runs goes on; free some space, or `coral stop` ends it"
+        hint = "what still runs continues; free some space, or end it with `coral stop`"
         raise CoralError(f"cannot resume {layout.root.name}: {lacking}", hint)
-    # A mistake in them is told here, not in the log of a supervisor.
+    # A mistake in the overrides is reported here, not in the log of a supervisor.
     changed = load_frozen(layout.task_file, args.overrides)
     if args.overrides:
         must_stay(load_frozen(layout.task_file), changed)
@@ -56,9 +58,9 @@ def _why(end: AtOnce) -> str:
 
 
 def _how(layout: Layout, overrides: list[str], end: AtOnce) -> str:
-    """The command that would go on, with what was asked for now as well; more of a budget is as good."""
+    """The command that would continue the run: with larger budgets, and with the other overrides that were given."""
     if not end.overrides:
-        return f"`{program()} status{run_lookup.flag(layout)}` shows what each agent ended with"
-    raised = {each.partition("=")[0] for each in end.overrides}
-    words = [each for each in overrides if each.partition("=")[0].strip() not in raised]
-    return f"`{program()} resume{run_lookup.flag(layout)} {shlex.join([*words, *end.overrides])}` goes on"
+        return f"`{command('status', layout)}` shows why each agent ended"
+    raised = {override.partition("=")[0] for override in end.overrides}
+    kept = [override for override in overrides if override.partition("=")[0].strip() not in raised]
+    return f"`{command('resume', layout)} {shlex.join([*kept, *end.overrides])}` continues it"

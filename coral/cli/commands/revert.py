@@ -1,10 +1,10 @@
-"""`coral revert`: the last commit's files again, or the commit before it. Nothing is lost. Standard library only."""
+"""`coral revert`: back to the last commit, or from there to the one before. Nothing is lost. Standard library only."""
 
 from __future__ import annotations
 
 import argparse
 
-from coral.cli.commands.checkout import JSON_HELP, say
+from coral.cli.commands.checkout import JSON_HELP, print_position
 from coral.cli.run_data.run_lookup import agent_here
 
 
@@ -16,5 +16,5 @@ def run(args: argparse.Namespace) -> int:
     from workspace.submit import revert
 
     layout, agent = agent_here()
-    say(layout, revert(layout.clone(agent), agent), as_json=args.json)
+    print_position(layout, revert(layout.clone(agent), agent), as_json=args.json)
     return 0

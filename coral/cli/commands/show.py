@@ -1,4 +1,4 @@
-"""`coral show`: one attempt with everything that is known of it, and on request its change to what it was built on."""
+"""`coral show`: one attempt with all that is known of it, and on request its change."""
 
 from __future__ import annotations
 
@@ -89,8 +89,8 @@ def _lineage(view: RunView, attempt: Attempt) -> str:
     if attempt.kind is Kind.BASELINE:
         return ""
     found = view.index.shown(lambda rows: map(Named, query.lineage(rows, attempt.number, ANCESTORS + 2, view.alone)))
-    line = [each for _, each in found if each.number != attempt.number]
-    shown = [f"#{each.number} {format.score(each.score)}" for each in line[-ANCESTORS:]]
+    line = [ancestor for _, ancestor in found if ancestor.number != attempt.number]
+    shown = [f"#{ancestor.number} {format.score(ancestor.score)}" for ancestor in line[-ANCESTORS:]]
     whole = len(line) <= ANCESTORS and (not line or line[0].kind is Kind.BASELINE)
     return ("" if whole else "… → ") + " → ".join(shown)
 
@@ -100,7 +100,7 @@ def _metric(value: object) -> str:
 
 
 def _artifacts(view: RunView, attempt: Attempt) -> str:
-    """What the grader left for people to look at."""
+    """The files that the grader left."""
     folder = view.layout.grade(attempt.number)
     try:
         names = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))

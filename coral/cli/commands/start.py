@@ -13,7 +13,7 @@ from pathlib import Path
 
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.run_lookup import TASK_FILE
-from coral.cli.ui.program_name import program
+from coral.cli.ui.program_name import command
 from coral.cli.ui.progress import Steps
 from coral.errors import CoralError
 from coral.processes import signal_handlers
@@ -29,16 +29,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def add_watching(parser: argparse.ArgumentParser) -> None:
     """How the run is watched: shared by `start` and `resume`."""
     parser.add_argument("--detach", action="store_true", help="supervise in the background and return at once")
-    parser.add_argument("--plain", action="store_true", help="one line per event instead of a picture")
+    parser.add_argument("--plain", action="store_true", help="one line per event instead of a live view")
     parser.add_argument("--json", action="store_true", help="for programs, with --detach: run, path, pid")
 
 
 def check_watching(args: argparse.Namespace) -> None:
     """Refuse `--json` for what is watched, before anything is started."""
     if args.json and not args.detach:
-        raise CoralError(
-            "cannot give JSON of a run that is watched", "add --detach, and look with `coral status --json`"
-        )
+        raise CoralError("cannot print JSON of a run that is watched", "add --detach, and use `coral status --json`")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -54,8 +52,8 @@ def run(args: argparse.Namespace) -> int:
     with signal_handlers.held():
         with Steps() as steps:
             layout = prepare(config, base / config.workspace.runs, steps.say)
-        if told := warning(config, Store(layout.attempts).read(0).seconds):
-            print(f"coral: {told}", file=sys.stderr)
+        if problem := warning(config, Store(layout.attempts).read(0).seconds):
+            print(f"coral: {problem}", file=sys.stderr)
         if not args.json:
             print(f"run {layout.root.name} in {shown(layout.root)}")
         try:
@@ -84,7 +82,7 @@ def watch(layout: Layout, args: argparse.Namespace, overrides: tuple[str, ...] =
     over = threading.Event()
 
     def show() -> None:
-        with contextlib.suppress(BrokenPipeError):  # nobody reads on, as after `| head`: the run goes on
+        with contextlib.suppress(BrokenPipeError):  # nobody reads any more, as after `| head`: the run continues
             follow(layout, over.is_set, plain=args.plain, from_now=True, hint="Ctrl-C stops the run")
 
     view = threading.Thread(target=show, name="view", daemon=True)
@@ -104,8 +102,7 @@ def _say_detached(layout: Layout, pid: int, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps({"run": layout.root.name, "path": str(layout.root), "pid": pid}))
         return
-    flag, coral = run_lookup.flag(layout), program()
-    print(f"supervised by process {pid}: `{coral} attach{flag}` watches, `{coral} stop{flag}` ends it")
+    print(f"supervised by process {pid}: `{command('attach', layout)}` watches, `{command('stop', layout)}` ends it")
 
 
 def shown(path: Path) -> str:
@@ -135,12 +132,12 @@ def _task(given: str | None, overrides: list[str]) -> tuple[Path, list[str], Pat
 
 
 def _existing(given: str) -> Path:
-    """The task that was named; a slip of the pen is told with the names beside it that were probably meant."""
+    """The task that was named. CoralError where there is none, with the names beside it that were probably meant."""
     path = Path(given).expanduser()
     if path.exists():
         return path
     beside = path.parent.iterdir() if path.parent.is_dir() else ()
-    tasks = [each.name for each in beside if (each / TASK_FILE).is_file() or each.suffix in (".yaml", ".yml")]
+    tasks = [item.name for item in beside if (item / TASK_FILE).is_file() or item.suffix in (".yaml", ".yml")]
     near = [shlex.quote(str(Path(given).parent / name)) for name in get_close_matches(path.name, tasks, n=3)]
     raise CoralError(
         f"cannot start: there is no folder or task file {given}",

@@ -1,4 +1,4 @@
-"""`coral status`: where a run stands, from the view that its supervisor writes; if it has none, that comes first."""
+"""`coral status`: where a run stands, from the status.json that its supervisor writes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from coral.cli.run_data.lenient_json import LenientJson
 from coral.cli.run_data.run_view import RunView
 from coral.cli.ui.agents_table import agents_table
 from coral.cli.ui.console import console, dim, tone
-from coral.cli.ui.program_name import program
+from coral.cli.ui.program_name import command
 from coral.fleet.reasons import RunEndKind
 from coral.views import format
 from coral.views.format import spending
@@ -41,13 +41,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 def print_heading(out: Console, view: RunView) -> None:
-    """What is too long for the screen is cut, so that it stays three or four lines."""
+    """Print the heading, each line cut to the width of the screen."""
     for line in heading(view):
         out.print(line, overflow="ellipsis", no_wrap=True)
 
 
 def heading(view: RunView) -> list[Text]:
-    """The run, its best attempt, what is under way and what is left: three or four lines."""
+    """The run, its best attempt, what is being graded and what is left of the budget: three or four lines."""
     status = view.status
     clock = status.number("clock")
     first = [Text(view.task, style="bold"), Text(view.name), tone(view.state)]
@@ -105,45 +105,45 @@ def _progress(beat: LenientJson | None) -> str:
     return f" ({said})" if said else ""
 
 
-def going_on(view: RunView) -> str:
-    """The command that goes on with the run; where a budget has ended it, with the place for a larger one."""
-    how = f"{program()} resume{run_lookup.flag(view.layout)}"
+def resume_command(view: RunView) -> str:
+    """The command that continues the run; where a budget has ended it, with one twice as large."""
+    how = command("resume", view.layout)
     reason = view.status.inner("reason")
-    match reason.text("kind") if view.state == "stopped" else "":
-        case RunEndKind.BUDGET:
-            return f"{how} budget.{reason.inner('budget').text('key')}=…"
-        case RunEndKind.PLATEAU:
-            return f"{how} budget.plateau=…"
+    budget, kind = reason.inner("budget"), reason.text("kind") if view.state == "stopped" else ""
+    if kind == RunEndKind.BUDGET:
+        return f"{how} budget.{budget.text('key')}={2 * (budget.number('limit') or 0):.15g}"
+    if kind == RunEndKind.PLATEAU:
+        return f"{how} budget.plateau={2 * (reason.number('limit') or 0):.15g}"
     return how
 
 
 def warnings(view: RunView) -> list[Text]:
-    """What somebody who runs this must know before all else."""
-    how, lines = going_on(view), list[Text]()
+    """What the operator must know first."""
+    how, lines = resume_command(view), list[Text]()
     if not view.status:
         lines.append(
             Text("its status.json is missing or damaged; `coral log` still reads the attempts", style="yellow")
         )
-    if view.supervisor is not None and (lacking := disk_problem_of(view.layout.root)):
-        lines.append(Text(f"{lacking}; nothing new is begun, until there is space again", style="red"))
+    if view.supervisor is not None and (problem := disk_problem_of(view.layout.root)):
+        lines.append(Text(f"{problem}; nothing new starts until there is space again", style="red"))
     if view.state == "dead":
-        last = f"; last word {format.ago(view.status.data.get('wall'))}" if view.status else ""
-        lines.append(Text(f"nobody supervises this run{last}: go on with `{how}`", style="red"))
+        last = f"; last sign of life {format.ago(view.status.data.get('wall'))}" if view.status else ""
+        lines.append(Text(f"nobody supervises this run{last}: continue it with `{how}`", style="red"))
     elif view.state == "left":
         since = format.ago(view.status.data.get("wall"))
-        text = f"left {since}: agents and grades go on without a supervisor; `{how}` takes them over"
+        text = f"left {since}: agents and grades continue without a supervisor; `{how}` takes them over"
         lines.append(Text(text, style="yellow"))
     elif view.state == "stopped":
         why = view.status.inner("reason").text("text")
-        lines.append(Text(f"stopped{': ' if why else ''}{why}; go on with `{how}`"))
+        lines.append(Text(f"stopped{': ' if why else ''}{why}; continue it with `{how}`"))
     if view.supervisor is None and view.is_open and (count := _unread(view.layout)):
         are = "is" if count == 1 else "are"
-        lines.append(Text(f"{format.plural(count, 'request')} of yours {are} taken up when it goes on"))
+        lines.append(Text(f"{format.plural(count, 'request')} of yours {are} carried out when it is resumed"))
     return lines
 
 
 def _unread(layout: Layout) -> int:
-    """What the operator asked for, and nobody was there to do."""
+    """How many requests of the operator nobody has read."""
     return sum(1 for _ in layout.requests_of(OPERATOR).glob("*.json"))
 
 

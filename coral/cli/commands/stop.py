@@ -1,6 +1,6 @@
-"""`coral stop`: ask the supervisor to end the run, and stay until it has: when this returns 0, nothing of it runs.
+"""`coral stop`: ask the supervisor to end the run, and wait until it has: at exit code 0 nothing of the run is left.
 
-With `--keep-agents` it is the supervisor alone that ends; agents and grades go on, and `coral resume` takes them over.
+With `--keep-agents` only the supervisor ends; agents and grades continue, and `coral resume` takes them over.
 """
 
 from __future__ import annotations
@@ -11,24 +11,30 @@ import json
 import sys
 import time
 
-from coral.cli.parser import finite
+from coral.cli import EXIT_PENDING
+from coral.cli.parser import Parser, finite
 from coral.cli.run_data import run_lookup, send_request
 from coral.cli.run_data.run_view import RunView
-from coral.cli.ui.program_name import program
+from coral.cli.ui.program_name import command
 from coral.errors import CoralError
 from coral.views import format
 from workspace.layout import Layout
 
-LONGEST = 120.0  # the graces of a deaf fleet are seconds; a full stop takes less
+LONGEST = 120.0  # seconds; a stop takes less even where no agent reacts to a signal
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     parser.add_argument(
-        "--keep-agents", action="store_true", help="end the supervisor alone; agents go on until `coral resume`"
+        "--keep-agents",
+        action="store_true",
+        help="end only the supervisor; agents continue, and `coral resume` takes them over",
     )
-    parser.add_argument("--reason", default="", help="what the records say about it")
-    parser.add_argument("--timeout", type=finite, default=LONGEST, metavar="S", help="seconds to wait for its end")
+    parser.add_argument("--reason", default="", help="why, for the records")
+    parser.add_argument(
+        "--timeout", type=finite, default=LONGEST, metavar="S", help="wait at most S seconds (default 120)"
+    )
     parser.add_argument("--json", action="store_true", help="for programs: run, stopped, left, seconds")
+    parser.exit_codes = {0: "stopped, and nothing of the run is left", EXIT_PENDING: "not stopped within the timeout"}
     run_lookup.add_arguments(parser)
 
 
@@ -46,28 +52,27 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(_data(name, passed, stopped=stopped, left=left))
     elif stopped:
-        print(f"{name} has stopped ({format.duration(passed)})\n  {program()} resume{run_lookup.flag(layout)}")
+        print(f"{name} has stopped ({format.duration(passed)})\n  {command('resume', layout)}")
     elif left:
-        flag, coral = run_lookup.flag(layout), program()
-        print(f"{name} is left: its agents and grades go on without a supervisor ({format.duration(passed)})")
-        print(f"  `{coral} resume{flag}` takes them over, `{coral} stop{flag}` ends them")
+        print(f"{name} is left: its agents and grades continue without a supervisor ({format.duration(passed)})")
+        print(f"  `{command('resume', layout)}` takes them over, `{command('stop', layout)}` ends them")
     if finished:
         return 0
     print(f"coral: {name} has not stopped within {format.duration(args.timeout)}", file=sys.stderr)
-    print(f"  `{program()} status` shows what still runs; it goes on stopping", file=sys.stderr)
-    return 2
+    print(f"  it is still stopping: `{command('status', layout)}` shows what runs", file=sys.stderr)
+    return EXIT_PENDING
 
 
 def _has_ended(layout: Layout) -> bool:
-    # Only here: what reads a journal takes as long to load as all the rest, and a run at work is asked to stop before.
+    # Only here: it takes as long to load as all the rest, and a supervisor is asked to stop before that.
     from coral.journal.status import has_ended
 
     return has_ended(layout)
 
 
 def _stop(layout: Layout, sender: str, args: argparse.Namespace) -> bool:
-    """Whether the run has ended in time. A supervisor that is gone without having ended it is replaced, just for that:
-    it was killed, perhaps while it was stopping, or it has left; its agents may live on."""
+    """Ask the supervisor to end the run; whether it has in time. Where it is gone without having ended the run (it was
+    killed, perhaps while stopping, or it has left), the run's agents may live: then end the run here."""
     _ask(layout, sender, args.reason)
     print(f"stopping {layout.root.name} ...", file=sys.stderr)
     for _ in send_request.pauses(args.timeout):
@@ -77,7 +82,7 @@ def _stop(layout: Layout, sender: str, args: argparse.Namespace) -> bool:
 
 
 def _ask(layout: Layout, sender: str, reason: str) -> None:
-    """By a request; where none can be written, by a signal, which cannot say the reason."""
+    """Ask by a request; where none can be written, by a signal, which cannot give the reason."""
     try:
         send_request.send(layout, sender, {"type": "stop", "reason": reason})
     except OSError as error:
@@ -91,7 +96,7 @@ def _ask(layout: Layout, sender: str, reason: str) -> None:
 
 
 def _end(layout: Layout, sender: str, reason: str) -> bool:
-    """Supervise the run just to end it; False where somebody else was faster, who reads the request."""
+    """Supervise the run just to end it; False where another supervisor was faster: it reads the request."""
     from coral.fleet.reasons import RunEnd, RunEndKind
     from coral.supervisor.lock import holder
     from coral.supervisor.loop import supervise
@@ -108,7 +113,7 @@ def _end(layout: Layout, sender: str, reason: str) -> bool:
 
 
 def _leave(layout: Layout, sender: str, args: argparse.Namespace) -> bool:
-    """Whether nobody supervises the run any more. CoralError if its supervisor refuses."""
+    """Ask the supervisor to leave; whether it has in time. CoralError if it refuses."""
     if RunView(layout).supervisor is None:
         send_request.take_back(layout, sender, "leave")
         return True
@@ -118,7 +123,7 @@ def _leave(layout: Layout, sender: str, args: argparse.Namespace) -> bool:
         if answered is not None and not answered.data.get("ok"):
             raise CoralError(answered.text("message"), answered.text("hint"))
         if RunView(layout).supervisor is None:
-            send_request.take_back(layout, sender, "leave")  # of one that was killed before it read this
+            send_request.take_back(layout, sender, "leave")  # it may have been killed before it read this
             return True
     return False
 

@@ -1,4 +1,4 @@
-"""`coral tell`: the operator's words reach an agent at its next good moment, as an owed message."""
+"""`coral tell`: a message from the operator. Agents get it at their next heartbeat, result or launch."""
 
 from __future__ import annotations
 

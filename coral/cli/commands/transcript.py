@@ -39,7 +39,7 @@ HINT = "agents of this run do not share"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("agent", nargs="?", help="whose; in an agent's workspace its own, unless another is named")
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--launch", type=int, metavar="N", help="that launch instead of the last one")
+    which.add_argument("--launch", type=count, metavar="N", help="that launch instead of the last one")
     which.add_argument("--all", action="store_true", help="all launches, in their order")
     parser.add_argument(
         "-n", type=count, default=SHOWN, metavar="N", help=f"at most the last N entries (default {SHOWN}); 0 is all"

@@ -1,4 +1,4 @@
-"""`coral validate`: everything that can be known of a task before money is spent, one line per check.
+"""`coral validate`: all that can be checked of a task before money is spent, one line per check.
 
 It grades the seed for real, in a temporary folder, and leaves nothing behind.
 """
@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps({"ok": ok, "checks": [asdict(finding) for finding in found]}, indent=2))
     else:
-        print("Nothing stands in the way of `coral start`." if ok else "Mend what is marked before `coral start`.")
+        print("Ready for `coral start`." if ok else "Fix what is marked before `coral start`.")
     return 0 if ok else 1
 
 
@@ -54,7 +54,7 @@ def _found(args: argparse.Namespace) -> list[Finding]:
     found = [Finding("task", True, f"{config.task.name} ({config.path})"), *looks(config)]
     _print(found, quiet=args.json)
     if all(finding.ok for finding in found):
-        with Steps() as steps:  # nothing is printed inside: on a terminal it would go to the line that moves
+        with Steps() as steps:  # nothing is printed inside: on a terminal it would go to the line of the steps
             graded = list(grades(config, steps.say))
         _print(graded, quiet=args.json)
         found += graded

@@ -1,4 +1,4 @@
-"""What `coral start` ends with: the leaderboard, the score curve, the agents' conclusions, and how to look further."""
+"""What `coral start` ends with: the leaderboard, the score curve, the agents' conclusions, and what to do next."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from attempts.index import query
 from attempts.index.query import Wanted
 from coral.cli.commands.export import repository_around
 from coral.cli.commands.log import leaderboard, ranking
-from coral.cli.commands.status import going_on, print_heading, warnings
+from coral.cli.commands.status import print_heading, resume_command, warnings
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.follow import Clocks, Timeline
 from coral.cli.run_data.knowledge import all_notes, body_of, is_synthesis, title_line
@@ -90,7 +90,7 @@ def _further(out: Console, view: RunView, best: int | None) -> None:
     ]
     if best is not None:
         rows.append(_export(view, best))
-    rows.append((going_on(view), "go on from here"))
+    rows.append((resume_command(view), "continue from here"))
     width = max(len(command) for command, _ in rows)
     for command, what in rows:
         out.print(Text.assemble(f"{command:<{width}}  ", dim(what)))

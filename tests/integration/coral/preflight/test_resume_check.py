@@ -47,10 +47,10 @@ def test_a_run_that_is_used_up_is_resumed_only_with_more(
         return said.removeprefix(f"coral: cannot resume {name}: "), hint.partition("resume ")[2]
 
     for words, said, hint in (
-        ((), "the budget of 3 attempts is used up", "budget.attempts=6` goes on"),
-        (("--detach",), "the budget of 3 attempts is used up", "budget.attempts=6` goes on"),
+        ((), "the budget of 3 attempts is used up", "budget.attempts=6` continues it"),
+        (("--detach",), "the budget of 3 attempts is used up", "budget.attempts=6` continues it"),
         # As much more as it takes, of everything that is in the way; what else was asked for stays.
-        (("budget.attempts=1",), "the budget of 1 attempts is used up", "budget.attempts=4` goes on"),
+        (("budget.attempts=1",), "the budget of 1 attempts is used up", "budget.attempts=4` continues it"),
         (
             ("agents.stall=700", "budget.hours=0.00000000001"),
             "the budget of 3 attempts is used up",
@@ -59,12 +59,12 @@ def test_a_run_that_is_used_up_is_resumed_only_with_more(
         (
             ("budget.attempts=9", "budget.plateau=2"),
             "a plateau is reached: 2 attempts in a row did not improve the fleet's best",
-            "budget.attempts=9 budget.plateau=4` goes on",
+            "budget.attempts=9 budget.plateau=4` continues it",
         ),
         (
             ("budget.attempts=9", "budget.target=1"),
             "the target of 1 is reached: 1 by #0",
-            "budget.attempts=9 budget.target=null` goes on",
+            "budget.attempts=9 budget.target=null` continues it",
         ),
     ):
         told = refusal(*words)

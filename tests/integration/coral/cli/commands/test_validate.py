@@ -80,7 +80,7 @@ def test_a_grader_that_crashes_shows_its_own_output(tmp_path: Path, capsys: pyte
     assert "\n    loading weights\n    Traceback" in said
     assert "ZeroDivisionError" in said
     assert "runner.py" not in said
-    assert said.endswith("Mend what is marked before `coral start`.\n")
+    assert said.endswith("Fix what is marked before `coral start`.\n")
 
 
 @pytest.mark.slow
@@ -101,7 +101,7 @@ def test_a_grader_that_is_too_slow_is_killed(tmp_path: Path, capsys: pytest.Capt
         folder = task(tmp_path / f"within {seconds}", body, grader={"entry": "grade.py:grade", "timeout": seconds})
         code, checks = validate(capsys, str(folder))
         assert code == 1
-        assert "did not finish within its timeout" in str(checks["grader"]["details"])
+        assert "did not finish within its timeout, grader.timeout" in str(checks["grader"]["details"])
         if pids.exists() and pids.read_text().endswith(" "):
             break
     assert not psutil.pid_exists(int(pids.read_text()))
