@@ -72,8 +72,8 @@ def _sign(agent: LenientJson, late: float) -> Text:
     until = agent.number("until")
     rests = agent.text("phase") in ("waiting", "parked", "retired")
     if rests or not beat:
-        # Of one who works it is the end of all patience, which nobody waits for.
-        left = f" {format.duration(until - late)}" if until and rests else ""
+        # The deadline of an agent at work is the end of the patience with it, which nobody waits for.
+        left = f" · {format.duration(until - late)} left" if until and rests else ""
         return Text.assemble(agent.inner("reason").text("text", 80), dim(left))
     stall = agent.inner("stall").text("text", 80)
     seconds = beat.number("age")

@@ -83,28 +83,28 @@ def test_status_shows_the_fleet(layout: Layout, coral: Run) -> None:
 @pytest.mark.parametrize(
     ("reason", "more"),
     [
-        (RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.ATTEMPTS, 4)), " budget.attempts=…"),
-        (RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.HOURS, 2.0)), " budget.hours=…"),
-        (RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.MONEY, 2.0)), " budget.money=…"),
-        (RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.TOKENS, 2000)), " budget.tokens=…"),
-        (RunEnd(RunEndKind.PLATEAU, limit=2), " budget.plateau=…"),
+        (RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.ATTEMPTS, 4)), " budget.attempts=8"),
+        (RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.HOURS, 2.0)), " budget.hours=4"),
+        (RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.MONEY, 2.0)), " budget.money=4"),
+        (RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.TOKENS, 2000)), " budget.tokens=4000"),
+        (RunEnd(RunEndKind.PLATEAU, limit=2), " budget.plateau=4"),
         (RunEnd(RunEndKind.TARGET, limit=2.0, score=2.5, attempt=3), ""),
         (RunEnd(RunEndKind.USAGE_LIMIT, account="acme"), ""),
         (RunEnd(RunEndKind.REQUEST, detail="the budget of 2 hours is used up"), ""),
     ],
 )
-def test_the_reason_why_a_run_is_over_is_said_with_what_would_go_on(
+def test_the_end_of_a_run_is_shown_with_a_command_that_continues_it(
     layout: Layout, coral: Run, reason: RunEnd, more: str
 ) -> None:
     write_status(layout, "stopped", reason=reason_data(reason))
-    assert f"stopped: {run_end_text(reason)}; go on with `coral resume{more}`" in coral("status")
+    assert f"stopped: {run_end_text(reason)}; continue it with `coral resume{more}`" in coral("status")
     assert coral("log").splitlines()[-1] == f"the run is over: {run_end_text(reason)}"
     assert json.loads(coral("status", "--json"))["reason"] == reason_data(reason)
     (listed,) = json.loads(coral("runs", "--json"))
     assert listed["reason"] == reason_data(reason)
 
 
-def test_status_shows_what_was_spent_where_somebody_tells(layout: Layout, coral: Run) -> None:
+def test_status_shows_what_was_spent_where_that_is_known(layout: Layout, coral: Run) -> None:
     agents = [
         agent_status("agent-1", spent={"tokens": 1200, "money": 2.5}),
         agent_status("agent-2", spent={"tokens": 800, "money": None}),
@@ -117,7 +117,7 @@ def test_status_shows_what_was_spent_where_somebody_tells(layout: Layout, coral:
     assert "800 tokens" in next(line for line in lines if line.startswith("agent-2"))
 
 
-def test_status_says_what_is_owed_and_why_somebody_waits(layout: Layout, coral: Run) -> None:
+def test_status_shows_pending_heartbeats_and_why_an_agent_waits(layout: Layout, coral: Run) -> None:
     agents = [
         agent_status("agent-1", owed=["reflect", "redirect"]),
         agent_status("agent-2", phase="parked", reason={"text": "usage limit"}, until=1810.0),
@@ -127,11 +127,11 @@ def test_status_says_what_is_owed_and_why_somebody_waits(layout: Layout, coral: 
     with hold_lock(layout.lock):
         said = coral("status")
     assert "reflect now · redirect now" in said
-    assert "usage limit 30 min" in said
+    assert "usage limit · 30 min left" in said
     assert "alert three voids  2 min ago" in said
 
 
-def test_status_says_what_was_done_about_who_came_to_nothing(layout: Layout, coral: Run) -> None:
+def test_status_shows_what_was_done_about_a_stalled_agent(layout: Layout, coral: Run) -> None:
     beat = {"phase": "tool", "message": "pytest", "age": 3.0}
     agents = [
         agent_status("agent-1", stall={"text": "nudged: no progress for 2 h"}, beat=beat),
@@ -144,24 +144,24 @@ def test_status_says_what_was_done_about_who_came_to_nothing(layout: Layout, cor
         said = {line.split()[0]: line for line in coral("status").splitlines() if line.startswith("agent-")}
     assert "nudged: no progress for 2 h · 3 s tool pytest" in said["agent-1"]
     assert "·  3 s" not in said["agent-2"]
-    assert "parked: silent for 20 min 30 min" in said["agent-3"]
+    assert "parked: silent for 20 min · 30 min left" in said["agent-3"]
     assert "20 min" not in said["agent-4"]  # how long it may stay silent is no news
 
 
-def test_status_of_a_run_that_nobody_supervises_says_so_first_of_all(layout: Layout, coral: Run) -> None:
+def test_status_warns_of_a_run_that_nobody_supervises(layout: Layout, coral: Run) -> None:
     write_status(layout, wall=stamp(7200))
     said = coral("status")
     assert "· dead ·" in said
-    assert "nobody supervises this run; last word 2 h ago: go on with `coral resume`" in said
+    assert "nobody supervises this run; last sign of life 2 h ago: continue it with `coral resume`" in said
     write_status(layout, "left", wall=stamp(600), reason={"text": "an upgrade"})
     said = coral("status")
     assert "· left ·" in said
-    assert "left 10 min ago: agents and grades go on without a supervisor; `coral resume` takes them over" in said
+    assert "left 10 min ago: agents and grades continue without a supervisor; `coral resume` takes them over" in said
     with hold_lock(layout.lock):
         assert "· running ·" in coral("status")
     write_status(layout, "stopped")
     said = coral("status")
-    assert "\nstopped; go on with `coral resume`" in said
+    assert "\nstopped; continue it with `coral resume`" in said
     assert json.loads(coral("status", "--json"))["supervisor"] is None
 
 
@@ -208,7 +208,7 @@ def test_log_is_the_leaderboard(layout: Layout, coral: Run) -> None:
 def test_log_recent_shows_failures_with_their_reason(layout: Layout, coral: Run) -> None:
     lines = coral("log", "--recent").splitlines()
     assert [line.split()[0] for line in lines[1:]] == ["4", "3", "2", "1", "0"]
-    assert lines[3].endswith("try 2 two circles overlap")
+    assert lines[3].endswith("try 2 · two circles overlap")
     assert [row["number"] for row in json.loads(coral("log", "--recent", "-n", "2", "--json"))] == [4, 3]
 
 
@@ -226,7 +226,7 @@ def test_log_is_narrowed_down(layout: Layout, coral: Run) -> None:
     assert numbers("--kind", "baseline") == [0]
     assert numbers("--recent", "--search", "gap FOUND") == [5]
     assert numbers("--search", "TRY 4") == [4]
-    assert coral("log", "--search", "nowhere") == "no attempt is like that"
+    assert coral("log", "--search", "nowhere") == "no attempt matches"
     assert coral("log", "--agent", "agent-9", code=1).endswith("its agents: agent-1, agent-2")
 
 
@@ -333,7 +333,7 @@ def test_notes_are_read_searched_and_listed(layout: Layout, coral: Run) -> None:
     found = coral("notes", "--search", "gain ROWS")
     assert "Rows gain 0.1" in found
     assert "Edges" not in found
-    assert coral("notes", "--search", "zebra") == "no note holds that"
+    assert coral("notes", "--search", "zebra") == "no note contains these words"
     assert [note["title"] for note in json.loads(coral("notes", "--recent", "2", "--json"))] == [
         "After 40",
         "Edges lose",

@@ -108,7 +108,7 @@ def test_a_prompt_comes_from_a_file(layout: Layout, coral: Run, tmp_path: Path) 
 @pytest.mark.parametrize("prompt", ["{{ own.best", "{{ own.nope }}", "{% if own %}"])
 def test_a_prompt_that_cannot_be_rendered_is_told_to_who_writes_it(layout: Layout, coral: Run, prompt: str) -> None:
     code, _, err = coral("heartbeat", "set", "mine", "--every", "2", "--prompt", prompt)
-    assert (code, err.startswith("coral: this prompt cannot be rendered, and is sent as it is written: line 1")) == (
+    assert (code, err.startswith("coral: this prompt cannot be rendered, and is sent unrendered: line 1")) == (
         0,
         True,
     )
@@ -194,19 +194,17 @@ def test_without_an_answer_the_request_stays(
     )
 
 
-def test_what_is_asked_of_a_run_that_stands_still_is_counted_until_it_goes_on(layout: Layout, coral: Run) -> None:
-    assert "taken up" not in coral("status")[1]
+def test_requests_to_a_run_without_a_supervisor_are_counted(layout: Layout, coral: Run) -> None:
+    assert "carried out" not in coral("status")[1]
     coral("tell", "x")
-    assert "\n1 request of yours is taken up when it goes on\n" in coral("status")[1]
+    assert "\n1 request of yours is carried out when it is resumed\n" in coral("status")[1]
     coral("tell", "y")
-    assert "\n2 requests of yours are taken up when it goes on\n" in coral("status")[1]
+    assert "\n2 requests of yours are carried out when it is resumed\n" in coral("status")[1]
     with hold_lock(layout.lock):
-        assert "taken up" not in coral("status")[1]
+        assert "carried out" not in coral("status")[1]
 
 
-def test_an_agent_is_not_told_to_go_on_with_the_run(
-    layout: Layout, coral: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_agent_is_not_told_to_resume_the_run(layout: Layout, coral: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(layout.clone("agent-1"))
     said = coral("heartbeat", "set", "redirect", "--stagnant", "3")
     assert said == (0, "requested; nobody supervises this run: it takes effect when the run is resumed\n", "")

@@ -180,7 +180,7 @@ def test_the_summary_says_what_came_of_it(layout: Layout, capsys: pytest.Capture
     assert said.count("After 4") == 1
     assert str(layout.root) in said
     assert "coral export 4  " in said
-    assert "coral resume budget.hours=…  go on from here\n" in said  # as it is, it would end again at once
+    assert "coral resume budget.hours=4  continue from here\n" in said  # with the same budget it would end at once
 
 
 def test_where_the_task_is_in_no_repository_the_summary_names_a_patch(
