@@ -68,8 +68,8 @@ class Copy:
         return self._text(str(value))
 
     def _text(self, text: str) -> str:
-        room = max(0, min(LONGEST_TEXT, self._left))
-        cut = printable(text[:room]) + (" ... (cut)" if len(text) > room else "")
+        capacity = max(0, min(LONGEST_TEXT, self._left))
+        cut = printable(text[:capacity]) + (" ... (cut)" if len(text) > capacity else "")
         self._left -= len(cut)
         return cut
 

@@ -44,6 +44,6 @@ def parse_reply(text: str) -> Reply:
         found = _ALERT.match(lines[index].lstrip(_DECORATION))
         if found:
             # `ALERT:` alone on its line is followed by its text.
-            said = found[1].rstrip("*_` ") or " ".join(lines[index + 1 :])
-            return Alert(said[:LONGEST_ALERT]) if said else Other(text)
+            content = found[1].rstrip("*_` ") or " ".join(lines[index + 1 :])
+            return Alert(content[:LONGEST_ALERT]) if content else Other(text)
     return Other(text)

@@ -65,7 +65,7 @@ def link_shared(clone: Path, shared: Path) -> None:
 
 def mount(clone: Path, name: str, source: Path) -> None:
     """Make `name` in the clone lead to a file or folder of the machine, which is no part of the work."""
-    _make_room(clone, name)
+    _move_aside(clone, name)
     _lead(clone, name, str(source), "mount")
 
 
@@ -127,7 +127,7 @@ def _committed_text(hub: Path, commit: str, filename: str, depth: int = 0) -> st
     return (None if leaves else _committed_text(hub, commit, target, depth + 1)) or ""
 
 
-def _make_room(folder: Path, name: str) -> Path:
+def _move_aside(folder: Path, name: str) -> Path:
     """The path `folder/name`, with the folders above it. GitError where one of those leads out of `folder`: it is
     asked before anything is made, for an agent may have planted a link. `folder` itself may have to be made."""
     path = folder / name
@@ -140,7 +140,7 @@ def _make_room(folder: Path, name: str) -> Path:
 
 def place(folder: Path, name: str, text: str) -> None:
     """Write `folder/name` whole or not at all; whatever is in its place is replaced, not followed."""
-    path = _make_room(folder, name)
+    path = _move_aside(folder, name)
     temporary = path.with_name(f".coral-{secrets.token_hex(8)}")
     temporary.write_text(text, encoding="utf-8", errors="replace")
     temporary.replace(path)

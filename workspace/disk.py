@@ -51,6 +51,6 @@ def is_disk_problem(error: BaseException) -> bool:
         return error.errno in _CODES
     if isinstance(error, GitError):
         words = [] if error.killed else error.own_words
-        told = any(word.endswith(_ENDS) or word.startswith(_UNWRITTEN) for word in words)
-        return told or (isinstance(error.__cause__, GitError) and is_disk_problem(error.__cause__))
+        is_reported = any(word.endswith(_ENDS) or word.startswith(_UNWRITTEN) for word in words)
+        return is_reported or (isinstance(error.__cause__, GitError) and is_disk_problem(error.__cause__))
     return getattr(error, "sqlite_errorcode", None) == _SQLITE_FULL

@@ -212,9 +212,9 @@ def _drain(sinks: dict[IO[bytes] | None, bytearray], deadline: float, limit: int
                 chunk = os.read(key.fd, 65536)
                 if not chunk:
                     ready.unregister(key.fileobj)
-                room = (limit if key.data is first else _STDERR) - len(key.data)
-                key.data.extend(chunk[:room])
-                if key.data is first and len(chunk) > room:
+                free = (limit if key.data is first else _STDERR) - len(key.data)
+                key.data.extend(chunk[:free])
+                if key.data is first and len(chunk) > free:
                     return False
     return True
 
@@ -233,6 +233,8 @@ def _kill(processes: Iterable[Popen[bytes]]) -> None:
 
 
 def _failure(arguments: tuple[str, ...], detail: str, code: int, kind: type[GitError] = GitError) -> GitError:
-    said = next((line for line in detail.splitlines() if line.startswith(("fatal:", "error:"))), detail.split("\n")[0])
-    said = said.removeprefix("fatal: ").removeprefix("error: ") or f"exit code {code}"
-    return kind(f"cannot run git {arguments[0]}: {said[:500]}", detail=detail, killed=code < 0)
+    complaint = next(
+        (line for line in detail.splitlines() if line.startswith(("fatal:", "error:"))), detail.split("\n")[0]
+    )
+    complaint = complaint.removeprefix("fatal: ").removeprefix("error: ") or f"exit code {code}"
+    return kind(f"cannot run git {arguments[0]}: {complaint[:500]}", detail=detail, killed=code < 0)

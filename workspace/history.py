@@ -145,15 +145,15 @@ def _changed(shared: Path, before: _State, now: _State) -> tuple[dict[str, bytes
     """What changed, as far as memory allows at one time, and the names of what is left for the next snapshots."""
     contents: dict[str, bytes] = {}
     later: set[str] = set()
-    room = _AT_ONCE
+    capacity = _AT_ONCE
     for name, (mark, digest) in now.items():
         if name in before and before[name][1] == digest:
             continue
-        if room < mark[1]:
+        if capacity < mark[1]:
             later.add(name)
         elif (content := read_plain(shared / name, _LARGE)) is not None:
             contents[name] = content
-            room -= len(content)
+            capacity -= len(content)
     return contents, later
 
 

@@ -154,7 +154,7 @@ def _transfer(hub: Path, clone: Path, commit: str, incoming: Path) -> None:
         Git(hub).run("rev-parse", "--verify", "--quiet", SEED)  # raises if it is the hub that cannot be used
         if "maximum allowed size" in error.detail:
             raise Unacceptable(f"it adds more than {MAX_BYTES // 1_000_000} MB", _GENERATED) from error
-        raise Unacceptable(f"the commit cannot be read: {_said(error)}", "see `git fsck`") from error
+        raise Unacceptable(f"the commit cannot be read: {_message_of(error)}", "see `git fsck`") from error
 
 
 def _counted(head: bytes) -> str:
@@ -205,6 +205,6 @@ def _settle(incoming: Path, objects: Path) -> None:
         object_file(incoming, name).replace(target)
 
 
-def _said(error: GitError) -> str:
+def _message_of(error: GitError) -> str:
     """What git itself complained of, for the author of the commit."""
     return "it took too long" if error.timed_out else str(error).partition(": ")[2]

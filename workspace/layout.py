@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 OPERATOR = "operator"
-_ROOMS = ("attempts", "heartbeats", "workspace")
+_PACKAGE_FOLDERS = ("attempts", "heartbeats", "workspace")
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
@@ -223,7 +223,7 @@ def _upwards(cwd: Path) -> tuple[Path, ...]:
 
 
 def _is_run(folder: Path) -> bool:
-    return all((folder / room).is_dir() for room in _ROOMS)
+    return all((folder / folder_name).is_dir() for folder_name in _PACKAGE_FOLDERS)
 
 
 def _folders(folder: Path) -> Iterator[Path]:

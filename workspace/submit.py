@@ -73,7 +73,7 @@ def commit(
     with one_at_a_time(git.directory):
         with git.begun(*_ABOUT_HEAD) as end:
             tree = git.add(meanwhile)
-            head = git.head_told(end)
+            head = git.head_from(end)
         unchanged = tree == head.tree
         if unchanged:
             made = Made(head.commit, tree, next(iter(head.parents), ""), head.branch, unchanged=True)
@@ -132,7 +132,7 @@ class _Clone:
 
     def __init__(self, clone: Path, agent: str) -> None:
         self.clone = clone.resolve()
-        self.said: list[str] = []  # by the last command, on standard error
+        self.error_lines: list[str] = []  # by the last command, on standard error
         self.directory = self.clone / ".git"
         who = identity(agent or self.clone.name)
         self.environment = environment(GIT_DIR=self.directory, GIT_WORK_TREE=self.clone, **who)
@@ -165,17 +165,19 @@ class _Clone:
 
     def _end(self, git: subprocess.Popen[bytes], verb: str, data: bytes) -> str:
         output, errors = git.communicate(data)
-        self.said = errors.decode("utf-8", "replace").splitlines()
+        self.error_lines = errors.decode("utf-8", "replace").splitlines()
         if git.returncode:
-            said = " ".join(line for line in self.said if line and not line.startswith(("hint:", "warning:")))
-            raise SubmitError(f"cannot run git {verb}: {said[-500:] or git.returncode}")
+            error_lines = " ".join(
+                line for line in self.error_lines if line and not line.startswith(("hint:", "warning:"))
+            )
+            raise SubmitError(f"cannot run git {verb}: {error_lines[-500:] or git.returncode}")
         return output.decode("utf-8", "replace").strip()
 
     def head(self) -> _Head:
         with self.begun(*_ABOUT_HEAD) as end:
-            return self.head_told(end)
+            return self.head_from(end)
 
-    def head_told(self, end: Callable[[bytes], str]) -> _Head:
+    def head_from(self, end: Callable[[bytes], str]) -> _Head:
         """The commit, its tree and parents and the branch, from one process."""
         try:
             words = end(b"").split()
@@ -200,7 +202,7 @@ class _Clone:
                 end(b"")
         except SubmitError as error:
             raise SubmitError(str(error), "remove what git cannot add, or name it in .gitignore") from error
-        inside = [line.removeprefix(_EMBEDDED) for line in self.said if line.startswith(_EMBEDDED)]
+        inside = [line.removeprefix(_EMBEDDED) for line in self.error_lines if line.startswith(_EMBEDDED)]
         if inside:
             self.run("update-index", "--force-remove", "--", *inside)  # or it would stay, even without its .git
             hint = f"remove {inside[0]}/.git, or name {inside[0]} in .gitignore"

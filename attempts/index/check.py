@@ -19,7 +19,7 @@ from attempts.record import attempt_from_dict
 PATIENCE = 0.05  # seconds to wait for somebody who writes it; the next round is soon enough
 SEARCHED = 0.02  # of the records: asking for words takes longer than all the rest
 _FIELDS = ("number", "order", "agent", "kind", "verdict", "score", "tree", "commit", "parent", "published_at")
-_SAID = ("title", "reason", "feedback")
+_TEXT_FIELDS = ("title", "reason", "feedback")
 
 
 def lies(folder: Path, records: Mapping[int, str]) -> tuple[list[int], list[int]]:
@@ -41,28 +41,31 @@ def lies(folder: Path, records: Mapping[int, str]) -> tuple[list[int], list[int]
 def _lies(rows: sqlite3.Connection, records: Mapping[int, str]) -> tuple[list[int], list[int]]:
     asked = "SELECT records.*, text FROM records LEFT JOIN said USING (number) WHERE number = ?"
     searched = file.has_words(rows)
-    lacking: list[int] = []
+    missing: list[int] = []
     wrong: list[int] = []
     rows.execute("BEGIN")  # one look at the file, not one for each record: each would lock it, and see to its journal
     for number, record in records.items():
         held = rows.execute(asked, (number,)).fetchone()
         if held is None:
-            lacking.append(number)
+            missing.append(number)
         elif not _is_of(held, record) or (
             searched and random.random() < SEARCHED and not _is_found(rows, number, str(held[-1]))
         ):
             wrong.append(number)
-    return lacking, wrong
+    return missing, wrong
 
 
 def _is_of(held: Row, record: str) -> bool:
     """Most are as they were written; only of the others every field is read as carefully as an index reads it."""
     data = json.loads(record)
-    said = (*held[: -FILE - 1], held[-1])
-    if said == (*(data.get(name) for name in _FIELDS), folded("\n".join(str(data.get(name)) for name in _SAID))):
+    indexed = (*held[: -FILE - 1], held[-1])
+    if indexed == (
+        *(data.get(name) for name in _FIELDS),
+        folded("\n".join(str(data.get(name)) for name in _TEXT_FIELDS)),
+    ):
         return True
     fresh = row_of(attempt_from_dict(data), NOWHERE)
-    return said == (*fresh[: -FILE - 1], fresh[-1])
+    return indexed == (*fresh[: -FILE - 1], fresh[-1])
 
 
 def _is_found(rows: sqlite3.Connection, number: int, text: str) -> bool:

@@ -193,14 +193,14 @@ def _check(connection: sqlite3.Connection, folder: Path) -> None:
         raise Unusable("it is not whole, or of another folder, or from before this machine was started")
 
 
-def _filled(connection: sqlite3.Connection, said: str, rows: Iterator[tuple[int, Row | None]]) -> sqlite3.Connection:
+def _filled(connection: sqlite3.Connection, marker: str, rows: Iterator[tuple[int, Row | None]]) -> sqlite3.Connection:
     for pragma in ("journal_mode=OFF", "synchronous=OFF", "cache_size=-65536"):
         connection.execute(f"PRAGMA {pragma}")
     connection.executescript(f"BEGIN;{_TABLES}")
     with contextlib.suppress(sqlite3.OperationalError):
         connection.execute(_WORDS)
     put(connection, rows)
-    say(connection, "home", said)
+    say(connection, "home", marker)
     connection.execute("COMMIT")
     return connection
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from coral.errors import CoralError
 
 Path = tuple[str | int, ...]
-MAX_TOLD = 50  # problems; whoever has more of them has one that they follow from
+MAX_LISTED = 50  # problems; whoever has more of them has one that they follow from
 LONGEST = 500  # characters of one problem
 
 
@@ -59,9 +59,9 @@ def refuse(name: str, problems: Iterable[Problem], marks: Mapping[Path, Mark]) -
     if not placed:
         return
     in_order = sorted(placed.items(), key=lambda item: item[0][0])
-    lines = [_line(name, mark, problem) for (mark, _, _), problem in in_order[:MAX_TOLD]]
+    lines = [_line(name, mark, problem) for (mark, _, _), problem in in_order[:MAX_LISTED]]
     count = "one problem" if len(placed) == 1 else f"{len(placed)} problems"
-    lines += [f"... and {len(placed) - MAX_TOLD} more"] if len(placed) > MAX_TOLD else []
+    lines += [f"... and {len(placed) - MAX_LISTED} more"] if len(placed) > MAX_LISTED else []
     raise CoralError(
         f"cannot use this task: {count}\n" + "\n".join(f"  {line}" for line in lines),
         "mend it where you typed it; `coral validate` takes the same words and spends nothing"

@@ -28,9 +28,9 @@ STDOUT, STDERR, CANDIDATE = "stdout", "stderr", "candidate"
 LONGEST_BEAT = 4096  # bytes
 
 
-def taken_in(number: int, taken: Taken, twin: tuple[int, float] | None) -> on.TakenIn:
+def taken_in(number: int, taken: Taken, duplicate: tuple[int, float] | None) -> on.TakenIn:
     """`twin`: the first attempt with the same tree that has a score, and that."""
-    of, score = twin if twin is not None else (None, None)
+    of, score = duplicate if duplicate is not None else (None, None)
     return on.TakenIn(
         number=number, commit=taken.commit, tree=taken.tree, parent=taken.parent, duplicate_of=of, duplicate_score=score
     )

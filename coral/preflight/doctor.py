@@ -32,7 +32,7 @@ from workspace.disk import disk_problem_of
 
 ANSWER_SECONDS = 60.0  # for a program to say its version
 WATCHES, INSTANCES = 65_536, 128
-ROOM = 2 << 30  # bytes: a run keeps every commit, every log, and a clone for each agent
+FREE_BYTES = 2 << 30  # bytes: a run keeps every commit, every log, and a clone for each agent
 FILES = 1024
 INOTIFY = Path("/proc/sys/fs/inotify")
 FEW_SIGNS = "are found by session, parent and environment: a daemon that gives up all three stays"
@@ -78,8 +78,10 @@ def _git() -> Finding:
     found = shutil.which("git")
     if found is None:
         return Finding("git", State.WRONG, "there is none on PATH", "install git")
-    said = _first_line([found, "--version"], environment.base())
-    return Finding("git", State.WELL, f"{said.removeprefix('git version ') or 'it does not say its version'} ({found})")
+    version_line = _first_line([found, "--version"], environment.base())
+    return Finding(
+        "git", State.WELL, f"{version_line.removeprefix('git version ') or 'it does not say its version'} ({found})"
+    )
 
 
 def _leftovers() -> Finding:
@@ -122,11 +124,11 @@ def _watching() -> Iterator[Finding]:
 
 
 def _disk(folder: Path) -> Finding:
-    if lacking := disk_problem_of(folder):
-        return Finding("disk", State.WRONG, lacking, "free some space, or set workspace.runs to a larger disk")
+    if disk_problem := disk_problem_of(folder):
+        return Finding("disk", State.WRONG, disk_problem, "free some space, or set workspace.runs to a larger disk")
     free = shutil.disk_usage(folder).free
     text = f"{free / 1e9:.1f} GB are free in {folder}"
-    if free >= ROOM:
+    if free >= FREE_BYTES:
         return Finding("disk", State.WELL, text)
     return Finding("disk", State.NOTE, text, "free some space, or set workspace.runs to a larger disk")
 
@@ -153,8 +155,8 @@ def _program(name: str, wanted: list[Driven]) -> list[Finding]:
     assert isinstance(runtime, AgentProgram)
     problems = [problem for part in wanted for problem in registry.check(name, part.options, part.model)]
     if problems := problems or runtime.check():
-        said, _, how = problems[0].removeprefix(f"{runtime.program}: ").partition("; ")
-        return [Finding(name, State.WRONG if wanted else State.ABSENT, said, how)]
+        version_line, _, how = problems[0].removeprefix(f"{runtime.program}: ").partition("; ")
+        return [Finding(name, State.WRONG if wanted else State.ABSENT, version_line, how)]
     version = _version(runtime)
     text = version or "it does not say its version"
     if not runtime.verified_version:
@@ -208,10 +210,10 @@ def _first_line(argv: list[str], env: Mapping[str, str]) -> str:
     except OSError:
         return ""
     try:
-        said, _ = child.communicate(timeout=ANSWER_SECONDS)
+        version_line, _ = child.communicate(timeout=ANSWER_SECONDS)
     except subprocess.TimeoutExpired:
         os.killpg(child.pid, signal.SIGKILL)
         child.communicate()
         return ""
-    lines = said.decode("utf-8", "replace").split("\n") if child.returncode == 0 else []
+    lines = version_line.decode("utf-8", "replace").split("\n") if child.returncode == 0 else []
     return next((one_line(line, 80) for line in lines if line.strip()), "")

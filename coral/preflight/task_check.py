@@ -65,8 +65,8 @@ def grades(config: Config, say: Callable[[str], None]) -> Iterator[Finding]:
         yield Finding(
             "target", False, f"the seed reaches the target {target:g} already", ("set budget.target further",)
         )
-    if told := tuple(concerns(config, seconds)):
-        yield Finding("budget", True, "it may be too small; nothing is refused for that", told)
+    if found_concerns := tuple(concerns(config, seconds)):
+        yield Finding("budget", True, "it may be too small; nothing is refused for that", found_concerns)
     say("grading the seed once more")
     yield _repeated(first.score, _grade(config), config.grader.noise)
 

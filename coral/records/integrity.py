@@ -19,7 +19,7 @@ from coral.records.ledger import ALTERED, Ledger, Row
 
 AT_ONCE = 150  # records per look; with a look every five seconds, 108,000 in an hour
 LEDGER = "the private ledger of records"
-MAX_TOLD = 20  # restored records that are named one by one; what a wiped folder lost is told as a number
+MAX_NAMED = 20  # restored records that are named one by one; what a wiped folder lost is told as a number
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +86,8 @@ class IntegrityCheck:
         """What the index says of them with what they are."""
         known = {row.number: row for row in rows}
         try:
-            lacking, wrong = check.lies(self._store.root, {number: row.record for number, row in known.items()})
-            for number in (*lacking, *wrong):
+            missing, wrong = check.lies(self._store.root, {number: row.record for number, row in known.items()})
+            for number in (*missing, *wrong):
                 self._written(known[number].attempt)
         except ValueError:
             return  # a row of the ledger is no record: that is dealt with first
@@ -98,10 +98,10 @@ class IntegrityCheck:
         """Remember what was seen, and tell what was wrong. `next_number` was given to no attempt yet; the `pending`
         ones are not published. All others were, whether or not anything is known of them."""
         self._ledger.set_witnesses(seen.witnesses)
-        for number, wrong in list(seen.restored.items())[:MAX_TOLD]:
+        for number, wrong in list(seen.restored.items())[:MAX_NAMED]:
             yield on.Restored(item=f"the record of #{number}", found=wrong)
-        if len(seen.restored) > MAX_TOLD:
-            yield on.Restored(item=f"{len(seen.restored) - MAX_TOLD} other records", found="were altered or deleted")
+        if len(seen.restored) > MAX_NAMED:
+            yield on.Restored(item=f"{len(seen.restored) - MAX_NAMED} other records", found="were altered or deleted")
         if seen.misled:
             yield on.Restored(item="the index of records", found="was altered")
         if seen.ledger:

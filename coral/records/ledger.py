@@ -164,7 +164,7 @@ class Ledger:
         )  # in one question: hundreds are asked for at each look
         return {number for (number,) in self._rows(f"SELECT number FROM records WHERE number IN ({listed})")}
 
-    def twin(self, tree: str, tune: bool) -> tuple[int, float] | None:
+    def duplicate_of(self, tree: str, tune: bool) -> tuple[int, float] | None:
         """The first attempt with this tree that has a score: its number and score."""
         rows = self._rows(
             "SELECT number, score FROM records WHERE tree = ? AND score IS NOT NULL AND (kind = 'tune') = ? "
@@ -241,14 +241,14 @@ class Ledger:
 
     def _keep_rows(self, rebuild: Rebuild, count: int) -> bool:
         """Give the draft the rows that the journal lacks. Returns whether all the others are as it says."""
-        lacking = rebuild.lacking(count)
+        missing = rebuild.missing(count)
         same, ours = True, set[int]()
         try:
             for row in self._blocks():
                 ours.add(row[0])
-                if row[0] not in rebuild.places and row[1] in lacking and (kept := read_row(row)):
+                if row[0] not in rebuild.places and row[1] in missing and (kept := read_row(row)):
                     rebuild.take([kept])
-                    lacking.remove(kept.order)
+                    missing.remove(kept.order)
                 elif row != rebuild.row(row[0]):
                     same = same and row[0] in [attempt.number for attempt in self._since or ()]
         except sqlite3.DatabaseError:

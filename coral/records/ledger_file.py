@@ -90,7 +90,7 @@ class Rebuild:
     def take(self, attempts: Iterable[Attempt]) -> None:
         insert(self._base, self._counted(attempts))
 
-    def lacking(self, count: int) -> set[int]:
+    def missing(self, count: int) -> set[int]:
         """The places among the first so many of which it has nothing."""
         return set(range(count)).difference(self.places.values())
 
@@ -99,16 +99,16 @@ class Rebuild:
     ) -> list[Restored]:
         """What is known only from where agents can write, or nowhere, as the operator is told. What is `pending` will
         be published again."""
-        lacking = self.lacking(count)
+        missing = self.missing(count)
         due = len(set(pending) - self.places.keys())
-        if len(lacking) <= due:
+        if len(missing) <= due:
             return []
         taken: dict[int, Attempt] = {}
         for attempt in unvouched(frozenset(self.places)):
-            if attempt.order in lacking:
+            if attempt.order in missing:
                 taken.setdefault(attempt.order, attempt)
         self.take(taken.values())
-        losses, lost = [], len(lacking) - len(taken) - due
+        losses, lost = [], len(missing) - len(taken) - due
         if taken:
             found, source = "were gone from journal and ledger", "attempts/, where agents can write: look at them"
             losses.append(Restored(item=f"{len(taken)} published records", found=found, source=source))

@@ -238,8 +238,8 @@ class Performer:
     def _take(self, work: Work, result: object, fleet: Fleet) -> None:
         if isinstance(work, do.TakeIn) and isinstance(result, Taken):
             submission = fleet.pending[work.number].submission
-            twin = self._ledger.twin(result.tree, submission.kind is Kind.TUNE)
-            self.happened.append(checkout.taken_in(work.number, result, twin))
+            duplicate = self._ledger.duplicate_of(result.tree, submission.kind is Kind.TUNE)
+            self.happened.append(checkout.taken_in(work.number, result, duplicate))
         elif isinstance(work, do.Grade):
             self.happened.append(on.CheckedOut(number=work.number, launch=work.launch))
 

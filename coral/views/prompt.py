@@ -44,25 +44,27 @@ def prompt(run_context: RunContext, fleet: Fleet, spawn: Spawn, clock: float) ->
     sections, warnings = sections_of(spawn.messages, context)
     text = render_file(_frame(spawn), {**context, "sections": sections})
     if len(text) > MAX_CHARACTERS:
-        room = MAX_CHARACTERS - len(text) + sum(len(section["text"]) for section in sections)
-        text = render_file(_frame(spawn), {**context, "sections": shortened(sections, room)})
+        limit = MAX_CHARACTERS - len(text) + sum(len(section["text"]) for section in sections)
+        text = render_file(_frame(spawn), {**context, "sections": shortened(sections, limit)})
         warnings.append("the prompt would be too long: the longest of its sections are cut")
     return text, warnings
 
 
 def inline(
-    run_context: RunContext, fleet: Fleet, agent: str, owed: tuple[PendingMessage, ...], clock: float
+    run_context: RunContext, fleet: Fleet, agent: str, messages: tuple[PendingMessage, ...], clock: float
 ) -> list[dict[str, str]]:
     """What `coral eval` prints of heartbeats that are delivered there."""
     context = context_of(run_context, fleet, agent, fleet.agents[agent].last_result_seen, clock)
     context |= {"message": "", "reason": reason_text(Reason(ReasonKind.HEARTBEAT))}
-    return [section for message in owed for section in sections_of((message,), context)[0]]
+    return [section for message in messages for section in sections_of((message,), context)[0]]
 
 
-def sections_of(owed: tuple[PendingMessage, ...], context: Mapping[str, Any]) -> tuple[list[dict[str, str]], list[str]]:
+def sections_of(
+    messages: tuple[PendingMessage, ...], context: Mapping[str, Any]
+) -> tuple[list[dict[str, str]], list[str]]:
     """One section for each heartbeat; several crossings of one are one section that names them all."""
     groups: dict[tuple[str, str], list[PendingMessage]] = {}
-    for message in owed:
+    for message in messages:
         groups.setdefault((message.name, message.prompt or job_notice(message)), []).append(message)
     sections, warnings = [], []
     for (name, _), group in groups.items():
@@ -72,10 +74,10 @@ def sections_of(owed: tuple[PendingMessage, ...], context: Mapping[str, Any]) ->
     return sections, warnings
 
 
-def context_of(run_context: RunContext, fleet: Fleet, agent: str, told: int, clock: float) -> dict[str, Any]:
+def context_of(run_context: RunContext, fleet: Fleet, agent: str, last_seen: int, clock: float) -> dict[str, Any]:
     """The data of every template; `told`: results published after this order are new to the agent."""
     standings = run_context.standings
-    results = [attempt_data(standings, attempt) for attempt in standings.results_since(agent, told)]
+    results = [attempt_data(standings, attempt) for attempt in standings.results_since(agent, last_seen)]
     return {
         **_task_context(run_context, agent),
         "run": {"id": run_context.layout.root.name, "task": run_context.config.task.name, "elapsed": duration(clock)},

@@ -134,14 +134,14 @@ def _outcome(end: JobEnd) -> str:
             assert_never(end.outcome)
 
 
-def job_notice(owed: PendingMessage) -> str:
+def job_notice(message: PendingMessage) -> str:
     """All that an agent is told of its jobs that have ended, the last that ended at the end."""
     before = (
-        f"{owed.earlier_job_ends} jobs of yours ended before these; `coral job list` shows them."
-        if owed.earlier_job_ends
+        f"{message.earlier_job_ends} jobs of yours ended before these; `coral job list` shows them."
+        if message.earlier_job_ends
         else ""
     )
-    return "\n\n".join([*([before] if before else []), *(_notice(end) for end in owed.job_ends)])
+    return "\n\n".join([*([before] if before else []), *(_notice(end) for end in message.job_ends)])
 
 
 def _notice(end: JobEnd) -> str:
@@ -170,7 +170,7 @@ def reason_data(reason: Reason | RunEnd | None) -> dict[str, Any] | None:
     """For programs: the kind, the figures that go with it, and the text."""
     if reason is None:
         return None
-    given = {each.name: getattr(reason, each.name) for each in fields(reason)}
+    given = {field_.name: getattr(reason, field_.name) for field_ in fields(reason)}
     plain = {name: value for name, value in given.items() if value not in ("", 0, None)}
     if reason.budget is not None:
         plain["budget"] = {"key": reason.budget.key, "limit": reason.budget.limit}

@@ -67,10 +67,10 @@ class Report:
             alert = {"id": notify.id, "level": "alert", "text": text, "reason": reason, "at": now.wall_time}
             self._alerts.append(alert)
             del self._alerts[:-ALERTS_SHOWN]
-        said = notify.repeat and self._has_said(notify.id)
-        return said or self.note(now, "alert", text, notify.agent, reason=reason, id=notify.id)
+        delivered = notify.repeat and self._was_delivered(notify.id)
+        return delivered or self.note(now, "alert", text, notify.agent, reason=reason, id=notify.id)
 
-    def _has_said(self, id: str) -> bool:
+    def _was_delivered(self, id: str) -> bool:
         """Whether the supervisor before said this: then it was among its last words."""
         try:
             with open_plain(self._context.layout.events) as file:

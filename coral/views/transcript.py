@@ -110,19 +110,19 @@ def _note(found: Timeline, line: bytes, agent: str) -> None:
     if event.get("type") == "exited":
         found.endings[launch] = one_line(str(event.get("ending")), 40)
     elif event.get("type") == "spawned" and isinstance(reason, dict):
-        told = f": {', '.join(map(str, names))}" if isinstance(names, list) else ""
-        found.reasons[launch] = one_line(f"{reason.get('text')}{told}", 300)
+        listed = f": {', '.join(map(str, names))}" if isinstance(names, list) else ""
+        found.reasons[launch] = one_line(f"{reason.get('text')}{listed}", 300)
 
 
 class _Reader:
     def __init__(self, launch: int, runtime: Runtime) -> None:
         self._launch = launch
         self._runtime = runtime
-        self._speech = ReplyParts()
+        self._reply_parts = ReplyParts()
         self._tools: dict[str, str] = {}
-        self._tally = UsageTotal()
+        self._usage_total = UsageTotal()
         self._end: OutputEvent | None = None
-        self._said = ""
+        self._last_reply = ""
         self._unknown = 0
 
     def read(self, output: Path, errors: Path) -> Iterator[Entry]:
@@ -139,13 +139,13 @@ class _Reader:
                 yield self._entry(Kind.OMITTED, f"a line of more than {LONGEST_LINE >> 20} MB")
         for line in tail.rest():
             yield from self._line(line)
-        for sign in self._speech.rest():
+        for sign in self._reply_parts.rest():
             yield from self._of(sign)
         yield from self._last(errors)
 
     def _line(self, line: bytes) -> Iterator[Entry]:
         for sign in self._runtime.read(line):
-            for joined in self._speech.join((sign,)):
+            for joined in self._reply_parts.join((sign,)):
                 if not sign.part:  # a piece of a reply says nothing before the reply is whole
                     yield from self._of(joined)
 
@@ -153,7 +153,7 @@ class _Reader:
         """What a sign says, as entries; most signs are one, or none."""
         self._unknown += bool(sign.unknown)
         if sign.usage is not None:
-            self._tally.take(sign.usage)
+            self._usage_total.take(sign.usage)
         if sign.ended or sign.ending is not None:
             before = self._end or sign
             self._end = replace(sign, ending=sign.ending or before.ending, error=sign.error or before.error)
@@ -179,7 +179,7 @@ class _Reader:
             yield replace(self._entry(Kind.LIMIT, sign.message or sign.error), until=_exact(sign))
         elif sign.error:
             yield self._entry(Kind.ERROR, sign.error)
-        elif sign.message and not (sign.reply or sign.tool or sign.edited) and sign.message != self._said:
+        elif sign.message and not (sign.reply or sign.tool or sign.edited) and sign.message != self._last_reply:
             yield self._entry(Kind.STEP, sign.message)
 
     def _tool(self, kind: Kind, sign: OutputEvent) -> Entry:
@@ -195,8 +195,8 @@ class _Reader:
 
     def _last(self, errors: Path) -> Iterator[Entry]:
         """What the launch has used, and how it ended: with the end of its stderr where it does not say so itself."""
-        if self._tally.figure is not None:
-            yield replace(self._entry(Kind.USAGE), usage=self._tally.figure)
+        if self._usage_total.figure is not None:
+            yield replace(self._entry(Kind.USAGE), usage=self._usage_total.figure)
         end = self._end or OutputEvent()
         text = end.error or ("" if end.ending is Ending.CLEAN else one_line(end_of(errors)[-600:], 600))
         yield replace(
@@ -205,7 +205,7 @@ class _Reader:
         )  # fmt: skip
 
     def _entry(self, kind: Kind, text: str = "") -> Entry:
-        self._said = text
+        self._last_reply = text
         return Entry(launch=self._launch, kind=kind, text=text)
 
 

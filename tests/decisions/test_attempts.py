@@ -158,7 +158,7 @@ def test_a_tree_that_was_graded_before_is_tied_at_once() -> None:
     stage = Stage()
     stage.tried(2, "ann", 1.0)
     stage.at(3, stage.submission("ann"))
-    assert stage.at(3, stage.taken(2, twin=1, twin_score=1.0)) == ["publish #2 tied 1 (the same tree as #1)"]
+    assert stage.at(3, stage.taken(2, duplicate=1, duplicate_score=1.0)) == ["publish #2 tied 1 (the same tree as #1)"]
     assert stage["ann"].progress == Progress(2, 1.0, 1, 1, 2)
 
 
@@ -166,7 +166,7 @@ def test_a_copy_of_somebody_s_better_attempt_is_no_improvement() -> None:
     stage = Stage(2)
     stage.tried(2, "ann", 5.0)
     stage.at(3, stage.submission("ben"))
-    assert stage.at(3, stage.taken(2, twin=1, twin_score=5.0)) == ["publish #2 tied 5 (the same tree as #1)"]
+    assert stage.at(3, stage.taken(2, duplicate=1, duplicate_score=5.0)) == ["publish #2 tied 5 (the same tree as #1)"]
     assert stage["ben"].progress == Progress(1, 5.0, 2, 1, 1)
 
 
@@ -174,7 +174,7 @@ def test_the_record_of_a_tie_can_be_read_again() -> None:
     # It was once written with `of`, which only a confirmation has: no reader accepted it.
     stage = Stage()
     stage.at(3, replace(stage.submission("ann")))
-    stage.at(3, stage.taken(1, twin=0, twin_score=0.0))
+    stage.at(3, stage.taken(1, duplicate=0, duplicate_score=0.0))
     record = stage.published()
     assert attempt_from_dict(to_dict(record)) == record
     assert record.of is None
@@ -184,14 +184,14 @@ def test_where_grades_are_noisy_the_same_tree_is_graded_again() -> None:
     stage = Stage(rules=NOISY)
     stage.tried(2, "ann", 1.0)
     stage.at(3, stage.submission("ann"))
-    assert stage.at(3, stage.taken(2, twin=1, twin_score=1.0)) == ["grade #2/1: commit 2"]
+    assert stage.at(3, stage.taken(2, duplicate=1, duplicate_score=1.0)) == ["grade #2/1: commit 2"]
 
 
 def test_a_confirmation_is_measured_again_and_names_what_it_confirms() -> None:
     stage = Stage()
     stage.tried(2, "ann", 1.0)
     stage.at(3, stage.submission("ann", kind=Kind.CONFIRM, of=1))
-    assert stage.at(3, stage.taken(2, twin=1, twin_score=1.0)) == ["grade #2/1: commit 2 as confirm"]
+    assert stage.at(3, stage.taken(2, duplicate=1, duplicate_score=1.0)) == ["grade #2/1: commit 2 as confirm"]
     assert stage.at(4, stage.graded(2, 1.5)) == ["publish #2 improved 1.5"]
     assert stage.published().of == 1
     assert stage["ann"].progress == Progress(1, 1.5, 2, 0, 2)

@@ -115,10 +115,15 @@ class Stage:
     def checked_out(self, number: int) -> on.CheckedOut:
         return on.CheckedOut(number=number, launch=self.pending(number).launch)
 
-    def taken(self, number: int, twin: int | None = None, twin_score: float | None = None) -> on.TakenIn:
+    def taken(self, number: int, duplicate: int | None = None, duplicate_score: float | None = None) -> on.TakenIn:
         commit = self.pending(number).submission.commit
         return on.TakenIn(
-            number=number, commit=commit, tree=tree(number), parent="", duplicate_of=twin, duplicate_score=twin_score
+            number=number,
+            commit=commit,
+            tree=tree(number),
+            parent="",
+            duplicate_of=duplicate,
+            duplicate_score=duplicate_score,
         )
 
     def graded(

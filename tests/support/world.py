@@ -305,14 +305,14 @@ class World:
         submission = self.fleet.pending[number].submission
         tune = submission.kind is Kind.TUNE
         equal = (each for each in self.records.values() if each.tree == submission.tree and each.score is not None)
-        twin = next((each for each in equal if (each.kind is Kind.TUNE) == tune), None)
+        duplicate = next((each for each in equal if (each.kind is Kind.TUNE) == tune), None)
         return on.TakenIn(
             number=number,
             commit=submission.commit,
             tree=submission.tree,
             parent="",
-            duplicate_of=None if twin is None else twin.number,
-            duplicate_score=None if twin is None else twin.score,
+            duplicate_of=None if duplicate is None else duplicate.number,
+            duplicate_score=None if duplicate is None else duplicate.score,
         )
 
     def signal(self, who: str, launch: int, strength: int) -> None:

@@ -164,7 +164,7 @@ def test_what_is_scarce_is_said_with_what_to_do(
     for name, value in (("max_user_watches", "8192"), ("max_user_instances", "x")):
         (here / name).write_text(value)
     monkeypatch.setattr(doctor, "INOTIFY", here)
-    monkeypatch.setattr(doctor, "ROOM", 1 << 62)
+    monkeypatch.setattr(doctor, "FREE_BYTES", 1 << 62)
     monkeypatch.setattr(doctor, "FILES", 1 << 40)
     monkeypatch.setattr(sys, "platform", "linux")
     assert main(("doctor",)) == 0

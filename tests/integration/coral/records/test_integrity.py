@@ -150,7 +150,7 @@ def test_a_wiped_folder_is_filled_again_and_told_in_a_few_words(tmp_path: Path) 
     for number in range(30):
         room.path(number).unlink()
     told = room.step()
-    assert len(told) == integrity.MAX_TOLD + 1
+    assert len(told) == integrity.MAX_NAMED + 1
     assert told[-1] == on.Restored(item="10 other records", found="were altered or deleted")
     assert readable(room.store) == [record(number) for number in range(30)]
     room.scrub.close()

@@ -342,7 +342,7 @@ def test_a_lock_that_somebody_keeps_on_it_is_got_round(path: Path) -> None:
     other.close()
 
 
-def test_a_twin_is_the_first_attempt_with_the_tree_and_a_score(path: Path) -> None:
+def test_a_duplicate_is_of_the_first_attempt_with_the_tree_and_a_score(path: Path) -> None:
     ledger = Ledger(path, nothing)
     tree = f"{5:040x}"
     first = replace(record(1, score=None), tree=tree)
@@ -350,9 +350,9 @@ def test_a_twin_is_the_first_attempt_with_the_tree_and_a_score(path: Path) -> No
     tune = replace(record(3, score=9.0, kind=Kind.TUNE), tree=tree)
     for attempt in (replace(second, number=15, order=15, score=4.0), first, tune, second):
         ledger.enter(attempt)
-    assert ledger.twin(tree, tune=False) == (8, 3.0)
-    assert ledger.twin(tree, tune=True) == (3, 9.0)
-    assert ledger.twin(f"{6:040x}", tune=False) is None
+    assert ledger.duplicate_of(tree, tune=False) == (8, 3.0)
+    assert ledger.duplicate_of(tree, tune=True) == (3, 9.0)
+    assert ledger.duplicate_of(f"{6:040x}", tune=False) is None
     ledger.close()
 
 
