@@ -112,7 +112,7 @@ MAY_IMPORT = {
         "coral.supervisor.clock",
         "coral.config",
         "coral.agent_setup.roster",
-        "coral.agent_setup.settings",
+        "coral.agent_setup.command",
         "coral.errors",
         "coral.extras",
         "coral.fleet",

@@ -1,1 +1,1 @@
-"""What an agent needs before a launch: its clone, its command line, its settings."""
+"""What an agent needs before a launch: a runtime, a clone, a command."""

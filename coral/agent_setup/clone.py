@@ -1,33 +1,104 @@
-"""An agent whose repository is gone or spoiled gets another one, in a thread: the loop waits for no git.
-
-Until it is there the agent is not started, and says why: it waits as after any start that failed.
-"""
+"""The clone that an agent works in: set up once, restored before each launch, cloned again when git cannot use it."""
 
 from concurrent.futures import Future
+from dataclasses import asdict
+from pathlib import Path
 
-from coral.agent_setup.command import furnish, settle_again
+from attempts.files import parse_object, read_bytes, write_json
+from coral.agent_setup.mounts import Mount, mounts_of, restore_mounts, set_up_mounts
+from coral.runtimes.registry import INSTRUCTION_FILES
 from coral.supervisor.context import RunContext
 from coral.supervisor.workers import WorkerPool
-from workspace.hub import is_whole
+from coral.views.prompt import instructions
+from heartbeats.render import render_file
+from workspace import hub, knowledge
+from workspace.clone_overlay import Instructions, link_shared, place, put_back, write_instructions
+
+
+def create_knowledge(run_context: RunContext, agent: str) -> None:
+    """Create the shared knowledge that this agent sees: its folders, the checklist, the role of the agent."""
+    shared = _shared(run_context, agent)
+    knowledge.create(shared)
+    if not (shared / "HEARTBEAT.md").exists():
+        place(shared, "HEARTBEAT.md", render_file("checklist", {}))
+    role = run_context.roster.assignment(agent).role
+    if role and not (shared / "roles" / f"{agent}.md").exists():  # its agent may have changed it
+        place(shared, f"roles/{agent}.md", f"---\nagent: {agent}\n---\n\n{role.strip()}\n")
+
+
+def set_up_clone(run_context: RunContext, agent: str, commit: str) -> None:
+    """Add to a new clone at this commit what is not in git: the shared knowledge, the mounts, the instructions, which
+    are kept, so that `restore_clone` can write them again."""
+    clone, filename = run_context.layout.clone(agent), run_context.roster.runtime(agent).instruction_file
+    link_shared(clone, _shared(run_context, agent))
+    others = [name for name in INSTRUCTION_FILES if name != filename and (clone / name).is_file()]
+    set_up_mounts(clone, _mounts(run_context, agent), filename)
+    text = instructions(run_context, agent)
+    if others:  # few programs read more than one such file
+        text = f"{text.rstrip()}\n\nThe task has instructions of its own: read {' and '.join(others)} as well.\n"
+    written = write_instructions(clone, run_context.layout.hub, commit, filename, text)
+    write_json(run_context.layout.instructions(agent), asdict(written), durable=False)
+
+
+def restore_clone(run_context: RunContext, agent: str) -> None:
+    """Restore what the agent may have removed: the shared knowledge, the link to it, the mounts, the instructions."""
+    clone, filename = run_context.layout.clone(agent), run_context.roster.runtime(agent).instruction_file
+    shared = _shared(run_context, agent)
+    if not knowledge.is_there(shared):
+        # For all agents that share it: none of the others would create it again, and their roles would be missing.
+        for sharer in run_context.roster if run_context.config.workspace.share else (agent,):
+            create_knowledge(run_context, sharer)
+    link_shared(clone, shared)
+    restore_mounts(clone, _mounts(run_context, agent))
+    if not (clone / filename).exists():
+        put_back(clone, filename, _kept_instructions(run_context, agent))
+
+
+def reclone(run_context: RunContext, agent: str) -> None:
+    """Clone the hub once more, at the agent's last attempt. It takes long."""
+    layout, filename = run_context.layout, run_context.roster.runtime(agent).instruction_file
+    recent = run_context.standings.recent_of.get(agent)
+    commit = recent[-1].commit if recent else run_context.rules.seed_commit
+    hub.clone_again(layout.hub, layout.clone(agent), agent, commit, exclude=[f"/{filename}"])
+    set_up_clone(run_context, agent, commit)
 
 
 class CloneRepair:
+    """Restores clones before launches. One that git cannot use is cloned again by a thread, because the loop must not
+    wait for git; until then the agent's start fails, and it waits as after any failed start."""
+
     def __init__(self, run_context: RunContext, pool: WorkerPool) -> None:
         self._context = run_context
         self._pool = pool
-        self._under_way: dict[str, Future[None]] = {}
+        self._recloning: dict[str, Future[None]] = {}
 
-    def furnish(self, agent: str) -> None:
-        """Make its clone ready for a launch. OSError where it is no repository: then another one is under way, and
-        why the one before failed is told."""
-        future = self._under_way.get(agent)
+    def restore(self, agent: str) -> None:
+        """Make the clone ready for a launch. OSError if it is no repository, with the error of the last attempt to
+        clone it again; another attempt has then begun."""
+        future = self._recloning.get(agent)
         if future is not None and not future.done():
             raise OSError("its repository is still being made again")
-        self._under_way.pop(agent, None)
-        if is_whole(self._context.layout.clone(agent)):
-            furnish(self._context, agent)
+        self._recloning.pop(agent, None)
+        if hub.is_whole(self._context.layout.clone(agent)):
+            restore_clone(self._context, agent)
             return
-        self._under_way[agent] = self._pool.submit(settle_again, self._context, agent)
-        failed = future.exception() if future is not None else None
-        tried = f", which failed before: {failed}" if failed is not None else ""
-        raise OSError(f"its repository was removed or damaged; it is made again{tried}")
+        self._recloning[agent] = self._pool.submit(reclone, self._context, agent)
+        error = future.exception() if future is not None else None
+        failure = f", which failed before: {error}" if error is not None else ""
+        raise OSError(f"its repository was removed or damaged; it is made again{failure}")
+
+
+def _shared(run_context: RunContext, agent: str) -> Path:
+    return run_context.layout.shared_of(agent, run_context.config.workspace.share)
+
+
+def _mounts(run_context: RunContext, agent: str) -> list[Mount]:
+    return mounts_of(run_context.config, run_context.roster.assignment(agent))
+
+
+def _kept_instructions(run_context: RunContext, agent: str) -> Instructions:
+    try:
+        kept = parse_object(read_bytes(run_context.layout.instructions(agent)))
+        return Instructions(str(kept["text"]), bool(kept["tracked"]))
+    except (OSError, ValueError, KeyError):  # the file was removed or damaged: then without the seed's own text
+        return Instructions(instructions(run_context, agent), tracked=False)

@@ -1,93 +1,29 @@
-"""How an agent's program is started: what its runtime says, in the environment, folder and files that a launch has."""
+"""The process of an agent's launch: the command of its runtime, its environment, its state folder."""
 
-from dataclasses import asdict
+import contextlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
 
-from attempts.files import parse_object, read_bytes, write_json
-from coral.agent_setup import mounts, settings
 from coral.fleet.actions import Spawn
 from coral.fleet.agents.budgets import money_left
 from coral.fleet.run_state import Fleet
 from coral.processes import environment
 from coral.processes.process import Program
-from coral.runtimes.model import LaunchSpec
-from coral.runtimes.registry import INSTRUCTION_FILES
+from coral.runtimes.model import Command, LaunchSpec
 from coral.supervisor.context import RunContext
-from coral.views.prompt import instructions
-from heartbeats.render import render_file
-from workspace import hub, knowledge
-from workspace.clone_overlay import Instructions, link_shared, place, put_back, write_instructions
-
-
-def settle_in(run_context: RunContext, agent: str, commit: str) -> None:
-    """Furnish a new clone, which is at this commit, and remember how."""
-    clone, filename = run_context.layout.clone(agent), run_context.roster.runtime(agent).instruction_file
-    link_shared(clone, run_context.layout.shared_of(agent, run_context.config.workspace.share))
-    others = [name for name in INSTRUCTION_FILES if name != filename and (clone / name).is_file()]
-    mounts.set_up(clone, _mounts(run_context, agent), filename)
-    text = instructions(run_context, agent)
-    if others:  # few programs read more than one such file
-        text = f"{text.rstrip()}\n\nThe task has instructions of its own: read {' and '.join(others)} as well.\n"
-    given = write_instructions(clone, run_context.layout.hub, commit, filename, text)
-    write_json(run_context.layout.instructions(agent), asdict(given), durable=False)
-
-
-def stock(run_context: RunContext, agent: str) -> None:
-    """What the shared knowledge begins with: its folders, the checklist, what this agent was asked to be."""
-    shared = run_context.layout.shared_of(agent, run_context.config.workspace.share)
-    knowledge.create(shared)
-    if not (shared / "HEARTBEAT.md").exists():
-        place(shared, "HEARTBEAT.md", render_file("checklist", {}))
-    role = run_context.roster.part(agent).role
-    if role and not (shared / "roles" / f"{agent}.md").exists():  # its agent keeps it true
-        place(shared, f"roles/{agent}.md", f"---\nagent: {agent}\n---\n\n{role.strip()}\n")
-
-
-def settle_again(run_context: RunContext, agent: str) -> None:
-    """A clone once more, from the last attempt of its agent, for who has none that git would take. It takes long."""
-    layout, filename = run_context.layout, run_context.roster.runtime(agent).instruction_file
-    recent = run_context.standings.recent_of.get(agent)
-    commit = recent[-1].commit if recent else run_context.rules.seed_commit
-    hub.clone_again(layout.hub, layout.clone(agent), agent, commit, exclude=[f"/{filename}"])
-    settle_in(run_context, agent, commit)
-
-
-def furnish(run_context: RunContext, agent: str) -> None:
-    """Put back what agents may have removed: the shared knowledge, the way to it, and the instructions."""
-    clone, filename = run_context.layout.clone(agent), run_context.roster.runtime(agent).instruction_file
-    share = run_context.config.workspace.share
-    shared = run_context.layout.shared_of(agent, share)
-    if not knowledge.is_there(shared):
-        for each in (
-            run_context.roster if share else (agent,)
-        ):  # the others would find it there, and their parts missing
-            stock(run_context, each)
-    link_shared(clone, shared)
-    mounts.keep_up(clone, _mounts(run_context, agent))
-    if not (clone / filename).exists():
-        put_back(clone, filename, _remembered(run_context, agent))
-
-
-def _mounts(run_context: RunContext, agent: str) -> list[mounts.Mount]:
-    return mounts.mounts_of(run_context.config, run_context.roster.part(agent))
-
-
-def _remembered(run_context: RunContext, agent: str) -> Instructions:
-    try:
-        kept = parse_object(read_bytes(run_context.layout.instructions(agent)))
-        return Instructions(str(kept["text"]), bool(kept["tracked"]))
-    except (OSError, ValueError, KeyError):  # its file was removed or spoiled: without the words of the seed, then
-        return Instructions(instructions(run_context, agent), tracked=False)
+from workspace.clone_overlay import place
 
 
 def program_of(run_context: RunContext, fleet: Fleet, spawn: Spawn, tag: str) -> tuple[Program, str | None]:
-    """The program of a launch whose prompt is written, and its session, where that is known before it starts."""
+    """The program of a launch whose prompt is written, and its session if that is known before the program says it."""
     layout, agent, launch = run_context.layout, spawn.agent, spawn.launch
     money = money_left(fleet, fleet.agents[agent], run_context.rules)
     command = run_context.roster.runtime(agent).command(_spec(run_context, agent, launch, spawn.session, money))
-    settings.settle(command, layout.state(agent))
+    fill_state_folder(command, layout.state(agent))
     program = Program(
         argv=command.argv,
-        env=settings.environment(environment.of_agent(layout, agent), command),
+        env=launch_environment(environment.of_agent(layout, agent), command),
         cwd=layout.clone(agent),
         stdin=layout.prompt(agent, launch),
         stdout=layout.output(agent, launch),
@@ -98,14 +34,39 @@ def program_of(run_context: RunContext, fleet: Fleet, spawn: Spawn, tag: str) ->
 
 
 def session_of(run_context: RunContext, agent: str, launch: int) -> str | None:
-    """The session that this launch began, where that is known before it says so: asked again, it is the same one."""
+    """The session that this launch began, if the runtime chose its id: asked again, it chooses the same one."""
     return run_context.roster.runtime(agent).command(_spec(run_context, agent, launch, None)).session or None
 
 
 def environment_of(run_context: RunContext, agent: str) -> dict[str, str]:
-    """What the tools of an agent's program find around them."""
+    """The environment in which an agent's program runs its tools."""
     command = run_context.roster.runtime(agent).command(_spec(run_context, agent, 1, None))
-    return settings.environment(environment.of_agent(run_context.layout, agent), command)
+    return launch_environment(environment.of_agent(run_context.layout, agent), command)
+
+
+def fill_state_folder(command: Command, state: Path) -> None:
+    """Add the command's settings files and links to the state folder. What is there already stays, because the program
+    may have changed it. OSError if that is not possible."""
+    state.mkdir(parents=True, exist_ok=True)
+    for name, text in command.files.items():
+        if not os.path.lexists(state / name):
+            place(state, name, text)
+    for name, target in command.links.items():
+        link = state / name
+        if target.exists() and not os.path.lexists(link):
+            link.parent.mkdir(parents=True, exist_ok=True)
+            with contextlib.suppress(FileExistsError):
+                link.symlink_to(target.resolve())
+
+
+def launch_environment(base: Mapping[str, str], command: Command) -> dict[str, str]:
+    """The base environment without the variables that the command drops, and with those that it adds."""
+    kept = {
+        name: value
+        for name, value in base.items()
+        if not name.startswith(command.drop) or name.startswith(command.keep)
+    }
+    return {**kept, **command.env}
 
 
 def _spec(
@@ -118,17 +79,16 @@ def _spec(
         session=session,
         clone=layout.clone(agent),
         state=layout.state(agent),
-        model=run_context.roster.part(agent).model,
+        model=run_context.roster.assignment(agent).model,
         editable=config.task.editable,
         check=config.task.check,
         direction=config.grader.direction.value,
         run_root=layout.root,
-        seed=_seed(agent),
+        seed=_random_seed(agent),
         money=money,
     )
 
 
-def _seed(agent: str) -> int:
-    """A number of its own for every agent, the same in every launch."""
-    digits = "".join(each for each in agent if each.isdigit())
-    return int(digits or 0)
+def _random_seed(agent: str) -> int:
+    """The agent's number: another one for each agent, the same in every launch."""
+    return int("".join(character for character in agent if character.isdigit()) or 0)

@@ -1,10 +1,10 @@
-"""What agents find in their workspace besides the code: files and folders of this machine, as links."""
+"""Mounts: files and folders of this machine that agents find in their clone, as symbolic links."""
 
 import contextlib
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from coral.config.agents import Driven
+from coral.config.agents import Assignment
 from coral.config.load import Config
 from coral.errors import CoralError
 from workspace.clone_overlay import mount
@@ -19,24 +19,26 @@ class Mount:
     at: str
 
 
-def mounts_of(config: Config, part: Driven) -> list[Mount]:
+def mounts_of(config: Config, assignment: Assignment) -> list[Mount]:
     return [
-        Mount(config.folder / Path(source).expanduser(), str(PurePosixPath(at))) for at, source in part.mounts.items()
+        Mount(config.folder / Path(source).expanduser(), str(PurePosixPath(at)))
+        for at, source in assignment.mounts.items()
     ]
 
 
-def set_up(clone: Path, mounts: list[Mount], instructions: str) -> None:
-    """In a new clone; CoralError where something else has their place: of the seed, or the agent's instructions."""
-    for each in mounts:
-        if each.at == instructions or (clone / each.at).exists():
+def set_up_mounts(clone: Path, mounts: list[Mount], instruction_file: str) -> None:
+    """Link the mounts in a new clone. CoralError if the seed or the instructions are at the same path."""
+    for planned in mounts:
+        if planned.at == instruction_file or (clone / planned.at).exists():
             raise CoralError(
-                f"cannot mount {each.source}: {each.at} is taken", "see agents.mounts in task.yaml: choose another path"
+                f"cannot mount {planned.source}: {planned.at} is taken",
+                "see agents.mounts in task.yaml: choose another path",
             )
-        mount(clone, each.at, each.source)
+        mount(clone, planned.at, planned.source)
 
 
-def keep_up(clone: Path, mounts: list[Mount]) -> None:
-    """What the agent may have removed is there again, but where it laid something in its way."""
-    for each in mounts:
+def restore_mounts(clone: Path, mounts: list[Mount]) -> None:
+    """Link again what the agent removed. A file of the agent at the same path stays."""
+    for planned in mounts:
         with contextlib.suppress(OSError, GitError):
-            mount(clone, each.at, each.source)
+            mount(clone, planned.at, planned.source)

@@ -1,50 +1,48 @@
-"""What tokens cost, for programs that do not tell it: the task's own figures, else those of genai-prices, if installed.
+"""The prices of tokens, for programs that report tokens only: the task's own, else those of the package genai-prices.
 
-They are looked up when a supervisor begins, and hold as long as it does.
+They are looked up when a supervisor starts, and hold until it ends.
 """
 
 import importlib
 from typing import Any
 
 from coral.agent_setup.roster import account_of
-from coral.config.agents import Driven
+from coral.config.agents import Assignment
 from coral.config.load import Config
 from coral.fleet.policy import MILLION
 from coral.fleet.rules import Prices
 from coral.runtimes.model import Runtime
 
-WATCHED = ("money", "tokens")
-SAMPLE = 1000  # tokens: prices that rise with the length of a request are taken at their beginning
+LIMITED = ("money", "tokens")
+SAMPLE = 1000  # tokens: where the price rises with the length of a request, the lowest price is taken
 
 
-def prices_of(part: Driven) -> Prices | None:
-    stated = part.prices
+def prices_of(assignment: Assignment) -> Prices | None:
+    """None if nobody states a price."""
+    stated = assignment.prices
     if stated is None:
-        return looked_up(part.model)
+        return look_up(assignment.model)
     cached = stated.input if stated.cached is None else stated.cached
     return Prices(input=stated.input, cached=cached, output=stated.output)
 
 
-def unkept(config: Config, part: Driven, runtime: Runtime) -> list[str]:
-    """The budgets that nobody could keep, because the agents' program does not say what it uses."""
-    if config.agents.assignments and not account_of(part, runtime):
-        return []  # it spends nothing: the budget is that of the others
+def unenforceable_budgets(config: Config, assignment: Assignment, runtime: Runtime) -> list[str]:
+    """The task's budgets that cannot be enforced, because the agents' program does not report its use."""
+    if config.agents.assignments and not account_of(assignment, runtime):
+        return []  # its agents spend nothing: the budget is for the others
     reports = runtime.reports
-    kept = WATCHED if reports == "money" or (reports and prices_of(part)) else (reports,)
+    known = LIMITED if reports == "money" or (reports and prices_of(assignment)) else (reports,)
     budget = config.budget
-    given = [f"budget.{name}" for name in WATCHED if name not in kept and getattr(budget, name) is not None]
-    given += [
-        f"budget.per_agent.{name}"
-        for name in WATCHED
-        if name not in kept and getattr(budget.per_agent, name) is not None
-    ]
-    why = f"{runtime.name} tells {reports or 'nothing of what it uses'}"
-    why += ": say in agents.prices what they cost" if reports else ""
-    return [f"{name} cannot be kept: {why}" for name in given]
+    unknown = [name for name in LIMITED if name not in known]
+    given = [f"budget.{name}" for name in unknown if getattr(budget, name) is not None]
+    given += [f"budget.per_agent.{name}" for name in unknown if getattr(budget.per_agent, name) is not None]
+    reason = f"{runtime.name} tells {reports or 'nothing of what it uses'}"
+    reason += ": say in agents.prices what they cost" if reports else ""
+    return [f"{name} cannot be kept: {reason}" for name in given]
 
 
-def looked_up(model: str) -> Prices | None:
-    """By the name of a model, also as `provider/model`; None where nobody knows it."""
+def look_up(model: str) -> Prices | None:
+    """By the name of a model, also as `provider/model`; None if the package does not know it, or is not there."""
     try:
         genai: Any = importlib.import_module("genai_prices")
     except ImportError:
@@ -61,5 +59,5 @@ def looked_up(model: str) -> Prices | None:
 
 
 def _rate(genai: Any, provider: str, model: str, **tokens: int) -> float:
-    found = genai.calc_price(genai.Usage(**tokens), model_ref=model, provider_id=provider or None)
-    return float(found.total_price) * MILLION / SAMPLE
+    price = genai.calc_price(genai.Usage(**tokens), model_ref=model, provider_id=provider or None)
+    return float(price.total_price) * MILLION / SAMPLE

@@ -1,51 +1,53 @@
-"""Who works, and what drives each: the agents of a task in order, every one with its part of the section `agents`."""
+"""The roster of a run: its agents in order, the assignment of each, and the runtime that drives it."""
 
 from collections.abc import Iterator
 
-from coral.config.agents import Driven
+from coral.config.agents import Assignment
 from coral.config.load import Config
 from coral.errors import CoralError
 from coral.runtimes.model import Runtime
 from coral.runtimes.registry import find, problems
 
 
-def parts(config: Config) -> tuple[Driven, ...]:
-    """The fleet as assignments, be it one."""
+def assignments_of(config: Config) -> tuple[Assignment, ...]:
+    """The assignments of a mixed fleet; else the section `agents` as the only one."""
     return config.agents.assignments or (config.agents,)
 
 
-def members(config: Config) -> dict[str, Driven]:
-    """The agents by name, `agent-1` first, those of an assignment one after the other."""
-    agents = (part for part in parts(config) for _ in range(part.count))
-    return {f"agent-{number}": part for number, part in enumerate(agents, 1)}
+def members_of(config: Config) -> dict[str, Assignment]:
+    """The assignment of each agent by its name: `agent-1` and on, one assignment after the other."""
+    agents = (assignment for assignment in assignments_of(config) for _ in range(assignment.count))
+    return {f"agent-{number}": assignment for number, assignment in enumerate(agents, 1)}
 
 
-def must_stay(before: Config, after: Config) -> None:
-    """The agents of a run are there, or are not: CoralError where a change of its task would add or drop some."""
-    if list(members(before)) != list(members(after)):
+def check_same_agents(before: Config, after: Config) -> None:
+    """CoralError if a change of its task would add agents to a run or remove some: it cannot change them."""
+    if list(members_of(before)) != list(members_of(after)):
         raise CoralError(
             "cannot change the number of agents of a run", "`coral start` makes a run with another number of agents"
         )
 
 
-def account_of(part: Driven, runtime: Runtime) -> str:
-    """Whose usage its agents spend, shared with all others of the same account; empty if they spend nobody's."""
-    return part.account or runtime.account
+def account_of(assignment: Assignment, runtime: Runtime) -> str:
+    """Whose usage the agents spend, shared with all others of the same account; empty if they spend nobody's."""
+    return assignment.account or runtime.account
 
 
 class Roster:
-    """The runtimes of a run's agents: one for each assignment. CoralError where there is none of that name."""
+    """`assignments`: each one with its runtime. CoralError if there is no runtime of that name."""
 
     def __init__(self, config: Config) -> None:
-        self._members = members(config)
-        self.driven = [(part, find(part.runtime, part.options)) for part in parts(config)]
-        runtimes = (runtime for part, runtime in self.driven for _ in range(part.count))
+        self._members = members_of(config)
+        self.assignments = [
+            (assignment, find(assignment.runtime, assignment.options)) for assignment in assignments_of(config)
+        ]
+        runtimes = (runtime for assignment, runtime in self.assignments for _ in range(assignment.count))
         self._runtimes = dict(zip(self._members, runtimes, strict=True))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._members)
 
-    def part(self, agent: str) -> Driven:
+    def assignment(self, agent: str) -> Assignment:
         return self._members[agent]
 
     def runtime(self, agent: str) -> Runtime:
@@ -54,9 +56,9 @@ class Roster:
     def account(self, agent: str) -> str:
         return account_of(self._members[agent], self._runtimes[agent])
 
-    def must_work(self) -> None:
-        """CoralError says what would keep one of them from starting on this machine."""
-        for part, runtime in self.driven:
-            if found := problems(runtime, part.model):
+    def check(self) -> None:
+        """CoralError says what would keep an agent from starting on this machine."""
+        for assignment, runtime in self.assignments:
+            if found := problems(runtime, assignment.model):
                 hint = "see runtime and options under agents in task.yaml"
-                raise CoralError(f"cannot start {part.runtime}: {found[0]}", hint)
+                raise CoralError(f"cannot start {assignment.runtime}: {found[0]}", hint)

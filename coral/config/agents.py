@@ -19,8 +19,8 @@ class PricesSection(Section):
     cached: Dollars | None = Field(default=None, description="What it reads from a cache. Empty: as input.")
 
 
-class Driven(Section):
-    """How many agents, and what drives them."""
+class Assignment(Section):
+    """Agents that are driven alike."""
 
     count: int = Field(default=1, ge=1, le=MAX_AGENTS, description="How many agents work on the task.")
     runtime: Text = Field(
@@ -56,11 +56,7 @@ class Driven(Section):
     )
 
 
-class Assignment(Driven):
-    """A part of a mixed fleet: agents that are driven alike."""
-
-
-class AgentsSection(Driven):
+class AgentsSection(Assignment):
     """Who works."""
 
     assignments: Annotated[tuple[Assignment, ...], Strict(False)] = Field(
@@ -90,7 +86,7 @@ class AgentsSection(Driven):
     @model_validator(mode="after")
     def _says_each_thing_once(self) -> Self:
         if self.assignments:
-            fields = Driven.model_fields.items()
+            fields = Assignment.model_fields.items()
             twice = [
                 name for name, field in fields if getattr(self, name) != field.get_default(call_default_factory=True)
             ]

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from coral.config.agents import AgentsSection, Driven
+from coral.config.agents import AgentsSection, Assignment
 from coral.config.files import outside, split_entry
 from coral.config.model import GraderSection, TaskSection
 from coral.config.problem import Path as Where
@@ -35,19 +35,19 @@ def with_roles(agents: AgentsSection, folder: Path) -> AgentsSection:
     return agents.model_copy(update={**_read(agents, folder), "assignments": assignments})
 
 
-def _read(part: Driven, folder: Path) -> dict[str, str]:
+def _read(part: Assignment, folder: Path) -> dict[str, str]:
     if not part.role_file:
         return {}
     return {"role": (folder / Path(part.role_file).expanduser()).read_text("utf-8-sig"), "role_file": ""}
 
 
-def parts_of(agents: AgentsSection) -> Iterator[tuple[Where, Driven]]:
+def parts_of(agents: AgentsSection) -> Iterator[tuple[Where, Assignment]]:
     yield ("agents",), agents
     for index, part in enumerate(agents.assignments):
         yield ("agents", "assignments", index), part
 
 
-def _role(part: Driven, path: Where, folder: Path) -> Iterator[Problem]:
+def _role(part: Assignment, path: Where, folder: Path) -> Iterator[Problem]:
     if part.role:
         yield Problem(path, "stands beside a role; keep one of them")
     file = _place(part.role_file, folder)
@@ -60,7 +60,7 @@ def _role(part: Driven, path: Where, folder: Path) -> Iterator[Problem]:
         yield Problem(path, f"{shown(part.role_file)} cannot be read as a text in UTF-8")
 
 
-def _target(at: str, part: Driven, seed: Path | None) -> str:
+def _target(at: str, part: Assignment, seed: Path | None) -> str:
     """What is wrong with the place in the workspace."""
     names = PurePosixPath(at).parts
     if outside(at) or not names or "\0" in at or names[0] in OURS:

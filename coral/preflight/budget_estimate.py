@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from coral.agent_setup.prices import prices_of
-from coral.agent_setup.roster import Roster, account_of, members
+from coral.agent_setup.roster import Roster, account_of, members_of
 from coral.config.load import Config
 from coral.fleet.agent_state import Spent
 from coral.fleet.agents.spending import cost
@@ -23,7 +23,7 @@ def warning(config: Config, grade_seconds: float) -> str:
 
 
 def concerns(config: Config, grade_seconds: float) -> Iterator[str]:
-    budget, agents = config.budget, len(members(config))
+    budget, agents = config.budget, len(members_of(config))
     enough = max(FEWEST, agents)
     if budget.attempts is not None and budget.attempts < agents:
         yield f"budget.attempts={budget.attempts} is less than one for each of {agents} agents"
@@ -44,8 +44,8 @@ def concerns(config: Config, grade_seconds: float) -> Iterator[str]:
 
 def _price(config: Config) -> float | None:
     """What one attempt costs the agents that pay the least; None where nobody pays."""
-    paying = [part for part, runtime in Roster(config).driven if account_of(part, runtime)]
-    return min((cost(ATTEMPT, prices_of(part) or TYPICAL) for part in paying), default=None)
+    paying = [assignment for assignment, runtime in Roster(config).assignments if account_of(assignment, runtime)]
+    return min((cost(ATTEMPT, prices_of(assignment) or TYPICAL) for assignment in paying), default=None)
 
 
 def _attempts(count: float) -> str:

@@ -20,9 +20,9 @@ from pathlib import Path
 
 from attempts.fields import one_line
 from coral import __version__, extras
-from coral.agent_setup import settings
-from coral.agent_setup.roster import parts
-from coral.config.agents import Driven
+from coral.agent_setup.command import launch_environment
+from coral.agent_setup.roster import assignments_of
+from coral.config.agents import Assignment
 from coral.config.load import Config
 from coral.processes import cgroup, environment, rlimit_tag
 from coral.runtimes import programs, registry
@@ -66,12 +66,14 @@ def findings(folder: Path, config: Config | None) -> Iterator[Finding]:
     yield _disk(folder)
     yield _open_files()
     yield _prices()
-    driven = parts(config) if config is not None else ()
+    driven = assignments_of(config) if config is not None else ()
     names = [name for name in registry.RUNTIMES if isinstance(registry.find(name, {}), AgentProgram)]
     with ThreadPoolExecutor(4) as pool:
-        for found in pool.map(lambda name: _program(name, [part for part in driven if part.runtime == name]), names):
+        for found in pool.map(
+            lambda name: _program(name, [assignment for assignment in driven if assignment.runtime == name]), names
+        ):
             yield from found
-    yield from (_of_the_task(part) for part in driven if part.runtime not in names)
+    yield from (_of_the_task(assignment) for assignment in driven if assignment.runtime not in names)
 
 
 def _git() -> Finding:
@@ -148,12 +150,14 @@ def _prices() -> Finding:
     return Finding("prices", State.ABSENT, text, f"state agents.prices, or `{extras.installs('prices')}`")
 
 
-def _program(name: str, wanted: list[Driven]) -> list[Finding]:
+def _program(name: str, wanted: list[Assignment]) -> list[Finding]:
     """An agent program: whether it is there, which version, and whether it has a login or a key. `wanted`: the parts
     of the task's fleet that it drives."""
     runtime = registry.find(name, wanted[0].options if wanted else {})
     assert isinstance(runtime, AgentProgram)
-    problems = [problem for part in wanted for problem in registry.check(name, part.options, part.model)]
+    problems = [
+        problem for assignment in wanted for problem in registry.check(name, assignment.options, assignment.model)
+    ]
     if problems := problems or runtime.check():
         version_line, _, how = problems[0].removeprefix(f"{runtime.program}: ").partition("; ")
         return [Finding(name, State.WRONG if wanted else State.ABSENT, version_line, how)]
@@ -172,7 +176,7 @@ def _version(runtime: AgentProgram) -> str:
     with tempfile.TemporaryDirectory(prefix="coral-doctor-", ignore_cleanup_errors=True) as made:
         folder = Path(made)
         spec = LaunchSpec(agent="doctor", launch=1, session=None, clone=folder, state=folder, run_root=folder)
-        env = settings.environment(environment.base(), runtime.command(spec))
+        env = launch_environment(environment.base(), runtime.command(spec))
         found = programs.on_path(runtime.program)
         return _first_line([*runtime.executable(found), "--version"], env) if found else ""
 
@@ -190,10 +194,10 @@ def _login(runtime: AgentProgram) -> Finding:
     return Finding(name, State.NOTE, text, f"log in once with `{runtime.program}`, or set {runtime.keys[0]}")
 
 
-def _of_the_task(part: Driven) -> Finding:
-    if problems := registry.check(part.runtime, part.options, part.model):
-        return Finding(part.runtime, State.WRONG, problems[0], "see agents in task.yaml")
-    return Finding(part.runtime, State.WELL, "can be started")
+def _of_the_task(assignment: Assignment) -> Finding:
+    if problems := registry.check(assignment.runtime, assignment.options, assignment.model):
+        return Finding(assignment.runtime, State.WRONG, problems[0], "see agents in task.yaml")
+    return Finding(assignment.runtime, State.WELL, "can be started")
 
 
 def _first_line(argv: list[str], env: Mapping[str, str]) -> str:

@@ -18,9 +18,9 @@ from datetime import datetime
 from pathlib import Path
 
 from attempts.fields import one_line
-from coral.agent_setup import settings
-from coral.agent_setup.roster import parts
-from coral.config.agents import Driven
+from coral.agent_setup.command import fill_state_folder, launch_environment
+from coral.agent_setup.roster import assignments_of
+from coral.config.agents import Assignment
 from coral.config.load import Config
 from coral.errors import CoralError
 from coral.fleet.events import Ending
@@ -67,7 +67,7 @@ class _Asked:
     asked, and may be without a login."""
 
     name: str
-    part: Driven | None
+    assignment: Assignment | None
     wanted: bool
     runtime: Runtime | None
 
@@ -102,8 +102,12 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def whom(config: Config | None, names: Sequence[str]) -> list[_Asked]:
-    driven = parts(config) if config is not None else ()
-    asked = [_asked(part.runtime, part, True) for part in driven if not names or part.runtime in names]
+    driven = assignments_of(config) if config is not None else ()
+    asked = [
+        _asked(assignment.runtime, assignment, True)
+        for assignment in driven
+        if not names or assignment.runtime in names
+    ]
     asked = [candidate for candidate in asked if names or not candidate.asks_nobody]
     known = {candidate.name for candidate in asked}
     if names:
@@ -113,18 +117,18 @@ def whom(config: Config | None, names: Sequence[str]) -> list[_Asked]:
     return asked + installed
 
 
-def _asked(name: str, part: Driven | None, wanted: bool) -> _Asked:
+def _asked(name: str, assignment: Assignment | None, wanted: bool) -> _Asked:
     try:
-        return _Asked(name, part, wanted, registry.find(name, part.options if part else {}))
+        return _Asked(name, assignment, wanted, registry.find(name, assignment.options if assignment else {}))
     except CoralError:  # `_finding` says why
-        return _Asked(name, part, wanted, None)
+        return _Asked(name, assignment, wanted, None)
 
 
 def _finding(asked: _Asked, seconds: float, stop: threading.Event) -> Finding:
-    name, options = f"{asked.name} ping", asked.part.options if asked.part else {}
+    name, options = f"{asked.name} ping", asked.assignment.options if asked.assignment else {}
     if asked.asks_nobody:
         return Finding(name, State.WELL, "it asks no model: there is nobody to answer")
-    model = asked.part.model if asked.part else ""
+    model = asked.assignment.model if asked.assignment else ""
     if problems := registry.check(asked.name, options, model):
         said, _, how = problems[0].partition("; ")
         return Finding(name, State.WRONG, said, how or "see agents in task.yaml")
@@ -186,9 +190,9 @@ def _ask(runtime: Runtime, layout: Layout, model: str, seconds: float, stop: thr
     clone, state = layout.clone(AGENT), layout.state(AGENT)
     spec = LaunchSpec(agent=AGENT, launch=1, session=None, clone=clone, state=state, run_root=layout.root, model=model)
     command = runtime.command(spec)
-    settings.settle(command, state)
+    fill_state_folder(command, state)
     output, errors = layout.output(AGENT, 1), layout.errors(AGENT, 1)
-    env = settings.environment(environment.base(), command)
+    env = launch_environment(environment.base(), command)
     tag = f"{layout.root.name}/{os.getpid()}"
     program = process.Program(command.argv, env, clone, layout.prompt(AGENT, 1), output, errors, tag)
     began = time.monotonic()

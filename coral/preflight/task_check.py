@@ -8,9 +8,9 @@ from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 
-from coral.agent_setup.prices import unkept
-from coral.agent_setup.roster import parts
-from coral.config.agents import Driven
+from coral.agent_setup.prices import unenforceable_budgets
+from coral.agent_setup.roster import assignments_of
+from coral.config.agents import Assignment
 from coral.config.load import Config
 from coral.errors import CoralError
 from coral.fleet.events import Outcome
@@ -41,8 +41,8 @@ def looks(config: Config) -> list[Finding]:
     """What is known at once: the seed, its public check, the heartbeats, the runtime."""
     found = [look(config) for look in (_seed, *([_check] if config.task.check else []), _heartbeats)]
     inspected: list[Finding] = []
-    for part in parts(config):
-        finding, runtime = _runtime(config, part)
+    for assignment in assignments_of(config):
+        finding, runtime = _runtime(config, assignment)
         found.append(finding)
         inspected += _inspected(config, runtime) if runtime is not None else []
     return [*found, *dict.fromkeys(inspected)]
@@ -120,20 +120,20 @@ def _heartbeats(config: Config) -> Finding:
     return Finding("heartbeats", True, "; ".join(f"{beat.name} {beat.when}" for beat in config.heartbeats))
 
 
-def _runtime(config: Config, part: Driven) -> tuple[Finding, Runtime | None]:
+def _runtime(config: Config, assignment: Assignment) -> tuple[Finding, Runtime | None]:
     """Whether the runtime can be used; and the runtime, where it exists."""
-    name = part.runtime
+    name = assignment.runtime
     try:
-        runtime = registry.find(name, part.options)
+        runtime = registry.find(name, assignment.options)
     except CoralError as error:
         return Finding("runtime", False, f"{name} cannot be used", (f"{error}: {error.hint}",)), None
-    if wrong := registry.problems(runtime, part.model):
+    if wrong := registry.problems(runtime, assignment.model):
         return Finding("runtime", False, f"{name} cannot be used", tuple(wrong)), runtime
-    if lost := unkept(config, part, runtime):
+    if lost := unenforceable_budgets(config, assignment, runtime):
         return Finding("runtime", False, f"{name} cannot keep within its budget", tuple(lost)), runtime
     unverified = runtime.verified_version == ""
     more = ("unverified: Coral follows its documentation, and was never tried with it",) if unverified else ()
-    return Finding("runtime", True, f"{name}, {_plural(part.count, 'agent')}", more), runtime
+    return Finding("runtime", True, f"{name}, {_plural(assignment.count, 'agent')}", more), runtime
 
 
 def _grade(config: Config) -> GradeResult:

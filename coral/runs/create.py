@@ -17,8 +17,8 @@ from pathlib import Path
 from attempts.progress import Progress, judge
 from attempts.record import Attempt, Kind
 from attempts.store import Store
-from coral.agent_setup.command import settle_in, stock
-from coral.agent_setup.prices import unkept
+from coral.agent_setup.clone import create_knowledge, set_up_clone
+from coral.agent_setup.prices import unenforceable_budgets
 from coral.agent_setup.roster import Roster
 from coral.config.load import Config
 from coral.errors import CoralError
@@ -46,13 +46,14 @@ Say = Callable[[str], None]
 def prepare(config: Config, runs: Path, say: Say) -> Layout:
     """Make a run of a task in the folder `runs`; `say` is told each step. CoralError where that is not possible."""
     roster = Roster(config)
-    roster.must_work()
+    roster.check()
     if lacking := disk_problem_of(runs):
         raise CoralError(
             f"cannot make a run in {runs}: {lacking}", "free some space, or see workspace.runs in task.yaml"
         )
-    if lost := [each for part, runtime in roster.driven for each in unkept(config, part, runtime)]:
-        raise CoralError(f"cannot start: {lost[0]}", "leave that budget out, or limit attempts or hours")
+    for assignment, runtime in roster.assignments:
+        if budgets := unenforceable_budgets(config, assignment, runtime):
+            raise CoralError(f"cannot start: {budgets[0]}", "leave that budget out, or limit attempts or hours")
     git.waiting = signal_handlers.let_through
     with signal_handlers.held() as gate:
         gate.check()
@@ -104,10 +105,10 @@ def _furnish(layout: Layout, config: Config, roster: Roster, say: Say) -> None:
             say(f"preparing {agent}")
             for folder in (layout.attempts / "inbox" / agent, layout.attempts / "replies" / agent):
                 folder.mkdir(parents=True)
-            stock(run_context, agent)
+            create_knowledge(run_context, agent)
             with signal_handlers.let_through():
                 clone.result()
-            settle_in(run_context, agent, commit)
+            set_up_clone(run_context, agent, commit)
             for command in config.workspace.setup:
                 _set_up(layout, agent, command)
 

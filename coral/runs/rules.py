@@ -8,7 +8,7 @@ from coral.fleet.rules import Allowance, Rules
 
 def rules_of(config: Config, roster: Roster, seed_commit: str) -> Rules:
     grader, run, budget, fresh_after = config.grader, config.run, config.budget, config.session.fresh_after
-    parts = {agent: roster.part(agent) for agent in roster}
+    assignments = {agent: roster.assignment(agent) for agent in roster}
     return Rules(
         direction=grader.direction,
         noise=grader.noise,
@@ -28,14 +28,20 @@ def rules_of(config: Config, roster: Roster, seed_commit: str) -> Rules:
         breaker_pause=run.breaker_pause,
         accounts={agent: account for agent in roster if (account := roster.account(agent))},
         stop_at_limit=config.agents.on_limit == "stop",
-        prices={agent: prices for agent, part in parts.items() if (prices := prices_of(part)) is not None},
+        prices={
+            agent: prices for agent, assignment in assignments.items() if (prices := prices_of(assignment)) is not None
+        },
         budget_attempts=budget.attempts,
         budget_seconds=None if budget.hours is None else budget.hours * 3600,
         budget_money=budget.money,
         budget_tokens=budget.tokens,
         plateau=budget.plateau,
         own=Allowance(**budget.per_agent.model_dump()),
-        research={agent: part.research * 60 for agent, part in parts.items() if part.research is not None},
+        research={
+            agent: assignment.research * 60
+            for agent, assignment in assignments.items()
+            if assignment.research is not None
+        },
         stagger=config.agents.stagger,
         target=budget.target,
         no_progress=config.agents.no_progress or None,

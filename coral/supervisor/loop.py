@@ -14,7 +14,7 @@ from pathlib import Path
 from attempts.files import read_bytes
 from attempts.record import Attempt
 from attempts.store import Store, StoreError
-from coral.agent_setup.roster import Roster, must_stay
+from coral.agent_setup.roster import Roster, check_same_agents
 from coral.config.load import load_frozen
 from coral.errors import CoralError
 from coral.fleet import actions as do
@@ -219,7 +219,7 @@ def supervise(
 def _change_task(layout: Layout, overrides: tuple[str, ...]) -> None:
     """Overrides hold from here on, for later supervisors too."""
     before, after = load_frozen(layout.task_file), load_frozen(layout.task_file, overrides)
-    must_stay(before, after)
+    check_same_agents(before, after)
     place(layout.private, layout.task_file.name, after.text)
 
 

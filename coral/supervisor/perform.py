@@ -79,7 +79,7 @@ class Performer:
         self._shown = Shown(run_context.layout.heartbeats)
         self._pool = WorkerPool()
         self._looks = EditScanner(self._pool, wakeup.wake)
-        self._amends = CloneRepair(run_context, self._pool)
+        self._clone_repair = CloneRepair(run_context, self._pool)
         self._tokens: dict[str, CancelToken] = {}
         self._feed = IndexFeed(run_context.layout.attempts, self._pool)
         self._scrub = IntegrityCheck(self._store, ledger, self._feed.add)
@@ -260,7 +260,7 @@ class Performer:
 
     def _spawn(self, action: do.Spawn, fleet: Fleet, now: on.Moment) -> None:
         agent, launch, layout = action.agent, action.launch, self._layout
-        self._amends.furnish(agent)
+        self._clone_repair.restore(agent)
         text, warnings = prompt(self._context, fleet, action, now.run_time)
         for warning in warnings:
             self._report.note(now, "warning", warning, agent)

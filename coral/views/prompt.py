@@ -27,11 +27,11 @@ NOTES_SHOWN = 20
 
 def instructions(run_context: RunContext, agent: str) -> str:
     """The instruction file of an agent's clone."""
-    part = run_context.roster.part(agent)
+    assignment = run_context.roster.assignment(agent)
     given = {
-        "role": part.role,
-        "mounts": [mount.at for mount in mounts_of(run_context.config, part)],
-        "research": "" if part.research is None else duration(part.research * 60),
+        "role": assignment.role,
+        "mounts": [mount.at for mount in mounts_of(run_context.config, assignment)],
+        "research": "" if assignment.research is None else duration(assignment.research * 60),
     }
     return render_file("instructions", {**_task_context(run_context, agent), **given})
 

@@ -163,7 +163,7 @@ class Report:
         beat = None
         if monitor is not None and monitor.output and view["phase"] != Phase.RETIRED.value:
             beat = {"phase": monitor.phase, "message": monitor.message, "age": round(now.run_time - monitor.beat_at, 1)}
-        runtime = self._context.roster.part(view["name"]).runtime
+        runtime = self._context.roster.assignment(view["name"]).runtime
         return {**view, "runtime": runtime, "beat": beat}
 
 

@@ -5,7 +5,7 @@ import shutil
 import pytest
 from real_runs import PATIENCE, wait_until
 
-from coral.agent_setup.command import furnish
+from coral.agent_setup.clone import restore_clone
 from coral.agent_setup.roster import Roster
 from coral.cli.run_data import send_request
 from coral.config.load import load_frozen
@@ -63,7 +63,7 @@ def test_what_each_agent_was_asked_to_be_is_there_again_too_unless_its_agent_cha
     own.write_text("I climb now.\n")
     other.unlink()
     (layout.shared / "notes").rmdir()
-    furnish(run_context, "agent-1")
+    restore_clone(run_context, "agent-1")
     assert (layout.shared / "notes").is_dir()
     assert (own.read_text(), "Look around." in other.read_text()) == ("I climb now.\n", True)
 

@@ -12,7 +12,7 @@ from typing import Any
 from model_server import ModelServer
 from real_runs import wait_until
 
-from coral.agent_setup import settings
+from coral.agent_setup.command import fill_state_folder, launch_environment
 from coral.fleet.events import Ending
 from coral.processes import environment, process
 from coral.processes.process import Held, Identity, Program
@@ -165,12 +165,12 @@ class Desk:
             money=self.money,
         )
         command = self.runtime.command(job)
-        settings.settle(command, layout.state(agent))
+        fill_state_folder(command, layout.state(agent))
         layout.prompt(agent, number).write_text(prompt)
         tag = f"driven-{os.getpid()}-{layout.root.stat().st_ino}/{agent}/{number}"
         program = Program(
             argv=command.argv,
-            env=settings.environment(environment.base(), command),
+            env=launch_environment(environment.base(), command),
             cwd=self.clone,
             stdin=layout.prompt(agent, number),
             stdout=layout.output(agent, number),

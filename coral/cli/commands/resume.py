@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 
-from coral.agent_setup.roster import must_stay
+from coral.agent_setup.roster import check_same_agents
 from coral.cli.commands.start import add_watching, check_watching, watch
 from coral.cli.run_data import run_lookup, send_request
 from coral.cli.run_data.run_view import RunView
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     # A mistake in the overrides is reported here, not in the log of a supervisor.
     changed = load_frozen(layout.task_file, args.overrides)
     if args.overrides:
-        must_stay(load_frozen(layout.task_file), changed)
+        check_same_agents(load_frozen(layout.task_file), changed)
     if end := at_once(layout, changed):
         raise CoralError(f"cannot resume {layout.root.name}: {_why(end)}", _how(layout, args.overrides, end))
     send_request.take_back(layout, sender, "stop", "leave")

@@ -94,17 +94,17 @@ def _launch(agent: str, there: list[int], wanted: int | None) -> int:
 
 def _runtime(view: RunView, agent: str) -> Runtime:
     """How the task says that the agent is driven; without a task in reach, as the supervisor shows it."""
-    from coral.agent_setup.roster import members
+    from coral.agent_setup.roster import members_of
     from coral.config.load import load_frozen
 
     try:
-        part = members(load_frozen(view.layout.task_file))[agent]
+        assignment = members_of(load_frozen(view.layout.task_file))[agent]
     except (CoralError, OSError):
         names = {each.text("name"): each.text("runtime") for each in view.status.objects("agents")}
         if not names.get(agent):
             raise
         return find(names[agent], {})
-    return find(part.runtime, part.options)
+    return find(assignment.runtime, assignment.options)
 
 
 def _last(entries: Iterator[Entry], most: int) -> tuple[Iterator[Entry] | deque[Entry], int]:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from real_runs import Run, wait_until
 
-from coral.agent_setup.mounts import Mount, keep_up
-from coral.agent_setup.roster import members
+from coral.agent_setup.mounts import Mount, restore_mounts
+from coral.agent_setup.roster import members_of
 from coral.config.load import Config, load, load_frozen
 from coral.errors import CoralError
 from workspace.git import Git
@@ -102,12 +102,12 @@ def test_a_run_keeps_the_words_of_its_role_files_and_needs_them_no_more(tmp_path
         tmp_path, "agents: {assignments: [{role_file: part.md}, {role: Go first., count: 2}, {runtime: claude}]}\n"
     )
     words = "Look at the edges.\n\nLeave the middle to others.\n"
-    assert [each.role for each in members(given).values()] == [words, "Go first.", "Go first.", ""]
+    assert [each.role for each in members_of(given).values()] == [words, "Go first.", "Go first.", ""]
     (tmp_path / "frozen.yaml").write_text(given.text)
     (tmp_path / "task" / "part.md").unlink()
     kept = load_frozen(tmp_path / "frozen.yaml")
     assert kept.agents == given.agents
-    assert members(kept)["agent-1"].role == words
+    assert members_of(kept)["agent-1"].role == words
 
 
 # --- what agents find -----------------------------------------------------------------------------------------------
@@ -164,7 +164,9 @@ def test_what_an_agent_lays_in_the_way_of_a_mount_is_kept_and_nothing_is_written
     (clone / "more").symlink_to(away)
     table = tmp_path / "data/table.csv"
     (clone / "saved.csv").write_text("saved")
-    keep_up(clone, [Mount(tmp_path / "data", "data"), Mount(table, "more/deep/table.csv"), Mount(table, "saved.csv")])
+    restore_mounts(
+        clone, [Mount(tmp_path / "data", "data"), Mount(table, "more/deep/table.csv"), Mount(table, "saved.csv")]
+    )
     assert (clone / "data" / "table.csv").read_text() == "1,2\n"
     assert (clone / "saved.csv").read_text() == "1,2\n"
     assert [each.read_text() for each in clone.glob(".coral-mount-*/mine")] == ["mine"]

@@ -7,7 +7,7 @@ import pytest
 from real_runs import TRY, Run, wait_until, write_task
 
 from coral.agent_setup import roster
-from coral.config.agents import Driven
+from coral.config.agents import Assignment
 from coral.config.load import Config, load
 from coral.errors import CoralError
 from coral.fleet.rules import Prices, Rules
@@ -37,7 +37,7 @@ def rules_for(config: Config) -> Rules:
 
 def test_agents_are_numbered_through_all_assignments(tmp_path: Path) -> None:
     mixed = config(tmp_path, MIXED)
-    found = roster.members(mixed)
+    found = roster.members_of(mixed)
     assert {name: (part.runtime, part.model) for name, part in found.items()} == {
         "agent-1": ("claude", "opus"),
         "agent-2": ("claude", "opus"),
@@ -89,7 +89,7 @@ agents:
 
     def given(agent: str) -> dict[str, str]:
         job = LaunchSpec(agent=agent, launch=1, session=None, clone=tmp_path, state=tmp_path, run_root=tmp_path)
-        argv = made.runtime(agent).command(replace(job, model=made.part(agent).model)).argv
+        argv = made.runtime(agent).command(replace(job, model=made.assignment(agent).model)).argv
         return {name: argv[argv.index(name) + 1] for name in ("--model", "--effort") if name in argv}
 
     assert [given(each) for each in made] == [
@@ -123,7 +123,7 @@ def test_work_without_progress_may_go_on_for_ever(tmp_path: Path, never: str) ->
 
 def test_without_assignments_all_are_driven_as_the_section_says(tmp_path: Path) -> None:
     alike = config(tmp_path, "agents: {count: 2, runtime: codex, model: m}\n")
-    assert [(part.runtime, part.model) for part in roster.members(alike).values()] == [("codex", "m")] * 2
+    assert [(part.runtime, part.model) for part in roster.members_of(alike).values()] == [("codex", "m")] * 2
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_every_program_is_looked_for_before_anything_starts(tmp_path: Path) -> N
     text = "agents:\n  assignments:\n    - {runtime: native}\n    - {runtime: pi, options: {program: /no/such/pi}}\n"
     mixed = config(tmp_path, text)
     with pytest.raises(CoralError, match="cannot start pi: /no/such/pi: there is no such program"):
-        roster.Roster(mixed).must_work()
+        roster.Roster(mixed).check()
     assert [(each.ok, each.text) for each in looks(mixed) if each.name == "runtime"] == [
         (True, "native, 1 agent"),
         (False, "pi cannot be used"),
@@ -158,8 +158,8 @@ def test_every_program_is_looked_for_before_anything_starts(tmp_path: Path) -> N
 
 def test_two_that_say_the_same_are_two(tmp_path: Path) -> None:
     made = roster.Roster(config(tmp_path, "agents: {assignments: [{runtime: native}, {runtime: native, role: x}]}\n"))
-    assert [made.part(each).role for each in made] == ["", "x"]
-    assert isinstance(made.part("agent-1"), Driven)
+    assert [made.assignment(each).role for each in made] == ["", "x"]
+    assert isinstance(made.assignment("agent-1"), Assignment)
 
 
 SHELL = 'echo 7 > x.txt; coral eval -m "from the shell"; sleep 600'

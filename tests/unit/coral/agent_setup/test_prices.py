@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from coral.agent_setup.prices import looked_up, prices_of
+from coral.agent_setup.prices import look_up, prices_of
 from coral.agent_setup.roster import Roster
 from coral.config.load import load
 from coral.fleet.rules import Prices
@@ -38,6 +38,6 @@ def test_the_package_knows_models_by_their_names(tmp_path: Path) -> None:
     found = prices(tmp_path)
     assert found is not None
     assert 0 < found.cached < found.input < found.output < 1000
-    assert looked_up("anthropic/claude-sonnet-4-5") == found
+    assert look_up("anthropic/claude-sonnet-4-5") == found
     for name in ("", "no-such-model-at-all", "nobody/claude-sonnet-4-5"):
-        assert looked_up(name) is None
+        assert look_up(name) is None

@@ -68,6 +68,6 @@ def test_every_key_is_read_by_somebody() -> None:
     source = "\n".join(path.read_text(encoding="utf-8") for path in root.rglob("*.py") if path.name != "model.py")
     for name, section in TaskFile.model_fields.items():
         keys = getattr(section.annotation, "model_fields", {})
-        read_of = "agents|part" if name == "agents" else name  # in a mixed fleet each part has such keys
+        read_of = "agents|assignment" if name == "agents" else name  # an assignment has such keys, too
         unread = [key for key in keys if not re.search(rf"\b({read_of})\.{key}\b", source)]
         assert unread == [], f"nobody reads {name}.{unread}"

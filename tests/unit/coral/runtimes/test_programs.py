@@ -10,7 +10,7 @@ import pytest
 import transcripts
 from real_runs import READ_NUMBER
 
-from coral.agent_setup import settings
+from coral.agent_setup.command import fill_state_folder, launch_environment
 from coral.cli import main
 from coral.config.load import load
 from coral.errors import CoralError
@@ -133,7 +133,7 @@ def test_the_environment_is_plain_and_has_nothing_of_other_agents(program: str, 
     command = registry.find(program, {"keep": ["OPENAI_API_KEY", "CLAUDECODE"]}).command(job(tmp_path))
     base = {"PATH": "/bin", "HOME": "/h", "TERM": "xterm", "CLAUDE_CODE_ENTRYPOINT": "cli", "CODEX_SANDBOX": "x"}
     base |= {"OPENAI_API_KEY": "k", "CLAUDECODE": "1", "GEMINI_CLI": "1", "OPENCODE": "1", "QWEN_CODE": "1"}
-    made = settings.environment(base, command)
+    made = launch_environment(base, command)
     assert {name: made[name] for name in ("PATH", "HOME", "TERM", "TZ", "NO_COLOR")} == {
         "PATH": "/bin",
         "HOME": "/h",
@@ -153,20 +153,20 @@ KEYS = {"claude": "ANTHROPIC_API_KEY", "codex": "OPENAI_API_KEY", "gemini": "GEM
 @pytest.mark.parametrize("program", KEYS)
 def test_the_users_key_reaches_its_own_program_alone(program: str, tmp_path: Path) -> None:
     command = registry.find(program, {}).command(job(tmp_path))
-    made = settings.environment(dict.fromkeys(KEYS.values(), "secret"), command)
+    made = launch_environment(dict.fromkeys(KEYS.values(), "secret"), command)
     assert {name for name in made if made[name] == "secret"} == {KEYS[program]}
 
 
 def test_a_login_is_linked_and_never_copied(tmp_path: Path) -> None:
     login, state = tmp_path / "home/auth.json", tmp_path / "state"
     command = Command(argv=("x",), links={"auth.json": login, "sub/key": login}, files={"settings.json": "{}"})
-    settings.settle(command, state)
+    fill_state_folder(command, state)
     assert sorted(path.name for path in state.iterdir()) == ["settings.json"], "nobody is logged in"
     login.parent.mkdir()
     login.write_text("secret")
     (state / "settings.json").write_text('{"of": "the program"}')
     for _ in range(2):
-        settings.settle(command, state)
+        fill_state_folder(command, state)
         assert (state / "auth.json").readlink() == login
         assert (state / "sub/key").readlink() == login
     assert (state / "settings.json").read_text() == '{"of": "the program"}'

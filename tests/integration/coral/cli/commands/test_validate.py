@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from coral.agent_setup.prices import unkept
+from coral.agent_setup.prices import unenforceable_budgets
 from coral.cli import main
 from coral.config.freeze import write
 from coral.config.load import load
@@ -223,17 +223,17 @@ def test_a_budget_of_money_needs_prices_where_a_program_tells_tokens_only(tmp_pa
     given = ["budget.money=5", "budget.tokens=5", "agents.runtime=codex"]
     codex, claude = find("codex", {}), find("claude", {})
     config = load(folder, given)
-    assert unkept(config, config.agents, codex) == [
+    assert unenforceable_budgets(config, config.agents, codex) == [
         "budget.money cannot be kept: codex tells tokens: say in agents.prices what they cost"
     ]
-    assert unkept(config, config.agents, claude) == []
+    assert unenforceable_budgets(config, config.agents, claude) == []
     priced = load(folder, [*given, "agents.prices={input: 1, output: 2}"])
-    assert unkept(priced, priced.agents, codex) == []
+    assert unenforceable_budgets(priced, priced.agents, codex) == []
     # In a mixed fleet, agents that spend nothing hinder no budget.
     native = load(folder, ["budget.money=5"])
-    assert unkept(native, native.agents, find("native", {})) != []
+    assert unenforceable_budgets(native, native.agents, find("native", {})) != []
     mixed = load(folder, ["budget.money=5", "agents.assignments=[{runtime: claude}, {runtime: native}]"])
-    assert [unkept(mixed, part, find(part.runtime, {})) for part in mixed.agents.assignments] == [[], []]
+    assert [unenforceable_budgets(mixed, part, find(part.runtime, {})) for part in mixed.agents.assignments] == [[], []]
 
 
 def test_a_runtime_that_nobody_knows_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
