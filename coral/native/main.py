@@ -1,7 +1,8 @@
 """The process: arguments in, a session that goes on until it is interrupted, an exit code that says how it ended.
 
-An interrupt may come at any moment. Its handler saves the memory as it stands - a value, so always whole - and ends the
-process itself. It is replaced twice as there is more to save, before each of the slow imports.
+An interrupt may come at any moment. Its handler saves the memory as it stands - a value, so always whole - and ends
+the process. It is set three times, each time with more to do: at the first line, when there is a memory, when there
+are children to end. The imports in the functions are the slow ones: they come after what they need not delay.
 """
 
 from __future__ import annotations
