@@ -482,6 +482,6 @@ def test_time_goes_on_from_where_the_clock_stood(start):
     run.supervise()
     wait_until(lambda: len(run.prompts("agent-1")) == 2)
     # What the new supervisor did before its first decision counts, and is short; the pause does not.
-    passed = run.decisions()[count].now.clock - stood
+    passed = run.decisions()[count].now.run_time - stood
     assert 0 <= passed < PAUSE / 2
     run.stop()

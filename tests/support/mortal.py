@@ -15,9 +15,10 @@ import sys
 import traceback
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from attempts.store import Store
+from coral.fleet import actions
 from coral.grading import checkout
 from coral.journal import Journal, writer
 from coral.processes import process
@@ -31,20 +32,13 @@ from workspace.git import load
 from workspace.layout import Layout
 
 # Every place between "it is written down" and "it is done", and some in the middle of doing it.
-ACTIONS = (
-    "TakeIn",
-    "Accept",
-    "Refuse",
-    "Discard",
-    "Grade",
-    "StartGrader",
-    "Publish",
-    "Spawn",
-    "Interrupt",
-    "Terminate",
-    "Kill",
-)
-ACTIONS += ("ShowHeartbeats", "Answer", "Notify", "LogEvent", "Finish")
+ELSEWHERE = (
+    actions.StartJob,
+    actions.ShowJob,
+    actions.ScanEdits,
+    actions.CleanUpGrade,
+)  # not in these runs, or no loss
+ACTIONS = tuple(action.__name__ for action in get_args(actions.Action) if action not in ELSEWHERE)
 STEPS = ("record", "record_started", "release", "start", "publish", "reply", "clear", "take_in", "make_ready")
 PLACES = tuple(f"{side} {what}" for what in (*ACTIONS, *STEPS) for side in ("before", "after"))
 BROKEN = 70
