@@ -7,6 +7,7 @@ import pytest
 from stage import QUIET_RULES, SEED, Stage, submitted
 
 from attempts.record import Direction
+from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.agent_state import Agent
 from coral.fleet.events import Ending, Outcome
@@ -49,6 +50,10 @@ def test_the_rules_of_a_task_that_names_none() -> None:
 def test_an_event_says_no_more_than_it_was_told() -> None:
     assert on.Graded(number=1, launch=1, outcome=Outcome.LOST).seconds == 0.0
     assert on.OutputSeen(agent="ann", launch=1).place == 0
+
+
+def test_a_log_line_is_about_no_launch_unless_it_names_one() -> None:
+    assert do.LogEvent(type="withdrawn").launch == 0
 
 
 @pytest.mark.parametrize(("agent", "launch"), [("ann", 1), ("ann", 2), ("ben", 1)])
