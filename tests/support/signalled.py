@@ -123,7 +123,7 @@ def fork(order: dict[str, Any]) -> dict[str, Any]:
 
 def serve() -> None:
     load()
-    for each in PROMPTS.iterdir():
+    for each in PROMPTS.glob("*.j2"):
         _shipped().get_template(each.name)  # compiled once, and not in every command
     for line in sys.stdin:
         done = fork(json.loads(line))
