@@ -16,7 +16,6 @@ from coral.cli.ui.console import console, dim, tone
 from coral.cli.ui.program_name import command
 from coral.fleet.reasons import RunEndKind
 from coral.views import format
-from coral.views.format import spending
 from workspace.disk import disk_problem_of
 from workspace.layout import OPERATOR, Layout
 
@@ -79,12 +78,12 @@ def _best(view: RunView) -> Text:
 
 def _work(view: RunView) -> Text:
     status, grading = view.status, view.status.inner("grading")
-    used = spending(status.inner("spent").data)
+    used = format.spending(status.inner("spent").data)
     parts = [format.plural(status.integer("attempts") or 0, "attempt"), *([used] if used else [])]
     if view.state not in ("running", "stopping"):
         return Text(" · ".join(parts))
     if running := grading.integers("running"):
-        beats = {each.integer("number"): each for each in grading.objects("beats")}
+        beats = {beat.integer("number"): beat for beat in grading.objects("beats")}
         parts.append("grading " + " ".join(f"#{number}{_progress(beats.get(number))}" for number in running[:8]))
     if queued := grading.integers("queued"):
         parts.append(f"{len(queued)} queued")
@@ -96,13 +95,13 @@ def _work(view: RunView) -> Text:
 
 
 def _progress(beat: LenientJson | None) -> str:
-    """How far a grade says it is: ` (40 %, fold 3 of 7)`."""
+    """How far the grader says it is: ` (40 %, fold 3 of 7)`."""
     if beat is None:
         return ""
     share = beat.number("progress")
-    known = "" if share is None else f"{share:.0%}"
-    said = ", ".join(each for each in (known, beat.text("message", 60)) if each)
-    return f" ({said})" if said else ""
+    parts = ("" if share is None else f"{share:.0%}", beat.text("message", 60))
+    text = ", ".join(part for part in parts if part)
+    return f" ({text})" if text else ""
 
 
 def resume_command(view: RunView) -> str:

@@ -1,6 +1,6 @@
 """`coral transcript AGENT`: what an agent was told, said and did, read from what its program printed.
 
-A launch is read as it streams: a long log costs time and no memory.
+A launch is read line by line: a long log costs time and no memory.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from coral.cli.parser import count
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.run_view import RunView
 from coral.cli.ui.console import console, dim
-from coral.cli.ui.program_name import program
+from coral.cli.ui.program_name import command
 from coral.errors import CoralError
 from coral.runtimes.model import Counted, Runtime
 from coral.runtimes.registry import find
@@ -37,14 +37,14 @@ HINT = "agents of this run do not share"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("agent", nargs="?", help="whose; in an agent's workspace its own, unless another is named")
+    parser.add_argument("agent", nargs="?", help="the agent (default: the one whose workspace this is)")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--launch", type=count, metavar="N", help="that launch instead of the last one")
     which.add_argument("--all", action="store_true", help="all launches, in their order")
     parser.add_argument(
         "-n", type=count, default=SHOWN, metavar="N", help=f"at most the last N entries (default {SHOWN}); 0 is all"
     )
-    parser.add_argument("--full", action="store_true", help="prompts and answers of tools in their whole length")
+    parser.add_argument("--full", action="store_true", help="prompts and answers of tools in full")
     parser.add_argument("--json", action="store_true", help="for programs: one object a line")
     run_lookup.add_arguments(parser)
 
@@ -52,20 +52,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     view = RunView(run_lookup.run_of(args))
     agent = _agent(view, args.agent)
-    there = transcript.launches(view.layout, agent)
-    if not there:
+    launches = transcript.launches(view.layout, agent)
+    if not launches:
         print(f"{agent} has not been launched yet")
         return 0
-    chosen = there if args.all else [_launch(agent, there, args.launch)]
+    chosen = launches if args.all else [_launch(agent, launches, args.launch)]
     runtime = _runtime(view, agent)
-    entries = (each for launch in chosen for each in transcript.entries(view.layout, agent, launch, runtime))
+    entries = (entry for launch in chosen for entry in transcript.entries(view.layout, agent, launch, runtime))
     shown, earlier = _last(entries, args.n)
     if args.json:
         for entry in shown:
             print(json.dumps(_data(entry)))
         return 0
-    _show(console(), view, agent, there, shown, full=args.full)
-    _further(agent, there, chosen, earlier, run_lookup.flag(view.layout))
+    _show(console(), view, agent, launches, shown, full=args.full)
+    _further(view, agent, launches, chosen, earlier)
     return 0
 
 
@@ -84,23 +84,22 @@ def _agent(view: RunView, named: str | None) -> str:
     return agent
 
 
-def _launch(agent: str, there: list[int], wanted: int | None) -> int:
-    if wanted is not None and wanted not in there:
-        raise CoralError(
-            f"cannot show launch {wanted} of {agent}: there is no such launch", f"there are {there[0]} to {there[-1]}"
-        )
-    return there[-1] if wanted is None else wanted
+def _launch(agent: str, launches: list[int], wanted: int | None) -> int:
+    if wanted is not None and wanted not in launches:
+        hint = f"there are {launches[0]} to {launches[-1]}"
+        raise CoralError(f"cannot show launch {wanted} of {agent}: there is no such launch", hint)
+    return launches[-1] if wanted is None else wanted
 
 
 def _runtime(view: RunView, agent: str) -> Runtime:
-    """How the task says that the agent is driven; without a task in reach, as the supervisor shows it."""
+    """The agent's runtime: from the frozen task, or from status.json where the task cannot be read."""
     from coral.agent_setup.roster import members_of
     from coral.config.load import load_frozen
 
     try:
         assignment = members_of(load_frozen(view.layout.task_file))[agent]
     except (CoralError, OSError):
-        names = {each.text("name"): each.text("runtime") for each in view.status.objects("agents")}
+        names = {shown.text("name"): shown.text("runtime") for shown in view.status.objects("agents")}
         if not names.get(agent):
             raise
         return find(names[agent], {})
@@ -108,7 +107,7 @@ def _runtime(view: RunView, agent: str) -> Runtime:
 
 
 def _last(entries: Iterator[Entry], most: int) -> tuple[Iterator[Entry] | deque[Entry], int]:
-    """The last entries, and how many came before them. All of them are never held."""
+    """The last entries, and how many came before them. Never more than that are held in memory."""
     if most <= 0:
         return entries, 0
     kept: deque[Entry] = deque(maxlen=most)
@@ -120,7 +119,7 @@ def _last(entries: Iterator[Entry], most: int) -> tuple[Iterator[Entry] | deque[
 
 
 def _data(entry: Entry) -> dict[str, object]:
-    """Without what says nothing."""
+    """The entry for programs, without empty fields."""
     plain = {name: value for name, value in asdict(entry).items() if value not in ("", None, False, 0)}
     if entry.usage is not None:
         plain["usage"] = {name: value for name, value in asdict(entry.usage).items() if value is not None}
@@ -128,13 +127,13 @@ def _data(entry: Entry) -> dict[str, object]:
 
 
 def _show(
-    out: Console, view: RunView, agent: str, there: list[int], entries: Iterator[Entry] | deque[Entry], *, full: bool
+    out: Console, view: RunView, agent: str, launches: list[int], entries: Iterator[Entry] | deque[Entry], *, full: bool
 ) -> None:
     launch, timeline = 0, transcript.timeline(view.layout, agent)
     for entry in entries:
         if entry.launch != launch:
             launch = entry.launch
-            out.print(Rule(_title(view, agent, launch, there, timeline), align="left", style="dim"))
+            out.print(Rule(_title(view, agent, launch, launches[-1], timeline), align="left", style="dim"))
         style = STYLES.get(entry.kind, "dim" if entry.kind in QUIET else "")
         style = "red" if entry.failed else style
         text = _end(entry, timeline, view) if entry.kind is Kind.END else _text(entry)
@@ -142,8 +141,8 @@ def _show(
             out.print(Text.assemble((f"{label:<10}", "dim"), (line, style)), soft_wrap=True)
 
 
-def _title(view: RunView, agent: str, launch: int, there: list[int], timeline: Timeline) -> Text:
-    parts = [Text(agent, style="bold"), Text(f"launch {launch} of {there[-1]}")]
+def _title(view: RunView, agent: str, launch: int, last: int, timeline: Timeline) -> Text:
+    parts = [Text(agent, style="bold"), Text(f"launch {launch} of {last}")]
     parts += [Text(timeline.reasons[launch])] if launch in timeline.reasons else []
     try:
         started = view.layout.prompt(agent, launch).stat().st_mtime
@@ -183,13 +182,13 @@ def _text(entry: Entry) -> str:
 
 
 def _end(entry: Entry, timeline: Timeline, view: RunView) -> str:
-    """How it ended: in the program's own words, else as the supervisor judged; a launch that goes on has none."""
-    said = str(entry.ending or timeline.endings.get(entry.launch, ""))
-    if not said:
-        going = entry.launch in timeline.reasons and view.supervisor is not None
-        return "not yet: it goes on" if going else "not known"
+    """How the launch ended: in the program's own words, else as the supervisor judged."""
+    ending = str(entry.ending or timeline.endings.get(entry.launch, ""))
+    if not ending:
+        is_running = entry.launch in timeline.reasons and view.supervisor is not None
+        return "not yet: it is running" if is_running else "not known"
     unknown = f" ({format.plural(entry.unknown, 'line')} of a kind that Coral does not know)" if entry.unknown else ""
-    return f"{said}{_until(entry)}{': ' if entry.text else ''}{entry.text}{unknown}"
+    return f"{ending}{_until(entry)}{': ' if entry.text else ''}{entry.text}{unknown}"
 
 
 def _until(entry: Entry) -> str:
@@ -198,12 +197,12 @@ def _until(entry: Entry) -> str:
     return f" until {datetime.fromtimestamp(min(entry.until, 1e11), UTC):%Y-%m-%d %H:%M} UTC"
 
 
-def _further(agent: str, there: list[int], chosen: list[int], earlier: int, flag: str) -> None:
-    """What there is besides, and how to see it."""
+def _further(view: RunView, agent: str, launches: list[int], chosen: list[int], earlier: int) -> None:
+    """What is not shown, and how to see it."""
     notes = []
     if earlier:
-        notes.append(f"{format.plural(earlier, 'earlier entry').replace('entrys', 'entries')}: -n 0 shows all")
-    if len(chosen) < len(there):
-        notes.append(f"{format.plural(len(there), 'launch').replace('launchs', 'launches')}: --launch N or --all")
+        notes.append(f"{earlier} earlier {'entry' if earlier == 1 else 'entries'}: -n 0 shows all")
+    if len(chosen) < len(launches):
+        notes.append(f"{len(launches)} launches: --launch N or --all")
     if notes:
-        console().print(dim(f"{program()} transcript {agent}{flag} has {'; '.join(notes)}"), soft_wrap=True)
+        console().print(dim(f"{command(f'transcript {agent}', view.layout)} has {'; '.join(notes)}"), soft_wrap=True)

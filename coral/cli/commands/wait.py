@@ -72,7 +72,7 @@ def finish(layout: Layout, agent: str, submission: str, seconds: float, *, as_js
         outcome = submissions.wait(layout, agent, submission, seconds)
     except KeyboardInterrupt:
         # A heartbeat interrupts at the moment at which the record is published: its result is still worth printing.
-        outcome = submissions.look(store, agent, submission)
+        outcome = submissions.outcome_of(store, agent, submission)
         if outcome.attempt is None:
             return interrupted()
         _show(store, outcome, as_json)

@@ -1,4 +1,4 @@
-"""A run followed as it goes: each look reads what is new, so a look costs what happened since the last one."""
+"""A run followed while it runs: each update reads only what is new."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Curve = list[tuple[str, int, int, float]]  # published_at, order, number, best, 
 
 
 class Timeline:
-    """logs/events.jsonl from where it was last read; a line that is still being written waits for the next look."""
+    """Reads logs/events.jsonl from where it was last read; an unfinished line waits for the next time."""
 
     def __init__(self, layout: Layout, *, from_now: bool = False) -> None:
         self._path = layout.events
@@ -29,7 +29,7 @@ class Timeline:
         try:
             with open_plain(self._path) as file:
                 if self._size() < self._offset:
-                    self._offset = 0  # replaced by a shorter file: a run that was copied or mended
+                    self._offset = 0  # replaced by a shorter file: the run was copied or repaired
                 file.seek(self._offset)
                 data = file.read(8_000_000)
         except (OSError, ValueError):
@@ -46,7 +46,7 @@ class Timeline:
 
 
 class Clocks:
-    """When each attempt was published on the run's clock, which stands still while nobody supervises."""
+    """When each attempt was published, on the run's clock, which stops while nobody supervises."""
 
     def __init__(self) -> None:
         self._of: dict[int, float] = {}
@@ -58,7 +58,7 @@ class Clocks:
                 self._of[number] = clock
 
     def points(self, view: RunView, curve: Curve) -> list[tuple[float, float]]:
-        """The best score so far over seconds; of an attempt that the timeline lacks, by the wall clock."""
+        """The best score so far over seconds; the wall clock serves for attempts that the timeline lacks."""
         start = format.age(view.status.data.get("started_at"), now=0.0)
         points: list[tuple[float, float]] = []
         for at, _, number, best in curve:
@@ -82,23 +82,23 @@ class RunFollower:
         self._timeline = Timeline(layout)
         self._clocks = Clocks()
 
-    def look(self) -> None:
+    def update(self) -> None:
         """Read what is new."""
-        before = self.view
+        earlier = self.view
         self.view = RunView(self.layout)
-        if not self.view.status and before.status:
-            self.view = before  # a moment of trouble on the disk must not blank the screen
+        if not self.view.status and earlier.status:
+            self.view = earlier  # an unreadable file for a moment must not blank the screen
         events = self._timeline.new()
         self.events.extend(events)
         self._clocks.take(events)
         if self._curve:
-            self._extend(each.integer("attempt") for each in events if each.text("type") == "published")
+            self._extend(event.integer("attempt") for event in events if event.text("type") == "published")
         else:
             self._curve = self.view.index.ask(lambda rows: query.curve(rows, self.view.direction, self.view.alone))
         self.points = self._clocks.points(self.view, self._curve)
 
     def _extend(self, published: Iterable[int | None]) -> None:
-        """What came since is read record by record: a look costs what is new."""
+        """Extend the curve by the records of attempts published since."""
         for number in published:
             attempt = None if number is None else self.view.attempt_or_none(number)
             if attempt is None or attempt.score is None or attempt.kind is Kind.TUNE:

@@ -1,6 +1,6 @@
-"""What the looking commands read of a run.
+"""What the commands that only read show of a run.
 
-Any file may be missing or damaged: then less is shown, and nothing breaks. An agent that works alone sees its own.
+Any file may be missing or damaged: then less is shown. An agent that works alone sees only its own attempts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MANY = 2000  # records that take a moment to read
 
 @dataclass(frozen=True)
 class RunView:
-    """One look at a run; every part is read when it is first asked for."""
+    """A run as it is now; every part is read when it is first used."""
 
     layout: Layout
 
@@ -39,22 +39,22 @@ class RunView:
 
     @cached_property
     def index(self) -> Index:
-        """What is asked about all records at once: 100,000 files would take seconds to read."""
-        index = Index(self.layout.attempts, _tell)
+        """For questions about all records: to read 100,000 files would take seconds."""
+        index = Index(self.layout.attempts, _announce)
         index.refresh()
         return index
 
     @cached_property
     def alone(self) -> str:
-        """The agent that asks and may see no attempt but its own; else empty."""
+        """The agent whose workspace this is, if it may see only its own attempts; else empty."""
         return visibility.alone_in(self.layout)
 
     @cached_property
     def direction(self) -> Direction:
-        """From the view that the supervisor keeps, else from the task as it was frozen at the start."""
-        said = self.status.text("direction")
-        if said in set(Direction):
-            return Direction(said)
+        """From status.json, else from the frozen task."""
+        direction = self.status.text("direction")
+        if direction in set(Direction):
+            return Direction(direction)
         from coral.config.load import load_frozen
 
         try:
@@ -64,7 +64,7 @@ class RunView:
 
     @cached_property
     def supervisor(self) -> int | None:
-        """The process that supervises the run now, or None: also for a sealed agent, which cannot see who does."""
+        """The process that supervises the run now, or None; also None for a sealed agent, which cannot see the lock."""
         from coral.supervisor.lock import holder
 
         return holder(self.layout.lock) if self.is_open else None
@@ -84,24 +84,24 @@ class RunView:
 
     @property
     def state(self) -> str:
-        """running, stopping, stopped; `left` by its supervisor, whose agents go on; or `dead`: nobody supervises it."""
-        said = self.status.text("state")
+        """running, stopping, stopped; `left`: its agents run without a supervisor; `dead`: its supervisor is gone."""
+        state = self.status.text("state")
         if self.supervisor is not None or not self.is_open:
-            return said if said == "stopping" else "running"
-        return said if said in ("stopped", "left") else "dead"
+            return state if state == "stopping" else "running"
+        return state if state in ("stopped", "left") else "dead"
 
     @cached_property
     def baseline(self) -> float | None:
         """The score of the seed."""
-        said = self.status.data.get("baseline")
-        if isinstance(said, int | float) and not isinstance(said, bool):
-            return float(said)
-        found = self.attempt_or_none(0)
-        return found.score if found else None
+        score = self.status.number("baseline")
+        if score is not None:
+            return score
+        seed = self.attempt_or_none(0)
+        return seed.score if seed else None
 
     @property
     def lateness(self) -> float:
-        """How old the supervisor's view is, in seconds; of a run that stands still nothing gets older."""
+        """How old status.json is, in seconds; 0 for a run that nobody supervises, where nothing changes."""
         return max(0.0, format.age(self.status.data.get("wall")) or 0.0) if self.supervisor is not None else 0.0
 
     @property
@@ -111,7 +111,7 @@ class RunView:
         return [*grading.integers("running"), *grading.integers("queued")]
 
     def agents(self) -> list[str]:
-        """The names of the agents, from the folders of the run. A hidden one is what was kept of a ruined clone."""
+        """The names of the agents, from the folders of the run. A hidden folder is the rest of a damaged clone."""
         try:
             found = [path.name for path in self.layout.agents.iterdir() if path.is_dir() and path.name[0] != "."]
         except OSError:
@@ -139,8 +139,8 @@ class RunView:
         return found if visibility.sees(self.alone, found) else None
 
 
-def _tell(count: int) -> None:
-    """A long wait is explained to whoever sits there."""
+def _announce(count: int) -> None:
+    """Explain a long wait on a terminal."""
     if count > MANY and sys.stderr.isatty():
         print(f"reading {count} records, this once ...", file=sys.stderr, flush=True)
 

@@ -66,7 +66,7 @@ def wait(layout: Layout, agent: str, submission: str, seconds: float) -> Outcome
     store, outcome = Store(layout.attempts), Outcome()
     published_at, doubt = float("inf"), DOUBT
     for passed in pauses(seconds):
-        outcome = look(store, agent, submission)
+        outcome = outcome_of(store, agent, submission)
         if outcome.settled:
             break
         if outcome.attempt is not None:
@@ -76,11 +76,11 @@ def wait(layout: Layout, agent: str, submission: str, seconds: float) -> Outcome
         elif passed >= doubt:
             doubt = passed + 10
             if unsupervised(layout):
-                return replace(look(store, agent, submission), abandoned=True)
+                return replace(outcome_of(store, agent, submission), abandoned=True)
     return outcome
 
 
-def look(store: Store, agent: str, submission: str) -> Outcome:
+def outcome_of(store: Store, agent: str, submission: str) -> Outcome:
     """What is known of a submission now."""
     reply = LenientJson(store.read_reply(agent, submission))
     if refused := reply.text("refused", 2000):
@@ -132,7 +132,7 @@ def own(store: Store, agent: str) -> list[str]:
 def pending(layout: Layout, store: Store, agent: str, own: list[str], commit: str) -> Outcome | None:
     """What is known of the newest submission of this commit that waits for its grade; None if there is none."""
     for submission in reversed(own[-PENDING_LOOKED_AT:]):
-        outcome = look(store, agent, submission)
+        outcome = outcome_of(store, agent, submission)
         waits = outcome.attempt is None and not outcome.refused
         if waits and _commit_of(layout, agent, submission, outcome) == commit:
             return outcome

@@ -19,12 +19,12 @@ USED = COLUMNS.index(">used?")
 
 
 def agents_table(status: LenientJson, late: float, width: int, most: int | None = None) -> Table:
-    """One row per agent; `late` is how old the status is, in seconds; `most` caps the rows to the screen."""
+    """One row per agent, at most `most`; `late` is how old the status is, in seconds."""
     agents = status.objects("agents")
     best = status.inner("best").text("agent")
     rows = [_row(agent, late, agent.text("name") == best) for agent in agents[:most]]
     columns = list(COLUMNS)
-    if not any(row[USED] for row in rows):  # programs that use no model, or do not tell
+    if not any(row[USED] for row in rows):  # programs that use no model, or do not report it
         columns, rows = _without(columns), [_without(row) for row in rows]
     made = table(columns, rows, width)
     if most is not None and len(agents) > most:
@@ -58,7 +58,7 @@ def _row(agent: LenientJson, late: float, leads: bool) -> list[object]:
 
 
 def _activity(agent: LenientJson, late: float) -> Text:
-    """The last sign of life, or why there is none to expect; and the jobs that run."""
+    """The last sign of life, or why the agent has no process; and its jobs that run."""
     text = _sign(agent, late)
     for job in agent.objects("jobs"):
         seconds = job.number("seconds")
@@ -78,15 +78,14 @@ def _sign(agent: LenientJson, late: float) -> Text:
     stall = agent.inner("stall").text("text", 80)
     seconds = beat.number("age")
     age = f"{format.duration(seconds + late, units=1)} " if seconds is not None else ""
-    said = " ".join(dict.fromkeys(part for part in (beat.text("phase", 40), beat.text("message", 80)) if part))
-    return Text.assemble((f"{stall} · " if stall else "", "yellow"), dim(age), said)
+    doing = " ".join(dict.fromkeys(part for part in (beat.text("phase", 40), beat.text("message", 80)) if part))
+    return Text.assemble((f"{stall} · " if stall else "", "yellow"), dim(age), doing)
 
 
 def _next(agent: LenientJson) -> Text:
-    owed = agent.texts("owed")
-    parts = [Text(f"{name} now", style="yellow") for name in owed]
+    parts = [Text(f"{name} now", style="yellow") for name in agent.texts("owed")]
     coming = agent.objects("next")
-    # What comes after every attempt anyway says nothing, unless there is nothing else.
+    # A heartbeat after every attempt is no news, unless there is no other.
     later = [due for due in coming if not _is_next(due)] or coming
     parts += [Text(f"{due.text('name', 40)} {_left(due)}".strip()) for due in later]
     return Text(" · ").join(parts)

@@ -1,6 +1,6 @@
-"""The live view of a run: agents, the score curve, what happened last; twice a second, never taller than the screen.
+"""The live view of a run: agents, the score curve, the latest events. Twice a second, never taller than the screen.
 
-Where standard output is no terminal it is one plain line per event instead.
+Where standard output is no terminal: one plain line per event.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ STYLES = {
 
 
 def follow(layout: Layout, over: Callable[[], bool], *, hint: str, plain: bool = False, from_now: bool = False) -> None:
-    """Show the run until `over()`; the last state is shown once more at the end. `hint` stands below the picture."""
+    """Show the run until `over()`, and its last state once more. `hint` stands below the view."""
     if plain or not sys.stdout.isatty():
         _lines(layout, over, from_now=from_now)
         return
@@ -45,7 +45,7 @@ def follow(layout: Layout, over: Callable[[], bool], *, hint: str, plain: bool =
     with Live(console=out, screen=True, auto_refresh=False) as live:
         while True:
             last = over()
-            watch.look()
+            watch.update()
             live.update(frame(watch, out, hint), refresh=True)
             if last:
                 return
@@ -53,24 +53,24 @@ def follow(layout: Layout, over: Callable[[], bool], *, hint: str, plain: bool =
 
 
 def frame(watch: RunFollower, out: Console, hint: str) -> Group:
-    """One picture: what does not fit is left out, the oldest events first, then the curve, then agents."""
+    """What is drawn at once; what does not fit is left out: the oldest events first, then the curve, then agents."""
     width, height = out.size
     view = watch.view
     top = [*heading(view), *warnings(view), Text("")]
-    room = height - len(top) - 2
+    free = height - len(top) - 2
     agents = len(view.status.objects("agents"))
-    shown = min(agents, max(1, room - 4 if room < CURVE + 12 else room - CURVE - 8))
+    shown = min(agents, max(1, free - 4 if free < CURVE + 12 else free - CURVE - 8))
     parts: list[object] = [
         *(_fit(line) for line in top),
         agents_table(view.status, view.lateness, width, shown),
     ]
-    room -= shown + 1 + (agents > shown)
-    if room >= CURVE + 4 and watch.points:
+    free -= shown + 1 + (agents > shown)
+    if free >= CURVE + 4 and watch.points:
         parts += ["", *(Text(line, style="green", no_wrap=True) for line in _curve(watch, width))]
-        room -= CURVE + 2
-    if room > 2:
+        free -= CURVE + 2
+    if free > 2:
         parts.append("")
-        parts += [_fit(event_line(event)) for event in list(watch.events)[-(room - 1) :]]
+        parts += [_fit(event_line(event)) for event in list(watch.events)[-(free - 1) :]]
     return Group(*parts, dim(hint))  # type: ignore[arg-type]  # a list of several kinds of renderables
 
 
@@ -80,13 +80,13 @@ def event_line(event: LenientJson) -> Text:
     when = format.run_clock(clock) if clock is not None else ""
     number = event.integer("attempt")
     text = event.text("text", 1000) if number is None else f"#{number} {event.text('text', 1000)}"
-    said = event.text("type", 40)
-    name = "" if said in SELF_EVIDENT else f"{said} "
-    return Text.assemble(dim(f"{when:>8}  "), f"{event.text('agent', 40):<9} ", (name + text, STYLES.get(said, "")))
+    kind = event.text("type", 40)
+    name = "" if kind in SELF_EVIDENT else f"{kind} "
+    return Text.assemble(dim(f"{when:>8}  "), f"{event.text('agent', 40):<9} ", (name + text, STYLES.get(kind, "")))
 
 
 def _curve(watch: RunFollower, width: int) -> list[str]:
-    """The curve, drawn on to the present: a fleet that stands still shows as a flat line."""
+    """The curve up to now: a fleet without improvement shows as a flat line."""
     points = list(watch.points)
     clock = watch.view.status.number("clock")
     if clock is not None and clock > points[-1][0]:

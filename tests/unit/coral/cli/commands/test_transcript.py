@@ -158,7 +158,7 @@ def test_a_launch_that_goes_on_has_no_end(layout: Layout, coral: Run) -> None:
     assert coral("transcript", "agent-1").splitlines()[-1] == "end       not known"
     write_events(layout, {"type": "spawned", "agent": "agent-1", "launch": 1, "reason": {"text": "start"}})
     with hold_lock(layout.lock):
-        assert coral("transcript", "agent-1").splitlines()[-1] == "end       not yet: it goes on"
+        assert coral("transcript", "agent-1").splitlines()[-1] == "end       not yet: it is running"
 
 
 def test_for_programs_it_is_an_object_a_line(layout: Layout, coral: Run) -> None:

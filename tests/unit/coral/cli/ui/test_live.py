@@ -66,27 +66,27 @@ def test_the_curve_runs_on_the_runs_own_clock(layout: Layout) -> None:
     """Between the two improvements the run stood still for nine minutes; the curve knows nothing of that."""
     write_events(layout, published(1, 5), published(4, 60))
     watch = RunFollower(layout)
-    watch.look()
+    watch.update()
     assert watch.points == [(0.0, 1.0), (5.0, 1.5), (60.0, 2.0)]
     Store(layout.attempts).publish(attempt(5, 2.5))
     Store(layout.attempts).publish(attempt(6, 9.0, kind=Kind.TUNE))
     write_events(layout, published(5, 61))
-    watch.look()
+    watch.update()
     assert watch.points[3:] == [(61.0, 2.5)]
 
 
 def test_a_curve_without_a_timeline_follows_the_wall_clock(layout: Layout) -> None:
     watch = RunFollower(layout)
-    watch.look()
+    watch.update()
     assert [round(best, 2) for _, best in watch.points] == [1.0, 1.5, 2.0]
     assert [at for at, _ in watch.points] == sorted(at for at, _ in watch.points)
 
 
 def test_a_moment_without_a_status_does_not_blank_the_screen(layout: Layout) -> None:
     watch = RunFollower(layout)
-    watch.look()
+    watch.update()
     layout.status.write_text("{")
-    watch.look()
+    watch.update()
     assert watch.view.status.text("task") == "toy"
 
 
@@ -110,7 +110,7 @@ def test_a_picture_fits_the_screen(layout: Layout, width: int, height: int, agen
     layout.events.unlink(missing_ok=True)
     write_events(layout, *(published(number, number) for number in range(events)))
     watch = RunFollower(layout)
-    watch.look()
+    watch.update()
     lines = _drawn(watch, width, height)
     assert len(lines) <= height
     assert max(len(line) for line in lines) <= width
@@ -121,7 +121,7 @@ def test_a_picture_fits_the_screen(layout: Layout, width: int, height: int, agen
 def test_a_picture_has_everything_where_there_is_room(layout: Layout) -> None:
     write_events(layout, published(1, 5), published(4, 60))
     watch = RunFollower(layout)
-    watch.look()
+    watch.update()
     said = "\n".join(_drawn(watch, 120, 40))
     for text in (
         "toy · ",
