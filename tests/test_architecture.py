@@ -41,13 +41,13 @@ MAY_IMPORT = {
         "coral.runtimes.registry",  # whether agents can do the research that the task asks of them
         "attempts",
         "heartbeats",
+        "workspace.layout",
     ),
     "coral.runtimes": (
         "coral.runtimes",
         "coral.native",  # what options and brains the built-in agent has
         "coral.errors",
         "coral.extras",  # the line that installs the SDK
-        "coral.config.files",
         "coral.fleet.events",
         "attempts",
         "heartbeats.reply",  # an answer to a heartbeat is no error, whatever words are in it
@@ -439,9 +439,9 @@ def test_modules_and_functions_stay_short_and_say_their_rule(module: str) -> Non
 
 # Where a runtime's name stands outside coral/runtimes, and what it means there.
 NAMED_RUNTIMES = {
-    ("coral.config.agents", "native"),  # the default of agents.runtime
+    ("coral.config.model", "native"),  # the default of agents.runtime
     ("coral.extras", "acp"),  # the extra of the package
-    ("coral.config.files", "command"),  # grader.command
+    ("coral.config.paths", "command"),  # grader.command
     *((f"coral.{module}", "command") for module in ("cli.commands.job", "supervisor.inbox", "supervisor.job_files")),
 }
 

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 OPERATOR = "operator"
 _PACKAGE_FOLDERS = ("attempts", "heartbeats", "workspace")
@@ -22,6 +22,11 @@ def plain(name: str) -> str:
     if not name or name.startswith(".") or "/" in name or "\0" in name or len(name.encode()) > 200:
         raise ValueError(f"not a plain folder name: {name!r}")
     return name
+
+
+def leads_outside(path: str) -> bool:
+    """Whether a path that must stay in its folder is absolute, or climbs out of the folder by `..`."""
+    return PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts
 
 
 @dataclass(frozen=True)

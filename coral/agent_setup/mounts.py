@@ -4,8 +4,8 @@ import contextlib
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from coral.config.agents import Assignment
 from coral.config.load import Config
+from coral.config.model import Assignment
 from coral.errors import CoralError
 from workspace.clone_overlay import mount
 from workspace.errors import GitError

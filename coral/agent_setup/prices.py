@@ -7,8 +7,8 @@ import importlib
 from typing import Any
 
 from coral.agent_setup.roster import account_of
-from coral.config.agents import Assignment
 from coral.config.load import Config
+from coral.config.model import Assignment
 from coral.fleet.policy import MILLION
 from coral.fleet.rules import Prices
 from coral.runtimes.model import Runtime

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from coral.config.agents import Assignment
 from coral.config.load import Config
+from coral.config.model import Assignment
 from coral.errors import CoralError
 from coral.runtimes.model import Runtime
 from coral.runtimes.registry import find, problems

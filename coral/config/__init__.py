@@ -1,1 +1,1 @@
-"""task.yaml: read with line and column of every value, checked whole, and frozen into the run that it started."""
+"""task.yaml: read with line and column of every key, checked as a whole, and frozen into the run that it starts."""

@@ -1,4 +1,4 @@
-"""YAML 1.2 into plain values with the place of every key. What is not plain (tags, merge keys) is refused."""
+"""Reads YAML 1.2 as plain values, with line and column of every key. Tags and merge keys are refused."""
 
 import warnings
 from collections.abc import Callable
@@ -8,21 +8,21 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from coral.config.problem import Mark, Path, Problem
+from coral.config.problem import KeyPath, Mark, Problem
 
 MAX_VALUES = 20_000  # an alias may repeat a list that repeats a list: a small file must not become a huge one
-LONGEST_NUMBER = 1_000  # digits; what has many more cannot even be printed
-DEEPEST = 50  # sections in sections; what is read here must also be written and read again by the run
+LONGEST_NUMBER = 1_000  # digits; Python refuses to print a number with many more
+DEEPEST = 50  # sections in sections; a run must be able to write and read again what is read here
 _TAG = "tag:yaml.org,2002:"
 _CONSTANTS = {"true": True, "false": False}
 
 
 @dataclass(slots=True)
 class Document:
-    """Plain data (dict, list, str, int, float, bool, None), where each key stands, and what could not be read."""
+    """Plain data (dict, list, str, int, float, bool, None), the mark of each key, and the problems found on the way."""
 
     data: object = None
-    marks: dict[Path, Mark] = field(default_factory=dict)
+    marks: dict[KeyPath, Mark] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     values: int = 0
 
@@ -31,7 +31,9 @@ def read(text: str) -> Document:
     document = Document()
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of an anchor that is given twice: YAML allows it, the last one counts
+            warnings.simplefilter(
+                "ignore"
+            )  # about an anchor that is given twice: YAML allows it, and the last one counts
             root = YAML(typ="safe", pure=True).compose(text)
         document.data = _value(document, root, ()) if root is not None else None
     except MarkedYAMLError as error:
@@ -55,7 +57,7 @@ def _syntax(error: MarkedYAMLError) -> Problem:
     return Problem((), text, Mark(mark.line + 1, mark.column + 1) if mark else None)
 
 
-def _value(document: Document, node: Node, path: Path) -> object:
+def _value(document: Document, node: Node, path: KeyPath) -> object:
     document.values += 1
     if document.values > MAX_VALUES or len(path) > DEEPEST:
         raise RecursionError
@@ -68,29 +70,29 @@ def _value(document: Document, node: Node, path: Path) -> object:
     return _scalar(document, node, path)
 
 
-def _mapping(document: Document, node: MappingNode, path: Path) -> dict[str, object]:
-    found: dict[str, object] = {}
+def _mapping(document: Document, node: MappingNode, path: KeyPath) -> dict[str, object]:
+    values: dict[str, object] = {}
     for key_node, value_node in node.value:
         mark = _mark(key_node)
         if not isinstance(key_node, ScalarNode) or (key_node.value == "<<" and not key_node.style):
             document.problems.append(Problem(path, "a key must be plain text (no merge keys, no lists)", mark))
             continue
         key = _joined(str(key_node.value))
-        here = (*path, key)
+        inner = (*path, key)
         if _has_halves(key):
             document.problems.append(Problem(path, "a key must be plain text (no halves of characters)", mark))
             continue
-        if key in found:
-            first = document.marks[here].line
-            document.problems.append(Problem(here, f"given twice (first on line {first})", mark))
+        if key in values:
+            first = document.marks[inner].line
+            document.problems.append(Problem(inner, f"given twice (first on line {first})", mark))
             continue
-        document.marks[here] = mark
-        found[key] = _value(document, value_node, here)
-    return found
+        document.marks[inner] = mark
+        values[key] = _value(document, value_node, inner)
+    return values
 
 
-def _scalar(document: Document, node: Node, path: Path) -> object:
-    """A plain scalar by YAML 1.2. Dates stay the text that they are: no key of a task is a date."""
+def _scalar(document: Document, node: Node, path: KeyPath) -> object:
+    """A scalar by YAML 1.2. A date stays text: no key of a task is a date."""
     tag, text = str(node.tag), _joined(str(node.value))
     if _has_halves(text):
         document.problems.append(Problem(path, "holds half a character, which no file can hold"))
@@ -106,7 +108,7 @@ def _scalar(document: Document, node: Node, path: Path) -> object:
 
 
 def _joined(text: str) -> str:
-    """JSON writes a character beyond the first 65,536 as two escapes, which YAML reads as two halves."""
+    """The text with its surrogate pairs joined: JSON escapes a character beyond the first 65,536 as two halves."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass") if _has_halves(text) else text
 
 

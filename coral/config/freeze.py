@@ -1,6 +1,7 @@
-"""A task as a run keeps it: every key with the value it has in this run, so that new defaults cannot change an old run.
+"""The copy of a task that a run keeps: every key with its value, so that new defaults cannot change an old run.
 
-The writer is our own because it must read back exactly; general YAML writers fold some texts and spoil some controls.
+Its own YAML writer guarantees that the copy is read back exactly: general writers fold some texts and change some
+control characters.
 """
 
 import math
@@ -17,12 +18,12 @@ _NOT_TEXT = frozenset({"true", "false", "null"})
 
 
 def frozen(origin: Path, task: TaskFile) -> str:
-    """The task as YAML that `load_frozen` reads back to the same values."""
+    """The task as YAML, which `load_frozen` reads back to the same values."""
     return _HEAD + write({ORIGIN: str(origin), **task.model_dump()})
 
 
 def write(data: Mapping[str, object]) -> str:
-    """Plain data as YAML; `document.read` gives the same data back."""
+    """Plain data as YAML, which `document.read` reads back to the same data."""
     return "".join(f"{line}\n" for line in _lines(data, 0))
 
 
@@ -45,7 +46,7 @@ def _key(key: str) -> str:
 
 
 def _fits_a_block(text: str) -> bool:
-    """Several lines of printable characters; the last may end in one newline."""
+    """Whether it has several lines of printable characters; the last may end in one newline."""
     lines = text.removesuffix("\n").split("\n")
     return len(lines) > 1 and bool(lines[-1].strip()) and all(line.isprintable() for line in lines)
 

@@ -1,39 +1,44 @@
-"""The heartbeats a run starts with: the built-in ones, changed by the task's entries under heartbeats' own rules."""
-
-from collections.abc import Iterable
+"""The heartbeats that a run starts with: the built-in ones, changed by the section `heartbeats` of the task."""
 
 from coral.config.model import HeartbeatEntry
-from coral.config.problem import Problem
+from coral.config.problem import KeyPath, Problem, shown
+from coral.config.validate import section
 from heartbeats.folder import load_entries
 from heartbeats.heartbeat import BUILT_IN, Heartbeat, HeartbeatError, merge
 
 TRIGGERS = ("every", "stagnant", "minutes", "seconds")
 
 
-def settle(entries: Iterable[tuple[int, HeartbeatEntry]], problems: list[Problem]) -> tuple[Heartbeat, ...]:
-    """Lay the entries over the built-in heartbeats, one by one, so that each refusal has its place in the file."""
-    merged, seen = BUILT_IN, dict[str, int]()
-    for index, entry in entries:
-        path = ("heartbeats", index)
-        given = [name for name in TRIGGERS if getattr(entry, name) is not None]
+def read_heartbeats(values: object, problems: list[Problem]) -> tuple[Heartbeat, ...]:
+    """Merge the entries into the built-in heartbeats one by one, so that each refusal has its place in the file."""
+    if values is None:
+        return BUILT_IN
+    if not isinstance(values, list):
+        problems.append(Problem(("heartbeats",), f"must be a list of entries, each with a name; got {shown(values)}"))
+        return BUILT_IN
+    merged, seen = BUILT_IN, set[str]()
+    for index, value in enumerate(values):
+        where = ("heartbeats", index)
+        entry = section(HeartbeatEntry, value, where, problems)
+        if entry is None:
+            continue
+        triggers = [name for name in TRIGGERS if getattr(entry, name) is not None]
         if entry.name in seen:
-            problems.append(Problem((*path, "name"), f'"{entry.name}" has an entry already; keep one of them'))
-        elif len(given) > 1:
-            problems.append(
-                Problem((*path, given[1]), f"gives both {given[0]} and {given[1]}; a heartbeat has one trigger")
-            )
+            problems.append(Problem((*where, "name"), f'"{entry.name}" has an entry already; keep one of them'))
+        elif len(triggers) > 1:
+            text = f"gives both {triggers[0]} and {triggers[1]}; a heartbeat has one trigger"
+            problems.append(Problem((*where, triggers[1]), text))
         else:
-            merged = _lay(entry, merged, path, problems)
-        seen[entry.name] = index
+            merged = _merged(merged, entry, where, problems)
+        seen.add(entry.name)
     return merged
 
 
-def _lay(
-    entry: HeartbeatEntry, over: tuple[Heartbeat, ...], path: tuple[str | int, ...], problems: list[Problem]
+def _merged(
+    heartbeats: tuple[Heartbeat, ...], entry: HeartbeatEntry, where: KeyPath, problems: list[Problem]
 ) -> tuple[Heartbeat, ...]:
     try:
-        return merge(over, load_entries([entry.model_dump(mode="json", exclude_none=True)]))
+        return merge(heartbeats, load_entries([entry.model_dump(mode="json", exclude_none=True)]))
     except HeartbeatError as error:
-        hint = f" ({error.hint})" if error.hint else ""
-        problems.append(Problem(path, f"{error}{hint}"))
-    return over
+        problems.append(Problem(where, f"{error} ({error.hint})" if error.hint else str(error)))
+        return heartbeats

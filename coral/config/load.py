@@ -1,4 +1,4 @@
-"""A task folder into a Config: everything that is wrong is found at once, before anything is started."""
+"""Loads a task as a Config, and finds all its problems at once, before anything is started."""
 
 import contextlib
 import stat
@@ -10,44 +10,44 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from coral.config import document as yaml
-from coral.config import overrides as command_line
 from coral.config import validate
-from coral.config.agents import AgentsSection, SessionSection
 from coral.config.document import Document
-from coral.config.files import file_problems
 from coral.config.freeze import ORIGIN, frozen
-from coral.config.heartbeats import settle
+from coral.config.heartbeats import read_heartbeats
 from coral.config.model import (
+    AgentsSection,
     BudgetSection,
     GraderSection,
     RunSection,
+    Section,
+    SessionSection,
     TaskFile,
     TaskSection,
     WorkspaceSection,
     slug,
 )
-from coral.config.paths import part_problems, parts_of, with_roles
+from coral.config.overrides import apply_overrides
+from coral.config.paths import assignments_in, path_problems, with_roles
 from coral.config.problem import Problem, refuse
-from coral.config.section import Section
 from coral.errors import CoralError
 from coral.runtimes.registry import find
 from heartbeats.heartbeat import Heartbeat
 
 S = TypeVar("S", bound=BaseModel)
 TASK_FILE = "task.yaml"
-OTHERS: dict[str, type[Section]] = {
+OTHER_SECTIONS: dict[str, type[Section]] = {
     "session": SessionSection,
     "workspace": WorkspaceSection,
     "budget": BudgetSection,
     "run": RunSection,
 }
-LARGEST = 200_000  # bytes; a task is a page of text, and reading YAML takes its time
-LARGEST_FROZEN = 10 * LARGEST  # the same with every default and escape written out
+LARGEST = 200_000  # bytes; a task is a page of text, and YAML is slow to read
+LARGEST_FROZEN = 10 * LARGEST  # with every default and escape written out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """A checked task. `folder` is where its relative paths start; `text` is what a run keeps of it."""
+    """A checked task. `folder`: where its relative paths start. `text`: the frozen copy that a run keeps."""
 
     path: Path
     folder: Path
@@ -63,7 +63,7 @@ class Config:
 
     @property
     def slug(self) -> str:
-        """The name of the folder that holds the runs of this task."""
+        """The name of the folder of this task's runs."""
         return slug(self.task.name)
 
     @property
@@ -72,19 +72,19 @@ class Config:
 
 
 def find_task(start: Path) -> Path | None:
-    """The task file of the folder or of the closest folder above it."""
+    """The task file in the folder, or in the closest folder above it."""
     start = start.absolute()
     return next((at / TASK_FILE for at in (start, *start.parents) if (at / TASK_FILE).is_file()), None)
 
 
 def load(task: Path, overrides: Sequence[str] = ()) -> Config:
-    """Read and check a task, given by its folder or its file. Raises CoralError with every problem it has."""
+    """Read and check the task of a folder, or a task file. CoralError lists every problem."""
     path = task / TASK_FILE if task.is_dir() else task
     return _build(path, path.absolute(), yaml.read(_text(path, LARGEST)), overrides, files=True)
 
 
 def load_frozen(path: Path, overrides: Sequence[str] = ()) -> Config:
-    """Read what a run keeps of its task. The task's own folder is not looked at: it may have changed since."""
+    """Read a run's frozen copy of its task. The task's own folder is not read: it may have changed since."""
     document = yaml.read(_text(path, LARGEST_FROZEN))
     origin = document.data.pop(ORIGIN, None) if isinstance(document.data, dict) else None
     if not isinstance(origin, str):
@@ -97,7 +97,7 @@ def load_frozen(path: Path, overrides: Sequence[str] = ()) -> Config:
 def _text(path: Path, limit: int) -> str:
     try:
         found = path.stat()
-        # A pipe would be waited for.
+        # Reading a pipe would wait for a writer.
         raw = path.read_bytes() if stat.S_ISREG(found.st_mode) and found.st_size <= limit else b"\0"
     except FileNotFoundError:
         raise CoralError(f"cannot read the task: no file {path}", "`coral init` makes a task that works") from None
@@ -118,28 +118,27 @@ def _build(shown: Path, path: Path, document: Document, overrides: Sequence[str]
     if not isinstance(document.data, dict):
         what = "is empty" if document.data is None else "must hold sections, not a list or a single value"
         refuse(name, problems or [Problem((), what)], document.marks)
-    command_line.apply(document, overrides)
+    apply_overrides(document, overrides)
     config = _checked(path, document.data if isinstance(document.data, dict) else {}, problems, files=files)
     refuse(name, problems, document.marks)
-    assert config is not None, "a section that cannot be read has noted its problem"
+    assert config is not None, "a section that cannot be read has added its problem"
     return config
 
 
 def _checked(path: Path, values: Mapping[str, object], problems: list[Problem], *, files: bool) -> Config | None:
-    """The Config, or None after the problems of every section were noted."""
+    """The Config; None if a section has problems, which are added."""
 
     def read(kind: type[S], name: str) -> S | None:
         return validate.section(kind, values.get(name), (name,), problems)
 
-    validate.strangers(values, problems)
+    validate.unknown_sections(values, problems)
     task, grader = read(TaskSection, "task"), read(GraderSection, "grader")
     agents = read(AgentsSection, "agents")
-    for name, kind in OTHERS.items():
+    for name, kind in OTHER_SECTIONS.items():
         read(kind, name)
-    heartbeats = settle(validate.heartbeats(values.get("heartbeats"), problems), problems)
+    heartbeats = read_heartbeats(values.get("heartbeats"), problems)
     if files:
-        problems += file_problems(task, grader, path.parent)
-        problems += part_problems(agents, task, grader, path.parent) if agents else []
+        problems += path_problems(task, grader, agents, path.parent)
     problems += _research_problems(agents) if agents else []
     if problems:
         return None
@@ -162,8 +161,8 @@ def _checked(path: Path, values: Mapping[str, object], problems: list[Problem], 
 
 
 def _research_problems(agents: AgentsSection) -> Iterator[Problem]:
-    """Of agents that are to read first, and cannot. A runtime that is not there is refused where agents are started."""
-    for where, part in parts_of(agents):
+    """Of agents that cannot do research. `Roster` refuses a runtime that does not exist."""
+    for where, assignment in assignments_in(agents):
         with contextlib.suppress(CoralError):
-            if part.research is not None and not find(part.runtime, part.options).can_research:
-                yield Problem((*where, "research"), f"{part.runtime} agents do not read first: leave it out")
+            if assignment.research is not None and not find(assignment.runtime, assignment.options).can_research:
+                yield Problem((*where, "research"), f"{assignment.runtime} agents do no research: leave it out")

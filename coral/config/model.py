@@ -1,13 +1,39 @@
 """The sections of task.yaml: every key with its default, its bounds and the sentence that editors show for it."""
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Discriminator, Field, Strict, Tag, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    JsonValue,
+    Strict,
+    Tag,
+    field_validator,
+    model_validator,
+)
 
 from attempts.record import Direction
-from coral.config.agents import AgentsSection, SessionSection
-from coral.config.section import DAY, Grace, Options, Seconds, Section, Text, Texts
+
+DAY = 86400.0
+MAX_AGENTS = 1000
+Seconds = Annotated[float, Field(gt=0, le=30 * DAY, allow_inf_nan=False)]
+Grace = Annotated[float, Field(ge=0, le=DAY, allow_inf_nan=False)]
+Minutes = Annotated[float, Field(gt=0, le=1440, allow_inf_nan=False)]
+Price = Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False)]
+Money = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1, le=10**15)]
+Text = Annotated[str, Field(min_length=1)]
+Texts = Annotated[tuple[Text, ...], Strict(False)]  # YAML gives lists; a tuple cannot change afterwards
+Options = dict[str, JsonValue]
+
+
+class Section(BaseModel):
+    """A section is strict and frozen, and refuses unknown keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class TaskSection(Section):
@@ -31,7 +57,7 @@ class TaskSection(Section):
 
     @field_validator("name", "description")
     @classmethod
-    def _says_something(cls, text: str) -> str:
+    def _is_not_blank(cls, text: str) -> str:
         if not text.strip():
             raise ValueError("is blank")
         return text
@@ -49,12 +75,12 @@ def slug(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:60].strip("-")
 
 
-def _shape(value: object) -> str:
+def _list_or_text(value: object) -> str:
     return "list" if isinstance(value, list | tuple) else "text"
 
 
 Arguments = Annotated[tuple[str, ...], Strict(False)]
-Command = Annotated[Annotated[str, Tag("text")] | Annotated[Arguments, Tag("list")], Discriminator(_shape)]
+Command = Annotated[Annotated[str, Tag("text")] | Annotated[Arguments, Tag("list")], Discriminator(_list_or_text)]
 
 
 class GraderSection(Section):
@@ -89,6 +115,114 @@ class GraderSection(Section):
     slots: int = Field(default=1, ge=1, le=1000, description="How many attempts are graded at the same time.")
 
 
+class PricesSection(Section):
+    """What a model costs, in US dollars per million tokens. A cost that the program reports counts instead."""
+
+    input: Price = Field(description="What the model reads.")
+    output: Price = Field(description="What the model writes.")
+    cached: Price | None = Field(default=None, description="What it reads from a cache. Empty: as input.")
+
+
+class Assignment(Section):
+    """Agents that are driven alike."""
+
+    count: int = Field(default=1, ge=1, le=MAX_AGENTS, description="How many agents work on the task.")
+    runtime: Text = Field(
+        default="native", description="The program that drives them: a name of docs/runtimes.md, or module.path:object."
+    )
+    model: str = Field(default="", description="The model the program uses. Empty: the program's own default.")
+    options: Options = Field(default_factory=dict, description="Options of the runtime itself.")
+    role: str = Field(
+        default="", description="The role of these agents in the fleet, which is added to their instructions."
+    )
+    role_file: str = Field(
+        default="", description="The role as a text file, relative to the task's folder; it is read when a run starts."
+    )
+    mounts: dict[Text, Text] = Field(
+        default_factory=dict,
+        description="Files and folders of this machine that the agents find in their workspace, by their path there. "
+        "A path here is relative to the task's folder. Agents never submit them.",
+    )
+    research: Minutes | None = Field(
+        default=None,
+        description="Minutes at the start in which the agents read, think and write notes, unless they end their turn "
+        "before; nothing that they submit then is graded.",
+    )
+    account: str = Field(
+        default="",
+        description="Whose usage the agents spend: at its limit all agents of the account pause until it is reset. "
+        "Empty: that of the program's own login; agents that ask no model spend none.",
+    )
+    prices: PricesSection | None = Field(
+        default=None,
+        description="What the model costs, if the program reports tokens only. Empty: the prices of the package "
+        "genai-prices, if that is installed.",
+    )
+
+
+class AgentsSection(Assignment):
+    """The agents that work on the task."""
+
+    assignments: Annotated[tuple[Assignment, ...], Strict(False)] = Field(
+        default=(),
+        description="A mixed fleet: a list of assignments, each with a runtime, a count, a model ... of its own. "
+        "None of those keys may then be given in `agents` itself.",
+    )
+    on_limit: Literal["park", "stop"] = Field(
+        default="park", description="At a usage limit: park the agents until the provider's reset, or stop the run."
+    )
+    stagger: Grace = Field(default=0.05, description="Seconds between the starts of two agents.")
+    stall: Seconds = Field(default=1200.0, description="Seconds of silence after which an agent is interrupted.")
+    no_progress: Annotated[float, Field(ge=0, le=30 * DAY, allow_inf_nan=False)] | None = Field(
+        default=7200.0,
+        description="Seconds of work without an edited file or a submission after which an agent is nudged, then "
+        "interrupted, given a fresh session, and parked. 0 or null: never.",
+    )
+    outage: Seconds = Field(
+        default=900.0,
+        description="Seconds in which an agent's program only repeats requests to its model, after which it is "
+        "ended and waits as after a crash.",
+    )
+    retries: int = Field(
+        default=30,
+        ge=1,
+        le=1_000_000,
+        description="The same after this many retries in a row, for programs that report them.",
+    )
+
+    @model_validator(mode="after")
+    def _give_each_key_once(self) -> Self:
+        if self.assignments:
+            fields = Assignment.model_fields.items()
+            twice = [
+                name for name, field in fields if getattr(self, name) != field.get_default(call_default_factory=True)
+            ]
+            if twice:
+                raise ValueError(f"has both assignments and {', '.join(twice)}: say those in each assignment")
+            if sum(assignment.count for assignment in self.assignments) > MAX_AGENTS:
+                raise ValueError(f"has more than {MAX_AGENTS} agents in its assignments")
+        return self
+
+
+class FreshAfterSection(Section):
+    """When an agent's next launch begins a new conversation. What is not given does not count."""
+
+    compactions: Count | None = Field(default=None, description="After the conversation was compacted this many times.")
+    tokens: Count | None = Field(
+        default=None, description="After the conversation used this many tokens, without those read from a cache."
+    )
+
+
+class SessionSection(Section):
+    """How long agents keep one conversation."""
+
+    fresh_after: FreshAfterSection = Field(
+        default_factory=FreshAfterSection,
+        description="When the next launch begins a new conversation, whose prompt tells the story so far. "
+        "No agent is interrupted for it.",
+    )
+
+
 class HeartbeatEntry(Section):
     """When to step in, and what to say. A built-in of the same name is changed, not doubled."""
 
@@ -115,19 +249,15 @@ class HeartbeatEntry(Section):
 
 
 class WorkspaceSection(Section):
-    """Where they work."""
+    """Where the agents work."""
 
     runs: Text = Field(default="runs", description="The folder of the runs, relative to the current directory.")
     share: bool = Field(default=True, description="Whether agents share knowledge and see each other's attempts.")
     setup: Texts = Field(default=(), description="Shell commands that are run once in each agent's clone.")
 
 
-Money = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=1, le=10**15)]
-
-
 class AllowanceSection(Section):
-    """What each agent may use of its own: it ends there, and the run goes on. What is not given does not limit."""
+    """A budget for each agent. One that has used it up ends, and the run goes on. What is not given does not limit."""
 
     attempts: Count | None = Field(default=None, description="Graded attempts.")
     money: Money | None = Field(default=None, description="US dollars.")
@@ -146,9 +276,7 @@ class BudgetSection(Section):
     plateau: Count | None = Field(
         default=None, description="Stop after this many attempts in a row that did not improve the fleet's best."
     )
-    per_agent: AllowanceSection = Field(
-        default_factory=AllowanceSection, description="What each agent may use of its own."
-    )
+    per_agent: AllowanceSection = Field(default_factory=AllowanceSection, description="A budget for each agent.")
     target: float | None = Field(default=None, allow_inf_nan=False, description="Stop when a score is this good.")
 
 
@@ -160,7 +288,7 @@ class RunSection(Section):
         ge=0.05,
         le=3600,
         allow_inf_nan=False,
-        description="The longest time between two looks at the inboxes.",
+        description="The longest time between two reads of the inboxes, in seconds.",
     )
     watch: bool = Field(
         default=True, description="Whether file notifications wake the supervisor before the poll does."

@@ -1,27 +1,27 @@
-"""`agents.count=4` on the command line: laid over the file before anything is checked, and named in what goes wrong."""
+"""Overrides such as `agents.count=4` on the command line: they change the document before it is checked."""
 
 from collections.abc import Iterable
 
 from coral.config import document as yaml
 from coral.config.document import Document
-from coral.config.problem import Mark, Path, Problem
+from coral.config.problem import KeyPath, Mark, Problem
 
 
-def apply(document: Document, overrides: Iterable[str]) -> None:
-    """Lay each `section.key=value` over the document, in order. A later one wins."""
+def apply_overrides(document: Document, overrides: Iterable[str]) -> None:
+    """Set each `section.key=value` in the document, in order: a later one wins."""
     for override in overrides:
         mark = Mark(0, 0, override)
         path, found, text = override.partition("=")
-        keys: Path = tuple(key.strip() for key in path.split("."))
+        keys: KeyPath = tuple(key.strip() for key in path.split("."))
         if not found or not all(keys):
             document.problems.append(Problem((), "is not of the form section.key=value", mark))
             continue
         value = _value(text, mark, keys, document.problems)
-        _lay(document, keys, value, mark)
+        _set(document, keys, value, mark)
 
 
-def _value(text: str, mark: Mark, keys: Path, problems: list[Problem]) -> object:
-    """A YAML scalar, or a list or mapping in brackets; else the text itself: `task.tips=use: less # now`."""
+def _value(text: str, mark: Mark, keys: KeyPath, problems: list[Problem]) -> object:
+    """The value of a YAML scalar, or of a list or mapping in brackets; else the text as it is: `task.tips=a: b # c`."""
     if text.strip() == "":
         return ""
     read = yaml.read(text)
@@ -33,9 +33,9 @@ def _value(text: str, mark: Mark, keys: Path, problems: list[Problem]) -> object
     return read.data if plain and not read.problems and not isinstance(read.data, dict | list) else text
 
 
-def _lay(document: Document, keys: Path, value: object, mark: Mark) -> None:
+def _set(document: Document, keys: KeyPath, value: object, mark: Mark) -> None:
     if not isinstance(document.data, dict):
-        return  # the file itself is not a task; that is the problem to tell
+        return  # the file is not a task: that problem is listed
     section = document.data
     for depth, key in enumerate(keys[:-1], start=1):
         below = section.get(key)
@@ -48,5 +48,5 @@ def _lay(document: Document, keys: Path, value: object, mark: Mark) -> None:
         section = below
     section[keys[-1]] = value
     for inner in [path for path in document.marks if path[: len(keys)] == keys]:
-        del document.marks[inner]  # what stood below the replaced value has no place any more
+        del document.marks[inner]  # the keys below the replaced value are gone
     document.marks[keys] = mark

@@ -1,103 +1,199 @@
-"""What the parts of a fleet name on this machine: role files, which become a part of the task, and what is mounted."""
+"""The paths that a task names on this machine: they exist, lie where they must, and keep the grader from the agents."""
 
 import os
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from coral.config.agents import AgentsSection, Assignment
-from coral.config.files import outside, split_entry
-from coral.config.model import GraderSection, TaskSection
-from coral.config.problem import Path as Where
-from coral.config.problem import Problem, shown
+from coral.config.model import AgentsSection, Assignment, GraderSection, TaskSection
+from coral.config.problem import KeyPath, Problem, shown
+from workspace.layout import leads_outside
 
-LARGEST = 100_000  # bytes of a role: agents read all of it
-OURS = (".git", ".shared")
+LARGEST_ROLE = 100_000  # bytes: agents read all of it
+RESERVED = (".git", ".shared")
 
 
-def part_problems(
-    agents: AgentsSection, task: TaskSection | None, grader: GraderSection | None, folder: Path
+def split_entry(entry: str) -> tuple[str, str] | None:
+    """`grade.py:grade` as file and function; None if it has another form."""
+    file, colon, function = entry.rpartition(":")
+    return (file, function) if colon and file.endswith(".py") and function.isidentifier() else None
+
+
+def path_problems(
+    task: TaskSection | None, grader: GraderSection | None, agents: AgentsSection | None, folder: Path
 ) -> Iterator[Problem]:
-    seed = _place(task.seed, folder) if task else None
-    secret = _secret(grader, folder)
-    for where, part in parts_of(agents):
-        if part.role_file:
-            yield from _role(part, (*where, "role_file"), folder)
-        for at, source in part.mounts.items():
-            path = (*where, "mounts", at)
-            yield from (
-                Problem(path, text) for text in (_target(at, part, seed), _source(source, folder, secret)) if text
-            )
+    """The problems of the sections that could be read."""
+    unusable = list(_unusable(task, grader, folder))
+    yield from unusable
+    if not unusable:  # no other check may look up such a path
+        yield from _task_problems(task, folder) if task else ()
+        yield from _grader_problems(grader, folder) if grader else ()
+        yield from _exposed(task, grader, folder) if task and grader else ()
+    if agents:
+        seed = _resolved(task.seed, folder) if task else None
+        private = _private(grader, folder) if grader else []
+        for where, assignment in assignments_in(agents):
+            yield from _assignment_problems(assignment, where, folder, seed, private)
+
+
+def assignments_in(agents: AgentsSection) -> Iterator[tuple[KeyPath, Assignment]]:
+    """The section itself, and each of its assignments."""
+    yield ("agents",), agents
+    for index, assignment in enumerate(agents.assignments):
+        yield ("agents", "assignments", index), assignment
 
 
 def with_roles(agents: AgentsSection, folder: Path) -> AgentsSection:
-    """The section with the words of its role files in their place, so that a run needs none of them."""
-    assignments = tuple(each.model_copy(update=_read(each, folder)) for each in agents.assignments)
-    return agents.model_copy(update={**_read(agents, folder), "assignments": assignments})
+    """The section with the texts of its role files instead of their paths, so that a run does not need the files."""
+    assignments = tuple(
+        assignment.model_copy(update=_role_read(assignment, folder)) for assignment in agents.assignments
+    )
+    return agents.model_copy(update={**_role_read(agents, folder), "assignments": assignments})
 
 
-def _read(part: Assignment, folder: Path) -> dict[str, str]:
-    if not part.role_file:
+def _role_read(assignment: Assignment, folder: Path) -> dict[str, str]:
+    if not assignment.role_file:
         return {}
-    return {"role": (folder / Path(part.role_file).expanduser()).read_text("utf-8-sig"), "role_file": ""}
+    return {"role": (folder / Path(assignment.role_file).expanduser()).read_text("utf-8-sig"), "role_file": ""}
 
 
-def parts_of(agents: AgentsSection) -> Iterator[tuple[Where, Assignment]]:
-    yield ("agents",), agents
-    for index, part in enumerate(agents.assignments):
-        yield ("agents", "assignments", index), part
+def _resolved(name: str, folder: Path) -> Path | None:
+    """The path that a text of the task names; None if no path can have that name."""
+    try:
+        os.fsencode(name)
+        path = (folder / Path(name).expanduser()).resolve()
+        path.exists()
+    except (OSError, ValueError, RuntimeError):  # too long; with a zero byte; of a user that is not there, or a loop
+        return None
+    return path
 
 
-def _role(part: Assignment, path: Where, folder: Path) -> Iterator[Problem]:
-    if part.role:
-        yield Problem(path, "stands beside a role; keep one of them")
-    file = _place(part.role_file, folder)
+def _unusable(task: TaskSection | None, grader: GraderSection | None, folder: Path) -> Iterator[Problem]:
+    named: dict[KeyPath, str] = {("task", "seed"): task.seed, ("task", "check"): task.check} if task else {}
+    if grader:
+        named[("grader", "entry")] = grader.entry
+        named |= {("grader", "private", index): name for index, name in enumerate(grader.private)}
+    for where, name in named.items():
+        if _resolved(name, folder) is None:
+            yield Problem(where, f"is no path; got {shown(name)}")
+
+
+# --- task and grader --------------------------------------------------------------------------------------------------
+
+
+def _task_problems(task: TaskSection, folder: Path) -> Iterator[Problem]:
+    for index, glob in enumerate(task.editable):
+        if leads_outside(glob) or not _is_glob(glob):
+            yield Problem(("task", "editable", index), f'must be a glob inside the seed; got "{glob}"')
+    seed = folder / Path(task.seed).expanduser()
+    if not seed.is_dir():
+        text = "is not a folder" if seed.exists() else "does not exist"
+        yield Problem(("task", "seed"), f'"{task.seed}" {text} (looked at {seed})')
+    elif task.check:
+        bare = (seed / "HEAD").is_file() and not (seed / ".git").exists()  # its files are in commits alone
+        yield from _function_problems(("task", "check"), task.check, None if bare else seed, "the seed")
+
+
+def _is_glob(text: str) -> bool:
+    try:
+        next(Path(__file__).parent.glob(text), None)
+    except (OSError, ValueError, NotImplementedError):  # OSError: too long for a name
+        return False
+    return True
+
+
+def _function_problems(where: KeyPath, text: str, folder: Path | None, name: str) -> Iterator[Problem]:
+    """Of a file.py:function in a folder, which messages call by its name; None: its files cannot be looked up."""
+    entry = split_entry(text)
+    if entry is None or leads_outside(entry[0]):
+        yield Problem(where, f'must be file.py:function, relative to {name}; got "{text}"')
+    elif folder is not None and not (folder / entry[0]).is_file():
+        place = "in the seed" if name == "the seed" else f"(looked in {folder})"
+        yield Problem(where, f'"{entry[0]}" does not exist {place}')
+
+
+def _grader_problems(grader: GraderSection, folder: Path) -> Iterator[Problem]:
+    if bool(grader.entry) == bool(grader.command):
+        which = "gives both entry and command; one of them grades" if grader.entry else "needs entry or command"
+        yield Problem(("grader",), which)
+    program = grader.command if isinstance(grader.command, str) else "".join(grader.command[:1])
+    if grader.command and not program.strip():
+        yield Problem(("grader", "command"), "is blank")
+    if grader.entry:
+        yield from _function_problems(("grader", "entry"), grader.entry, folder, "the task's folder")
+    for index, name in enumerate(grader.private):
+        where = ("grader", "private", index)
+        if leads_outside(name):
+            yield Problem(where, f'must be inside the task\'s folder; got "{name}"')
+        elif not (folder / name).exists():
+            yield Problem(where, f'"{name}" does not exist (looked in {folder})')
+
+
+def _exposed(task: TaskSection, grader: GraderSection, folder: Path) -> Iterator[Problem]:
+    """Agents get everything in the seed: neither the grader nor its data may be there."""
+    seed = (folder / Path(task.seed).expanduser()).resolve()
+    entry = split_entry(grader.entry)
+    named: dict[KeyPath, str] = {("grader", "entry"): entry[0]} if entry else {}
+    named |= {("grader", "private", index): name for index, name in enumerate(grader.private)}
+    for where, name in named.items():
+        path = (folder / name).resolve()
+        if path.is_relative_to(seed) or seed.is_relative_to(path):
+            yield Problem(where, f'"{name}" and the seed "{task.seed}" overlap: agents would see the grader')
+
+
+# --- agents -----------------------------------------------------------------------------------------------------------
+
+
+def _assignment_problems(
+    assignment: Assignment, where: KeyPath, folder: Path, seed: Path | None, private: list[Path]
+) -> Iterator[Problem]:
+    if assignment.role_file:
+        yield from _role_problems(assignment, (*where, "role_file"), folder)
+    for at, source in assignment.mounts.items():
+        for text in (_mount_problem(at, assignment, seed), _source_problem(source, folder, private)):
+            if text:
+                yield Problem((*where, "mounts", at), text)
+
+
+def _role_problems(assignment: Assignment, where: KeyPath, folder: Path) -> Iterator[Problem]:
+    if assignment.role:
+        yield Problem(where, "stands beside a role; keep one of them")
+    name = shown(assignment.role_file)
+    file = _resolved(assignment.role_file, folder)
     try:
         if file is None or not file.is_file():
-            yield Problem(path, f"{shown(part.role_file)} is no file (looked at {file or folder})")
-        elif file.stat().st_size > LARGEST or "\0" in file.read_text("utf-8-sig"):
-            yield Problem(path, f"{shown(part.role_file)} is no text of at most {LARGEST // 1000} kB")
+            yield Problem(where, f"{name} is no file (looked at {file or folder})")
+        elif file.stat().st_size > LARGEST_ROLE or "\0" in file.read_text("utf-8-sig"):
+            yield Problem(where, f"{name} is no text of at most {LARGEST_ROLE // 1000} kB")
     except (OSError, ValueError):
-        yield Problem(path, f"{shown(part.role_file)} cannot be read as a text in UTF-8")
+        yield Problem(where, f"{name} cannot be read as a text in UTF-8")
 
 
-def _target(at: str, part: Assignment, seed: Path | None) -> str:
-    """What is wrong with the place in the workspace."""
+def _mount_problem(at: str, assignment: Assignment, seed: Path | None) -> str:
+    """What is wrong with the path of a mount in the workspace."""
     names = PurePosixPath(at).parts
-    if outside(at) or not names or "\0" in at or names[0] in OURS:
+    if leads_outside(at) or not names or "\0" in at or names[0] in RESERVED:
         return "must be a path inside the workspace, and not one of git's or Coral's"
-    around = [each for each in part.mounts if each != at and PurePosixPath(at).is_relative_to(each)]
+    around = [other for other in assignment.mounts if other != at and PurePosixPath(at).is_relative_to(other)]
     if around:
         return f"lies in {shown(around[0])}, which is a mount itself"
     if seed is None:
         return ""
-    taken = _place(at, seed)
-    return "is no path" if taken is None else "is in the seed already" if taken.exists() else ""
+    path = _resolved(at, seed)
+    return "is no path" if path is None else "is in the seed already" if path.exists() else ""
 
 
-def _source(source: str, folder: Path, secret: list[Path]) -> str:
-    """What is wrong with what it leads to."""
-    place = _place(source, folder)
-    if place is None or not place.exists():
-        return f"{shown(source)} does not exist (looked at {place or folder})"
-    if any(each.is_relative_to(place) or place.is_relative_to(each) for each in secret):
+def _source_problem(source: str, folder: Path, private: list[Path]) -> str:
+    """What is wrong with the path that a mount leads to."""
+    path = _resolved(source, folder)
+    if path is None or not path.exists():
+        return f"{shown(source)} does not exist (looked at {path or folder})"
+    if any(other.is_relative_to(path) or path.is_relative_to(other) for other in private):
         return f"{shown(source)} holds what belongs to the grader: agents would see it"
     return ""
 
 
-def _secret(grader: GraderSection | None, folder: Path) -> list[Path]:
-    if grader is None:
-        return []
+def _private(grader: GraderSection, folder: Path) -> list[Path]:
+    """What agents must not see."""
     entry = split_entry(grader.entry)
     names = [*([entry[0]] if entry else []), *grader.private]
-    return [place for name in names if (place := _place(name, folder)) is not None]
-
-
-def _place(name: str, folder: Path) -> Path | None:
-    """Where a text of the task leads to; None where it is no path at all."""
-    try:
-        os.fsencode(name)
-        place = (folder / Path(name).expanduser()).resolve()
-        place.exists()
-    except (OSError, ValueError, RuntimeError):  # too long; with a zero byte; of a user that is not there, or a loop
-        return None
-    return place
+    return [path for name in names if (path := _resolved(name, folder)) is not None]

@@ -1,18 +1,18 @@
-"""What is wrong with a task, each finding at its place; all of them are told at once, in the order of the file."""
+"""The problems of a task, each with its place in the file; one error lists them all, in the order of the file."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from coral.errors import CoralError
 
-Path = tuple[str | int, ...]
-MAX_LISTED = 50  # problems; whoever has more of them has one that they follow from
+KeyPath = tuple[str | int, ...]
+MAX_LISTED = 50  # problems; with more of them, most follow from one
 LONGEST = 500  # characters of one problem
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Mark:
-    """Where a value stands: line and column from 1 in the file, or the override that set it."""
+    """The place of a value: line and column of the file, from 1, or the override of the command line that set it."""
 
     line: int
     column: int
@@ -21,25 +21,25 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    path: Path
+    path: KeyPath
     text: str
     mark: Mark | None = None
 
 
-def dotted(path: Path) -> str:
-    """`heartbeats[2].every`, the way a person would say it."""
+def dotted(path: KeyPath) -> str:
+    """`heartbeats[2].every`"""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
 
 
-def nearest(marks: Mapping[Path, Mark], path: Path) -> Mark:
-    """The mark of the path, or of the closest section around it: a missing key has no place of its own."""
+def nearest(marks: Mapping[KeyPath, Mark], path: KeyPath) -> Mark:
+    """The mark of the path, or of the closest section around it: a missing key has no mark."""
     while path and path not in marks:
         path = path[:-1]
     return marks.get(path, Mark(1, 1))
 
 
 def shown(value: object) -> str:
-    """A value as the message repeats it: recognisable, and short enough for one line."""
+    """A value as messages repeat it: recognisable, and short enough for one line."""
     if value is None:
         return "nothing"
     if isinstance(value, bool):
@@ -49,11 +49,11 @@ def shown(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def refuse(name: str, problems: Iterable[Problem], marks: Mapping[Path, Mark]) -> None:
+def refuse(name: str, problems: Iterable[Problem], marks: Mapping[KeyPath, Mark]) -> None:
     """Raise one error that lists every problem; return when there is none."""
-    placed: dict[tuple[Mark, Path, str], Problem] = {}
+    placed: dict[tuple[Mark, KeyPath, str], Problem] = {}
     for problem in problems:
-        # A value that could not even be read needs no second complaint about its type.
+        # One message for a value that could not be read: its type is wrong as well.
         same = problem.text if not problem.path else ""
         placed.setdefault((problem.mark or nearest(marks, problem.path), problem.path, same), problem)
     if not placed:

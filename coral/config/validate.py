@@ -1,4 +1,4 @@
-"""Plain values into sections: each section is checked on its own, so that one mistake does not hide the next."""
+"""Reads plain values as sections. Each section is checked by itself, so that one mistake does not hide the next."""
 
 import difflib
 from collections.abc import Mapping
@@ -7,12 +7,11 @@ from typing import TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from coral.config.migrate import MOVED
-from coral.config.model import HeartbeatEntry, TaskFile
-from coral.config.problem import Path, Problem, dotted, shown
+from coral.config.model import TaskFile
+from coral.config.problem import KeyPath, Problem, dotted, shown
 
 S = TypeVar("S", bound=BaseModel)
-WORDS = {
+MESSAGES = {
     "string_type": "must be text",
     "int_type": "must be a whole number",
     "int_from_float": "must be a whole number",
@@ -31,9 +30,41 @@ WORDS = {
     "missing": "is missing: {description}",
 }
 
+# Keys of the other format of tasks that exists, and what to write instead.
+_BREAKER = "crashes are limited by run.breaker_crashes, run.breaker_window and run.breaker_pause"
+_GRADER = "name the grader by grader.entry (file.py:function) or grader.command"
+_VIEW = "`coral start` shows the run; `coral start --detach` leaves it in the background"
 
-def section(kind: type[S], values: object, path: Path, problems: list[Problem]) -> S | None:
-    """The section, or None after its problems were noted. An empty section (`budget:`) has its defaults."""
+MOVED = {
+    "grader.entrypoint": "name a function by entry: file.py:function",
+    "grader.type": _GRADER,
+    "grader.module": _GRADER,
+    "grader.setup": "give a grader an environment of its own by grader.command",
+    "grader.parallel": "write slots: N",
+    "agents.runtime_options": "write options",
+    "agents.timeout": "write stall: the seconds of silence after which an agent is interrupted",
+    "agents.heartbeat": "write a section heartbeats: entries with name and every, stagnant, minutes or seconds",
+    "agents.reflect_every": "write heartbeats: [{name: reflect, every: N}]",
+    "agents.heartbeat_every": "write heartbeats: [{name: consolidate, every: N}]",
+    "agents.max_turns": "a run is limited by the section budget",
+    "agents.restart_burst_threshold": _BREAKER,
+    "agents.restart_burst_window": _BREAKER,
+    "agents.restart_pause_seconds": _BREAKER,
+    "agents.stagger_seconds": "write stagger",
+    "agents.warmstart": "write research: the minutes in which agents read and think first",
+    "heartbeats.global": "write scope: fleet",
+    "heartbeats.trigger": "write every: N, or stagnant: N for a plateau",
+    "sharing": "write workspace.share: true or false",
+    "workspace.results_dir": "write runs",
+    "workspace.repo_path": "write task.seed: a folder or a git repository",
+    "run.ui": _VIEW,
+    "run.session": _VIEW,
+    "run.verbose": _VIEW,
+}
+
+
+def section(kind: type[S], values: object, path: KeyPath, problems: list[Problem]) -> S | None:
+    """The section; None if it has problems, which are added. An empty section (`budget:`) has its defaults."""
     values = {} if values is None and len(path) == 1 else values
     try:
         return kind.model_validate(values)
@@ -42,51 +73,40 @@ def section(kind: type[S], values: object, path: Path, problems: list[Problem]) 
         return None
 
 
-def heartbeats(values: object, problems: list[Problem]) -> tuple[tuple[int, HeartbeatEntry], ...]:
-    """The entries that can be read, each with its place in the list."""
-    if values is None:
-        return ()
-    if not isinstance(values, list):
-        problems.append(Problem(("heartbeats",), f"must be a list of entries, each with a name; got {shown(values)}"))
-        return ()
-    read = [(i, section(HeartbeatEntry, value, ("heartbeats", i), problems)) for i, value in enumerate(values)]
-    return tuple((index, entry) for index, entry in read if entry is not None)
-
-
-def strangers(values: Mapping[str, object], problems: list[Problem]) -> None:
-    """Sections that no task has."""
+def unknown_sections(values: Mapping[str, object], problems: list[Problem]) -> None:
+    """Add a problem for each section that no task has."""
     for key in values.keys() - TaskFile.model_fields.keys():
         problems.append(Problem((key,), _unknown(key, (key,), values[key], TaskFile)))
 
 
-def _problem(kind: type[BaseModel], values: object, path: Path, detail: ErrorDetails) -> Problem:
+def _problem(kind: type[BaseModel], values: object, path: KeyPath, detail: ErrorDetails) -> Problem:
     loc = _within(values, detail["loc"], missing=detail["type"] == "missing")
-    here = (*path, *loc)
+    where = (*path, *loc)
     value = detail["input"]
     if detail["type"] == "extra_forbidden":
-        return Problem(here, _unknown(str(loc[-1]), here, value, _holder(kind, loc)))
+        return Problem(where, _unknown(str(loc[-1]), where, value, _holder(kind, loc)))
     context = {name: _plain(value) for name, value in detail.get("ctx", {}).items()}
     if detail["type"] == "missing":
         description = _holder(kind, loc).model_fields[str(loc[-1])].description or ""
-        return Problem(here, f"is missing: {description.partition('. ')[0].rstrip('.')}")
+        return Problem(where, f"is missing: {description.partition('. ')[0].rstrip('.')}")
     if detail["type"] == "value_error":
-        return Problem(here, f"{context['error']}; got {shown(value)}")
-    text = WORDS.get(detail["type"], detail["msg"]).format(**context)
+        return Problem(where, f"{context['error']}; got {shown(value)}")
+    text = MESSAGES.get(detail["type"], detail["msg"]).format(**context)
     quotes = detail["type"] == "string_type" and isinstance(value, int | float)
-    return Problem(here, f"{text}; got {shown(value)}" + (" (put it in quotes)" if quotes else ""))
+    return Problem(where, f"{text}; got {shown(value)}" + (" (put it in quotes)" if quotes else ""))
 
 
-def _holder(kind: type[BaseModel], loc: Path) -> type[BaseModel]:
-    """The section that has the last key of this path."""
+def _holder(kind: type[BaseModel], loc: KeyPath) -> type[BaseModel]:
+    """The model that has the last key of this path."""
     for part in loc[:-1]:
         field = kind.model_fields.get(str(part))
         kinds = [] if field is None else [field.annotation, *get_args(field.annotation)]
-        kind = next((each for each in kinds if isinstance(each, type) and issubclass(each, BaseModel)), kind)
+        kind = next((other for other in kinds if isinstance(other, type) and issubclass(other, BaseModel)), kind)
     return kind
 
 
-def _within(values: object, loc: tuple[int | str, ...], *, missing: bool) -> Path:
-    """The part of pydantic's location that exists in the file: it also names the branches of its own unions."""
+def _within(values: object, loc: tuple[int | str, ...], *, missing: bool) -> KeyPath:
+    """The path in the file for a location of pydantic's, which also names the branches of its unions."""
     path: list[int | str] = []
     for part in loc:
         inside = (isinstance(values, dict) and part in values) or (
@@ -104,7 +124,7 @@ def _plain(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _unknown(key: str, path: Path, value: object, kind: type[BaseModel]) -> str:
+def _unknown(key: str, path: KeyPath, value: object, kind: type[BaseModel]) -> str:
     text = f"unknown key (with {shown(value)})"
     if (moved := MOVED.get(dotted(tuple(part for part in path if isinstance(part, str))))) is not None:
         return f"{text}; {moved}"

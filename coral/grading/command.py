@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from attempts.record import Kind
-from coral.config.files import split_entry
 from coral.config.model import GraderSection
+from coral.config.paths import split_entry
 
 RESULT, SPEC, BEATS, SCRATCH = "result.json", "spec.json", "beats.jsonl", "tmp"
 # Not -m: that imports what runs modules, and takes milliseconds of every grade.

@@ -8,10 +8,11 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from coral.config.files import outside, split_entry
 from coral.config.load import Config
 from coral.config.model import GraderSection
+from coral.config.paths import split_entry
 from coral.errors import CoralError
+from workspace.layout import leads_outside
 
 _JUNK = shutil.ignore_patterns("__pycache__", ".git")
 
@@ -38,7 +39,7 @@ def _names(grader: GraderSection, folder: Path) -> Iterator[Path]:
         own = Path(entry[0]).parent
         yield own if own.parts else Path(entry[0])
     for word in _words(grader):
-        if not outside(word) and (folder / word).is_file():
+        if not leads_outside(word) and (folder / word).is_file():
             yield Path(word)
     yield from map(Path, grader.private)
 

@@ -22,8 +22,8 @@ from attempts.fields import one_line
 from coral import __version__, extras
 from coral.agent_setup.command import launch_environment
 from coral.agent_setup.roster import assignments_of
-from coral.config.agents import Assignment
 from coral.config.load import Config
+from coral.config.model import Assignment
 from coral.processes import cgroup, environment, rlimit_tag
 from coral.runtimes import programs, registry
 from coral.runtimes.agent import AgentProgram

@@ -20,8 +20,8 @@ from pathlib import Path
 from attempts.fields import one_line
 from coral.agent_setup.command import fill_state_folder, launch_environment
 from coral.agent_setup.roster import assignments_of
-from coral.config.agents import Assignment
 from coral.config.load import Config
+from coral.config.model import Assignment
 from coral.errors import CoralError
 from coral.fleet.events import Ending
 from coral.preflight.doctor import Finding, State

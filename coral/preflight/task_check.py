@@ -10,8 +10,8 @@ from pathlib import Path
 
 from coral.agent_setup.prices import unenforceable_budgets
 from coral.agent_setup.roster import assignments_of
-from coral.config.agents import Assignment
 from coral.config.load import Config
+from coral.config.model import Assignment
 from coral.errors import CoralError
 from coral.fleet.events import Outcome
 from coral.grading.once import grade_once

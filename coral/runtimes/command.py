@@ -12,9 +12,9 @@ from datetime import datetime
 from functools import cached_property
 
 from attempts.fields import one_line, printable
-from coral.config.files import outside
 from coral.runtimes import coral_protocol, template
 from coral.runtimes.model import Command, Ending, LaunchSpec, LaunchSummary, OutputEvent, Runtime, new_session
+from workspace.layout import leads_outside
 
 LONGEST = 20_000  # bytes of a line that the patterns see: a pattern can take much longer than a line is long
 LIMIT = 900.0  # seconds to wait where a limit does not say when it ends
@@ -49,7 +49,7 @@ class AnyProgram(Runtime):
         for option, groups in _GROUPS.items():
             problems += _pattern_problems(option, self.options.get(option, ""), groups)
         path = self.options.get("instruction_file", "AGENTS.md")
-        if not isinstance(path, str) or not path or outside(path):
+        if not isinstance(path, str) or not path or leads_outside(path):
             problems.append(f"instruction_file must be a path inside the workspace; got {path!r}")
         return problems or self._session_problems()
 

@@ -11,11 +11,11 @@ from dataclasses import replace
 from importlib.util import find_spec
 
 from coral import extras
-from coral.config.files import outside
 from coral.runtimes import coral_protocol, template
 from coral.runtimes.acp.lines import AcpReader
 from coral.runtimes.agent import PLAIN, AgentProgram
 from coral.runtimes.model import Command, LaunchSpec
+from workspace.layout import leads_outside
 
 REPORTS = ("money", "tokens", "")
 _TEXTS = ("mode", "effort", "auth", "instruction_file", "reports")
@@ -56,7 +56,7 @@ class Acp(AcpReader):
             problems.append("resumes must be true or false")
         if self.reports not in REPORTS:
             problems.append(f"reports must be money or tokens; got {self.reports!r}")
-        if outside(self.instruction_file):
+        if leads_outside(self.instruction_file):
             problems.append(f"instruction_file must be a path inside the workspace; got {self.instruction_file!r}")
         problems += [*self._env_problems(), *self.limit_problems()]
         return problems or self._command_problems() or lacking()

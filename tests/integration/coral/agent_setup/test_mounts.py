@@ -80,7 +80,7 @@ def test_a_mount_in_an_assignment_is_told_there(tmp_path: Path) -> None:
         ("{role_file: seed}", '"seed" is no file'),
         ("{role_file: part.md, role: x}", "agents.role_file: stands beside a role; keep one of them"),
         ("{assignments: [{role_file: a.md}]}", 'agents.assignments[0].role_file: "a.md" is no file'),
-        ("{research: 5}", "agents.research: native agents do not read first: leave it out"),
+        ("{research: 5}", "agents.research: native agents do no research: leave it out"),
         ("{runtime: claude, research: 0}", "agents.research: must be more than 0; got 0"),
         ("{stagger: -1}", "agents.stagger: must be at least 0; got -1"),
     ],

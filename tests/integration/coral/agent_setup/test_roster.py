@@ -7,8 +7,8 @@ import pytest
 from real_runs import TRY, Run, wait_until, write_task
 
 from coral.agent_setup import roster
-from coral.config.agents import Assignment
 from coral.config.load import Config, load
+from coral.config.model import Assignment
 from coral.errors import CoralError
 from coral.fleet.rules import Prices, Rules
 from coral.preflight.task_check import looks
