@@ -126,16 +126,14 @@ def _show(view: RunView, args: argparse.Namespace) -> int:
         print("no heartbeat is in force yet: the supervisor writes the list when the run begins")
         return 0
     # Only here: the verbs do without, and it takes most of the time.
-    from coral.cli.ui.console import console
-    from coral.cli.ui.table import table
+    from coral.cli.ui.table import print_table
 
     lines = []
     for name, owner in _groups(rows):
         for place, row in enumerate(rows[owner]):
             due = _due(view, owner, row) if name == owner else ""
             lines.append([name if place == 0 else " ", *_cells(row, due)])
-    out = console()
-    out.print(table(COLUMNS, lines, out.width))
+    print_table(COLUMNS, lines)
     return 0
 
 

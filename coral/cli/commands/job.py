@@ -124,10 +124,9 @@ def _list(place: Place, as_json: bool) -> int:
         print("no jobs yet: coral job start -m 'what it is' -- COMMAND")
         return 0
     # Only here: the other verbs do without, and it takes most of the time.
-    from coral.cli.ui.console import console, tone
-    from coral.cli.ui.table import table
+    from coral.cli.ui.console import tone
+    from coral.cli.ui.table import print_table
 
-    out = console()
     rows = [
         [
             record.text("number"),
@@ -139,7 +138,7 @@ def _list(place: Place, as_json: bool) -> int:
         ]
         for record in records
     ]
-    out.print(table((">job", "agent", "state", ">time", "end*", "title*"), rows, out.width))
+    print_table((">job", "agent", "state", ">time", "end*", "title*"), rows)
     return 0
 
 

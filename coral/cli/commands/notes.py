@@ -13,7 +13,7 @@ from coral.cli.parser import count
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.knowledge import all_sheets, body_of, concludes, folders, is_synthesis, title_line
 from coral.cli.ui.console import console, dim
-from coral.cli.ui.table import table
+from coral.cli.ui.table import print_table, table
 from coral.errors import CoralError
 from coral.views import format
 from workspace.layout import Layout
@@ -133,8 +133,7 @@ def _history(layout: Layout, as_json: bool) -> int:
     cells = [
         [format.ago(change.at), format.line(change.message), format.line(", ".join(change.files))] for change in changes
     ]
-    out = console()
-    out.print(table(("when", "change*", "files*"), cells, out.width))
+    print_table(("when", "change*", "files*"), cells)
     return 0
 
 

@@ -10,8 +10,8 @@ from rich.text import Text
 from coral.cli.parser import count
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.run_view import RunView
-from coral.cli.ui.console import console, tone
-from coral.cli.ui.table import table
+from coral.cli.ui.console import tone
+from coral.cli.ui.table import print_table
 from coral.errors import CoralError
 from coral.views import format
 from workspace.layout import Layout, runs_under
@@ -31,8 +31,7 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps([_data(view) for view in runs], indent=1))
         return 0
     columns = ("run", "task*", "state", ">agents?", ">attempts?", ".best", "last sign of life?")
-    out = console()
-    out.print(table(columns, [_row(view) for view in runs], out.width))
+    print_table(columns, [_row(view) for view in runs])
     return 0
 
 

@@ -13,7 +13,7 @@ from coral.cli.run_data import run_lookup
 from coral.cli.run_data.knowledge import all_skills
 from coral.cli.ui.console import console, dim
 from coral.cli.ui.markdown import markdown
-from coral.cli.ui.table import table
+from coral.cli.ui.table import print_table
 from coral.errors import CoralError
 from workspace.knowledge import Skill
 
@@ -36,8 +36,7 @@ def run(args: argparse.Namespace) -> int:
         _read(skills[0])
     else:
         rows = [[Text(skill.name, style="bold"), skill.author, skill.description] for skill in skills]
-        out = console()
-        out.print(table(("skill", "author", "description*"), rows, out.width))
+        print_table(("skill", "author", "description*"), rows)
     return 0
 
 

@@ -5,14 +5,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import shlex
 import sys
 import threading
-from difflib import get_close_matches
 from pathlib import Path
 
 from coral.cli.run_data import run_lookup
-from coral.cli.run_data.run_lookup import TASK_FILE
 from coral.cli.ui.program_name import command
 from coral.cli.ui.progress import Steps
 from coral.errors import CoralError
@@ -47,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     from coral.runs.create import prepare, remove
 
     check_watching(args)
-    task, overrides, base = _task(args.task, args.overrides)
+    task, overrides, base = run_lookup.task_of("start", args.task, args.overrides)
     config = load(task, overrides)
     with signal_handlers.held():
         with Steps() as steps:
@@ -111,35 +108,3 @@ def shown(path: Path) -> str:
         return str(path.relative_to(run_lookup.here()))
     except ValueError:
         return str(path)
-
-
-def _task(given: str | None, overrides: list[str]) -> tuple[Path, list[str], Path]:
-    """The task, the overrides, and where the folder of runs belongs.
-
-    `coral start agents.count=4` means the task around here; then its runs stay beside it, and never land in its seed.
-    """
-    from coral.config.load import find_task
-
-    if given is not None and ("=" not in given or Path(given).exists()):
-        return _existing(given), overrides, run_lookup.here()
-    found = find_task(run_lookup.here())
-    if found is None:
-        raise CoralError(
-            f"cannot start: there is no task.yaml in or above {run_lookup.here()}",
-            "coral start PATH-OF-A-TASK, or `coral init` makes a task that works",
-        )
-    return found, ([given] if given else []) + overrides, found.parent
-
-
-def _existing(given: str) -> Path:
-    """The task that was named. CoralError where there is none, with the names beside it that were probably meant."""
-    path = Path(given).expanduser()
-    if path.exists():
-        return path
-    beside = path.parent.iterdir() if path.parent.is_dir() else ()
-    tasks = [item.name for item in beside if (item / TASK_FILE).is_file() or item.suffix in (".yaml", ".yml")]
-    near = [shlex.quote(str(Path(given).parent / name)) for name in get_close_matches(path.name, tasks, n=3)]
-    raise CoralError(
-        f"cannot start: there is no folder or task file {given}",
-        f"did you mean {' or '.join(near)}?" if near else "`coral init` makes a task that works",
-    )

@@ -9,7 +9,6 @@ import argparse
 import json
 import sys
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from coral.cli.run_data import run_lookup
@@ -19,7 +18,6 @@ from coral.views.format import clean
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from coral.config.load import Config
     from coral.preflight.task_check import Finding
 
 
@@ -42,10 +40,12 @@ def run(args: argparse.Namespace) -> int:
 def _found(args: argparse.Namespace) -> list[Finding]:
     """Every finding; for people, each is printed as soon as it is known."""
     from coral.cli.ui.progress import Steps
+    from coral.config.load import load
     from coral.preflight.task_check import Finding, grades, looks
 
     try:
-        config = _config(args.task, args.overrides)
+        task, overrides, _ = run_lookup.task_of("validate", args.task, args.overrides)
+        config = load(task, overrides)
     except CoralError as error:
         if not args.json:
             raise
@@ -59,21 +59,6 @@ def _found(args: argparse.Namespace) -> list[Finding]:
         _print(graded, quiet=args.json)
         found += graded
     return found
-
-
-def _config(given: str | None, overrides: list[str]) -> Config:
-    """The task that is named; `coral validate agents.count=4` means the one around here."""
-    from coral.config.load import find_task, load
-
-    if given is not None and ("=" not in given or Path(given).exists()):
-        return load(Path(given).expanduser(), overrides)
-    found = find_task(run_lookup.here())
-    if found is None:
-        raise CoralError(
-            f"cannot validate: there is no task.yaml in or above {run_lookup.here()}",
-            "coral validate PATH-OF-A-TASK, or `coral init` makes a task that works",
-        )
-    return load(found, ([given] if given else []) + overrides)
 
 
 def _print(found: Iterable[Finding], *, quiet: bool) -> None:

@@ -105,6 +105,39 @@ def named(name: str, task: str | None) -> Layout:
     raise CoralError(f"cannot tell which run {name!r} is: {len(fits)} fit", f"give more of its name: {names} ...")
 
 
+def task_of(to: str, given: str | None, overrides: list[str]) -> tuple[Path, list[str], Path]:
+    """The task for the command `to`, its overrides, and the folder in which its runs belong.
+
+    `coral start agents.count=4` means the task around here. Its runs stay beside it, and never land in its seed.
+    """
+    from coral.config.load import find_task
+
+    if given is not None and ("=" not in given or Path(given).exists()):
+        return _existing_task(to, given), overrides, here()
+    found = find_task(here())
+    if found is None:
+        raise CoralError(
+            f"cannot {to}: there is no task.yaml in or above {here()}",
+            f"coral {to} PATH-OF-A-TASK, or `coral init` makes a task that works",
+        )
+    return found, ([given] if given else []) + overrides, found.parent
+
+
+def _existing_task(to: str, given: str) -> Path:
+    path = Path(given).expanduser()
+    if path.exists():
+        return path
+    from difflib import get_close_matches
+
+    beside = path.parent.iterdir() if path.parent.is_dir() else ()
+    tasks = [item.name for item in beside if (item / TASK_FILE).is_file() or item.suffix in (".yaml", ".yml")]
+    near = [shlex.quote(str(Path(given).parent / name)) for name in get_close_matches(path.name, tasks, n=3)]
+    raise CoralError(
+        f"cannot {to}: there is no folder or task file {given}",
+        f"did you mean {' or '.join(near)}?" if near else "`coral init` makes a task that works",
+    )
+
+
 def _inside(path: Path) -> Layout | None:
     agent = find_agent(path)
     return agent[0] if agent else find_run(path)

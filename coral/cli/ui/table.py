@@ -13,6 +13,7 @@ from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
 from rich.text import Text
 
+from coral.cli.ui.console import console
 from coral.views.format import NONE
 
 GAP = 2
@@ -71,6 +72,12 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], width: int) 
     header = [Text(_name(columns[index]), style="dim") for index in kept]
     lines: list[Sequence[Text]] = [header, *([row[index] for index in kept] for row in cells)]
     return Table(list(_within(widths, width)), [columns[index].startswith(">") for index in kept], lines)
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print a table as wide as the terminal."""
+    out = console()
+    out.print(table(columns, rows, out.width))
 
 
 def _kept(columns: Sequence[str], cells: list[list[Text]], width: int) -> list[int]:
