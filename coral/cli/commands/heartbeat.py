@@ -16,6 +16,7 @@ from coral.cli.run_data.lenient_json import LenientJson
 from coral.cli.run_data.run_view import RunView
 from coral.errors import CoralError
 from coral.views import format
+from heartbeats.example import CONTEXT_NAMES
 from heartbeats.folder import FLEET, Folder
 from heartbeats.heartbeat import Delivery, Scope
 from workspace.layout import Layout
@@ -40,7 +41,9 @@ def add_arguments(parser: Parser) -> None:
     when.add_argument("--every", type=count, metavar="N", help="after every N attempts")
     when.add_argument("--stagnant", type=count, metavar="N", help="after N attempts in a row without improvement")
     when.add_argument("--minutes", type=finite, metavar="M", help="every M minutes")
-    change.add_argument("--prompt", metavar="TEXT", help="what it says, a Jinja template; @FILE reads it from a file")
+    names = ", ".join(sorted(CONTEXT_NAMES))
+    prompt = f"what it says, or @FILE with it: a Jinja template that may use {names}"
+    change.add_argument("--prompt", metavar="TEXT", help=prompt)
     change.add_argument(
         "--scope",
         choices=[scope.value for scope in Scope],
