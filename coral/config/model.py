@@ -83,6 +83,9 @@ Arguments = Annotated[tuple[str, ...], Strict(False)]
 Command = Annotated[Annotated[str, Tag("text")] | Annotated[Arguments, Tag("list")], Discriminator(_list_or_text)]
 
 
+GRADER_KINDS = ("entry", "command")  # the keys of `grader` of which exactly one is set; see coral.grading.kinds
+
+
 class GraderSection(Section):
     """How an attempt is scored: exactly one of `entry` and `command`."""
 

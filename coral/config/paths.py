@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from coral.config.model import AgentsSection, Assignment, GraderSection, TaskSection
+from coral.config.model import GRADER_KINDS, AgentsSection, Assignment, GraderSection, TaskSection
 from coral.config.problem import KeyPath, Problem, shown
 from workspace.layout import leads_outside
 
@@ -112,9 +112,11 @@ def _function_problems(where: KeyPath, text: str, folder: Path | None, name: str
 
 
 def _grader_problems(grader: GraderSection, folder: Path) -> Iterator[Problem]:
-    if bool(grader.entry) == bool(grader.command):
-        which = "gives both entry and command; one of them grades" if grader.entry else "needs entry or command"
-        yield Problem(("grader",), which)
+    chosen = [key for key in GRADER_KINDS if getattr(grader, key)]
+    if not chosen:
+        yield Problem(("grader",), f"needs {' or '.join(GRADER_KINDS)}")
+    elif len(chosen) > 1:
+        yield Problem(("grader",), f"gives both {' and '.join(chosen)}; one of them grades")
     program = grader.command if isinstance(grader.command, str) else "".join(grader.command[:1])
     if grader.command and not program.strip():
         yield Problem(("grader", "command"), "is blank")

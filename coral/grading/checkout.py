@@ -14,7 +14,8 @@ from attempts.files import parse_object
 from coral.config.model import GraderSection
 from coral.fleet import events as on
 from coral.fleet.actions import Grade, StartGrader
-from coral.grading.command import BEATS, RESULT, SCRATCH, GradeCommand, command_for, prepare_folder
+from coral.grading.command import BEATS, RESULT, SCRATCH, GradeCommand, GradePlace, prepare_folder
+from coral.grading.kinds import kind_of
 from coral.grading.result import read_result
 from coral.processes import environment
 from coral.processes.process import Program
@@ -29,7 +30,7 @@ LONGEST_BEAT = 4096  # bytes
 
 
 def taken_in(number: int, taken: Taken, duplicate: tuple[int, float] | None) -> on.TakenIn:
-    """`twin`: the first attempt with the same tree that has a score, and that."""
+    """`duplicate`: the first attempt with the same tree that has a score, and that."""
     of, score = duplicate if duplicate is not None else (None, None)
     return on.TakenIn(
         number=number, commit=taken.commit, tree=taken.tree, parent=taken.parent, duplicate_of=of, duplicate_score=score
@@ -69,9 +70,8 @@ def program(layout: Layout, grader: GraderSection, start: StartGrader, tag: str)
 def _command(layout: Layout, grader: GraderSection, grade: Grade | StartGrader) -> GradeCommand:
     folder = layout.grading(grade.number)
     workspace = _candidate(folder, grade.launch)
-    return command_for(
-        grader, private=layout.grader, workspace=workspace, folder=folder, attempt=grade.number, kind=grade.kind
-    )
+    place = GradePlace(workspace=workspace, private=layout.grader, folder=folder, attempt=grade.number, kind=grade.kind)
+    return kind_of(grader).command(grader, place)
 
 
 def _candidate(folder: Path, launch: int) -> Path:

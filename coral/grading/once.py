@@ -11,7 +11,8 @@ from pathlib import Path
 from attempts.record import Kind
 from coral.config.load import Config
 from coral.errors import CoralError
-from coral.grading.command import GradeCommand, command_for, prepare_folder
+from coral.grading.command import GradeCommand, GradePlace, prepare_folder
+from coral.grading.kinds import kind_of
 from coral.grading.prepare import prepare
 from coral.grading.result import GradeResult, read_result
 from coral.processes import environment, process, signal_handlers
@@ -32,14 +33,10 @@ def grade_once(config: Config, folder: Path, timeout: float | None = None) -> Gr
         hub.checkout(folder / "hub.git", commit, folder / "checkout")
     except GitError as error:
         raise CoralError(str(error), error.hint) from error
-    command = command_for(
-        config.grader,
-        private=folder / "grader",
-        workspace=folder / "checkout",
-        folder=folder,
-        attempt=0,
-        kind=Kind.BASELINE,
+    place = GradePlace(
+        workspace=folder / "checkout", private=folder / "grader", folder=folder, attempt=0, kind=Kind.BASELINE
     )
+    command = kind_of(config.grader).command(config.grader, place)
     prepare_folder(command)
     return run(command, folder, config.grader.timeout if timeout is None else timeout)
 

@@ -11,7 +11,7 @@ import pytest
 
 from coral.config.load import Config, load
 from coral.errors import CoralError
-from coral.grading.command import program
+from coral.grading.kinds import program
 from coral.grading.once import grade_once
 from coral.grading.prepare import prepare
 

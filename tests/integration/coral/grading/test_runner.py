@@ -15,7 +15,8 @@ import pytest
 from attempts.record import Kind
 from coral.config.model import GraderSection
 from coral.grading import runner
-from coral.grading.command import command_for, prepare_folder
+from coral.grading.command import GradePlace, prepare_folder
+from coral.grading.kinds import kind_of
 from coral.grading.result import GradeResult, read_result
 from coral.grading.score import finite_score
 from heartbeats.beat import from_dict
@@ -29,7 +30,8 @@ def grade(
     workspace.mkdir(exist_ok=True)
     (private / "grade.py").write_text(textwrap.dedent(code))
     section = GraderSection(entry="grade.py:grade", args=dict(args or {}))
-    command = command_for(section, private=private, workspace=workspace, folder=folder / "g", attempt=17, kind=kind)
+    place = GradePlace(workspace=workspace, private=private, folder=folder / "g", attempt=17, kind=kind)
+    command = kind_of(section).command(section, place)
     prepare_folder(command)
     with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
         done = subprocess.run(

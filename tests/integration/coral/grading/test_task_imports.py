@@ -10,7 +10,7 @@ from coral.cli import main
 from coral.config.freeze import write
 from coral.config.load import load
 from coral.grading.once import grade_once
-from coral.native.search.check import Check
+from coral.native.search.check import PublicCheck
 
 pytestmark = pytest.mark.slow
 NAMES = ("attempts", "heartbeats", "workspace")
@@ -89,7 +89,7 @@ class TestCheck:
     ) -> None:
         folder = write_task(tmp_path / "t", {}, f"seed/{file}", CHECK)
         lay_down(folder / "seed" / place)
-        check = Check(folder / "seed", f"{file}:check", tmp_path / "scratch", 20.0)
+        check = PublicCheck(folder / "seed", f"{file}:check", tmp_path / "scratch", 20.0)
         try:
             assert [(outcome.score, outcome.error) for outcome in check.measure([{}])] == [(3, "")]
         finally:

@@ -1,0 +1,108 @@
+"""The kinds of grader. The key of `grader` in task.yaml that is set chooses one.
+
+A kind says which files of the task it needs and how one grade is started. A grader's own files come from
+`private/grader`, so that a candidate cannot put its own in their place.
+"""
+
+import json
+import re
+import shlex
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from coral.config.model import GraderSection
+from coral.config.paths import split_entry
+from coral.grading.command import RESULT, SCRATCH, SPEC, GradeCommand, GradePlace
+from workspace.layout import leads_outside
+
+# Not -m: that imports what runs modules, and takes milliseconds of every grade.
+_CALL = "import sys; from coral.grading.runner import main; main(sys.argv[1])"
+_PLAIN_SHELL = re.compile(r"[\w@%+=:,./ \t-]+")  # words without quotes, variables, globs, pipes
+_PATHS = re.compile(r"[\w@%+=:,./-]+")
+
+
+class GraderKind(Protocol):
+    def files(self, grader: GraderSection, folder: Path) -> Iterator[Path]:
+        """The files and folders of the task's `folder` that the grader needs, relative to it."""
+
+    def command(self, grader: GraderSection, place: GradePlace) -> GradeCommand:
+        """How one grade is started. `prepare_folder` has not run yet."""
+
+
+class FunctionGrader:
+    """`entry: grade.py:grade`. A process of its own calls the function, in an empty folder."""
+
+    def files(self, grader: GraderSection, folder: Path) -> Iterator[Path]:  # noqa: ARG002 - as the protocol says
+        """An entry in a folder of its own brings the whole folder, so that its siblings can be imported."""
+        path = Path(_entry(grader)[0])
+        yield path.parent if path.parent.parts else path
+
+    def command(self, grader: GraderSection, place: GradePlace) -> GradeCommand:
+        path, function = _entry(grader)
+        spec = {
+            "entry": str(place.private / path),
+            "function": function,
+            "workspace": str(place.workspace),
+            "private": str(place.private),
+            "args": grader.args,
+            "kind": place.kind.value,
+            "attempt": place.attempt,
+            "result": str(place.folder / RESULT),
+        }
+        argv = (sys.executable, "-P", "-u", "-c", _CALL, str(place.folder / SPEC))
+        cwd = place.folder / SCRATCH
+        return GradeCommand(argv=argv, env=place.environment, cwd=cwd, folder=place.folder, spec=spec)
+
+
+class CommandGrader:
+    """`command: ./grade.sh`. Any program, started in the checkout; it writes its result to `$CORAL_RESULT`."""
+
+    def files(self, grader: GraderSection, folder: Path) -> Iterator[Path]:
+        """The files that the command names."""
+        words = _PATHS.findall(grader.command) if isinstance(grader.command, str) else grader.command
+        return (Path(word) for word in words if not leads_outside(word) and (folder / word).is_file())
+
+    def command(self, grader: GraderSection, place: GradePlace) -> GradeCommand:
+        env = {
+            "CORAL_RESULT": str(place.folder / RESULT),
+            "CORAL_WORKSPACE": str(place.workspace),
+            "CORAL_PRIVATE": str(place.private),
+            "CORAL_ARGS": json.dumps(grader.args),
+        }
+        argv = program(grader.command, place.private)
+        return GradeCommand(argv=argv, env=place.environment | env, cwd=place.workspace, folder=place.folder)
+
+
+KINDS: Mapping[str, GraderKind] = {"entry": FunctionGrader(), "command": CommandGrader()}
+
+
+def kind_of(grader: GraderSection) -> GraderKind:
+    """The kind that the task chose. The configuration was checked: exactly one of the keys is set."""
+    return next(kind for key, kind in KINDS.items() if getattr(grader, key))
+
+
+def program(command: str | Sequence[str], private: Path) -> tuple[str, ...]:
+    """The command as arguments. Words that name files of the grader (`./grade.sh`, `grade.py`) mean those in `private`.
+
+    A line that needs the shell (quotes, pipes, variables) is left as it is: `$CORAL_PRIVATE/grade.sh` names them there.
+    """
+    if not isinstance(command, str):
+        return tuple(_own(word, private) for word in command)
+    if _PLAIN_SHELL.fullmatch(command):
+        command = shlex.join(_own(word, private) for word in command.split())
+    return ("/bin/sh", "-c", command)
+
+
+def _own(word: str, private: Path) -> str:
+    relative = Path(word)
+    if relative.is_absolute() or ".." in relative.parts or not (private / relative).is_file():
+        return word
+    return str(private / relative)
+
+
+def _entry(grader: GraderSection) -> tuple[str, str]:
+    entry = split_entry(grader.entry)
+    assert entry is not None, "the configuration was checked"
+    return entry

@@ -1,0 +1,60 @@
+"""Each kind of grader says which files it needs and how it is started."""
+
+from pathlib import Path
+
+import pytest
+
+from attempts.record import Kind
+from coral.config.model import GRADER_KINDS, GraderSection
+from coral.grading.command import GradePlace
+from coral.grading.kinds import KINDS, kind_of
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> GradePlace:
+    for name in ("checkout", "private", "grade"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "private" / "grade.sh").touch()
+    folder = tmp_path / "grade"
+    return GradePlace(
+        workspace=tmp_path / "checkout", private=tmp_path / "private", folder=folder, attempt=7, kind=Kind.REAL
+    )
+
+
+def test_every_key_that_a_task_may_set_has_its_kind() -> None:
+    assert tuple(KINDS) == GRADER_KINDS
+    assert {key: kind_of(GraderSection(**{key: "x.py:f"})) for key in KINDS} == KINDS
+
+
+def test_a_function_is_called_in_an_empty_folder_by_a_process_of_ours(place: GradePlace) -> None:
+    grader = GraderSection(entry="grade.py:score", args={"k": 1})
+    command = kind_of(grader).command(grader, place)
+    assert command.cwd == place.folder / "tmp"
+    assert command.argv[1] == "-P"
+    assert command.spec is not None
+    assert (command.spec["entry"], command.spec["function"]) == (str(place.private / "grade.py"), "score")
+    assert "CORAL_RESULT" not in command.env
+
+
+def test_a_command_runs_in_the_checkout_with_the_graders_own_files(place: GradePlace) -> None:
+    grader = GraderSection(command="./grade.sh fast")
+    command = kind_of(grader).command(grader, place)
+    assert command.cwd == place.workspace
+    assert command.argv == ("/bin/sh", "-c", f"{place.private / 'grade.sh'} fast")
+    assert command.env["CORAL_RESULT"] == str(place.folder / "result.json")
+    assert command.spec is None
+
+
+@pytest.mark.parametrize(
+    ("grader", "needed"),
+    [
+        (GraderSection(entry="grade.py:grade"), ["grade.py"]),
+        (GraderSection(entry="grading/main.py:grade"), ["grading"]),
+        (GraderSection(command="python3 bench.py | tail -1"), ["bench.py"]),
+        (GraderSection(command=("./run.sh", "../outside.sh", "absent")), ["run.sh"]),
+    ],
+)
+def test_what_is_copied_for_the_grader(grader: GraderSection, needed: list[str], tmp_path: Path) -> None:
+    for name in ("grade.py", "bench.py", "run.sh"):
+        (tmp_path / name).touch()
+    assert [str(path) for path in kind_of(grader).files(grader, tmp_path)] == needed
