@@ -229,7 +229,7 @@ PROCESSES = (
     "workspace.submit",
     "workspace.locks",
     "coral.native",
-    "coral.runs.create",
+    "coral.runs.furnish",
     "coral.runs.detach",
 )
 PROCESSES += ("coral.runtimes.scripted.steps", "workspace.cancellation", "coral.preflight.doctor")

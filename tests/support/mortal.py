@@ -132,7 +132,7 @@ def watch(pid: int, told: int, order: dict[str, Any]) -> dict[str, Any]:
 def main() -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
     load()
-    for each in PROMPTS.iterdir():
+    for each in PROMPTS.glob("*.j2"):
         _shipped().get_template(each.name)  # compiled once, and not in every life
     gc.freeze()  # no life goes through what it was born with
     for line in sys.stdin:

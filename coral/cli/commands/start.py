@@ -37,10 +37,7 @@ def check_watching(args: argparse.Namespace) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from attempts.store import Store
     from coral.config.load import load
-    from coral.journal.status import has_begun
-    from coral.preflight.budget_estimate import warning
     from coral.runs.create import prepare, remove
 
     check_watching(args)
@@ -48,7 +45,11 @@ def run(args: argparse.Namespace) -> int:
     config = load(task, overrides)
     with signal_handlers.held():
         with Steps() as steps:
-            layout = prepare(config, base / config.workspace.runs, steps.say)
+            layout = prepare(config, base / config.workspace.runs, steps.say, lambda: _import_ahead(args))
+        from attempts.store import Store
+        from coral.journal.status import has_begun
+        from coral.preflight.budget_estimate import warning
+
         if problem := warning(config, Store(layout.attempts).read(0).seconds):
             print(f"coral: {problem}", file=sys.stderr)
         if not args.json:
@@ -64,6 +65,16 @@ def run(args: argparse.Namespace) -> int:
             raise CoralError(str(error), "nothing was left behind") from error
 
 
+def _import_ahead(args: argparse.Namespace) -> None:
+    """What is needed once the run is made. It takes long to import, and can be while git and the grader are at work."""
+    import coral.preflight.budget_estimate
+    import coral.supervisor.loop
+
+    if not args.detach:
+        import coral.cli.ui.live
+        import coral.cli.ui.summary  # noqa: F401
+
+
 def watch(layout: Layout, args: argparse.Namespace, overrides: tuple[str, ...] = ()) -> int:
     """Supervise a prepared run: in the background, or here with the live view beside it and the summary at the end."""
     if args.detach:
@@ -71,7 +82,6 @@ def watch(layout: Layout, args: argparse.Namespace, overrides: tuple[str, ...] =
 
         _say_detached(layout, detach(layout, overrides), as_json=args.json)
         return 0
-    # Only here: what draws takes long to load, and a detached start does without.
     from coral.cli.ui.live import follow
     from coral.cli.ui.summary import summarize
     from coral.supervisor.loop import supervise

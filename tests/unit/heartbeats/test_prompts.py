@@ -290,6 +290,6 @@ def test_who_reads_first_is_told_so_wherever_it_stands_and_is_asked_for_no_attem
 
 
 def test_the_folder_holds_what_is_known_and_nothing_else() -> None:
-    names = {path.name.removesuffix(".md.j2") for path in Path(PROMPTS).iterdir()}
+    names = {path.name.removesuffix(".md.j2") for path in Path(PROMPTS).glob("*.j2")}
     assert {name for name in names if not name.startswith("_")} == {*HEARTBEATS, *FRAMES, *OTHERS, *OURS}
     assert "sections" not in CONTEXT_NAMES
