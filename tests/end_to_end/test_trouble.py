@@ -336,7 +336,7 @@ def test_the_journal_decides_the_same_again(start, capsys):
 
 def test_survivors_are_taken_over_and_not_started_again(start):
     run = start(["hang"])
-    wait_until(lambda: any(each.heard for each in run.fleet().agents.values()))
+    wait_until(lambda: any(each.has_output for each in run.fleet().agents.values()))
     run.kill()
     living = run.left()
     assert living
