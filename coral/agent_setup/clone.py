@@ -1,6 +1,6 @@
 """The clone that an agent works in: set up once, restored before each launch, cloned again when git cannot use it."""
 
-from concurrent.futures import Future
+from concurrent.futures import Executor, Future
 from dataclasses import asdict
 from pathlib import Path
 
@@ -8,7 +8,6 @@ from attempts.files import parse_object, read_bytes, write_json
 from coral.agent_setup.mounts import Mount, mounts_of, restore_mounts, set_up_mounts
 from coral.runtimes.registry import INSTRUCTION_FILES
 from coral.supervisor.context import RunContext
-from coral.supervisor.workers import WorkerPool
 from coral.views.prompt import instructions
 from heartbeats.render import render_file
 from workspace import hub, knowledge
@@ -67,7 +66,7 @@ class CloneRepair:
     """Restores clones before launches. One that git cannot use is cloned again by a thread, because the loop must not
     wait for git; until then the agent's start fails, and it waits as after any failed start."""
 
-    def __init__(self, run_context: RunContext, pool: WorkerPool) -> None:
+    def __init__(self, run_context: RunContext, pool: Executor) -> None:
         self._context = run_context
         self._pool = pool
         self._recloning: dict[str, Future[None]] = {}

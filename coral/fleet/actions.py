@@ -20,6 +20,7 @@ class TakeIn:
     number: int
     agent: str
     commit: str
+    kind: Kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,9 +81,10 @@ class CleanUpGrade:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publish:
     """Write the attempt's record, once, and tell `coral eval` the names of the `heartbeats` that follow by an
-    interrupt, and the messages that it prints itself (`inline`)."""
+    interrupt, and the messages that it prints itself (`inline`). `launch`: that of the author which they interrupt."""
 
     attempt: Attempt
+    launch: int = 0
     heartbeats: tuple[str, ...] = ()
     inline: tuple[PendingMessage, ...] = ()
 
@@ -147,6 +149,19 @@ class ShowHeartbeats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreRecords:
+    """Write again those of these records that are not as they were published, and tell the index."""
+
+    altered: tuple[int, ...]
+    misindexed: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteAgain:
+    """Try once more to write what could not be written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """Answer a request, and remove it."""
 
@@ -205,6 +220,8 @@ Action = (
     | Kill
     | ScanEdits
     | ShowHeartbeats
+    | RestoreRecords
+    | WriteAgain
     | Answer
     | Notify
     | LogEvent

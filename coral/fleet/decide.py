@@ -1,11 +1,10 @@
 """The whole behaviour of the supervisor: `decide` handles each event in order, then whatever the clock makes due."""
 
 from collections.abc import Iterable
-from typing import assert_never
 
 from attempts.progress import Progress, advance
 from coral.fleet import actions as do
-from coral.fleet import disk, jobs, operator
+from coral.fleet import disk, jobs, operator, upkeep
 from coral.fleet import events as on
 from coral.fleet.agent_state import LIVE, Agent, Phase
 from coral.fleet.agents import accounts, budgets, launch_exit, lifecycle, outages, research, spending, stalls
@@ -53,6 +52,7 @@ def next_deadline(fleet: Fleet, now: float, rules: Rules) -> float | None:
     times += [limit.until for limit in fleet.run.limits.values() if limit.until is not None]
     times += [attempt.deadline for attempt in fleet.pending.values() if attempt.deadline is not None]
     times += [job.deadline for job in fleet.jobs.values()]
+    times += [] if fleet.run.write_again_at is None else [fleet.run.write_again_at]
     if rules.budget_seconds is not None:
         times += [part * rules.budget_seconds for part in (*BUDGET_NOTICES_AT, 1.0)]
     return min((time for time in times if time > now), default=None)
@@ -76,10 +76,6 @@ def _handle(transaction: Transaction, event: on.Event) -> None:  # noqa: C901 - 
             grading.on_graded(transaction, event)
         case on.Published(number=number):
             grading.on_published(transaction, number)
-        case on.Notified(id=id):
-            transaction.set_run(
-                undelivered_alerts=tuple(alert for alert in transaction.run.undelivered_alerts if alert.id != id)
-            )
         case on.OutputSeen():
             lifecycle.on_output_seen(transaction, event)
         case on.EditsScanned():
@@ -96,14 +92,10 @@ def _handle(transaction: Transaction, event: on.Event) -> None:  # noqa: C901 - 
             jobs.on_ended(transaction, event)
         case on.Requested():
             operator.on_requested(transaction, event)
-        case on.Broken(item=item, reason=reason):
-            transaction.alert(f"{item} was set aside: {reason}")
         case on.DiskChecked(problem=disk_problem):
             disk.on_disk_checked(transaction, disk_problem)
-        case on.Restored():
-            _report_restored(transaction, event)
         case _:
-            assert_never(event)
+            upkeep.handle(transaction, event)
 
 
 def _on_left_processes(transaction: Transaction, who: str, launch: int) -> None:
@@ -124,11 +116,6 @@ def _on_not_started(transaction: Transaction, who: str, launch: int, reason: str
         launch_exit.on_not_started(transaction, who, launch, reason)
 
 
-def _report_restored(transaction: Transaction, event: on.Restored) -> None:
-    done = f"restored from {event.source}" if event.source else "that cannot be restored"
-    transaction.alert(f"{event.item} {event.found}, though only the supervisor writes there; {done}")
-
-
 def _advance_time(transaction: Transaction) -> None:
     """Do whatever the clock makes due, again until no action follows: a grade that is given up may fire a heartbeat,
     and the last agent that retires ends the run."""
@@ -146,6 +133,7 @@ def _advance_time(transaction: Transaction) -> None:
             budgets.send_budget_notices(transaction)
             research.advance(transaction)
             accounts.advance(transaction)
+        upkeep.write_again(transaction)
         jobs.advance(transaction)
         jobs.wake(transaction)
         lifecycle.advance_timers(transaction)
@@ -190,7 +178,7 @@ def _resume(transaction: Transaction, away: float) -> None:
     transaction.set_run(
         stopping=None, detached_reason=None, finished=None, starts_paused_until=0.0, queue_paused_until=0.0
     )
-    transaction.set_run(crashes=(), voids_in_a_row=0, disk_problem="")
+    transaction.set_run(crashes=(), voids_in_a_row=0, disk_problem="", write_again_at=None)
     for alert in transaction.run.undelivered_alerts:
         again = do.Notify(id=alert.id, text=alert.text, agent=alert.agent, reason=alert.reason, repeat=True)
         transaction.act(again)

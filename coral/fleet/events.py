@@ -232,6 +232,36 @@ class Restored:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecordsDamaged:
+    """Published records are not as the supervisor left them: the numbers of those whose file is `altered` or gone, and
+    of those that are `misindexed`: the index lacks them or says something else."""
+
+    altered: tuple[int, ...] = ()
+    misindexed: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeartbeatsAltered:
+    """The file of the heartbeats in force for an owner is not as the supervisor left it."""
+
+    owner: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteFailed:
+    """A record, an alert or the file of a job could not be written. The performer keeps it until `WriteAgain`."""
+
+    item: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchFailed:
+    """Changes in the inboxes no longer wake the supervisor: it finds them when it polls."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DiskChecked:
     """Whether the run's disk can be written to has changed. `problem`: why it cannot be; empty when it can again."""
 
@@ -258,5 +288,9 @@ Event = (
     | Requested
     | Broken
     | Restored
+    | RecordsDamaged
+    | HeartbeatsAltered
+    | WriteFailed
+    | WatchFailed
     | DiskChecked
 )

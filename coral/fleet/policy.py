@@ -25,6 +25,7 @@ INTAKE_RETRY_SECONDS = 5.0  # between those tries
 START_RETRY_SECONDS = 5.0  # between tries to start a grade ...
 MAX_START_RETRIES = 3  # ... and how many are made after the first, checkout included
 MAX_LOST_GRADES = 3  # grades of one commit that may end on a full disk; more are no coincidence
+WRITE_RETRY_SECONDS = 5.0  # between tries to write a record or an alert
 MAX_VOIDS = 3  # void attempts in a row that hold up the queue ...
 QUEUE_PAUSE_SECONDS = 300.0  # ... for so many seconds
 PRODUCTIVE_SECONDS = 60.0  # a turn that lasted so long is productive even without an attempt

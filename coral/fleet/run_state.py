@@ -140,6 +140,7 @@ class Run:
     requests: tuple[str, ...] = ()  # `sender/id` of the latest that were carried out, to recognise repeats
     disk_problem: str = ""  # why nothing can be written to the disk, while that is so
     disk_problem_since: float = 0.0
+    write_again_at: float | None = None  # when to try again what could not be written
     spent: Spent = field(default_factory=Spent)
     stopping: RunEnd | None = None  # why the run stops
     detached_reason: RunEnd | None = None  # why the supervisor left all at work; until a resume nothing is decided

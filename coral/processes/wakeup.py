@@ -24,7 +24,8 @@ class Wakeup:
         """From any thread and from signal handlers."""
         # A full pipe has rung already.
         with contextlib.suppress(BlockingIOError):
-            os.write(self._writing, b"\0")
+            if self._writing >= 0:
+                os.write(self._writing, b"\0")
 
     def watch(self, name: str, pid: int) -> None:
         """Ring when this process ends. It must be alive, or not reaped yet."""
@@ -67,4 +68,6 @@ class Wakeup:
             self.forget(name)
         self._selector.close()
         os.close(self._reading)
-        os.close(self._writing)
+        # A thread that is late must not write into what has this number by then.
+        writing, self._writing = self._writing, -1
+        os.close(writing)

@@ -7,7 +7,7 @@ What the index says of these records is compared as well: it may hide from every
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 
 from attempts.files import Witness
@@ -15,6 +15,7 @@ from attempts.index import check
 from attempts.record import Attempt, attempt_from_dict, to_dict
 from attempts.store import Malformed, Missing, Store, is_record
 from coral.fleet import events as on
+from coral.fleet.actions import RestoreRecords
 from coral.records.ledger import ALTERED, Ledger, Row
 
 AT_ONCE = 150  # records per look; with a look every five seconds, 108,000 in an hour
@@ -22,28 +23,28 @@ LEDGER = "the private ledger of records"
 MAX_NAMED = 20  # restored records that are named one by one; what a wiped folder lost is told as a number
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Seen:
-    """What one look found: what had become of the ledger, witnesses to remember, what had to be restored and why,
-    numbers of files in the folder, of rows of the ledger that are no records, and of those of which the index said
-    something else."""
+    """What one look found: what had been done to the ledger; the files that are as they should be, by what they are
+    recognised next time; records whose file is altered or gone; records that the index lacks or says something else
+    of, and whether somebody altered it; numbers of files in the folder; numbers of rows of the ledger that are no
+    records."""
 
     ledger: str
-    witnesses: dict[int, Witness | None]
-    restored: dict[int, str]
     listed: list[int]
-    spoiled: list[int]
-    misled: list[int]
+    witnesses: dict[int, Witness | None] = field(default_factory=dict)
+    altered: set[int] = field(default_factory=set)
+    misindexed: set[int] = field(default_factory=set)
+    index_altered: bool = False
+    spoiled: set[int] = field(default_factory=set)
 
 
 class IntegrityCheck:
-    """Where the look around the records has come to."""
+    """How far the look around the records has come."""
 
-    def __init__(self, store: Store, ledger: Ledger, written: Callable[[Attempt], None]) -> None:
-        """`written` is told of each record that was put right: whoever looked may have taken in what was altered."""
+    def __init__(self, store: Store, ledger: Ledger) -> None:
         self._store = store
         self._ledger = ledger
-        self._written = written
         self._after = -1
         self._listing: os._ScandirIterator[str] | None = None
 
@@ -53,26 +54,23 @@ class IntegrityCheck:
             self._listing = None
 
     def look(self, leaders: Iterable[int]) -> Seen:
-        """Compare the next records and the leaders with their files, and put right what differs; in a thread."""
-        seen = Seen(self._ledger.mend(), {}, {}, self._list(), [], [])
-        # What may have been altered itself tells nothing of the files.
+        """Compare the next records and the leaders with their files and with the index; in a thread."""
+        seen = Seen(self._ledger.mend(), self._list())
+        # A ledger that may be altered itself says nothing about the files.
         rows = [] if self._ledger.is_doubtful else self._next_rows(leaders)
-        self._compare(rows, seen)
+        self._compare_index(rows, seen)
         for row in rows:
             if row.witness is not None and self._store.witness(row.number) == row.witness:
                 continue
             try:
-                attempt = row.attempt
+                wrong = _what_is_wrong(self._store, row.attempt)
             except ValueError:
-                seen.spoiled.append(row.number)
+                seen.spoiled.add(row.number)
                 continue
-            wrong = self._what_is_wrong(attempt)
             if wrong:
-                self._store.publish(attempt)
-                self._written(attempt)
-                if row.witness is not None:  # else it was never written: then nobody took it away
-                    seen.restored[row.number] = wrong
-            seen.witnesses[row.number] = self._store.witness(row.number)
+                seen.altered.add(row.number)
+            else:
+                seen.witnesses[row.number] = self._store.witness(row.number)
         return seen
 
     def _next_rows(self, leaders: Iterable[int]) -> list[Row]:
@@ -82,27 +80,23 @@ class IntegrityCheck:
         self._after = rows[-1].number if rows else -1
         return [row for number in leaders for row in self._ledger.page(number - 1, 1)] + rows
 
-    def _compare(self, rows: Sequence[Row], seen: Seen) -> None:
-        """What the index says of them with what they are."""
+    def _compare_index(self, rows: Sequence[Row], seen: Seen) -> None:
         known = {row.number: row for row in rows}
         try:
             missing, wrong = check.lies(self._store.root, {number: row.record for number, row in known.items()})
-            for number in (*missing, *wrong):
-                self._written(known[number].attempt)
         except ValueError:
             return  # a row of the ledger is no record: that is dealt with first
-        # One who read a record while it was altered put into the index what he read: that is told of the record.
-        seen.misled.extend(number for number in wrong if self._store.witness(number) == known[number].witness)
+        seen.misindexed = {*missing, *wrong}
+        # Whoever read a file while it was altered put into the index what it said: that is told of the record.
+        seen.index_altered = any(self._store.witness(number) == known[number].witness for number in wrong)
 
     def take(self, seen: Seen, next_number: int, pending: Collection[int]) -> Iterator[on.Event]:
-        """Remember what was seen, and tell what was wrong. `next_number` was given to no attempt yet; the `pending`
-        ones are not published. All others were, whether or not anything is known of them."""
+        """What the look found, as events. `next_number` was given to no attempt yet; the `pending` ones are not
+        published. All others were, whether or not anything is known of them."""
         self._ledger.set_witnesses(seen.witnesses)
-        for number, wrong in list(seen.restored.items())[:MAX_NAMED]:
-            yield on.Restored(item=f"the record of #{number}", found=wrong)
-        if len(seen.restored) > MAX_NAMED:
-            yield on.Restored(item=f"{len(seen.restored) - MAX_NAMED} other records", found="were altered or deleted")
-        if seen.misled:
+        if seen.altered or seen.misindexed:
+            yield on.RecordsDamaged(altered=tuple(sorted(seen.altered)), misindexed=tuple(sorted(seen.misindexed)))
+        if seen.index_altered:
             yield on.Restored(item="the index of records", found="was altered")
         if seen.ledger:
             yield on.Restored(item=LEDGER, found=seen.ledger)
@@ -114,16 +108,6 @@ class IntegrityCheck:
             aside = self._store.set_aside(number)
             yield on.Broken(item=f"a record of #{number}, which was never published", reason=f"kept as {aside.name}")
 
-    def _what_is_wrong(self, attempt: Attempt) -> str:
-        """In words; empty if the file says what the record is, whatever happened to it."""
-        try:
-            found = self._store.read(attempt.number)
-        except Missing:
-            return "was deleted"
-        except Malformed:
-            return "was altered"
-        return "" if found == attempt_from_dict(to_dict(attempt)) else "was altered"
-
     def _list(self) -> list[int]:
         """The numbers of the next files in the folder, a piece of it at a time."""
         if self._listing is None:
@@ -132,3 +116,41 @@ class IntegrityCheck:
         if len(entries) < AT_ONCE:
             self.close()
         return [int(entry.name[:-5]) for entry in entries if is_record(entry.name)]
+
+
+def restore(
+    store: Store, ledger: Ledger, index: Callable[[Attempt], None], damaged: RestoreRecords
+) -> Iterator[on.Event]:
+    """Write again those of the `altered` records that are still damaged, and give all damaged ones to the `index`. It
+    may take long: for a thread."""
+    for row in _rows(ledger, damaged.misindexed):
+        index(row.attempt)
+    restored: dict[int, str] = {}
+    witnesses: dict[int, Witness | None] = {}
+    for row in _rows(ledger, damaged.altered):
+        if wrong := _what_is_wrong(store, row.attempt):
+            store.publish(row.attempt)
+            index(row.attempt)  # whoever read the file meanwhile may have taken in what was altered
+            if row.witness is not None:  # else it was never written: then nobody took it away
+                restored[row.number] = wrong
+        witnesses[row.number] = store.witness(row.number)
+    ledger.set_witnesses(witnesses)
+    for number, wrong in list(restored.items())[:MAX_NAMED]:
+        yield on.Restored(item=f"the record of #{number}", found=wrong)
+    if len(restored) > MAX_NAMED:
+        yield on.Restored(item=f"{len(restored) - MAX_NAMED} other records", found="were altered or deleted")
+
+
+def _rows(ledger: Ledger, numbers: Iterable[int]) -> list[Row]:
+    return [row for number in numbers for row in ledger.page(number - 1, 1) if row.number == number]
+
+
+def _what_is_wrong(store: Store, attempt: Attempt) -> str:
+    """In words; empty if the file says what the record is, whatever happened to it."""
+    try:
+        found = store.read(attempt.number)
+    except Missing:
+        return "was deleted"
+    except Malformed:
+        return "was altered"
+    return "" if found == attempt_from_dict(to_dict(attempt)) else "was altered"

@@ -8,40 +8,12 @@ import math
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from coral.fleet.actions import ScanEdits
-from coral.fleet.events import EditsScanned
-from coral.supervisor.workers import WorkerPool
-
 MAX_ENTRIES = 20_000  # of a clone that are looked at
 PASSED_OVER = frozenset({"__pycache__", "node_modules"})  # and whatever is hidden: written by tools, not by an agent
-
-
-class EditScanner:
-    def __init__(self, pool: WorkerPool, ring: Callable[[], None]) -> None:
-        """`ring`: what to do when one is over."""
-        self._pool = pool
-        self._ring = ring
-        self._under_way: dict[Future[float | None], ScanEdits] = {}
-
-    def begin(self, look: ScanEdits, clone: Path) -> None:
-        future = self._pool.submit(last_edit, clone)
-        self._under_way[future] = look
-        future.add_done_callback(lambda _: self._ring())
-
-    def over(self) -> list[EditsScanned]:
-        """What was found since it was asked last. A clone that cannot be read has no edits."""
-        done = [each for each in self._under_way if each.done()]
-        return [_found(self._under_way.pop(each), each) for each in done]
-
-
-def _found(look: ScanEdits, future: Future[float | None]) -> EditsScanned:
-    edited = None if future.exception() is not None else future.result()
-    return EditsScanned(agent=look.agent, launch=look.launch, edited=edited)
 
 
 def last_edit(clone: Path) -> float | None:

@@ -1,12 +1,40 @@
-"""What happened while the journal could not be written, kept for when it can: all that counts, and no more than that.
+"""What goes on while the journal cannot be written: nothing new starts, but what must end still ends.
 
-Days of it must not grow without end: of what a launch says again and again, the last word is enough.
+A shadow of the fleet, which is written nowhere, leads from SIGINT to SIGKILL and to the end of a stop. What happened
+meanwhile is kept for the journal: all that counts, and no more than that, for it may take days.
 """
 
 from collections.abc import Iterable
 
+from coral.fleet import actions as do
 from coral.fleet import events as on
+from coral.fleet.decide import decide
+from coral.fleet.rules import Rules
+from coral.fleet.run_state import Fleet
 from heartbeats.reply import Other, parse_reply
+
+SIGNAL = "signal-"  # what the id of a request begins with that came as a signal, and not as a file
+
+
+class Degraded:
+    """`unwritten`: the events that the journal lacks; `shadow`: the fleet as it goes on without it, if it does."""
+
+    def __init__(self) -> None:
+        self.unwritten: list[on.Event] = []
+        self.shadow: Fleet | None = None
+
+    def end(self) -> None:
+        """The journal was written."""
+        self.unwritten, self.shadow = [], None
+
+    def decide(self, fleet: Fleet, events: list[on.Event], now: on.Moment, rules: Rules) -> list[do.Action]:
+        """The actions that are performed all the same."""
+        # What lies in a folder is read from there again.
+        self.unwritten = kept([*self.unwritten, *(event for event in events if not _lies_in_a_folder(event))])
+        seen = [_without_grader(event) for event in events]
+        self.shadow, actions = decide(self.shadow or fleet, seen, now, rules)
+        ending = do.Interrupt | do.Terminate | do.Kill | do.CleanUpGrade
+        return [action for action in actions if isinstance(action, ending)]
 
 
 def kept(events: Iterable[on.Event]) -> list[on.Event]:
@@ -17,7 +45,7 @@ def kept(events: Iterable[on.Event]) -> list[on.Event]:
 
 
 def _again(event: on.Event) -> tuple[str, str, int, str] | None:
-    """What it tells of, where only the newest figure or word of it counts."""
+    """What an event tells of, where only the newest figure or text about it counts."""
     match event:
         case on.OutputSeen(agent=agent, launch=launch, reply=reply) if isinstance(parse_reply(reply), Other):
             return ("heard", agent, launch, "")
@@ -25,3 +53,16 @@ def _again(event: on.Event) -> tuple[str, str, int, str] | None:
             return ("used", agent, launch, session)
         case _:
             return None
+
+
+def _without_grader(event: on.Event) -> on.Event:
+    """The shadow never waits for a grader that cannot start."""
+    match event:
+        case on.CheckedOut(number=number, launch=launch):
+            return on.Graded(number=number, launch=launch, outcome=on.Outcome.LOST)
+    return event
+
+
+def _lies_in_a_folder(event: on.Event) -> bool:
+    requested = isinstance(event, on.Requested) and not event.id.startswith(SIGNAL)
+    return requested or isinstance(event, on.Submitted)

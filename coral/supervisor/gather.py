@@ -1,37 +1,41 @@
-"""What happened since the last turn, as events: post, exits, output, and what the threads have finished.
+"""Gathers what happened since the last turn and returns it as events. Nothing is decided here, and nothing is started.
 
-Nothing is decided here. An item that cannot be read becomes `Broken`, and the rest goes on.
+Each source has a reader: the disk, the files that only the supervisor writes, the event queue, the inboxes, the output
+of agents, the processes that ended. An item that cannot be read becomes `Broken`, and the rest goes on.
 """
 
 import time
 from collections.abc import Iterator, Mapping
 
 from attempts.fields import one_line
+from coral.agent_setup.command import session_of
 from coral.fleet import events as on
-from coral.fleet.agent_state import LIVE, Agent, Phase
+from coral.fleet.expected_processes import agents_to_find, grades_to_find, is_starting, jobs_to_find, live_agents
 from coral.fleet.jobs import LAUNCH
-from coral.fleet.policy import MAX_KILLS, intake_capacity
+from coral.fleet.policy import intake_capacity
 from coral.fleet.process_key import grade_in, job_in
-from coral.fleet.run_state import OCCUPYING, Fleet
+from coral.fleet.run_state import Fleet
 from coral.grading import checkout
 from coral.processes.launches import Launch, Launches, State
 from coral.processes.process_table import Identity
 from coral.supervisor import job_files
+from coral.supervisor.alerts import SeenAlerts
 from coral.supervisor.context import RunContext
+from coral.supervisor.damage import DamageCheck
 from coral.supervisor.disk import DiskCheck
+from coral.supervisor.event_queue import EventQueue
 from coral.supervisor.folder_watch import FolderWatch
 from coral.supervisor.inbox import Inbox
-from coral.supervisor.perform import Performer
-from coral.views.report import Report
+from coral.supervisor.output import OutputMonitor, OutputMonitors
 from heartbeats.beat import Status
 
 LISTEN_SECONDS = 0.5  # how often output is read that nobody waits for
-EXPECT_SECONDS = 0.05  # how often it is read while a new launch has yet to say its first word
-EXPECTED_FOR = 30.0  # how long a launch is new
-SCRUB_SECONDS = 5.0  # how often the records are looked at, however rarely the inboxes are
-MORE_SECONDS = 0.2  # how soon to look again at an inbox that holds more than is read at a time
+STARTING_SECONDS = 0.05  # how often it is read while the first output of a launch is expected
+CHECK_SECONDS = 5.0  # how often the supervisor's files are checked, however rarely the inboxes are read
+MORE_SECONDS = 0.2  # how soon an inbox is read again that holds more than is read at a time
 MAX_PIECES = 64  # what is read at most of the output that a launch left at its end
 ENDED = {on.Ending.CLEAN: Status.SUCCESS, on.Ending.INTERRUPTED: Status.CANCELLED}
+NEVER = float("-inf")
 
 Identities = Mapping[str, tuple[int, Identity]]
 
@@ -42,159 +46,152 @@ class Gatherer:
         run_context: RunContext,
         launches: Launches,
         inbox: Inbox,
-        performer: Performer,
-        report: Report,
+        monitors: OutputMonitors,
+        queue: EventQueue,
+        damage: DamageCheck,
         watch: FolderWatch | None,
     ) -> None:
+        self._context = run_context
         self._layout = run_context.layout
-        self._roster = run_context.roster
         self._launches = launches
         self._inbox = inbox
-        self._performer = performer
-        self._report = report
+        self._monitors = monitors
+        self._queue = queue
+        self._damage = damage
         self._watch = watch
+        self._disk = DiskCheck(run_context.layout.root)
         self._poll_seconds = run_context.config.run.poll_seconds
-        self._rules = run_context.rules
-        self._space = DiskCheck(run_context.layout.root)
-        self._polled_at = float("-inf")
-        self._scrub_seconds = min(self._poll_seconds, SCRUB_SECONDS)
-        self._scrubbed_at = float("-inf")
-        self._collected_at = float("-inf")
-        self._full: set[str] = set()
-        self._listened_at = float("-inf")
-        self._looked_at = float("-inf")
-        self._trouble = ""
-        self._broken: set[str] = set()
+        self._check_seconds = min(self._poll_seconds, CHECK_SECONDS)
+        self._polled_at = self._checked_at = self._collected_at = NEVER
+        self._listened_at = self._looked_at = NEVER  # to everybody; to anybody
+        self._full: set[str] = set()  # agents whose inbox waits for room
+        self._watch_error = ""
+        self._broken: set[str] = set()  # sources that could not be read at the last turn
+        self._alerts = SeenAlerts()
 
     def gather(self, fleet: Fleet, now: on.Moment) -> list[on.Event]:
         """Everything that happened, in an order that a person would tell it in."""
-        lacking, self._performer.lacking = self._performer.lacking, ""
-        disk_problem = self._space.look(now.run_time, lacking)
-        # What fails for want of space comes after it is said, and before it is said that it is over.
+        disk_problem = self._disk.look(now.run_time, self._queue.take_disk_error())
+        # What fails on a full disk comes after the disk is said to be full, and before it is said to be usable again.
         events: list[on.Event] = [on.DiskChecked(problem=disk_problem)] if disk_problem else []
-        touched = self._watch.take() if self._watch is not None else frozenset()
         polls = now.run_time - self._polled_at >= self._poll_seconds
         if polls:
             self._polled_at = now.run_time
-            self._keep_watching(now)
+            events += self._keep_watching()
             self._launches.suspect_all()
-            self._performer.write_again(fleet, now)
-        if now.run_time - self._scrubbed_at >= self._scrub_seconds:
-            self._scrubbed_at = now.run_time
-            events += self._guarded("the look at the records", self._performer.scrub(fleet, now))
-        self._performer.collect(fleet)
-        events += self._take_happened()
-        free = intake_capacity(fleet.agents, fleet.pending.values(), self._rules)
-        before, self._full = self._full, {agent for agent, left in free.items() if not left}
-        everywhere = polls or self._inbox.more or bool(before - self._full)
-        if self._post_is_due(everywhere or bool(touched), now):
-            self._collected_at = now.run_time
-            found = self._inbox.collect(now.run_time, free, None if everywhere else touched)
-            events += self._guarded("the inboxes", found)
+        if now.run_time - self._checked_at >= self._check_seconds:
+            self._checked_at = now.run_time
+            events += self._guarded("the look at the records", self._damage.read(fleet))
+        events += self._from_queue()
+        events += self._read_inboxes(fleet, polls, now)
         events += self._listen(fleet, now)
         events += self._guarded("the launches that are over", self._ends(fleet, now))
         return [*events, on.DiskChecked(problem="")] if disk_problem == "" else events
 
-    def _post_is_due(self, wanted: bool, now: on.Moment) -> bool:
-        """While somebody floods us there is always more: then at a pace, whatever comes."""
-        if self._inbox.more:
-            return now.run_time - self._collected_at >= MORE_SECONDS
-        return wanted
-
-    def _guarded(self, item: str, events: Iterator[on.Event]) -> Iterator[on.Event]:
-        """The quarantine of a whole sense: it ends early, is told once, and is tried again at the next turn."""
-        try:
-            yield from events
-            self._broken.discard(item)
-        except Exception as error:  # noqa: BLE001 - the quarantine of one item in the loop
-            if item not in self._broken:
-                self._broken.add(item)
-                yield _broken(item, error)
-
     def next_look(self, fleet: Fleet, now: on.Moment) -> float:
-        """Seconds until there is a reason of ours to look again."""
-        if self._performer.happened:
+        """Seconds until there is something to read again."""
+        if not self._queue.is_empty:
             return 0.0
-        listening = EXPECT_SECONDS if any(_is_new(each, now) for each in fleet.agents.values()) else LISTEN_SECONDS
-        looks = [self._polled_at + self._poll_seconds - now.run_time]
-        looks.append(self._scrubbed_at + self._scrub_seconds - now.run_time)
-        if self._space.next_look is not None:
-            looks.append(self._space.next_look - now.run_time)
+        live = live_agents(fleet)
+        looks = [self._polled_at + self._poll_seconds, self._checked_at + self._check_seconds]
+        if self._disk.next_look is not None:
+            looks.append(self._disk.next_look)
         if self._inbox.more:
-            looks.append(self._collected_at + MORE_SECONDS - now.run_time)
-        if any(each.phase in LIVE for each in fleet.agents.values()):
-            looks.append(self._looked_at + listening - now.run_time)
+            looks.append(self._collected_at + MORE_SECONDS)
+        if live:
+            starting = any(is_starting(agent, now.run_time) for agent in live)
+            looks.append(self._looked_at + (STARTING_SECONDS if starting else LISTEN_SECONDS))
+        seconds = min(looks) - now.run_time
         if self._launches.next_look is not None:
-            looks.append(self._launches.next_look)
-        return max(min(looks), 0.0)
+            seconds = min(seconds, self._launches.next_look)
+        return max(seconds, 0.0)
 
-    def reconcile(self, fleet: Fleet, identities: Identities, now: on.Moment) -> list[on.Event]:
-        """A new supervisor: take over what still runs, and say of the rest that nobody saw it end."""
-        events: list[on.Event] = []
-        for agent in fleet.agents.values():
-            if agent.phase not in LIVE and agent.kills < MAX_KILLS:
-                continue  # one that could not be killed may be gone by now, after a reboot at the latest
-            self._performer.listen_to(agent.name, agent.launch, agent.session, now.run_time)
+    def close(self) -> None:
+        if self._watch is not None:
+            self._watch.close()
+        self._damage.close()
+
+    # The first turn of a new supervisor.
+
+    def reconcile(self, fleet: Fleet, identities: Identities, now: on.Moment) -> Iterator[on.Event]:
+        """Take over the launches that still run, and say of the others that nobody saw them end."""
+        for agent in agents_to_find(fleet):
+            # A session that the launch began itself may be unknown yet.
+            session = agent.session or session_of(self._context, agent.name, agent.launch)
+            monitor = self._monitors.open(agent.name, agent.launch, session, now.run_time)
             if not self._adopt(agent.name, agent.launch, identities, now):
-                events += self._guarded(f"the output of {agent.name}", self._last_words(agent.name, now))
-                events.append(on.Exited(agent=agent.name, launch=agent.launch, ending=on.Ending.LOST))
-        for number, pending in fleet.pending.items():
-            if pending.step in OCCUPYING and not self._adopt(pending.who, pending.launch, identities, now):
-                # Without an identity on record the gate was never opened: a result that lies there is an older one.
-                ran = identities.get(pending.who, (0, None))[0] == pending.launch
-                lost = on.Graded(number=number, launch=pending.launch, outcome=on.Outcome.LOST)
-                events.append(checkout.read_end(self._layout, number, pending.launch, None, 0.0) if ran else lost)
-        return [*events, *self._reconcile_jobs(fleet, identities, now)]
-
-    def _reconcile_jobs(self, fleet: Fleet, identities: Identities, now: on.Moment) -> Iterator[on.Event]:
-        for agent in fleet.agents:
-            job_files.put_right(self._layout, agent, fleet.jobs)
-        for job in fleet.jobs.values():
-            if job.phase is Phase.WAITING or self._adopt(job.who, LAUNCH, identities, now):
+                yield from self._guarded(f"the output of {agent.name}", self._last_output(monitor, now))
+                yield on.Exited(agent=agent.name, launch=agent.launch, ending=on.Ending.LOST)
+        for attempt in grades_to_find(fleet):
+            if not self._adopt(attempt.who, attempt.launch, identities, now):
+                # A process without a journalled identity never ran: a result that lies there is an older one.
+                ran = identities.get(attempt.who, (0, None))[0] == attempt.launch
+                lost = on.Graded(number=attempt.number, launch=attempt.launch, outcome=on.Outcome.LOST)
+                yield checkout.read_end(self._layout, attempt.number, attempt.launch, None, 0.0) if ran else lost
+        for job in jobs_to_find(fleet):
+            if self._adopt(job.who, LAUNCH, identities, now):
                 continue
             if job.who in identities:
                 yield job_files.end_of(self._layout, job, None, watched=False)
-            else:  # its gate was never opened
+            else:
                 yield on.SpawnFailed(who=job.who, launch=LAUNCH, reason="the supervisor ended before it began")
 
     def _adopt(self, who: str, launch: int, identities: Identities, now: on.Moment) -> bool:
         number, identity = identities.get(who, (0, None))
         return identity is not None and number == launch and self._launches.adopt(who, launch, identity, now.run_time)
 
-    def _keep_watching(self, now: on.Moment) -> None:
-        if self._watch is None:
-            return
-        trouble = self._watch.keep_alive()
-        if trouble and trouble != self._trouble:
-            self._report.note(now, "warning", f"files cannot be watched ({trouble}); polling continues")
-        self._trouble = trouble
+    # Readers.
 
-    def _take_happened(self) -> list[on.Event]:
-        happened, self._performer.happened = self._performer.happened, []
-        return happened
+    def _keep_watching(self) -> Iterator[on.Event]:
+        error = self._watch.keep_alive() if self._watch is not None else ""
+        if error and error != self._watch_error:
+            yield on.WatchFailed(reason=error)
+        self._watch_error = error
+
+    def _from_queue(self) -> Iterator[on.Event]:
+        """What the performer left. A failure that repeats is told once."""
+        for event in self._queue.take():
+            if not isinstance(event, on.Broken) or self._alerts.is_new(event.item, event.reason):
+                yield event
+
+    def _read_inboxes(self, fleet: Fleet, polls: bool, now: on.Moment) -> Iterator[on.Event]:
+        """All of them at a poll, or where somebody's inbox has room again; else those in which something changed."""
+        touched = self._watch.take() if self._watch is not None else frozenset()
+        room = intake_capacity(fleet.agents, fleet.pending.values(), self._context.rules)
+        before, self._full = self._full, {agent for agent, left in room.items() if not left}
+        everywhere = polls or self._inbox.more or bool(before - self._full)
+        if self._inbox.more:  # while somebody floods an inbox there is always more: it is read at a pace
+            is_due = now.run_time - self._collected_at >= MORE_SECONDS
+        else:
+            is_due = everywhere or bool(touched)
+        if is_due:
+            self._collected_at = now.run_time
+            found = self._inbox.collect(now.run_time, room, None if everywhere else touched)
+            yield from self._guarded("the inboxes", found)
 
     def _listen(self, fleet: Fleet, now: on.Moment) -> Iterator[on.Event]:
-        """Everybody now and then, the silent less often; who has yet to say a first word, and may be owed to, soon."""
-        if now.run_time - self._looked_at < EXPECT_SECONDS:
+        """Everybody's output now and then, that of the silent less often; a first output, which may acknowledge
+        messages, soon."""
+        if now.run_time - self._looked_at < STARTING_SECONDS:
             return
         self._looked_at = now.run_time
         everybody = now.run_time - self._listened_at >= LISTEN_SECONDS
         self._listened_at = now.run_time if everybody else self._listened_at
-        for name, agent in fleet.agents.items():
-            monitor = self._performer.monitors.get(name)
-            if monitor is None or agent.phase not in LIVE or monitor.launch != agent.launch:
-                continue
-            if not (everybody and monitor.is_due(now.run_time)) and not _is_new(agent, now):
+        for agent in live_agents(fleet):
+            monitor = self._monitors.find(agent.name, agent.launch)
+            if monitor is None or not (
+                (everybody and monitor.is_due(now.run_time)) or is_starting(agent, now.run_time)
+            ):
                 continue
             try:
-                heard = monitor.listen(now.run_time)
+                seen = monitor.listen(now.run_time)
             except Exception as error:  # noqa: BLE001 - the quarantine of one item in the loop
-                del self._performer.monitors[name]
-                yield _broken(f"the output of {name}", error)
+                self._monitors.close(agent.name)
+                yield _broken(f"the output of {agent.name}", error)
                 continue
-            yield from heard
+            yield from seen
             yield from monitor.used()
-            self._report.beat(monitor, now)
+            self._monitors.mark(monitor)
 
     def _ends(self, fleet: Fleet, now: on.Moment) -> Iterator[on.Event]:
         for launch, state in self._launches.over():
@@ -214,33 +211,29 @@ class Gatherer:
         if (number := grade_in(launch.who)) is not None:
             seconds = now.run_time - launch.started if launch.child is not None else 0.0
             return [checkout.read_end(self._layout, number, launch.number, launch.code, seconds)]
-        if launch.who not in self._performer.monitors:
+        monitor = self._monitors.by_agent.get(launch.who)
+        if monitor is None:
             return [_unseen_end(launch)]
-        return [*self._last_words(launch.who, now), self._judge(launch, now)]
+        return [*self._last_output(monitor, now), self._judge(launch, monitor)]
 
-    def _last_words(self, agent: str, now: on.Moment) -> Iterator[on.Event]:
+    def _last_output(self, monitor: OutputMonitor, now: on.Moment) -> Iterator[on.Event]:
         """Everything a launch printed before its end counts before its end does."""
-        monitor = self._performer.monitors.get(agent)
         for _ in range(MAX_PIECES):
-            if monitor is None or not monitor.tail.is_behind:
+            if not monitor.tail.is_behind:
                 break
             yield from monitor.listen(now.run_time)
-        if monitor is not None:
-            yield from monitor.listen(now.run_time, ended=True)
-            monitor.consult(self._layout.state(agent))
-            yield from monitor.used()
+        yield from monitor.listen(now.run_time, ended=True)
+        monitor.consult(self._layout.state(monitor.agent))
+        yield from monitor.used()
 
-    def _judge(self, launch: Launch, now: on.Moment) -> on.Exited:
-        monitor = self._performer.monitors[launch.who]
+    def _judge(self, launch: Launch, monitor: OutputMonitor) -> on.Exited:
         said = monitor.said()
-        if launch.code is None:
-            ending = on.Ending.LOST
-        else:
-            ending = self._roster.runtime(launch.who).judge(launch.code, said)
+        ending = on.Ending.LOST if launch.code is None else monitor.runtime.judge(launch.code, said)
         lines = said.stderr.strip().splitlines()
         detail = said.error or (lines[-1] if lines else f"exit code {launch.code}")
         monitor.message, monitor.phase = detail if ending is on.Ending.CRASHED else "", "ended"
-        self._report.beat(monitor, now, ENDED.get(ending, Status.ERROR))
+        monitor.status = ENDED.get(ending, Status.ERROR)
+        self._monitors.mark(monitor)
         return on.Exited(
             agent=launch.who,
             launch=launch.number,
@@ -249,9 +242,16 @@ class Gatherer:
             until=None if said.limit_until is None else max(said.limit_until - time.time(), 0.0),
         )
 
-
-def _is_new(agent: Agent, now: on.Moment) -> bool:
-    return agent.phase in LIVE and not agent.has_output and now.run_time - agent.spawned_at < EXPECTED_FOR
+    def _guarded(self, source: str, events: Iterator[on.Event]) -> Iterator[on.Event]:
+        """The quarantine of a source: what it said is taken, that it broke is told once, and it is read again at the
+        next turn."""
+        try:
+            yield from events
+            self._broken.discard(source)
+        except Exception as error:  # noqa: BLE001 - the quarantine of one item in the loop
+            if source not in self._broken:
+                self._broken.add(source)
+                yield _broken(source, error)
 
 
 def _broken(item: str, error: Exception) -> on.Broken:

@@ -15,7 +15,7 @@ from attempts.store import MAX_NAMES, Malformed, Store
 from coral.fleet import events as on
 from coral.fleet.reasons import RunEnd, RunEndKind
 from coral.fleet.run_state import FLEET
-from coral.supervisor.alert_limit import AlertLimit
+from coral.supervisor.alerts import AlertLimit
 from workspace.layout import OPERATOR, Layout
 
 REQUEST_BYTES = 64 * 1024
@@ -71,15 +71,6 @@ class Inbox:
         self.more = any(count >= AT_ONCE for count in counts.values())
         yield from self._complaints.left(clock)
 
-    def answer(self, sender: str, id: str, data: Mapping[str, object]) -> None:
-        """Answer a request, and take it away."""
-        path = self._layout.replies_to(sender) / f"{id}.json"
-        try:
-            write_json(path, data, durable=False, new=True)  # no rename in a watched folder, see `Store.submit`
-        except FileExistsError:
-            write_json(path, data, durable=False)
-        (self._layout.requests_of(sender) / f"{id}.json").unlink(missing_ok=True)
-
     def _trouble(self, path: Path, item: str, error: OSError) -> Iterator[on.Event]:
         """This machine's trouble, not the file's: it stays, and is read again at the next poll. Told once."""
         if path not in self._troubled:
@@ -106,8 +97,19 @@ class Inbox:
             )
         except ValueError as error:
             reason = one_line(str(error), 300)
-            self.answer(sender, path.stem, {"ok": False, "message": f"cannot read the request: {reason}", "hint": ""})
+            message = f"cannot read the request: {reason}"
+            answer(self._layout, sender, path.stem, {"ok": False, "message": message, "hint": ""})
             yield from self._complaints.about(sender, f"request {one_line(path.name, 60)} of {sender}", reason, clock)
+
+
+def answer(layout: Layout, sender: str, id: str, data: Mapping[str, object]) -> None:
+    """Answer a request, and take it away."""
+    path = layout.replies_to(sender) / f"{id}.json"
+    try:
+        write_json(path, data, durable=False, new=True)  # no rename in a watched folder, see `Store.submit`
+    except FileExistsError:
+        write_json(path, data, durable=False)
+    (layout.requests_of(sender) / f"{id}.json").unlink(missing_ok=True)
 
 
 def _is_request(entry: "os.DirEntry[str]") -> bool:

@@ -1,4 +1,5 @@
-"""One supervisor per run: an exclusive lock that the kernel lets go of when its holder dies, however it dies."""
+"""One supervisor for each run: an exclusive lock, which the kernel releases when its holder dies, however it dies; and
+whether the folder in which the lock lies is still there."""
 
 import contextlib
 import fcntl
@@ -6,13 +7,15 @@ import json
 import os
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from attempts.files import read_bytes
 from coral.errors import CoralError
+from workspace.layout import Layout
 
 LOOKERS = 25
+GONE_SECONDS = 5.0  # for so long a folder may be away: a disk may come back
 
 
 class Lock:
@@ -44,6 +47,39 @@ class Lock:
             return os.path.samestat(os.fstat(self._descriptor), self._path.stat())
         except FileNotFoundError:
             return False
+
+
+class RunFolderGuard:
+    def __init__(self, layout: Layout, lock: Lock, stop: Callable[[], None]) -> None:
+        """`stop` is called once, when the folder was taken away for good: nobody else could stop that run any more."""
+        self._layout = layout
+        self._lock = lock
+        self._stop = stop
+        self._missed: float | None = None
+
+    def restore_lock(self, clock: float) -> bool:
+        """Put the lock back where it was removed; whether it was. `clock`: the run's, in seconds. CoralError when
+        another supervisor has the run by now."""
+        if not is_gone(self._layout):
+            self._missed = None
+            return self._lock.put_back()
+        if self._missed is None:
+            self._missed = clock
+        elif clock - self._missed >= GONE_SECONDS:
+            self._missed = float("inf")
+            self._stop()
+        return False
+
+
+def is_gone(layout: Layout) -> bool:
+    """Whether the run's folder was removed or moved. A disk that does not answer is another matter."""
+    try:
+        layout.private.lstat()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 @contextlib.contextmanager

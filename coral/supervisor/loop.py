@@ -1,4 +1,13 @@
-"""The supervisor's loop: gather, decide, write it down, do it, sleep. It chooses nothing.
+"""The supervisor's loop. Each turn gathers events, decides what to do, writes that down, and does it.
+
+1. Gather: what happened since the last turn, as events. Reading changes nothing.
+2. Decide: `coral.fleet.decide` returns the fleet as it is after these events, and the actions that follow. It is pure.
+3. Write: events, actions and changes are a line of the journal. Until it is written, nothing of it is done.
+4. Perform: each action is carried out. What one comes to, or why it failed, is an event of a later turn.
+
+Then the loop sleeps until the next deadline in the fleet, until a reader has something to read, or until it is woken:
+by a changed inbox, the end of a child, a signal, a worker thread. A lost wake-up costs time only. The loop itself
+chooses nothing.
 
 `coral start` and `coral resume` call `supervise` in the terminal, or detach a process that does (`coral.runs.detach`).
 """
@@ -20,8 +29,9 @@ from coral.errors import CoralError
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.decide import decide, next_deadline
+from coral.fleet.expected_processes import settled
 from coral.fleet.reasons import RunEnd, RunEndKind
-from coral.fleet.run_state import Fleet, Run, Step
+from coral.fleet.run_state import Fleet, Run
 from coral.journal import Journal, Memory, salvaged
 from coral.processes import process, signal_handlers
 from coral.processes.launches import Launches
@@ -30,15 +40,21 @@ from coral.processes.wakeup import Wakeup
 from coral.records.ledger import Ledger
 from coral.records.standings import RECENT, TOP, Standings
 from coral.runs.rules import rules_of
+from coral.supervisor import job_files
 from coral.supervisor.clock import Clock, since
 from coral.supervisor.context import RunContext
-from coral.supervisor.degraded import kept
+from coral.supervisor.damage import DamageCheck
+from coral.supervisor.degraded import SIGNAL, Degraded
+from coral.supervisor.event_queue import EventQueue
 from coral.supervisor.folder_watch import FolderWatch
 from coral.supervisor.gather import Gatherer
 from coral.supervisor.inbox import Inbox
-from coral.supervisor.lock import Lock, hold_lock
+from coral.supervisor.lock import Lock, RunFolderGuard, hold_lock, is_gone
+from coral.supervisor.output import OutputMonitors
 from coral.supervisor.perform import Performer
-from coral.supervisor.presence import RunFolderGuard, is_gone
+from coral.supervisor.starts import Starter
+from coral.supervisor.workers import WorkerPool
+from coral.views.heartbeat_view import HeartbeatFiles
 from coral.views.report import Report
 from workspace.clone_overlay import place
 from workspace.git import load
@@ -46,7 +62,7 @@ from workspace.layout import OPERATOR, Layout
 
 RETRY_SECONDS = 1.0  # how soon to try again when the journal cannot be written
 MAX_SLEEP = 60.0
-SIGNAL = "signal-"  # what the ids of requests begin with that came as a signal, not as a file
+LOCK = "the lock that keeps a second supervisor out"
 
 
 class Supervisor:
@@ -64,115 +80,129 @@ class Supervisor:
         self._rules = rules_of(config, roster, seed_commit)
         self._clock = Clock(memory.clock)
         self._wakeup = Wakeup()
+        self._queue = EventQueue(self._wakeup.wake)
+        self._pool = WorkerPool()
         self._ledger = _ledger_of(layout, self._fleet)
         known = self._ledger.outline(self._rules.direction, TOP, RECENT) or [Store(layout.attempts).read(0)]
         run_context = RunContext(layout, config, self._rules, Standings(self._rules.direction, known), roster)
         # With its inode: a copy of the run's folder has another tag, and never meets the original's processes.
         self._launches = Launches(f"{layout.root.name}.{layout.root.stat().st_ino}", self._wakeup)
         self._agents = tuple(self._fleet.agents) or tuple(run_context.roster)
-        inbox = Inbox(layout, self._agents)
+        self._monitors = OutputMonitors(run_context)
         self._report = Report(run_context, self._clock.now().wall_time)
-        self._performer = Performer(
-            run_context, self._launches, self._journal, inbox, self._report, self._wakeup, self._ledger
-        )
+        heartbeat_files = HeartbeatFiles(layout.heartbeats)
         folders = (layout.attempts / "inbox", layout.requests)
-        self._watch = FolderWatch(folders, self._wakeup.wake) if config.run.watch else None
         self._gatherer = Gatherer(
             run_context,
             self._launches,
-            inbox,
-            self._performer,
-            self._report,
-            self._watch,
+            Inbox(layout, self._agents),
+            self._monitors,
+            self._queue,
+            DamageCheck(run_context, heartbeat_files, self._journal, self._ledger, self._pool),
+            FolderWatch(folders, self._wakeup.wake) if config.run.watch else None,
         )
-        self._unwritten: list[on.Event] = []
+        starter = Starter(run_context, self._launches, self._journal, self._monitors, self._report, self._pool)
+        self._performer = Performer(
+            run_context, self._launches, starter, heartbeat_files, self._report, self._ledger, self._pool, self._queue
+        )
+        self._degraded = Degraded()
         self._supervises = False  # whether the journal says so
-        self._told = ""
-        self._shadow: Fleet | None = None
+        self._journal_error = ""
         self._due = float("-inf")  # on the run's clock: before that, only an event changes anything
 
     def run(self, lock: Lock) -> RunEnd | None:
         """Supervise until the run ends or is left; returns why. CoralError when another one supervises it."""
-        presence = RunFolderGuard(self._layout, lock, self.stop)
+        guard = RunFolderGuard(self._layout, lock, lambda: self.stop(RunEnd(RunEndKind.FOLDER_GONE)))
         self._turn(self._first_events(self._clock.now()))
-        while not _is_over((self._shadow or self._fleet).run):
-            self._turn(presence.look(self._clock.now().run_time))
-        ended = self._shadow or self._fleet
-        self._report.show(ended, self._performer.monitors, self._clock.now(), force=True)
-        return ended.run.finished or ended.run.detached_reason
+        while not _is_over(self._current.run):
+            restored = guard.restore_lock(self._clock.now().run_time)
+            self._turn([on.Restored(item=LOCK, found="was removed", source="memory")] if restored else [])
+        self._report.show(self._current, self._monitors.by_agent, self._clock.now(), force=True)
+        return self._current.run.finished or self._current.run.detached_reason
 
     def stop(self, end: RunEnd) -> None:
         """Ask for the end of the run, from a signal handler too."""
         id = f"{SIGNAL}{time.time_ns()}"
-        request = on.Requested(sender=OPERATOR, id=id, request=on.Stop(end=end))
-        self._performer.happened.append(request)
-        self._wakeup.wake()
+        self._queue.put(on.Requested(sender=OPERATOR, id=id, request=on.Stop(end=end)))
 
     def close(self) -> None:
-        if self._watch is not None:
-            self._watch.close()
         self._performer.close()
+        self._gatherer.close()
         self._launches.close()
         self._journal.close()
         self._ledger.close()
         self._wakeup.close()
 
+    @property
+    def _current(self) -> Fleet:
+        return self._degraded.shadow or self._fleet
+
     def _first_events(self, now: on.Moment) -> list[on.Event]:
         if not self._fleet.run.opened:
             baseline = Store(self._layout.attempts).read(0)
             return [on.Opened(run=self._layout.root.name, agents=self._agents, baseline=baseline)]
+        for agent in self._agents:
+            job_files.put_right(self._layout, agent, self._fleet.jobs)
         return [on.Resumed(away=self._away), *self._gatherer.reconcile(self._fleet, self._identities, now)]
 
     def _turn(self, first: list[on.Event]) -> None:
         now = self._clock.now()
+        self._pool.advance()
         fresh = [*first, *self._gatherer.gather(self._fleet, now)]
-        events = [*self._unwritten, *fresh]
-        if events or self._shadow is not None or now.run_time >= self._due or self._journal.is_quiet(now):
-            self._decide(events, fresh, now)
-        if self._shadow is None:
-            self._report.show(self._fleet, self._performer.monitors, now)
+        for monitor in self._monitors.take_marked():
+            self._report.beat(monitor, now)
+        if self._must_decide(fresh, now):
+            self._answer(fresh, now)
+        if self._degraded.shadow is None:
+            self._report.show(self._fleet, self._monitors.by_agent, now)
             if not _is_over(self._fleet.run):
                 self._sleep(now)
 
-    def _decide(self, events: list[on.Event], fresh: list[on.Event], now: on.Moment) -> None:
+    def _must_decide(self, events: list[on.Event], now: on.Moment) -> bool:
+        """In most turns of an idle fleet nothing happened and nothing is due."""
+        is_degraded = self._degraded.shadow is not None
+        return bool(events) or is_degraded or now.run_time >= self._due or self._journal.is_quiet(now)
+
+    def _answer(self, fresh: list[on.Event], now: on.Moment) -> None:
+        events = [*self._degraded.unwritten, *fresh]
         after, actions = decide(self._fleet, events, now, self._rules)
         try:
-            if not self._supervises:
-                self._journal.open_supervision(self._rules, now, _folder(self._layout))
-                self._supervises = True
-            if actions or _differs(self._fleet, after):
-                self._journal.record(now, events, actions, self._fleet, after)
-            else:
-                self._journal.keep_time(now)
+            self._write(events, actions, after, now)
         except OSError as error:
-            self._hold_out(fresh, now, error)
+            self._go_on_without_journal(fresh, now, error)
             return
-        self._fleet, self._unwritten, self._shadow, self._told = after, [], None, ""
+        self._fleet, self._journal_error = after, ""
+        self._degraded.end()
         self._performer.perform(actions, self._fleet, now)
         deadline = next_deadline(self._fleet, now.run_time, self._rules)
         self._due = float("inf") if deadline is None else deadline
 
-    def _hold_out(self, fresh: list[on.Event], now: on.Moment, error: OSError) -> None:
-        """The journal cannot be written: nothing new is begun, but what must end still ends. Tried again soon.
+    def _write(self, events: list[on.Event], actions: tuple[do.Action, ...], after: Fleet, now: on.Moment) -> None:
+        if not self._supervises:
+            self._journal.open_supervision(self._rules, now, _folder(self._layout))
+            self._supervises = True
+        if actions or _differs(self._fleet, after):
+            self._journal.record(now, events, actions, self._fleet, after)
+        else:
+            self._journal.keep_time(now)
 
-        Meanwhile a shadow of the fleet, written nowhere, leads from SIGINT to SIGKILL and to the end of a stop. What
-        happened is kept for the journal; what lies in a folder is read from there again.
-        """
-        self._unwritten = kept([*self._unwritten, *(each for each in fresh if not _lies_in_a_folder(each))])
-        self._shadow, actions = decide(self._shadow or self._fleet, fresh, now, self._rules)
-        ending = [each for each in actions if isinstance(each, do.Interrupt | do.Terminate | do.Kill | do.CleanUpGrade)]
-        self._performer.perform(ending, self._fleet, now)
-        self._performer.lacking = f"the journal cannot be written: {error}"
-        if self._told != self._performer.lacking:
-            self._told = self._performer.lacking
-            self._report.note(now, "warning", self._told)
-        self._report.show(self._shadow, self._performer.monitors, now)
-        self._clock.sleep(RETRY_SECONDS)
-        self._launches.suspect(self._wakeup.wait(RETRY_SECONDS))
+    def _go_on_without_journal(self, fresh: list[on.Event], now: on.Moment, error: OSError) -> None:
+        """End what must end, and try to write again soon."""
+        actions = self._degraded.decide(self._fleet, fresh, now, self._rules)
+        self._performer.perform(actions, self._fleet, now)
+        text = f"the journal cannot be written: {error}"
+        self._queue.put_disk_error(text)
+        if self._journal_error != text:
+            self._journal_error = text
+            self._report.note(now, "warning", text)
+        self._report.show(self._current, self._monitors.by_agent, now)
+        self._wait(RETRY_SECONDS)
 
     def _sleep(self, now: on.Moment) -> None:
         passed = self._clock.now().run_time - now.run_time
-        seconds = min(self._due - now.run_time, MAX_SLEEP, self._gatherer.next_look(self._fleet, now)) - passed
+        self._wait(min(self._due - now.run_time, MAX_SLEEP, self._gatherer.next_look(self._fleet, now)) - passed)
+
+    def _wait(self, seconds: float) -> None:
         self._clock.sleep(seconds)
         self._launches.suspect(self._wakeup.wait(seconds))
 
@@ -228,17 +258,12 @@ def _is_over(run: Run) -> bool:
     return bool(run.finished or run.detached_reason)
 
 
-def _lies_in_a_folder(event: on.Event) -> bool:
-    posted = isinstance(event, on.Requested) and not event.id.startswith(SIGNAL)
-    return posted or isinstance(event, on.Submitted)
-
-
 def _ledger_of(layout: Layout, fleet: Fleet) -> Ledger:
     """What was published so far, whatever became of the files. CoralError where all that would be begun again."""
     if not fleet.run.opened and (layout.attempts / "000001.json").exists():
         hint = f"put it back from a backup; {layout.attempts} and the hub are as they were"
         raise CoralError(f"cannot resume {layout.root.name}: its journal is gone, and its attempts are there", hint)
-    settled = [number for number, each in fleet.pending.items() if each.step is Step.SETTLED]
+    unsure = settled(fleet)
     count = fleet.run.order + 1 if fleet.run.opened else 0
     store = Store(layout.attempts)
 
@@ -248,8 +273,8 @@ def _ledger_of(layout: Layout, fleet: Fleet) -> Ledger:
                 with contextlib.suppress(StoreError, OSError):
                     yield store.read(number)
 
-    ledger = Ledger(layout.ledger, lambda: salvaged(layout.journal), count, settled, unvouched)
-    ledger.ensure(count, settled)
+    ledger = Ledger(layout.ledger, lambda: salvaged(layout.journal), count, unsure, unvouched)
+    ledger.ensure(count, unsure)
     return ledger
 
 

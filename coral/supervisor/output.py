@@ -11,6 +11,8 @@ from coral.fleet.events import Ending, OutputSeen, Used
 from coral.runtimes.model import Counted, LaunchSummary, OutputEvent, Runtime
 from coral.runtimes.reply_parts import ReplyParts
 from coral.runtimes.usage_total import UsageTotal
+from coral.supervisor.context import RunContext
+from heartbeats.beat import Status
 from heartbeats.reply import Other, parse_reply
 
 PIECE = 1 << 20  # bytes read at a time
@@ -87,6 +89,7 @@ class OutputMonitor:
     phase: str = ""
     message: str = ""
     progress: float | None = None
+    status: Status = Status.PENDING
     beat_at: float = 0.0
     listened_at: float = float("-inf")
     output: bool = False
@@ -112,7 +115,7 @@ class OutputMonitor:
     def listen(self, now: float, *, ended: bool = False) -> list[OutputSeen]:
         """Read what is new. Returns an event when it says more than the last one did, or as a reminder, and one for
         each answer to a checkpoint. `now` is the run's clock; `ended` takes an unfinished last line for whole."""
-        heard, self.listened_at = False, now
+        heard, self.listened_at, self.status = False, now, Status.RUNNING
         for line in self.tail.rest() if ended else self.tail.lines():
             heard = True
             signs = self.runtime.read(line)
@@ -185,6 +188,40 @@ class OutputMonitor:
             self._tally.take(sign.usage)
         if sign.limit_until is not None and (sign.exact or not self._exact):
             self.limit_until, self._exact = sign.limit_until, sign.exact  # a figure beats a sentence
+
+
+class OutputMonitors:
+    """The monitor of every agent's newest launch: opened when the launch is prepared or taken over, read by the
+    gatherer, shown by the report."""
+
+    def __init__(self, run_context: RunContext) -> None:
+        self._layout = run_context.layout
+        self._roster = run_context.roster
+        self.by_agent: dict[str, OutputMonitor] = {}
+        self._heard: dict[str, OutputMonitor] = {}
+
+    def open(self, agent: str, launch: int, session: str | None, clock: float) -> OutputMonitor:
+        """Read what a launch prints, from its beginning."""
+        output, errors = LineTail(self._layout.output(agent, launch)), self._layout.errors(agent, launch)
+        runtime = self._roster.runtime(agent)
+        monitor = OutputMonitor(agent, launch, runtime, output, errors, session, beat_at=clock)
+        self.by_agent[agent] = monitor
+        return monitor
+
+    def find(self, agent: str, launch: int) -> OutputMonitor | None:
+        monitor = self.by_agent.get(agent)
+        return monitor if monitor is not None and monitor.launch == launch else None
+
+    def close(self, agent: str) -> None:
+        del self.by_agent[agent]
+
+    def mark(self, monitor: OutputMonitor) -> None:
+        """It was listened to: there may be a beat of it to archive."""
+        self._heard[monitor.agent] = monitor
+
+    def take_marked(self) -> list[OutputMonitor]:
+        marked, self._heard = list(self._heard.values()), {}
+        return marked
 
 
 def counted(count: OutputCounts, sign: OutputEvent) -> OutputCounts:

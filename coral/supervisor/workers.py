@@ -1,21 +1,24 @@
-"""Threads for what may block: a few at a time, and who is stuck makes room.
+"""Worker threads for what may block: a few at a time, of which one that is stuck makes room for another.
 
-Work that takes longer than `patience` no longer counts as one of the few, so that four hanging gits cannot hold up all
-others; only how many hang at once is bounded.
+Work that takes longer than `patience` no longer counts as one of the few, so that four git processes that hang hold up
+nobody else; only the number of all threads is bounded.
 """
 
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from functools import partial
 from typing import Any
 
+from coral.fleet import actions as do
+from coral.fleet import events as on
+from coral.supervisor.event_queue import EventQueue
 from workspace.cancellation import CancelToken
 
 WIDTH = 4
-MOST = 24  # threads, those that are stuck counted
+MOST = 24  # threads, those that are stuck included
 PATIENCE = 5.0  # seconds
 
 
@@ -33,7 +36,7 @@ class WorkerPool(Executor):
     def submit_cancellable(
         self, token: CancelToken, function: Callable[..., Any], *arguments: Any, **named: Any
     ) -> Future[Any]:
-        """Submit it on a leash: cut, it ends soon, and does not begin if it has not."""
+        """Submit work that ends soon once its token is cancelled, and does not begin if it has not."""
         future: Future[Any] = Future()
         with self._lock:
             self._waiting.append((future, token, lambda: function(*arguments, **named)))
@@ -41,7 +44,8 @@ class WorkerPool(Executor):
         return future
 
     def advance(self) -> None:
-        """Begin what there is room for. Called when work comes and ends, and now and then: somebody may be stuck."""
+        """Begin what there is room for. Called when work comes and ends, and now and then: work that is stuck makes
+        room."""
         with self._lock:
             now = time.monotonic()
             moving = sum(now - since < self._patience for _, since in self._running.values())
@@ -54,7 +58,7 @@ class WorkerPool(Executor):
                     moving += 1
 
     def finish(self, seconds: float) -> None:
-        """No more is taken. What has not ended by itself in so many seconds is cut, or does not begin."""
+        """Take no more work. What has not ended by itself after so many seconds is cancelled, or does not begin."""
         with self._lock:
             waiting = [(future, token) for future, token, _ in self._waiting]
             left = [*waiting, *((future, token) for future, (token, _) in self._running.items())]
@@ -73,3 +77,38 @@ class WorkerPool(Executor):
         else:
             future.set_result(done.result())
         self.advance()
+
+
+class BackgroundActions:
+    """Actions that worker threads perform. What an action comes to is put on the event queue."""
+
+    def __init__(self, pool: WorkerPool, queue: EventQueue) -> None:
+        self._pool = pool
+        self._queue = queue
+        self._tokens: dict[str, CancelToken] = {}
+
+    def start(self, action: do.Action, work: Callable[[], Iterable[on.Event]], who: str = "") -> None:
+        """`work` does what the action says, and returns what it came to. `who`: by what name it can be cancelled."""
+        token = CancelToken()
+        if who:
+            self._tokens[who] = token
+        future = self._pool.submit_cancellable(token, lambda: list(work()))
+        future.add_done_callback(partial(self._over, action, who))
+
+    def cancel(self, who: str) -> None:
+        if token := self._tokens.get(who):
+            token.cancel()
+
+    def close(self, seconds: float) -> None:
+        """Cancel everything, and wait so long for what the threads have yet to do besides."""
+        for token in list(self._tokens.values()):
+            token.cancel()
+        self._pool.finish(seconds)
+
+    def _over(self, action: do.Action, who: str, future: Future[list[on.Event]]) -> None:
+        """Called in the thread that did it."""
+        self._tokens.pop(who, None)
+        if (error := future.exception()) is not None:
+            self._queue.put_failure(action, error)
+        else:
+            self._queue.put(*future.result())

@@ -15,7 +15,7 @@ from heartbeats.trigger import Elapsed, Every, Stagnant
 AT_ONCE = 20  # files per look
 
 
-class Shown:
+class HeartbeatFiles:
     """The files of a run's heartbeats folder, and how each was left."""
 
     def __init__(self, root: Path) -> None:

@@ -9,19 +9,18 @@ import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from attempts.files import append_bytes, make_way, open_plain, write_bytes
-from coral.fleet.actions import LogEvent, Notify
+from coral.fleet.actions import Finish, LogEvent, Notify, ShowJob
 from coral.fleet.agent_state import Phase
 from coral.fleet.events import Moment
 from coral.fleet.run_state import Fleet
 from coral.grading.checkout import progress_of
 from coral.supervisor.context import RunContext
-from coral.supervisor.output import OutputMonitor
 from coral.views.fleet_view import agents_of, grading_of, spent_of, state_of
 from coral.views.prompt import budget
-from coral.views.reasons import note_text, reason_data, with_reason
+from coral.views.reasons import note_text, outcome_text, reason_data, run_end_text, with_reason
 from heartbeats.beat import Beat, Status, to_dict
 
 STATUS_SECONDS, MAX_STATUS_SECONDS = 0.5, 5.0
@@ -30,6 +29,19 @@ BEAT_SECONDS = 10.0
 ALERTS_SHOWN = 20
 LAST_WORDS = 65_536  # bytes
 PROTECTION = "unprotected"
+
+
+class Monitor(Protocol):
+    """What the report shows of the launch of an agent; `output`: whether it said anything, `beat_at`: when it did."""
+
+    agent: str
+    launch: int
+    status: Status
+    phase: str
+    message: str
+    progress: float | None
+    output: bool
+    beat_at: float
 
 
 class Report:
@@ -60,15 +72,23 @@ class Report:
         line |= {name: value for name, value in given.items() if value not in (None, "", [])}
         return _append(self._context.layout.events, line)
 
-    def alert(self, now: Moment, notify: Notify) -> bool:
-        """One record each, however often it is to be delivered. Whether it is in the timeline: the disk may be full."""
+    def job_ended(self, now: Moment, action: ShowJob) -> None:
+        self.note(now, "job", f"job {action.job.number} {outcome_text(action.end)}", action.job.agent)
+
+    def finish(self, now: Moment, action: Finish) -> None:
+        self.note(now, "stopped", f"stopped: {run_end_text(action.end)}", reason=reason_data(action.end))
+
+    def alert(self, now: Moment, notify: Notify) -> None:
+        """One record each, however often it is to be delivered. OSError where it is not in the timeline: the disk may
+        be full."""
         text, reason = with_reason(notify.text, notify.reason), reason_data(notify.reason)
         if not any(alert["id"] == notify.id for alert in self._alerts):
             alert = {"id": notify.id, "level": "alert", "text": text, "reason": reason, "at": now.wall_time}
             self._alerts.append(alert)
             del self._alerts[:-ALERTS_SHOWN]
         delivered = notify.repeat and self._was_delivered(notify.id)
-        return delivered or self.note(now, "alert", text, notify.agent, reason=reason, id=notify.id)
+        if not delivered and not self.note(now, "alert", text, notify.agent, reason=reason, id=notify.id):
+            raise OSError("the timeline cannot be written")
 
     def _was_delivered(self, id: str) -> bool:
         """Whether the supervisor before said this: then it was among its last words."""
@@ -79,8 +99,9 @@ class Report:
         except (OSError, ValueError):
             return False
 
-    def beat(self, monitor: OutputMonitor, now: Moment, status: Status = Status.RUNNING) -> None:
+    def beat(self, monitor: Monitor, now: Moment) -> None:
         """Archive a sign of life: when the phase or the status changes, else now and then."""
+        status = monitor.status
         phase = (monitor.phase or "working") if monitor.output else "starting"
         before, at = self._beats.get(monitor.agent, (("", Status.PENDING, 0), -BEAT_SECONDS))
         if (phase, status, monitor.launch) == before and now.run_time - at < BEAT_SECONDS:
@@ -99,7 +120,7 @@ class Report:
         )
         _append(self._context.layout.beats(monitor.agent), to_dict(beat))
 
-    def show(self, fleet: Fleet, monitors: Mapping[str, OutputMonitor], now: Moment, force: bool = False) -> None:
+    def show(self, fleet: Fleet, monitors: Mapping[str, Monitor], now: Moment, force: bool = False) -> None:
         """Write `status.json`, at most twice a second, and of a large fleet less often: never a three-hundredth of the
         time is spent on it. Where nothing happens, now and then."""
         passed = now.run_time - self._shown_at
@@ -116,14 +137,14 @@ class Report:
             write_bytes(self._context.layout.status, text.encode() + b"\n", durable=False)
         self._pause = min(max(STATUS_SECONDS, 300 * (time.monotonic() - began)), MAX_STATUS_SECONDS)
 
-    def _is_as_shown(self, fleet: Fleet, monitors: Mapping[str, OutputMonitor]) -> bool:
+    def _is_as_shown(self, fleet: Fleet, monitors: Mapping[str, Monitor]) -> bool:
         """Whether only times have changed, and those in a way that whoever reads them can tell."""
         at = self._shown_at
         return (
             fleet is self._shown and not fleet.pending and all(monitor.beat_at <= at for monitor in monitors.values())
         )
 
-    def _status(self, fleet: Fleet, monitors: Mapping[str, OutputMonitor], now: Moment) -> dict[str, Any]:
+    def _status(self, fleet: Fleet, monitors: Mapping[str, Monitor], now: Moment) -> dict[str, Any]:
         run_context, run, best = self._context, fleet.run, self._context.standings.best
         baseline = run_context.standings.baseline
         return {
@@ -159,7 +180,7 @@ class Report:
         ]
         return {"slots": self._context.rules.slots, **view, "beats": shown}
 
-    def _agent(self, view: dict[str, Any], monitor: OutputMonitor | None, now: Moment) -> dict[str, Any]:
+    def _agent(self, view: dict[str, Any], monitor: Monitor | None, now: Moment) -> dict[str, Any]:
         beat = None
         if monitor is not None and monitor.output and view["phase"] != Phase.RETIRED.value:
             beat = {"phase": monitor.phase, "message": monitor.message, "age": round(now.run_time - monitor.beat_at, 1)}

@@ -5,7 +5,7 @@ import json
 import pytest
 from real_runs import tries, wait_until
 
-from coral.supervisor.alert_limit import AT_FIRST
+from coral.supervisor.alerts import AT_FIRST
 from workspace.clone_overlay import SHARED
 
 pytestmark = pytest.mark.slow

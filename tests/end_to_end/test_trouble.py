@@ -22,7 +22,7 @@ from coral.fleet.events import Event, Exited, OutputSeen
 from coral.fleet.reasons import RunEnd, RunEndKind
 from coral.journal import fold, read_lines
 from coral.runs.detach import detach
-from coral.supervisor.alert_limit import AT_FIRST
+from coral.supervisor.alerts import AT_FIRST
 
 pytestmark = pytest.mark.slow
 

@@ -287,6 +287,10 @@ def line_of(action: do.Action) -> str:  # noqa: C901 - one arm per action
             return f"look {agent}/{launch}"
         case do.ShowHeartbeats(owner=owner):
             return f"show {owner}"
+        case do.RestoreRecords(altered=altered, misindexed=misindexed):
+            return f"restore the records {altered}, and {misindexed} in the index"
+        case do.WriteAgain():
+            return "write again"
         case do.Answer(sender=sender, id=id, ok=ok, message=message, hint=hint):
             return f"answer {sender}/{id}: {'yes' if ok else 'no'}, {message}{f' ({hint})' if hint else ''}"
         case do.Notify(id=id, text=text, agent=agent):

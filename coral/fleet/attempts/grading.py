@@ -88,7 +88,8 @@ def repeat_unfinished(transaction: Transaction) -> None:
         if pending.step is Step.TAKING:
             take_again(transaction, pending)
         elif pending.attempt is not None:
-            transaction.act(do.Publish(attempt=pending.attempt, heartbeats=pending.heartbeats))
+            launch = transaction.agents[agent].launch
+            transaction.act(do.Publish(attempt=pending.attempt, launch=launch, heartbeats=pending.heartbeats))
 
 
 def stop_grading(transaction: Transaction) -> None:

@@ -34,7 +34,7 @@ def on_submitted(transaction: Transaction, submission: Submission) -> None:
     transaction.pending[number] = PendingAttempt(
         number=number, submission=submission, waited_until=transaction.clock + submission.wait
     )
-    transaction.act(do.TakeIn(number=number, agent=agent.name, commit=submission.commit))
+    transaction.act(do.TakeIn(number=number, agent=agent.name, commit=submission.commit, kind=submission.kind))
     transaction.act(do.Accept(agent=agent.name, submission=submission.id, number=number))
 
 
@@ -68,4 +68,6 @@ def on_intake_failed(transaction: Transaction, event: on.IntakeFailed) -> None:
 
 def take_again(transaction: Transaction, pending: PendingAttempt) -> None:
     submission = transaction.set_pending(pending.number, deadline=None).submission
-    transaction.act(do.TakeIn(number=pending.number, agent=submission.agent, commit=submission.commit))
+    transaction.act(
+        do.TakeIn(number=pending.number, agent=submission.agent, commit=submission.commit, kind=submission.kind)
+    )

@@ -43,7 +43,8 @@ def settle(
         attempt=attempt,
         heartbeats=names,
     )
-    transaction.act(do.Publish(attempt=attempt, heartbeats=names, inline=inline))
+    launch = transaction.agents[attempt.agent].launch
+    transaction.act(do.Publish(attempt=attempt, launch=launch, heartbeats=names, inline=inline))
 
 
 def _record_of(

@@ -17,10 +17,11 @@ from attempts.index.index import Index
 from attempts.index.query import Wanted, ranked
 from attempts.record import Attempt, Direction, Kind, Verdict
 from attempts.store import Store
+from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.run_state import Fleet
 from coral.records import integrity
-from coral.records.integrity import IntegrityCheck
+from coral.records.integrity import IntegrityCheck, restore
 from coral.records.ledger import Ledger
 from coral.supervisor.loop import Supervisor
 
@@ -55,10 +56,19 @@ class Room:
             self.ledger.set_witnesses({number: self.store.witness(number)})
         self.next_number, self.pending = count, set[int]()
         self.written: list[Attempt] = []
-        self.scrub = IntegrityCheck(self.store, self.ledger, self.written.append)
+        self.index: Callable[[Attempt], None] = self.written.append
+        self.scrub = IntegrityCheck(self.store, self.ledger)
 
     def step(self, *leaders: int) -> list[on.Event]:
-        return list(self.scrub.take(self.scrub.look(leaders), self.next_number, self.pending))
+        """What is told of one look, and of writing again what it found damaged."""
+        told: list[on.Event] = []
+        for event in self.scrub.take(self.scrub.look(leaders), self.next_number, self.pending):
+            told += self.restored(event) if isinstance(event, on.RecordsDamaged) else [event]
+        return told
+
+    def restored(self, damaged: on.RecordsDamaged) -> list[on.Event]:
+        action = do.RestoreRecords(altered=damaged.altered, misindexed=damaged.misindexed)
+        return list(restore(self.store, self.ledger, self.index, action))
 
     def round(self) -> list[on.Event]:
         """More than once around."""
@@ -204,7 +214,7 @@ def test_a_ledger_that_was_altered_is_made_again(room: Room, tmp_path: Path) -> 
     base.close()
     room.path(7).unlink()
     room.ledger = Ledger(tmp_path / "ledger.sqlite", lambda: [record(number) for number in range(10)])
-    room.scrub = IntegrityCheck(room.store, room.ledger, room.written.append)
+    room.scrub = IntegrityCheck(room.store, room.ledger)
     assert on.Restored(item="the private ledger of records", found="was altered") in room.round()
     assert room.store.read(7) == record(7)
     assert room.round() == []
@@ -215,7 +225,7 @@ def test_a_journal_that_lacks_records_makes_no_forgeries_of_them(room: Room, tmp
     (tmp_path / "ledger.sqlite").unlink()
     room.ledger = Ledger(tmp_path / "ledger.sqlite", lambda: [record(number) for number in range(6, 10)])
     room.ledger.ensure(10, [])
-    room.scrub = IntegrityCheck(room.store, room.ledger, room.written.append)
+    room.scrub = IntegrityCheck(room.store, room.ledger)
     (told,) = room.round()
     assert told == on.Restored(
         item="6 published records", found="are gone from journal, ledger and attempts/", source=""
@@ -253,9 +263,7 @@ def fed(room: Room) -> Index:
     """An index that is fed as a supervisor feeds it."""
     index = Index(room.store.root)
     index.refresh()
-    room.scrub = IntegrityCheck(
-        room.store, room.ledger, lambda attempt: room.written.append(attempt) or index.add([attempt])
-    )
+    room.index = lambda attempt: room.written.append(attempt) or index.add([attempt])
     return index
 
 
@@ -325,9 +333,13 @@ def test_the_records_are_looked_at_however_rarely_the_inboxes_are(start: Callabl
     clock, looks = 0.0, 0
     while manager._ledger.page(-1, 1)[0].witness == (0, 0, 0):
         now = on.Moment(run_time=clock, wall_time="")
-        manager._gatherer.gather(Fleet(), now)
-        assert manager._performer._look is not None
-        manager._performer._look.exception(30)
+        found = manager._gatherer.gather(Fleet(), now)
+        damaged = [event for event in found if isinstance(event, on.RecordsDamaged)]
+        actions = [do.RestoreRecords(altered=event.altered, misindexed=event.misindexed) for event in damaged]
+        manager._performer.perform(actions, Fleet(), now)
+        look = manager._gatherer._damage._look
+        assert look is not None
+        look.exception(30)
         clock += manager._gatherer.next_look(Fleet(), now)
         looks += 1
         assert clock < 3600 / (100_000 / integrity.AT_ONCE) * (looks + 1)

@@ -10,10 +10,9 @@ import pytest
 from coral.fleet.actions import ScanEdits
 from coral.fleet.events import Broken, EditsScanned, Moment
 from coral.supervisor import activity
-from coral.supervisor.activity import EditScanner, last_edit
+from coral.supervisor.activity import last_edit
 from coral.supervisor.lock import hold_lock
 from coral.supervisor.loop import Supervisor
-from coral.supervisor.workers import WorkerPool
 
 
 def changed(path: Path, ago: float) -> Path:
@@ -75,44 +74,15 @@ def test_only_so_many_entries_are_looked_at_and_the_nearest_first(
     assert found(tmp_path) == 9
 
 
-def test_a_look_is_answered_once_and_rings(tmp_path: Path) -> None:
-    changed(tmp_path / "old.py", 9 * 3600)
-    rung: list[int] = []
-    pool = WorkerPool()
-    looking = EditScanner(pool, lambda: rung.append(1))
-    assert looking.over() == []
-    looking.begin(ScanEdits(agent="ann", launch=3), tmp_path)
-    looking.begin(ScanEdits(agent="ben", launch=1), tmp_path / "nowhere")
-    pool.finish(60)
-    first, second = sorted(looking.over(), key=lambda each: each.agent)
-    assert first.edited is not None
-    assert (first.agent, first.launch, round(first.edited / 3600)) == ("ann", 3, 9)
-    assert second == EditsScanned(agent="ben", launch=1)
-    assert rung == [1, 1]
-    assert looking.over() == []
-
-
-def test_a_look_that_fails_has_found_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(clone: Path) -> float:
-        raise RuntimeError(clone)
-
-    monkeypatch.setattr(activity, "last_edit", broken)
-    pool = WorkerPool()
-    looking = EditScanner(pool, lambda: None)
-    looking.begin(ScanEdits(agent="ann", launch=1), tmp_path)
-    pool.finish(60)
-    assert looking.over() == [EditsScanned(agent="ann", launch=1)]
-
-
 @pytest.mark.slow
-def test_a_look_that_cannot_begin_has_found_nothing_and_is_told_of(start: Any) -> None:
+def test_a_scan_that_cannot_begin_has_found_nothing_and_is_told_of(start: Any) -> None:
     run = start(["hang"], supervise=False)
     with hold_lock(run.layout.lock):
         manager = Supervisor(run.layout, (run.layout.private / "seed").read_text().strip())
         manager.close()  # from now on there is no thread to be had
-        performer = manager._performer
-        performer.perform([ScanEdits(agent="agent-1", launch=3)], manager._fleet, Moment(run_time=0.0, wall_time=""))
-    looked, broken = performer.happened
-    assert looked == EditsScanned(agent="agent-1", launch=3)
+        performer, action = manager._performer, ScanEdits(agent="agent-1", launch=3)
+        performer.perform([action], manager._fleet, Moment(run_time=0.0, wall_time=""))
+    scanned, broken = manager._queue.take()
+    assert scanned == EditsScanned(agent="agent-1", launch=3)
     assert isinstance(broken, Broken)
-    assert broken.item == "the look at the files of agent-1"
+    assert broken.item == "the scan of the files of agent-1"

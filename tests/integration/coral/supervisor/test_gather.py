@@ -21,8 +21,7 @@ def test_an_agent_that_has_long_been_silent_is_listened_to_less_often_until_it_s
     run = start(["hang"], supervise=False)
     manager = Supervisor(run.layout, (run.layout.private / "seed").read_text().strip())
     fleet = Fleet(agents={"agent-1": Agent(name="agent-1", phase=Phase.RUNNING, launch=1, has_output=True)})
-    manager._performer.listen_to("agent-1", 1, None, 0.0)
-    monitor = manager._performer.monitors["agent-1"]
+    monitor = manager._monitors.open("agent-1", 1, None, 0.0)
     output = run.layout.output("agent-1", 1)
     output.parent.mkdir(parents=True, exist_ok=True)
 

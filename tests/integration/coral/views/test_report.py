@@ -21,9 +21,9 @@ SILENT = 2 * QUIET_STATUS_SECONDS
 class Shown:
     def __init__(self, manager: Supervisor) -> None:
         self.manager = manager
-        self.report, self.monitors = manager._report, manager._performer.monitors
+        self.report, self.monitors = manager._report, manager._monitors.by_agent
         self.fleet = Fleet(agents={"agent-1": Agent(name="agent-1", phase=Phase.RUNNING, launch=1, has_output=True)})
-        manager._performer.listen_to("agent-1", 1, None, 0.0)
+        manager._monitors.open("agent-1", 1, None, 0.0)
 
     def at(self, clock: float) -> float:
         """When the view was written that is there then, on the run's clock."""

@@ -9,8 +9,8 @@ import pytest
 from attempts.record import Kind, Submission, to_dict
 from coral.fleet import events as on
 from coral.fleet.reasons import RunEnd, RunEndKind
-from coral.supervisor.alert_limit import AT_FIRST, QUIET_SECONDS, AlertLimit
-from coral.supervisor.inbox import AT_ONCE, Inbox
+from coral.supervisor.alerts import AT_FIRST, QUIET_SECONDS, AlertLimit
+from coral.supervisor.inbox import AT_ONCE, Inbox, answer
 from workspace.layout import OPERATOR, Layout, create, new_run
 
 AGENTS = ("ann", "ben")
@@ -108,8 +108,8 @@ def test_when_there_is_no_more_it_says_so(layout: Layout, post: Inbox) -> None:
         ask(layout, "ann", f"{number:020d}", json.dumps({"type": "alert", "text": "x"}).encode())
     assert len(list(post.collect(0, ROOM))) == AT_ONCE
     assert post.more
-    post.answer("ann", f"{0:020d}", {"ok": True})
-    post.answer("ann", f"{1:020d}", {"ok": True})
+    answer(layout, "ann", f"{0:020d}", {"ok": True})
+    answer(layout, "ann", f"{1:020d}", {"ok": True})
     assert len(list(post.collect(0, ROOM))) == AT_ONCE - 1
     assert not post.more
 

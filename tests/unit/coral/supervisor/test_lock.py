@@ -1,11 +1,13 @@
-"""One supervisor per run, known by name."""
+"""One supervisor for each run, known by name; a run whose folder is taken away ends, unless it comes back."""
 
 import os
+from pathlib import Path
 
 import pytest
 
 from coral.errors import CoralError
-from coral.supervisor.lock import hold_lock, holder
+from coral.supervisor.lock import GONE_SECONDS, RunFolderGuard, hold_lock, holder
+from workspace.layout import Layout, create, new_run
 
 
 def test_the_second_one_is_told_who_is_the_first(tmp_path):
@@ -65,3 +67,43 @@ def test_what_lies_in_the_place_of_the_lock_ends_no_supervisor(tmp_path):
         assert lock.put_back() is True
         path.parent.rename(tmp_path / "elsewhere")
         assert lock.put_back() is False  # no folder, no lock
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    found = new_run(tmp_path / "runs", "task")
+    create(found, ["ann"])
+    return found
+
+
+def test_a_folder_that_stays_away_ends_the_run_once(layout: Layout) -> None:
+    stopped: list[bool] = []
+    with hold_lock(layout.lock) as lock:
+        guard = RunFolderGuard(layout, lock, lambda: stopped.append(True))
+        layout.root.rename(layout.root.with_name("elsewhere"))
+        for clock in (100.0, 100.0 + GONE_SECONDS / 2):
+            assert not guard.restore_lock(clock)
+        assert stopped == []
+        for clock in (100.0 + GONE_SECONDS, 100.0 + 3 * GONE_SECONDS):
+            assert not guard.restore_lock(clock)
+        assert stopped == [True]
+
+
+def test_a_folder_that_comes_back_was_never_away(layout: Layout) -> None:
+    stopped: list[bool] = []
+    with hold_lock(layout.lock) as lock:
+        guard = RunFolderGuard(layout, lock, lambda: stopped.append(True))
+        for clock in (100.0, 200.0, 300.0):
+            layout.root.rename(layout.root.with_name("elsewhere"))
+            guard.restore_lock(clock)
+            layout.root.with_name("elsewhere").rename(layout.root)
+            assert not guard.restore_lock(clock + GONE_SECONDS)
+    assert stopped == []
+
+
+def test_a_lock_that_is_taken_away_is_put_back_once(layout: Layout) -> None:
+    with hold_lock(layout.lock) as lock:
+        guard = RunFolderGuard(layout, lock, lambda: pytest.fail("it stops"))
+        layout.lock.unlink()
+        assert guard.restore_lock(100.0)
+        assert not guard.restore_lock(101.0)

@@ -1,0 +1,36 @@
+"""Which processes the fleet takes to be running: the supervisor asks here, and reads no phase and no step itself."""
+
+from coral.fleet.agent_state import LIVE, Agent, Phase
+from coral.fleet.policy import MAX_KILLS
+from coral.fleet.run_state import OCCUPYING, Fleet, Job, PendingAttempt, Step
+
+START_SECONDS = 30.0  # for so long a launch without output is taken to be starting
+
+
+def live_agents(fleet: Fleet) -> list[Agent]:
+    """The agents that have a process."""
+    return [agent for agent in fleet.agents.values() if agent.phase in LIVE]
+
+
+def is_starting(agent: Agent, clock: float) -> bool:
+    """Whether the first output of the agent's launch is still expected."""
+    return agent.phase in LIVE and not agent.has_output and clock - agent.spawned_at < START_SECONDS
+
+
+def agents_to_find(fleet: Fleet) -> list[Agent]:
+    """The agents whose process a new supervisor looks for; also one that could not be killed: after a reboot it is
+    gone."""
+    return [agent for agent in fleet.agents.values() if agent.phase in LIVE or agent.kills >= MAX_KILLS]
+
+
+def grades_to_find(fleet: Fleet) -> list[PendingAttempt]:
+    return [attempt for attempt in fleet.pending.values() if attempt.step in OCCUPYING]
+
+
+def jobs_to_find(fleet: Fleet) -> list[Job]:
+    return [job for job in fleet.jobs.values() if job.phase is not Phase.WAITING]
+
+
+def settled(fleet: Fleet) -> list[int]:
+    """The attempts that have a verdict, and of which it is not known whether their record is written."""
+    return [number for number, attempt in fleet.pending.items() if attempt.step is Step.SETTLED]

@@ -1,0 +1,49 @@
+"""The supervisor's own files and notices: what could not be written, what somebody else altered, what the operator is
+told of it."""
+
+from typing import assert_never
+
+from coral.fleet import actions as do
+from coral.fleet import events as on
+from coral.fleet.policy import WRITE_RETRY_SECONDS
+from coral.fleet.transaction import Transaction
+
+Event = (
+    on.Notified | on.Broken | on.Restored | on.RecordsDamaged | on.HeartbeatsAltered | on.WriteFailed | on.WatchFailed
+)
+
+
+def handle(transaction: Transaction, event: Event) -> None:
+    match event:
+        case on.Notified(id=id):
+            undelivered = tuple(alert for alert in transaction.run.undelivered_alerts if alert.id != id)
+            transaction.set_run(undelivered_alerts=undelivered)
+        case on.Broken(item=item, reason=reason):
+            transaction.alert(f"{item} was set aside: {reason}")
+        case on.Restored(item=item, found=found, source=source):
+            _report_restored(transaction, item, found, source)
+        case on.RecordsDamaged(altered=altered, misindexed=misindexed):
+            transaction.act(do.RestoreRecords(altered=altered, misindexed=misindexed))
+        case on.HeartbeatsAltered(owner=owner):
+            transaction.act(do.ShowHeartbeats(owner=owner))
+            _report_restored(transaction, f"heartbeats/{owner}.yaml", "was altered", "the journal")
+        case on.WriteFailed():
+            if transaction.run.write_again_at is None:
+                transaction.set_run(write_again_at=transaction.clock + WRITE_RETRY_SECONDS)
+        case on.WatchFailed(reason=reason):
+            transaction.log("warning", f"files cannot be watched ({reason}); polling continues")
+        case _:
+            assert_never(event)
+
+
+def write_again(transaction: Transaction) -> None:
+    """Try again, once it is time, what could not be written: the disk may have space by now."""
+    due = transaction.run.write_again_at
+    if due is not None and transaction.clock >= due:
+        transaction.set_run(write_again_at=None)
+        transaction.act(do.WriteAgain())
+
+
+def _report_restored(transaction: Transaction, item: str, found: str, source: str) -> None:
+    done = f"restored from {source}" if source else "that cannot be restored"
+    transaction.alert(f"{item} {found}, though only the supervisor writes there; {done}")

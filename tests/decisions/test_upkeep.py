@@ -1,0 +1,92 @@
+"""The files of the supervisor itself, as transcripts: written again where that failed, restored where altered."""
+
+from dataclasses import replace
+
+from stage import QUIET_RULES, Stage, on_request
+
+from coral.fleet import actions as do
+from coral.fleet import events as on
+from coral.fleet.policy import WRITE_RETRY_SECONDS
+from heartbeats.heartbeat import Heartbeat
+from heartbeats.trigger import Every
+
+FAILED = on.WriteFailed(item="the record of #1")
+
+
+def test_what_could_not_be_written_is_written_again_a_little_later_and_only_then() -> None:
+    stage = Stage()
+    assert stage.at(10, FAILED, on.WriteFailed(item="alert run-alert-1")) == []
+    assert stage.until(99) == [f"{10 + WRITE_RETRY_SECONDS:g} write again"]
+
+
+def test_the_first_failure_says_when_it_is_tried_again() -> None:
+    stage = Stage()
+    stage.at(10, FAILED)
+    stage.at(12, FAILED)
+    assert stage.until(99) == [f"{10 + WRITE_RETRY_SECONDS:g} write again"]
+
+
+def test_it_is_tried_as_often_as_it_fails() -> None:
+    stage = Stage()
+    stage.at(10, FAILED)
+    for time in (15, 20, 25):
+        assert stage.at(time) == ["write again"]
+        stage.at(time, FAILED)
+    assert stage.at(30) == ["write again"]
+    assert stage.until(99) == []
+
+
+def test_it_is_tried_while_a_run_stops_and_while_the_disk_is_full() -> None:
+    stage = Stage()
+    stage.at(10, on.DiskChecked(problem="no space"), FAILED, stage.asks("operator", on.Stop(end=on_request("enough"))))
+    assert "15 write again" in stage.until(15)
+
+
+def test_a_new_supervisor_has_nothing_to_write_again() -> None:
+    stage = Stage()
+    stage.at(10, FAILED)
+    stage.at(11, on.Resumed())
+    assert stage.until(99) == []
+
+
+def test_damaged_records_are_restored_and_told_of_when_that_is_done() -> None:
+    stage = Stage()
+    assert stage.at(10, on.RecordsDamaged(altered=(1, 3), misindexed=(2,))) == [
+        "restore the records (1, 3), and (2,) in the index"
+    ]
+
+
+def test_heartbeats_that_were_altered_are_shown_again_and_told_of() -> None:
+    stage = Stage()
+    assert stage.at(10, on.HeartbeatsAltered(owner="ann")) == [
+        "show ann",
+        "alert run-alert-1: heartbeats/ann.yaml was altered, though only the supervisor writes there; "
+        "restored from the journal",
+    ]
+
+
+def test_a_supervisor_that_nothing_wakes_says_that_it_polls() -> None:
+    stage = Stage()
+    assert stage.at(10, on.WatchFailed(reason="no more watches")) == [
+        "warning: files cannot be watched (no more watches); polling continues"
+    ]
+
+
+def launches_told(stage: Stage) -> list[int]:
+    return [action.launch for action in stage.actions if isinstance(action, do.Publish)]
+
+
+def test_a_result_names_the_launch_that_may_wait_for_it() -> None:
+    stage = Stage(rules=replace(QUIET_RULES, heartbeats=(Heartbeat(name="reflect", trigger=Every(1), protected=True),)))
+    stage.in_grading(2, "ann", wait=60)
+    stage.at(3, stage.graded(1, 1.0))
+    assert launches_told(stage) == [1]
+    # Its next launch starts in the turn in which its last result is published again: that was for the one before.
+    said = stage.at(4, on.Resumed(), stage.exited("ann", on.Ending.LOST))
+    assert [line for line in said if line.startswith(("publish", "spawn"))] == [
+        "publish #1 improved 1, then reflect",
+        "spawn ann/2: resumed, session of ann, told 0, owed reflect:h1",
+    ]
+    assert launches_told(stage) == [1]
+    stage.at(5, on.Resumed())
+    assert launches_told(stage) == [2]

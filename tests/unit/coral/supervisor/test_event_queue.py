@@ -1,0 +1,85 @@
+"""What the failure of an action means, and that nothing that is put while the queue is emptied is lost."""
+
+import errno
+import threading
+
+import pytest
+
+from attempts.record import Kind
+from coral.fleet import actions as do
+from coral.fleet import events as on
+from coral.fleet.run_state import Job
+from coral.supervisor.event_queue import EventQueue, events_of_failure
+from workspace.errors import Unacceptable
+
+FULL = OSError(errno.ENOSPC, "No space left on device")
+TAKE_IN = do.TakeIn(number=3, agent="ann", commit="c", kind=Kind.REAL)
+GRADE = do.Grade(number=3, launch=2, commit="c", kind=Kind.REAL)
+JOB = Job(number=4, agent="ann", argv=("true",))
+
+
+@pytest.mark.parametrize(
+    ("action", "error", "event"),
+    [
+        (TAKE_IN, Unacceptable("a link", ""), on.IntakeFailed(number=3, reason="a link", our_fault=False)),
+        (TAKE_IN, KeyError("x"), on.IntakeFailed(number=3, reason="KeyError: 'x'", our_fault=True)),
+        (
+            GRADE,
+            Unacceptable("a link", ""),
+            on.Graded(number=3, launch=2, outcome=on.Outcome.FAILED, reason="a link"),
+        ),
+        (GRADE, OSError("no git"), on.SpawnFailed(who="#3", launch=2, reason="no git")),
+        (
+            do.StartGrader(number=3, launch=2, kind=Kind.REAL),
+            OSError("no program"),
+            on.SpawnFailed(who="#3", launch=2, reason="no program"),
+        ),
+        (do.StartJob(job=JOB), OSError("no folder"), on.SpawnFailed(who="%4", launch=1, reason="no folder")),
+        (do.Notify(id="a-1", text="x"), OSError("closed"), on.WriteFailed(item="alert a-1")),
+        (do.WriteAgain(), OSError("odd"), on.Broken(item="the action WriteAgain", reason="odd")),
+    ],
+)
+def test_a_failure_is_one_event(action: do.Action, error: Exception, event: on.Event) -> None:
+    assert events_of_failure(action, error) == [event]
+
+
+def test_a_scan_that_failed_has_found_nothing_and_is_told_of() -> None:
+    scanned, broken = events_of_failure(do.ScanEdits(agent="ann", launch=3), OSError("odd"))
+    assert scanned == on.EditsScanned(agent="ann", launch=3)
+    assert broken == on.Broken(item="the scan of the files of ann", reason="odd")
+
+
+def test_a_full_disk_is_remembered_until_it_is_asked_for() -> None:
+    queue = EventQueue(lambda: None)
+    queue.put_failure(TAKE_IN, OSError("no git"))
+    assert queue.take_disk_error() == ""
+    queue.put_failure(TAKE_IN, FULL)
+    assert "No space left" in queue.take_disk_error()
+    assert queue.take_disk_error() == ""
+
+
+def test_only_an_event_wakes_the_loop() -> None:
+    woken: list[bool] = []
+    queue = EventQueue(lambda: woken.append(True))
+    queue.put()
+    assert woken == []
+    queue.put(on.Published(number=1), on.Published(number=2))
+    assert woken == [True]
+    assert not queue.is_empty
+
+
+def test_what_threads_put_while_it_is_emptied_is_taken_once_and_in_order() -> None:
+    queue = EventQueue(lambda: None)
+    threads = [
+        threading.Thread(target=lambda of=of: [queue.put(on.Published(number=number)) for number in range(of, 4000, 4)])
+        for of in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    taken: list[on.Event] = []
+    while any(thread.is_alive() for thread in threads) or not queue.is_empty:
+        taken += queue.take()
+    numbers = [event.number for event in taken if isinstance(event, on.Published)]
+    assert sorted(numbers) == list(range(4000))
+    for of in range(4):
+        assert [number for number in numbers if number % 4 == of] == list(range(of, 4000, 4))

@@ -1,0 +1,69 @@
+"""Actions that worker threads perform: each comes to its events, wakes the loop, and can be cancelled by its name."""
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from attempts.record import Kind
+from coral.fleet import actions as do
+from coral.fleet import events as on
+from coral.supervisor.event_queue import EventQueue
+from coral.supervisor.workers import BackgroundActions, WorkerPool
+from workspace.cancellation import current_token
+
+SCAN = do.ScanEdits(agent="ann", launch=3)
+GRADE = do.Grade(number=3, launch=2, commit="c", kind=Kind.REAL)
+
+
+@pytest.fixture
+def pool() -> Iterator[WorkerPool]:
+    pool = WorkerPool()
+    yield pool
+    pool.finish(60)
+
+
+def test_what_an_action_comes_to_is_gathered_once(pool: WorkerPool) -> None:
+    woken = threading.Semaphore(0)
+    queue = EventQueue(woken.release)
+    background = BackgroundActions(pool, queue)
+    background.start(SCAN, lambda: [on.EditsScanned(agent="ann", launch=3, edited=9.0)])
+    assert woken.acquire(timeout=60)
+    assert queue.take() == [on.EditsScanned(agent="ann", launch=3, edited=9.0)]
+    assert queue.take() == []
+
+
+def test_work_that_breaks_is_the_failure_of_its_action(pool: WorkerPool) -> None:
+    def breaks() -> Iterator[on.Event]:
+        yield on.EditsScanned(agent="ann", launch=3, edited=9.0)
+        raise RuntimeError("in the middle")
+
+    woken = threading.Semaphore(0)
+    queue = EventQueue(woken.release)
+    BackgroundActions(pool, queue).start(SCAN, breaks)
+    assert woken.acquire(timeout=60)
+    assert queue.take() == [
+        on.EditsScanned(agent="ann", launch=3),
+        on.Broken(item="the scan of the files of ann", reason="RuntimeError: in the middle"),
+    ]
+
+
+def test_an_action_is_cancelled_by_its_name_and_no_other(pool: WorkerPool) -> None:
+    began, go = threading.Semaphore(0), threading.Event()
+    cancelled: dict[str, bool] = {}
+
+    def work(who: str) -> Iterator[on.Event]:
+        began.release()
+        go.wait(60)
+        cancelled[who] = current_token().is_cancelled
+        yield on.CheckedOut(number=3, launch=2)
+
+    background = BackgroundActions(pool, EventQueue(lambda: None))
+    for who in ("#3", "#4"):
+        background.start(GRADE, lambda who=who: work(who), who)
+        assert began.acquire(timeout=60)
+    background.cancel("#3")
+    background.cancel("#5")
+    go.set()
+    background.close(60)
+    assert cancelled["#3"]
