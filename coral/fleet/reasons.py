@@ -102,7 +102,7 @@ class RunEnd:
     _: KW_ONLY
     detail: str = ""
     budget: Budget | None = None
-    limit: float = 0.0
+    limit: float | None = None
     score: float | None = None
     attempt: int | None = None
     account: str = ""

@@ -158,20 +158,20 @@ def with_reason(text: str, reason: Reason | None) -> str:
     return text if reason is None else _with(text, reason_text(reason))
 
 
-def note_text(note: LogEvent) -> str:
+def log_text(event: LogEvent) -> str:
     """A line of the timeline."""
-    launch = f"launch {note.launch}" if note.launch else ""
-    if note.ending is not None:
-        return f"{launch} ended: {note.ending}"
-    return with_reason(_with(launch, note.text), note.reason)
+    launch = f"launch {event.launch}" if event.launch else ""
+    if event.ending is not None:
+        return f"{launch} ended: {event.ending}"
+    return with_reason(_with(launch, event.text), event.reason)
 
 
 def reason_data(reason: Reason | RunEnd | None) -> dict[str, Any] | None:
     """For programs: the kind, the figures that go with it, and the text."""
     if reason is None:
         return None
-    given = {field_.name: getattr(reason, field_.name) for field_ in fields(reason)}
-    plain = {name: value for name, value in given.items() if value not in ("", 0, None)}
+    given = {field.name: (getattr(reason, field.name), field.default) for field in fields(reason)}
+    plain = {name: value for name, (value, default) in given.items() if value != default}
     if reason.budget is not None:
         plain["budget"] = {"key": reason.budget.key, "limit": reason.budget.limit}
     return {**plain, "text": run_end_text(reason) if isinstance(reason, RunEnd) else reason_text(reason)}

@@ -20,7 +20,7 @@ from coral.grading.checkout import progress_of
 from coral.supervisor.context import RunContext
 from coral.views.fleet_view import agents_of, grading_of, spent_of, state_of
 from coral.views.prompt import budget
-from coral.views.reasons import note_text, outcome_text, reason_data, run_end_text, with_reason
+from coral.views.reasons import log_text, outcome_text, reason_data, run_end_text, with_reason
 from heartbeats.beat import Beat, Status, to_dict
 
 STATUS_SECONDS, MAX_STATUS_SECONDS = 0.5, 5.0
@@ -54,10 +54,10 @@ class Report:
         self._pause = STATUS_SECONDS
         self._beats: dict[str, tuple[tuple[str, Status, int], float]] = {}
 
-    def log(self, now: Moment, note: LogEvent) -> None:
+    def log(self, now: Moment, event: LogEvent) -> None:
         """The line that a decision adds to the timeline."""
-        given = {"launch": note.launch or None, "ending": note.ending, "reason": reason_data(note.reason)}
-        self.note(now, note.type, note_text(note), note.agent, **given)
+        given = {"launch": event.launch or None, "ending": event.ending, "reason": reason_data(event.reason)}
+        self.note(now, event.type, log_text(event), event.agent, **given)
 
     def note(self, now: Moment, type: str, text: str, agent: str = "", **given: object) -> bool:
         """One line of the timeline; whether it is there now. `given`: what it tells programs besides; what is empty is

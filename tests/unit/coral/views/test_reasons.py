@@ -1,0 +1,191 @@
+"""How reasons and ends are worded: every kind has a text, and programs get the kind and its figures beside it."""
+
+from dataclasses import replace
+
+import pytest
+
+from coral.fleet.actions import LogEvent
+from coral.fleet.agent_state import JobEnd, PendingMessage
+from coral.fleet.events import Ending
+from coral.fleet.reasons import (
+    Budget,
+    BudgetKey,
+    Finding,
+    JobOutcome,
+    Reason,
+    ReasonKind,
+    RunEnd,
+    RunEndKind,
+)
+from coral.views.reasons import (
+    job_notice,
+    log_text,
+    outcome_text,
+    reason_data,
+    reason_text,
+    refusal,
+    run_end_text,
+    with_reason,
+)
+
+TOKENS = Budget(BudgetKey.TOKENS, 1000)
+FIGURES = {
+    ReasonKind.STALLED: {"finding": Finding.SILENT, "count": 1, "seconds": 1200.0},
+    ReasonKind.OWN_BUDGET: {"budget": TOKENS},
+    ReasonKind.RUN_BUDGET: {"budget": TOKENS},
+}
+END = JobEnd(number=1, title="wide net", outcome=JobOutcome.SUCCEEDED, code=0, seconds=42.0)
+
+
+@pytest.mark.parametrize("kind", ReasonKind)
+def test_every_kind_has_a_text_of_its_own(kind: ReasonKind) -> None:
+    def text(other: ReasonKind) -> str:
+        return reason_text(Reason(other, **FIGURES.get(other, {})))  # type: ignore[arg-type]
+
+    assert text(kind)
+    assert [other for other in ReasonKind if text(other) == text(kind)] == [kind]
+
+
+@pytest.mark.parametrize(
+    ("reason", "text"),
+    [
+        (Reason(ReasonKind.CRASHED), "crashed"),
+        (Reason(ReasonKind.CRASHED, detail="out of memory"), "crashed: out of memory"),
+        (Reason(ReasonKind.UNKNOWN_SESSION, detail="no such id"), "its program does not know the session: no such id"),
+        (Reason(ReasonKind.NOT_STARTED, detail="no file"), "its program could not be started: no file"),
+        (Reason(ReasonKind.GIVEN_UP), "its program says that going on is pointless"),
+        (Reason(ReasonKind.GIVEN_UP, detail="no key"), "no key"),
+        (Reason(ReasonKind.OUTAGE, count=5), "outage: 5 retries in a row"),
+        (Reason(ReasonKind.OUTAGE, seconds=1200.0), "outage: nothing but retries for 20 min"),
+        (Reason(ReasonKind.SESSION_COMPACTED, count=1), "fresh session after a compaction"),
+        (Reason(ReasonKind.SESSION_COMPACTED, count=3), "fresh session after 3 compactions"),
+        (Reason(ReasonKind.SESSION_LONG, count=1001), "fresh session after 1001 tokens"),
+        (Reason(ReasonKind.REQUEST, detail="operator"), "operator stopped it"),
+        (Reason(ReasonKind.SATURATED, count=5), "5 other heartbeats are still pending"),
+        (Reason(ReasonKind.OWN_BUDGET, budget=TOKENS), "the agent's own budget of 1000 tokens is used up"),
+        (Reason(ReasonKind.RUN_BUDGET, budget=TOKENS), "the budget of 1000 tokens is used up"),
+    ],
+)
+def test_what_goes_with_a_reason_is_said(reason: Reason, text: str) -> None:
+    assert reason_text(reason) == text
+
+
+@pytest.mark.parametrize(
+    ("steps", "text"),
+    [
+        (1, "nudged: silent for 20 min"),
+        (2, "interrupted: silent for 20 min"),
+        (3, "fresh session: silent for 20 min"),
+        (4, "parked: silent for 20 min"),
+        (9, "parked: silent for 20 min"),
+    ],
+)
+def test_what_was_done_about_a_stall_is_said_in_words(steps: int, text: str) -> None:
+    stalled = Reason(ReasonKind.STALLED, count=steps, finding=Finding.SILENT, seconds=1200.0)
+    assert reason_text(stalled) == text
+    assert reason_text(replace(stalled, finding=Finding.NO_PROGRESS)) == text.replace("silent", "no progress")
+
+
+@pytest.mark.parametrize(
+    ("end", "text"),
+    [
+        (RunEnd(RunEndKind.REQUEST), "the operator asked for it"),
+        (RunEnd(RunEndKind.REQUEST, detail="an upgrade"), "an upgrade"),
+        (RunEnd(RunEndKind.SIGNAL, detail="SIGTERM"), "SIGTERM was received"),
+        (RunEnd(RunEndKind.FOLDER_GONE), "its folder was removed or moved"),
+        (RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.ATTEMPTS, 4)), "the budget of 4 attempts is used up"),
+        (RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.ATTEMPTS, 4.0)), "the budget of 4 attempts is used up"),
+        (RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.HOURS, 0.025)), "the budget of 0.025 hours is used up"),
+        (RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.MONEY, 2.5)), "the budget of $2.5 is used up"),
+        (RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.TOKENS, 2000)), "the budget of 2000 tokens is used up"),
+        (RunEnd(RunEndKind.TARGET, limit=2.5, score=2.625, attempt=7), "the target of 2.5 is reached: 2.625 by #7"),
+        (
+            RunEnd(RunEndKind.PLATEAU, limit=2),
+            "a plateau is reached: 2 attempts in a row did not improve the fleet's best",
+        ),
+        (RunEnd(RunEndKind.USAGE_LIMIT, account="acme"), "acme has reached its usage limit"),
+        (RunEnd(RunEndKind.ALL_RETIRED), "every agent has retired"),
+    ],
+)
+def test_why_a_run_ends_is_said(end: RunEnd, text: str) -> None:
+    assert run_end_text(end) == text
+
+
+def test_programs_get_the_kind_its_figures_and_the_text() -> None:
+    assert reason_data(None) is None
+    assert reason_data(Reason(ReasonKind.TURN_ENDED)) == {"kind": "turn_ended", "text": "turn ended"}
+    assert reason_data(Reason(ReasonKind.STALLED, count=2, finding=Finding.SILENT, seconds=1200.0)) == {
+        "kind": "stalled",
+        "count": 2,
+        "finding": "silent",
+        "seconds": 1200.0,
+        "text": "interrupted: silent for 20 min",
+    }
+    assert reason_data(RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.MONEY, 2.5))) == {
+        "kind": "budget",
+        "budget": {"key": "money", "limit": 2.5},
+        "text": "the budget of $2.5 is used up",
+    }
+    # A target and a score of 0 are figures like any other.
+    assert reason_data(RunEnd(RunEndKind.TARGET, limit=0.0, score=0.0, attempt=3)) == {
+        "kind": "target",
+        "limit": 0.0,
+        "score": 0.0,
+        "attempt": 3,
+        "text": "the target of 0 is reached: 0 by #3",
+    }
+
+
+def test_who_is_refused_is_told_why_and_what_to_do() -> None:
+    reading = "you read and think first, for 90 more minutes"
+    hint = "write down what you find; end your turn to begin at once"
+    assert refusal(Reason(ReasonKind.RESEARCH, seconds=5400.0)) == (reading, hint)
+    text, hint = refusal(Reason(ReasonKind.RUN_BUDGET, budget=Budget(BudgetKey.ATTEMPTS, 3)))
+    assert text == "the budget of 3 attempts is used up"
+    assert hint == "finish the notes; the run ends when the attempts in hand are graded"
+
+
+@pytest.mark.parametrize(
+    ("end", "text"),
+    [
+        (END, "ended well"),
+        (replace(END, outcome=JobOutcome.FAILED, code=3), "ended with exit code 3"),
+        (replace(END, outcome=JobOutcome.SIGNALLED, code=-2), "was ended by signal 2"),
+        (replace(END, outcome=JobOutcome.UNKNOWN, code=None), "ended; its exit code is not known"),
+        (replace(END, outcome=JobOutcome.NOT_STARTED, detail="no such folder"), "could not be started: no such folder"),
+        (
+            replace(END, outcome=JobOutcome.CANCELLED, reason=Reason(ReasonKind.STOP)),
+            "was not started (the run stopped)",
+        ),
+        (
+            replace(END, outcome=JobOutcome.UNKILLABLE, reason=Reason(ReasonKind.AGENT_RETIRED)),
+            "cannot be killed, and is given up (its agent has retired)",
+        ),
+    ],
+)
+def test_how_a_job_ended_is_said(end: JobEnd, text: str) -> None:
+    assert outcome_text(end) == text
+
+
+def test_an_agent_is_told_of_all_its_jobs_in_one_message() -> None:
+    message = PendingMessage(id="h1", name="job ended", since=0.0, due=0.0, job_ends=(END,))
+    assert job_notice(message) == "Your job 1 (wide net) ended well, 42 seconds after it began."
+    other = replace(END, number=32, output="../job-32.out", last_lines=("epoch 9", "loss 0.1"))
+    message = replace(message, job_ends=(replace(END, number=31), other), earlier_job_ends=30)
+    assert job_notice(message) == (
+        "30 jobs of yours ended before these; `coral job list` shows them.\n\n"
+        "Your job 31 (wide net) ended well, 42 seconds after it began.\n\n"
+        "Your job 32 (wide net) ended well, 42 seconds after it began.\n"
+        "All that it printed is in ../job-32.out; `coral job log 32` shows the end of it.\n"
+        "\nIts last lines:\n\n    epoch 9\n    loss 0.1"
+    )
+
+
+def test_a_line_of_the_timeline_says_what_it_is_about_and_why() -> None:
+    crashed = Reason(ReasonKind.CRASHED, detail="no key")
+    assert log_text(LogEvent(type="crashed", agent="ann", launch=2, reason=crashed)) == "launch 2: crashed: no key"
+    assert log_text(LogEvent(type="exited", agent="ann", launch=2, ending=Ending.CLEAN)) == "launch 2 ended: clean"
+    assert log_text(LogEvent(type="probing", text="whether acme has usage again")) == "whether acme has usage again"
+    assert log_text(LogEvent(type="retired", reason=crashed)) == "crashed: no key"
+    assert with_reason("ann has retired", crashed) == "ann has retired: crashed: no key"
+    assert with_reason("the disk is full", None) == "the disk is full"
