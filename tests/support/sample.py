@@ -135,3 +135,8 @@ def many_attempts(layout: Layout, count: int, seed: int = 1) -> None:
     first = store.numbers()[-1] + 1
     for number in range(first, first + count):
         store.publish(attempt(number, 2.0 + draw.random()))
+
+
+def requests_of(layout: Layout, sender: str = "operator") -> list[dict[str, object]]:
+    """What was requested and not read yet, oldest first."""
+    return [json.loads(path.read_text()) for path in sorted(layout.requests_of(sender).glob("*.json"))]

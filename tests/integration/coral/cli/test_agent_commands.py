@@ -75,6 +75,10 @@ class Bench:
             time.sleep(0.005)
         raise AssertionError("nothing was handed in")
 
+    def change(self, text: str = "2\n") -> None:
+        """Something to submit."""
+        (self.clone() / "a.txt").write_text(text)
+
     def settle(self, number: int, reply: Mapping[str, object] | None = None, **fields: object) -> threading.Thread:
         """In the background: take the next submission, publish it as `number` and reply."""
 
@@ -138,13 +142,28 @@ def bench(template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
 
 
 Run = Callable[..., tuple[int, str, str]]
+Graded = Callable[..., tuple[int, str, str]]
 
 
-def test_a_submission_is_handed_in_and_its_result_printed(bench: Bench, coral: Run) -> None:
-    (bench.clone() / "a.txt").write_text("2\n")
-    settling = bench.settle(1, feedback="two rows\x1b[31m", metrics={"rows": 2, "gap": 0.1 + 0.2})
-    code, out, err = coral("eval", "-m", "a second row\nand why")
-    settling.join(DEADLINE)
+@pytest.fixture
+def graded(bench: Bench, coral: Run) -> Graded:
+    """`coral eval -m x` with these options, on a changed workspace, and its grade meanwhile: attempt `number`."""
+
+    def run(
+        *options: str, number: int = 1, reply: Mapping[str, object] | None = None, **fields: object
+    ) -> tuple[int, str, str]:
+        bench.change(f"attempt {number}\n")
+        settling = bench.settle(number, reply, **fields)
+        done = coral("eval", "-m", "x", *options)
+        settling.join(DEADLINE)
+        return done
+
+    return run
+
+
+def test_eval_submits_and_prints_the_result(bench: Bench, graded: Graded) -> None:
+    fields = {"feedback": "two rows\x1b[31m", "metrics": {"rows": 2, "gap": 0.1 + 0.2}}
+    code, out, err = graded("-m", "a second row\nand why", **fields)
     assert (code, err) == (0, "")
     assert out.splitlines()[0] == "#1: 2.5, improved - your best so far (+1 against the seed, 1.5)"
     assert "gap: 0.3" in out
@@ -153,21 +172,15 @@ def test_a_submission_is_handed_in_and_its_result_printed(bench: Bench, coral: R
     assert Git(bench.clone() / ".git").text("rev-parse", "HEAD") == bench.store.read(1).commit
 
 
-def test_the_difference_is_to_the_last_improvement(bench: Bench, coral: Run) -> None:
+def test_the_difference_is_to_the_last_improvement(graded: Graded) -> None:
     results = [(2.5, Verdict.IMPROVED), (2.25, Verdict.REGRESSED), (2.5, Verdict.TIED), (3.0, Verdict.IMPROVED)]
     for number, (score, verdict) in enumerate(results, 1):
-        (bench.clone() / "a.txt").write_text(f"try {number}\n")
-        settling = bench.settle(number, score=score, verdict=verdict)
-        _, out, _ = coral("eval", "-m", f"try {number}")
-        settling.join(DEADLINE)
+        _, out, _ = graded(number=number, score=score, verdict=verdict)
     assert "(+0.5 against #1, 2.5)" in out
 
 
-def test_a_failed_attempt_is_a_result(bench: Bench, coral: Run) -> None:
-    (bench.clone() / "a.txt").write_text("2\n")
-    settling = bench.settle(1, score=None, verdict=Verdict.FAILED, reason="a score must be finite, got nan")
-    code, out, _ = coral("eval", "-m", "x")
-    settling.join(DEADLINE)
+def test_a_failed_attempt_is_a_result(graded: Graded) -> None:
+    code, out, _ = graded(score=None, verdict=Verdict.FAILED, reason="a score must be finite, got nan")
     assert code == 0
     assert out.splitlines() == [
         "#1: no score, failed - the grader could not score it",
@@ -175,18 +188,15 @@ def test_a_failed_attempt_is_a_result(bench: Bench, coral: Run) -> None:
     ]
 
 
-def test_json_holds_the_whole_record(bench: Bench, coral: Run) -> None:
-    (bench.clone() / "a.txt").write_text("2\n")
-    settling = bench.settle(1)
-    code, out, _ = coral("eval", "-m", "x", "--json")
-    settling.join(DEADLINE)
+def test_json_holds_the_whole_record(graded: Graded) -> None:
+    code, out, _ = graded("--json")
     data = json.loads(out)
     assert (code, data["state"], data["attempt"], data["record"]["score"]) == (0, "graded", 1, 2.5)
     assert data["against"] == {"attempt": 0, "score": 1.5}
 
 
 def test_a_refused_submission_says_why(bench: Bench, coral: Run) -> None:
-    (bench.clone() / "a.txt").write_text("2\n")
+    bench.change()
 
     def refuse() -> None:
         submission = bench.waiting()
@@ -214,19 +224,16 @@ def test_again_confirms_the_attempt(bench: Bench, coral: Run) -> None:
     assert (submission.kind, submission.of, submission.commit) == (Kind.CONFIRM, 0, bench.seed)
 
 
-def test_a_trial_of_numbers_may_be_handed_in_for_good(bench: Bench, coral: Run) -> None:
-    (bench.clone() / "a.txt").write_text("2\n")
-    settling = bench.settle(1)
-    coral("eval", "-m", "x", "--tune")
-    settling.join(DEADLINE)
+def test_what_was_tried_with_tune_may_be_submitted_for_good(bench: Bench, coral: Run, graded: Graded) -> None:
+    graded("--tune")
     assert bench.store.read(1).kind is Kind.TUNE
     assert coral("eval", "-m", "x", "--tune")[0] == 1
     assert coral("eval", "-m", "x", "--no-wait")[0] == 0
     assert bench.waiting().kind is Kind.REAL
 
 
-def test_what_is_under_way_is_not_handed_in_twice(bench: Bench, coral: Run) -> None:
-    (bench.clone() / "a.txt").write_text("2\n")
+def test_a_pending_commit_is_not_submitted_twice(bench: Bench, coral: Run) -> None:
+    bench.change()
     code, out, _ = coral("eval", "-m", "x", "--no-wait")
     assert (code, out) == (0, "submitted; `coral wait` waits for its grade\n")
     assert coral("eval", "-m", "x", "--no-wait")[2].startswith(
@@ -240,18 +247,17 @@ def test_what_is_under_way_is_not_handed_in_twice(bench: Bench, coral: Run) -> N
     assert len(list((bench.layout.attempts / "inbox" / "agent-1").iterdir())) == 0
 
 
-def test_the_wait_is_told_to_the_supervisor(bench: Bench, coral: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_submission_says_how_long_its_agent_waits(
+    bench: Bench, graded: Graded, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CORAL_TOOL_SECONDS", "120")
     for number, (options, seconds) in enumerate([((), 120.0), (("--timeout", "7"), 7.0), (("--no-wait",), 0.0)], 1):
-        (bench.clone() / "a.txt").write_text(f"try {number}\n")
-        settling = bench.settle(number)
-        coral("eval", "-m", "x", *options)
-        settling.join(DEADLINE)
+        graded(*options, number=number)
         assert bench.taken[-1].wait == seconds
 
 
-def test_pending_says_how_to_go_on(bench: Bench, coral: Run) -> None:
-    (bench.clone() / "a.txt").write_text("2\n")
+def test_a_pending_submission_names_the_command_that_waits(bench: Bench, coral: Run) -> None:
+    bench.change()
     coral("eval", "-m", "x", "--no-wait")
     bench.store.reply("agent-1", bench.waiting().id, {"attempt": 3})
     assert coral("wait", "--timeout", "0") == (2, "#3 is not graded yet\n  coral wait 3\n", "")
@@ -259,18 +265,14 @@ def test_pending_says_how_to_go_on(bench: Bench, coral: Run) -> None:
     assert json.loads(coral("wait", "3", "--timeout", "0", "--json")[1]) == {"attempt": 3, "state": "pending"}
 
 
-def test_wait_knows_what_can_be_waited_for(bench: Bench, coral: Run) -> None:
+def test_wait_refuses_what_cannot_be_waited_for(bench: Bench, coral: Run) -> None:
     assert "submitted nothing yet" in coral("wait")[2]
     assert "cannot wait for #9: it is no attempt of yours" in coral("wait", "9")[2]
     assert coral("wait", "0")[1].startswith("#0: 1.5, improved")
 
 
-def test_inline_prompts_are_printed_and_acknowledged(bench: Bench, coral: Run) -> None:
-    (bench.clone() / "a.txt").write_text("2\n")
-    inline = {"inline": [{"id": "o-4", "name": "reflect", "text": "Look back.\x1b[2J"}]}
-    settling = bench.settle(1, inline)
-    code, out, _ = coral("eval", "-m", "x")
-    settling.join(DEADLINE)
+def test_inline_prompts_are_printed_and_acknowledged(bench: Bench, graded: Graded) -> None:
+    code, out, _ = graded(reply={"inline": [{"id": "o-4", "name": "reflect", "text": "Look back.\x1b[2J"}]})
     assert code == 0
     assert out.endswith("\n## Heartbeat: reflect (id o-4)\n\nLook back.[2J\n")
     (request,) = bench.layout.requests_of("agent-1").glob("*.json")
@@ -288,7 +290,9 @@ def test_outside_a_workspace_every_agent_command_says_so(
         assert len(err.splitlines()) == 2
 
 
-def test_they_work_from_a_folder_inside(bench: Bench, coral: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_agent_commands_work_in_a_folder_of_the_workspace(
+    bench: Bench, coral: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (bench.clone() / "deep" / "er").mkdir(parents=True)
     (bench.clone() / "deep" / "x").write_text("new\n")
     monkeypatch.chdir(bench.clone() / "deep" / "er")
@@ -296,9 +300,9 @@ def test_they_work_from_a_folder_inside(bench: Bench, coral: Run, monkeypatch: p
     assert coral("eval", "-m", "x", "--no-wait")[0] == 0
 
 
-def test_programs_are_told_where_the_workspace_is_and_what_changed(bench: Bench, coral: Run) -> None:
+def test_json_of_diff_checkout_and_revert(bench: Bench, coral: Run) -> None:
     assert json.loads(coral("diff", "--json")[1]) == {"diff": ""}
-    (bench.clone() / "a.txt").write_text("lost?\n")
+    bench.change("lost?\n")
     assert "+lost?" in json.loads(coral("diff", "--json")[1])["diff"]
     moved = json.loads(coral("checkout", "0", "--json")[1])
     assert (moved["attempt"], len(moved["commit"])) == (0, 40)
@@ -308,19 +312,16 @@ def test_programs_are_told_where_the_workspace_is_and_what_changed(bench: Bench,
     assert (reverted["attempt"], reverted["commit"], reverted["saved"]) == (0, moved["commit"], None)
 
 
-def test_checkout_and_revert_say_where_the_workspace_is(bench: Bench, coral: Run) -> None:
-    (bench.clone() / "a.txt").write_text("2\n")
-    settling = bench.settle(1)
-    coral("eval", "-m", "x")
-    settling.join(DEADLINE)
-    (bench.clone() / "a.txt").write_text("lost?\n")
+def test_checkout_and_revert_say_where_the_workspace_is(bench: Bench, coral: Run, graded: Graded) -> None:
+    graded()
+    bench.change("lost?\n")
     code, out, _ = coral("checkout", "0")
     assert (code, out.splitlines()[0]) == (0, "the workspace is at #0 (the seed): 1.5")
     assert (bench.clone() / "a.txt").read_text() == "1\n"
     coral("checkout", out.split()[-1])
     assert (bench.clone() / "a.txt").read_text() == "lost?\n"
     assert coral("checkout", "#1")[1] == "the workspace is at #1 by agent-1: 2.5\n"
-    (bench.clone() / "a.txt").write_text("3\n")
+    bench.change("3\n")
     assert coral("revert")[1].startswith("the workspace is at #1")
     assert coral("revert")[1].startswith("the workspace is at #0")
     assert "the last one is #1" in coral("checkout", "5")[2]
@@ -339,7 +340,7 @@ def ending(command: Sequence[str], **given: Any) -> Iterator[subprocess.Popen[An
 @pytest.mark.slow
 def test_interrupts_leave_the_submission(bench: Bench) -> None:
     """SIGINT in the wait, and SIGINT in the wait for a heartbeat, as an agent's program sends it."""
-    (bench.clone() / "a.txt").write_text("2\n")
+    bench.change()
     with ending([*CORAL, "eval", "-m", "x"], cwd=bench.clone(), stderr=subprocess.PIPE) as waiting:
         submission = bench.waiting()
         bench.store.reply("agent-1", submission.id, {"attempt": 1})
@@ -361,11 +362,11 @@ def test_interrupts_leave_the_submission(bench: Bench) -> None:
 
 
 @pytest.mark.slow
-def test_what_followed_in_an_earlier_launch_is_not_waited_for(
+def test_heartbeats_of_an_earlier_launch_are_not_waited_for(
     bench: Bench, coral: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """There it was delivered: to stay for it would cost an agent that asks once more two minutes."""
-    (bench.clone() / "a.txt").write_text("2\n")
+    bench.change()
     coral("eval", "-m", "x", "--no-wait")
     submission = bench.waiting()
     bench.store.clear("agent-1", submission.id)
@@ -413,7 +414,7 @@ def _imported(bench: Bench, *words: str) -> set[str]:
 
 @pytest.mark.parametrize("command", AT_WORK)
 def test_agent_commands_import_the_standard_library_alone(bench: Bench, command: str) -> None:
-    (bench.clone() / "a.txt").write_text("2\n")
+    bench.change()
     for words in (AT_WORK[command], (command, "--help")):
         imported = _imported(bench, *words)
         assert "argparse" in imported
@@ -422,12 +423,12 @@ def test_agent_commands_import_the_standard_library_alone(bench: Bench, command:
         assert found <= ({"sqlite3"} if words in (AT_WORK["revert"], AT_WORK["checkout"]) else set())
 
 
-def test_a_submission_waits_for_nothing_to_load_that_it_does_not_need(bench: Bench) -> None:
-    (bench.clone() / "a.txt").write_text("2\n")
+def test_eval_imports_only_what_a_submission_needs(bench: Bench) -> None:
+    bench.change()
     assert not _imported(bench, *AT_WORK["eval"]) & {"typing", "shutil", "coral.cli.commands.wait"}
 
 
-def test_the_help_of_eval_loads_next_to_nothing(bench: Bench) -> None:
+def test_the_help_of_eval_imports_next_to_nothing(bench: Bench) -> None:
     imported = _imported(bench, "eval", "--help")
     ours = {name for name in imported if name.startswith(("coral", "attempts", "workspace", "heartbeats"))}
     assert ours <= {
@@ -444,7 +445,7 @@ def test_the_help_of_eval_loads_next_to_nothing(bench: Bench) -> None:
 def test_without_a_supervisor_the_submission_is_kept(bench: Bench, coral: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(submissions, "DOUBT", 0.0)
     bench.supervision.close()
-    (bench.clone() / "a.txt").write_text("2\n")
+    bench.change()
     code, out, _ = coral("eval", "-m", "x")
     assert code == 2
     assert (
@@ -458,7 +459,7 @@ def test_without_a_supervisor_the_submission_is_kept(bench: Bench, coral: Run, m
 def test_a_record_without_its_reply_is_a_result_too(bench: Bench, coral: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The supervisor died between the two: the record is the truth."""
     monkeypatch.setattr(submissions, "FOLLOW_UP_SECONDS", 0.0)
-    (bench.clone() / "a.txt").write_text("2\n")
+    bench.change()
     coral("eval", "-m", "x", "--no-wait")
     submission = bench.waiting()
     bench.store.reply("agent-1", submission.id, {"attempt": 1})

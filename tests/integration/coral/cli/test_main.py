@@ -39,7 +39,7 @@ def test_the_overview_names_every_command(capsys: Said) -> None:
     assert {group for group, _, _ in COMMANDS.values()} == set(GROUPS)
 
 
-def test_a_complaint_quotes_nothing_that_a_terminal_obeys(capsys: Said) -> None:
+def test_control_characters_are_left_out_of_messages(capsys: Said) -> None:
     assert main(["start", "no\x1b[2J\x00 such\x9b1m\ttask\r"]) == 1
     said = capsys.readouterr().err
     assert said.startswith("coral: cannot start: there is no folder or task file no[2J such1m\ttask\n  ")
@@ -54,13 +54,13 @@ def test_every_command_explains_itself(name: str, capsys: Said) -> None:
     assert max(map(len, said.splitlines())) <= 120
 
 
-def test_every_command_answers_programs_but_the_one_that_draws() -> None:
+def test_every_command_but_attach_has_json() -> None:
     for name in COMMANDS:
         parser = Parser(prog=f"coral {name}")
         import_module(f"coral.cli.commands.{name}").add_arguments(parser)
         verbs = parser._verbs.choices.values() if parser._verbs else ()
-        for each in (parser, *verbs):
-            assert ("--json" in each._option_string_actions) == (name != "attach"), each.prog
+        for known in (parser, *verbs):
+            assert ("--json" in known._option_string_actions) == (name != "attach"), known.prog
 
 
 def test_the_version(capsys: Said) -> None:
@@ -68,7 +68,7 @@ def test_the_version(capsys: Said) -> None:
     assert capsys.readouterr().out == f"coral {__version__}\n"
 
 
-def test_a_misspelt_command_is_understood(capsys: Said) -> None:
+def test_a_misspelt_command_gets_a_hint(capsys: Said) -> None:
     assert main(["evla"]) == 1
     assert capsys.readouterr().err == "coral: cannot run 'evla': no such command\n  did you mean `coral eval`?\n"
     assert main(["stat"]) == 1
@@ -137,7 +137,7 @@ def test_an_interrupt_is_130(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
 @pytest.mark.parametrize("words", [["--version"], ["init", "task"]])
-def test_who_closes_what_a_command_says_is_told_nothing_and_still_served(words: list[str], closed: str) -> None:
+def test_closed_output_does_not_break_a_command(words: list[str], closed: str) -> None:
     """As a service manager or a careless script starts a command: Python then has None where the stream would be."""
     done = subprocess.run(["/bin/sh", "-c", f'"$@" {closed}', "sh", *PYTHON, *words], capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
@@ -154,7 +154,7 @@ SAYING = [["--help"], ["eval", "--help"], ["init", "task"]]
 
 @pytest.mark.usefixtures("buffered")
 @pytest.mark.parametrize("words", SAYING)
-def test_a_reader_that_left_is_no_failure(words: list[str]) -> None:
+def test_a_closed_pipe_is_no_failure(words: list[str]) -> None:
     left, pipe = os.pipe()
     os.close(left)
     done = subprocess.run([*PYTHON, *words], stdout=pipe, stderr=subprocess.PIPE, check=False)
@@ -165,7 +165,7 @@ def test_a_reader_that_left_is_no_failure(words: list[str]) -> None:
 @pytest.mark.usefixtures("buffered")
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 @pytest.mark.parametrize("words", SAYING)
-def test_what_cannot_be_written_is_said_once(words: list[str]) -> None:
+def test_a_full_device_is_reported_once(words: list[str]) -> None:
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run([*PYTHON, *words], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 1
@@ -181,7 +181,7 @@ def test_git_variables_of_the_caller_are_dropped(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("room", ["attempts", "heartbeats", "workspace"])
-def test_an_intruder_is_named_and_never_run(room: str, tmp_path: Path) -> None:
+def test_a_package_in_place_of_ours_is_named_and_never_run(room: str, tmp_path: Path) -> None:
     (tmp_path / room).mkdir()
     (tmp_path / room / "__init__.py").write_text("open('ran', 'w')")
     done = subprocess.run([*PYTHON, "--version"], cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -190,7 +190,7 @@ def test_an_intruder_is_named_and_never_run(room: str, tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
-def test_folders_without_code_are_no_intruders(tmp_path: Path) -> None:
+def test_folders_without_code_are_no_packages(tmp_path: Path) -> None:
     for room in ("attempts", "heartbeats", "workspace", "coral"):
         (tmp_path / room).mkdir()
     done = subprocess.run([*PYTHON, "--version"], cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -207,7 +207,7 @@ def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "spoken", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}]
 )
-def test_what_a_terminal_has_no_letters_for_is_a_question_mark(spoken: dict[str, str], tmp_path: Path) -> None:
+def test_letters_that_a_terminal_lacks_are_question_marks(spoken: dict[str, str], tmp_path: Path) -> None:
     run = make_run(tmp_path / "runs", task="tüq")
     words = ["log", "--run", str(run.root)]
     done = subprocess.run([*PYTHON, *words], env={**os.environ, **spoken}, capture_output=True, text=True, check=False)
@@ -215,7 +215,7 @@ def test_what_a_terminal_has_no_letters_for_is_a_question_mark(spoken: dict[str,
     assert "?seed" in done.stdout
 
 
-def test_stop_loads_nothing_that_makes_runs(tmp_path: Path) -> None:
+def test_stop_imports_little(tmp_path: Path) -> None:
     words = (
         sys.executable,
         "-X",

@@ -120,7 +120,7 @@ def test_a_repository_without_the_seed_is_refused(tmp_path: Path, coral: Run, re
     assert "belongs to a run" in coral("export", "1", "--repo", str(clone))[2]
 
 
-def test_from_inside_a_run_it_is_the_repository_around_the_runs(
+def test_from_inside_a_run_the_repository_around_the_runs_is_meant(
     repo: Path, coral: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(next((repo / "runs" / "toy").iterdir()) / "workspace" / "agents" / "agent-1")

@@ -37,7 +37,7 @@ def grader(task: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
-def test_programs_are_told_its_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_names_the_file_of_the_task(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["init", str(tmp_path / "fit"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"task": str((tmp_path / "fit" / "task.yaml").resolve())}
 
@@ -57,7 +57,7 @@ def test_editors_find_the_schema_and_it_accepts_the_task(task: Path) -> None:
     jsonschema.validate(document.read(text).data, json.loads(SHIPPED.read_text()))
 
 
-def test_what_its_comments_teach_is_true(task: Path) -> None:
+def test_the_comments_of_the_skeleton_are_true(task: Path) -> None:
     lines = (task / "task.yaml").read_text().splitlines()
     start = lines.index("# heartbeats:")
     end = start + lines[start:].index("")
@@ -115,7 +115,7 @@ def test_a_folder_without_a_plain_name_is_a_task_too(tmp_path: Path, capsys: pyt
     assert load(tmp_path / "数学").slug == "task"
 
 
-def test_a_file_in_the_way_is_a_mistake_not_a_crash(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("")
     assert main(["init", str(tmp_path / "file" / "task")]) == 1
     assert "cannot make a task" in capsys.readouterr().err

@@ -58,7 +58,7 @@ def attempts(base: Path) -> int:
     return len(Store(found[0].attempts).numbers()) if found else 0
 
 
-def test_in_a_pipe_it_is_lines_and_a_summary(task: Path, tmp_path: Path) -> None:
+def test_start_in_a_pipe_prints_lines_and_a_summary(task: Path, tmp_path: Path) -> None:
     done = run(tmp_path, "start", str(task), "budget.attempts=3")
     assert done.returncode == 0, done.stderr
     assert "grading the seed" in done.stderr
@@ -69,7 +69,7 @@ def test_in_a_pipe_it_is_lines_and_a_summary(task: Path, tmp_path: Path) -> None
     assert holder(the_run(tmp_path)) is None
 
 
-def test_a_budget_that_may_be_too_small_is_told_and_is_no_reason_not_to_start(task: Path, tmp_path: Path) -> None:
+def test_a_small_budget_is_warned_of_and_started(task: Path, tmp_path: Path) -> None:
     done = run(tmp_path, "start", str(task), "agents.count=2", "budget.attempts=1")
     assert done.returncode == 0, done.stderr
     told = "coral: the budget may be too small: budget.attempts=1 is less than one for each of 2 agents"
@@ -112,8 +112,8 @@ def test_detach_attach_stop_resume(task: Path, tmp_path: Path) -> None:
     wait_until(lambda: any("look at the edges" in text for text in prompts(layout)), DEADLINE, "the instruction")
     told = [json.loads(line) for line in layout.events.read_text().splitlines()]
     refused = "heartbeats of everybody: cannot remove reflect: it is protected"
-    assert [each["text"] for each in told if each["type"] == "refused"] == [refused]
-    assert any(each["type"] == "asked" and "look at the edges" in each["text"] for each in told)
+    assert [event["text"] for event in told if event["type"] == "refused"] == [refused]
+    assert any(event["type"] == "asked" and "look at the edges" in event["text"] for event in told)
     assert run(tmp_path, "stop").returncode == 0
     assert holder(layout) is None
 
@@ -174,7 +174,7 @@ def test_detached_for_programs(task: Path, tmp_path: Path) -> None:
     assert resumed == {**started, "pid": holder(layout)}
 
 
-def test_a_reader_that_leaves_ends_no_run_and_is_no_failure(task: Path, tmp_path: Path) -> None:
+def test_a_closed_pipe_does_not_end_the_run(task: Path, tmp_path: Path) -> None:
     program = shlex.join(CORAL)
     piped = f"set -o pipefail; {program} start {task} budget.attempts=3 | head -n 1; {program} log | true; echo $?"
     done = subprocess.run(["bash", "-c", piped], cwd=tmp_path, capture_output=True, text=True, timeout=DEADLINE)
@@ -217,7 +217,7 @@ def test_a_detached_supervisor_keeps_nothing_that_its_starter_was_given(task: Pa
     os.close(reading)
 
 
-def test_a_task_that_is_not_there_is_told_with_what_is_near(task: Path, tmp_path: Path) -> None:
+def test_a_misspelt_task_gets_a_hint(task: Path, tmp_path: Path) -> None:
     done = run(tmp_path, "start", "tsak")
     assert done.stderr == "coral: cannot start: there is no folder or task file tsak\n  did you mean task?\n"
     done = run(tmp_path, "start", "elsewhere/nofolder")

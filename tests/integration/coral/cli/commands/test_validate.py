@@ -45,7 +45,7 @@ def validate(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict
 
 
 @pytest.mark.slow
-def test_a_scaffolded_task_is_well(tmp_path: Path, temporary: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_skeleton_is_valid(tmp_path: Path, temporary: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["init", str(tmp_path / "fit")])
     before = sorted(path.relative_to(tmp_path) for path in (tmp_path / "fit").rglob("*"))
     children = psutil.Process().children(recursive=True)
@@ -265,9 +265,7 @@ def test_the_task_around_here_is_meant(
 
 
 @pytest.mark.slow
-def test_a_budget_that_may_be_too_small_is_told_and_nothing_to_mend(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_small_budget_is_warned_of_and_valid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = task(tmp_path / "t", "return 1.0", agents={"count": 4}, budget={"attempts": 2})
     code, checks = validate(capsys, str(made))
     assert code == 0

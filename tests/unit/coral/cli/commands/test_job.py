@@ -2,10 +2,9 @@
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-from sample import make_run
+from sample import requests_of
 
 from attempts.files import write_json
 from coral.cli.commands import job
@@ -18,15 +17,13 @@ Run = Callable[..., tuple[int, str, str]]
 DEADLINE = 120.0  # seconds: what takes longer has failed, on any machine
 
 
-@pytest.fixture
-def layout(operators_shell: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Layout:
-    made = make_run(tmp_path / "runs")
-    monkeypatch.chdir(made.clone("agent-1"))
-    return made
+@pytest.fixture(autouse=True)
+def in_the_workspace(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(layout.clone("agent-1"))
 
 
 def requests(layout: Layout) -> list[dict[str, object]]:
-    return [json.loads(path.read_text()) for path in sorted(layout.requests_of("agent-1").glob("*.json"))]
+    return requests_of(layout, "agent-1")
 
 
 def write_record(layout: Layout, number: int = 1, **end: object) -> None:
@@ -42,7 +39,7 @@ def write_record(layout: Layout, number: int = 1, **end: object) -> None:
         (["env", "--", "--run"], ["env", "--", "--run"]),
     ],
 )
-def test_all_that_follows_the_command_is_the_commands(
+def test_options_after_the_command_belong_to_it(
     layout: Layout, coral: Run, said: list[str], command: list[str]
 ) -> None:
     assert coral("job", "start", "-m", "wide net", *said)[0] == 0
@@ -50,14 +47,14 @@ def test_all_that_follows_the_command_is_the_commands(
     assert (asked["command"], asked["what"]) == (command, "wide net")
 
 
-def test_a_job_without_a_command_is_none(layout: Layout, coral: Run) -> None:
+def test_a_job_needs_a_command(layout: Layout, coral: Run) -> None:
     code, _, err = coral("job", "start", "-m", "wide net")
     assert (code, "arguments are required: COMMAND" in err) == (1, True)
     assert requests(layout) == []
 
 
 @pytest.mark.parametrize("verb", ["wait", "log"])
-def test_a_job_that_was_granted_a_moment_ago_is_found(
+def test_a_job_without_a_record_yet_is_waited_for(
     layout: Layout, coral: Run, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
     def pass_time(_: float) -> None:
@@ -70,12 +67,12 @@ def test_a_job_that_was_granted_a_moment_ago_is_found(
     assert (code, out.startswith("job 1")) == (0, True)
 
 
-def test_one_that_was_never_granted_is_not_waited_for(layout: Layout, coral: Run) -> None:
+def test_an_unknown_job_is_not_waited_for(layout: Layout, coral: Run) -> None:
     code, _, err = coral("job", "wait", "7")
     assert (code, "cannot find job 7: there is none of yours" in err) == (1, True)
 
 
-def test_where_nobody_else_would_say_that_there_is_none_the_command_does(layout: Layout, coral: Run) -> None:
+def test_without_a_supervisor_the_command_says_that_there_is_no_such_job(layout: Layout, coral: Run) -> None:
     code, _, err = coral("job", "stop", "7")
     assert (code, "cannot find job 7: there is none of yours" in err) == (1, True)
     assert requests(layout) == []
@@ -84,7 +81,7 @@ def test_where_nobody_else_would_say_that_there_is_none_the_command_does(layout:
 
 
 @pytest.mark.parametrize("verb", ["wait", "log"])
-def test_an_agent_that_sees_the_end_of_its_job_says_so(
+def test_an_agent_that_sees_the_end_of_its_job_acknowledges_it(
     layout: Layout, coral: Run, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
     write_record(layout)
@@ -107,14 +104,14 @@ def test_an_agent_that_sees_the_end_of_its_job_says_so(
         (None, JobOutcome.UNKNOWN, 4),
     ],
 )
-def test_how_a_job_ended_is_the_exit_code(
+def test_the_exit_code_says_how_a_job_ended(
     layout: Layout, coral: Run, code: int | None, outcome: JobOutcome, answer: int
 ) -> None:
     write_record(layout, state="ended", code=code, outcome=outcome, how="in any words")
     assert coral("job", "wait", "1")[0] == answer
 
 
-def test_programs_are_told_of_a_job_as_it_is_listed(layout: Layout, coral: Run) -> None:
+def test_json_of_a_job_is_the_same_everywhere(layout: Layout, coral: Run) -> None:
     write_record(layout, state="ended", code=3, how="ended with exit code 3", seconds=2.0)
     (listed,) = json.loads(coral("job", "list", "--json")[1])
     layout.job_output("agent-1", 1).write_text("one\ntwo\n")
@@ -125,7 +122,7 @@ def test_programs_are_told_of_a_job_as_it_is_listed(layout: Layout, coral: Run) 
     assert log == {**listed, "output": output, "size": 8, "lines": ["two"]}
 
 
-def test_programs_are_told_what_they_asked_for_and_a_command_keeps_its_own_options(layout: Layout, coral: Run) -> None:
+def test_json_goes_before_the_command_of_a_job(layout: Layout, coral: Run) -> None:
     code, out, _ = coral("job", "start", "--json", "-m", "wide net", "train", "--json")
     (asked,) = requests(layout)
     assert asked["command"] == ["train", "--json"]

@@ -6,18 +6,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from sample import agent_status, attempt, make_run, stamp, write_events, write_heartbeats, write_status
+from sample import agent_status, attempt, make_run, stamp, write_events, write_status
 
 from attempts.record import Kind, Verdict
 from attempts.store import Store
-from coral.cli import main
 from coral.fleet.reasons import Budget, BudgetKey, RunEnd, RunEndKind
 from coral.supervisor.lock import hold_lock
 from coral.views.reasons import reason_data, run_end_text
 from workspace import frontmatter, knowledge
 from workspace.layout import Layout
 
-Run = Callable[..., str]
+Shown = Callable[..., str]
 LOOKING = (
     ("status",),
     ("runs",),
@@ -32,34 +31,13 @@ LOOKING = (
 )
 
 
-@pytest.fixture
-def layout(operators_shell: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Layout:
-    monkeypatch.setenv("COLUMNS", "150")
-    monkeypatch.chdir(tmp_path)
-    made = make_run(tmp_path / "runs")
-    write_status(made)
-    write_heartbeats(made)
-    return made
-
-
-@pytest.fixture
-def coral(capsys: pytest.CaptureFixture[str]) -> Run:
-    def run(*command: str, code: int = 0) -> str:
-        assert main(command) == code
-        said = capsys.readouterr()
-        text = said.err if code else said.out
-        return "\n".join(line.rstrip() for line in text.splitlines())
-
-    return run
-
-
 # status and runs
 
 
-def test_status_shows_the_fleet(layout: Layout, coral: Run) -> None:
+def test_status_shows_the_fleet(layout: Layout, shown: Shown) -> None:
     write_status(layout, grading={"slots": 2, "running": [5], "queued": [6], "paused": False})
     with hold_lock(layout.lock):
-        lines = coral("status").splitlines()
+        lines = shown("status").splitlines()
     assert lines[0] == f"toy · {layout.root.name} · running · 10 min"
     assert lines[1] == "best 2 #4 by agent-1  seed 1 (+1)  try 4"
     assert lines[2] == "4 attempts · grading #5 · 1 queued · unprotected"
@@ -94,30 +72,30 @@ def test_status_shows_the_fleet(layout: Layout, coral: Run) -> None:
     ],
 )
 def test_the_end_of_a_run_is_shown_with_a_command_that_continues_it(
-    layout: Layout, coral: Run, reason: RunEnd, more: str
+    layout: Layout, shown: Shown, reason: RunEnd, more: str
 ) -> None:
     write_status(layout, "stopped", reason=reason_data(reason))
-    assert f"stopped: {run_end_text(reason)}; continue it with `coral resume{more}`" in coral("status")
-    assert coral("log").splitlines()[-1] == f"the run is over: {run_end_text(reason)}"
-    assert json.loads(coral("status", "--json"))["reason"] == reason_data(reason)
-    (listed,) = json.loads(coral("runs", "--json"))
+    assert f"stopped: {run_end_text(reason)}; continue it with `coral resume{more}`" in shown("status")
+    assert shown("log").splitlines()[-1] == f"the run is over: {run_end_text(reason)}"
+    assert json.loads(shown("status", "--json"))["reason"] == reason_data(reason)
+    (listed,) = json.loads(shown("runs", "--json"))
     assert listed["reason"] == reason_data(reason)
 
 
-def test_status_shows_what_was_spent_where_that_is_known(layout: Layout, coral: Run) -> None:
+def test_status_shows_what_was_spent_where_that_is_known(layout: Layout, shown: Shown) -> None:
     agents = [
         agent_status("agent-1", spent={"tokens": 1200, "money": 2.5}),
         agent_status("agent-2", spent={"tokens": 800, "money": None}),
     ]
     write_status(layout, agents=agents, spent={"tokens": 2000, "money": 2.5})
-    lines = coral("status").splitlines()
+    lines = shown("status").splitlines()
     assert lines[2] == "4 attempts · 2.0k tokens, $2.50"
     assert any(line.split()[5:7] == ["stagnant", "used"] for line in lines)
     assert "$2.50" in next(line for line in lines if line.startswith("agent-1"))
     assert "800 tokens" in next(line for line in lines if line.startswith("agent-2"))
 
 
-def test_status_shows_pending_heartbeats_and_why_an_agent_waits(layout: Layout, coral: Run) -> None:
+def test_status_shows_pending_heartbeats_and_why_an_agent_waits(layout: Layout, shown: Shown) -> None:
     agents = [
         agent_status("agent-1", owed=["reflect", "redirect"]),
         agent_status("agent-2", phase="parked", reason={"text": "usage limit"}, until=1810.0),
@@ -125,13 +103,13 @@ def test_status_shows_pending_heartbeats_and_why_an_agent_waits(layout: Layout, 
     alerts = [{"id": "a", "level": "alert", "text": "three voids", "at": stamp(120)}]
     write_status(layout, agents=agents, alerts=alerts)
     with hold_lock(layout.lock):
-        said = coral("status")
+        said = shown("status")
     assert "reflect now · redirect now" in said
     assert "usage limit · 30 min left" in said
     assert "alert three voids  2 min ago" in said
 
 
-def test_status_shows_what_was_done_about_a_stalled_agent(layout: Layout, coral: Run) -> None:
+def test_status_shows_what_was_done_about_a_stalled_agent(layout: Layout, shown: Shown) -> None:
     beat = {"phase": "tool", "message": "pytest", "age": 3.0}
     agents = [
         agent_status("agent-1", stall={"text": "nudged: no progress for 2 h"}, beat=beat),
@@ -141,62 +119,62 @@ def test_status_shows_what_was_done_about_a_stalled_agent(layout: Layout, coral:
     ]
     write_status(layout, agents=agents)
     with hold_lock(layout.lock):
-        said = {line.split()[0]: line for line in coral("status").splitlines() if line.startswith("agent-")}
+        said = {line.split()[0]: line for line in shown("status").splitlines() if line.startswith("agent-")}
     assert "nudged: no progress for 2 h · 3 s tool pytest" in said["agent-1"]
     assert "·  3 s" not in said["agent-2"]
     assert "parked: silent for 20 min · 30 min left" in said["agent-3"]
     assert "20 min" not in said["agent-4"]  # how long it may stay silent is no news
 
 
-def test_status_warns_of_a_run_that_nobody_supervises(layout: Layout, coral: Run) -> None:
+def test_status_warns_of_a_run_that_nobody_supervises(layout: Layout, shown: Shown) -> None:
     write_status(layout, wall=stamp(7200))
-    said = coral("status")
+    said = shown("status")
     assert "· dead ·" in said
     assert "nobody supervises this run; last sign of life 2 h ago: continue it with `coral resume`" in said
     write_status(layout, "left", wall=stamp(600), reason={"text": "an upgrade"})
-    said = coral("status")
+    said = shown("status")
     assert "· left ·" in said
     assert "left 10 min ago: agents and grades continue without a supervisor; `coral resume` takes them over" in said
     with hold_lock(layout.lock):
-        assert "· running ·" in coral("status")
+        assert "· running ·" in shown("status")
     write_status(layout, "stopped")
-    said = coral("status")
+    said = shown("status")
     assert "\nstopped; continue it with `coral resume`" in said
-    assert json.loads(coral("status", "--json"))["supervisor"] is None
+    assert json.loads(shown("status", "--json"))["supervisor"] is None
 
 
-def test_runs_lists_the_newest_first(layout: Layout, coral: Run, tmp_path: Path) -> None:
+def test_runs_lists_the_newest_first(layout: Layout, shown: Shown, tmp_path: Path) -> None:
     other = make_run(tmp_path / "runs", task="other")
-    lines = coral("runs").splitlines()
+    lines = shown("runs").splitlines()
     assert [line.split()[0] for line in lines[1:]] == [other.root.name, layout.root.name]
-    assert [row["task"] for row in json.loads(coral("runs", "--json", "--task", "toy"))] == ["toy"]
-    assert [row["state"] for row in json.loads(coral("runs", "--json"))] == ["dead", "dead"]
+    assert [row["task"] for row in json.loads(shown("runs", "--json", "--task", "toy"))] == ["toy"]
+    assert [row["state"] for row in json.loads(shown("runs", "--json"))] == ["dead", "dead"]
 
 
-def test_what_was_kept_of_a_ruined_clone_is_no_agent(layout: Layout, coral: Run) -> None:
-    before = json.loads(coral("runs", "--json"))
+def test_the_rest_of_a_damaged_clone_is_no_agent(layout: Layout, shown: Shown) -> None:
+    before = json.loads(shown("runs", "--json"))
     (layout.agents / ".agent-1.broken-0123").mkdir()
-    assert json.loads(coral("runs", "--json")) == before
+    assert json.loads(shown("runs", "--json")) == before
 
 
-def test_a_narrow_terminal_shows_less_and_cuts_no_name_of_a_run(
-    layout: Layout, coral: Run, monkeypatch: pytest.MonkeyPatch
+def test_a_narrow_terminal_keeps_the_names_of_runs(
+    layout: Layout, shown: Shown, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "60")
-    heads = coral("runs").splitlines()
+    heads = shown("runs").splitlines()
     assert heads[0].split()[:3] == ["run", "task", "state"]
     assert heads[1].split()[:3] == [layout.root.name, "toy", "dead"]
     write_status(layout, agents=[agent_status("agent-1", phase="interrupted")])
-    assert coral("status").splitlines()[-2].split()[-2:] == ["last", "beat"]
+    assert shown("status").splitlines()[-2].split()[-2:] == ["last", "beat"]
     monkeypatch.setenv("COLUMNS", "80")
-    assert coral("status").splitlines()[-2].split()[-2:] == ["next", "heartbeat"]
+    assert shown("status").splitlines()[-2].split()[-2:] == ["next", "heartbeat"]
 
 
 # log and show
 
 
-def test_log_is_the_leaderboard(layout: Layout, coral: Run) -> None:
-    lines = coral("log").splitlines()
+def test_log_is_the_leaderboard(layout: Layout, shown: Shown) -> None:
+    lines = shown("log").splitlines()
     assert [line.split()[:4] for line in lines[1:4]] == [
         ["4", "2", "+1", "improved"],
         ["1", "1.5", "+0.5", "improved"],
@@ -205,20 +183,20 @@ def test_log_is_the_leaderboard(layout: Layout, coral: Run) -> None:
     assert lines[4] == "4 attempts in all, 1 without a score: `coral log --recent`"
 
 
-def test_log_recent_shows_failures_with_their_reason(layout: Layout, coral: Run) -> None:
-    lines = coral("log", "--recent").splitlines()
+def test_log_recent_shows_failures_with_their_reason(layout: Layout, shown: Shown) -> None:
+    lines = shown("log", "--recent").splitlines()
     assert [line.split()[0] for line in lines[1:]] == ["4", "3", "2", "1", "0"]
     assert lines[3].endswith("try 2 · two circles overlap")
-    assert [row["number"] for row in json.loads(coral("log", "--recent", "-n", "2", "--json"))] == [4, 3]
+    assert [row["number"] for row in json.loads(shown("log", "--recent", "-n", "2", "--json"))] == [4, 3]
 
 
-def test_log_is_narrowed_down(layout: Layout, coral: Run) -> None:
+def test_log_filters(layout: Layout, shown: Shown) -> None:
     store = Store(layout.attempts)
     store.publish(attempt(5, 9.0, kind=Kind.TUNE, feedback="Gap found"))
     store.publish(attempt(6, None, verdict=Verdict.VOID, reason="ours"))
 
     def numbers(*options: str) -> list[int]:
-        return [row["number"] for row in json.loads(coral("log", "--json", *options))]
+        return [row["number"] for row in json.loads(shown("log", "--json", *options))]
 
     assert numbers() == [4, 1, 3]
     assert numbers("--agent", "agent-2") == [1, 3]
@@ -226,40 +204,40 @@ def test_log_is_narrowed_down(layout: Layout, coral: Run) -> None:
     assert numbers("--kind", "baseline") == [0]
     assert numbers("--recent", "--search", "gap FOUND") == [5]
     assert numbers("--search", "TRY 4") == [4]
-    assert coral("log", "--search", "nowhere") == "no attempt matches"
-    assert coral("log", "--agent", "agent-9", code=1).endswith("its agents: agent-1, agent-2")
+    assert shown("log", "--search", "nowhere") == "no attempt matches"
+    assert shown("log", "--agent", "agent-9", code=1).endswith("its agents: agent-1, agent-2")
 
 
 @pytest.mark.parametrize("words", [("log", "-n"), ("runs", "-n"), ("transcript", "-n"), ("notes", "--recent")])
-def test_less_than_none_is_a_mistake_and_not_all(words: tuple[str, ...], coral: Run) -> None:
-    said = coral(*words, "-3", code=1)
+def test_a_negative_count_is_refused(words: tuple[str, ...], shown: Shown) -> None:
+    said = shown(*words, "-3", code=1)
     assert "'-3' is not a whole number from 0" in said
 
 
-def test_what_the_list_leaves_out_is_said_with_how_to_see_it(layout: Layout, coral: Run) -> None:
+def test_log_says_what_it_leaves_out(layout: Layout, shown: Shown) -> None:
     (layout.attempts / "000002.json").unlink()  # the one that failed
-    assert coral("log", "-n", "1").splitlines()[-1] == "3 attempts in all: `coral log -n 0`"
+    assert shown("log", "-n", "1").splitlines()[-1] == "3 attempts in all: `coral log -n 0`"
 
 
-def test_a_minimizing_task_is_ranked_the_other_way(layout: Layout, coral: Run) -> None:
+def test_log_of_a_minimizing_task(layout: Layout, shown: Shown) -> None:
     write_status(layout, direction="minimize")
-    assert [row["number"] for row in json.loads(coral("log", "--json"))] == [3, 1, 4]
+    assert [row["number"] for row in json.loads(shown("log", "--json"))] == [3, 1, 4]
 
 
-def test_confirmations_are_one_line_with_their_count(layout: Layout, coral: Run) -> None:
+def test_log_shows_confirmations_as_one_line(layout: Layout, shown: Shown) -> None:
     store = Store(layout.attempts)
     tree = store.read(4).tree
     store.publish(attempt(5, 1.9, kind=Kind.CONFIRM, of=4, tree=tree))
-    assert coral("log").splitlines()[1].split()[:3] == ["4", "1.95", "×2"]
+    assert shown("log").splitlines()[1].split()[:3] == ["4", "1.95", "×2"]
 
 
-def test_show_tells_everything_of_one_attempt(layout: Layout, coral: Run) -> None:
+def test_show_prints_all_of_one_attempt(layout: Layout, shown: Shown) -> None:
     Store(layout.attempts).publish(
         attempt(5, 1.75, metrics={"gap": 1 / 3, "\x1b[31mrows": 5}, feedback="two rows\x1b[2J\ntouch", seconds=2.5)
     )
     layout.grade(5).mkdir(parents=True)
     (layout.grade(5) / "plot.svg").write_text("")
-    said = coral("show", "#5")
+    said = shown("show", "#5")
     assert said.splitlines()[0] == "#5 1.75  improved  +0.75 against the seed"
     assert "in 2.5 s" in said
     assert "#0 1 → #1 1.5 → #2 – → #3 1.25 → #4 2" in said
@@ -269,10 +247,10 @@ def test_show_tells_everything_of_one_attempt(layout: Layout, coral: Run) -> Non
     assert "\x1b" not in said
 
 
-def test_show_knows_what_is_not_there_yet(layout: Layout, coral: Run) -> None:
+def test_show_of_an_attempt_without_a_record(layout: Layout, shown: Shown) -> None:
     write_status(layout, grading={"running": [5], "queued": []})
-    assert "it is not graded yet\n  `coral wait 5`" in coral("show", "5", code=1)
-    assert "there is no such attempt\n  the last one is #4" in coral("show", "77", code=1)
+    assert "it is not graded yet\n  `coral wait 5`" in shown("show", "5", code=1)
+    assert "there is no such attempt\n  the last one is #4" in shown("show", "77", code=1)
 
 
 # notes and skills
@@ -288,10 +266,10 @@ def _write_notes(layout: Layout) -> None:
         )
 
 
-def test_notes_begin_with_the_latest_synthesis(layout: Layout, coral: Run) -> None:
-    assert coral("notes") == "no notes yet: agents write them as they reflect"
+def test_notes_begin_with_the_latest_synthesis(layout: Layout, shown: Shown) -> None:
+    assert shown("notes") == "no notes yet: agents write them as they reflect"
     _write_notes(layout)
-    said = coral("notes")
+    said = shown("notes")
     assert said.startswith("4  After 40  agent-1")
     assert said.count("After 40") == 1
     assert "point of 3 in #3" in said
@@ -302,8 +280,8 @@ def test_notes_begin_with_the_latest_synthesis(layout: Layout, coral: Run) -> No
     assert "\x1b" not in said
 
 
-def test_of_many_notes_only_those_that_are_shown_are_read_in_full(
-    layout: Layout, coral: Run, monkeypatch: pytest.MonkeyPatch
+def test_only_the_notes_that_are_shown_are_parsed(
+    layout: Layout, shown: Shown, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _write_notes(layout)
     for number in range(300):
@@ -316,79 +294,79 @@ def test_of_many_notes_only_those_that_are_shown_are_read_in_full(
     read: list[str] = []
     split = frontmatter.split
     monkeypatch.setattr(frontmatter, "split", lambda text: read.append(text) or split(text))
-    said = coral("notes")
+    said = shown("notes")
     assert said.index("Earlier conclusions") < said.index("Odd") < said.index("Step 299")
     assert "287 more" in said
     assert len(read) < 40
     read.clear()
-    assert "It is about a synthesis." in coral("notes", "--read", "step-7")
+    assert "It is about a synthesis." in shown("notes", "--read", "step-7")
     assert len(read) < 10
 
 
-def test_notes_are_read_searched_and_listed(layout: Layout, coral: Run) -> None:
+def test_notes_are_read_searched_and_listed(layout: Layout, shown: Shown) -> None:
     _write_notes(layout)
-    assert "point of 0 in #3" in coral("notes", "--read", "1")
-    assert "point of 2 in #3" in coral("notes", "--read", "note-2")
-    assert "there is none of that number or name" in coral("notes", "--read", "9", code=1)
-    found = coral("notes", "--search", "gain ROWS")
+    assert "point of 0 in #3" in shown("notes", "--read", "1")
+    assert "point of 2 in #3" in shown("notes", "--read", "note-2")
+    assert "there is none of that number or name" in shown("notes", "--read", "9", code=1)
+    found = shown("notes", "--search", "gain ROWS")
     assert "Rows gain 0.1" in found
     assert "Edges" not in found
-    assert coral("notes", "--search", "zebra") == "no note contains these words"
-    assert [note["title"] for note in json.loads(coral("notes", "--recent", "2", "--json"))] == [
+    assert shown("notes", "--search", "zebra") == "no note contains these words"
+    assert [note["title"] for note in json.loads(shown("notes", "--recent", "2", "--json"))] == [
         "After 40",
         "Edges lose",
     ]
-    assert [note["synthesis"] for note in json.loads(coral("notes", "--json"))] == [True, False, True, False]
+    assert [note["synthesis"] for note in json.loads(shown("notes", "--json"))] == [True, False, True, False]
 
 
 def test_agents_that_work_alone_see_their_own_notes(
-    layout: Layout, coral: Run, monkeypatch: pytest.MonkeyPatch
+    layout: Layout, shown: Shown, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for agent in ("agent-1", "agent-2"):
         own = layout.shared_of(agent, share=False)
         knowledge.create(own)
         knowledge.write_note(own, "mine", {"title": f"of {agent}", "author": agent}, "text")
-    assert len(json.loads(coral("notes", "--json"))) == 2
+    assert len(json.loads(shown("notes", "--json"))) == 2
     monkeypatch.chdir(layout.clone("agent-2"))
-    assert [note["title"] for note in json.loads(coral("notes", "--json"))] == ["of agent-2"]
+    assert [note["title"] for note in json.loads(shown("notes", "--json"))] == ["of agent-2"]
 
 
 def test_an_agent_that_works_alone_sees_its_own_attempts_and_the_seed(
-    layout: Layout, coral: Run, monkeypatch: pytest.MonkeyPatch
+    layout: Layout, shown: Shown, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for agent in ("agent-1", "agent-2"):
         knowledge.create(layout.shared_of(agent, share=False))
-    everything = len(json.loads(coral("log", "--recent", "--json")))
+    everything = len(json.loads(shown("log", "--recent", "--json")))
     monkeypatch.chdir(layout.clone("agent-2"))
-    listed = json.loads(coral("log", "--recent", "--json"))
-    assert {each["agent"] for each in listed} == {"", "agent-2"}
+    listed = json.loads(shown("log", "--recent", "--json"))
+    assert {record["agent"] for record in listed} == {"", "agent-2"}
     assert len(listed) < everything == 5
-    assert {each["agent"] for each in json.loads(coral("log", "--json"))} == {"agent-2"}
+    assert {record["agent"] for record in json.loads(shown("log", "--json"))} == {"agent-2"}
     for seen in ("0", "1", "3"):
-        coral("show", seen)
+        shown("show", seen)
     for command in ("show", "checkout", "wait"):
-        refusal = coral(command, "2", code=1).splitlines()
+        refusal = shown(command, "2", code=1).splitlines()
         assert refusal[0].endswith("#2: it is not yours")
         assert refusal[1:] == ["  agents of this run do not share: `coral log` lists what is yours"]
-    assert "it is not yours" in coral("checkout", f"{2:040x}", code=1)
+    assert "it is not yours" in shown("checkout", f"{2:040x}", code=1)
 
 
-def test_skills_are_listed_and_read(layout: Layout, coral: Run) -> None:
-    assert coral("skills").startswith("no skills yet")
+def test_skills_are_listed_and_read(layout: Layout, shown: Shown) -> None:
+    assert shown("skills").startswith("no skills yet")
     knowledge.write_skill(layout.shared, "polish", {"description": "solve the pairs", "author": "agent-2"}, "1. find\n")
     (layout.shared / "skills" / "polish" / "solve.py").write_text("")
-    assert coral("skills").splitlines()[1] == "polish  agent-2  solve the pairs"
-    said = coral("skills", "--read", "polish")
+    assert shown("skills").splitlines()[1] == "polish  agent-2  solve the pairs"
+    said = shown("skills", "--read", "polish")
     assert "1 find" in said
     assert "solve.py" in said
-    assert "there is none of that name\n  there are: polish" in coral("skills", "--read", "x", code=1)
+    assert "there is none of that name\n  there are: polish" in shown("skills", "--read", "x", code=1)
 
 
 # heartbeats
 
 
-def test_heartbeats_of_every_owner_in_one_table(layout: Layout, coral: Run) -> None:
-    lines = coral("heartbeat").splitlines()
+def test_heartbeats_of_every_owner_in_one_table(layout: Layout, shown: Shown) -> None:
+    lines = shown("heartbeat").splitlines()
     assert lines[1].split()[:2] == ["fleet", "consolidate"]
     assert "8 attempts" in lines[1]
     assert "built-in (protected)" in lines[1]
@@ -401,51 +379,51 @@ def test_heartbeats_of_every_owner_in_one_table(layout: Layout, coral: Run) -> N
     ]
     assert "every 5 attempts in a row without improvement" in lines[3]
     assert "4 without improvement" in lines[3]
-    assert list(json.loads(coral("heartbeat", "--agent", "agent-2", "--json"))) == ["fleet", "agent-2"]
+    assert list(json.loads(shown("heartbeat", "--agent", "agent-2", "--json"))) == ["fleet", "agent-2"]
 
 
 # from where
 
 
 def test_a_run_is_found_from_anywhere(
-    layout: Layout, coral: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    layout: Layout, shown: Shown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "deep" / "er").mkdir(parents=True)
     for place in (tmp_path / "deep" / "er", layout.root, layout.clone("agent-1"), layout.shared / "notes"):
         monkeypatch.chdir(place)
-        assert json.loads(coral("status", "--json"))["folder"] == str(layout.root)
+        assert json.loads(shown("status", "--json"))["folder"] == str(layout.root)
 
 
-def test_a_run_is_named(layout: Layout, coral: Run, tmp_path: Path) -> None:
+def test_a_run_is_named(layout: Layout, shown: Shown, tmp_path: Path) -> None:
     newer = make_run(tmp_path / "runs", task="other")
     write_status(newer)
 
     def chosen(*options: str) -> str:
-        return str(json.loads(coral("status", "--json", *options))["folder"])
+        return str(json.loads(shown("status", "--json", *options))["folder"])
 
     assert chosen() == str(newer.root)
     assert chosen("--task", "toy") == str(layout.root)
     for name in (str(layout.root), layout.root.name, f"toy/{layout.root.name}", layout.root.name[-6:]):
         assert chosen("--run", name) == str(layout.root)
-    assert "2 fit\n  give more of its name" in coral("status", "--run", layout.root.name[:4], code=1)
-    assert "none found from here is named 'zz'" in coral("status", "--run", "zz", code=1)
-    assert "no run of the task 'zz'" in coral("status", "--task", "zz", code=1)
-    assert "is not the folder of one" in coral("status", "--run", str(tmp_path), code=1)
+    assert "2 fit\n  give more of its name" in shown("status", "--run", layout.root.name[:4], code=1)
+    assert "none found from here is named 'zz'" in shown("status", "--run", "zz", code=1)
+    assert "no run of the task 'zz'" in shown("status", "--task", "zz", code=1)
+    assert "is not the folder of one" in shown("status", "--run", str(tmp_path), code=1)
 
 
-def test_what_is_printed_for_a_run_out_of_sight_can_be_typed(
-    layout: Layout, coral: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_hint_for_a_run_elsewhere_can_be_typed(
+    layout: Layout, shown: Shown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A copy elsewhere has no name that leads to it."""
     copy = shutil.copytree(layout.root, tmp_path / "a copy")
     (tmp_path / "away").mkdir()
     monkeypatch.chdir(tmp_path / "away")
-    told = coral("status", "--run", str(copy))  # a long path may be wrapped, at its space too
+    told = shown("status", "--run", str(copy))  # a long path may be wrapped, at its space too
     assert "".join(f"coral resume --run '{copy}'".split()) in "".join(told.split())
 
 
 def test_in_a_tasks_folder_its_own_runs_come_first(
-    layout: Layout, coral: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    layout: Layout, shown: Shown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = tmp_path / "tasks" / "toy"
     task.mkdir(parents=True)
@@ -453,15 +431,15 @@ def test_in_a_tasks_folder_its_own_runs_come_first(
     layout.task_file.write_text(f"# comment\norigin: {task / 'task.yaml'}\n")
     write_status(make_run(tmp_path / "runs", task="other"))
     monkeypatch.chdir(task)
-    assert json.loads(coral("status", "--json"))["folder"] == str(layout.root)
+    assert json.loads(shown("status", "--json"))["folder"] == str(layout.root)
 
 
 @pytest.mark.parametrize("command", LOOKING)
 def test_without_a_run_there_is_a_hint(
-    command: tuple[str, ...], coral: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: tuple[str, ...], shown: Shown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    said = coral(*command, code=1)
+    said = shown(*command, code=1)
     assert said.startswith("coral: cannot find ")
     other = "a folder of runs: `coral runs FOLDER`" if command == ("runs",) else "one: --run PATH"
     assert said.endswith(f"start one with `coral start TASK`, or name {other}")
@@ -472,7 +450,9 @@ def test_without_a_run_there_is_a_hint(
 
 @pytest.mark.parametrize("command", LOOKING)
 @pytest.mark.parametrize("harm", ["garbage", "gone", "shapes", "records"])
-def test_damaged_files_take_nothing_else_along(command: tuple[str, ...], harm: str, layout: Layout, coral: Run) -> None:
+def test_damaged_files_do_not_break_a_command(
+    command: tuple[str, ...], harm: str, layout: Layout, shown: Shown
+) -> None:
     write_events(layout, {"type": "published"})
     match harm:
         case "garbage":
@@ -489,10 +469,10 @@ def test_damaged_files_take_nothing_else_along(command: tuple[str, ...], harm: s
             write_status(layout, clock="soon", **wrong)
         case "records":
             (layout.attempts / "000003.json").write_text('{"number": 3')
-    coral(*command)
+    shown(*command)
 
 
-def test_a_record_that_cannot_be_read_is_counted(layout: Layout, coral: Run) -> None:
+def test_a_record_that_cannot_be_read_is_counted(layout: Layout, shown: Shown) -> None:
     (layout.attempts / "000003.json").write_text("{")
-    assert coral("log").endswith("1 record cannot be read")
-    assert "cannot read attempt #3" in coral("show", "3", code=1)
+    assert shown("log").endswith("1 record cannot be read")
+    assert "cannot read attempt #3" in shown("show", "3", code=1)

@@ -10,7 +10,6 @@ from sample import make_run
 from scribe import FOLDER, RULES, Scribe, moment
 from stage import SEED, submitted
 
-from coral.cli import main
 from coral.errors import CoralError
 from coral.fleet import actions as do
 from coral.fleet import events as on
@@ -22,7 +21,7 @@ from coral.journal import segments
 from coral.journal.replay import TELL_EVERY, Replay, replay
 from workspace.layout import Layout
 
-Coral = Callable[..., str]
+Shown = Callable[..., str]
 
 
 class Clerk(Scribe):
@@ -51,29 +50,20 @@ def layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Layout:
 
 
 @pytest.fixture
-def clerk(layout: Layout) -> Clerk:
+def clerk(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> Clerk:
+    monkeypatch.setenv("COLUMNS", "200")
     made = Clerk(layout.journal)
     made.play()
     return made
 
 
-@pytest.fixture
-def coral(capsys: pytest.CaptureFixture[str]) -> Coral:
-    def run(*command: str, code: int = 0) -> str:
-        assert main(command) == code
-        said = capsys.readouterr()
-        return said.err if said.err else said.out
-
-    return run
-
-
 # --- the same again -------------------------------------------------------------------------------------------------
 
 
-def test_what_was_decided_is_decided_again(clerk: Clerk, coral: Coral, layout: Layout) -> None:
-    assert coral("replay") == "7 decisions on 8 events: the same again\n"
-    assert coral("replay", layout.root.name) == coral("replay", "--run", str(layout.root))
-    assert json.loads(coral("replay", "--json")) == {
+def test_the_same_decisions_come_out_again(clerk: Clerk, shown: Shown, layout: Layout) -> None:
+    assert shown("replay") == "7 decisions on 8 events: the same again"
+    assert shown("replay", layout.root.name) == shown("replay", "--run", str(layout.root))
+    assert json.loads(shown("replay", "--json")) == {
         "same": 7,
         "different": 0,
         "events": 8,
@@ -83,12 +73,12 @@ def test_what_was_decided_is_decided_again(clerk: Clerk, coral: Coral, layout: L
     }
 
 
-def test_other_actions_are_named_with_what_they_should_have_been(clerk: Clerk, coral: Coral) -> None:
+def test_different_actions_are_shown_with_the_recorded_ones(clerk: Clerk, shown: Shown) -> None:
     event = submitted("ann", 5)
     clerk.write(65, (event,), (do.LogEvent(type="made up", text="never \x1b[31m decided"),))
     clerk.write(66, (on.OutputSeen(agent="ann", launch=2),), ())
     clerk.decide(67, submitted("ben", 6))
-    said = coral("replay", code=1).splitlines()
+    said = shown("replay", code=1).splitlines()
     # What comes after the first is judged by itself: one that begins where the recorded one ended is right.
     assert said[0] == (
         "2 of 10 decisions come out otherwise, "
@@ -99,45 +89,45 @@ def test_other_actions_are_named_with_what_they_should_have_been(clerk: Clerk, c
     assert said[3] == '  again     TakeIn(number=2, agent="ann", commit="0000000000000000000000000000000000000005")'
     assert said[4] == '            Accept(agent="ann", submission="00000000000000000005", number=2)'
     assert len(said) == 5
-    found = json.loads(coral("replay", "--json", code=1))
+    found = json.loads(shown("replay", "--json", code=1))
     assert (found["same"], found["different"]) == (8, 2)
     first = found["first"]
     assert (first["file"], first["line"], first["at"], first["records"]) == ("000001.jsonl", 10, 65.0, [])
-    assert [each["is"] for each in first["again"]] == ["TakeIn", "Accept"]
-    assert [each["is"] for each in first["events"]] == ["Submitted"]
+    assert [action["is"] for action in first["again"]] == ["TakeIn", "Accept"]
+    assert [event["is"] for event in first["events"]] == ["Submitted"]
 
 
-def test_another_state_is_named_too(clerk: Clerk, coral: Coral) -> None:
+def test_a_different_state_is_named(clerk: Clerk, shown: Shown) -> None:
     events = (submitted("ann", 5),)
     after, _ = decide(clerk.fleet, events, Moment(run_time=65.0, wall_time=""), clerk.rules)
     agents = {**after.agents, "ben": replace(after.agents["ben"], crashes=3)}
     run = replace(after.run, message_count=99)
     clerk.write(65, events, None, replace(after, agents=agents, run=run, pending={}))
-    said = coral("replay", code=1).splitlines()
+    said = shown("replay", code=1).splitlines()
     assert said[0].startswith("1 of 8 decisions come out otherwise")
     assert said[-1] == "  not alike run, agents.ben, pending.2"
 
 
-def test_a_decision_that_said_nothing_is_shown_as_nothing(clerk: Clerk, coral: Coral) -> None:
+def test_a_decision_without_actions_is_shown_as_nothing(clerk: Clerk, shown: Shown) -> None:
     clerk.write(65, (), (do.Finish(end=RunEnd(RunEndKind.ALL_RETIRED)),))
-    assert coral("replay", code=1).splitlines()[1:] == [
+    assert shown("replay", code=1).splitlines()[1:] == [
         "  on        nothing",
         '  recorded  Finish(end={"is": "RunEnd", "kind": "all_retired"})',
         "  again     nothing",
     ]
 
 
-def test_another_version_may_decide_otherwise_and_says_so(
-    clerk: Clerk, coral: Coral, monkeypatch: pytest.MonkeyPatch
+def test_a_difference_names_the_version_that_wrote_the_journal(
+    clerk: Clerk, shown: Shown, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clerk.write(65, (), (do.Finish(end=RunEnd(RunEndKind.ALL_RETIRED)),))
     monkeypatch.setattr("coral.cli.commands.replay.__version__", "9.9.9")
-    assert coral("replay", code=1).splitlines()[-1] == (
+    assert shown("replay", code=1).splitlines()[-1] == (
         "written by version 0.1.0; this is 9.9.9, which may decide otherwise"
     )
 
 
-def test_rules_that_changed_count_from_there_on(clerk: Clerk) -> None:
+def test_changed_rules_hold_from_their_line_on(clerk: Clerk) -> None:
     clerk.rules = replace(RULES, slots=1, budget_attempts=1)
     clerk.journal.open_supervision(clerk.rules, Moment(run_time=7.0, wall_time=""), FOLDER)
     clerk.decide(8, on.Resumed())
@@ -146,26 +136,27 @@ def test_rules_that_changed_count_from_there_on(clerk: Clerk) -> None:
     assert replay(clerk.journal.path).agrees
 
 
-def test_what_cannot_be_decided_names_the_version_that_can(clerk: Clerk, coral: Coral) -> None:
+def test_an_event_that_cannot_be_decided_names_the_version_that_can(clerk: Clerk, shown: Shown) -> None:
     clerk.journal.record(Moment(run_time=7.0, wall_time=""), (SEED,), (), clerk.fleet, clerk.fleet)  # type: ignore[arg-type]
-    said = coral("replay", code=1)
+    said = shown("replay", code=1)
     assert "000001.jsonl: line 10: ValueError" in said
     assert "replay it with the version that wrote it: 0.1.0" in said
 
 
-def test_it_tells_how_far_it_is(clerk: Clerk, monkeypatch: pytest.MonkeyPatch, coral: Coral) -> None:
+def test_a_long_replay_shows_its_progress(
+    clerk: Clerk, monkeypatch: pytest.MonkeyPatch, coral: Callable[..., tuple[int, str, str]]
+) -> None:
     for clock in range(7, 7 + 2 * TELL_EVERY):
         clerk.decide(clock, on.OutputSeen(agent="ann", launch=2))
-    told: list[int] = []
-    count = 7 + 2 * TELL_EVERY
+    counts: list[int] = []
 
-    def tell(so_far: Replay) -> None:
-        told.append(so_far.same)
+    def report(so_far: Replay) -> None:
+        counts.append(so_far.same)
 
-    assert replay(clerk.journal.path, tell).same == count
-    assert [each for each in told if each] == [TELL_EVERY, 2 * TELL_EVERY]
+    assert replay(clerk.journal.path, report).same == 7 + 2 * TELL_EVERY
+    assert [count for count in counts if count] == [TELL_EVERY, 2 * TELL_EVERY]
     monkeypatch.setattr("coral.cli.commands.replay.FIRST_PROGRESS", 0.0)
-    assert coral("replay") == f"{TELL_EVERY} decisions\n"
+    assert coral("replay")[2] == f"{TELL_EVERY} decisions\n"
 
 
 # --- as it was ------------------------------------------------------------------------------------------------------
@@ -186,9 +177,9 @@ def test_it_tells_how_far_it_is(clerk: Clerk, monkeypatch: pytest.MonkeyPatch, c
     ],
 )
 def test_the_fleet_is_shown_as_it_was(
-    clerk: Clerk, coral: Coral, layout: Layout, at: str, attempts: str, grading: str, launches: list[str]
+    clerk: Clerk, shown: Shown, layout: Layout, at: str, attempts: str, grading: str, launches: list[str]
 ) -> None:
-    lines = coral("replay", "--at", at).splitlines()
+    lines = shown("replay", "--at", at).splitlines()
     assert lines[0].startswith(f"toy · {layout.root.name} · running")
     assert lines[2] == attempts + grading
     rows = [line.split() for line in lines if line.startswith(("ann", "ben"))]
@@ -196,25 +187,25 @@ def test_the_fleet_is_shown_as_it_was(
     assert [row[2] for row in rows] == launches
 
 
-def test_it_is_found_in_whichever_file_it_is(layout: Layout, coral: Coral) -> None:
+def test_a_past_time_is_found_in_any_segment(layout: Layout, shown: Shown) -> None:
     clerk = Clerk(layout.journal, long=1)
     clerk.play()
     for clock in range(7, 120):
         clerk.decide(clock, on.OutputSeen(agent="ann", launch=2, activity=("tool" if clock % 2 else "")))
     assert len(segments(layout.journal)) > 4
     for clock in range(7, 119, 9):
-        found = json.loads(coral("replay", "--at", f"{clock}.5s", "--json"))
+        found = json.loads(shown("replay", "--at", f"{clock}.5s", "--json"))
         ann = found["agents"][0]
         assert (found["clock"], ann["beat"]) == (clock, {"phase": "tool" if clock % 2 else "", "message": "", "age": 0})
         assert found["fleet"]["agents"]["ann"]["last_output_at"] == clock
         wall = f"2030-01-01T00:{clock // 60:02d}:{clock % 60:02d}.5Z"
-        assert json.loads(coral("replay", "--at", wall, "--json")) == found
+        assert json.loads(shown("replay", "--at", wall, "--json")) == found
 
 
-def test_what_was_said_last_is_shown_with_its_age(clerk: Clerk, coral: Coral) -> None:
+def test_the_last_sign_of_life_is_shown_with_its_age(clerk: Clerk, shown: Shown) -> None:
     clerk.decide(65, on.OutputSeen(agent="ann", launch=2, activity="thinking"))
     clerk.decide(77, on.OutputSeen(agent="ben", launch=1, session="s"))
-    lines = coral("replay", "--at", "2m").splitlines()
+    lines = shown("replay", "--at", "2m").splitlines()
     assert lines[1] == "best 1.5 #1 by agent-2  seed 1 (+0.5)  try 1"
     (row,) = [line for line in lines if line.startswith("ann")]
     assert "12 s thinking" in row
@@ -232,29 +223,29 @@ def test_what_was_said_last_is_shown_with_its_age(clerk: Clerk, coral: Coral) ->
         ("9999-99-99", "cannot read '9999-99-99' as a time"),
     ],
 )
-def test_a_time_that_is_none_is_refused(layout: Layout, coral: Coral, at: str, said: str) -> None:
+def test_an_unreadable_or_too_early_time_is_refused(layout: Layout, shown: Shown, at: str, said: str) -> None:
     clerk = Clerk(layout.journal)
     clerk.journal.open_supervision(RULES, Moment(run_time=0.0, wall_time="2030-01-01T00:00:00.000Z"), FOLDER)
-    assert said in coral("replay", "--at", at, code=1)
+    assert said in shown("replay", "--at", at, code=1)
 
 
 # --- where there is nothing to replay -------------------------------------------------------------------------------
 
 
-def test_a_run_that_nobody_has_supervised_has_no_journal(layout: Layout, coral: Coral) -> None:
-    said = coral("replay", code=1)
+def test_a_run_without_a_journal_cannot_be_replayed(layout: Layout, shown: Shown) -> None:
+    said = shown("replay", code=1)
     assert said.startswith(f"coral: cannot replay {layout.root.name}: it has no journal\n")
 
 
-def test_an_agent_may_not_replay(clerk: Clerk, coral: Coral, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_agent_may_not_replay(clerk: Clerk, shown: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CORAL_AGENT", "ann")
-    assert "cannot replay a run: that is for the operator, and you are ann" in coral("replay", code=1)
+    assert "cannot replay a run: that is for the operator, and you are ann" in shown("replay", code=1)
 
 
-def test_damage_is_told_in_two_lines(clerk: Clerk, coral: Coral) -> None:
+def test_a_damaged_journal_is_reported_in_two_lines(clerk: Clerk, shown: Shown) -> None:
     (file,) = segments(clerk.journal.path)
     file.write_bytes(file.read_bytes().replace(b"ann", b"nan", 1))
-    said = coral("replay", code=1)
+    said = shown("replay", code=1)
     assert "000001.jsonl: line 2 is damaged: it is not as it was written" in said
     with pytest.raises(CoralError):
         replay(clerk.journal.path)

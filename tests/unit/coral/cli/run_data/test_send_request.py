@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from sample import make_run, write_heartbeats, write_status
+from sample import make_run, requests_of
 from strangers import closed
 
 from attempts.files import write_json
@@ -19,19 +19,6 @@ Run = Callable[..., tuple[int, str, str]]
 DEADLINE = 120.0  # seconds: what takes longer has failed, on any machine
 
 
-@pytest.fixture
-def layout(operators_shell: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Layout:
-    monkeypatch.chdir(tmp_path)
-    made = make_run(tmp_path / "runs")
-    write_status(made)
-    write_heartbeats(made)
-    return made
-
-
-def requests(layout: Layout, sender: str = "operator") -> list[dict[str, object]]:
-    return [json.loads(path.read_text()) for path in sorted(layout.requests_of(sender).glob("*.json"))]
-
-
 def test_tell_is_for_all_or_for_one(layout: Layout, coral: Run) -> None:
     code, out, _ = coral("tell", "try fewer restarts")
     assert (code, out) == (
@@ -40,7 +27,7 @@ def test_tell_is_for_all_or_for_one(layout: Layout, coral: Run) -> None:
         "  after `coral resume`, `coral attach --plain` shows what came of it\n",
     )
     coral("tell", "you", "--agent", "agent-2")
-    assert requests(layout) == [
+    assert requests_of(layout) == [
         {"type": "tell", "to": "*", "text": "try fewer restarts"},
         {"type": "tell", "to": "agent-2", "text": "you"},
     ]
@@ -76,15 +63,15 @@ def test_the_operator_changes_heartbeats(
     words: tuple[str, ...], asked: dict[str, object], layout: Layout, coral: Run
 ) -> None:
     assert coral("heartbeat", *words)[0] == 0
-    assert requests(layout) == [asked]
+    assert requests_of(layout) == [asked]
 
 
-def test_an_agent_changes_its_own(layout: Layout, coral: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_agent_changes_its_own_heartbeats(layout: Layout, coral: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CORAL_AGENT", "agent-1")
     monkeypatch.chdir(layout.clone("agent-1"))
     coral("heartbeat", "set", "redirect", "--stagnant", "3")
     coral("heartbeat", "set", "consolidate", "--every", "7")
-    assert [each["owner"] for each in requests(layout, "agent-1")] == ["agent-1", "fleet"]
+    assert [request["owner"] for request in requests_of(layout, "agent-1")] == ["agent-1", "fleet"]
     assert (
         "cannot change the heartbeats of agent-2: you are agent-1"
         in coral("heartbeat", "reset", "--agent", "agent-2")[2]
@@ -93,34 +80,34 @@ def test_an_agent_changes_its_own(layout: Layout, coral: Run, monkeypatch: pytes
     for words in (("tell", "x"), ("stop",), ("resume",), ("heartbeat", "reset")):
         code, _, err = coral(*words)
         assert (code, "is for the operator, and you are agent-1" in err) == (1, True)
-    assert requests(layout) == []
+    assert requests_of(layout) == []
 
 
 def test_a_prompt_comes_from_a_file(layout: Layout, coral: Run, tmp_path: Path) -> None:
     (tmp_path / "prompt.md").write_text("Look at {{ own.best }}.\n")
     coral("heartbeat", "set", "mine", "--every", "2", "--prompt", f"@{tmp_path / 'prompt.md'}")
-    (asked,) = requests(layout)
+    (asked,) = requests_of(layout)
     assert asked["heartbeat"] == {"name": "mine", "every": 2, "prompt": "Look at {{ own.best }}.\n"}
     assert "cannot read the prompt" in coral("heartbeat", "set", "mine", "--prompt", "@/nowhere")[2]
     assert "nothing to change was named" in coral("heartbeat", "set", "mine")[2]
 
 
 @pytest.mark.parametrize("prompt", ["{{ own.best", "{{ own.nope }}", "{% if own %}"])
-def test_a_prompt_that_cannot_be_rendered_is_told_to_who_writes_it(layout: Layout, coral: Run, prompt: str) -> None:
+def test_a_prompt_that_cannot_be_rendered_is_warned_of(layout: Layout, coral: Run, prompt: str) -> None:
     code, _, err = coral("heartbeat", "set", "mine", "--every", "2", "--prompt", prompt)
     assert (code, err.startswith("coral: this prompt cannot be rendered, and is sent unrendered: line 1")) == (
         0,
         True,
     )
-    assert requests(layout)[0]["heartbeat"] == {"name": "mine", "every": 2, "prompt": prompt}
+    assert requests_of(layout)[0]["heartbeat"] == {"name": "mine", "every": 2, "prompt": prompt}
 
 
-def test_a_prompt_that_can_be_rendered_is_no_matter(layout: Layout, coral: Run) -> None:
+def test_a_good_prompt_is_accepted_silently(layout: Layout, coral: Run) -> None:
     for prompt in ("Look at {{ own.best }}}.", ""):
         assert coral("heartbeat", "set", "reflect", "--prompt", prompt)[2] == ""
 
 
-def test_what_a_verb_does_not_know_is_told_by_the_verb(coral: Run) -> None:
+def test_an_unknown_option_is_reported_by_the_verb(coral: Run) -> None:
     assert coral("heartbeat", "set", "reflect", "--every", "3", "--plain")[2] == (
         "coral: cannot run coral heartbeat set: unrecognized arguments: --plain\n"
         "  `coral heartbeat set --help` explains it\n"
@@ -143,7 +130,7 @@ def _answering(layout: Layout, data: dict[str, object]) -> threading.Thread:
     return thread
 
 
-def test_the_answer_is_shown(layout: Layout, coral: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusal_is_shown(layout: Layout, coral: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(send_request, "PATIENCE", DEADLINE)
     answering = _answering(layout, {"ok": False, "message": "cannot remove it: it is protected", "hint": "retime it"})
     with hold_lock(layout.lock):
@@ -156,7 +143,7 @@ def test_the_answer_is_shown(layout: Layout, coral: Run, monkeypatch: pytest.Mon
     answering.join(DEADLINE)
 
 
-def test_a_good_answer_is_shown_too(layout: Layout, coral: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_acceptance_is_shown(layout: Layout, coral: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(send_request, "PATIENCE", DEADLINE)
     answering = _answering(layout, {"ok": True, "message": "redirect: every 3", "hint": ""})
     with hold_lock(layout.lock):
@@ -215,14 +202,14 @@ def test_stop_waits_until_nobody_supervises(layout: Layout, coral: Run) -> None:
     with hold_lock(layout.lock):
         code, _, err = coral("stop", "--timeout", "0.02", "--reason", "enough")
         assert (code, "has not stopped within" in err) == (2, True)
-        assert requests(layout) == [{"type": "stop", "reason": "enough"}]
+        assert requests_of(layout) == [{"type": "stop", "reason": "enough"}]
 
 
-def test_a_stranger_is_told_that_he_may_not_ask(layout: Layout, coral: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_user_may_not_send_requests(layout: Layout, coral: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = (("tell", "hello"), ("heartbeat", "set", "reflect", "--every", "2", "--fleet"))
     for words in (*asked, ("attach",)):
         coral(*words)  # what a command imports late, a stranger to this interpreter could not read either
-    before = requests(layout)
+    before = requests_of(layout)
     monkeypatch.setattr("os.access", lambda *_: False)
     with closed(layout.requests_of("operator")):
         answers = [coral(*words) for words in asked]
@@ -230,7 +217,7 @@ def test_a_stranger_is_told_that_he_may_not_ask(layout: Layout, coral: Run, monk
     for code, _, err in answers:
         assert (code, "requests/operator: Permission denied\n  is it your run?" in err) == (1, True)
     assert (attached[0], f"{layout.private} cannot be read\n  is it your run?" in attached[2]) == (1, True)
-    assert requests(layout) == before
+    assert requests_of(layout) == before
 
 
 def test_resume_and_attach_know_who_supervises(layout: Layout, coral: Run) -> None:
@@ -238,18 +225,20 @@ def test_resume_and_attach_know_who_supervises(layout: Layout, coral: Run) -> No
     with hold_lock(layout.lock):
         code, _, err = coral("resume", "-i", "go on")
     assert (code, "supervises it already\n  `coral attach` watches it" in err) == (1, True)
-    assert requests(layout) == []
+    assert requests_of(layout) == []
 
 
-def test_the_hint_names_the_run_only_where_it_must(layout: Layout, coral: Run, tmp_path: Path) -> None:
+def test_a_hint_names_the_run_where_it_is_not_the_default(layout: Layout, coral: Run, tmp_path: Path) -> None:
     make_run(tmp_path / "runs", task="newer")
     assert f"`coral status --run {layout.root.name}` shows" in coral("attach", "--task", "toy")[2]
 
 
-def test_looking_again_backs_off() -> None:
+def test_pauses_grow_with_the_time_that_has_passed() -> None:
     assert list(send_request.pauses(0.0))[-1] >= 0.0
     looks = list(send_request.pauses(0.2))
     assert looks == sorted(looks)
     assert 5 <= len(looks) <= 41  # never sooner than 5 ms after the last one ...
-    assert len([each for each in looks if 0.1 <= each < 0.2]) <= 15  # ... and later than that the longer it took
+    assert (
+        len([seconds for seconds in looks if 0.1 <= seconds < 0.2]) <= 15
+    )  # ... and later than that the longer it took
     assert looks[-1] >= 0.2

@@ -24,21 +24,12 @@ from workspace import knowledge
 from workspace.layout import Layout
 
 
-@pytest.fixture
-def layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Layout:
-    monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.chdir(tmp_path)
-    made = make_run(tmp_path / "runs")
-    write_status(made)
-    return made
-
-
 def published(number: int, clock: float) -> dict[str, object]:
     text = f"improved: try {number}"
     return {"at": stamp(1), "clock": clock, "type": "published", "agent": "agent-1", "text": text, "attempt": number}
 
 
-def test_a_line_that_is_being_written_waits(layout: Layout) -> None:
+def test_an_unfinished_line_waits(layout: Layout) -> None:
     write_events(layout, published(1, 5))
     timeline = Timeline(layout)
     assert [event.integer("attempt") for event in timeline.new()] == [1]
@@ -55,7 +46,7 @@ def test_a_line_that_is_being_written_waits(layout: Layout) -> None:
     assert timeline.new() == []
 
 
-def test_from_now_on_leaves_out_what_was(layout: Layout) -> None:
+def test_a_timeline_from_now_leaves_out_earlier_events(layout: Layout) -> None:
     write_events(layout, published(1, 5))
     timeline = Timeline(layout, from_now=True)
     write_events(layout, published(2, 6))
@@ -104,7 +95,7 @@ def _drawn(watch: RunFollower, width: int, height: int) -> list[str]:
     agents=st.integers(min_value=0, max_value=120),
     events=st.integers(min_value=0, max_value=60),
 )
-def test_a_picture_fits_the_screen(layout: Layout, width: int, height: int, agents: int, events: int) -> None:
+def test_the_view_fits_the_screen(layout: Layout, width: int, height: int, agents: int, events: int) -> None:
     alerts = [{"id": "a", "level": "alert", "text": "x" * 300, "at": stamp(1)}]
     write_status(layout, agents=[agent_status(f"agent-{number}") for number in range(agents)], alerts=alerts)
     layout.events.unlink(missing_ok=True)
@@ -118,7 +109,7 @@ def test_a_picture_fits_the_screen(layout: Layout, width: int, height: int, agen
     assert not agents or any("agent-0" in line for line in lines)
 
 
-def test_a_picture_has_everything_where_there_is_room(layout: Layout) -> None:
+def test_the_view_shows_everything_where_it_fits(layout: Layout) -> None:
     write_events(layout, published(1, 5), published(4, 60))
     watch = RunFollower(layout)
     watch.update()
@@ -163,7 +154,7 @@ def test_without_a_terminal_every_event_is_a_line(layout: Layout, capsys: pytest
     )
 
 
-def test_the_summary_says_what_came_of_it(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_summary_of_a_run(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:
     write_events(layout, published(1, 5), published(4, 60))
     write_status(layout, "stopped", reason=reason_data(RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.HOURS, 2.0))))
     knowledge.write_note(layout.shared, "s", {"title": "After 4", "kind": "synthesis"}, "# After 4\n\n- rows **win**")
@@ -183,7 +174,7 @@ def test_the_summary_says_what_came_of_it(layout: Layout, capsys: pytest.Capture
     assert "coral resume budget.hours=4  continue from here\n" in said  # with the same budget it would end at once
 
 
-def test_where_the_task_is_in_no_repository_the_summary_names_a_patch(
+def test_the_summary_offers_a_patch_where_there_is_no_repository(
     layout: Layout, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     layout.task_file.write_text(f"origin: {tmp_path / 'task' / 'task.yaml'}\n")
