@@ -32,7 +32,7 @@ from coral.runtimes.limits import Patterns
 from coral.runtimes.model import LaunchSpec, Runtime, Usage
 from coral.runtimes.reader import Reader
 from coral.supervisor.output import LineTail, OutputMonitor, end_of
-from coral.views.format import money, tokens
+from coral.views.format import duration, money, tokens
 from coral.views.transcript import Kind, entries
 from workspace.layout import Layout
 
@@ -87,7 +87,7 @@ def pings(
             candidates = whom(config, names)
             asked = {pool.submit(_finding, candidate, seconds, stop): candidate.name for candidate in candidates}
             if paid := [candidate.name for candidate in candidates if not candidate.asks_nobody]:
-                say(f"sending one real, paid request to {_listed(paid)}, for at most {seconds:g} seconds each ...")
+                say(f"sending one real, paid request to {_listed(paid)}, for at most {duration(seconds)} each ...")
             for done in as_completed(list(asked)):
                 del asked[done]
                 yield done.result()
@@ -146,7 +146,7 @@ def meaning(name: str, runtime: Runtime, pong: Pong, seconds: float) -> Finding:
     if pong.ending is Ending.CLEAN:
         used = _used(pong.usage)
         said = f"answered {one_line(pong.reply, 60)!r}" if pong.reply else "ended its turn without a word"
-        text = f"{said} after {pong.seconds:.1f} s{f', {used}' if used else ''}"
+        text = f"{said} after {duration(pong.seconds)}{f', {used}' if used else ''}"
         return Finding(name, State.WELL if pong.reply else State.NOTE, text)
     if pong.ending is Ending.LIMIT:
         until = f" until {datetime.fromtimestamp(pong.until):%a %H:%M}" if pong.until is not None else ""
@@ -156,7 +156,7 @@ def meaning(name: str, runtime: Runtime, pong: Pong, seconds: float) -> Finding:
     passing = next((advice for pattern, advice in PASSING if re.search(pattern, pong.error)), "")
     if pong.ending is None:
         advice = "look whether its provider can be reached: many ask again and again without a word"
-        text = f"no answer within {seconds:g} s"
+        text = f"no answer within {duration(seconds)}"
         return Finding(name, State.WRONG, f"{text}: {pong.error}" if pong.error else text, passing or advice)
     advice = passing or "start it by hand, as you would without Coral"
     return Finding(name, State.WRONG, f"it {pong.ending}: {error}", advice)

@@ -20,6 +20,7 @@ from coral.native.search.check import CheckBroken, PublicCheck
 from coral.preflight.budget_estimate import concerns
 from coral.runtimes import registry
 from coral.runtimes.model import Runtime
+from coral.views.format import plural
 from heartbeats.render import problems
 
 OUTPUT_LINES = 20  # of a grader that failed
@@ -76,7 +77,7 @@ def _seed(config: Config) -> Finding:
     below = (path for path in islice(seed.rglob("*"), MAX_FILES) if ".git" not in path.relative_to(seed).parts)
     names = [path.relative_to(seed).as_posix() for path in below if path.is_file()]
     kind = "a git repository" if (seed / ".git").exists() else "a folder"
-    text = f"{config.task.seed}: {kind} of {_plural(len(names), 'file')}"
+    text = f"{config.task.seed}: {kind} of {plural(len(names), 'file')}"
     if not globs:
         return Finding("seed", True, text)
     matched = {glob: {path for path in seed.glob(glob.lstrip("/")) if path.is_file()} for glob in globs}
@@ -133,7 +134,7 @@ def _runtime(config: Config, assignment: Assignment) -> tuple[Finding, Runtime |
         return Finding("runtime", False, f"{name} cannot keep within its budget", tuple(lost)), runtime
     unverified = runtime.verified_version == ""
     more = ("unverified: Coral follows its documentation, and was never tried with it",) if unverified else ()
-    return Finding("runtime", True, f"{name}, {_plural(assignment.count, 'agent')}", more), runtime
+    return Finding("runtime", True, f"{name}, {plural(assignment.count, 'agent')}", more), runtime
 
 
 def _grade(config: Config) -> GradeResult:
@@ -156,7 +157,3 @@ def _repeated(first: float, again: GradeResult, noise: float) -> Finding:
         return Finding("again", True, "graded once more, it scores the same" if apart == 0 else f"{apart:g} apart")
     text = f"graded once more, it scores {again.score:.10g}: {apart:g} apart, and grader.noise is {noise:g}"
     return Finding("again", False, text, (f"make the grader deterministic, or set grader.noise above {apart:g}",))
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -72,7 +72,7 @@ def reason_text(reason: Reason) -> str:  # noqa: C901 - one arm per kind
         case Kind.SATURATED:
             return f"{reason.count} other heartbeats are still pending"
         case Kind.RESEARCH:
-            return f"you read and think first, for {reason.seconds / 60:.0f} more minutes"
+            return f"you read and think first, for another {duration(reason.seconds)}"
         case Kind.RUN_BUDGET:
             return f"the budget of {_amount(reason.budget)} is used up"
         case _:
@@ -145,7 +145,7 @@ def job_notice(message: PendingMessage) -> str:
 
 
 def _notice(end: JobEnd) -> str:
-    lines = [f"Your job {end.number} ({end.title}) {outcome_text(end)}, {end.seconds:.0f} seconds after it began."]
+    lines = [f"Your job {end.number} ({end.title}) {outcome_text(end)}, {duration(end.seconds)} after it began."]
     if end.output:
         shows = f"`coral job log {end.number}` shows the end of it"
         lines.append(f"All that it printed is in {end.output}; {shows}.")

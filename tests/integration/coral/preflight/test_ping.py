@@ -113,7 +113,7 @@ def test_a_program_that_asks_again_with_a_refused_key_is_not_waited_for(
     (found,) = ping.pings(None, ["claude"], print, 300.0)
     assert (found.state, found.text) == ("wrong", "authentication_failed")
     assert found.advice == "log in with `claude`, or set ANTHROPIC_API_KEY; then ask again"
-    assert capsys.readouterr().out == "sending one real, paid request to claude, for at most 300 seconds each ...\n"
+    assert capsys.readouterr().out == "sending one real, paid request to claude, for at most 5 min each ...\n"
 
 
 def test_a_program_that_renews_its_login_when_it_is_refused_has_an_answer(here: Path) -> None:
@@ -141,7 +141,7 @@ def test_why_a_program_asked_again_is_said_where_it_has_no_answer(reason: str, a
             time.sleep(0.02)
         stop.set()
     found = ping.meaning("claude ping", runtime, pong.result(), 300.0)
-    assert (found.state, found.text, found.advice) == ("wrong", f"no answer within 300 s: {reason}", advice)
+    assert (found.state, found.text, found.advice) == ("wrong", f"no answer within 5 min: {reason}", advice)
 
 
 def test_who_answers_is_given_at_once_and_who_does_not_is_named(here: Path) -> None:
@@ -154,7 +154,7 @@ def test_who_answers_is_given_at_once_and_who_does_not_is_named(here: Path) -> N
     (here / "go").touch()
     assert [(each.name, each.state) for each in found] == [("claude ping", "well")]
     assert said == [
-        "sending one real, paid request to claude, codex, for at most 60 seconds each ...",
+        "sending one real, paid request to claude, codex, for at most 1 min each ...",
         "waiting for claude ...",
     ]
 

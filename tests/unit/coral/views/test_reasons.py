@@ -137,7 +137,7 @@ def test_programs_get_the_kind_its_figures_and_the_text() -> None:
 
 
 def test_who_is_refused_is_told_why_and_what_to_do() -> None:
-    reading = "you read and think first, for 90 more minutes"
+    reading = "you read and think first, for another 1 h 30 min"
     hint = "write down what you find; end your turn to begin at once"
     assert refusal(Reason(ReasonKind.RESEARCH, seconds=5400.0)) == (reading, hint)
     text, hint = refusal(Reason(ReasonKind.RUN_BUDGET, budget=Budget(BudgetKey.ATTEMPTS, 3)))
@@ -169,13 +169,13 @@ def test_how_a_job_ended_is_said(end: JobEnd, text: str) -> None:
 
 def test_an_agent_is_told_of_all_its_jobs_in_one_message() -> None:
     message = PendingMessage(id="h1", name="job ended", since=0.0, due=0.0, job_ends=(END,))
-    assert job_notice(message) == "Your job 1 (wide net) ended well, 42 seconds after it began."
+    assert job_notice(message) == "Your job 1 (wide net) ended well, 42 s after it began."
     other = replace(END, number=32, output="../job-32.out", last_lines=("epoch 9", "loss 0.1"))
     message = replace(message, job_ends=(replace(END, number=31), other), earlier_job_ends=30)
     assert job_notice(message) == (
         "30 jobs of yours ended before these; `coral job list` shows them.\n\n"
-        "Your job 31 (wide net) ended well, 42 seconds after it began.\n\n"
-        "Your job 32 (wide net) ended well, 42 seconds after it began.\n"
+        "Your job 31 (wide net) ended well, 42 s after it began.\n\n"
+        "Your job 32 (wide net) ended well, 42 s after it began.\n"
         "All that it printed is in ../job-32.out; `coral job log 32` shows the end of it.\n"
         "\nIts last lines:\n\n    epoch 9\n    loss 0.1"
     )
