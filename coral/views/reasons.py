@@ -11,21 +11,12 @@ from coral.fleet.reasons import ReasonKind as Kind
 from coral.views.format import duration
 
 _STEPS = ("", "nudged", "interrupted", "fresh session", "parked")
-_FINDINGS = {Finding.SILENT: "silent", Finding.NO_PROGRESS: "no progress"}
 
 
 def reason_text(reason: Reason) -> str:  # noqa: C901 - one arm per kind
     match reason.kind:
-        case Kind.START:
-            return "start"
-        case Kind.RESUMED:
-            return "resumed"
-        case Kind.TURN_ENDED:
-            return "turn ended"
-        case Kind.HEARTBEAT:
-            return "heartbeat"
-        case Kind.PROGRESS:
-            return "progress"
+        case Kind.START | Kind.RESUMED | Kind.TURN_ENDED | Kind.HEARTBEAT | Kind.PROGRESS | Kind.KILLED:
+            return reason.kind.replace("_", " ")
         case Kind.WAITS_FOR_JOB:
             return "a job runs"
         case Kind.LIMIT_OVER:
@@ -40,17 +31,13 @@ def reason_text(reason: Reason) -> str:  # noqa: C901 - one arm per kind
             return _with("its program does not know the session", reason.detail)
         case Kind.NOT_STARTED:
             return _with("its program could not be started", reason.detail)
-        case Kind.KILLED:
-            return "killed"
         case Kind.LEFTOVERS:
             return "its program left processes behind"
         case Kind.STALLED:
-            finding = "" if reason.finding is None else _FINDINGS[reason.finding]
-            return f"{_STEPS[min(reason.count, RESTING)]}: {finding} for {duration(reason.seconds)}"
-        case Kind.OUTAGE if reason.count:
-            return f"outage: {reason.count} retries in a row"
+            return f"{_STEPS[min(reason.count, RESTING)]}: {_finding(reason)} for {duration(reason.seconds)}"
         case Kind.OUTAGE:
-            return f"outage: nothing but retries for {duration(reason.seconds)}"
+            seen = f"{reason.count} retries in a row" if reason.count else ""
+            return f"outage: {seen or f'nothing but retries for {duration(reason.seconds)}'}"
         case Kind.AT_LIMIT:
             return "usage limit"
         case Kind.STOP:
@@ -77,6 +64,10 @@ def reason_text(reason: Reason) -> str:  # noqa: C901 - one arm per kind
             return f"the budget of {_amount(reason.budget)} is used up"
         case _:
             assert_never(reason.kind)
+
+
+def _finding(stalled: Reason) -> str:
+    return "silent" if stalled.finding is Finding.SILENT else "no progress"
 
 
 def run_end_text(end: RunEnd) -> str:

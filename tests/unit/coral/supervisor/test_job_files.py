@@ -1,0 +1,71 @@
+"""The file that shows how a job stands: programs read in it how it ended and why, people the same in words."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from coral.fleet.actions import ShowJob
+from coral.fleet.agent_state import JobEnd
+from coral.fleet.reasons import JobOutcome, Reason, ReasonKind
+from coral.fleet.run_state import Job
+from coral.supervisor import job_files
+from workspace.layout import Layout
+
+JOB = Job(number=1, agent="ann", argv=("train", "--lr", "3"), what="wide net", began="then")
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    made = Layout(tmp_path)
+    made.logs("ann").mkdir(parents=True)
+    return made
+
+
+def shown(layout: Layout) -> dict[str, object]:
+    found: dict[str, object] = json.loads(layout.job("ann", 1).read_text())
+    return found
+
+
+def test_the_end_of_a_job_is_shown_for_programs_and_in_words(layout: Layout) -> None:
+    job_files.show_begin(layout, JOB)
+    begun = shown(layout)
+    assert (begun["state"], begun["what"]) == ("running", "wide net")
+    end = JobEnd(
+        number=1,
+        title=JOB.title,
+        outcome=JobOutcome.SIGNALLED,
+        code=-2,
+        reason=Reason(ReasonKind.REQUEST, detail="operator"),
+        seconds=1.23456,
+    )
+    job_files.show_end(layout, ShowJob(job=JOB, end=end, ended="now"))
+    assert shown(layout) == {
+        **begun,
+        "state": "ended",
+        "ended": "now",
+        "seconds": 1.235,
+        "code": -2,
+        "outcome": "signalled",
+        "reason": {"kind": "request", "detail": "operator", "text": "operator stopped it"},
+        "how": "was ended by signal 2 (operator stopped it)",
+    }
+
+
+def test_a_job_whose_end_could_not_be_shown_is_put_right(layout: Layout) -> None:
+    job_files.show_begin(layout, JOB)
+    job_files.put_right(layout, "ann", {1: JOB})
+    assert shown(layout)["state"] == "running"
+    job_files.put_right(layout, "ann", {})
+    assert {**shown(layout), "began": ""} == {
+        "number": 1,
+        "agent": "ann",
+        "what": "wide net",
+        "command": ["train", "--lr", "3"],
+        "folder": "",
+        "began": "",
+        "state": "ended",
+        "outcome": "unknown",
+        "reason": None,
+        "how": "ended; its exit code is not known",
+    }
