@@ -36,8 +36,7 @@ def reason_text(reason: Reason) -> str:  # noqa: C901 - one arm per kind
         case Kind.STALLED:
             return f"{_STEPS[min(reason.count, RESTING)]}: {_finding(reason)} for {duration(reason.seconds)}"
         case Kind.OUTAGE:
-            seen = f"{reason.count} retries in a row" if reason.count else ""
-            return f"outage: {seen or f'nothing but retries for {duration(reason.seconds)}'}"
+            return f"outage: {_retries(reason)}"
         case Kind.AT_LIMIT:
             return "usage limit"
         case Kind.STOP:
@@ -64,6 +63,10 @@ def reason_text(reason: Reason) -> str:  # noqa: C901 - one arm per kind
             return f"the budget of {_amount(reason.budget)} is used up"
         case _:
             assert_never(reason.kind)
+
+
+def _retries(outage: Reason) -> str:
+    return f"{outage.count} retries in a row" if outage.count else f"nothing but retries for {duration(outage.seconds)}"
 
 
 def _finding(stalled: Reason) -> str:
