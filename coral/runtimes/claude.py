@@ -1,11 +1,11 @@
-"""Claude Code in its print mode: a conversation whose id we choose, a stream of JSON, figures of the whole session."""
+"""Claude Code in its print mode. We choose the conversation's id; its usage is that of the whole session."""
 
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from coral.runtimes.agent import AgentProgram
-from coral.runtimes.event import Event
+from coral.runtimes.json_object import JsonObject
 from coral.runtimes.messages import content, tool_results
 from coral.runtimes.model import Counted, Ending, LaunchSpec, OutputEvent, Retry, Usage, new_session
 
@@ -14,9 +14,9 @@ _SILENT = {
     *("session_state_changed", "files_persisted", "thinking_tokens", "post_turn_summary"),
 }
 CEILING = "--max-budget-usd"
-LEAST = 0.0001  # US dollars: none at all is no ceiling to it, but a mistake
+LEAST = 0.0001  # US dollars: it refuses a ceiling of 0
 _CUT = {"aborted_tools", "aborted_streaming"}
-_USED_UP = {"error_max_turns", "error_max_budget_usd"}  # ceilings, ours or the task's own: the turn is over
+_USED_UP = {"error_max_turns", "error_max_budget_usd"}  # by a ceiling of ours or of the task: the turn has ended
 
 
 class Claude(AgentProgram):
@@ -46,13 +46,13 @@ class Claude(AgentProgram):
         return (*words, *self.extra())
 
     def _ceiling(self, spec: LaunchSpec) -> list[str]:
-        """It tells what it has used at the end of a turn alone: until then it has to keep within the budget itself."""
-        if spec.money is None or any(each.startswith(CEILING) for each in self.extra()):
+        """It reports its usage only at the end of a turn: during the turn it must keep within the budget itself."""
+        if spec.money is None or any(argument.startswith(CEILING) for argument in self.extra()):
             return []
         return [CEILING, f"{max(spec.money, LEAST):.4f}"]
 
     def variables(self, spec: LaunchSpec) -> Mapping[str, str]:
-        # As root it skips permissions only where it is told that nothing can be lost.
+        # As root it skips permissions only if it is told that it runs in a sandbox.
         sandbox = {"IS_SANDBOX": "1"} if os.geteuid() == 0 else {}
         return {"CLAUDE_CONFIG_DIR": str(spec.state), **sandbox}
 
@@ -60,7 +60,7 @@ class Claude(AgentProgram):
         home = Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
         return {".credentials.json": home / ".credentials.json"}
 
-    def events(self, event: Event) -> Iterator[OutputEvent]:
+    def events(self, event: JsonObject) -> Iterator[OutputEvent]:
         session = event.line("session_id", limit=100)
         match event.line("type"):
             case "system":
@@ -78,7 +78,7 @@ class Claude(AgentProgram):
             case kind:
                 yield OutputEvent(session=session, unknown=kind or "no type")
 
-    def _system(self, event: Event, session: str) -> Iterator[OutputEvent]:
+    def _system(self, event: JsonObject, session: str) -> Iterator[OutputEvent]:
         match event.line("subtype"):
             case "init":
                 yield OutputEvent(session=session, phase="thinking", message=f"model {event.line('model', limit=80)}")
@@ -106,47 +106,47 @@ class Claude(AgentProgram):
                     session=session, unknown="" if kind == "status" or kind in _SILENT else f"system/{kind}"
                 )
 
-    def _assistant(self, event: Event, session: str) -> Iterator[OutputEvent]:
+    def _assistant(self, event: JsonObject, session: str) -> Iterator[OutputEvent]:
         if event.true("is_api_error_message"):
-            return  # the program's own words about an error; `result` has them too
+            return  # the program's own text about an error, which `result` repeats
         yield from content(event, session)
 
-    def _result(self, event: Event, session: str) -> Iterator[OutputEvent]:
+    def _result(self, event: JsonObject, session: str) -> Iterator[OutputEvent]:
         yield OutputEvent(session=session, usage=_usage(event))
-        subtype, why = event.line("subtype"), event.line("terminal_reason")
-        if why in _CUT:
+        subtype, reason = event.line("subtype"), event.line("terminal_reason")
+        if reason in _CUT:
             yield OutputEvent(
                 session=session, phase="ended", message="interrupted", ended=True, ending=Ending.INTERRUPTED
             )
         elif subtype in _USED_UP or not (event.true("is_error") or subtype.startswith("error")):
             yield OutputEvent(session=session, phase="ended", message=subtype, ended=True, ending=Ending.CLEAN)
         else:
-            yield self._failure(event, why, subtype)
+            yield self._failure(event, reason, subtype)
 
-    def _failure(self, event: Event, why: str, subtype: str) -> OutputEvent:
+    def _failure(self, event: JsonObject, reason: str, subtype: str) -> OutputEvent:
         errors = event.raw("errors")
-        texts = [each for each in errors if isinstance(each, str)] if isinstance(errors, list) else []
-        words = event.text("result")
-        said = "\n".join(each for each in (words, *texts, "" if why == "api_error" else why) if each)
-        limited = event.line("api_error") == "usage_limit_reached"  # whatever the words become
-        return self.failed(said or subtype, event.number("api_error_status"), limited=limited)
+        texts = [error for error in errors if isinstance(error, str)] if isinstance(errors, list) else []
+        texts = [event.text("result"), *texts, "" if reason == "api_error" else reason]
+        message = "\n".join(text for text in texts if text)
+        limited = event.line("api_error") == "usage_limit_reached"  # stays true when the texts are reworded
+        return self.failed(message or subtype, event.number("api_error_status"), limited=limited)
 
 
-def _limits(info: Event, session: str) -> OutputEvent:
-    """The windows of the account's plan: told after good answers too."""
+def _limits(info: JsonObject, session: str) -> OutputEvent:
+    """A limit of the account's plan. The program also prints such events after successful answers."""
     kind, until = info.line("rateLimitType", limit=40), info.number("resetsAt")
     if info.line("status") != "rejected":
         return OutputEvent(session=session)
     return OutputEvent(session=session, message=f"limit reached: {kind}", limit_until=until, exact=until is not None)
 
 
-def _usage(event: Event) -> Usage:
-    """Of the whole conversation, earlier launches too, and of all models that took part."""
+def _usage(event: JsonObject) -> Usage:
+    """Of the whole conversation, earlier launches included, and of all models that it used."""
     models = event.values("modelUsage")
     return Usage(
         counted=Counted.SESSION,
-        input=sum(each.count("inputTokens") + each.count("cacheCreationInputTokens") for each in models),
-        cached=sum(each.count("cacheReadInputTokens") for each in models),
-        output=sum(each.count("outputTokens") for each in models),
+        input=sum(model.count("inputTokens") + model.count("cacheCreationInputTokens") for model in models),
+        cached=sum(model.count("cacheReadInputTokens") for model in models),
+        output=sum(model.count("outputTokens") for model in models),
         cost=event.number("total_cost_usd"),
     )

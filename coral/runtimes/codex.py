@@ -1,4 +1,4 @@
-"""Codex in its exec mode: a thread whose id the program chooses, its login and its sessions in CODEX_HOME."""
+"""Codex in its exec mode. The program chooses the thread's id, and keeps login and sessions in CODEX_HOME."""
 
 import json
 import os
@@ -11,12 +11,12 @@ from uuid import UUID
 from attempts.files import open_plain
 from coral.runtimes import messages, programs
 from coral.runtimes.agent import AgentProgram
-from coral.runtimes.event import Event, parse
+from coral.runtimes.json_object import JsonObject, parse
 from coral.runtimes.model import Counted, Ending, LaunchSpec, OutputEvent, Retry, Tool, Usage
 
-_AGAIN = re.compile(r"Reconnecting\.\.\. (\d+)/\d+")
+_RETRY = re.compile(r"Reconnecting\.\.\. (\d+)/\d+")
 _QUIET = ("check_for_update_on_startup=false", "analytics.enabled=false")
-_BOOKS_TAIL = 1 << 20  # bytes of a thread's own record that are looked at
+_LOG_TAIL = 1 << 20  # bytes of a thread's log that are read
 _SHELL = ("allow_login_shell=false",)  # a login shell may set another PATH: without `coral`, no attempt is possible
 
 
@@ -28,7 +28,7 @@ class Codex(AgentProgram):
     efforts = ("none", "minimal", "low", "medium", "high", "xhigh")
     kept_variables = ("OPENAI_", "CODEX_API_KEY")
     lost_session = ("no rollout found",)
-    interrupt_codes = (1,)  # SIGINT ends it with this code and without a word
+    interrupt_codes = (1,)  # SIGINT ends it with this code, and it prints nothing
 
     def executable(self, found: Path) -> tuple[str, ...]:
         real = programs.native(found, "@openai/codex-{platform}", "vendor/*/bin/codex")
@@ -47,20 +47,20 @@ class Codex(AgentProgram):
         return {"CODEX_HOME": str(spec.state)}
 
     def links(self) -> Mapping[str, Path]:
-        """Also the configuration, which names the providers that the user has a key for."""
+        """The login, and the configuration, which names the providers that the user has a key for."""
         home = Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
         return {name: home / name for name in ("auth.json", "config.toml")}
 
     def usage(self, state: Path, session: str) -> Usage | None:
-        """What the thread has used, by its own record: of a turn that is interrupted codex prints nothing."""
-        for path in _records(state, session):
+        """By the thread's log: codex prints no usage of an interrupted turn."""
+        for path in _logs(state, session):
             for line in reversed(_end_of(path).splitlines()):
-                told = parse(line) if b'"token_count"' in line else None
-                if told is not None and (total := told.inner("payload", "info", "total_token_usage")):
+                entry = parse(line) if b'"token_count"' in line else None
+                if entry is not None and (total := entry.inner("payload", "info", "total_token_usage")):
                     return _usage(total)
         return None
 
-    def events(self, event: Event) -> Iterator[OutputEvent]:
+    def events(self, event: JsonObject) -> Iterator[OutputEvent]:
         match event.line("type"):
             case "thread.started":
                 yield OutputEvent(session=event.line("thread_id", limit=100), early=True)
@@ -83,23 +83,23 @@ class Codex(AgentProgram):
                 yield OutputEvent(unknown=kind or "no type")
 
 
-def _item(item: Event, *, over: bool) -> Iterator[OutputEvent]:
-    """A step of a turn: it begins, or is over. What says something says it once it is over."""
-    id, kind = item.line("id"), item.line("type")
+def _item(item: JsonObject, *, over: bool) -> Iterator[OutputEvent]:
+    """A step of a turn begins, or is over. Texts are read when it is over."""
+    item_id, kind = item.line("id"), item.line("type")
     match kind:
         case "agent_message" if over:
             yield OutputEvent(phase="thinking", message=item.line("text"), reply=item.text("text"))
         case "command_execution" | "mcp_tool_call" | "web_search" | "collab_tool_call" if not over:
-            yield messages.started("", id, item.line("tool", limit=80) or _NAMES.get(kind, kind), item)
+            yield messages.started("", item_id, item.line("tool", limit=80) or _NAMES.get(kind, kind), item)
         case "command_execution" | "mcp_tool_call" | "web_search" | "collab_tool_call":
             failed = item.number("exit_code") not in (None, 0.0) or item.line("status") in ("failed", "declined")
             answer = item.text("aggregated_output") or item.text("error", "message")
-            yield messages.ended("", id, answer, failed=failed)
+            yield messages.ended("", item_id, answer, failed=failed)
         case "file_change" if over:
             failed = item.line("status") == "failed"
-            for change in item.each("changes"):
+            for change in item.items("changes"):
                 path = change.line("path")
-                tool = Tool(id=id, name="edit", text=path, over=True, failed=failed)
+                tool = Tool(id=item_id, name="edit", text=path, over=True, failed=failed)
                 yield OutputEvent(phase="thinking", message=f"edited {path}", edited="" if failed else path, tool=tool)
         case "reasoning":
             yield OutputEvent(phase="thinking", message=item.line("text"))
@@ -115,19 +115,19 @@ _NAMES = {"command_execution": "shell"}
 
 
 def _error(text: str, line: str) -> OutputEvent:
-    """An error of which `turn.failed` will say whether it ended the turn."""
-    if again := _AGAIN.match(text):
-        return OutputEvent(phase="retrying", message=line, retry=Retry(attempt=int(again[1]), reason=line))
+    """An error; if it ends the turn, `turn.failed` follows."""
+    if retry := _RETRY.match(text):
+        return OutputEvent(phase="retrying", message=line, retry=Retry(attempt=int(retry[1]), reason=line))
     return OutputEvent(message=line, error=line)
 
 
-def _usage(usage: Event) -> Usage:
-    """Of the whole thread, earlier launches too."""
+def _usage(usage: JsonObject) -> Usage:
+    """Of the whole thread, earlier launches included."""
     return messages.cached_within(usage, Counted.SESSION, "input_tokens", "cached_input_tokens", "output_tokens")
 
 
-def _records(state: Path, session: str) -> list[Path]:
-    """Where a thread's record lies: in the folder of the day on which it began, which its id tells."""
+def _logs(state: Path, session: str) -> list[Path]:
+    """A thread's log. It is in the folder of the day on which the thread began, which is part of its id."""
     try:
         thread = UUID(session)
         day = datetime.fromtimestamp((thread.int >> 80) / 1000, UTC)
@@ -139,7 +139,7 @@ def _records(state: Path, session: str) -> list[Path]:
 def _end_of(path: Path) -> bytes:
     try:
         with open_plain(path) as file:
-            file.seek(max(os.fstat(file.fileno()).st_size - _BOOKS_TAIL, 0))
-            return file.read(_BOOKS_TAIL)
+            file.seek(max(os.fstat(file.fileno()).st_size - _LOG_TAIL, 0))
+            return file.read(_LOG_TAIL)
     except (OSError, ValueError):
         return b""

@@ -1,6 +1,6 @@
-"""Any program as an agent: two command lines and three patterns from the task say how to start, resume and read it.
+"""Any program: two command lines and three patterns from the task say how to start, resume and read it.
 
-The prompt comes on its standard input, and as a file. Without `resume` every launch is a new conversation.
+It gets the prompt on its standard input, and as a file. Without `resume` every launch begins a new conversation.
 """
 
 import math
@@ -16,12 +16,12 @@ from coral.runtimes import coral_protocol, template
 from coral.runtimes.model import Command, Ending, LaunchSpec, LaunchSummary, OutputEvent, Runtime, new_session
 from workspace.layout import leads_outside
 
-LONGEST = 20_000  # bytes of a line that the patterns see: a pattern can take much longer than a line is long
-LIMIT = 900.0  # seconds to wait where a limit does not say when it ends
+LONGEST = 20_000  # bytes of a line that the patterns read: the time of a pattern can grow faster than the line
+LIMIT = 900.0  # seconds to wait if a limit does not say when it ends
 LONGEST_LIMIT = 30 * 86_400.0
-CANNOT_RUN = (126, 127)  # what a shell says of a program that it cannot start
-# No program agrees with another on how to say that a conversation is gone; all name it in a sentence with a "no".
-_LOST = re.compile(
+CANNOT_RUN = (126, 127)  # exit codes of a shell that cannot start the program
+# Each program has its own words for a lost conversation; all of them name it in a sentence with a negation.
+_LOST_SESSION = re.compile(
     r"(?i)(\b(no|not|unknown|invalid|missing|expired|cannot)\b.*\b(session|conversation|thread)\b"
     r"|\b(session|conversation|thread)\b.*\b(not|unknown|invalid|missing|expired)\b)"
 )
@@ -55,23 +55,23 @@ class AnyProgram(Runtime):
 
     def command(self, spec: LaunchSpec) -> Command:
         """ValueError for options that `check` refuses."""
-        going_on = spec.session is not None and self.resumes
-        session = spec.session if going_on and spec.session else new_session(spec)
-        words = template.words(self.options.get("resume" if going_on else "start"))
-        known = going_on or self._session is None
+        resumed = spec.session is not None and self.resumes
+        session = spec.session if resumed and spec.session else new_session(spec)
+        words = template.words(self.options.get("resume" if resumed else "start"))
+        known = resumed or self._session is None
         return Command(argv=template.fill(words, template.values(spec, session)), session=session if known else "")
 
     def read(self, line: bytes) -> tuple[OutputEvent, ...]:
         text = printable(line[:LONGEST].decode("utf-8", "replace")).strip()
         if not text:
             return ()
-        sign = OutputEvent(
+        event = OutputEvent(
             session=one_line(_group(self._session, text, "session"), 200),
             message=one_line(text, coral_protocol.MESSAGE),
             reply=(_group(self._reply, text, "reply") if self._reply else text)[: coral_protocol.REPLY],
             limit_until=self._limit_until(text),
         )
-        return (sign,)
+        return (event,)
 
     def judge(self, code: int, summary: LaunchSummary) -> Ending:
         if summary.limit_until is not None or (self._limit and self._limit.search(summary.stderr)):
@@ -79,7 +79,7 @@ class AnyProgram(Runtime):
         if code in CANNOT_RUN:
             return Ending.TERMINAL
         ending = coral_protocol.by_code(code)
-        lost = ending is Ending.CRASHED and not summary.output and _LOST.search(summary.stderr)
+        lost = ending is Ending.CRASHED and not summary.output and _LOST_SESSION.search(summary.stderr)
         return Ending.UNKNOWN_SESSION if lost and self.resumes else ending
 
     @cached_property
@@ -102,8 +102,8 @@ class AnyProgram(Runtime):
         found = self._limit.search(text) if self._limit else None
         if found is None:
             return None
-        now, said = time.time(), found.groupdict()
-        until = _moment(said.get("until") or "") or now + (_seconds(said.get("seconds") or "") or LIMIT)
+        now, groups = time.time(), found.groupdict()
+        until = _moment(groups.get("until") or "") or now + (_seconds(groups.get("seconds") or "") or LIMIT)
         return min(max(until, now), now + LONGEST_LIMIT)
 
     def _template_problems(self, option: str) -> list[str]:
@@ -116,7 +116,7 @@ class AnyProgram(Runtime):
         return []
 
     def _session_problems(self) -> list[str]:
-        """A program can be resumed only where its conversation has an id that somebody knows."""
+        """A program can be resumed only if the id of its conversation is known."""
         if not self.resumes or not template.names(template.words(self.options["resume"]), "session"):
             return []
         if self._session is not None or template.names(template.words(self.options["start"]), "session"):
@@ -150,7 +150,7 @@ def _seconds(text: str) -> float | None:
 
 
 def _moment(text: str) -> float | None:
-    """Seconds since the epoch, from such seconds or milliseconds, or from ISO 8601 (local time without an offset)."""
+    """Seconds since the epoch, from seconds or milliseconds, or from ISO 8601 (by default local time)."""
     number = _seconds(text)
     if number is not None:
         return number / 1000 if number > 1e11 else number

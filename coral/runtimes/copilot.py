@@ -1,6 +1,6 @@
-"""GitHub Copilot CLI without its loader: a conversation whose id we choose. It tells no usage.
+"""GitHub Copilot CLI without its loader. We choose the conversation's id; it reports no usage.
 
-Its `result` says 0 after an interrupt too: how a turn ended is said before, by the last of its other words.
+Its `result` is 0 after an interrupt as well: only the events before it say how the turn ended.
 """
 
 from collections.abc import Iterator, Mapping
@@ -8,15 +8,20 @@ from pathlib import Path
 
 from coral.runtimes import messages, programs
 from coral.runtimes.agent import AgentProgram
-from coral.runtimes.event import Event
+from coral.runtimes.json_object import JsonObject
 from coral.runtimes.model import Ending, LaunchSpec, OutputEvent, Retry, new_session
 
-# Before the model answers, the conversation may not be kept yet.
+# Until the model answers, the conversation may not be saved.
 _EARLY = {
     *("session.skills_loaded", "session.mcp_servers_loaded", "session.tools_updated", "session.start"),
     *("session.resume", "session.info", "user.message", "assistant.turn_start", "model.call_start"),
     *("session.background_tasks_changed", "session.model_change", "system.message"),
-    *("agent.interrupted", "assistant.idle", "session.idle", "session.shutdown"),  # as said after an interrupt at once
+    *(
+        "agent.interrupted",
+        "assistant.idle",
+        "session.idle",
+        "session.shutdown",
+    ),  # printed after an immediate interrupt as well
 }
 _SILENT = {
     *("assistant.message_start", "assistant.message_delta", "assistant.tool_call_delta", "assistant.turn_end"),
@@ -63,12 +68,12 @@ class Copilot(AgentProgram):
     def variables(self, spec: LaunchSpec) -> Mapping[str, str]:
         return {"COPILOT_HOME": str(spec.state)}
 
-    def events(self, event: Event) -> Iterator[OutputEvent]:
+    def events(self, event: JsonObject) -> Iterator[OutputEvent]:
         data = event.inner("data")
         match event.line("type"):
             case "assistant.message":
                 yield OutputEvent(phase="thinking", message=data.line("content"), reply=data.text("content"))
-                if not data.each("toolRequests"):
+                if not data.items("toolRequests"):
                     yield OutputEvent(phase="ended", message=data.line("content"), ended=True, ending=Ending.CLEAN)
             case "tool.execution_start":
                 name = data.line("toolName", limit=80)
@@ -78,8 +83,8 @@ class Copilot(AgentProgram):
                 failed = data.raw("success") is False
                 yield messages.ended("", data.line("toolCallId"), answer, failed=failed)
             case "assistant.turn_retry":
-                why = data.line("reason", limit=80)
-                yield OutputEvent(phase="retrying", message=f"retry: {why}", retry=Retry(reason=why))
+                reason = data.line("reason", limit=80)
+                yield OutputEvent(phase="retrying", message=f"retry: {reason}", retry=Retry(reason=reason))
             case "session.compaction_start":
                 yield OutputEvent(phase="compacting", message="compacting the conversation")
             case "session.compaction_complete":

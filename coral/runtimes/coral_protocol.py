@@ -1,6 +1,6 @@
-"""What our own agent programs print: one JSON object a line, with any of the fields of `Sign`.
+"""Reads what our own agent programs print: one JSON object a line, with any of the fields of `OutputEvent`.
 
-Text that is no JSON is a message. Every field is cleaned and cut here, for an agent may print anything.
+Text that is no JSON is a message. Every field is cleaned and shortened here, because an agent may print anything.
 """
 
 import difflib
@@ -12,12 +12,12 @@ from attempts.fields import one_line, printable
 from coral.runtimes.exits import INTERRUPTED, UNKNOWN_SESSION, USAGE
 from coral.runtimes.model import Ending, LaunchSummary, OutputEvent, Retry, Usage
 
-LONGEST = 65_536  # bytes of a line that are looked at
+LONGEST = 65_536  # bytes of a line that are read
 MESSAGE, REPLY = 300, 20_000  # characters
 
 
 def read(line: bytes) -> tuple[OutputEvent, ...]:
-    """A line of one of our own programs."""
+    """What a line says."""
     text = line[:LONGEST].decode("utf-8", "replace").strip()
     if not text:
         return ()
@@ -25,10 +25,10 @@ def read(line: bytes) -> tuple[OutputEvent, ...]:
         data: object = json.loads(text)
     except (ValueError, RecursionError):
         data = None
-    return (_sign(data) if isinstance(data, dict) else OutputEvent(message=one_line(text, MESSAGE)),)
+    return (_event(data) if isinstance(data, dict) else OutputEvent(message=one_line(text, MESSAGE)),)
 
 
-def _sign(data: Mapping[str, object]) -> OutputEvent:
+def _event(data: Mapping[str, object]) -> OutputEvent:
     return OutputEvent(
         session=_line(data.get("session"), 100),
         phase=_line(data.get("phase"), 40),
@@ -55,7 +55,7 @@ def _retry(data: object) -> Retry | None:
 
 
 def _usage(data: object) -> Usage | None:
-    """Of a step, to be added to those before."""
+    """The usage of a step."""
     if not isinstance(data, dict):
         return None
     read, cached, written = (int(_number(data.get(name), 0.0, 1e12) or 0) for name in ("input", "cached", "output"))
@@ -73,7 +73,7 @@ def _text(value: object) -> str:
 def _number(value: object, low: float, high: float) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
         return None
-    return float(min(high, max(low, value)))  # compared before it is converted: 10**400 is no float
+    return float(min(high, max(low, value)))  # compared before it is converted: float(10**400) would fail
 
 
 def judge(code: int, summary: LaunchSummary) -> Ending:
@@ -84,7 +84,7 @@ def judge(code: int, summary: LaunchSummary) -> Ending:
         return Ending.UNKNOWN_SESSION
     if code == USAGE:
         return Ending.TERMINAL
-    # A signal in the first milliseconds meets Python before the program: it dies of it with exit code 1.
+    # A signal in the first milliseconds interrupts Python itself, before the program: the exit code is 1.
     newborn = code == 1 and not summary.output and "KeyboardInterrupt" in summary.stderr
     return Ending.INTERRUPTED if newborn else by_code(code)
 
@@ -98,7 +98,7 @@ def by_code(code: int) -> Ending:
 
 
 def unknown(options: Iterable[str], known: Iterable[str]) -> list[str]:
-    """A sentence for each option that a runtime does not have."""
+    """One problem for each option that the runtime does not have."""
     names = tuple(known)
     problems = []
     for option in options:

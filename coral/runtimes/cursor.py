@@ -1,6 +1,6 @@
 """Cursor's agent by the Agent Client Protocol, after its documentation: nobody has run it with Coral yet.
 
-It tells nothing of what it uses, and asks to be told to use its login.
+It reports no usage, and uses its login only when the client asks for it.
 """
 
 import os
@@ -18,7 +18,7 @@ class Cursor(AcpProgram):
     reports = ""
     kept_variables = ("CURSOR_API_", "CURSOR_CONFIG_DIR")
 
-    def arguments(self, spec: LaunchSpec, session: str) -> tuple[str, ...]:  # noqa: ARG002 - the client has it
+    def arguments(self, spec: LaunchSpec, session: str) -> tuple[str, ...]:  # noqa: ARG002 - the client passes the session on
         return ("--trust", *(["--model", spec.model] if spec.model else []), *self.extra(), "acp")
 
     def auth(self) -> str:

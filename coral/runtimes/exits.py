@@ -1,5 +1,5 @@
-"""The exit codes of our own agent programs: the program and its runtime must mean the same by a number."""
+"""The exit codes of our own agent programs. They stand here so that a program starts without its runtime."""
 
-USAGE = 2  # the command line or the options are wrong: another try ends the same way
-UNKNOWN_SESSION = 4  # there is no such conversation to resume
-INTERRUPTED = 130  # saved after SIGINT; what a shell says of a program that SIGINT ended
+USAGE = 2  # the command line or the options are wrong: another launch would fail as well
+UNKNOWN_SESSION = 4  # the conversation to resume does not exist
+INTERRUPTED = 130  # it has saved its state after SIGINT; as shells report a death by SIGINT

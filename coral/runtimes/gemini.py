@@ -1,15 +1,21 @@
-"""Gemini CLI without its relaunching parent: a conversation whose id we choose, replies in pieces."""
+"""Gemini CLI without its relaunching parent. We choose the conversation's id; replies come in pieces."""
 
 import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from coral.runtimes import messages, settings
+from coral.runtimes import messages
 from coral.runtimes.agent import AgentProgram
-from coral.runtimes.event import Event
+from coral.runtimes.json_object import JsonObject
 from coral.runtimes.model import Counted, Ending, LaunchSpec, OutputEvent, Usage, new_session
 
+LARGEST_SETTINGS = 1_000_000  # bytes
+QUIET_SETTINGS = {
+    "privacy": {"usageStatisticsEnabled": False},
+    "telemetry": {"enabled": False},
+    "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False, "disableAutoUpdate": True},
+}
 _LOGIN = ("oauth_creds.json", "google_accounts.json")
 
 
@@ -38,13 +44,13 @@ class Gemini(AgentProgram):
         return {f".gemini/{name}": _home() / name for name in _LOGIN}
 
     def files(self) -> Mapping[str, str]:
-        """The user's choice of how to log in, and no other setting of his."""
+        """The user's choice of how to log in, and no other of the user's settings."""
         key = "gemini-api-key" if os.environ.get("GEMINI_API_KEY") else ""
-        chosen = key or settings.login_type(_home() / "settings.json")
+        chosen = key or login_type(_home() / "settings.json")
         auth = {"security": {"auth": {"selectedType": chosen}}} if chosen else {}
-        return {".gemini/settings.json": json.dumps({**auth, **settings.QUIET}, indent=1)}
+        return {".gemini/settings.json": json.dumps({**auth, **QUIET_SETTINGS}, indent=1)}
 
-    def events(self, event: Event) -> Iterator[OutputEvent]:
+    def events(self, event: JsonObject) -> Iterator[OutputEvent]:
         match event.line("type"):
             case "init":
                 message = f"model {event.line('model', limit=80)}"
@@ -54,7 +60,7 @@ class Gemini(AgentProgram):
             case "message" if event.line("role") != "assistant":
                 yield OutputEvent(phase="thinking", early=True)
             case "message" if event.true("delta"):
-                yield OutputEvent(phase="thinking", part=settings.piece(event.raw("content")))
+                yield OutputEvent(phase="thinking", part=event.piece("content"))
             case "message":
                 yield OutputEvent(phase="thinking", message=event.line("content"), reply=event.text("content"))
             case "tool_use":
@@ -66,7 +72,7 @@ class Gemini(AgentProgram):
             case "error":
                 yield OutputEvent(
                     message=event.line("message"), early=True
-                )  # a warning, or what `result` says once more
+                )  # a warning, or an error that `result` repeats
             case "result":
                 yield OutputEvent(usage=_usage(event.inner("stats")))
                 if event.line("status") == "success":
@@ -77,10 +83,20 @@ class Gemini(AgentProgram):
                 yield OutputEvent(unknown=kind or "no type")
 
 
+def login_type(path: Path) -> str:
+    """How the user logs in, by the settings file at this path; empty if it does not say."""
+    try:
+        with path.open("rb") as file:
+            data: object = json.loads(file.read(LARGEST_SETTINGS))
+    except (OSError, ValueError, RecursionError):
+        return ""
+    return JsonObject(data).line("security", "auth", "selectedType", limit=60)
+
+
 def _home() -> Path:
     return Path(os.environ.get("GEMINI_CLI_HOME") or Path.home()) / ".gemini"
 
 
-def _usage(stats: Event) -> Usage:
+def _usage(stats: JsonObject) -> Usage:
     """Since the program started."""
     return messages.cached_within(stats, Counted.LAUNCH, "input_tokens", "cached", "output_tokens")

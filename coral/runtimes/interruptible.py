@@ -1,4 +1,4 @@
-"""Interrupts that arrive only where a program waits: what is quick is finished first, and nothing is half done."""
+"""Delivers SIGINT only while a program waits: whatever is quick is finished first, and nothing is left half done."""
 
 import contextlib
 import signal
@@ -7,7 +7,8 @@ from types import FrameType
 
 
 class Interrupted(BaseException):
-    """SIGINT came while a step waited; no handler of errors catches it. `over`: whether the step counts as done."""
+    """SIGINT came while a step waited. `over`: whether the step counts as done. A BaseException, so that no handler of
+    errors catches it."""
 
     def __init__(self, over: bool = True) -> None:
         super().__init__()
@@ -15,7 +16,7 @@ class Interrupted(BaseException):
 
 
 class Interrupts:
-    """Takes SIGINT over. `pending`: one came where the program did not wait, and is still to be answered."""
+    """Handles SIGINT. `pending`: one came while the program did not wait, and is not answered yet."""
 
     def __init__(self) -> None:
         self.pending = False
@@ -24,9 +25,9 @@ class Interrupts:
 
     @contextlib.contextmanager
     def waiting(self) -> Iterator[None]:
-        """Inside, SIGINT raises Interrupted at once."""
+        """Inside, SIGINT raises Interrupted at once; a pending one does on entry."""
         try:
-            self._waiting = True  # before the look at `pending`: what comes between the two is raised by the handler
+            self._waiting = True  # before `pending` is read: the handler raises what comes between the two
             if self.pending:
                 raise Interrupted
             yield

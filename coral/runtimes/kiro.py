@@ -1,6 +1,6 @@
 """Kiro's command line by the Agent Client Protocol, after its documentation: nobody has run it with Coral yet.
 
-What it uses it counts in credits of its own, which say nothing of tokens or money.
+It reports its usage in credits of its own, which cannot be converted to tokens or money.
 """
 
 import os
@@ -18,7 +18,7 @@ class Kiro(AcpProgram):
     reports = ""
     efforts = ("low", "medium", "high", "xhigh", "max")
 
-    def arguments(self, spec: LaunchSpec, session: str) -> tuple[str, ...]:  # noqa: ARG002 - the client has it
+    def arguments(self, spec: LaunchSpec, session: str) -> tuple[str, ...]:  # noqa: ARG002 - the client passes the session on
         words = ["acp", "--trust-all-tools"]
         words += ["--model", spec.model] if spec.model else []
         words += ["--effort", self.option("effort")] if self.option("effort") else []

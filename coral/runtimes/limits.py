@@ -1,6 +1,6 @@
-"""What the text of an error means for what comes next. Patterns are data (`limits.yaml`); here is how they are read.
+"""Finds out what the text of an error means: a usage limit, a fatal error, a conversation that cannot go on.
 
-A limit without a moment says so by None: nobody invents one.
+The patterns are data, in `limits.yaml`. A limit that does not say when it ends has None: no time is made up.
 """
 
 import re
@@ -18,9 +18,9 @@ from coral.runtimes.model import Ending
 
 KINDS = {"terminal": Ending.TERMINAL, "fresh": Ending.UNKNOWN_SESSION, "limit": Ending.LIMIT}
 GROUPS = frozenset({"epoch", "secs", "dur", "at", "tz"})
-LONGEST = 4_000  # characters of a text that the patterns see
+LONGEST = 4_000  # characters of a text that the patterns read
 LARGEST = 100_000  # bytes of a file of patterns
-FARTHEST = 10 * 366 * 86_400.0  # seconds from now; what is said to come later is a misreading
+FARTHEST = 10 * 366 * 86_400.0  # seconds from now; a later time is a misreading
 _OURS = Path(__file__).with_name("limits.yaml")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DATE = re.compile(r"\b(" + "|".join(_MONTHS) + r")[a-z]*\.? (\d{1,2})(?:st|nd|rd|th)?\b(?:,? (20\d\d)\b)?", re.I)
@@ -32,20 +32,20 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """`until`: seconds since the epoch, when a limit ends; None where the text does not tell."""
+    """`until`: when a limit ends, in seconds since the epoch; None if the text does not say."""
 
     ending: Ending
     until: float | None = None
 
 
 class Patterns:
-    """The patterns of a task, then ours."""
+    """The patterns of a task, which are tried first, and ours."""
 
     def __init__(self, own: Mapping[str, Sequence[str]]) -> None:
         self._all = (*_compiled(own), *ours())
 
     def meaning(self, text: str, now: float) -> Meaning | None:
-        """What the text of a terminal error means, by the first pattern that fits; `now`: seconds since the epoch."""
+        """What the text of an error means, by the first pattern that matches. `now`: seconds since the epoch."""
         seen = text[:LONGEST].replace("\u2019", "'")
         for ending, pattern in self._all:
             if found := pattern.search(seen):
@@ -124,7 +124,7 @@ def _until(found: Mapping[str, str | None], now: float) -> float | None:
 
 
 def _clock(text: str, zone: str, now: float) -> float | None:
-    """The next such moment in its zone; None for a text with more in it than a time and a date."""
+    """The next such time in its zone; None if the text holds more than a time and a date."""
     clock, date = _CLOCK.search(text), _DATE.search(text)
     if _WORDS.search(_DATE.sub(" ", _CLOCK.sub(" ", text))):
         return None
@@ -150,5 +150,5 @@ def _time(found: re.Match[str]) -> tuple[int, int]:
 
 
 def _zone(name: str) -> tzinfo:
-    """KeyError or ValueError for a zone that nobody knows."""
+    """KeyError or ValueError for an unknown zone."""
     return UTC if name.upper() in ("UTC", "GMT", "Z") else ZoneInfo(name)

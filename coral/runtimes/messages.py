@@ -1,25 +1,36 @@
-"""Messages whose content is a list of blocks, as claude and qwen print them: text, thinking, tools, results."""
+"""Reads messages whose content is a list of blocks, as claude and qwen print them: text, thinking, tools, results."""
 
 from collections.abc import Iterator
 
 from attempts.fields import one_line
-from coral.runtimes.event import MESSAGE, REPLY, Event
+from coral.runtimes.json_object import MESSAGE, REPLY, JsonObject
 from coral.runtimes.model import Counted, OutputEvent, Tool, Usage
 
 _PATHS = ("file_path", "notebook_path", "path", "filePath", "absolute_path")
 _EDITORS = {"edit", "write", "multiedit", "notebookedit", "write_file", "replace", "create", "patch", "apply_patch"}
-_TELLING = ("command", "cmd", "file_path", "filePath", "path", "pattern", "query", "url", "description", "prompt")
+_MAIN_ARGUMENTS = (
+    "command",
+    "cmd",
+    "file_path",
+    "filePath",
+    "path",
+    "pattern",
+    "query",
+    "url",
+    "description",
+    "prompt",
+)
 
 
-def content(event: Event, session: str) -> Iterator[OutputEvent]:
-    """What the model said: to us, or to a tool. What a subagent says is none of its replies."""
+def content(event: JsonObject, session: str) -> Iterator[OutputEvent]:
+    """The model's texts and tool calls. A text of a subagent is no reply."""
     inner = event.raw("parent_tool_use_id") is not None
-    for block in event.each("message", "content"):
+    for block in event.items("message", "content"):
         match block.line("type"):
             case "text":
-                said = block.text("text")
+                text = block.text("text")
                 yield OutputEvent(
-                    session=session, phase="thinking", message=one_line(said, MESSAGE), reply="" if inner else said
+                    session=session, phase="thinking", message=one_line(text, MESSAGE), reply="" if inner else text
                 )
             case "tool_use" | "server_tool_use":
                 yield started(session, block.line("id"), block.line("name", limit=80), block.inner("input"))
@@ -29,10 +40,10 @@ def content(event: Event, session: str) -> Iterator[OutputEvent]:
                 yield OutputEvent(session=session, unknown=f"content/{kind}")
 
 
-def tool_results(event: Event, session: str) -> Iterator[OutputEvent]:
-    """What tools answered, which comes as a message of the user's. Its text is what we said, or a summary."""
+def tool_results(event: JsonObject, session: str) -> Iterator[OutputEvent]:
+    """The outputs of tools, which come as a message of the user. A text in it is our prompt, or a summary."""
     found = False
-    for block in event.each("message", "content"):
+    for block in event.items("message", "content"):
         if block.line("type") == "tool_result":
             found = True
             text = flat(block, "content")
@@ -43,55 +54,55 @@ def tool_results(event: Event, session: str) -> Iterator[OutputEvent]:
         yield OutputEvent(session=session)
 
 
-def started(session: str, id: str, name: str, given: Event) -> OutputEvent:
-    """A tool begins. A file that it is to write counts as edited when it says so."""
-    told = told_by(given)
-    edited = next(iter(_given(given, _PATHS)), "") if name.lower() in _EDITORS else ""
+def started(session: str, call: str, name: str, arguments: JsonObject) -> OutputEvent:
+    """A tool call begins. The file that it will write counts as edited at once."""
+    shown = main_argument(arguments)
+    edited = next(iter(_texts(arguments, _PATHS)), "") if name.lower() in _EDITORS else ""
     return OutputEvent(
         session=session,
         phase="tool",
-        message=one_line(f"{name}: {told}" if told else name, MESSAGE),
+        message=one_line(f"{name}: {shown}" if shown else name, MESSAGE),
         edited=edited,
-        tool=Tool(id=id, name=name, text=told),
+        tool=Tool(id=call, name=name, text=shown),
     )
 
 
-def ended(session: str, id: str, text: str, *, failed: bool, name: str = "") -> OutputEvent:
+def ended(session: str, call: str, text: str, *, failed: bool, name: str = "") -> OutputEvent:
     return OutputEvent(
         session=session,
         phase="thinking",
         message=one_line(text, MESSAGE),
-        tool=Tool(id=id, name=name, text=text, over=True, failed=failed),
+        tool=Tool(id=call, name=name, text=text, over=True, failed=failed),
     )
 
 
-def told_by(given: Event) -> str:
-    """The one argument of a tool that a reader wants to see."""
-    return next(iter(_given(given, _TELLING)), "")
+def main_argument(arguments: JsonObject) -> str:
+    """The one argument of a tool call that a reader wants to see."""
+    return next(iter(_texts(arguments, _MAIN_ARGUMENTS)), "")
 
 
-def flat(event: Event, name: str) -> str:
+def flat(event: JsonObject, name: str) -> str:
     """The text of a field that holds a text, or a list of blocks with texts."""
-    parts = [each.text("text") for each in event.each(name)]
+    parts = [block.text("text") for block in event.items(name)]
     return event.text(name) or "\n".join(part for part in parts if part)[:REPLY]
 
 
-def _given(given: Event, names: tuple[str, ...]) -> list[str]:
-    return [text for name in names if (text := given.text(name))]
+def _texts(arguments: JsonObject, names: tuple[str, ...]) -> list[str]:
+    return [text for name in names if (text := arguments.text(name))]
 
 
-def _changed(event: Event) -> list[str]:
-    """The files that a shell command changed, where the program found out."""
+def _changed(event: JsonObject) -> list[str]:
+    """The files that a shell command changed, if the program says so."""
     names = event.raw("tool_use_result", "bashEditDiff", "changedFiles")
     return [one_line(name, 200) for name in names[:100] if isinstance(name, str)] if isinstance(names, list) else []
 
 
-def cached_within(usage: Event, counted: Counted, input: str, cached: str, output: str) -> Usage:
-    """Figures by these names, where those of the input include what was read from a cache. No money is told."""
-    found = usage.count(cached)
+def cached_within(usage: JsonObject, counted: Counted, input_name: str, cached_name: str, output_name: str) -> Usage:
+    """The usage by fields of these names, where the input includes what was read from a cache. It holds no money."""
+    cached = usage.count(cached_name)
     return Usage(
         counted=counted,
-        input=max(usage.count(input) - found, 0),
-        cached=found,
-        output=usage.count(output),
+        input=max(usage.count(input_name) - cached, 0),
+        cached=cached,
+        output=usage.count(output_name),
     )

@@ -1,6 +1,6 @@
-"""opencode in its run mode: sessions in a data folder of the agent's own; its configuration stays the user's.
+"""opencode in its run mode. Its sessions are in a folder of the agent; its configuration is the user's own.
 
-It says no word of its end: a step that finishes without a tool is one.
+It does not print that a turn ends: a step that finishes without a tool call is the last one.
 """
 
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from coral.runtimes import messages, programs
 from coral.runtimes.agent import AgentProgram
-from coral.runtimes.event import Event
+from coral.runtimes.json_object import JsonObject
 from coral.runtimes.model import Ending, LaunchSpec, LaunchSummary, OutputEvent, Usage
 
 _AUTH = Path("opencode/auth.json")
@@ -36,7 +36,7 @@ class Opencode(AgentProgram):
     lost_session = ("session not found",)
 
     def more_options(self) -> tuple[str, ...]:
-        return ("variant",)  # how much effort is called depends on the provider
+        return ("variant",)  # the names of the levels of effort depend on the provider
 
     def executable(self, found: Path) -> tuple[str, ...]:
         real = programs.native(found, "opencode-{platform}", "bin/opencode")
@@ -56,7 +56,7 @@ class Opencode(AgentProgram):
         home = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share")
         return {f"data/{_AUTH}": home / _AUTH}
 
-    def events(self, event: Event) -> Iterator[OutputEvent]:
+    def events(self, event: JsonObject) -> Iterator[OutputEvent]:
         session, part = event.line("sessionID", limit=100), event.inner("part")
         match event.line("type"):
             case "step_start":
@@ -82,12 +82,12 @@ class Opencode(AgentProgram):
                 yield OutputEvent(session=session, unknown=kind or "no type")
 
     def judge(self, code: int, summary: LaunchSummary) -> Ending:
-        """Where a signal ended it, the step that it finished was not the last one: a summary of the conversation is a
-        step as well."""
-        cut = code < 0 and summary.ending is Ending.CLEAN
-        return super().judge(code, replace(summary, ending=None) if cut else summary)
+        """If a signal ended it, the step that it finished was not the last one: the step may have been a summary of the
+        conversation."""
+        signalled = code < 0 and summary.ending is Ending.CLEAN
+        return super().judge(code, replace(summary, ending=None) if signalled else summary)
 
-    def _error(self, error: Event) -> OutputEvent:
+    def _error(self, error: JsonObject) -> OutputEvent:
         name = error.line("name")
         if name == "MessageAbortedError":
             return OutputEvent(phase="ended", message="interrupted", ended=True, ending=Ending.INTERRUPTED)
@@ -95,15 +95,15 @@ class Opencode(AgentProgram):
         return self.failed(text, error.number("data", "statusCode"), more=error.text("data", "responseBody"))
 
 
-def _tool(part: Event, session: str) -> Iterator[OutputEvent]:
-    """Told when it is over, in one line."""
-    id, state = part.line("callID"), part.inner("state")
-    yield messages.started(session, id, part.line("tool", limit=80), state.inner("input"))
+def _tool(part: JsonObject, session: str) -> Iterator[OutputEvent]:
+    """A tool call, which is printed as a whole when it is over."""
+    call, state = part.line("callID"), part.inner("state")
+    yield messages.started(session, call, part.line("tool", limit=80), state.inner("input"))
     failed = state.line("status") == "error"
-    yield messages.ended(session, id, state.text("output") or state.text("error"), failed=failed)
+    yield messages.ended(session, call, state.text("output") or state.text("error"), failed=failed)
 
 
-def _usage(part: Event) -> Usage:
+def _usage(part: JsonObject) -> Usage:
     tokens = part.inner("tokens")
     return Usage(
         input=tokens.count("input") + tokens.count("cache", "write"),

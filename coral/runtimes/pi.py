@@ -1,4 +1,4 @@
-"""pi in its print mode: a session that is kept only once the model has answered, whose last answer is its end."""
+"""pi in its print mode. It saves a session only when the model has answered; the last answer ends the turn."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from coral.runtimes import messages
 from coral.runtimes.agent import AgentProgram
-from coral.runtimes.event import Event
+from coral.runtimes.json_object import JsonObject
 from coral.runtimes.model import Ending, LaunchSpec, OutputEvent, Retry, Usage
 
 _SILENT = {"message_start", "message_update", "tool_execution_update", "turn_end", "agent_end", "queue_update"}
@@ -41,11 +41,11 @@ class Pi(AgentProgram):
         return {"PI_CODING_AGENT_DIR": str(spec.state)}
 
     def links(self) -> Mapping[str, Path]:
-        """Also the providers that the user added, which hold their keys."""
+        """The login, and the providers that the user added, with their keys."""
         home = Path(os.environ.get("PI_CODING_AGENT_DIR") or Path.home() / ".pi/agent").expanduser()
         return {name: home / name for name in ("auth.json", "models.json")}
 
-    def events(self, event: Event) -> Iterator[OutputEvent]:
+    def events(self, event: JsonObject) -> Iterator[OutputEvent]:
         match event.line("type"):
             case "session":
                 yield OutputEvent(session=event.line("id", limit=100), early=True)
@@ -70,11 +70,11 @@ class Pi(AgentProgram):
             case kind:
                 yield OutputEvent(unknown=kind or "no type")
 
-    def _message(self, message: Event) -> Iterator[OutputEvent]:
+    def _message(self, message: JsonObject) -> Iterator[OutputEvent]:
         if message.line("role") != "assistant":
             yield OutputEvent(early=True)
             return
-        for block in message.each("content"):
+        for block in message.items("content"):
             if block.line("type") == "text":
                 yield OutputEvent(phase="thinking", message=block.line("text"), reply=block.text("text"))
         yield OutputEvent(usage=_usage(message.inner("usage")))
@@ -85,17 +85,17 @@ class Pi(AgentProgram):
                 yield OutputEvent(phase="ended", message="interrupted", ended=True, ending=Ending.INTERRUPTED)
             case "toolUse":
                 pass
-            case why:
-                yield OutputEvent(phase="ended", message=why, ended=True, ending=Ending.CLEAN)
+            case reason:
+                yield OutputEvent(phase="ended", message=reason, ended=True, ending=Ending.CLEAN)
 
 
-def _retry(event: Event) -> OutputEvent:
-    delay, why = event.number("delayMs"), event.line("errorMessage")
-    retry = Retry(attempt=event.count("attempt"), seconds=None if delay is None else delay / 1000, reason=why)
-    return OutputEvent(phase="retrying", message=why, retry=retry)
+def _retry(event: JsonObject) -> OutputEvent:
+    delay, reason = event.number("delayMs"), event.line("errorMessage")
+    retry = Retry(attempt=event.count("attempt"), seconds=None if delay is None else delay / 1000, reason=reason)
+    return OutputEvent(phase="retrying", message=reason, retry=retry)
 
 
-def _usage(usage: Event) -> Usage:
+def _usage(usage: JsonObject) -> Usage:
     return Usage(
         input=usage.count("input") + usage.count("cacheWrite"),
         cached=usage.count("cacheRead"),

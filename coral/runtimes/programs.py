@@ -1,6 +1,6 @@
-"""Where an agent's real program is: never a launcher of it, which would be a parent that signals do not get past.
+"""Finds the real program of an agent behind its launcher: as a parent process, a launcher would not pass signals on.
 
-npm puts a launcher on PATH, a script, and the program itself into a package of its own for each platform.
+npm puts a launcher on PATH, which is a script, and the program itself into a package for the platform.
 """
 
 import os
@@ -11,13 +11,13 @@ from pathlib import Path
 
 
 def on_path(name: str) -> Path | None:
-    """What a shell would start."""
+    """The program that a shell would start."""
     found = shutil.which(os.path.expanduser(name))  # noqa: PTH111 - `which` takes a text
     return Path(found).absolute() if found else None
 
 
 def is_script(path: Path) -> bool:
-    """Whether a file is started by another program that its first line names."""
+    """Whether the file's first line names a program that runs it."""
     try:
         with path.open("rb") as file:
             return file.read(2) == b"#!"
@@ -26,15 +26,15 @@ def is_script(path: Path) -> bool:
 
 
 def native(launcher: Path, package: str, inside: str) -> Path | None:
-    """The program that a launcher of npm would start: in the platform's package beside the launcher's own, or within.
+    """The program that npm's launcher would start. Its package is beside the launcher's package, or inside it.
 
-    `package`: its name with {platform} in it; `inside`: a glob within that package.
+    `package`: the name of that package, with {platform} in it. `inside`: a glob within that package.
     """
     name = package.format(platform=f"{_system()}-{_machine()}")
     for folder in launcher.resolve().parents:
         for modules in (folder / "node_modules", folder if folder.name == "node_modules" else None):
             found = sorted(modules.glob(f"{name}/{inside}")) if modules else []
-            runnable = [each for each in found if os.access(each, os.X_OK)]
+            runnable = [path for path in found if os.access(path, os.X_OK)]
             if runnable:
                 return runnable[0].resolve()
     return None

@@ -1,13 +1,14 @@
-"""Qwen Code without its launcher: a stream like Claude's, a conversation whose id we choose, figures of the session."""
+"""Qwen Code without its launcher. We choose the conversation's id; its events are like Claude Code's."""
 
 import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from coral.runtimes import messages, programs, settings
+from coral.runtimes import messages, programs
 from coral.runtimes.agent import AgentProgram
-from coral.runtimes.event import Event
+from coral.runtimes.gemini import QUIET_SETTINGS, login_type  # one origin: their settings are alike
+from coral.runtimes.json_object import JsonObject
 from coral.runtimes.messages import content, tool_results
 from coral.runtimes.model import Counted, Ending, LaunchSpec, OutputEvent, Retry, Usage, new_session
 
@@ -37,7 +38,7 @@ class Qwen(AgentProgram):
 
     def arguments(self, spec: LaunchSpec, session: str) -> tuple[str, ...]:
         auth = self.option("auth") or ("openai" if os.environ.get("OPENAI_API_KEY") else "")
-        auth = auth or settings.login_type(_home() / "settings.json") or "qwen-oauth"
+        auth = auth or login_type(_home() / "settings.json") or "qwen-oauth"
         words = ["--yolo", "--auth-type", auth, "-o", "stream-json"]
         words += ["--model", spec.model] if spec.model else []
         return (*words, "--resume" if spec.session else "--session-id", session, *self.extra())
@@ -49,9 +50,9 @@ class Qwen(AgentProgram):
         return {"oauth_creds.json": _home() / "oauth_creds.json"}
 
     def files(self) -> Mapping[str, str]:
-        return {"settings.json": json.dumps(settings.QUIET, indent=1)}
+        return {"settings.json": json.dumps(QUIET_SETTINGS, indent=1)}
 
-    def events(self, event: Event) -> Iterator[OutputEvent]:
+    def events(self, event: JsonObject) -> Iterator[OutputEvent]:
         session = event.line("session_id", limit=100)
         match event.line("type"):
             case "system" if event.line("subtype") == "init":
@@ -64,7 +65,7 @@ class Qwen(AgentProgram):
             case "stream_event":
                 yield OutputEvent(session=session, early=True)
             case "assistant":
-                yield from (sign for sign in content(event, session) if not sign.reply.startswith(_API_ERROR))
+                yield from (found for found in content(event, session) if not found.reply.startswith(_API_ERROR))
             case "user":
                 yield from tool_results(event, session)
             case "result":
@@ -74,7 +75,7 @@ class Qwen(AgentProgram):
             case kind:
                 yield OutputEvent(session=session, unknown=kind or "no type")
 
-    def _result(self, event: Event, session: str) -> Iterator[OutputEvent]:
+    def _result(self, event: JsonObject, session: str) -> Iterator[OutputEvent]:
         yield OutputEvent(session=session, usage=_usage(event.inner("usage")))
         if event.true("is_error"):
             yield self.failed(event.text("error", "message") or event.line("subtype"))
@@ -86,6 +87,6 @@ def _home() -> Path:
     return Path(os.environ.get("QWEN_HOME") or Path.home() / ".qwen").expanduser()
 
 
-def _usage(usage: Event) -> Usage:
-    """Of the whole conversation, earlier launches too."""
+def _usage(usage: JsonObject) -> Usage:
+    """Of the whole conversation, earlier launches included."""
     return messages.cached_within(usage, Counted.SESSION, "input_tokens", "cache_read_input_tokens", "output_tokens")

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from attempts.fields import one_line
 from coral.runtimes import coral_protocol, limits
-from coral.runtimes.event import MESSAGE, Event, parse
+from coral.runtimes.json_object import MESSAGE, JsonObject, parse
 from coral.runtimes.model import Ending, LaunchSummary, OutputEvent, Runtime
 
 
@@ -19,7 +19,7 @@ class Reader(Runtime):
     interrupt_codes: tuple[int, ...] = ()
     now: Callable[[], float] = staticmethod(time.time)
 
-    def events(self, event: Event) -> Iterator[OutputEvent]:
+    def events(self, event: JsonObject) -> Iterator[OutputEvent]:
         """What an object says; nothing if it is known and of no interest."""
         raise NotImplementedError
 

@@ -1,4 +1,4 @@
-"""Replies that come in pieces, put together: a word is judged as a whole, never by its last letters."""
+"""Joins replies that come in pieces: a reply is understood as a whole, never by its last letters."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -10,25 +10,25 @@ LONGEST = 20_000  # characters of a reply that are kept
 
 
 class ReplyParts:
-    """What one launch says."""
+    """The replies of one launch."""
 
     def __init__(self) -> None:
         self._parts = ""
 
-    def join(self, signs: Iterable[OutputEvent]) -> Iterator[OutputEvent]:
-        """The signs, with a reply before the first that no longer belongs to it. What says nothing of the turn, such as
-        a figure, may come in the midst of a word."""
-        for sign in signs:
-            if sign.part:
-                self._parts = (self._parts + sign.part)[:LONGEST]
-                yield replace(sign, part="", message=one_line(self._parts[-300:], 300))
+    def join(self, events: Iterable[OutputEvent]) -> Iterator[OutputEvent]:
+        """The events, with each reply before the first event that is not a part of it. An early event, such as one of
+        usage, may come in the middle of a reply."""
+        for event in events:
+            if event.part:
+                self._parts = (self._parts + event.part)[:LONGEST]
+                yield replace(event, part="", message=one_line(self._parts[-300:], 300))
             else:
-                if sign.ended or sign.error or not sign.early:
+                if event.ended or event.error or not event.early:
                     yield from self.rest()
-                yield sign
+                yield event
 
     def rest(self) -> Iterator[OutputEvent]:
-        """What was said last, when nothing more comes."""
-        said, self._parts = self._parts, ""
-        if said.strip():
-            yield OutputEvent(reply=said.strip())
+        """The last reply, when no more events come."""
+        reply, self._parts = self._parts, ""
+        if reply.strip():
+            yield OutputEvent(reply=reply.strip())

@@ -1,6 +1,6 @@
-"""Command lines with places for what a launch knows: {agent} {session} {model} {clone} {prompt_file} {state}.
+"""Command lines with placeholders: {agent} {session} {model} {clone} {prompt_file} {state}.
 
-Only these are replaced, once; other braces stay as they are, and a value is never looked into.
+Only these are replaced, and only once: other braces stay, and braces in a value are not replaced.
 """
 
 import re
@@ -11,12 +11,12 @@ from pathlib import Path
 from coral.runtimes.model import LaunchSpec
 from workspace.layout import Layout
 
-PLACES = ("agent", "session", "model", "clone", "prompt_file", "state")
-_PLACE = re.compile(r"\{(" + "|".join(PLACES) + r")\}")
+PLACEHOLDERS = ("agent", "session", "model", "clone", "prompt_file", "state")
+_PLACEHOLDER = re.compile(r"\{(" + "|".join(PLACEHOLDERS) + r")\}")
 
 
 def words(value: object) -> tuple[str, ...]:
-    """The arguments of a template: a list of texts, or a line with a shell's quotes. ValueError says what is wrong."""
+    """The arguments of a command: a list of texts, or a line with a shell's quotes. ValueError says what is wrong."""
     if isinstance(value, str):
         found = shlex.split(value)
     elif isinstance(value, Sequence) and all(isinstance(word, str) for word in value):
@@ -50,8 +50,8 @@ def values(spec: LaunchSpec, session: str) -> dict[str, str]:
 
 
 def fill(template: Sequence[str], known: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(_PLACE.sub(lambda found: known[found[1]], word) for word in template)
+    return tuple(_PLACEHOLDER.sub(lambda found: known[found[1]], word) for word in template)
 
 
-def names(template: Sequence[str], place: str) -> bool:
-    return any(f"{{{place}}}" in word for word in template)
+def names(template: Sequence[str], placeholder: str) -> bool:
+    return any(f"{{{placeholder}}}" in word for word in template)

@@ -1,4 +1,4 @@
-"""What a launch has used by now, out of figures that count since a step, a launch or a conversation began."""
+"""Adds up the usage of a launch, from figures that cover a step, the launch or the whole conversation."""
 
 from dataclasses import replace
 
@@ -6,13 +6,13 @@ from coral.runtimes.model import Counted, Usage
 
 
 class UsageTotal:
-    """The figures of one launch in their order. `figure`: what they come to; None before the first."""
+    """Takes the figures of one launch in order. `figure`: their total; None before the first."""
 
     def __init__(self) -> None:
         self.figure: Usage | None = None
 
     def take(self, usage: Usage) -> None:
-        """Steps are added up; any other figure holds everything before it."""
+        """Steps are added up; any other figure includes all before it."""
         if usage.counted is Counted.STEP:
             usage = replace(_added(self.figure or Usage(), usage), counted=Counted.LAUNCH)
         self.figure = usage

@@ -1,7 +1,7 @@
-"""One conversation with an agent by the Agent Client Protocol: it is opened or gone on with, and has one prompt.
+"""Opens or resumes a conversation with an agent by the Agent Client Protocol, and sends it one prompt.
 
-What the agent tells is passed on as it is, whether anybody knows it or not. It may do whatever it asks for until its
-turn is cancelled: each time that it asks, and for good only where that is all it offers, for that may outlive the run.
+Whatever the agent reports is passed on unchanged. Every permission that it asks for is granted until its turn is
+cancelled: once, or permanently if it offers nothing else, because a permanent one may outlive the run.
 """
 
 import asyncio
@@ -16,22 +16,22 @@ from acp.meta import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION
 from acp.utils import serialize_params
 
 from coral import __version__
-from coral.runtimes.acp.notes import Bill, Steps, Tools, cut
+from coral.runtimes.acp.tracking import CostMeter, StepUsage, ToolCalls, cut
 from coral.runtimes.acp.wire import Wire
-from coral.runtimes.event import Event
+from coral.runtimes.json_object import JsonObject
 
 ALLOWED = ("allow_once", "allow_always")
-UNATTENDED = ("bypassPermissions", "agent-full-access", "full-access", "yolo")  # modes that ask for nothing
-# Requests of single agents, which wait for an answer and stop at an error.
+UNATTENDED = ("bypassPermissions", "agent-full-access", "full-access", "yolo")  # modes that ask for no permission
+# Requests that only some agents make; they wait for an answer, and stop at an error.
 VENDORS = ("cursor/",)
-QUIET, LONGEST_REPLAY = 0.5, 10.0  # seconds without a word, and how long they are waited for
-SHORT = 600  # characters: who says no more than that, and does nothing, may have said an error
+QUIET, LONGEST_REPLAY = 0.5, 10.0  # seconds of silence that end a replay; the longest replay
+SHORT = 600  # characters: a shorter reply, without a tool call, may be an error
 Say = Callable[..., None]
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
-    """What the task wants of the agent; empty where it wants nothing. `patience`: seconds for all but the prompt."""
+class Choices:
+    """The task's choices for the session; empty if it has none. `patience`: seconds for each request but the prompt."""
 
     model: str = ""
     mode: str = ""
@@ -40,44 +40,44 @@ class Wishes:
     patience: float = 120.0
 
 
-class Refused(Exception):  # noqa: N818 - an answer, which is told
-    """The agent did not do what it was asked for. `code`: of JSON-RPC; `during`: the step."""
+class Refused(Exception):  # noqa: N818 - an answer of the agent
+    """The agent did not do what it was asked for. `code`: the error code of JSON-RPC. `during`: the step."""
 
     def __init__(self, during: str, message: str, code: int = 0, data: object = None) -> None:
         super().__init__(message)
         self.during, self.code, self.data = during, code, data
 
 
-class Talk:
-    """`say` gets everything that happens, as keywords that JSON can hold."""
+class AgentSession:
+    """`say` is called with everything that happens, as keywords that JSON can hold."""
 
     def __init__(self, writer: asyncio.StreamWriter, reader: asyncio.StreamReader, say: Say, state: Path) -> None:
         self._wire = Wire(writer, reader)
         self._connection = Connection(self._answer, self._wire)
         self._say = say
-        self._tools = Tools()
-        self._bill = Bill(state)
-        self._steps = Steps()
+        self._tools = ToolCalls()
+        self._cost = CostMeter(state)
+        self._steps = StepUsage()
         self._session = ""
         self._prompted = self._cancelled = False
         self._loads = self._resumes = False
         self.during = "start"
-        self._said: str | None = ""  # None once it did something, or said more than an error
+        self._reply: str | None = ""  # None after a tool call, or when it is too long for an error
 
-    async def hold(self, cwd: str, session: str, prompt: str, wishes: Wishes) -> None:
-        """The whole of it. Refused, or OSError where the agent is gone."""
-        wait = wishes.patience
-        await self._greet(wishes.auth, wait)
+    async def run(self, cwd: str, session: str, prompt: str, choices: Choices) -> None:
+        """Open or resume the session, and send the prompt. Refused; OSError if the agent is gone."""
+        wait = choices.patience
+        await self._greet(choices.auth, wait)
         found = await self._open(cwd, session, wait)
         self._say(type="session", session=self._session, resumed=bool(session))
-        for category, wanted in (("model", wishes.model), ("thought_level", wishes.effort), ("mode", wishes.mode)):
+        for category, wanted in (("model", choices.model), ("thought_level", choices.effort), ("mode", choices.mode)):
             if wanted:
                 await self._choose(found, category, wanted, wait)
-        if not wishes.mode:
+        if not choices.mode:
             await self._unattended(found, wait)
         if session and self._loads:
             await self._quiet(min(wait, LONGEST_REPLAY))
-        self._bill.open(self._session, new=not session)
+        self._cost.open(self._session, new=not session)
         self._prompted = True
         self._say(type="prompted")
         text = schema.TextContentBlock(type="text", text=prompt)
@@ -87,13 +87,13 @@ class Talk:
             type="result",
             stop=result.line("stopReason", limit=40),
             usage=cut(result.raw("usage")) or self._steps.sum,
-            cost=self._bill.spent,
-            said=self._said,
+            cost=self._cost.spent,
+            said=self._reply,
         )
 
     async def cancel(self) -> bool:
-        """Ask the agent to end its turn; what it says of that comes as the answer to the prompt. False where that is
-        not possible, or there is no turn yet."""
+        """Ask the agent to end its turn, which it reports as the answer to the prompt. False if that is not possible,
+        or if no turn has begun."""
         if not self._prompted:
             return False
         self._cancelled = True
@@ -107,7 +107,7 @@ class Talk:
     async def close(self) -> None:
         await self._connection.close()
 
-    # --- what is asked of the agent -------------------------------------------------------------------------------
+    # --- requests to the agent --------------------------------------------------------------------------------------
 
     async def _greet(self, auth: str, wait: float) -> None:
         hello = schema.InitializeRequest(
@@ -118,14 +118,14 @@ class Talk:
         found = await self._ask("initialize", AGENT_METHODS["initialize"], serialize_params(hello), wait)
         self._loads = found.true("agentCapabilities", "loadSession")
         self._resumes = found.raw("agentCapabilities", "sessionCapabilities", "resume") is not None
-        logins = [each.line("id", limit=60) for each in found.each("authMethods")]
-        name, version = (found.line("agentInfo", each) for each in ("name", "version"))
+        logins = [method.line("id", limit=60) for method in found.items("authMethods")]
+        name, version = (found.line("agentInfo", field) for field in ("name", "version"))
         self._say(type="agent", name=name, version=version, logins=logins)
         if auth:
             login = schema.AuthenticateRequest(method_id=auth)
             await self._ask("authenticate", AGENT_METHODS["authenticate"], serialize_params(login), wait)
 
-    async def _open(self, cwd: str, session: str, wait: float) -> Event:
+    async def _open(self, cwd: str, session: str, wait: float) -> JsonObject:
         if not session:
             new = schema.NewSessionRequest(cwd=cwd, mcp_servers=[])
             found = await self._ask("new", AGENT_METHODS["session_new"], serialize_params(new), wait)
@@ -141,17 +141,17 @@ class Talk:
         return await self._ask("load", method, serialize_params(load), wait)
 
     async def _quiet(self, most: float) -> None:
-        """Some tell the conversation again behind their answer: what comes before a pause is not of this turn."""
+        """Wait for silence: some agents replay the conversation after their answer, which is no part of this turn."""
         loop = asyncio.get_running_loop()
         latest, before = loop.time() + most, -1
         while before != self._wire.received and loop.time() < latest:
             before = self._wire.received
             await asyncio.sleep(QUIET)
 
-    async def _choose(self, found: Event, category: str, wanted: str, wait: float) -> None:
-        """Take one of the choices that the session offers: as a configuration option, or the way it was before."""
+    async def _choose(self, found: JsonObject, category: str, wanted: str, wait: float) -> None:
+        """Choose what the session offers: as a configuration option, or as older versions of the protocol have it."""
         offered: list[str] = []
-        for option in found.each("configOptions"):
+        for option in found.items("configOptions"):
             if category in (option.raw("category"), option.raw("id")):
                 offered += _values(option)
                 if wanted in offered:
@@ -162,7 +162,7 @@ class Talk:
             await self._set_mode(wanted, wait)
             return
         if category == "model":
-            models = [str(each.raw("modelId")) for each in found.each("models", "availableModels")]
+            models = [str(model.raw("modelId")) for model in found.items("models", "availableModels")]
             if wanted in models:
                 request = {"sessionId": self._session, "modelId": wanted}
                 await self._ask("choice", "session/set_model", request, wait)
@@ -173,9 +173,9 @@ class Talk:
         name = {"thought_level": "effort"}.get(category, category)
         raise Refused("choice", f"it offers no {name} {wanted!r}; there is {', '.join(offered) or 'none to choose'}")
 
-    async def _unattended(self, found: Event, wait: float) -> None:
-        """A mode that asks for nothing is quicker; without one, everything that it asks for is allowed."""
-        mode = next((each for each in UNATTENDED if each in _modes(found)), "")
+    async def _unattended(self, found: JsonObject, wait: float) -> None:
+        """Choose a mode that asks for no permission: it is quicker than granting each."""
+        mode = next((name for name in UNATTENDED if name in _modes(found)), "")
         if mode and mode != found.raw("modes", "currentModeId"):
             try:
                 await self._set_mode(mode, wait)
@@ -186,19 +186,19 @@ class Talk:
         request = schema.SetSessionModeRequest(session_id=self._session, mode_id=mode)
         await self._ask("choice", AGENT_METHODS["session_set_mode"], serialize_params(request), wait)
 
-    async def _ask(self, during: str, method: str, params: Mapping[str, Any], wait: float | None) -> Event:
+    async def _ask(self, during: str, method: str, params: Mapping[str, Any], wait: float | None) -> JsonObject:
         self.during = during
         try:
-            return Event(await asyncio.wait_for(self._connection.send_request(method, dict(params)), wait))
+            return JsonObject(await asyncio.wait_for(self._connection.send_request(method, dict(params)), wait))
         except RequestError as error:
             raise Refused(during, str(error), error.code, error.data) from error
         except TimeoutError as error:
             raise Refused(during, f"it does not answer {method} within {wait:g} seconds") from error
 
-    # --- what the agent tells and asks ----------------------------------------------------------------------------
+    # --- messages of the agent -------------------------------------------------------------------------------------
 
     async def _answer(self, method: str, params: object, is_notification: bool) -> Mapping[str, Any] | None:
-        event = Event(params)
+        event = JsonObject(params)
         if method == CLIENT_METHODS["session_update"]:
             self._update(event.inner("update"))
             return None
@@ -209,29 +209,29 @@ class Talk:
             return {}
         raise RequestError.method_not_found(method)
 
-    def _update(self, update: Event) -> None:
-        """Before the prompt, an agent tells the whole conversation again."""
+    def _update(self, update: JsonObject) -> None:
+        """Report an update; before the prompt, an agent may replay the conversation."""
         kind = update.line("sessionUpdate", limit=60)
         if kind == "usage_update":
-            self._bill.told(update.inner("cost"))
+            self._cost.take(update.inner("cost"))
         if not self._prompted:
             return
-        self._steps.told(update.inner("_meta", "usage"))
+        self._steps.take(update.inner("_meta", "usage"))
         if kind == "usage_update":
-            if self._bill.spent is not None:
-                self._say(type="usage", cost=self._bill.spent)
+            if self._cost.spent is not None:
+                self._say(type="usage", cost=self._cost.spent)
             return
-        if kind == "agent_message_chunk" and self._said is not None:
-            self._said += str(update.raw("content", "text") or "")
-            self._said = self._said if len(self._said) <= SHORT else None
+        if kind == "agent_message_chunk" and self._reply is not None:
+            self._reply += str(update.raw("content", "text") or "")
+            self._reply = self._reply if len(self._reply) <= SHORT else None
         elif kind in ("tool_call", "tool_call_update"):
-            self._said, update = None, self._tools.merge(update)
+            self._reply, update = None, self._tools.merge(update)
         self._say(type="update", update=cut(update.raw()))
 
-    def _permit(self, event: Event) -> Mapping[str, str]:
+    def _permit(self, event: JsonObject) -> Mapping[str, str]:
         if self._cancelled:
             return {"outcome": "cancelled"}
-        options = event.each("options")
+        options = event.items("options")
         self._say(type="permission", title=event.line("toolCall", "title"))
         for kind in ALLOWED:
             for option in options:
@@ -240,11 +240,11 @@ class Talk:
         return {"outcome": "cancelled"}
 
 
-def _modes(found: Event) -> list[str]:
-    return [str(each.raw("id")) for each in found.each("modes", "availableModes")]
+def _modes(found: JsonObject) -> list[str]:
+    return [str(mode.raw("id")) for mode in found.items("modes", "availableModes")]
 
 
-def _values(option: Event) -> list[str]:
-    """What can be chosen, in groups or not."""
-    found = [inner for each in option.each("options") for inner in (each, *each.each("options"))]
-    return [value for each in found if isinstance(value := each.raw("value"), str)]
+def _values(option: JsonObject) -> list[str]:
+    """The values that can be chosen, in groups or not."""
+    choices = [choice for group in option.items("options") for choice in (group, *group.items("options"))]
+    return [value for choice in choices if isinstance(value := choice.raw("value"), str)]

@@ -1,4 +1,4 @@
-"""What our client of the Agent Client Protocol prints, and what it means: one reader for every agent that speaks it."""
+"""Reads what our client of the Agent Client Protocol prints: the same for every agent that speaks the protocol."""
 
 import re
 from collections.abc import Iterator
@@ -6,34 +6,33 @@ from dataclasses import replace
 
 from attempts.fields import one_line
 from coral.runtimes import messages
-from coral.runtimes.event import MESSAGE, REPLY, Event
+from coral.runtimes.json_object import MESSAGE, REPLY, JsonObject
 from coral.runtimes.model import Counted, Ending, OutputEvent, Usage
 from coral.runtimes.reader import Reader
-from coral.runtimes.settings import piece
 from heartbeats.reply import Other, parse_reply
 
-AUTH_REQUIRED = -32000  # of the protocol; also what JSON-RPC leaves to a server for whatever it likes
-WRONG = (-32600, -32601, -32602)  # of JSON-RPC: a request that is not understood, and would not be another time
+AUTH_REQUIRED = -32000  # of the protocol; JSON-RPC lets a server use it for other errors as well
+WRONG = (-32600, -32601, -32602)  # of JSON-RPC: the agent does not understand the request, and never will
 _ASKS_FOR_LOGIN = ("initialize", "new")
-_NONE_SUCH = "choice: it offers no "  # of our client
-# Another try may go well.
+_NOT_OFFERED = "choice: it offers no "  # how our client begins the message
+# Errors after which another try may succeed.
 _PASSING = re.compile(
     r"does not answer|timed? ?-?out|timeout|try again|temporar|unavailable|overload|too many requests|rate.?limit"
     r"|\b(?:408|429|5\d\d)\b|internal server error|bad gateway|fetch failed|socket hang up|\bnetwork|\bdns\b"
     r"|connection (?:error|reset|refused|closed|lost)|\bE(?:CONN|TIMEDOUT|PIPE|AI_AGAIN|NOTFOUND|HOST|NET)",
     re.IGNORECASE,
 )
-# None will.
+# Errors after which no other try will succeed.
 _DENIED = re.compile(
     r"authentication (?:is )?(?:required|failed)|unauthori[sz]ed|forbidden|access denied|\b40[13]\b"
     r"|not (?:authenticated|authori[sz]ed|logged in)|\blog ?in\b|\bsign ?in\b"
     r"|(?:invalid|missing|expired|no) (?:api.?key|credentials|token)|api.?key (?:is )?(?:missing|required|invalid|not)",
     re.IGNORECASE,
 )
-# An answer to a checkpoint, whatever follows it.
+# An answer to a checkpoint heartbeat, whatever follows it.
 _ANSWER = re.compile(r"[\W_]*(?:HEARTBEAT_OK\b|ALERT\s*:)")
 _EDITS = ("edit", "delete", "move")
-# Nothing of these comes from a model: the prompt may not have been read yet.
+# The model causes none of these updates: it may not have read the prompt yet.
 _EARLY = {"user_message_chunk", "available_commands_update", "current_mode_update", "config_option_update"}
 _EARLY |= {"session_info_update"}
 _NAMES = {"execute": "shell"}
@@ -43,7 +42,7 @@ _OUTPUTS = ("output", "stdout", "formatted_output", "aggregated_output", "error"
 class AcpReader(Reader):
     lost_session = ("session not found", "no such session", "unknown session", "session does not exist")
 
-    def events(self, event: Event) -> Iterator[OutputEvent]:
+    def events(self, event: JsonObject) -> Iterator[OutputEvent]:
         match event.line("type"):
             case "agent":
                 message = f"{event.line('name')} {event.line('version')}".strip()
@@ -72,21 +71,21 @@ class AcpReader(Reader):
             case kind:
                 yield OutputEvent(unknown=kind or "no type")
 
-    def _result(self, event: Event) -> OutputEvent:
-        """How a turn ended. An agent may say an error as if it were its answer, and call that a good end."""
-        why = event.line("stop")
-        if why == "cancelled":
+    def _result(self, event: JsonObject) -> OutputEvent:
+        """How a turn ended. An agent may print an error as if it were its answer, and end the turn normally."""
+        reason = event.line("stop")
+        if reason == "cancelled":
             return OutputEvent(phase="ended", message="interrupted", ended=True, ending=Ending.INTERRUPTED, early=True)
-        if why == "refusal":
+        if reason == "refusal":
             return self.failed("the model refused")
-        said = event.text("said")
-        if said and not _is_answer(said) and self.patterns.meaning(said, self.now()):
-            sign = self.failed(said)
-            # Nobody is retired for good by a sentence that a model may have written itself.
-            return replace(sign, ending=Ending.CRASHED) if sign.ending is Ending.TERMINAL else sign
-        return OutputEvent(phase="ended", message=why, ended=True, ending=Ending.CLEAN)
+        reply = event.text("said")
+        if reply and not _is_answer(reply) and self.patterns.meaning(reply, self.now()):
+            end = self.failed(reply)
+            # No agent is retired for a sentence that a model may have written itself.
+            return replace(end, ending=Ending.CRASHED) if end.ending is Ending.TERMINAL else end
+        return OutputEvent(phase="ended", message=reason, ended=True, ending=Ending.CLEAN)
 
-    def _error(self, event: Event) -> OutputEvent:
+    def _error(self, event: JsonObject) -> OutputEvent:
         during, code = event.line("during"), event.number("code")
         text, details = event.text("message"), _details(event)
         if details and details not in text:
@@ -94,53 +93,54 @@ class AcpReader(Reader):
         text = text if during == "prompt" else f"{during}: {text}"
         if event.true("gone"):
             return self._gone(event, text, during)
-        status = next((each for each in (code, *_statuses(event)) if each is not None and 400 <= each < 600), None)
-        sign = self.failed(text, status)
-        if sign.ending is not Ending.CRASHED:
-            return sign
-        if event.true("stopped"):  # some tell of a turn that was cancelled as an error
-            return replace(sign, ending=Ending.INTERRUPTED, error="", early=True)
-        if text.startswith(_NONE_SUCH):
-            return replace(sign, ending=Ending.TERMINAL)
+        status = next((number for number in (code, *_statuses(event)) if number and 400 <= number < 600), None)
+        end = self.failed(text, status)
+        if end.ending is not Ending.CRASHED:
+            return end
+        if event.true("stopped"):  # some agents end a cancelled turn with an error
+            return replace(end, ending=Ending.INTERRUPTED, error="", early=True)
+        if text.startswith(_NOT_OFFERED):
+            return replace(end, ending=Ending.TERMINAL)
         if status in (408, 429) or (status or 0) >= 500 or _PASSING.search(text):
-            return sign
+            return end
         if _is_denied(event, text):
-            return replace(sign, ending=Ending.TERMINAL)
-        return replace(sign, ending=Ending.UNKNOWN_SESSION) if during == "load" else sign
+            return replace(end, ending=Ending.TERMINAL)
+        return replace(end, ending=Ending.UNKNOWN_SESSION) if during == "load" else end
 
-    def _gone(self, event: Event, text: str, during: str) -> OutputEvent:
-        """The agent's process ended. Some do so, in good order, where they do not know a conversation; why any other
-        did is in its stderr."""
-        sign = OutputEvent(phase="ended", message=one_line(text, MESSAGE), error=one_line(text, MESSAGE), early=True)
+    def _gone(self, event: JsonObject, text: str, during: str) -> OutputEvent:
+        """The agent's process ended. Some agents exit with code 0 if they do not know the conversation; for all others
+        stderr holds the reason."""
+        end = OutputEvent(phase="ended", message=one_line(text, MESSAGE), error=one_line(text, MESSAGE), early=True)
         unknown = during == "load" and event.raw("exit") == 0
-        return replace(sign, ended=True, ending=Ending.UNKNOWN_SESSION) if unknown else sign
+        return replace(end, ended=True, ending=Ending.UNKNOWN_SESSION) if unknown else end
 
 
-def _is_answer(said: str) -> bool:
-    """To a checkpoint: it may tell of a limit that something else met."""
-    return _ANSWER.match(said) is not None or not isinstance(parse_reply(said), Other)
+def _is_answer(reply: str) -> bool:
+    """Whether a reply answers a checkpoint: then it may mention a limit that is not the agent's own."""
+    return _ANSWER.match(reply) is not None or not isinstance(parse_reply(reply), Other)
 
 
-def _is_denied(event: Event, text: str) -> bool:
-    """Whether a person has to change something first: for an error that is not passing."""
+def _is_denied(event: JsonObject, text: str) -> bool:
+    """Whether an error that does not pass needs a person to change something, such as a login."""
     during, code = event.line("during"), event.number("code")
-    if code == AUTH_REQUIRED and (during in _ASKS_FOR_LOGIN or event.each("data", "authMethods")):
+    if code == AUTH_REQUIRED and (during in _ASKS_FOR_LOGIN or event.items("data", "authMethods")):
         return True
     if during in ("authenticate", "choice") and code in WRONG:
         return True
     return (during != "prompt" or code == AUTH_REQUIRED) and bool(_DENIED.search(text))
 
 
-def _update(update: Event) -> Iterator[OutputEvent]:
+def _update(update: JsonObject) -> Iterator[OutputEvent]:
     match update.line("sessionUpdate", limit=60):
         case "agent_message_chunk":
-            yield OutputEvent(phase="thinking", part=piece(update.raw("content", "text")))
+            yield OutputEvent(phase="thinking", part=update.piece("content", "text"))
         case "agent_thought_chunk":
             yield OutputEvent(phase="thinking")
         case "tool_call" | "tool_call_update":
             yield from _tool(update)
         case "plan":
-            now = [each.line("content") for each in update.each("entries") if each.line("status") == "in_progress"]
+            entries = update.items("entries")
+            now = [entry.line("content") for entry in entries if entry.line("status") == "in_progress"]
             yield OutputEvent(phase="thinking", message=now[0] if now else "")
         case kind if kind in _EARLY:
             yield OutputEvent(early=True)
@@ -148,45 +148,45 @@ def _update(update: Event) -> Iterator[OutputEvent]:
             yield OutputEvent(unknown=kind or "no update")
 
 
-def _tool(update: Event) -> Iterator[OutputEvent]:
-    """A tool begins, goes on, or is over; some tell it all in one."""
-    id, title, kind = update.line("toolCallId"), update.text("title"), update.line("kind", limit=40)
+def _tool(update: JsonObject) -> Iterator[OutputEvent]:
+    """A tool call begins, goes on or is over; some agents print all of it in one update."""
+    call, title, kind = update.line("toolCallId"), update.text("title"), update.line("kind", limit=40)
     name = _NAMES.get(kind, kind) or "tool"
     status = update.line("status")
     if update.true("begins"):
-        given = update.inner("rawInput")
-        shown = given if messages.told_by(given) else Event({"command": title})
-        yield replace(messages.started("", id, name, shown), edited="")
+        arguments = update.inner("rawInput")
+        shown = arguments if messages.main_argument(arguments) else JsonObject({"command": title})
+        yield replace(messages.started("", call, name, shown), edited="")
     elif status not in ("completed", "failed"):
         yield OutputEvent(phase="tool")
     if status in ("completed", "failed"):
-        yield messages.ended("", id, _answer(update), failed=status == "failed")
+        yield messages.ended("", call, _answer(update), failed=status == "failed")
     if status == "completed" and kind in _EDITS:
         for path in _paths(update):
             yield OutputEvent(phase="thinking", message=f"edited {path}", edited=path)
 
 
-def _answer(update: Event) -> str:
-    parts = [each.text("content", "text") for each in update.each("content")]
-    said = "\n".join(part for part in parts if part)[:REPLY] or update.text("rawOutput")
-    return said or next((text for name in _OUTPUTS if (text := update.text("rawOutput", name))), "")
+def _answer(update: JsonObject) -> str:
+    parts = [block.text("content", "text") for block in update.items("content")]
+    text = "\n".join(part for part in parts if part)[:REPLY] or update.text("rawOutput")
+    return text or next((text for name in _OUTPUTS if (text := update.text("rawOutput", name))), "")
 
 
-def _paths(update: Event) -> list[str]:
-    """Without a repetition, in their order."""
-    found = [each.line("path") for each in update.each("content") if each.line("type") == "diff"]
-    found = found or [each.line("path") for each in update.each("locations")]
-    return list(dict.fromkeys(each for each in found if each))[:100]
+def _paths(update: JsonObject) -> list[str]:
+    """The changed files, without repetitions."""
+    found = [block.line("path") for block in update.items("content") if block.line("type") == "diff"]
+    found = found or [location.line("path") for location in update.items("locations")]
+    return list(dict.fromkeys(path for path in found if path))[:100]
 
 
-def _usage(event: Event) -> Iterator[OutputEvent]:
-    """Of this prompt, which is all that the launch had. Whether what was read from a cache is within the input, and
-    what was thought within the output, shows in the sum."""
+def _usage(event: JsonObject) -> Iterator[OutputEvent]:
+    """The usage of this prompt, the only one of the launch. The total shows whether the input includes what was read
+    from a cache, and the output what was thought."""
     usage, cost = event.inner("usage"), event.number("cost")
     if not usage and cost is None:
         return
-    read, written, out = (usage.count(f"{each}Tokens") for each in ("input", "cachedWrite", "output"))
-    cached, thought, total = (usage.count(f"{each}Tokens") for each in ("cachedRead", "thought", "total"))
+    read, written, out = (usage.count(f"{name}Tokens") for name in ("input", "cachedWrite", "output"))
+    cached, thought, total = (usage.count(f"{name}Tokens") for name in ("cachedRead", "thought", "total"))
     apart = total >= read + cached + out
     figures = Usage(
         counted=Counted.LAUNCH,
@@ -198,15 +198,15 @@ def _usage(event: Event) -> Iterator[OutputEvent]:
     yield OutputEvent(usage=figures, early=True)
 
 
-def _details(event: Event) -> str:
-    """The words that came with an error: where agents put them differs."""
+def _details(event: JsonObject) -> str:
+    """The text that came with an error: agents put it into different fields."""
     data = event.raw("data")
     if isinstance(data, str):
         return event.text("data")
     inner = event.inner("data")
     found = (inner.text(*path) for path in (("details",), ("message",), ("error", "message"), ("error",), ("reason",)))
-    return next((each for each in found if each), "")
+    return next((text for text in found if text), "")
 
 
-def _statuses(event: Event) -> tuple[float | None, ...]:
+def _statuses(event: JsonObject) -> tuple[float | None, ...]:
     return tuple(event.number("data", name) for name in ("status", "statusCode", "code", "http_status_code"))

@@ -1,14 +1,14 @@
-"""The process of the `acp` runtime: it starts an agent, has a conversation with it by the Agent Client Protocol, and
-prints what happens, a JSON object a line. The prompt comes on its standard input.
+"""The process of the `acp` runtime: it starts an agent, sends it the prompt from standard input by the Agent Client
+Protocol, and prints what happens, a JSON object a line.
 
-SIGINT is for us alone: the agent, in a process group of its own, is asked to end its turn, and ends when it has saved.
+SIGINT reaches only this process: it asks the agent, which is in another process group, to end its turn and save.
 """
 
 import os
 import signal
 import sys
 
-# Before anything else is loaded: an interrupt at birth is an interrupt too. No exception, for an import may lose it.
+# Before anything else is imported, because SIGINT may come at once. No exception: an import could swallow it.
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, lambda *_: os._exit(130))
 
@@ -19,17 +19,17 @@ import json
 import logging
 from pathlib import Path
 
-from coral.runtimes.acp.conversation import Refused, Talk, Wishes
-from coral.runtimes.acp.notes import cut
+from coral.runtimes.acp.conversation import AgentSession, Choices, Refused
+from coral.runtimes.acp.tracking import cut
 from coral.runtimes.exits import INTERRUPTED
 
-LOOK_SECONDS = 0.1
-LEAVE_SECONDS = 2.0  # for an agent to end once nobody talks to it
+POLL_SECONDS = 0.1
+LEAVE_SECONDS = 2.0  # for an agent to exit once its input is closed
 BUFFER = 16 << 20  # bytes
 
 
 def main() -> int:
-    logging.disable(logging.CRITICAL)  # the SDK's own words would stand between those of the agent
+    logging.disable(logging.CRITICAL)  # or the SDK's log would mix with the events
     args = _arguments()
     prompt = sys.stdin.buffer.read().decode("utf-8", "replace")
     return asyncio.run(_run(args, prompt))
@@ -43,76 +43,76 @@ async def _run(args: argparse.Namespace, prompt: str) -> int:
             *args.command, stdin=pipe, stdout=pipe, limit=BUFFER, process_group=0
         )
     except OSError as error:
-        why = f"{args.command[0]} cannot be started: {error.strerror}"
-        _say(type="error", during="start", message=why, gone=True)
+        message = f"{args.command[0]} cannot be started: {error.strerror}"
+        _say(type="error", during="start", message=message, gone=True)
         return 1
     assert agent.stdin is not None
     assert agent.stdout is not None
-    talk = Talk(agent.stdin, agent.stdout, _say, Path(args.state))
-    wishes = Wishes(args.model, args.mode, args.effort, args.auth, args.patience)
-    talking = asyncio.create_task(talk.hold(os.getcwd(), args.session, prompt, wishes))  # noqa: PTH109
+    session = AgentSession(agent.stdin, agent.stdout, _say, Path(args.state))
+    choices = Choices(args.model, args.mode, args.effort, args.auth, args.patience)
+    turn = asyncio.create_task(session.run(os.getcwd(), args.session, prompt, choices))  # noqa: PTH109
     try:
-        await _wait(talk, talking, stop, agent)
-        return await _outcome(talk, talking, stop, agent)
+        await _wait(session, turn, stop, agent)
+        return await _outcome(session, turn, stop, agent)
     finally:
-        await _leave(talk, agent)
+        await _leave(session, agent)
 
 
 async def _wait(
-    talk: Talk, talking: "asyncio.Task[None]", stop: asyncio.Event, agent: asyncio.subprocess.Process
+    session: AgentSession, turn: "asyncio.Task[None]", stop: asyncio.Event, agent: asyncio.subprocess.Process
 ) -> None:
-    """Until it is over, or the agent is gone. One that is asked to end its turn, and does not, is the supervisor's to
-    end: nobody else knows how long it may take."""
+    """Wait until the turn is over or the agent is gone. If the agent does not end its turn when asked, the supervisor
+    ends the agent: only the supervisor knows how long that may take."""
     stopped, gone = asyncio.create_task(stop.wait()), asyncio.create_task(_gone(agent))
-    await asyncio.wait({talking, stopped, gone}, return_when=asyncio.FIRST_COMPLETED)
-    if not talking.done() and stopped.done():
-        # Not awaited alone: an agent that does not read does not take this in either.
-        cancelling = asyncio.create_task(talk.cancel())
-        await asyncio.wait({cancelling, talking, gone}, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait({turn, stopped, gone}, return_when=asyncio.FIRST_COMPLETED)
+    if not turn.done() and stopped.done():
+        # Not awaited alone: an agent that does not read its input does not read this either.
+        cancelling = asyncio.create_task(session.cancel())
+        await asyncio.wait({cancelling, turn, gone}, return_when=asyncio.FIRST_COMPLETED)
         if not cancelling.done() or cancelling.result():
-            await asyncio.wait({talking, gone}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({turn, gone}, return_when=asyncio.FIRST_COMPLETED)
         cancelling.cancel()
-    if not talking.done() and gone.done():
-        await asyncio.wait({talking}, timeout=LEAVE_SECONDS)  # its last words may still be on their way
-    for each in (stopped, gone):
-        each.cancel()
+    if not turn.done() and gone.done():
+        await asyncio.wait({turn}, timeout=LEAVE_SECONDS)  # its last messages may still be in the pipe
+    for task in (stopped, gone):
+        task.cancel()
 
 
 async def _gone(agent: asyncio.subprocess.Process) -> None:
-    """Until its process has ended; asyncio waits for the ends of its pipes as well, and a tool may hold them."""
+    """Wait until its process has ended. asyncio would also wait for its pipes, which a tool may hold open."""
     while agent.returncode is None:
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(POLL_SECONDS)
 
 
 async def _outcome(
-    talk: Talk, talking: "asyncio.Task[None]", stop: asyncio.Event, agent: asyncio.subprocess.Process
+    session: AgentSession, turn: "asyncio.Task[None]", stop: asyncio.Event, agent: asyncio.subprocess.Process
 ) -> int:
-    if not talking.done():
-        talking.cancel()
-        await asyncio.wait({talking})
-    error = None if talking.cancelled() else talking.exception()
-    if not talking.cancelled() and error is None:
+    if not turn.done():
+        turn.cancel()
+        await asyncio.wait({turn})
+    error = None if turn.cancelled() else turn.exception()
+    if not turn.cancelled() and error is None:
         return 0
     if stop.is_set() and not isinstance(error, Refused):
         _say(type="interrupted")
         return INTERRUPTED
     if isinstance(error, Refused):
-        told = {"during": error.during, "message": str(error), "code": error.code, "data": cut(error.data)}
-        _say(type="error", **told, stopped=stop.is_set())
+        fields = {"during": error.during, "message": str(error), "code": error.code, "data": cut(error.data)}
+        _say(type="error", **fields, stopped=stop.is_set())
     elif error is None or isinstance(error, OSError):
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(_gone(agent), LEAVE_SECONDS)
         how = "has hung up" if agent.returncode is None else f"ended with exit code {agent.returncode}"
-        _say(type="error", during=talk.during, message=f"the agent {how}", gone=True, exit=agent.returncode)
+        _say(type="error", during=session.during, message=f"the agent {how}", gone=True, exit=agent.returncode)
     else:
         raise error
     return 1
 
 
-async def _leave(talk: Talk, agent: asyncio.subprocess.Process) -> None:
-    """Let the agent end by itself; who does not is asked once, and then is the supervisor's to end."""
-    with contextlib.suppress(OSError, TimeoutError):  # it may have gone in the midst of a message
-        await asyncio.wait_for(talk.close(), LEAVE_SECONDS)
+async def _leave(session: AgentSession, agent: asyncio.subprocess.Process) -> None:
+    """Let the agent exit by itself. If it does not, it gets SIGTERM; after that the supervisor ends it."""
+    with contextlib.suppress(OSError, TimeoutError):  # it may have gone in the middle of a message
+        await asyncio.wait_for(session.close(), LEAVE_SECONDS)
     assert agent.stdin is not None
     agent.stdin.close()
     for ask in (None, agent.terminate):
@@ -130,7 +130,7 @@ def _say(**event: object) -> None:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Talk to an agent.", allow_abbrev=False)
+    parser = argparse.ArgumentParser(description="Send a prompt to an agent.", allow_abbrev=False)
     parser.add_argument("--session", default="", help="the conversation to go on with; none begins one")
     parser.add_argument("--state", required=True)
     parser.add_argument("--model", default="")

@@ -1,6 +1,6 @@
-"""Any agent that speaks the Agent Client Protocol, by the command that starts it; a small client of ours talks to it.
+"""Any agent that speaks the Agent Client Protocol, by the command that starts it; our small client sends it the prompt.
 
-The client needs the protocol's SDK, which is an extra. Where the agent keeps its state and its login is its own affair.
+The client needs the protocol's SDK, which is an extra. The agent keeps its state and login where it always does.
 """
 
 import os
@@ -21,21 +21,21 @@ REPORTS = ("money", "tokens", "")
 _TEXTS = ("mode", "effort", "auth", "instruction_file", "reports")
 
 
-def client(command: Sequence[str], spec: LaunchSpec, **wishes: str) -> tuple[str, ...]:
-    """The command line of our client, for an agent that is started by `command`. A wish that is empty is none."""
-    given = {"state": str(spec.state), "session": spec.session or "", **wishes}
+def client(command: Sequence[str], spec: LaunchSpec, **choices: str) -> tuple[str, ...]:
+    """The command line of our client, for an agent that is started by `command`. An empty choice is left out."""
+    given = {"state": str(spec.state), "session": spec.session or "", **choices}
     words = [f"--{name}={value}" for name, value in given.items() if value]
     return (sys.executable, "-P", "-m", "coral.runtimes.acp.program", *words, "--", *command)
 
 
-def lacking() -> list[str]:
+def missing_sdk() -> list[str]:
     if find_spec("acp") is not None:
         return []
     return [f"the SDK of the Agent Client Protocol is not installed; `{extras.installs('acp')}` installs it"]
 
 
 class Acp(AcpReader):
-    """`command` starts the agent. `env`: variables that it gets; both may have the places of a template."""
+    """`command` starts the agent, `env` holds variables for it; both may have placeholders."""
 
     name = "acp"
 
@@ -59,15 +59,15 @@ class Acp(AcpReader):
         if leads_outside(self.instruction_file):
             problems.append(f"instruction_file must be a path inside the workspace; got {self.instruction_file!r}")
         problems += [*self._env_problems(), *self.limit_problems()]
-        return problems or self._command_problems() or lacking()
+        return problems or self._command_problems() or missing_sdk()
 
     def command(self, spec: LaunchSpec) -> Command:
         """ValueError for options that `check` refuses."""
         session = spec.session or "" if self.resumes else ""
         words, known = template.words(self.options.get("command")), template.values(spec, session)
-        wishes = {name: self.option(name) for name in ("mode", "effort", "auth")}
+        choices = {name: self.option(name) for name in ("mode", "effort", "auth")}
         model = "" if template.names(words, "model") else spec.model
-        argv = client(template.fill(words, known), replace(spec, session=session), model=model, **wishes)
+        argv = client(template.fill(words, known), replace(spec, session=session), model=model, **choices)
         names = tuple(self._env())
         filled = dict(zip(names, template.fill(tuple(self._env().values()), known), strict=True))
         return Command(argv=argv, env={**PLAIN, **filled}, session=session)
@@ -78,7 +78,7 @@ class Acp(AcpReader):
 
     def _env_problems(self) -> list[str]:
         given = self.options.get("env", {})
-        if not isinstance(given, Mapping) or not all(isinstance(each, str) for pair in given.items() for each in pair):
+        if not isinstance(given, Mapping) or not all(isinstance(text, str) for pair in given.items() for text in pair):
             return ["env must hold texts by the name of a variable"]
         return []
 
@@ -93,19 +93,19 @@ class Acp(AcpReader):
 
 
 class AcpProgram(AcpReader, AgentProgram):
-    """A well-known program that speaks the protocol: its arguments start it as an agent."""
+    """A well-known program that speaks the protocol: its arguments start it as an agent of the protocol."""
 
     def check(self) -> list[str]:
-        return super().check() or lacking()
+        return super().check() or missing_sdk()
 
     def command(self, spec: LaunchSpec) -> Command:
         command = super().command(spec)
         return replace(command, argv=client(command.argv, spec, auth=self.auth()))
 
     def variables(self, spec: LaunchSpec) -> Mapping[str, str]:  # noqa: ARG002 - of all programs
-        """Sessions stay where the user's own are: how to move them without the login is not documented."""
+        """None: its sessions stay with the user's, because no documentation says how to move them without the login."""
         return {}
 
     def auth(self) -> str:
-        """The protocol's method by which it is told to use the login that there is."""
+        """The method of the protocol by which it uses the user's login; empty if it does so unasked."""
         return ""

@@ -1,14 +1,14 @@
-"""The process of the `scripted` runtime: it does one step of its script after the other, in a session that is resumed.
+"""The process of the `scripted` runtime: it does the steps of its script one after the other, in a session.
 
-SIGINT ends it at once where it waits, and after the step where it does not; either way the place is saved, and the
-next launch of the session goes on behind it. Every prompt that it was given is kept in `prompts.jsonl` of its state.
+SIGINT ends it at once while it waits, else after the step. It saves its place in the script, where the next launch of
+the session goes on. Every prompt that it gets is kept in `prompts.jsonl` in its state folder.
 """
 
 import os
 import signal
 import sys
 
-# Before anything else is loaded: an interrupt at birth is an interrupt too. No exception, for an import may lose it.
+# Before anything else is imported, because SIGINT may come at once. No exception: an import could swallow it.
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, lambda *_: os._exit(130))
 
@@ -68,7 +68,7 @@ def _interrupted() -> int:
 
 
 class _Session:
-    """How many steps of the script a conversation has behind it, in a file that is whole at any moment."""
+    """How many steps of the script a conversation has done, in a file that is always complete."""
 
     def __init__(self, state: Path, name: str) -> None:
         self._path = state / SESSIONS / f"{name}.json"
@@ -76,7 +76,7 @@ class _Session:
         self._saved = False
 
     def open(self, *, resume: bool) -> bool:
-        """Begin, or go on; False when there is nothing to go on with."""
+        """Begin or resume; False if there is nothing to resume."""
         if resume:
             try:
                 self.done = int(json.loads(self._path.read_text())["done"])

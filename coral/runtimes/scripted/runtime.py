@@ -1,4 +1,4 @@
-"""A real process that follows a script: for tests and dry runs, where it matters what an agent does and when."""
+"""A real process that follows a script, for tests and dry runs in which an agent must do certain things at a time."""
 
 import json
 import sys
@@ -9,7 +9,7 @@ from coral.runtimes.model import Command, Ending, LaunchSpec, LaunchSummary, Out
 from coral.runtimes.scripted.script import load
 from coral.runtimes.scripted.validate import problems as script_problems
 
-LONGEST = 100_000  # bytes: what the kernel takes as one argument is a little more
+LONGEST = 100_000  # bytes; the kernel's limit for one argument is a little higher
 
 
 class Scripted(Runtime):
@@ -48,6 +48,6 @@ class Scripted(Runtime):
         return coral_protocol.judge(code, summary)
 
     def _script(self) -> str:
-        """As the program takes it: the path of a file, or the steps as JSON."""
+        """The script as an argument of the program: the path of a file, or the steps as JSON."""
         given = self.options.get("script", [])
         return str(Path(given).absolute()) if isinstance(given, str) else json.dumps(given)

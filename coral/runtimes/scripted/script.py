@@ -1,6 +1,6 @@
-"""A script for the `scripted` runtime: a list of steps, each a name or {name: value}, and the order they are done in.
+"""A script of the `scripted` runtime: a list of steps, each a name or {name: value}, which are done in order.
 
-A place in a script is how many steps were done before it, so that a session goes on where it was.
+A place in a script is the number of steps before it, so that a resumed session goes on at its place.
 """
 
 import json
@@ -11,7 +11,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """`round` counts from 1 the turns of the innermost `repeat`: it is what {n} becomes."""
+    """`round`: the number of the innermost repetition, from 1, which replaces {n}."""
 
     name: str
     value: object
@@ -35,12 +35,12 @@ def load(text: str) -> object:
         raise ValueError(str(error)) from error
 
 
-def walk(steps: Sequence[object], turn: int = 1) -> Iterator[Step]:
-    """The steps in order; endless if one of them repeats without end."""
+def walk(steps: Sequence[object], round_number: int = 1) -> Iterator[Step]:
+    """The steps in order; without end if one of them repeats without end."""
     for step in steps:
         name, value = split(step)
         if name != "repeat":
-            yield Step(name, value, turn)
+            yield Step(name, value, round_number)
             continue
         inner, times = repeat(value)
         count = 0

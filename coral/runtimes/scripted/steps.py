@@ -1,4 +1,4 @@
-"""What the steps of a script do. A step that waits is over when it is interrupted; the others are never interrupted."""
+"""The steps of a script. An interrupt ends a step that waits; no other step is ever interrupted."""
 
 import contextlib
 import os
@@ -14,14 +14,14 @@ from typing import Any
 
 from coral.runtimes.interruptible import Interrupted, Interrupts
 
-SLICE = 0.5  # seconds: a signal between the last look and the wait is answered after the slice
-LEAVE = 30.0  # seconds that `coral eval` has to end after it was interrupted
+SLICE = 0.5  # seconds of one wait: a signal just before a wait is answered after it
+LEAVE = 30.0  # seconds that `coral eval` has to exit after an interrupt
 FORKED = 600.0  # seconds that a forked child lives unless the script says otherwise
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a step may use. `known` is what {n}, {agent} and {launch} become; `passed` marks the step as done."""
+    """What a step may use. `known`: the values of {n}, {agent} and {launch}. `passed` marks the step as done."""
 
     interrupts: Interrupts
     known: Mapping[str, str]
@@ -45,12 +45,12 @@ def _say(context: Context, value: Any) -> None:
 
 
 def _use(context: Context, value: Any) -> None:
-    """Tell a usage of tokens and money, as if a model had been asked."""
+    """Report a usage of tokens and money, as if a model had answered."""
     context.say({"phase": "use", "usage": dict(value)})
 
 
 def _retry(context: Context, value: Any) -> None:
-    """Tell a retry every so many seconds, as if no model answered, until it is interrupted."""
+    """Report a retry every so many seconds, as if no model answered, until an interrupt."""
     attempt = 0
     while True:
         attempt += 1
@@ -89,7 +89,7 @@ def _edit(context: Context, value: Any) -> None:
 
 
 def _submit(context: Context, value: Any) -> None:
-    """`coral eval`, as an agent runs it. Interrupted, the step is done if the submission was made."""
+    """Run `coral eval`, as agents do. An interrupted step counts as done if the submission was made."""
     options = value if isinstance(value, Mapping) else {"message": value}
     argv = [shutil.which("coral") or "coral", "eval", "-m", context.text(options["message"])]
     argv += [] if options.get("wait", True) else ["--no-wait"]
@@ -112,7 +112,7 @@ def _submit(context: Context, value: Any) -> None:
 
 
 def _end(child: "subprocess.Popen[bytes]") -> None:
-    """The signal went to the whole group, or to us alone and must be passed on. When the child is gone, files tell."""
+    """End the child. The signal may have gone to the whole group, or to this process alone: then it is passed on."""
     with contextlib.suppress(subprocess.TimeoutExpired):
         child.wait(SLICE)
         return
@@ -125,17 +125,18 @@ def _end(child: "subprocess.Popen[bytes]") -> None:
 
 
 def _last_submission() -> str:
-    """The newest submission of this agent, taken up or not."""
+    """The newest submission of this agent, whether the supervisor has taken it in or not."""
     attempts, agent = Path(os.environ.get("CORAL_RUN", ".")) / "attempts", os.environ.get("CORAL_AGENT", "")
     names: list[str] = []
-    for folder in ("inbox", "replies"):  # in the order in which it passes from one to the other
+    for folder in ("inbox", "replies"):  # in this order: a submission moves from the first to the second
         if (attempts / folder / agent).is_dir():
             names += [path.stem for path in (attempts / folder / agent).glob("[0-9]*.json")]
     return max(names, default="")
 
 
 def _fork(context: Context, value: Any) -> None:
-    """A child that lives on: in a session of its own if asked, deaf to SIGINT and SIGTERM if asked."""
+    """Start a child that outlives this process: with `session` in a session of its own, with `deaf` ignoring SIGINT and
+    SIGTERM."""
     options = value or {}
     ready, tell = os.pipe()
     pid = os.fork()
@@ -160,7 +161,7 @@ def _ignore(_context: Context, value: Any) -> None:
 
 
 def _crash(context: Context, value: Any) -> None:
-    context.passed()  # or the next launch would crash in the same place, for ever
+    context.passed()  # or every next launch would crash at the same step
     if isinstance(value, int):
         os._exit(value)
     os.kill(os.getpid(), signal.Signals[f"SIG{value}"])

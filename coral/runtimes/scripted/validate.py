@@ -1,4 +1,4 @@
-"""What can be wrong with a script, found before anything is started."""
+"""Finds the problems of a script before anything is started."""
 
 from collections.abc import Callable, Mapping
 from signal import Signals
@@ -8,7 +8,7 @@ from coral.runtimes.scripted.script import repeat, split
 
 
 def problems(script: object, at: str = "script") -> list[str]:
-    """In words that name the step."""
+    """Sentences that name the step."""
     if not isinstance(script, list | tuple):
         return [f"{at} must be a list of steps"]
     if not script:
@@ -96,7 +96,10 @@ def _nothing(value: object) -> str:
 def _use(value: object) -> str:
     if not isinstance(value, Mapping):
         return "needs input, output, cached or cost"
-    numbers = all(isinstance(each, int | float) and not isinstance(each, bool) and each >= 0 for each in value.values())
+    figures = value.values()
+    numbers = all(
+        isinstance(figure, int | float) and not isinstance(figure, bool) and figure >= 0 for figure in figures
+    )
     return "; ".join(_options(value, "input", "output", "cached", "cost")) or ("" if numbers else "needs numbers")
 
 

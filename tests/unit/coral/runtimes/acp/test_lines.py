@@ -16,8 +16,8 @@ from coral.preflight.task_check import looks
 from coral.runs.create import prepare
 from coral.runtimes import registry
 from coral.runtimes.acp import runtime
-from coral.runtimes.acp.notes import Bill, Steps, Tools, cut
-from coral.runtimes.event import REPLY, Event
+from coral.runtimes.acp.tracking import CostMeter, StepUsage, ToolCalls, cut
+from coral.runtimes.json_object import REPLY, JsonObject
 from coral.runtimes.model import Counted, Ending, LaunchSpec, LaunchSummary, OutputEvent, Usage
 from coral.runtimes.reply_parts import ReplyParts
 
@@ -274,69 +274,71 @@ def test_a_plan_says_what_is_being_done() -> None:
 
 
 def test_the_parts_of_a_tool_are_put_together() -> None:
-    tools = Tools()
-    first = tools.merge(Event({"toolCallId": "t", "title": "Shell", "kind": "execute", "status": "pending"}))
+    tools = ToolCalls()
+    first = tools.merge(JsonObject({"toolCallId": "t", "title": "Shell", "kind": "execute", "status": "pending"}))
     assert first.raw("begins") is False, "it does not say yet what it does"
-    second = tools.merge(Event({"toolCallId": "t", "status": "in_progress", "rawInput": {"command": "ls"}}))
+    second = tools.merge(JsonObject({"toolCallId": "t", "status": "in_progress", "rawInput": {"command": "ls"}}))
     assert (second.raw("begins"), second.raw("title"), second.raw("kind")) == (True, "Shell", "execute")
-    third = tools.merge(Event({"toolCallId": "t", "status": "completed", "title": None, "content": []}))
+    third = tools.merge(JsonObject({"toolCallId": "t", "status": "completed", "title": None, "content": []}))
     assert (third.raw("begins"), third.raw("rawInput"), third.raw("title")) == (False, {"command": "ls"}, "Shell")
-    assert tools.merge(Event({"toolCallId": "t", "status": "completed"})).raw("title") is None, "it was forgotten"
+    assert tools.merge(JsonObject({"toolCallId": "t", "status": "completed"})).raw("title") is None, "it was forgotten"
     hardly = {"toolCallId": "u", "status": "pending", "rawInput": {"cwd": "/x"}}
-    assert tools.merge(Event(hardly)).raw("begins") is False
-    assert tools.merge(Event({**hardly, "rawInput": {"cwd": "/x", "command": "ls"}})).raw("begins") is True
+    assert tools.merge(JsonObject(hardly)).raw("begins") is False
+    assert tools.merge(JsonObject({**hardly, "rawInput": {"cwd": "/x", "command": "ls"}})).raw("begins") is True
     for number in range(3000):
-        tools.merge(Event({"toolCallId": f"t{number}", "status": "in_progress"}))
+        tools.merge(JsonObject({"toolCallId": f"t{number}", "status": "in_progress"}))
     assert len(tools._known) == len(tools._begun) == 1000
 
 
-def cost(amount: float, currency: str = "USD") -> Event:
-    return Event({"amount": amount, "currency": currency})
+def cost(amount: float, currency: str = "USD") -> JsonObject:
+    return JsonObject({"amount": amount, "currency": currency})
 
 
 def test_what_a_conversation_has_cost_before_is_not_counted_again(tmp_path: Path) -> None:
-    first = Bill(tmp_path)
+    first = CostMeter(tmp_path)
     first.open("s", new=True)
     assert first.spent is None
-    first.told(cost(0.5))
-    first.told(cost(0.75))
-    first.told(cost(9, "EUR"))
-    first.told(Event(None))
+    first.take(cost(0.5))
+    first.take(cost(0.75))
+    first.take(cost(9, "EUR"))
+    first.take(JsonObject(None))
     assert first.spent == 0.75
-    told_when_loaded, silent, other = Bill(tmp_path), Bill(tmp_path), Bill(tmp_path)
-    told_when_loaded.told(cost(1.0))
+    told_when_loaded, silent, other = CostMeter(tmp_path), CostMeter(tmp_path), CostMeter(tmp_path)
+    told_when_loaded.take(cost(1.0))
     for bill, session in ((told_when_loaded, "s"), (silent, "s"), (other, "of another")):
         bill.open(session, new=False)
-    told_when_loaded.told(cost(1.25))
+    told_when_loaded.take(cost(1.25))
     assert told_when_loaded.spent == 0.25
-    silent.told(cost(1.5))
+    silent.take(cost(1.5))
     assert silent.spent == 0.75, "by what was told last before"
-    other.told(cost(2.0))
+    other.take(cost(2.0))
     assert other.spent == 0.0, "nobody knows what of it is new"
-    other.told(cost(2.5))
+    other.take(cost(2.5))
     assert other.spent == 0.5
-    (tmp_path / "acp-bill.json").write_text("{")
-    broken = Bill(tmp_path / "none")
+    (tmp_path / "acp-cost.json").write_text("{")
+    broken = CostMeter(tmp_path / "none")
     broken.open("s", new=False)
-    broken.told(cost(3.0))
+    broken.take(cost(3.0))
     assert broken.spent == 0.0
 
 
 def test_an_agent_that_counts_each_launch_anew_is_believed(tmp_path: Path) -> None:
-    first, second = Bill(tmp_path), Bill(tmp_path)
+    first, second = CostMeter(tmp_path), CostMeter(tmp_path)
     first.open("s", new=True)
-    first.told(cost(0.5))
+    first.take(cost(0.5))
     second.open("s", new=False)
-    second.told(cost(0.25))
+    second.take(cost(0.25))
     assert second.spent == 0.25
 
 
 def test_what_the_answers_used_is_added_up() -> None:
-    steps = Steps()
-    steps.told(Event(None))
+    steps = StepUsage()
+    steps.take(JsonObject(None))
     assert steps.sum is None
     for count in (1, 2):
-        steps.told(Event({"inputTokens": 100 * count, "outputTokens": count, "totalTokens": 101 * count, "other": 1}))
+        steps.take(
+            JsonObject({"inputTokens": 100 * count, "outputTokens": count, "totalTokens": 101 * count, "other": 1})
+        )
     assert steps.sum is not None
     assert (steps.sum["inputTokens"], steps.sum["outputTokens"], steps.sum["totalTokens"]) == (300, 3, 303)
 

@@ -1,6 +1,6 @@
-"""A line of JSON that another program printed: every look gives a value of the type asked for, or its default.
+"""Reads JSON objects that another program printed: each method returns the type that was asked for, or its default.
 
-Programs change what they print without a word; whatever is missing, of another type or huge is as if it was not there.
+Programs change what they print without notice; a field that is missing, of another type or huge counts as absent.
 """
 
 import json
@@ -12,8 +12,8 @@ MESSAGE, REPLY = 300, 20_000  # characters
 MAX_ITEMS = 1000
 
 
-class Event:
-    """An object of JSON. A look takes the path to a field: `event.text("message", "role")`."""
+class JsonObject:
+    """An object of JSON. Methods take the path of a field: `event.text("message", "role")`."""
 
     def __init__(self, data: object) -> None:
         self._data: dict[str, object] = data if isinstance(data, dict) else {}
@@ -31,6 +31,11 @@ class Event:
         """Several lines, printable."""
         value = self.raw(*path)
         return printable(value[: 2 * REPLY]).strip()[:REPLY] if isinstance(value, str) else ""
+
+    def piece(self, *path: str) -> str:
+        """A piece of a reply, with the blanks at its ends, which separate words of the whole."""
+        value = self.raw(*path)
+        return printable(value[:REPLY]) if isinstance(value, str) else ""
 
     def line(self, *path: str, limit: int = MESSAGE) -> str:
         """One line, safe in a table."""
@@ -51,25 +56,25 @@ class Event:
     def true(self, *path: str) -> bool:
         return self.raw(*path) is True
 
-    def inner(self, *path: str) -> "Event":
-        return Event(self.raw(*path))
+    def inner(self, *path: str) -> "JsonObject":
+        return JsonObject(self.raw(*path))
 
-    def each(self, *path: str) -> list["Event"]:
-        """The objects of a list; what is no object is left out."""
+    def items(self, *path: str) -> list["JsonObject"]:
+        """The objects in a list; other items are left out."""
         value = self.raw(*path)
         items = value[:MAX_ITEMS] if isinstance(value, list) else []
-        return [Event(item) for item in items if isinstance(item, dict)]
+        return [JsonObject(item) for item in items if isinstance(item, dict)]
 
-    def values(self, *path: str) -> list["Event"]:
+    def values(self, *path: str) -> list["JsonObject"]:
         """The objects that an object holds by name."""
         value = self.raw(*path)
-        return [Event(item) for item in value.values()] if isinstance(value, dict) else []
+        return [JsonObject(item) for item in value.values()] if isinstance(value, dict) else []
 
 
-def parse(line: bytes) -> Event | None:
-    """The object of a line; None for anything else."""
+def parse(line: bytes) -> JsonObject | None:
+    """The object of a line; None if the line holds anything else."""
     try:
         data: object = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    return Event(data) if isinstance(data, dict) else None
+    return JsonObject(data) if isinstance(data, dict) else None
