@@ -77,7 +77,7 @@ def test_what_the_documents_show_reads_and_judges_as_it_says(own: Path) -> None:
     runtime = registry.find("my_runtime:MyAgent", {"program": str(own)})
     assert registry.check("my_runtime:MyAgent", {"program": str(own)}, "large") == []
     assert registry.check("my_runtime:MyAgent", {}) == ["my-agent is not on PATH"]
-    for garbage in (b"\xff", b"[]", b"{}", b"null"):
+    for garbage in (b"\xff", b"[]", b"{}", b"null", b'{"type": "used"}', b'{"type": "used", "in": [], "out": "x"}'):
         assert runtime.read(garbage)[0].reply == ""
     assert runtime.read(b'{"type": "new"}') == (OutputEvent(unknown="new"),)
     assert runtime.judge(0, LaunchSummary(ending=Ending.CLEAN)) is Ending.CLEAN
