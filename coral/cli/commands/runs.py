@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps([_data(view) for view in runs], indent=1))
         return 0
-    columns = ("run", "task*", "state", ">agents?", ">attempts?", ".best", "last sign of life?")
+    columns = ("run", "task*", "state", ">agents?", ">attempts?", ".best", "last beat?")
     print_table(columns, [_row(view) for view in runs])
     return 0
 

@@ -14,7 +14,7 @@ from coral.views.format import money, spending
 
 Cell = TypeVar("Cell")
 
-COLUMNS = ("agent", "phase", ">launch?", ">tries", ".best", ">stagnant", ">used?", "last beat*", "next heartbeat*??")
+COLUMNS = ("agent", "phase", ">launch?", ">attempts", ".best", ">stagnant", ">used?", "last beat*", "next heartbeat*??")
 USED = COLUMNS.index(">used?")
 
 

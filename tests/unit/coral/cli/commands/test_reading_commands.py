@@ -46,7 +46,7 @@ def test_status_shows_the_fleet(layout: Layout, shown: Shown) -> None:
         "agent",
         "phase",
         "launch",
-        "tries",
+        "attempts",
         "best",
         "stagnant",
         "last",

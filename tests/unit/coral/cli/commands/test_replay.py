@@ -86,7 +86,8 @@ def test_different_actions_are_shown_with_the_recorded_ones(clerk: Clerk, shown:
     )
     assert said[1].startswith('  on        Submitted(submission={"is": "Submission", "id": "00000000000000000005"')
     assert said[2] == '  recorded  LogEvent(type="made up", text="never \\u001b[31m decided")'
-    assert said[3] == '  again     TakeIn(number=2, agent="ann", commit="0000000000000000000000000000000000000005")'
+    taken = '  again     TakeIn(number=2, agent="ann", commit="0000000000000000000000000000000000000005", kind="real")'
+    assert said[3] == taken
     assert said[4] == '            Accept(agent="ann", submission="00000000000000000005", number=2)'
     assert len(said) == 5
     found = json.loads(shown("replay", "--json", code=1))
