@@ -35,7 +35,7 @@ def fill(run: Started, count: int, agents: int) -> None:
     About one in fifty is an improvement. What it owes its agents for them is delivered.
     """
     with closing(Journal(run.layout.journal)) as journal:
-        first = journal.memory.fleet.run.next_number
+        first = journal.recovered.fleet.run.next_number
         _write_journal(journal, range(first, count + 1), agents, (run.layout.private / "seed").read_text().strip())
     store, references = Store(run.layout.attempts), []
     for attempt in published(run.layout.journal):
@@ -47,7 +47,7 @@ def fill(run: Started, count: int, agents: int) -> None:
             store.reply(attempt.agent, attempt.submission, {"attempt": attempt.number, "published": True})
     _write_references(run.layout.hub / "packed-refs", references)
     with closing(Ledger(run.layout.ledger, lambda: published(run.layout.journal))) as ledger:
-        ledger.make_again()
+        ledger.rebuild()
         ledger.set_witnesses({number: store.witness(number) for number in range(count + 1)})
 
 
@@ -65,10 +65,10 @@ def _write_references(path: Path, lines: list[str]) -> None:
 
 
 def _write_journal(journal: Journal, numbers: range, agents: int, seed: str) -> None:
-    rules = journal.memory.rules
+    rules = journal.recovered.rules
     assert rules is not None
     # The run's clock stands still: else every heartbeat of the clock would be due when the run is resumed.
-    fleet, now = journal.memory.fleet, Moment(run_time=journal.memory.clock, wall_time=journal.memory.wall)
+    fleet, now = journal.recovered.fleet, Moment(run_time=journal.recovered.clock, wall_time=journal.recovered.wall)
     names = list(fleet.agents)[:agents]
     for some in (numbers[at : at + AT_ONCE] for at in range(0, len(numbers), AT_ONCE)):
         transaction = Transaction(fleet, now, rules)

@@ -68,7 +68,7 @@ _WHY = "Only the newest file of the journal is read, 8 MB after its head, and as
 def _hear(run: Started, count: int) -> None:
     """So many lines in which an agent says something."""
     with closing(Journal(run.layout.journal)) as journal:
-        fleet, now = journal.memory.fleet, Moment(run_time=journal.memory.clock, wall_time=journal.memory.wall)
+        fleet, now = journal.recovered.fleet, Moment(run_time=journal.recovered.clock, wall_time=journal.recovered.wall)
         names = list(fleet.agents)
         for number in range(count):
             agent = fleet.agents[names[number % AGENTS]]

@@ -29,7 +29,7 @@ STDOUT, STDERR, CANDIDATE = "stdout", "stderr", "candidate"
 LONGEST_BEAT = 4096  # bytes
 
 
-def taken_in(number: int, taken: Taken, duplicate: tuple[int, float] | None) -> on.TakenIn:
+def taken_in_event(number: int, taken: Taken, duplicate: tuple[int, float] | None) -> on.TakenIn:
     """`duplicate`: the first attempt with the same tree that has a score, and that."""
     of, score = duplicate if duplicate is not None else (None, None)
     return on.TakenIn(
@@ -37,7 +37,7 @@ def taken_in(number: int, taken: Taken, duplicate: tuple[int, float] | None) -> 
     )
 
 
-def make_ready(layout: Layout, grader: GraderSection, grade: Grade) -> GradeCommand:
+def prepare_grade(layout: Layout, grader: GraderSection, grade: Grade) -> GradeCommand:
     """Check the commit out, prepare the grade's folder, and say how to start the grader. Blocks; raises what
     `checkout` raises.
 
@@ -53,7 +53,7 @@ def make_ready(layout: Layout, grader: GraderSection, grade: Grade) -> GradeComm
     return command
 
 
-def program(layout: Layout, grader: GraderSection, start: StartGrader, tag: str) -> Program:
+def grader_program(layout: Layout, grader: GraderSection, start: StartGrader, tag: str) -> Program:
     """The grader's program, for a commit that was made ready."""
     command = _command(layout, grader, start)
     return Program(
@@ -78,14 +78,14 @@ def _candidate(folder: Path, launch: int) -> Path:
     return folder / f"{CANDIDATE}-{launch}"
 
 
-def tidy(layout: Layout, number: int) -> None:
+def remove_checkouts(layout: Layout, number: int) -> None:
     """Remove the checkout and the scratch of an attempt that is published; what its grader printed stays. Blocks."""
     folder = layout.grading(number)
     for path in (*folder.glob(f"{CANDIDATE}-*"), folder / SCRATCH, *_aside(layout, number)):
         shutil.rmtree(path, ignore_errors=True)
 
 
-def set_aside(layout: Layout, number: int, launch: int, whole: bool) -> list[Path]:
+def move_aside(layout: Layout, number: int, launch: int, whole: bool) -> list[Path]:
     """Where the checkout and the scratch of a launch that is over, or the whole of it, are now out of the way of the
     next launch, which need not wait until they are removed."""
     folder = layout.grading(number)
@@ -97,7 +97,7 @@ def set_aside(layout: Layout, number: int, launch: int, whole: bool) -> list[Pat
     return asides
 
 
-def remove(asides: list[Path]) -> None:
+def remove_moved(asides: list[Path]) -> None:
     """Remove what was set aside. Blocks."""
     for path in asides:
         shutil.rmtree(path, ignore_errors=True)
@@ -108,7 +108,7 @@ def _aside(layout: Layout, number: int) -> Iterator[Path]:
     return layout.grading(number).parent.glob(f".{number}.*")
 
 
-def read_end(layout: Layout, number: int, launch: int, code: int | None, seconds: float) -> on.Graded:
+def graded_event(layout: Layout, number: int, launch: int, code: int | None, seconds: float) -> on.Graded:
     """What an ended grading process came to. Its checkout stays: removing it takes too long for the loop.
 
     `code` is None where nobody saw the end: then a result that is there speaks for it, and none means once more.

@@ -71,7 +71,7 @@ class CommandGrader:
             "CORAL_PRIVATE": str(place.private),
             "CORAL_ARGS": json.dumps(grader.args),
         }
-        argv = program(grader.command, place.private)
+        argv = command_argv(grader.command, place.private)
         return GradeCommand(argv=argv, env=place.environment | env, cwd=place.workspace, folder=place.folder)
 
 
@@ -83,7 +83,7 @@ def kind_of(grader: GraderSection) -> GraderKind:
     return next(kind for key, kind in KINDS.items() if getattr(grader, key))
 
 
-def program(command: str | Sequence[str], private: Path) -> tuple[str, ...]:
+def command_argv(command: str | Sequence[str], private: Path) -> tuple[str, ...]:
     """The command as arguments. Words that name files of the grader (`./grade.sh`, `grade.py`) mean those in `private`.
 
     A line that needs the shell (quotes, pipes, variables) is left as it is: `$CORAL_PRIVATE/grade.sh` names them there.

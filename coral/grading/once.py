@@ -13,9 +13,9 @@ from coral.config.load import Config
 from coral.errors import CoralError
 from coral.grading.command import GradeCommand, GradePlace, prepare_folder
 from coral.grading.kinds import kind_of
-from coral.grading.prepare import prepare
+from coral.grading.prepare import copy_grader_files
 from coral.grading.result import GradeResult, read_result
-from coral.processes import environment, process, signal_handlers
+from coral.processes import environment, process, received_signals
 from workspace import hub
 from workspace.git import GitError
 
@@ -27,7 +27,7 @@ def grade_once(config: Config, folder: Path, timeout: float | None = None) -> Gr
 
     CoralError when the seed or the grader's files cannot be prepared; whatever the grader does is in the result.
     """
-    prepare(config, folder / "grader")
+    copy_grader_files(config, folder / "grader")
     try:
         commit = hub.create(folder / "hub.git", config.seed)
         hub.checkout(folder / "hub.git", commit, folder / "checkout")
@@ -38,10 +38,10 @@ def grade_once(config: Config, folder: Path, timeout: float | None = None) -> Gr
     )
     command = kind_of(config.grader).command(config.grader, place)
     prepare_folder(command)
-    return run(command, folder, config.grader.timeout if timeout is None else timeout)
+    return run_grader(command, folder, config.grader.timeout if timeout is None else timeout)
 
 
-def run(command: GradeCommand, folder: Path, timeout: float) -> GradeResult:
+def run_grader(command: GradeCommand, folder: Path, timeout: float) -> GradeResult:
     """Run a grader and wait for it, at most `timeout` seconds; its output stays in `folder`."""
     stdout, stderr = folder / "stdout", folder / "stderr"
     tag = f"grade-{os.getpid()}-{folder.name}"
@@ -62,12 +62,12 @@ def run(command: GradeCommand, folder: Path, timeout: float) -> GradeResult:
     return read_result(command.result, code, stdout, stderr, timed_out=code is None)
 
 
-def _finish(held: process.Held, tag: str, timeout: float) -> int | None:
+def _finish(held: process.HeldChild, tag: str, timeout: float) -> int | None:
     """The exit code, None for a timeout. However this ends, everything the grader started ends with it."""
     code: int | None = None
     try:
         held.release()
-        with signal_handlers.let_through():
+        with received_signals.let_through():
             code = held.child.wait(timeout)
     except subprocess.TimeoutExpired:
         pass

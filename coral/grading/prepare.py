@@ -13,7 +13,7 @@ from coral.grading.kinds import kind_of
 _JUNK = shutil.ignore_patterns("__pycache__", ".git")
 
 
-def prepare(config: Config, private: Path) -> None:
+def copy_grader_files(config: Config, private: Path) -> None:
     """Copy the files that the grader's kind needs, and its `private` entries, into `private` (made 0700)."""
     private.mkdir(mode=0o700, parents=True, exist_ok=True)
     private.chmod(0o700)

@@ -5,7 +5,7 @@ next is written, and nothing that was only in it had been done. See `lines` for 
 """
 
 from coral.journal.changes import difference
-from coral.journal.fold import Decision, Memory, decisions, fold, fold_lines, published, read_lines, salvaged
+from coral.journal.fold import Decision, RecoveredState, decisions, fold, fold_lines, published, read_lines, salvaged
 from coral.journal.lines import FORMAT
 from coral.journal.segments import segments
 from coral.journal.writer import Journal
@@ -14,7 +14,7 @@ __all__ = [
     "FORMAT",
     "Decision",
     "Journal",
-    "Memory",
+    "RecoveredState",
     "decisions",
     "difference",
     "fold",

@@ -27,13 +27,13 @@ def difference(before: Fleet, after: Fleet) -> Plain:
     return changes
 
 
-def whole(fleet: Fleet) -> Plain:
+def encode_fleet(fleet: Fleet) -> Plain:
     """Everything a fleet is, in the order that decisions go through it."""
     return {"run": encode(fleet.run), **{part: encode(getattr(fleet, part)) for part in PARTS}}
 
 
 def empty() -> Plain:
-    return whole(Fleet())
+    return encode_fleet(Fleet())
 
 
 def apply(state: Plain, changes: Mapping[str, Any]) -> None:
@@ -49,7 +49,7 @@ def apply(state: Plain, changes: Mapping[str, Any]) -> None:
                 _put(held, name, plain)
 
 
-def fleet_of(state: Plain) -> Fleet:
+def decode_fleet(state: Plain) -> Fleet:
     """The fleet that plain data stands for. ValueError says what does not fit."""
     return Fleet(
         run=decode(Run, state["run"]),

@@ -14,7 +14,7 @@ from coral.fleet.actions import Action, Publish
 from coral.fleet.events import Event, Moment
 from coral.fleet.rules import Rules
 from coral.fleet.run_state import Fleet
-from coral.journal.changes import PARTS, Plain, apply, empty, fleet_of
+from coral.journal.changes import PARTS, Plain, apply, decode_fleet, empty
 from coral.journal.lines import Lines
 from coral.journal.segments import number_of, segments
 from coral.processes.process_table import Identity
@@ -34,7 +34,7 @@ class Decision:
 
 
 @dataclass(slots=True)
-class Memory:
+class RecoveredState:
     """What a journal says when it is folded. `identities`: who was started, as which launch and process."""
 
     fleet: Fleet = field(default_factory=Fleet)
@@ -45,12 +45,12 @@ class Memory:
     folder: tuple[int, int] | None = None
 
 
-def fold(journal: Path) -> Memory:
+def fold(journal: Path) -> RecoveredState:
     """Everything the journal says, in its last state: read from its newest file alone."""
-    return recall(journal)[0]
+    return recover(journal)[0]
 
 
-def recall(journal: Path) -> tuple[Memory, Lines | None]:
+def recover(journal: Path) -> tuple[RecoveredState, Lines | None]:
     """What the journal says, and the file that says it: the newest with a whole line in it."""
     files = segments(journal)
     for file in reversed(files):
@@ -61,11 +61,11 @@ def recall(journal: Path) -> tuple[Memory, Lines | None]:
             raise not_understood(lines, error) from None
         if lines.end:
             return memory, lines
-    return Memory(), None
+    return RecoveredState(), None
 
 
-def fold_lines(lines: Iterable[Mapping[str, Any]]) -> Memory:
-    memory = Memory()
+def fold_lines(lines: Iterable[Mapping[str, Any]]) -> RecoveredState:
+    memory = RecoveredState()
     state = empty()
     rules: Plain | None = None
     started: dict[str, Any] = {}
@@ -84,7 +84,7 @@ def fold_lines(lines: Iterable[Mapping[str, Any]]) -> Memory:
         apply(state, line.get("set", {}))
     memory.rules = None if rules is None else decode(Rules, rules)
     memory.identities = {who: (launch, decode(Identity, plain)) for who, (launch, plain) in started.items()}
-    memory.fleet = fleet_of(state)
+    memory.fleet = decode_fleet(state)
     return memory
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from zlib import crc32
 
 from coral.errors import CoralError
-from coral.journal.segments import number_of, opened
+from coral.journal.segments import number_of, open_segment
 
 FORMAT = 3
 _START = b'{"sum":"'
@@ -46,7 +46,7 @@ class Lines:
 
     def raw(self) -> Iterator[bytes]:
         """The lines as bytes, found to be as they were written. CoralError names the first that is not."""
-        with opened(self.path) as file:
+        with open_segment(self.path) as file:
             for self.number, raw in enumerate(file, 1):
                 if not raw.endswith(b"\n"):
                     if self._may_be_torn:

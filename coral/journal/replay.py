@@ -17,8 +17,8 @@ from coral.fleet.decide import decide
 from coral.fleet.events import Event, Moment
 from coral.fleet.rules import Rules
 from coral.fleet.run_state import Fleet
-from coral.journal.changes import NUMBERED, PARTS, Plain, apply, difference, empty, fleet_of
-from coral.journal.fold import NOT_OURS, Memory, copy_of, decision_of, fold_lines, not_understood
+from coral.journal.changes import NUMBERED, PARTS, Plain, apply, decode_fleet, difference, empty
+from coral.journal.fold import NOT_OURS, RecoveredState, copy_of, decision_of, fold_lines, not_understood
 from coral.journal.lines import Lines
 from coral.journal.segments import number_of, segments
 
@@ -76,7 +76,7 @@ def replay(journal: Path, tell: Callable[[Replay], None] = lambda _: None) -> Re
     return found
 
 
-def fold_until(journal: Path, is_past: Callable[[Mapping[str, Any]], bool]) -> Memory | None:
+def fold_until(journal: Path, is_past: Callable[[Mapping[str, Any]], bool]) -> RecoveredState | None:
     """What the journal said just before the first line that `is_past`. None if that is the first line of all."""
     for lines in reversed(list(_files(journal))):
         try:
@@ -112,7 +112,7 @@ class _Again:
 
     def _begin(self, line: Mapping[str, Any], lines: Lines) -> None:
         self._recorded = copy_of(line["state"])
-        fleet = fleet_of(self._recorded)
+        fleet = decode_fleet(self._recorded)
         if lines.number == 1 and self._fleet not in (None, fleet):
             self._found.heads.append(f"{lines.path.name} does not begin where the file before it ended")
         self._fleet = fleet
@@ -130,14 +130,14 @@ class _Again:
             self._fleet = after
             return
         self._found.different += 1
-        self._fleet = fleet_of(self._recorded)
+        self._fleet = decode_fleet(self._recorded)
         if self._found.first is None:
             place = (lines.path.name, lines.number, taken.now, taken.events)
             self._found.first = Difference(*place, taken.actions, actions, records)
 
     def _other_records(self, after: Fleet, *changes: Plain) -> Iterator[str]:
         """Those of the changed records that are another in the journal, which may hold them in another form."""
-        recorded = fleet_of(self._recorded)
+        recorded = decode_fleet(self._recorded)
         if recorded.run != after.run:
             yield "run"
         for part in PARTS:
@@ -154,7 +154,7 @@ def _files(journal: Path) -> Iterator[Lines]:
         yield Lines(file, may_be_torn=file == files[-1])
 
 
-def plain_of(found: Difference) -> dict[str, Any]:
+def difference_data(found: Difference) -> dict[str, Any]:
     """For programs: actions and events as the journal has them."""
     return {
         "file": found.file,

@@ -46,11 +46,11 @@ def number_of(path: Path) -> int:
     return int(match[1]) if match else 1
 
 
-def segment(journal: Path, number: int) -> Path:
+def segment_path(journal: Path, number: int) -> Path:
     return journal / f"{number:06d}.jsonl"
 
 
-def prepare(journal: Path) -> None:
+def prepare_folder(journal: Path) -> None:
     """Make the folder, and remove what a crash left half written in it."""
     if not journal.is_dir():
         journal.mkdir(mode=0o700)
@@ -60,7 +60,7 @@ def prepare(journal: Path) -> None:
 
 
 @contextlib.contextmanager
-def opened(path: Path) -> Iterator[BufferedIOBase]:
+def open_segment(path: Path) -> Iterator[BufferedIOBase]:
     """A segment to read, packed or not. CoralError when it cannot be read."""
     try:
         with _open(path) as file:

@@ -21,11 +21,11 @@ from coral.fleet.events import Event, Moment, Restored
 from coral.fleet.process_key import grade_in, job_in
 from coral.fleet.rules import Rules
 from coral.fleet.run_state import Fleet
-from coral.journal.changes import difference, whole
-from coral.journal.fold import recall
+from coral.journal.changes import difference, encode_fleet
+from coral.journal.fold import recover
 from coral.journal.integrity import is_as_written, seen, wrong_with
 from coral.journal.lines import FORMAT, Lines, seal
-from coral.journal.segments import PACKED, Packing, number_of, prepare, segment, segments
+from coral.journal.segments import PACKED, Packing, number_of, prepare_folder, segment_path, segments
 from coral.processes.process_table import Identity
 
 LONG = 8 << 20  # bytes after the head, from which on the next file is begun
@@ -38,16 +38,18 @@ class Journal:
     """The journal of one run, opened for appending by the one who holds the run's lock. `memory`: what it said then."""
 
     def __init__(self, path: Path, long: int = LONG) -> None:
-        prepare(path)
+        prepare_folder(path)
         self.path = path
-        self.memory, read = recall(path)
+        self.recovered, read = recover(path)
         self._long = long
         self._known: dict[str, Any] = {}
-        if self.memory.folder is not None:
-            self._known = {"rules": encode(self.memory.rules), "folder": list(self.memory.folder)}
-        self._started = {who: [launch, encode(identity)] for who, (launch, identity) in self.memory.identities.items()}
-        self._last = Moment(run_time=self.memory.clock, wall_time=self.memory.wall)
-        self._fleet = self.memory.fleet
+        if self.recovered.folder is not None:
+            self._known = {"rules": encode(self.recovered.rules), "folder": list(self.recovered.folder)}
+        self._started = {
+            who: [launch, encode(identity)] for who, (launch, identity) in self.recovered.identities.items()
+        }
+        self._last = Moment(run_time=self.recovered.clock, wall_time=self.recovered.wall)
+        self._fleet = self.recovered.fleet
         self._packing = Packing()
         self._seen, self._wrong, self._torn, self._there = (0, 0), dict[str, None](), False, set[int]()
         self._file, self._number, self._size, self._sum, self._named, self._next_at = -1, 1, 0, 0, True, 0
@@ -77,7 +79,7 @@ class Journal:
         self._append({**line, "set": difference(before, after)}, durable=durable)
         self._last, self._fleet = now, after
 
-    def keep_time(self, now: Moment) -> None:
+    def record_time(self, now: Moment) -> None:
         """Nothing happened, and that for so long: what of a quiet hour is not written down is gone with a supervisor
         that is killed, and every deadline would come that much later. OSError as for `record`."""
         if self.is_quiet(now):
@@ -94,7 +96,7 @@ class Journal:
         self._append({"started": plain}, durable=True)
         self._started |= plain
 
-    def mend(self) -> Iterator[Restored]:
+    def repair(self) -> Iterator[Restored]:
         """What somebody did to the journal since we last looked, after it was put right where that is possible."""
         with contextlib.suppress(OSError):  # the next line says so
             if not self._is_ours():
@@ -103,7 +105,10 @@ class Journal:
             yield Restored(item="the journal", found=wrong, source="memory")
         self._wrong = {}
         for number in sorted(self._there - {self._number}):
-            paths = segment(self.path, number), segment(self.path, number).with_name(f"{number:06d}.jsonl{PACKED}")
+            paths = (
+                segment_path(self.path, number),
+                segment_path(self.path, number).with_name(f"{number:06d}.jsonl{PACKED}"),
+            )
             # In this order: when it is packed, the second is there before the first is gone.
             if not any(path.exists() for path in paths):
                 self._there.remove(number)
@@ -119,7 +124,7 @@ class Journal:
         if read is None:
             for file in files:
                 file.unlink()  # it has not one whole line
-            self._take(segment(self.path, 1), os.open(segment(self.path, 1), _OPEN, 0o600), named=False)
+            self._take(segment_path(self.path, 1), os.open(segment_path(self.path, 1), _OPEN, 0o600), named=False)
         elif read.path == files[-1] and read.path.suffix != PACKED:
             self._take(read.path, os.open(read.path, _OPEN), read.end, read.sum, read.head)
         else:
@@ -156,7 +161,7 @@ class Journal:
 
     def _is_ours(self) -> bool:
         """Whether the file holds what we wrote, and a line that is added now will be found again."""
-        path = segment(self.path, self._number)
+        path = segment_path(self.path, self._number)
         wrong = wrong_with(path, self._file, self._size)
         if not wrong and (self._torn or self._seen != seen(self._file)):
             self._cut()
@@ -186,9 +191,9 @@ class Journal:
         """The next file appears whole, with its first line, or not at all."""
         self._started = {who: identity for who, identity in self._started.items() if _matters(who, self._fleet)}
         head = {**_FORMAT, **self._known, "at": self._last.run_time, "wall": self._last.wall_time}
-        data, checksum = seal({**head, "started": self._started, "state": whole(self._fleet)}, 0)
+        data, checksum = seal({**head, "started": self._started, "state": encode_fleet(self._fleet)}, 0)
         self.path.mkdir(mode=0o700, exist_ok=True)
-        path = segment(self.path, number)
+        path = segment_path(self.path, number)
         unfinished = path.with_name(f".{path.name}")
         file = os.open(unfinished, _OPEN | os.O_TRUNC, 0o600)
         try:

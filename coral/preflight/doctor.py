@@ -40,7 +40,7 @@ DELEGATE = "where systemd runs: `systemd-run --user --scope -p Delegate=yes cora
 UNSEALED = "run what you would let run in your own account, or run Coral as a user of its own or in a container"
 
 
-class State(StrEnum):
+class FindingState(StrEnum):
     WELL = "well"
     NOTE = "note"  # it works, and could be better
     ABSENT = "absent"  # a program that is not here, and that nothing asks for
@@ -48,19 +48,21 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class MachineFinding:
     name: str
-    state: State
+    state: FindingState
     text: str
     advice: str = ""
 
 
-def findings(folder: Path, config: Config | None) -> Iterator[Finding]:
+def inspect_machine(folder: Path, config: Config | None) -> Iterator[MachineFinding]:
     """Of the machine, then of every agent program; `config`: the task that is looked at, if any, whose program must
     be there. `folder`: where runs would be."""
-    yield Finding("coral", State.WELL, f"{__version__}, Python {platform.python_version()} on {platform.system()}")
+    yield MachineFinding(
+        "coral", FindingState.WELL, f"{__version__}, Python {platform.python_version()} on {platform.system()}"
+    )
     yield _git()
-    yield Finding("sandbox", State.NOTE, "none: agents and graders run as you, on your disk", UNSEALED)
+    yield MachineFinding("sandbox", FindingState.NOTE, "none: agents and graders run as you, on your disk", UNSEALED)
     yield _leftovers()
     yield from _watching()
     yield _disk(folder)
@@ -76,17 +78,19 @@ def findings(folder: Path, config: Config | None) -> Iterator[Finding]:
     yield from (_of_the_task(assignment) for assignment in driven if assignment.runtime not in names)
 
 
-def _git() -> Finding:
+def _git() -> MachineFinding:
     found = shutil.which("git")
     if found is None:
-        return Finding("git", State.WRONG, "there is none on PATH", "install git")
+        return MachineFinding("git", FindingState.WRONG, "there is none on PATH", "install git")
     version_line = _first_line([found, "--version"], environment.base())
-    return Finding(
-        "git", State.WELL, f"{version_line.removeprefix('git version ') or 'it does not say its version'} ({found})"
+    return MachineFinding(
+        "git",
+        FindingState.WELL,
+        f"{version_line.removeprefix('git version ') or 'it does not say its version'} ({found})",
     )
 
 
-def _leftovers() -> Finding:
+def _leftovers() -> MachineFinding:
     """How whatever a launch leaves behind is found, tried with a child that waits as one at its gate does."""
     groups = cgroup.Groups(f"doctor-{os.getpid()}")
     group = groups.make("try")
@@ -100,17 +104,21 @@ def _leftovers() -> Finding:
     )
     assert child.stdout is not None
     entered = child.stdout.readline() == b"in\n" and child.pid in cgroup.members(group)
-    marked = rlimit_tag.put(child.pid, "doctor") and rlimit_tag.read(child.pid) == rlimit_tag.of("doctor")
+    marked = rlimit_tag.put(child.pid, "doctor") and rlimit_tag.read(child.pid) == rlimit_tag.value_of("doctor")
     child.communicate()
-    groups.tidy()
+    groups.remove_empty()
     if entered:
-        return Finding("leftovers", State.WELL, f"are found by control groups, below {cgroup.home()}")
+        return MachineFinding(
+            "leftovers", FindingState.WELL, f"are found by control groups, below {cgroup.own_group()}"
+        )
     if marked:
-        return Finding("leftovers", State.WELL, "are found by a mark on every process; no control groups can be made")
-    return Finding("leftovers", State.NOTE, FEW_SIGNS, DELEGATE)
+        return MachineFinding(
+            "leftovers", FindingState.WELL, "are found by a mark on every process; no control groups can be made"
+        )
+    return MachineFinding("leftovers", FindingState.NOTE, FEW_SIGNS, DELEGATE)
 
 
-def _watching() -> Iterator[Finding]:
+def _watching() -> Iterator[MachineFinding]:
     """Without enough of these, the supervisor polls: a few seconds late, and otherwise the same."""
     if sys.platform != "linux":
         return
@@ -118,39 +126,43 @@ def _watching() -> Iterator[Finding]:
         try:
             found = int((INOTIFY / name).read_text())
         except (OSError, ValueError):
-            yield Finding("inotify", State.NOTE, f"{name} cannot be read; files may have to be polled")
+            yield MachineFinding("inotify", FindingState.NOTE, f"{name} cannot be read; files may have to be polled")
             continue
         few = found < least
         advice = f"`sudo sysctl fs.inotify.{name}={8 * least}`; until then files may have to be polled" if few else ""
-        yield Finding("inotify", State.NOTE if few else State.WELL, f"{name} is {found}", advice)
+        yield MachineFinding("inotify", FindingState.NOTE if few else FindingState.WELL, f"{name} is {found}", advice)
 
 
-def _disk(folder: Path) -> Finding:
+def _disk(folder: Path) -> MachineFinding:
     if disk_problem := disk_problem_of(folder):
-        return Finding("disk", State.WRONG, disk_problem, "free some space, or set workspace.runs to a larger disk")
+        return MachineFinding(
+            "disk", FindingState.WRONG, disk_problem, "free some space, or set workspace.runs to a larger disk"
+        )
     free = shutil.disk_usage(folder).free
     text = f"{free / 1e9:.1f} GB are free in {folder}"
     if free >= FREE_BYTES:
-        return Finding("disk", State.WELL, text)
-    return Finding("disk", State.NOTE, text, "free some space, or set workspace.runs to a larger disk")
+        return MachineFinding("disk", FindingState.WELL, text)
+    return MachineFinding("disk", FindingState.NOTE, text, "free some space, or set workspace.runs to a larger disk")
 
 
-def _open_files() -> Finding:
+def _open_files() -> MachineFinding:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     text = f"a process may have {soft} open"
     if soft >= FILES:
-        return Finding("files", State.WELL, text)
-    return Finding("files", State.NOTE, text, f"`ulimit -n {min(4096, hard) if hard > 0 else 4096}` for large fleets")
+        return MachineFinding("files", FindingState.WELL, text)
+    return MachineFinding(
+        "files", FindingState.NOTE, text, f"`ulimit -n {min(4096, hard) if hard > 0 else 4096}` for large fleets"
+    )
 
 
-def _prices() -> Finding:
+def _prices() -> MachineFinding:
     if find_spec("genai_prices") is not None:
-        return Finding("prices", State.WELL, "genai-prices is installed")
+        return MachineFinding("prices", FindingState.WELL, "genai-prices is installed")
     text = "of models are not known, but to programs that tell money themselves"
-    return Finding("prices", State.ABSENT, text, f"state agents.prices, or `{extras.installs('prices')}`")
+    return MachineFinding("prices", FindingState.ABSENT, text, f"state agents.prices, or `{extras.installs('prices')}`")
 
 
-def _program(name: str, wanted: list[Assignment]) -> list[Finding]:
+def _program(name: str, wanted: list[Assignment]) -> list[MachineFinding]:
     """An agent program: whether it is there, which version, and whether it has a login or a key. `wanted`: the parts
     of the task's fleet that it drives."""
     runtime = registry.find(name, wanted[0].options if wanted else {})
@@ -160,15 +172,18 @@ def _program(name: str, wanted: list[Assignment]) -> list[Finding]:
     ]
     if problems := problems or runtime.check():
         version_line, _, how = problems[0].removeprefix(f"{runtime.program}: ").partition("; ")
-        return [Finding(name, State.WRONG if wanted else State.ABSENT, version_line, how)]
+        return [MachineFinding(name, FindingState.WRONG if wanted else FindingState.ABSENT, version_line, how)]
     version = _version(runtime)
     text = version or "it does not say its version"
     if not runtime.verified_version:
         text += "; unverified: Coral follows its documentation, and was never tried with it"
-        return [Finding(name, State.NOTE, text, f"`coral doctor --ping {name}` tries one prompt"), _login(runtime)]
+        return [
+            MachineFinding(name, FindingState.NOTE, text, f"`coral doctor --ping {name}` tries one prompt"),
+            _login(runtime),
+        ]
     if runtime.verified_version not in version:
         text += f"; Coral was tried with {runtime.verified_version}"
-    return [Finding(name, State.WELL, text), _login(runtime)]
+    return [MachineFinding(name, FindingState.WELL, text), _login(runtime)]
 
 
 def _version(runtime: AgentProgram) -> str:
@@ -181,23 +196,25 @@ def _version(runtime: AgentProgram) -> str:
         return _first_line([*runtime.executable(found), "--version"], env) if found else ""
 
 
-def _login(runtime: AgentProgram) -> Finding:
+def _login(runtime: AgentProgram) -> MachineFinding:
     name = f"{runtime.name} login"
     given = [key for key in runtime.keys if os.environ.get(key)]
     if given:
-        return Finding(name, State.WELL, f"{given[0]} is set")
+        return MachineFinding(name, FindingState.WELL, f"{given[0]} is set")
     for path in runtime.logins():
         if path.exists():
-            return Finding(name, State.WELL, f"there is one in {path}")
+            return MachineFinding(name, FindingState.WELL, f"there is one in {path}")
     places = [str(path) for path in runtime.logins()][:1]
     text = f"neither {' nor '.join([*runtime.keys[:2], *places])} is there"
-    return Finding(name, State.NOTE, text, f"log in once with `{runtime.program}`, or set {runtime.keys[0]}")
+    return MachineFinding(
+        name, FindingState.NOTE, text, f"log in once with `{runtime.program}`, or set {runtime.keys[0]}"
+    )
 
 
-def _of_the_task(assignment: Assignment) -> Finding:
+def _of_the_task(assignment: Assignment) -> MachineFinding:
     if problems := registry.check(assignment.runtime, assignment.options, assignment.model):
-        return Finding(assignment.runtime, State.WRONG, problems[0], "see agents in task.yaml")
-    return Finding(assignment.runtime, State.WELL, "can be started")
+        return MachineFinding(assignment.runtime, FindingState.WRONG, problems[0], "see agents in task.yaml")
+    return MachineFinding(assignment.runtime, FindingState.WELL, "can be started")
 
 
 def _first_line(argv: list[str], env: Mapping[str, str]) -> str:

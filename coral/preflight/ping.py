@@ -24,7 +24,7 @@ from coral.config.load import Config
 from coral.config.model import Assignment
 from coral.errors import CoralError
 from coral.fleet.events import Ending
-from coral.preflight.doctor import Finding, State
+from coral.preflight.doctor import FindingState, MachineFinding
 from coral.processes import environment, process
 from coral.runtimes import registry
 from coral.runtimes.agent import AgentProgram
@@ -33,7 +33,7 @@ from coral.runtimes.model import LaunchSpec, Runtime, Usage
 from coral.runtimes.reader import Reader
 from coral.supervisor.output import LineTail, OutputMonitor, end_of
 from coral.views.format import duration, money, tokens
-from coral.views.transcript import Kind, entries
+from coral.views.transcript import EntryKind, entries
 from workspace.layout import Layout
 
 PROMPT = "This is a test of the connection. Reply with the single word pong, and use no tool.\n"
@@ -76,15 +76,15 @@ class _Asked:
         return self.runtime is not None and not self.runtime.account
 
 
-def pings(
+def ping_all(
     config: Config | None, names: Sequence[str], say: Callable[[str], None], seconds: float = SECONDS
-) -> Iterator[Finding]:
+) -> Iterator[MachineFinding]:
     """One finding each, as they come: of the runtimes by these names, else of the task's and of every program that is
     here. `say` is told who is asked, and who has not answered yet."""
     stop = threading.Event()
     with ThreadPoolExecutor(4) as pool:
         try:
-            candidates = whom(config, names)
+            candidates = candidates_for(config, names)
             asked = {pool.submit(_finding, candidate, seconds, stop): candidate.name for candidate in candidates}
             if paid := [candidate.name for candidate in candidates if not candidate.asks_nobody]:
                 say(f"sending one real, paid request to {_listed(paid)}, for at most {duration(seconds)} each ...")
@@ -101,7 +101,7 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(dict.fromkeys(names))
 
 
-def whom(config: Config | None, names: Sequence[str]) -> list[_Asked]:
+def candidates_for(config: Config | None, names: Sequence[str]) -> list[_Asked]:
     driven = assignments_of(config) if config is not None else ()
     asked = [
         _asked(assignment.runtime, assignment, True)
@@ -124,42 +124,46 @@ def _asked(name: str, assignment: Assignment | None, wanted: bool) -> _Asked:
         return _Asked(name, assignment, wanted, None)
 
 
-def _finding(asked: _Asked, seconds: float, stop: threading.Event) -> Finding:
+def _finding(asked: _Asked, seconds: float, stop: threading.Event) -> MachineFinding:
     name, options = f"{asked.name} ping", asked.assignment.options if asked.assignment else {}
     if asked.asks_nobody:
-        return Finding(name, State.WELL, "it asks no model: there is nobody to answer")
+        return MachineFinding(name, FindingState.WELL, "it asks no model: there is nobody to answer")
     model = asked.assignment.model if asked.assignment else ""
     if problems := registry.check(asked.name, options, model):
         said, _, how = problems[0].partition("; ")
-        return Finding(name, State.WRONG, said, how or "see agents in task.yaml")
+        return MachineFinding(name, FindingState.WRONG, said, how or "see agents in task.yaml")
     runtime = asked.runtime or registry.find(asked.name, options)
     try:
         pong = ping(runtime, model, seconds, stop)
     except OSError as error:
-        return Finding(name, State.WRONG, f"it cannot be started: {error}")
-    found = meaning(name, runtime, pong, seconds)
-    return found if asked.wanted or found.state is not State.WRONG else replace(found, state=State.NOTE)
+        return MachineFinding(name, FindingState.WRONG, f"it cannot be started: {error}")
+    found = finding_of(name, runtime, pong, seconds)
+    return found if asked.wanted or found.state is not FindingState.WRONG else replace(found, state=FindingState.NOTE)
 
 
-def meaning(name: str, runtime: Runtime, pong: Pong, seconds: float) -> Finding:
+def finding_of(name: str, runtime: Runtime, pong: Pong, seconds: float) -> MachineFinding:
     error = pong.error or "it does not say why"
     if pong.ending is Ending.CLEAN:
         used = _used(pong.usage)
         said = f"answered {one_line(pong.reply, 60)!r}" if pong.reply else "ended its turn without a word"
         text = f"{said} after {duration(pong.seconds)}{f', {used}' if used else ''}"
-        return Finding(name, State.WELL if pong.reply else State.NOTE, text)
+        return MachineFinding(name, FindingState.WELL if pong.reply else FindingState.NOTE, text)
     if pong.ending is Ending.LIMIT:
         until = f" until {datetime.fromtimestamp(pong.until):%a %H:%M}" if pong.until is not None else ""
-        return Finding(name, State.NOTE, f"its account is at a limit{until}: {error}", "a run would wait for it")
+        return MachineFinding(
+            name, FindingState.NOTE, f"its account is at a limit{until}: {error}", "a run would wait for it"
+        )
     if pong.ending is Ending.TERMINAL:
-        return Finding(name, State.WRONG, error, _login(runtime))
+        return MachineFinding(name, FindingState.WRONG, error, _login(runtime))
     passing = next((advice for pattern, advice in PASSING if re.search(pattern, pong.error)), "")
     if pong.ending is None:
         advice = "look whether its provider can be reached: many ask again and again without a word"
         text = f"no answer within {duration(seconds)}"
-        return Finding(name, State.WRONG, f"{text}: {pong.error}" if pong.error else text, passing or advice)
+        return MachineFinding(
+            name, FindingState.WRONG, f"{text}: {pong.error}" if pong.error else text, passing or advice
+        )
     advice = passing or "start it by hand, as you would without Coral"
-    return Finding(name, State.WRONG, f"it {pong.ending}: {error}", advice)
+    return MachineFinding(name, FindingState.WRONG, f"it {pong.ending}: {error}", advice)
 
 
 def _login(runtime: Runtime) -> str:
@@ -204,7 +208,7 @@ def _ask(runtime: Runtime, layout: Layout, model: str, seconds: float, stop: thr
     monitor.listen(0.0, ended=True)
     said, told = monitor.said(), list(entries(layout, AGENT, 1, runtime))
     ending = runtime.judge(code, said) if code is not None else Ending.TERMINAL if refused else None
-    reply = next((entry.text for entry in reversed(told) if entry.kind is Kind.REPLY), "")
+    reply = next((entry.text for entry in reversed(told) if entry.kind is EntryKind.REPLY), "")
     usage = next((entry.usage for entry in told if entry.usage is not None), None)
     last = next((line for line in reversed(words.splitlines()) if line.strip()), "")
     error = one_line(monitor.last_retry if refused else said.error or monitor.last_retry or last, 300)

@@ -15,7 +15,7 @@ from coral.fleet.decide import decide
 from coral.fleet.events import Moment, Resumed
 from coral.fleet.reasons import Reason, RunEnd
 from coral.fleet.run_state import Fleet, Step
-from coral.journal import Memory, fold
+from coral.journal import RecoveredState, fold
 from coral.runs.rules import rules_of
 from coral.supervisor.clock import since
 from workspace.layout import Layout
@@ -26,7 +26,7 @@ Limits = dict[str, float | None]  # by their keys: `hours`, `per_agent.money`
 
 
 @dataclass(frozen=True, slots=True)
-class AtOnce:
+class EndsAtOnce:
     """Why a run would end again before anything is started, what its agents say of it where it is because of them, and
     the overrides with which it would go on; none where no budget is in the way."""
 
@@ -35,7 +35,7 @@ class AtOnce:
     overrides: tuple[str, ...]
 
 
-def at_once(layout: Layout, config: Config) -> AtOnce | None:
+def ends_at_once(layout: Layout, config: Config) -> EndsAtOnce | None:
     """None where it would go on with this task, or has not ended: somebody must supervise that, if only to end it, or
     to write what there was no room for when it ended."""
     memory = fold(layout.journal)
@@ -45,17 +45,17 @@ def at_once(layout: Layout, config: Config) -> AtOnce | None:
     if after.run.finished is None:
         return None
     overrides = tuple(f"budget.{key}={_written(limit)}" for key, limit in _raised(memory, config).items())
-    return AtOnce(after.run.finished, _retired(after), overrides)
+    return EndsAtOnce(after.run.finished, _retired(after), overrides)
 
 
-def _lacks_a_record(memory: Memory, layout: Layout) -> bool:
+def _lacks_a_record(memory: RecoveredState, layout: Layout) -> bool:
     """Whether an attempt counts whose record was never written: the disk was full until the run had ended."""
     store = Store(layout.attempts)
     settled = (number for number, pending in memory.fleet.pending.items() if pending.step is Step.SETTLED)
     return any(store.witness(number) is None for number in settled)
 
 
-def _after(memory: Memory, config: Config, limits: Limits) -> Fleet:
+def _after(memory: RecoveredState, config: Config, limits: Limits) -> Fleet:
     """The fleet as a resume within these limits would have it at once. Nobody waits for a turn to start: of agents that
     may do no more, the last would say so only when it would have begun."""
     rules = rules_of(replace(config, budget=_section(limits)), Roster(config), "")
@@ -64,7 +64,7 @@ def _after(memory: Memory, config: Config, limits: Limits) -> Fleet:
     return after
 
 
-def _ends(memory: Memory, config: Config, limits: Limits) -> bool:
+def _ends(memory: RecoveredState, config: Config, limits: Limits) -> bool:
     return _after(memory, config, limits).run.finished is not None
 
 
@@ -74,7 +74,7 @@ def _retired(fleet: Fleet) -> tuple[Reason, ...]:
     return tuple(agent.reason for agent in agents) if all(agent.phase is Phase.RETIRED for agent in agents) else ()
 
 
-def _raised(memory: Memory, config: Config) -> Limits:
+def _raised(memory: RecoveredState, config: Config) -> Limits:
     """The limits that are in the way, each twice as large until it is not: put back one after the other, so that all
     are found that have to move. A target is no amount: it goes."""
     within: Limits = {}

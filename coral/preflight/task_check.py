@@ -29,7 +29,7 @@ MAX_FILES = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class TaskFinding:
     """One line: what was looked at, whether it is well, what was found, and what more there is to say."""
 
     name: str
@@ -38,10 +38,10 @@ class Finding:
     details: tuple[str, ...] = ()
 
 
-def looks(config: Config) -> list[Finding]:
+def quick_findings(config: Config) -> list[TaskFinding]:
     """What is known at once: the seed, its public check, the heartbeats, the runtime."""
     found = [look(config) for look in (_seed, *([_check] if config.task.check else []), _heartbeats)]
-    inspected: list[Finding] = []
+    inspected: list[TaskFinding] = []
     for assignment in assignments_of(config):
         finding, runtime = _runtime(config, assignment)
         found.append(finding)
@@ -49,7 +49,7 @@ def looks(config: Config) -> list[Finding]:
     return [*found, *dict.fromkeys(inspected)]
 
 
-def grades(config: Config, say: Callable[[str], None]) -> Iterator[Finding]:
+def grade_findings(config: Config, say: Callable[[str], None]) -> Iterator[TaskFinding]:
     """Two real grades of the seed: it must score, and score the same again. `say` names a step that may take long."""
     say("grading the seed")
     try:
@@ -57,33 +57,33 @@ def grades(config: Config, say: Callable[[str], None]) -> Iterator[Finding]:
         first = _grade(config)
         seconds = time.monotonic() - began
     except CoralError as error:
-        yield Finding("grader", False, str(error), (error.hint,))
+        yield TaskFinding("grader", False, str(error), (error.hint,))
         return
     yield _graded(first)
     if first.score is None:
         return
     if (target := config.budget.target) is not None and not config.grader.direction.better(target, first.score):
-        yield Finding(
+        yield TaskFinding(
             "target", False, f"the seed reaches the target {target:g} already", ("set budget.target further",)
         )
     if found_concerns := tuple(concerns(config, seconds)):
-        yield Finding("budget", True, "it may be too small; nothing is refused for that", found_concerns)
+        yield TaskFinding("budget", True, "it may be too small; nothing is refused for that", found_concerns)
     say("grading the seed once more")
     yield _repeated(first.score, _grade(config), config.grader.noise)
 
 
-def _seed(config: Config) -> Finding:
+def _seed(config: Config) -> TaskFinding:
     seed, globs = config.seed, config.task.editable
     below = (path for path in islice(seed.rglob("*"), MAX_FILES) if ".git" not in path.relative_to(seed).parts)
     names = [path.relative_to(seed).as_posix() for path in below if path.is_file()]
     kind = "a git repository" if (seed / ".git").exists() else "a folder"
     text = f"{config.task.seed}: {kind} of {plural(len(names), 'file')}"
     if not globs:
-        return Finding("seed", True, text)
+        return TaskFinding("seed", True, text)
     matched = {glob: {path for path in seed.glob(glob.lstrip("/")) if path.is_file()} for glob in globs}
     text += f", {len(set().union(*matched.values()))} of them editable"
     empty = tuple(_no_match(glob, names) for glob in globs if not matched[glob])
-    return Finding("seed", not empty, text, empty)
+    return TaskFinding("seed", not empty, text, empty)
 
 
 def _no_match(glob: str, names: list[str]) -> str:
@@ -91,50 +91,50 @@ def _no_match(glob: str, names: list[str]) -> str:
     return f"task.editable: no file matches {glob}" + (f"; did you mean {' or '.join(close)}?" if close else "")
 
 
-def _inspected(config: Config, runtime: Runtime) -> list[Finding]:
+def _inspected(config: Config, runtime: Runtime) -> list[TaskFinding]:
     """What a runtime finds in the files itself."""
     found = runtime.inspect(config.seed, config.task.editable)
     if found is None:
         return []
-    return [Finding(found.name, not found.hint, found.text, (found.hint,) if found.hint else ())]
+    return [TaskFinding(found.name, not found.hint, found.text, (found.hint,) if found.hint else ())]
 
 
-def _check(config: Config) -> Finding:
+def _check(config: Config) -> TaskFinding:
     """The public check is called as the built-in agent calls it."""
     with tempfile.TemporaryDirectory(prefix="coral-validate-", ignore_cleanup_errors=True) as folder:
         check = PublicCheck(config.seed, config.task.check, Path(folder) / "seed", CHECK_SECONDS)
         try:
             measured = check.measure([{}])[0]
         except CheckBroken as error:
-            return Finding("check", False, "the public check cannot be used", (str(error),))
+            return TaskFinding("check", False, "the public check cannot be used", (str(error),))
         finally:
             check.close()
     if measured.error:
-        return Finding("check", False, "the public check cannot measure the seed", (measured.error,))
-    return Finding("check", True, f"{config.task.check} gives the seed {measured.score:.10g}")
+        return TaskFinding("check", False, "the public check cannot measure the seed", (measured.error,))
+    return TaskFinding("check", True, f"{config.task.check} gives the seed {measured.score:.10g}")
 
 
-def _heartbeats(config: Config) -> Finding:
+def _heartbeats(config: Config) -> TaskFinding:
     wrong = [f"{beat.name}: {what}" for beat in config.heartbeats if beat.prompt for what in problems(beat.prompt)]
     if wrong:
-        return Finding("heartbeats", False, "a prompt cannot be rendered", tuple(wrong))
-    return Finding("heartbeats", True, "; ".join(f"{beat.name} {beat.when}" for beat in config.heartbeats))
+        return TaskFinding("heartbeats", False, "a prompt cannot be rendered", tuple(wrong))
+    return TaskFinding("heartbeats", True, "; ".join(f"{beat.name} {beat.when}" for beat in config.heartbeats))
 
 
-def _runtime(config: Config, assignment: Assignment) -> tuple[Finding, Runtime | None]:
+def _runtime(config: Config, assignment: Assignment) -> tuple[TaskFinding, Runtime | None]:
     """Whether the runtime can be used; and the runtime, where it exists."""
     name = assignment.runtime
     try:
         runtime = registry.find(name, assignment.options)
     except CoralError as error:
-        return Finding("runtime", False, f"{name} cannot be used", (f"{error}: {error.hint}",)), None
+        return TaskFinding("runtime", False, f"{name} cannot be used", (f"{error}: {error.hint}",)), None
     if wrong := registry.problems(runtime, assignment.model):
-        return Finding("runtime", False, f"{name} cannot be used", tuple(wrong)), runtime
+        return TaskFinding("runtime", False, f"{name} cannot be used", tuple(wrong)), runtime
     if lost := unenforceable_budgets(config, assignment, runtime):
-        return Finding("runtime", False, f"{name} cannot keep within its budget", tuple(lost)), runtime
+        return TaskFinding("runtime", False, f"{name} cannot keep within its budget", tuple(lost)), runtime
     unverified = runtime.verified_version == ""
     more = ("unverified: Coral follows its documentation, and was never tried with it",) if unverified else ()
-    return Finding("runtime", True, f"{name}, {plural(assignment.count, 'agent')}", more), runtime
+    return TaskFinding("runtime", True, f"{name}, {plural(assignment.count, 'agent')}", more), runtime
 
 
 def _grade(config: Config) -> GradeResult:
@@ -142,18 +142,18 @@ def _grade(config: Config) -> GradeResult:
         return grade_once(config, Path(folder))
 
 
-def _graded(result: GradeResult) -> Finding:
+def _graded(result: GradeResult) -> TaskFinding:
     if result.outcome is Outcome.SCORED and result.score is not None:
-        return Finding("grader", True, f"the seed scores {result.score:.10g}")
+        return TaskFinding("grader", True, f"the seed scores {result.score:.10g}")
     printed = [line for line in result.output.splitlines()[-OUTPUT_LINES:] if not result.reason.endswith(f": {line}")]
-    return Finding("grader", False, "the seed cannot be graded", (result.reason, *printed))
+    return TaskFinding("grader", False, "the seed cannot be graded", (result.reason, *printed))
 
 
-def _repeated(first: float, again: GradeResult, noise: float) -> Finding:
+def _repeated(first: float, again: GradeResult, noise: float) -> TaskFinding:
     if again.score is None:
-        return Finding("again", False, "graded once more, it has no score", (again.reason,))
+        return TaskFinding("again", False, "graded once more, it has no score", (again.reason,))
     apart = abs(first - again.score)
     if apart <= noise:
-        return Finding("again", True, "graded once more, it scores the same" if apart == 0 else f"{apart:g} apart")
+        return TaskFinding("again", True, "graded once more, it scores the same" if apart == 0 else f"{apart:g} apart")
     text = f"graded once more, it scores {again.score:.10g}: {apart:g} apart, and grader.noise is {noise:g}"
-    return Finding("again", False, text, (f"make the grader deterministic, or set grader.noise above {apart:g}",))
+    return TaskFinding("again", False, text, (f"make the grader deterministic, or set grader.noise above {apart:g}",))

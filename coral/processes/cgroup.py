@@ -21,9 +21,9 @@ class Groups:
     """Those of one run, in a folder with its name. Where none may be made, there are none, and nothing is said."""
 
     def __init__(self, run: str) -> None:
-        own = home()
+        own = own_group()
         self._folder = None if own is None else own / f"{_NAME}{run}"
-        self.tidy()
+        self.remove_empty()
         if own is not None:
             _sweep(own)
 
@@ -38,13 +38,13 @@ class Groups:
             return ""
         return str(group)
 
-    def tidy(self) -> None:
+    def remove_empty(self) -> None:
         """Remove those in which nobody is: what a supervisor that was killed could not."""
         if self._folder is not None:
             _clear(str(self._folder))
 
 
-def home(own: Path = _OWN, mounts: Path = _MOUNTS) -> Path | None:
+def own_group(own: Path = _OWN, mounts: Path = _MOUNTS) -> Path | None:
     """Our own group in the one hierarchy that keeps such lists (version 2); None where none is to be seen."""
     try:
         named = [line[3:] for line in own.read_text().splitlines() if line.startswith("0::")]

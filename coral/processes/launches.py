@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from coral.fleet.process_key import grade_in
 from coral.processes import cgroup, process
-from coral.processes.process import Held, Program
+from coral.processes.process import HeldChild, Program
 from coral.processes.process_table import Identity, ProcessTable, is_alive
 from coral.processes.wakeup import Wakeup
 
@@ -19,7 +19,7 @@ LINGERING_SECONDS = 0.05  # when to look whether leftovers are gone; then twice 
 LONGEST_PAUSE = 5.0
 
 
-class State(StrEnum):
+class LaunchState(StrEnum):
     LINGERS = "lingers"
     GONE = "gone"
 
@@ -51,12 +51,12 @@ class Launches:
 
     def close(self) -> None:
         """Leave no group behind but those in which somebody lives on."""
-        self._groups.tidy()
+        self._groups.remove_empty()
 
     def tag(self, who: str, number: int) -> str:
         return f"{self._run}/{who}/{number}"
 
-    def hold(self, who: str, number: int, program: Program, now: float) -> Held:
+    def hold(self, who: str, number: int, program: Program, now: float) -> HeldChild:
         """Start a program up to its gate. OSError where that fails; then there is no launch."""
         # A grade is waited for, and the kernel takes some ten milliseconds to let somebody into a group: there the mark
         # has to do.
@@ -76,8 +76,8 @@ class Launches:
         launch = Launch(who, number, identity, self.tag(who, number), now)
         alive = is_alive(identity)
         if not alive:
-            if not self._table.looked:
-                self._table.look()  # once for all who ended: nothing of a launch comes back
+            if not self._table.scanned:
+                self._table.scan()  # once for all who ended: nothing of a launch comes back
             if not self._table.members(identity, launch.tag):
                 cgroup.remove(identity.group)
                 return False
@@ -105,12 +105,12 @@ class Launches:
         self._suspects |= self._live.keys()
 
     @property
-    def next_look(self) -> float | None:
+    def next_check(self) -> float | None:
         """Seconds until leftovers should be looked at again; None while there are none."""
         looks = [launch.look_at for launch in self._live.values() if launch.ended]
         return max(min(looks) - time.monotonic(), 0.0) if looks else None
 
-    def over(self) -> Iterator[tuple[Launch, State]]:
+    def ended(self) -> Iterator[tuple[Launch, LaunchState]]:
         """The launches whose own process has ended, and whether anything it started is left."""
         now = time.monotonic()
         looking = self._suspects | {
@@ -120,15 +120,15 @@ class Launches:
         found = (self._live.get(who) for who in looking)
         ended = [launch for launch in found if launch is not None and self._has_ended(launch)]
         if ended:
-            self._table.look()
+            self._table.scan()
         for launch in ended:
             if self._table.members(launch.identity, launch.tag):
                 # A look costs a walk through all processes: an unkillable one must not make the loop spin.
                 launch.look_at, launch.pause = now + launch.pause, min(2 * launch.pause, LONGEST_PAUSE)
-                yield launch, State.LINGERS
+                yield launch, LaunchState.LINGERS
             else:
                 self.abandon(launch.who)
-                yield launch, State.GONE
+                yield launch, LaunchState.GONE
 
     def _has_ended(self, launch: Launch) -> bool:
         if not launch.ended:

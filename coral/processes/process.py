@@ -18,12 +18,12 @@ from typing import BinaryIO
 from coral.processes import cgroup, rlimit_tag
 from coral.processes.process_table import TAG, Identity, identify, is_alive, members
 
-GATE_CLOSED = 125
+NEVER_RELEASED = 125
 # Waits for a line, then becomes the program. An end of file instead means that the supervisor died before it had
 # written down whom it started: then nothing was started. It enters its control group by itself: the kernel may take its
 # time over that.
 _ENTER = f'if [ "$1" ]; then {cgroup.ENTER}; fi 2>/dev/null; shift'
-_WAIT = f"{_ENTER}; IFS= read -r go || exit {GATE_CLOSED}"
+_WAIT = f"{_ENTER}; IFS= read -r go || exit {NEVER_RELEASED}"
 _GATE = f'{_WAIT}; exec "$@" <"$0"'
 # Stays beside the program, whatever signal the two are sent, and writes down with which code it ended: for whoever
 # was not its parent when it did. What the shell itself says of it goes nowhere.
@@ -50,7 +50,7 @@ class Program:
     code: Path | None = None
 
 
-class Held:
+class HeldChild:
     """A child that waits at its gate."""
 
     def __init__(self, child: "subprocess.Popen[bytes]", gate: int, identity: Identity) -> None:
@@ -70,7 +70,7 @@ class Held:
         self.child.wait()
 
 
-def start(program: Program) -> Held:
+def start(program: Program) -> HeldChild:
     """Start a program up to its gate. OSError where that is not possible."""
     reading, gate = os.pipe()
     script, place = (_GATE, []) if program.code is None else (_KEEP, [str(program.code)])
@@ -96,7 +96,7 @@ def start(program: Program) -> Held:
         child.wait()
         raise OSError("it ended before it could be identified")
     rlimit_tag.put(child.pid, program.tag)
-    return Held(child, gate, replace(identity, group=program.group))
+    return HeldChild(child, gate, replace(identity, group=program.group))
 
 
 def _to_write(path: Path) -> BinaryIO:

@@ -15,7 +15,7 @@ from coral.processes import cgroup, rlimit_tag
 TAG = "CORAL_LAUNCH"
 _MARK = f"{TAG}=".encode()
 _PROC = Path("/proc")
-MAX_LOOKS = 3  # again, for the sake of one launch: somebody may end and start another all the time
+MAX_RESCANS = 3  # again, for the sake of one launch: somebody may end and start another all the time
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def members(identity: Identity, tag: str) -> list[Identity]:
     """Every living process of a launch: its group, its session, its descendants, whoever is in its control group, bears
     its mark or carries its tag."""
     table = ProcessTable()
-    table.look()
+    table.scan()
     return table.members(identity, tag)
 
 
@@ -66,10 +66,10 @@ class ProcessTable:
         # What processes were started with is read once: a fleet has a thousand, and every end of a launch asks each.
         self._tags: dict[tuple[int, int], bytes] = {}
         self._marks: dict[tuple[int, int], int] = {}
-        self.looked = False
+        self.scanned = False
 
-    def look(self) -> None:
-        self._table, self.looked = self._look_again() if _has_proc() else _portable_table(), True
+    def scan(self) -> None:
+        self._table, self.scanned = self._look_again() if _has_proc() else _portable_table(), True
         self._tell_children()
         living = {(pid, entry.started) for pid, entry in self._table.items()}
         self._tags = {process: tag for process, tag in self._tags.items() if process in living}
@@ -99,16 +99,16 @@ class ProcessTable:
         """Every process of a launch that lived when we looked, except ourselves."""
         if identity.boot != _boot():
             return []
-        for looks in range(MAX_LOOKS + 1):
+        for looks in range(MAX_RESCANS + 1):
             inside = self._take_in(cgroup.members(identity.group))
             mine = self._related(identity, tag, inside)
             # After the last look nobody is read again: who was there then may have ended, but that nobody is left is
             # not known, and whoever asks will ask again.
-            if looks == MAX_LOOKS or not self._read_again(mine):
+            if looks == MAX_RESCANS or not self._read_again(mine):
                 break
             if mine := self._related(identity, tag, inside & self._table.keys()):
                 break
-            self.look()
+            self.scan()
         return [Identity(pid, self._table[pid].started, identity.boot) for pid in mine if pid != os.getpid()]
 
     def _take_in(self, pids: list[int]) -> set[int]:
@@ -121,7 +121,7 @@ class ProcessTable:
     def _related(self, identity: Identity, tag: str, inside: set[int]) -> set[int]:
         leader = self._table.get(identity.pid)
         led = leader is not None and leader.started == identity.started
-        mine, wanted = {identity.pid} | inside if led else set(inside), {rlimit_tag.of(tag), tag.encode()} - {b""}
+        mine, wanted = {identity.pid} | inside if led else set(inside), {rlimit_tag.value_of(tag), tag.encode()} - {b""}
         for pid, entry in self._table.items():
             # A group whose leader has ended says nothing: its number may have been another leader's since, who has
             # ended as well. Those of ours bear a sign then, but where a system shows none.

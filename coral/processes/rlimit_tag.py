@@ -15,7 +15,7 @@ _LINE = b"Max file locks"
 _KIND = 1 << 61  # what a mark begins with; the other 60 bits say of which launch
 
 
-def of(tag: str) -> int:
+def value_of(tag: str) -> int:
     """The mark that stands for a launch's tag."""
     return _KIND | int.from_bytes(hashlib.sha256(tag.encode()).digest()[:8]) >> 4
 
@@ -24,7 +24,7 @@ def put(pid: int, tag: str) -> bool:
     """Mark a process and whatever it will start; whether that is possible here."""
     with contextlib.suppress(AttributeError, OSError, ValueError):
         _, most = resource.prlimit(pid, _LOCKS)
-        resource.prlimit(pid, _LOCKS, (of(tag), most))
+        resource.prlimit(pid, _LOCKS, (value_of(tag), most))
         return True
     return False
 

@@ -16,15 +16,15 @@ from attempts.record import Attempt, attempt_from_dict, to_dict
 from attempts.store import Malformed, Missing, Store, is_record
 from coral.fleet import events as on
 from coral.fleet.actions import RestoreRecords
-from coral.records.ledger import ALTERED, Ledger, Row
+from coral.records.ledger import ALTERED, Ledger, LedgerRow
 
-AT_ONCE = 150  # records per look; with a look every five seconds, 108,000 in an hour
+BATCH = 150  # records per look; with a look every five seconds, 108,000 in an hour
 LEDGER = "the private ledger of records"
 MAX_NAMED = 20  # restored records that are named one by one; what a wiped folder lost is told as a number
 
 
 @dataclass(slots=True)
-class Seen:
+class CheckResult:
     """What one look found: what had been done to the ledger; the files that are as they should be, by what they are
     recognised next time; records whose file is altered or gone; records that the index lacks or says something else
     of, and whether somebody altered it; numbers of files in the folder; numbers of rows of the ledger that are no
@@ -53,11 +53,11 @@ class IntegrityCheck:
             self._listing.close()
             self._listing = None
 
-    def look(self, leaders: Iterable[int]) -> Seen:
+    def check_next(self, leaders: Iterable[int]) -> CheckResult:
         """Compare the next records and the leaders with their files and with the index; in a thread."""
-        seen = Seen(self._ledger.mend(), self._list())
+        seen = CheckResult(self._ledger.repair(), self._list())
         # A ledger that may be altered itself says nothing about the files.
-        rows = [] if self._ledger.is_doubtful else self._next_rows(leaders)
+        rows = [] if self._ledger.is_suspect else self._next_rows(leaders)
         self._compare_index(rows, seen)
         for row in rows:
             if row.witness is not None and self._store.witness(row.number) == row.witness:
@@ -73,14 +73,14 @@ class IntegrityCheck:
                 seen.witnesses[row.number] = self._store.witness(row.number)
         return seen
 
-    def _next_rows(self, leaders: Iterable[int]) -> list[Row]:
+    def _next_rows(self, leaders: Iterable[int]) -> list[LedgerRow]:
         """What to look at next: the next records, from the beginning again after the last one; and the leaders, which
         every prompt names and everybody reads."""
-        rows = self._ledger.page(self._after, AT_ONCE)
+        rows = self._ledger.page(self._after, BATCH)
         self._after = rows[-1].number if rows else -1
         return [row for number in leaders for row in self._ledger.page(number - 1, 1)] + rows
 
-    def _compare_index(self, rows: Sequence[Row], seen: Seen) -> None:
+    def _compare_index(self, rows: Sequence[LedgerRow], seen: CheckResult) -> None:
         known = {row.number: row for row in rows}
         try:
             missing, wrong = check.lies(self._store.root, {number: row.record for number, row in known.items()})
@@ -90,7 +90,7 @@ class IntegrityCheck:
         # Whoever read a file while it was altered put into the index what it said: that is told of the record.
         seen.index_altered = any(self._store.witness(number) == known[number].witness for number in wrong)
 
-    def take(self, seen: Seen, next_number: int, pending: Collection[int]) -> Iterator[on.Event]:
+    def report(self, seen: CheckResult, next_number: int, pending: Collection[int]) -> Iterator[on.Event]:
         """What the look found, as events. `next_number` was given to no attempt yet; the `pending` ones are not
         published. All others were, whether or not anything is known of them."""
         self._ledger.set_witnesses(seen.witnesses)
@@ -102,7 +102,7 @@ class IntegrityCheck:
             yield on.Restored(item=LEDGER, found=seen.ledger)
         yield from self._ledger.losses()
         if seen.spoiled:
-            self._ledger.doubt(ALTERED)
+            self._ledger.suspect(ALTERED)
         new = {number for number in seen.listed if number >= next_number or number in pending}
         for number in sorted(new - self._ledger.known(new)):
             aside = self._store.set_aside(number)
@@ -112,8 +112,8 @@ class IntegrityCheck:
         """The numbers of the next files in the folder, a piece of it at a time."""
         if self._listing is None:
             self._listing = os.scandir(self._store.root)
-        entries = list(islice(self._listing, AT_ONCE))
-        if len(entries) < AT_ONCE:
+        entries = list(islice(self._listing, BATCH))
+        if len(entries) < BATCH:
             self.close()
         return [int(entry.name[:-5]) for entry in entries if is_record(entry.name)]
 
@@ -141,7 +141,7 @@ def restore(
         yield on.Restored(item=f"{len(restored) - MAX_NAMED} other records", found="were altered or deleted")
 
 
-def _rows(ledger: Ledger, numbers: Iterable[int]) -> list[Row]:
+def _rows(ledger: Ledger, numbers: Iterable[int]) -> list[LedgerRow]:
     return [row for number in numbers for row in ledger.page(number - 1, 1) if row.number == number]
 
 

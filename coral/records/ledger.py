@@ -17,7 +17,17 @@ from attempts.files import Witness
 from attempts.record import Attempt, Direction
 from coral.errors import CoralError
 from coral.fleet.events import Restored
-from coral.records.ledger_file import COLUMNS, FORMAT, Rebuild, connect, insert, look_at, make_tables, read, read_row
+from coral.records.ledger_file import (
+    COLUMNS,
+    FORMAT,
+    LedgerDraft,
+    connect,
+    file_stamp,
+    insert,
+    make_tables,
+    read,
+    read_row,
+)
 
 T = TypeVar("T")
 
@@ -28,7 +38,7 @@ _RANKED = "score IS NOT NULL AND kind IN ('real', 'confirm')"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class LedgerRow:
     """A record as it is kept, and its witness; none while its file was never seen whole."""
 
     number: int
@@ -86,7 +96,7 @@ class Ledger:
         if known - unsure != count - len(self._pending):
             self._begin_again()
 
-    def enter(self, attempt: Attempt) -> None:
+    def add(self, attempt: Attempt) -> None:
         """Before the record is written: from then on, a file that says anything else is not ours."""
         self._heal(lambda: self._enter(attempt))
 
@@ -94,23 +104,23 @@ class Ledger:
         self._heal(lambda: self._set_witnesses(witnesses))
 
     @property
-    def is_doubtful(self) -> bool:
+    def is_suspect(self) -> bool:
         """Whether somebody was at the file, and it is not made again yet."""
         with self._lock:
             self._notice()
             return bool(self._doubt)
 
-    def doubt(self, found: str) -> None:
+    def suspect(self, found: str) -> None:
         self._doubt = found
 
-    def mend(self) -> str:
+    def repair(self) -> str:
         """What somebody did to the file since we last looked, in words; it is there again. It takes long: nothing for
         the loop. Whoever touches the file again and again is not followed each time."""
-        if not self.is_doubtful or time.monotonic() < self._rests_until:
+        if not self.is_suspect or time.monotonic() < self._rests_until:
             return ""
         began, doubt = time.monotonic(), self._doubt
         try:
-            altered = self.make_again()
+            altered = self.rebuild()
         finally:
             now = time.monotonic()
             self._rests_until = now + REST * (now - began)
@@ -121,21 +131,21 @@ class Ledger:
         losses, self._losses = self._losses, []
         return losses
 
-    def make_again(self) -> bool:
+    def rebuild(self) -> bool:
         """From the journal; what that lacks, from the rows that were there. Returns whether those said anything else.
 
         The witnesses are lost: the next look at each file reads it.
         """
         with self._making:
-            rebuild = Rebuild(self._path)
+            rebuild = LedgerDraft(self._path)
             try:
                 with self._lock:
                     count, self._since = self._count, []
-                rebuild.take(self._readable())
+                rebuild.add(self._readable())
                 same = self._keep_rows(rebuild, count)
-                losses = rebuild.take_unvouched(self._unvouched, count, self._pending)
+                losses = rebuild.add_unvouched(self._unvouched, count, self._pending)
                 with self._lock:
-                    rebuild.take(self._since)
+                    rebuild.add(self._since)
                     rebuild.replace(self._path)
                     self._open()
                     self._doubt, self._losses = "", losses
@@ -144,13 +154,13 @@ class Ledger:
                 rebuild.discard()
             return not same
 
-    def page(self, after: int, count: int) -> list[Row]:
+    def page(self, after: int, count: int) -> list[LedgerRow]:
         """The next records by number."""
         rows = self._rows(
             "SELECT number, record, inode, size, changed FROM records WHERE number > ? ORDER BY number LIMIT ?",
             (after, count),
         )
-        return [Row(row[0], row[1], None if row[2] is None else (row[2], row[3], row[4])) for row in rows]
+        return [LedgerRow(row[0], row[1], None if row[2] is None else (row[2], row[3], row[4])) for row in rows]
 
     def outline(self, direction: Direction, top: int, recent: int) -> list[Attempt]:
         """As few records as tell where everybody stands: the first `top`, and of every agent the latest `recent`,
@@ -175,7 +185,7 @@ class Ledger:
 
     def _begin_again(self) -> None:
         try:
-            self.make_again()
+            self.rebuild()
         except (sqlite3.DatabaseError, OSError) as error:
             self._base.close()
             raise CoralError(f"cannot write {self._path}: {error}", "see whether the disk has space") from error
@@ -231,7 +241,7 @@ class Ledger:
 
     def _look(self) -> tuple[tuple[int, ...] | None, ...]:
         """By which it is noticed that somebody else wrote to the file, or to what is to be written to it."""
-        return look_at(self._path), look_at(self._path.with_name(self._path.name + "-wal"))
+        return file_stamp(self._path), file_stamp(self._path.with_name(self._path.name + "-wal"))
 
     def _is_moved(self) -> bool:
         """Whether what we write goes into a file that nobody will find."""
@@ -239,7 +249,7 @@ class Ledger:
             witness and witness[:2] for witness in self._seen
         ]
 
-    def _keep_rows(self, rebuild: Rebuild, count: int) -> bool:
+    def _keep_rows(self, rebuild: LedgerDraft, count: int) -> bool:
         """Give the draft the rows that the journal lacks. Returns whether all the others are as it says."""
         missing = rebuild.missing(count)
         same, ours = True, set[int]()
@@ -247,7 +257,7 @@ class Ledger:
             for row in self._blocks():
                 ours.add(row[0])
                 if row[0] not in rebuild.places and row[1] in missing and (kept := read_row(row)):
-                    rebuild.take([kept])
+                    rebuild.add([kept])
                     missing.remove(kept.order)
                 elif row != rebuild.row(row[0]):
                     same = same and row[0] in [attempt.number for attempt in self._since or ()]
@@ -290,7 +300,7 @@ class Ledger:
         except sqlite3.OperationalError:
             raise
         except (sqlite3.DatabaseError, ValueError):
-            self.make_again()
+            self.rebuild()
             return use()
 
     def _attempts(self, where: str, values: tuple[object, ...]) -> list[Attempt]:

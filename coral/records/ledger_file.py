@@ -77,7 +77,7 @@ def read_row(row: tuple[Any, ...]) -> Attempt | None:
     return attempt if (attempt.number, attempt.order) == row[:2] else None
 
 
-class Rebuild:
+class LedgerDraft:
     """A ledger in the making. `places`: the number of each record that it has, and its place among all."""
 
     def __init__(self, path: Path) -> None:
@@ -87,14 +87,14 @@ class Rebuild:
         self._base = connect(self.path)
         make_tables(self._base)
 
-    def take(self, attempts: Iterable[Attempt]) -> None:
+    def add(self, attempts: Iterable[Attempt]) -> None:
         insert(self._base, self._counted(attempts))
 
     def missing(self, count: int) -> set[int]:
         """The places among the first so many of which it has nothing."""
         return set(range(count)).difference(self.places.values())
 
-    def take_unvouched(
+    def add_unvouched(
         self, unvouched: Callable[[Collection[int]], Iterable[Attempt]], count: int, pending: Collection[int]
     ) -> list[Restored]:
         """What is known only from where agents can write, or nowhere, as the operator is told. What is `pending` will
@@ -107,7 +107,7 @@ class Rebuild:
         for attempt in unvouched(frozenset(self.places)):
             if attempt.order in missing:
                 taken.setdefault(attempt.order, attempt)
-        self.take(taken.values())
+        self.add(taken.values())
         losses, lost = [], len(missing) - len(taken) - due
         if taken:
             found, source = "were gone from journal and ledger", "attempts/, where agents can write: look at them"
@@ -146,7 +146,7 @@ def remove_logs(path: Path) -> None:
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
-def look_at(path: Path) -> tuple[int, ...] | None:
+def file_stamp(path: Path) -> tuple[int, ...] | None:
     """By which it is noticed that somebody else wrote to a file. Nobody can set the last back."""
     try:
         found = os.lstat(path)

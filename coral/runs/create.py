@@ -16,8 +16,8 @@ from coral.agent_setup.prices import unenforceable_budgets
 from coral.agent_setup.roster import Roster
 from coral.config.load import Config
 from coral.errors import CoralError
-from coral.grading.prepare import prepare as prepare_grader
-from coral.processes import signal_handlers
+from coral.grading.prepare import copy_grader_files as prepare_grader
+from coral.processes import received_signals
 from coral.supervisor.lock import holder as lock_holder
 from coral.supervisor.workers import WorkerPool
 from workspace import git, hub
@@ -44,8 +44,8 @@ def prepare(config: Config, runs: Path, say: Say, meanwhile: Callable[[], object
     for assignment, runtime in roster.assignments:
         if budgets := unenforceable_budgets(config, assignment, runtime):
             raise CoralError(f"cannot start: {budgets[0]}", "leave that budget out, or limit attempts or hours")
-    git.waiting = signal_handlers.let_through
-    with signal_handlers.held() as gate:
+    git.waiting = received_signals.let_through
+    with received_signals.hold() as gate:
         gate.check()
         try:
             layout = new_run(runs, config.slug)
@@ -78,7 +78,7 @@ def holder(layout: Layout) -> int | None:
 
 
 def _furnish(layout: Layout, config: Config, roster: Roster, say: Say, meanwhile: Callable[[], object]) -> None:
-    with signal_handlers.let_through():  # nothing but files, which go with the run
+    with received_signals.let_through():  # nothing but files, which go with the run
         create(layout, tuple(roster))
         layout.task_file.write_text(config.text, encoding="utf-8")
         prepare_grader(config, layout.grader)
@@ -118,5 +118,5 @@ def _begin_clone(begin: Begin, layout: Layout, roster: Roster, agent: str, commi
 
 def _result(work: Future[T]) -> T:
     """What a thread has done, or its exception; an interrupt ends the wait."""
-    with signal_handlers.let_through():
+    with received_signals.let_through():
         return work.result()

@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from attempts.files import make_way, parse_object, read_bytes
 from coral.errors import CoralError
-from coral.processes import signal_handlers
+from coral.processes import received_signals
 from coral.runs.create import holder
 from workspace.disk import disk_problem_of
 from workspace.layout import Layout
@@ -28,7 +28,7 @@ def detach(layout: Layout, overrides: tuple[str, ...] = ()) -> int:
     CoralError with its last word, or with what the disk lacks for any, when it could not. This process must have no
     other threads: a lock that one of them held would stay locked in the child.
     """
-    with signal_handlers.held() as gate:
+    with received_signals.hold() as gate:
         gate.check()
         make_way(layout.log)
         log = os.open(layout.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
@@ -61,7 +61,7 @@ class _Child:
             self.poll(0)
 
 
-def _wait_for(child: _Child, layout: Layout, gate: signal_handlers.Gate) -> None:
+def _wait_for(child: _Child, layout: Layout, gate: received_signals.HeldSignals) -> None:
     """Until it supervises the run. An interrupt ends it in order; it may have started agents."""
     deadline = time.monotonic() + BEGIN_SECONDS
     while _shown_by(layout) != child.pid and child.poll() != 0:

@@ -15,10 +15,10 @@ from coral.agent_setup.roster import Roster
 from coral.config.load import Config
 from coral.errors import CoralError
 from coral.fleet.actions import Grade
-from coral.grading.checkout import make_ready, tidy
-from coral.grading.once import run as run_grader
+from coral.grading.checkout import prepare_grade, remove_checkouts
+from coral.grading.once import run_grader as run_grader
 from coral.grading.result import GradeResult
-from coral.processes import environment, signal_handlers
+from coral.processes import environment, received_signals
 from coral.records.standings import Standings
 from coral.runs.rules import rules_of
 from coral.supervisor.clock import wall
@@ -32,13 +32,13 @@ SHOWN_OF_SETUP = 2000  # bytes of what a command said that failed
 def grade_seed(layout: Layout, config: Config, commit: str) -> Attempt:
     """Publish the baseline, attempt #0. A grader that cannot grade the seed will grade nothing."""
     started = wall()
-    command = make_ready(layout, config.grader, Grade(number=0, launch=1, commit=commit, kind=Kind.BASELINE))
+    command = prepare_grade(layout, config.grader, Grade(number=0, launch=1, commit=commit, kind=Kind.BASELINE))
     began = time.monotonic()
     result = run_grader(command, layout.grading(0), config.grader.timeout)
     seconds = time.monotonic() - began
     if result.score is None:
         raise CoralError(f"cannot grade the seed: {result.reason}", _shown(result))
-    tidy(layout, 0)
+    remove_checkouts(layout, 0)
     baseline = Attempt(
         number=0,
         agent="",
@@ -92,7 +92,7 @@ def _set_up(layout: Layout, agent: str, command: str) -> None:
             start_new_session=True,
         )
         try:
-            with signal_handlers.let_through():
+            with received_signals.let_through():
                 if hasattr(os, "waitid"):
                     # Looked at, not reaped: until its group is gone, no other process has its number.
                     os.waitid(os.P_PID, shell.pid, os.WEXITED | os.WNOWAIT)

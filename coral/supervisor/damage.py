@@ -10,7 +10,7 @@ from attempts.store import Store
 from coral.fleet import events as on
 from coral.fleet.run_state import Fleet
 from coral.journal import Journal
-from coral.records.integrity import IntegrityCheck, Seen
+from coral.records.integrity import CheckResult, IntegrityCheck
 from coral.records.ledger import Ledger
 from coral.supervisor.context import RunContext
 from coral.views.heartbeat_view import HeartbeatFiles
@@ -25,18 +25,18 @@ class DamageCheck:
         self._journal = journal
         self._records = IntegrityCheck(Store(run_context.layout.attempts), ledger)
         self._pool = pool
-        self._look: Future[Seen] | None = None
+        self._look: Future[CheckResult] | None = None
 
     def read(self, fleet: Fleet) -> Iterator[on.Event]:
         """What was found. The records are compared in a worker thread; what it finds is told at the next call."""
         yield from (on.HeartbeatsAltered(owner=owner) for owner in self._heartbeat_files.altered())
-        yield from self._journal.mend()
+        yield from self._journal.repair()
         if self._look is not None and self._look.done():
             done, self._look = self._look, None
-            yield from self._records.take(done.result(), fleet.run.next_number, fleet.pending)
+            yield from self._records.report(done.result(), fleet.run.next_number, fleet.pending)
         if self._look is None:
             leaders = [attempt.number for attempt in self._standings.top]
-            self._look = self._pool.submit(self._records.look, leaders)
+            self._look = self._pool.submit(self._records.check_next, leaders)
 
     def close(self) -> None:
         self._records.close()

@@ -32,8 +32,8 @@ from coral.fleet.decide import decide, next_deadline
 from coral.fleet.expected_processes import settled
 from coral.fleet.reasons import RunEnd, RunEndKind
 from coral.fleet.run_state import Fleet, Run
-from coral.journal import Journal, Memory, salvaged
-from coral.processes import process, signal_handlers
+from coral.journal import Journal, RecoveredState, salvaged
+from coral.processes import process, received_signals
 from coral.processes.launches import Launches
 from coral.processes.process_table import Identity
 from coral.processes.wakeup import Wakeup
@@ -71,7 +71,7 @@ class Supervisor:
     def __init__(self, layout: Layout, seed_commit: str) -> None:
         config = load_frozen(layout.task_file)
         self._journal = Journal(layout.journal)
-        memory = self._journal.memory
+        memory = self._journal.recovered
         self._layout = layout
         self._fleet = memory.fleet
         self._away = since(memory.wall)
@@ -184,7 +184,7 @@ class Supervisor:
         if actions or _differs(self._fleet, after):
             self._journal.record(now, events, actions, self._fleet, after)
         else:
-            self._journal.keep_time(now)
+            self._journal.record_time(now)
 
     def _go_on_without_journal(self, fresh: list[on.Event], now: on.Moment, error: OSError) -> None:
         """End what must end, and try to write again soon."""
@@ -215,7 +215,7 @@ def supervise(
     `overrides` (`budget.hours=4`) change the run's task from here on; with a reason to `stop` it is only ended.
     """
     process.rearm_interrupts()
-    with signal_handlers.held() as gate, hold_lock(layout.lock) as lock:
+    with received_signals.hold() as gate, hold_lock(layout.lock) as lock:
         load()
         if overrides:
             _change_task(layout, overrides)
@@ -236,7 +236,7 @@ def supervise(
         try:
             if stop is None:
                 gate.check()  # nothing has begun yet
-            with gate.taken_by(take):
+            with gate.handled_by(take):
                 manager.run(lock)
             if is_gone(layout):
                 hint = "if it was moved, `coral resume --run PATH` continues it"
@@ -284,7 +284,7 @@ def _folder(layout: Layout) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-def _own_identities(layout: Layout, memory: Memory) -> dict[str, tuple[int, Identity]]:
+def _own_identities(layout: Layout, memory: RecoveredState) -> dict[str, tuple[int, Identity]]:
     """The processes this run may take over. A copied folder has none: those in its journal belong to the original."""
     if memory.folder != _folder(layout):
         return {}

@@ -94,7 +94,7 @@ class Performer:
             case do.StartGrader():
                 self._starter.start_grader(action, now)
             case do.CleanUpGrade(number=number, launch=launch, whole=whole):
-                self._pool.submit(checkout.remove, checkout.set_aside(self._layout, number, launch, whole))
+                self._pool.submit(checkout.remove_moved, checkout.move_aside(self._layout, number, launch, whole))
             case do.Publish():
                 self._publisher.publish(action, fleet, now)
             case do.Spawn():
@@ -109,7 +109,7 @@ class Performer:
             case do.ScanEdits():
                 self._background.start(action, partial(self._scan, action))
             case do.ShowHeartbeats(owner=owner):
-                self._heartbeat_files.show(fleet, owner, now.run_time)
+                self._heartbeat_files.write(fleet, owner, now.run_time)
             case do.RestoreRecords():
                 self._background.start(action, partial(restore, self._store, self._ledger, self._index.add, action))
             case do.WriteAgain():
@@ -143,10 +143,12 @@ class Performer:
     def _take_in(self, action: do.TakeIn) -> Iterator[on.Event]:
         clone = self._layout.clone(action.agent)
         taken = take_in(self._layout.hub, clone, action.commit, action.number)
-        yield checkout.taken_in(action.number, taken, self._ledger.duplicate_of(taken.tree, action.kind is Kind.TUNE))
+        yield checkout.taken_in_event(
+            action.number, taken, self._ledger.duplicate_of(taken.tree, action.kind is Kind.TUNE)
+        )
 
     def _check_out(self, action: do.Grade) -> Iterator[on.Event]:
-        checkout.make_ready(self._layout, self._context.config.grader, action)
+        checkout.prepare_grade(self._layout, self._context.config.grader, action)
         yield on.CheckedOut(number=action.number, launch=action.launch)
 
     def _scan(self, action: do.ScanEdits) -> Iterator[on.Event]:

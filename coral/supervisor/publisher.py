@@ -15,7 +15,7 @@ from coral.records.index_feed import IndexFeed
 from coral.records.ledger import Ledger
 from coral.supervisor.context import RunContext
 from coral.supervisor.event_queue import EventQueue
-from coral.views.prompt import inline
+from coral.views.prompt import inline_sections
 from coral.views.report import Report
 from workspace.knowledge import snapshot
 
@@ -42,7 +42,7 @@ class Publisher:
 
     def publish(self, action: do.Publish, fleet: Fleet, now: on.Moment) -> None:
         attempt = action.attempt
-        self._ledger.enter(attempt)
+        self._ledger.add(attempt)
         if aside := self._store.publish(attempt):
             # Only the supervisor writes records: what somebody else put there makes way, and is kept to be examined.
             item = f"a record of #{attempt.number} that is not ours"
@@ -52,7 +52,11 @@ class Publisher:
         against = self._context.standings.last_improvement(attempt.agent)
         self._context.standings.add(attempt)
         if attempt.submission:
-            printed = inline(self._context, fleet, attempt.agent, action.inline, now.run_time) if action.inline else []
+            printed = (
+                inline_sections(self._context, fleet, attempt.agent, action.inline, now.run_time)
+                if action.inline
+                else []
+            )
             # Published once more after a restart, it may be the last improvement itself.
             other = None if against == attempt.number else against
             reply: dict[str, object] = {"attempt": attempt.number, "published": True, "against": other}
@@ -67,7 +71,7 @@ class Publisher:
     def _clean_up(self, attempt: Attempt) -> None:
         """Remove what is of no more use, and keep the notes' history, in worker threads: nobody waits for it."""
         layout, number = self._context.layout, attempt.number
-        self._pool.submit(checkout.tidy, layout, number)
+        self._pool.submit(checkout.remove_checkouts, layout, number)
         if attempt.submission:
             self._pool.submit(self._store.forget_replies, attempt.agent)
         if self._snapshot is None or self._snapshot.done():

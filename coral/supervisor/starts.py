@@ -18,7 +18,7 @@ from coral.fleet.run_state import Fleet
 from coral.grading import checkout
 from coral.journal import Journal
 from coral.processes.launches import Launches
-from coral.processes.process import Held, Program
+from coral.processes.process import HeldChild, Program
 from coral.supervisor import job_files
 from coral.supervisor.context import RunContext
 from coral.supervisor.output import OutputMonitors
@@ -44,7 +44,7 @@ class Starter:
         self._monitors = monitors
         self._report = report
         self._clones = CloneRepair(run_context, pool)
-        self._held: dict[str, tuple[int, Held]] = {}
+        self._held: dict[str, tuple[int, HeldChild]] = {}
 
     def start_agent(self, action: do.Spawn, fleet: Fleet, now: on.Moment) -> None:
         agent, launch, layout = action.agent, action.launch, self._context.layout
@@ -65,7 +65,7 @@ class Starter:
     def start_grader(self, action: do.StartGrader, now: on.Moment) -> None:
         who = of_grade(action.number)
         tag = self._launches.tag(who, action.launch)
-        program = checkout.program(self._context.layout, self._context.config.grader, action, tag)
+        program = checkout.grader_program(self._context.layout, self._context.config.grader, action, tag)
         self._hold(who, action.launch, program, now)
 
     def start_job(self, action: do.StartJob, now: on.Moment) -> None:

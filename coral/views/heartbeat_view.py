@@ -23,7 +23,7 @@ class HeartbeatFiles:
         self._left: dict[str, Witness | None] = {}
         self._next: list[str] = []
 
-    def show(self, fleet: Fleet, owner: str, clock: float) -> None:
+    def write(self, fleet: Fleet, owner: str, clock: float) -> None:
         """Write the file of an owner: an agent, or the fleet."""
         holder = fleet.run if owner == FLEET else fleet.agents[owner]
         rows = [

@@ -50,7 +50,7 @@ def prompt(run_context: RunContext, fleet: Fleet, spawn: Spawn, clock: float) ->
     return text, warnings
 
 
-def inline(
+def inline_sections(
     run_context: RunContext, fleet: Fleet, agent: str, messages: tuple[PendingMessage, ...], clock: float
 ) -> list[dict[str, str]]:
     """What `coral eval` prints of heartbeats that are delivered there."""

@@ -25,7 +25,7 @@ MAX_TOOLS = 1000  # at work at the same time
 _LOG = re.compile(r"(\d{4,})\.(?:jsonl|prompt\.md)")
 
 
-class Kind(StrEnum):
+class EntryKind(StrEnum):
     PROMPT = "prompt"
     REPLY = "reply"
     STEP = "step"  # what the program says it is doing
@@ -42,12 +42,12 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class TranscriptEntry:
     """`tool`: a name; `id` joins a tool and its result. `until`: seconds since the epoch, when a limit ends. `unknown`:
     how many lines of the launch its runtime does not know."""
 
     launch: int
-    kind: Kind
+    kind: EntryKind
     text: str = ""
     tool: str = ""
     id: str = ""
@@ -69,24 +69,24 @@ def launches(layout: Layout, agent: str) -> list[int]:
     return sorted({int(name[1]) for name in names if name})
 
 
-def entries(layout: Layout, agent: str, launch: int, runtime: Runtime) -> Iterator[Entry]:
+def entries(layout: Layout, agent: str, launch: int, runtime: Runtime) -> Iterator[TranscriptEntry]:
     """One launch from its prompt to the last word that it has printed by now."""
     if prompt := _beginning(layout.prompt(agent, launch)):
-        yield Entry(launch=launch, kind=Kind.PROMPT, text=prompt)
+        yield TranscriptEntry(launch=launch, kind=EntryKind.PROMPT, text=prompt)
     yield from _Reader(launch, runtime).read(layout.output(agent, launch), layout.errors(agent, launch))
 
 
 @dataclass(frozen=True, slots=True)
-class Timeline:
+class LaunchHistory:
     """Of one agent, by the number of the launch: why it was started, and how it ended as its runtime judged."""
 
     reasons: dict[int, str]
     endings: dict[int, str]
 
 
-def timeline(layout: Layout, agent: str) -> Timeline:
+def launch_history(layout: Layout, agent: str) -> LaunchHistory:
     """As far as the run's timeline tells; it is a view, and may be gone."""
-    found = Timeline({}, {})
+    found = LaunchHistory({}, {})
     try:
         with open_plain(layout.events) as file:
             for line in iter(lambda: file.readline(LONGEST_LINE), b""):
@@ -97,7 +97,7 @@ def timeline(layout: Layout, agent: str) -> Timeline:
     return found
 
 
-def _note(found: Timeline, line: bytes, agent: str) -> None:
+def _note(found: LaunchHistory, line: bytes, agent: str) -> None:
     try:
         event = json.loads(line)
     except (ValueError, RecursionError):
@@ -125,7 +125,7 @@ class _Reader:
         self._last_reply = ""
         self._unknown = 0
 
-    def read(self, output: Path, errors: Path) -> Iterator[Entry]:
+    def read(self, output: Path, errors: Path) -> Iterator[TranscriptEntry]:
         tail, omitted = LineTail(output), 0
         try:
             pieces = os.stat(output).st_size // PIECE + 1  # noqa: PTH116 - what it prints from now on is not waited for
@@ -136,20 +136,20 @@ class _Reader:
                 yield from self._line(line)
             if tail.omitted > omitted:
                 omitted = tail.omitted
-                yield self._entry(Kind.OMITTED, f"a line of more than {LONGEST_LINE >> 20} MB")
+                yield self._entry(EntryKind.OMITTED, f"a line of more than {LONGEST_LINE >> 20} MB")
         for line in tail.rest():
             yield from self._line(line)
         for sign in self._reply_parts.rest():
             yield from self._of(sign)
         yield from self._last(errors)
 
-    def _line(self, line: bytes) -> Iterator[Entry]:
+    def _line(self, line: bytes) -> Iterator[TranscriptEntry]:
         for sign in self._runtime.read(line):
             for joined in self._reply_parts.join((sign,)):
                 if not sign.part:  # a piece of a reply says nothing before the reply is whole
                     yield from self._of(joined)
 
-    def _of(self, sign: OutputEvent) -> Iterator[Entry]:
+    def _of(self, sign: OutputEvent) -> Iterator[TranscriptEntry]:
         """What a sign says, as entries; most signs are one, or none."""
         self._unknown += bool(sign.unknown)
         if sign.usage is not None:
@@ -159,30 +159,30 @@ class _Reader:
             self._end = replace(sign, ending=sign.ending or before.ending, error=sign.error or before.error)
             return
         if sign.reply:
-            yield self._entry(Kind.REPLY, sign.reply)
+            yield self._entry(EntryKind.REPLY, sign.reply)
         if sign.tool is not None and not sign.tool.over:
             self._remember(sign.tool.id, sign.tool.name)
-            yield replace(self._tool(Kind.TOOL, sign), edited=sign.edited)
+            yield replace(self._tool(EntryKind.TOOL, sign), edited=sign.edited)
         elif sign.tool is not None:
-            yield replace(self._tool(Kind.RESULT, sign), edited=sign.edited)
+            yield replace(self._tool(EntryKind.RESULT, sign), edited=sign.edited)
         elif sign.edited:
-            yield replace(self._entry(Kind.EDIT, sign.edited), edited=sign.edited)
+            yield replace(self._entry(EntryKind.EDIT, sign.edited), edited=sign.edited)
         yield from self._event(sign)
 
-    def _event(self, sign: OutputEvent) -> Iterator[Entry]:
+    def _event(self, sign: OutputEvent) -> Iterator[TranscriptEntry]:
         """What is neither said nor done by the agent, but happens to its program."""
         if sign.retry is not None:
-            yield self._entry(Kind.RETRY, sign.message or sign.retry.reason)
+            yield self._entry(EntryKind.RETRY, sign.message or sign.retry.reason)
         elif sign.compacted:
-            yield self._entry(Kind.COMPACTION, sign.message)
+            yield self._entry(EntryKind.COMPACTION, sign.message)
         elif sign.limit_until is not None:
-            yield replace(self._entry(Kind.LIMIT, sign.message or sign.error), until=_exact(sign))
+            yield replace(self._entry(EntryKind.LIMIT, sign.message or sign.error), until=_exact(sign))
         elif sign.error:
-            yield self._entry(Kind.ERROR, sign.error)
+            yield self._entry(EntryKind.ERROR, sign.error)
         elif sign.message and not (sign.reply or sign.tool or sign.edited) and sign.message != self._last_reply:
-            yield self._entry(Kind.STEP, sign.message)
+            yield self._entry(EntryKind.STEP, sign.message)
 
-    def _tool(self, kind: Kind, sign: OutputEvent) -> Entry:
+    def _tool(self, kind: EntryKind, sign: OutputEvent) -> TranscriptEntry:
         assert sign.tool is not None
         tool = sign.tool
         name = tool.name or (self._tools.pop(tool.id, "") if tool.over else "")
@@ -193,20 +193,20 @@ class _Reader:
             del self._tools[next(iter(self._tools))]
         self._tools[id] = name
 
-    def _last(self, errors: Path) -> Iterator[Entry]:
+    def _last(self, errors: Path) -> Iterator[TranscriptEntry]:
         """What the launch has used, and how it ended: with the end of its stderr where it does not say so itself."""
         if self._usage_total.figure is not None:
-            yield replace(self._entry(Kind.USAGE), usage=self._usage_total.figure)
+            yield replace(self._entry(EntryKind.USAGE), usage=self._usage_total.figure)
         end = self._end or OutputEvent()
         text = end.error or ("" if end.ending is Ending.CLEAN else one_line(end_of(errors)[-600:], 600))
         yield replace(
-            self._entry(Kind.END, text), ending=end.ending, failed=bool(end.error), until=_exact(end),
+            self._entry(EntryKind.END, text), ending=end.ending, failed=bool(end.error), until=_exact(end),
             unknown=self._unknown,
         )  # fmt: skip
 
-    def _entry(self, kind: Kind, text: str = "") -> Entry:
+    def _entry(self, kind: EntryKind, text: str = "") -> TranscriptEntry:
         self._last_reply = text
-        return Entry(launch=self._launch, kind=kind, text=text)
+        return TranscriptEntry(launch=self._launch, kind=kind, text=text)
 
 
 def _exact(sign: OutputEvent) -> float | None:

@@ -12,7 +12,7 @@ from whole_runs import NOTED, delivered, noting, trying
 from attempts.store import Store
 from coral.journal import fold
 from coral.runtimes import registry
-from coral.views.transcript import Kind, entries, launches
+from coral.views.transcript import EntryKind, entries, launches
 from workspace.layout import Layout
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -91,6 +91,6 @@ def _assert_the_transcript_is_whole(layout: Layout, program: str) -> None:
     """Every tool of these agents is interrupted: a program that tells of tools at their end tells of none."""
     runtime = registry.find(program, {})
     told = [each for number in launches(layout, "agent-1") for each in entries(layout, "agent-1", number, runtime)]
-    assert {Kind.PROMPT, Kind.REPLY, Kind.END} <= {each.kind for each in told}
-    assert any("I try" in each.text for each in told if each.kind is Kind.REPLY)
-    assert program == "opencode" or any("coral eval -m" in each.text for each in told if each.kind is Kind.TOOL)
+    assert {EntryKind.PROMPT, EntryKind.REPLY, EntryKind.END} <= {each.kind for each in told}
+    assert any("I try" in each.text for each in told if each.kind is EntryKind.REPLY)
+    assert program == "opencode" or any("coral eval -m" in each.text for each in told if each.kind is EntryKind.TOOL)

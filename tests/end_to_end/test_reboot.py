@@ -59,7 +59,7 @@ def test_a_stranger_with_the_pid_of_a_launch_is_left_alone_and_what_ran_is_begun
     identity = identify(stranger.pid)
     assert identity is not None
     with closing(Journal(run.layout.journal)) as journal:
-        launches = {who: launch for who, (launch, _) in journal.memory.identities.items()}
+        launches = {who: launch for who, (launch, _) in journal.recovered.identities.items()}
         assert set(launches) == {"agent-1", "#1"}
         journal.record_started({who: (launch, other(identity)) for who, launch in launches.items()})
     (run.layout.grader / "go").touch()
@@ -77,9 +77,9 @@ def test_an_agent_that_could_not_be_killed_comes_back_when_it_is_gone(start):
     wait_until(lambda: run.fleet().agents and run.fleet().agents["agent-1"].has_output, what="its first words")
     end_all(run)
     with closing(Journal(run.layout.journal)) as journal:
-        before = journal.memory.fleet
+        before = journal.recovered.fleet
         agent = replace(before.agents["agent-1"], phase=Phase.RETIRED, kills=MAX_KILLS, deadline=None)
-        now = Moment(run_time=journal.memory.clock, wall_time=journal.memory.wall)
+        now = Moment(run_time=journal.recovered.clock, wall_time=journal.recovered.wall)
         journal.record(now, (), (), before, replace(before, agents={"agent-1": agent}))
     run.supervise()
     wait_until(lambda: run.fleet().agents["agent-1"].launch > agent.launch, what="its next launch")

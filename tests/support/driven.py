@@ -15,7 +15,7 @@ from real_runs import wait_until
 from coral.agent_setup.command import fill_state_folder, launch_environment
 from coral.fleet.events import Ending
 from coral.processes import environment, process
-from coral.processes.process import Held, Identity, Program
+from coral.processes.process import HeldChild, Identity, Program
 from coral.runtimes.model import LaunchSpec, OutputEvent, Runtime
 from coral.runtimes.reply_parts import ReplyParts
 from coral.supervisor.output import LineTail, OutputMonitor
@@ -47,7 +47,7 @@ class Ended:
 class Launch:
     """One launch under way."""
 
-    def __init__(self, runtime: Runtime, held: Held, monitor: OutputMonitor, tag: str, files: Program) -> None:
+    def __init__(self, runtime: Runtime, held: HeldChild, monitor: OutputMonitor, tag: str, files: Program) -> None:
         self._runtime = runtime
         self._held = held
         self._ear = monitor

@@ -22,7 +22,7 @@ from coral.fleet import actions
 from coral.grading import checkout
 from coral.journal import Journal, writer
 from coral.processes import process
-from coral.processes.process import Held
+from coral.processes.process import HeldChild
 from coral.supervisor import perform
 from coral.supervisor.lock import Lock
 from coral.supervisor.loop import Supervisor, supervise
@@ -71,7 +71,7 @@ def arm(at: Collection[str], nth: int, tell: Callable[[str], None]) -> None:
     wrap(Performer, "_do")
     for owner, names in (
         (Journal, ("record", "record_started")),
-        (Held, ("release",)),
+        (HeldChild, ("release",)),
         (process, ("start",)),
         (Store, ("publish", "reply", "clear")),
         (perform, ("take_in",)),

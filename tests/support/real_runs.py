@@ -19,7 +19,7 @@ from attempts.store import Store
 from coral.config.load import load
 from coral.fleet.run_state import Fleet
 from coral.journal import Decision, decisions, fold
-from coral.processes.cgroup import Groups, home
+from coral.processes.cgroup import Groups, own_group
 from coral.processes.process_table import TAG
 from coral.runs.create import prepare
 from workspace.layout import OPERATOR, Layout
@@ -109,8 +109,8 @@ class Run:
         wait_until(self._has_no_group, what="the end of what was killed")
 
     def _has_no_group(self) -> bool:
-        run, own = f"{self.layout.root.name}.{self.layout.root.stat().st_ino}", home()
-        Groups(run).tidy()
+        run, own = f"{self.layout.root.name}.{self.layout.root.stat().st_ino}", own_group()
+        Groups(run).remove_empty()
         return own is None or not (own / f"coral-{run}").exists()
 
     def request(self, data: dict[str, Any], sender: str = OPERATOR) -> dict[str, Any] | None:

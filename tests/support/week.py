@@ -18,7 +18,7 @@ from coral.fleet import events as on
 from coral.fleet.events import Ending
 from coral.fleet.rules import Rules
 from coral.fleet.run_state import Fleet
-from coral.journal import Journal, Memory
+from coral.journal import Journal, RecoveredState
 from coral.journal.writer import QUIET_SECONDS
 from coral.processes.process_table import Identity
 
@@ -62,7 +62,7 @@ class Week(World):
         end = self.clock + seconds
         while self.alive and not self.finished and end - self.clock > 0.001:
             super().wait(min(QUIET_SECONDS, end - self.clock))
-            self.journal.keep_time(on.Moment(run_time=self.clock, wall_time=""))
+            self.journal.record_time(on.Moment(run_time=self.clock, wall_time=""))
 
     def reboot(self, performed: int) -> None:
         """Everything is gone at once, wherever the supervisor was; pids and start times begin again."""
@@ -91,12 +91,12 @@ class Week(World):
         line = len(text) - text.rindex(b"\n", 0, -1) - 1
         newest.write_bytes(text[: len(text) - line // 2])
 
-    def recall(self) -> Memory:
+    def recall(self) -> RecoveredState:
         stood = self.clock
         if self.alive:  # it came to its end
             self.journal.close()
         self.journal = Journal(self.folder, LONG)
-        memory = self.journal.memory
+        memory = self.journal.recovered
         assert stood - QUIET_SECONDS <= memory.clock <= stood
         self.known = memory.identities if memory.folder == self.inode else {}
         self.journal.open_supervision(self.rules, on.Moment(run_time=memory.clock, wall_time=""), self.inode)

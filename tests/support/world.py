@@ -23,7 +23,7 @@ from coral.fleet.policy import MAX_KILLS
 from coral.fleet.reasons import RunEnd
 from coral.fleet.rules import Rules
 from coral.fleet.run_state import OCCUPYING, Fleet
-from coral.journal import Memory, difference, fold_lines
+from coral.journal import RecoveredState, difference, fold_lines
 
 NAMES = ("ann", "ben", "cid")
 
@@ -160,7 +160,7 @@ class World:
         self.write(now, events, actions, after)
         self.lines[-1] = self.lines[-1][: len(self.lines[-1]) // 2]
 
-    def recall(self) -> Memory:
+    def recall(self) -> RecoveredState:
         self.lines = [each for each in self.lines if each.endswith(b"\n")]
         return fold_lines(map(json.loads, self.lines))
 

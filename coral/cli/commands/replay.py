@@ -26,9 +26,9 @@ from coral.codec import encode
 from coral.errors import CoralError
 from coral.fleet.agent_state import LIVE
 from coral.fleet.rules import Rules
-from coral.journal import Memory, read_lines, segments
-from coral.journal.changes import whole
-from coral.journal.replay import Difference, Replay, fold_until, plain_of, replay
+from coral.journal import RecoveredState, read_lines, segments
+from coral.journal.changes import encode_fleet
+from coral.journal.replay import Difference, Replay, difference_data, fold_until, replay
 from coral.views import format
 from coral.views.fleet_view import agents_of, grading_of, spent_of, state_of
 from coral.views.prompt import budget
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     with Steps() as steps:
         found = replay(layout.journal, _progress(steps))
     if args.json:
-        first = None if found.first is None else plain_of(found.first)
+        first = None if found.first is None else difference_data(found.first)
         counts = {"same": found.same, "different": found.different, "events": found.events}
         print(json.dumps({**counts, "versions": found.versions, "heads": found.heads, "first": first}, indent=1))
     else:
@@ -118,7 +118,7 @@ def _one_line(plain: Mapping[str, Any]) -> str:
 class PastRun(RunView):
     """A run at an earlier time: its status is what the journal up to then tells, and no file is believed for it."""
 
-    memory: Memory
+    memory: RecoveredState
 
     @cached_property
     def status(self) -> LenientJson:
@@ -140,7 +140,7 @@ def _show_past(layout: Layout, at: str, as_json: bool) -> int:
         began = next(read_lines(layout.journal), {}).get("wall", "never")
         raise CoralError(f"cannot show {layout.root.name} at {at}: it began later", f"its journal begins at {began}")
     if as_json:
-        print(json.dumps({**past_status(memory), "fleet": whole(memory.fleet)}, indent=1))
+        print(json.dumps({**past_status(memory), "fleet": encode_fleet(memory.fleet)}, indent=1))
         return 0
     out, view = console(), PastRun(layout, memory)
     print_heading(out, view)
@@ -151,7 +151,7 @@ def _show_past(layout: Layout, at: str, as_json: bool) -> int:
     return 0
 
 
-def past_status(memory: Memory) -> dict[str, Any]:
+def past_status(memory: RecoveredState) -> dict[str, Any]:
     """What `status.json` said then, as far as the state of the fleet tells."""
     fleet, rules = memory.fleet, memory.rules or Rules()
     progress = fleet.run.progress
@@ -170,7 +170,7 @@ def past_status(memory: Memory) -> dict[str, Any]:
     }
 
 
-def _with_beat(view: dict[str, Any], memory: Memory) -> dict[str, Any]:
+def _with_beat(view: dict[str, Any], memory: RecoveredState) -> dict[str, Any]:
     """With the last sign of life that was worth a line of the journal."""
     agent = memory.fleet.agents[view["name"]]
     age = round(memory.clock - agent.last_output_at, 1)

@@ -12,7 +12,7 @@ from coral.cli.run_data.run_view import RunView
 from coral.cli.ui.program_name import command
 from coral.config.load import load_frozen
 from coral.errors import CoralError
-from coral.preflight.resume_check import AtOnce, at_once
+from coral.preflight.resume_check import EndsAtOnce, ends_at_once
 from coral.views.reasons import reason_text, run_end_text
 from workspace.disk import disk_problem_of
 from workspace.layout import Layout
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     changed = load_frozen(layout.task_file, args.overrides)
     if args.overrides:
         check_same_agents(load_frozen(layout.task_file), changed)
-    if end := at_once(layout, changed):
+    if end := ends_at_once(layout, changed):
         raise CoralError(f"cannot resume {layout.root.name}: {_why(end)}", _how(layout, args.overrides, end))
     send_request.take_back(layout, sender, "stop", "leave")
     if args.instruction and args.instruction.strip():
@@ -52,12 +52,12 @@ def run(args: argparse.Namespace) -> int:
     return watch(layout, args, tuple(args.overrides))
 
 
-def _why(end: AtOnce) -> str:
+def _why(end: EndsAtOnce) -> str:
     agents = ", ".join(sorted({reason_text(reason) for reason in end.agents}))
     return f"{run_end_text(end.end)}{': ' if agents else ''}{agents}"
 
 
-def _how(layout: Layout, overrides: list[str], end: AtOnce) -> str:
+def _how(layout: Layout, overrides: list[str], end: EndsAtOnce) -> str:
     """The command that would continue the run: with larger budgets, and with the other overrides that were given."""
     if not end.overrides:
         return f"`{command('status', layout)}` shows why each agent ended"

@@ -13,7 +13,7 @@ from coral.cli.run_data import run_lookup
 from coral.cli.ui.program_name import command
 from coral.cli.ui.progress import Steps
 from coral.errors import CoralError
-from coral.processes import signal_handlers
+from coral.processes import received_signals
 from workspace.layout import Layout
 
 
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     check_watching(args)
     task, overrides, base = run_lookup.task_of("start", args.task, args.overrides)
     config = load(task, overrides)
-    with signal_handlers.held():
+    with received_signals.hold():
         with Steps() as steps:
             layout = prepare(config, base / config.workspace.runs, steps.say, lambda: _import_ahead(args))
         from attempts.store import Store
@@ -93,14 +93,14 @@ def watch(layout: Layout, args: argparse.Namespace, overrides: tuple[str, ...] =
             follow(layout, over.is_set, plain=args.plain, from_now=True, hint="Ctrl-C stops the run")
 
     view = threading.Thread(target=show, name="view", daemon=True)
-    with signal_handlers.held():
+    with received_signals.hold():
         view.start()
         try:
             code = supervise(layout, overrides)
         finally:
             over.set()
             view.join(5)
-        with signal_handlers.let_through():
+        with received_signals.let_through():
             summarize(layout)
         return code
 

@@ -26,13 +26,19 @@ from coral.runtimes.model import Counted, Runtime
 from coral.runtimes.registry import find
 from coral.views import format, transcript
 from coral.views.format import usage
-from coral.views.transcript import Entry, Kind, Timeline
+from coral.views.transcript import EntryKind, LaunchHistory, TranscriptEntry
 from workspace.layout import find_agent
 
 SHOWN = 200  # entries
-LINES = {Kind.PROMPT: 12, Kind.RESULT: 6, Kind.TOOL: 6}
-STYLES = {Kind.PROMPT: "cyan", Kind.REPLY: "bold", Kind.ERROR: "red", Kind.LIMIT: "red", Kind.RETRY: "yellow"}
-QUIET = (Kind.STEP, Kind.RESULT, Kind.OMITTED, Kind.USAGE)
+LINES = {EntryKind.PROMPT: 12, EntryKind.RESULT: 6, EntryKind.TOOL: 6}
+STYLES = {
+    EntryKind.PROMPT: "cyan",
+    EntryKind.REPLY: "bold",
+    EntryKind.ERROR: "red",
+    EntryKind.LIMIT: "red",
+    EntryKind.RETRY: "yellow",
+}
+QUIET = (EntryKind.STEP, EntryKind.RESULT, EntryKind.OMITTED, EntryKind.USAGE)
 HINT = "agents of this run do not share"
 
 
@@ -106,11 +112,13 @@ def _runtime(view: RunView, agent: str) -> Runtime:
     return find(assignment.runtime, assignment.options)
 
 
-def _last(entries: Iterator[Entry], most: int) -> tuple[Iterator[Entry] | deque[Entry], int]:
+def _last(
+    entries: Iterator[TranscriptEntry], most: int
+) -> tuple[Iterator[TranscriptEntry] | deque[TranscriptEntry], int]:
     """The last entries, and how many came before them. Never more than that are held in memory."""
     if most <= 0:
         return entries, 0
-    kept: deque[Entry] = deque(maxlen=most)
+    kept: deque[TranscriptEntry] = deque(maxlen=most)
     count = 0
     for entry in entries:
         kept.append(entry)
@@ -118,7 +126,7 @@ def _last(entries: Iterator[Entry], most: int) -> tuple[Iterator[Entry] | deque[
     return kept, count - len(kept)
 
 
-def _data(entry: Entry) -> dict[str, object]:
+def _data(entry: TranscriptEntry) -> dict[str, object]:
     """The entry for programs, without empty fields."""
     plain = {name: value for name, value in asdict(entry).items() if value not in ("", None, False, 0)}
     if entry.usage is not None:
@@ -127,21 +135,27 @@ def _data(entry: Entry) -> dict[str, object]:
 
 
 def _show(
-    out: Console, view: RunView, agent: str, launches: list[int], entries: Iterator[Entry] | deque[Entry], *, full: bool
+    out: Console,
+    view: RunView,
+    agent: str,
+    launches: list[int],
+    entries: Iterator[TranscriptEntry] | deque[TranscriptEntry],
+    *,
+    full: bool,
 ) -> None:
-    launch, timeline = 0, transcript.timeline(view.layout, agent)
+    launch, timeline = 0, transcript.launch_history(view.layout, agent)
     for entry in entries:
         if entry.launch != launch:
             launch = entry.launch
             out.print(Rule(_title(view, agent, launch, launches[-1], timeline), align="left", style="dim"))
         style = STYLES.get(entry.kind, "dim" if entry.kind in QUIET else "")
         style = "red" if entry.failed else style
-        text = _end(entry, timeline, view) if entry.kind is Kind.END else _text(entry)
+        text = _end(entry, timeline, view) if entry.kind is EntryKind.END else _text(entry)
         for label, line in _lines(entry, text, None if full else LINES.get(entry.kind)):
             out.print(Text.assemble((f"{label:<10}", "dim"), (line, style)), soft_wrap=True)
 
 
-def _title(view: RunView, agent: str, launch: int, last: int, timeline: Timeline) -> Text:
+def _title(view: RunView, agent: str, launch: int, last: int, timeline: LaunchHistory) -> Text:
     parts = [Text(agent, style="bold"), Text(f"launch {launch} of {last}")]
     parts += [Text(timeline.reasons[launch])] if launch in timeline.reasons else []
     try:
@@ -152,7 +166,7 @@ def _title(view: RunView, agent: str, launch: int, last: int, timeline: Timeline
     return Text(" · ").join(parts)
 
 
-def _lines(entry: Entry, text: str, most: int | None) -> Iterator[tuple[str, str]]:
+def _lines(entry: TranscriptEntry, text: str, most: int | None) -> Iterator[tuple[str, str]]:
     lines = text.splitlines() or [""]
     for place, line in enumerate(lines[:most]):
         yield ("" if place else _label(entry)), line
@@ -160,28 +174,30 @@ def _lines(entry: Entry, text: str, most: int | None) -> Iterator[tuple[str, str
         yield "", f"… {format.plural(len(lines) - most, 'more line')} (--full)"
 
 
-def _label(entry: Entry) -> str:
-    if entry.kind is Kind.RESULT:
+def _label(entry: TranscriptEntry) -> str:
+    if entry.kind is EntryKind.RESULT:
         return "  failed" if entry.failed else "  answer"
-    return {Kind.REPLY: "says", Kind.OMITTED: "left out", Kind.COMPACTION: "compacted"}.get(entry.kind, entry.kind)
+    return {EntryKind.REPLY: "says", EntryKind.OMITTED: "left out", EntryKind.COMPACTION: "compacted"}.get(
+        entry.kind, entry.kind
+    )
 
 
-def _text(entry: Entry) -> str:
+def _text(entry: TranscriptEntry) -> str:
     match entry.kind:
-        case Kind.TOOL:
+        case EntryKind.TOOL:
             return f"{entry.tool}: {entry.text}" if entry.text else entry.tool
-        case Kind.RESULT:
+        case EntryKind.RESULT:
             return entry.text or f"({entry.tool or 'the tool'} ended)"
-        case Kind.USAGE if entry.usage is not None:
+        case EntryKind.USAGE if entry.usage is not None:
             whole = " since the conversation began" if entry.usage.counted is Counted.SESSION else ""
             return usage(asdict(entry.usage)) + whole
-        case Kind.LIMIT:
+        case EntryKind.LIMIT:
             return f"{entry.text}{_until(entry)}"
         case _:
             return entry.text
 
 
-def _end(entry: Entry, timeline: Timeline, view: RunView) -> str:
+def _end(entry: TranscriptEntry, timeline: LaunchHistory, view: RunView) -> str:
     """How the launch ended: in the program's own words, else as the supervisor judged."""
     ending = str(entry.ending or timeline.endings.get(entry.launch, ""))
     if not ending:
@@ -191,7 +207,7 @@ def _end(entry: Entry, timeline: Timeline, view: RunView) -> str:
     return f"{ending}{_until(entry)}{': ' if entry.text else ''}{entry.text}{unknown}"
 
 
-def _until(entry: Entry) -> str:
+def _until(entry: TranscriptEntry) -> str:
     if entry.until is None:
         return ""
     return f" until {datetime.fromtimestamp(min(entry.until, 1e11), UTC):%Y-%m-%d %H:%M} UTC"

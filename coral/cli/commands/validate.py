@@ -18,7 +18,7 @@ from coral.views.format import clean
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from coral.preflight.task_check import Finding
+    from coral.preflight.task_check import TaskFinding
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,11 +37,11 @@ def run(args: argparse.Namespace) -> int:
     return 0 if ok else 1
 
 
-def _found(args: argparse.Namespace) -> list[Finding]:
+def _found(args: argparse.Namespace) -> list[TaskFinding]:
     """Every finding; for people, each is printed as soon as it is known."""
     from coral.cli.ui.progress import Steps
     from coral.config.load import load
-    from coral.preflight.task_check import Finding, grades, looks
+    from coral.preflight.task_check import TaskFinding, grade_findings, quick_findings
 
     try:
         task, overrides, _ = run_lookup.task_of("validate", args.task, args.overrides)
@@ -50,18 +50,18 @@ def _found(args: argparse.Namespace) -> list[Finding]:
         if not args.json:
             raise
         first, *lines = str(error).splitlines()
-        return [Finding("task", False, first, (*(line.strip() for line in lines), error.hint))]
-    found = [Finding("task", True, f"{config.task.name} ({config.path})"), *looks(config)]
+        return [TaskFinding("task", False, first, (*(line.strip() for line in lines), error.hint))]
+    found = [TaskFinding("task", True, f"{config.task.name} ({config.path})"), *quick_findings(config)]
     _print(found, quiet=args.json)
     if all(finding.ok for finding in found):
         with Steps() as steps:  # nothing is printed inside: on a terminal it would go to the line of the steps
-            graded = list(grades(config, steps.say))
+            graded = list(grade_findings(config, steps.say))
         _print(graded, quiet=args.json)
         found += graded
     return found
 
 
-def _print(found: Iterable[Finding], *, quiet: bool) -> None:
+def _print(found: Iterable[TaskFinding], *, quiet: bool) -> None:
     well, wrong = "✓✗" if "utf" in (sys.stdout.encoding or "").lower() else "+!"
     for finding in () if quiet else found:
         print(f"{well if finding.ok else wrong} {finding.name:<11} {clean(finding.text)}", flush=True)

@@ -55,7 +55,7 @@ def write_down(world: World, path: Path, long: int, deaths: dict[int, str]) -> J
             journal.close()
             leave(path, deaths[number])
             journal = Journal(path, long)
-            assert journal.memory.fleet == turn.before
+            assert journal.recovered.fleet == turn.before
             journal.open_supervision(world.rules, Moment(run_time=turn.clock, wall_time=""), FOLDER)
         journal.record(Moment(run_time=turn.clock, wall_time=wall), turn.events, turn.actions, turn.before, turn.after)
     return journal
@@ -204,9 +204,9 @@ def go_on(path: Path) -> None:
     """Another supervisor: what it then writes is what is read."""
     journal = Journal(path, 6000)
     try:
-        fleet = journal.memory.fleet
+        fleet = journal.recovered.fleet
         if fleet.run.opened:
-            for clock in (journal.memory.clock + 1, journal.memory.clock + 2):
+            for clock in (journal.recovered.clock + 1, journal.recovered.clock + 2):
                 after, actions = decide(fleet, (on.Resumed(),), moment(clock % 3000), RULES)
                 journal.record(moment(clock % 3000), (on.Resumed(),), actions, fleet, after)
                 fleet = after

@@ -163,7 +163,7 @@ def test_any_wish_for_a_heartbeat_is_refused_or_carried_out_and_can_be_said(
     if (name, when, prompt) == ("mine", ("every", "5"), "look"):
         assert [each.ok for each in stage.actions if isinstance(each, do.Answer)] == [True]
     assert len([each for each in stage.actions if isinstance(each, do.Answer)]) == len(asked)
-    HeartbeatFiles(layout.heartbeats).show(stage.fleet, AGENT, 2.0)
+    HeartbeatFiles(layout.heartbeats).write(stage.fleet, AGENT, 2.0)
     shown = Folder(layout.heartbeats).read(AGENT)
     assert [row["name"] for row in shown] == [each.name for each in stage.fleet.heartbeats[AGENT]]
     for each in stage.fleet.heartbeats[AGENT]:

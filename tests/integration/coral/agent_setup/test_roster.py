@@ -11,7 +11,7 @@ from coral.config.load import Config, load
 from coral.config.model import Assignment
 from coral.errors import CoralError
 from coral.fleet.rules import Prices, Rules
-from coral.preflight.task_check import looks
+from coral.preflight.task_check import quick_findings
 from coral.runs.rules import rules_of
 from coral.runtimes.model import LaunchSpec
 
@@ -150,7 +150,7 @@ def test_every_program_is_looked_for_before_anything_starts(tmp_path: Path) -> N
     mixed = config(tmp_path, text)
     with pytest.raises(CoralError, match="cannot start pi: /no/such/pi: there is no such program"):
         roster.Roster(mixed).check()
-    assert [(each.ok, each.text) for each in looks(mixed) if each.name == "runtime"] == [
+    assert [(each.ok, each.text) for each in quick_findings(mixed) if each.name == "runtime"] == [
         (True, "native, 1 agent"),
         (False, "pi cannot be used"),
     ]

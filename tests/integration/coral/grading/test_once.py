@@ -11,9 +11,9 @@ import pytest
 
 from coral.config.load import Config, load
 from coral.errors import CoralError
-from coral.grading.kinds import program
+from coral.grading.kinds import command_argv
 from coral.grading.once import grade_once
-from coral.grading.prepare import prepare
+from coral.grading.prepare import copy_grader_files
 
 TASK = "task: {name: t, description: d}\ngrader:\n"
 
@@ -57,10 +57,10 @@ def test_a_candidate_cannot_stand_in_for_the_grader(tmp_path: Path) -> None:
     private.mkdir()
     (private / "grade.py").touch()
     own = str(private / "grade.py")
-    assert program(["python3", "grade.py", "main.py"], private) == ("python3", own, "main.py")
-    assert program("python3 ./grade.py  main.py", private) == ("/bin/sh", "-c", f"python3 {own} main.py")
-    assert program("python3 grade.py | tee log", private) == ("/bin/sh", "-c", "python3 grade.py | tee log")
-    assert program(["../private/grade.py", "/bin/true"], private) == ("../private/grade.py", "/bin/true")
+    assert command_argv(["python3", "grade.py", "main.py"], private) == ("python3", own, "main.py")
+    assert command_argv("python3 ./grade.py  main.py", private) == ("/bin/sh", "-c", f"python3 {own} main.py")
+    assert command_argv("python3 grade.py | tee log", private) == ("/bin/sh", "-c", "python3 grade.py | tee log")
+    assert command_argv(["../private/grade.py", "/bin/true"], private) == ("../private/grade.py", "/bin/true")
 
 
 @pytest.mark.slow
@@ -135,8 +135,8 @@ def test_the_graders_copies_are_private_and_complete(tmp_path: Path) -> None:
         tmp_path / "t", grader, dict.fromkeys(["grade.py", "extra.py", "data/deep/x", "data/y", "other.py"], "")
     )
     (tmp_path / "t" / "data" / "gone").symlink_to("nowhere")
-    prepare(config, tmp_path / "private")
-    prepare(config, tmp_path / "private")
+    copy_grader_files(config, tmp_path / "private")
+    copy_grader_files(config, tmp_path / "private")
     found = {
         str(path.relative_to(tmp_path / "private")) for path in (tmp_path / "private").rglob("*") if path.is_file()
     }
@@ -148,7 +148,7 @@ def test_a_file_that_cannot_be_copied_is_the_users_mistake(tmp_path: Path) -> No
     config = task(tmp_path / "t", "  entry: grade.py:grade\n  private: [data]\n", {"grade.py": "", "data/x": ""})
     os.mkfifo(tmp_path / "t" / "data" / "pipe")
     with pytest.raises(CoralError, match=r"cannot copy the grader's file data") as error:
-        prepare(config, tmp_path / "private")
+        copy_grader_files(config, tmp_path / "private")
     assert "task.yaml" in error.value.hint
 
 

@@ -15,8 +15,8 @@ from coral.fleet import events as on
 from coral.fleet.events import Restored
 from coral.fleet.rules import Rules
 from coral.fleet.run_state import Fleet
-from coral.journal import Journal, Memory, fold, segments
-from coral.journal.changes import whole
+from coral.journal import Journal, RecoveredState, fold, segments
+from coral.journal.changes import encode_fleet
 from coral.journal.lines import FORMAT, seal
 from coral.journal.replay import replay
 from coral.processes.process_table import Identity
@@ -36,7 +36,7 @@ def scribe(tmp_path: Path) -> Iterator[LongScribe]:
 
 
 def told(scribe: Scribe) -> list[str]:
-    return [f"{each.item} {each.found} ({each.source})" for each in scribe.journal.mend()]
+    return [f"{each.item} {each.found} ({each.source})" for each in scribe.journal.repair()]
 
 
 def file_of(scribe: Scribe) -> Path:
@@ -87,7 +87,7 @@ WRONG: dict[str, tuple[Spoil, str]] = {
 }
 
 
-def expected(scribe: Scribe) -> Memory:
+def expected(scribe: Scribe) -> RecoveredState:
     """What has to be remembered."""
     before = fold(scribe.journal.path)
     assert before.fleet == scribe.fleet
@@ -108,7 +108,7 @@ def test_at_the_next_look_it_is_told_once_and_all_is_there_again(scribe: LongScr
     scribe.go_on(1)
     assert told(scribe) == []
     again = LongScribe(scribe.journal.path)
-    assert again.journal.memory.fleet == scribe.fleet
+    assert again.journal.recovered.fleet == scribe.fleet
     again.journal.close()
 
 
@@ -126,7 +126,7 @@ def test_what_is_written_next_is_found_again(scribe: LongScribe, name: str, who:
         scribe.journal.record_started({"ben": (1, SPY)})
         after = replace(before, identities={**before.identities, "ben": (1, SPY)})
     else:
-        scribe.journal.keep_time(moment(clock))
+        scribe.journal.record_time(moment(clock))
         after = replace(before, clock=clock)
     assert replace(fold(scribe.journal.path), wall="") == replace(after, wall="")
     assert told(scribe)[0] == f"the journal was {found} (memory)"
@@ -202,7 +202,7 @@ def test_what_a_crash_left_is_nobodys_doing(scribe: LongScribe) -> None:
     os.truncate(file_of(scribe), file_of(scribe).stat().st_size - 3)
     scribe.journal = Journal(scribe.journal.path)
     assert told(scribe) == []
-    assert scribe.journal.memory.fleet == scribe.fleet
+    assert scribe.journal.recovered.fleet == scribe.fleet
 
 
 def test_it_is_told_where_the_next_cannot_be_begun_either(scribe: LongScribe, tmp_path: Path) -> None:
@@ -232,5 +232,5 @@ def test_a_journal_that_is_deleted_before_the_first_supervision_is_begun_anew(tm
 def test_a_file_that_was_begun_without_rules_is_read(tmp_path: Path) -> None:
     head = {"format": FORMAT, "rules": None, "folder": [], "at": 0.0, "wall": "", "started": {}}
     (tmp_path / "journal").mkdir()
-    (tmp_path / "journal" / "000002.jsonl").write_bytes(seal({**head, "state": whole(Fleet())}, 0)[0])
-    assert fold(tmp_path / "journal") == Memory()
+    (tmp_path / "journal" / "000002.jsonl").write_bytes(seal({**head, "state": encode_fleet(Fleet())}, 0)[0])
+    assert fold(tmp_path / "journal") == RecoveredState()

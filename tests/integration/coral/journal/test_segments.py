@@ -238,8 +238,8 @@ def test_cut_within_its_head_the_newest_file_is_as_if_it_had_not_been_begun(scri
     newest.write_bytes(head[:50])
     # Whatever was packed meanwhile: the head is written again, and the run goes on.
     scribe.journal = Journal(path, ALWAYS)
-    assert scribe.journal.memory == before
-    scribe.fleet = scribe.journal.memory.fleet
+    assert scribe.journal.recovered == before
+    scribe.fleet = scribe.journal.recovered.fleet
     scribe.go_on(3)
     assert fold(path).fleet == scribe.fleet
     assert replay(path).agrees
@@ -252,7 +252,7 @@ def test_what_a_crash_left_half_written_is_removed(scribe: LongScribe) -> None:
     for name in (".000009.jsonl", ".000001.jsonl.gz"):
         (path / name).write_bytes(b"half")
     assert fold(path) == before
-    assert reopened(scribe).memory == before
+    assert reopened(scribe).recovered == before
     assert [each.name for each in path.iterdir() if each.name.startswith(".")] == []
 
 
@@ -271,7 +271,7 @@ def test_a_file_that_lost_its_head_is_told(scribe: LongScribe) -> None:
     # As the hint says, also where the one before is packed by now.
     newest.unlink()
     scribe.journal = Journal(scribe.journal.path)
-    scribe.fleet = scribe.journal.memory.fleet
+    scribe.fleet = scribe.journal.recovered.fleet
     scribe.go_on(1)
     assert fold(scribe.journal.path).fleet == scribe.fleet
 
@@ -294,7 +294,7 @@ def test_a_file_that_is_cut_or_missing_before_the_newest_is_no_hindrance_to_go_o
     cut.write_bytes(b"".join(lines[:-2]))  # the last line says who was started
     assert replay(path).heads == [f"{files[2].name} does not begin where the file before it ended"]
     scribe.journal = Journal(path)
-    assert scribe.journal.memory.fleet == scribe.fleet
+    assert scribe.journal.recovered.fleet == scribe.fleet
 
 
 # --- a disk that is full --------------------------------------------------------------------------------------------

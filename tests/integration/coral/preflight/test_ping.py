@@ -96,7 +96,7 @@ def test_what_went_wrong_is_said_with_what_to_do(
 def test_a_program_that_does_not_answer_is_ended(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(here, "claude", f"trap '' INT TERM; {GREETING}while :; do sleep 600; done")
     monkeypatch.setattr(ping, "GRACE", 0.2)
-    (found,) = ping.pings(None, ["claude"], print, 0.5)
+    (found,) = ping.ping_all(None, ["claude"], print, 0.5)
     assert (found.state, found.text) == ("wrong", "no answer within 0.5 s")
     assert "provider" in found.advice
 
@@ -110,7 +110,7 @@ def test_a_program_that_asks_again_with_a_refused_key_is_not_waited_for(
 ) -> None:
     refused = f"echo '{again('authentication_failed')}'"
     install(here, "claude", f"{GREETING}{refused}; {refused}; exec sleep 600")
-    (found,) = ping.pings(None, ["claude"], print, 300.0)
+    (found,) = ping.ping_all(None, ["claude"], print, 300.0)
     assert (found.state, found.text) == ("wrong", "authentication_failed")
     assert found.advice == "log in with `claude`, or set ANTHROPIC_API_KEY; then ask again"
     assert capsys.readouterr().out == "sending one real, paid request to claude, for at most 5 min each ...\n"
@@ -119,7 +119,7 @@ def test_a_program_that_asks_again_with_a_refused_key_is_not_waited_for(
 def test_a_program_that_renews_its_login_when_it_is_refused_has_an_answer(here: Path) -> None:
     renewed = f"{GREETING}echo '{again('authentication_failed')}'; sleep 0.5; echo '{PONG}'; echo '{DONE}'"
     install(here, "claude", renewed)
-    (found,) = ping.pings(None, ["claude"], print)
+    (found,) = ping.ping_all(None, ["claude"], print)
     assert found.state == "well"
 
 
@@ -149,7 +149,7 @@ def test_who_answers_is_given_at_once_and_who_does_not_is_named(here: Path) -> N
     install(here, "claude", f"{GREETING}{waits}echo '{PONG}'; echo '{DONE}'")
     install(here, "codex", "echo 'Please log in' >&2; exit 1")
     said: list[str] = []
-    found = ping.pings(None, ["claude", "codex"], said.append, 60.0)
+    found = ping.ping_all(None, ["claude", "codex"], said.append, 60.0)
     assert next(found).name == "codex ping"
     (here / "go").touch()
     assert [(each.name, each.state) for each in found] == [("claude ping", "well")]

@@ -13,7 +13,7 @@ from coral.fleet.events import Moment
 from coral.fleet.reasons import Budget, BudgetKey, Reason, ReasonKind, RunEnd, RunEndKind
 from coral.fleet.run_state import PendingAttempt, Step
 from coral.journal import Journal
-from coral.preflight.resume_check import at_once
+from coral.preflight.resume_check import ends_at_once
 from coral.runs.create import holder
 from workspace.layout import Layout
 
@@ -83,26 +83,26 @@ def test_the_command_that_is_named_goes_on(used_up: Run, coral: Coral) -> None:
 def test_agents_that_may_do_no_more_are_a_reason_all_of_them_or_none(start: Begin) -> None:
     run = start(FOREVER, overrides=("agents.count=2", "budget.per_agent.attempts=2"))
     run.wait_for_end()
-    end = at_once(run.layout, load_frozen(run.layout.task_file))
+    end = ends_at_once(run.layout, load_frozen(run.layout.task_file))
     assert end is not None
     assert end.end == RunEnd(RunEndKind.ALL_RETIRED)
     assert set(end.agents) == {Reason(ReasonKind.OWN_BUDGET, budget=Budget(BudgetKey.ATTEMPTS, 2))}
     assert end.overrides == ("budget.per_agent.attempts=4",)
-    assert at_once(run.layout, load_frozen(run.layout.task_file, end.overrides)) is None
+    assert ends_at_once(run.layout, load_frozen(run.layout.task_file, end.overrides)) is None
 
 
 def test_what_was_not_ended_in_order_is_supervised_though_it_is_used_up(start: Begin) -> None:
     run = start([*TRY, "hang"])
     wait_until(lambda: 1 in Store(run.layout.attempts).numbers(), what="an attempt")
     run.kill()
-    assert at_once(run.layout, load_frozen(run.layout.task_file, ("budget.attempts=1",))) is None
+    assert ends_at_once(run.layout, load_frozen(run.layout.task_file, ("budget.attempts=1",))) is None
 
 
 def test_a_run_that_was_stopped_goes_on(start: Begin) -> None:
     run = start(FOREVER)
     wait_until(lambda: 1 in Store(run.layout.attempts).numbers(), what="an attempt")
     run.stop()
-    assert at_once(run.layout, load_frozen(run.layout.task_file)) is None
+    assert ends_at_once(run.layout, load_frozen(run.layout.task_file)) is None
 
 
 def test_a_record_that_there_was_no_room_for_is_written_though_the_run_is_used_up(used_up: Run, coral: Coral) -> None:
@@ -111,7 +111,7 @@ def test_a_record_that_there_was_no_room_for_is_written_though_the_run_is_used_u
     record = path.read_bytes()
     forget_that_it_was_published(layout, 3)
     path.unlink()
-    assert at_once(layout, load_frozen(layout.task_file)) is None
+    assert ends_at_once(layout, load_frozen(layout.task_file)) is None
     assert coral("resume", "--run", str(layout.root), "--detach")[0] == 0
     wait_until(lambda: holder(layout) is None, what="the end of the run")
     assert path.read_bytes() == record
@@ -127,7 +127,7 @@ def forget_that_it_was_published(layout: Layout, number: int) -> None:
     )  # fmt: skip
     settled = PendingAttempt(number=number, submission=submission, step=Step.SETTLED, attempt=attempt)
     journal = Journal(layout.journal)
-    memory, now = journal.memory, Moment(run_time=journal.memory.clock, wall_time=journal.memory.wall)
+    memory, now = journal.recovered, Moment(run_time=journal.recovered.clock, wall_time=journal.recovered.wall)
     assert memory.rules is not None
     folder = layout.root.stat()
     journal.open_supervision(memory.rules, now, (folder.st_dev, folder.st_ino))

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from coral.processes import cgroup, process, process_table, rlimit_tag
-from coral.processes.launches import Launches, State
+from coral.processes.launches import Launches, LaunchState
 from coral.processes.process import Program
 from coral.processes.wakeup import Wakeup
 
@@ -43,7 +43,7 @@ def can_make_groups() -> bool:
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """What tells whose a process is; the other way is closed."""
     if request.param == "mark":
-        monkeypatch.setattr(cgroup, "home", lambda: None)
+        monkeypatch.setattr(cgroup, "own_group", lambda: None)
         if not Path("/proc/self/limits").exists():
             pytest.skip("no marks on this system")
     else:
@@ -61,9 +61,9 @@ class Shed:
         self.run = f"test-{os.getpid()}-{folder.name}"
         self.bell = Wakeup()
         self.launches = Launches(self.run, self.bell)
-        self.held: list[process.Held] = []
+        self.held: list[process.HeldChild] = []
 
-    def start(self, who: str, script: str) -> process.Held:
+    def start(self, who: str, script: str) -> process.HeldChild:
         program = Program(
             argv=["/bin/sh", "-c", script],
             env=dict(os.environ),
@@ -90,13 +90,13 @@ class Shed:
         assert found is not None
         return found
 
-    def next_state(self) -> tuple[str, State]:
+    def next_state(self) -> tuple[str, LaunchState]:
         """What is said next of a launch whose own process has ended."""
-        said: list[tuple[str, State]] = []
+        said: list[tuple[str, LaunchState]] = []
 
         def look() -> bool:
             self.launches.suspect_all()
-            said.extend((launch.who, state) for launch, state in self.launches.over())
+            said.extend((launch.who, state) for launch, state in self.launches.ended())
             return bool(said)
 
         wait_until(look)
@@ -126,13 +126,13 @@ def test_a_daemon_is_gone_with_its_launch_and_that_of_another_is_untouched(way: 
     others = shed.start("agent-2", f"{shed.daemonizing('left-2')}; exec sleep 300")
     shed.start("agent-1", shed.daemonizing("left-1", "trap '' TERM"))
     mine, theirs = shed.daemon("left-1"), shed.daemon("left-2")
-    assert shed.next_state() == ("agent-1", State.LINGERS)
+    assert shed.next_state() == ("agent-1", LaunchState.LINGERS)
     launch = shed.launches.find("agent-1", 1)
     assert launch is not None
     process.terminate(launch.identity, launch.tag)
-    assert shed.next_state() == ("agent-1", State.LINGERS)
+    assert shed.next_state() == ("agent-1", LaunchState.LINGERS)
     process.kill(launch.identity, launch.tag)
-    wait_until(lambda: shed.next_state()[1] is State.GONE)
+    wait_until(lambda: shed.next_state()[1] is LaunchState.GONE)
     assert not process_table.is_alive(mine)
     assert process_table.is_alive(theirs)
     assert others.child.poll() is None
@@ -142,12 +142,12 @@ def test_a_daemon_is_gone_with_its_launch_and_that_of_another_is_untouched(way: 
 def test_a_word_in_time_ends_a_daemon_too(way: str, shed: Shed) -> None:
     shed.start("agent-1", shed.daemonizing("left"))
     left = shed.daemon("left")
-    assert shed.next_state() == ("agent-1", State.LINGERS)
+    assert shed.next_state() == ("agent-1", LaunchState.LINGERS)
     launch = shed.launches.find("agent-1", 1)
     assert launch is not None
     process.terminate(launch.identity, launch.tag)
     wait_until(lambda: not process_table.is_alive(left))
-    assert shed.next_state() == ("agent-1", State.GONE)
+    assert shed.next_state() == ("agent-1", LaunchState.GONE)
     assert shed.launches.find("agent-1", 1) is None
 
 
@@ -157,7 +157,7 @@ def test_a_new_supervisor_finds_what_a_launch_of_the_one_before_has_left(way: st
     held.child.wait(120)
     after = Launches(shed.run, shed.bell)
     assert after.adopt("agent-1", 1, held.identity, 0.0)
-    assert [(each.who, state) for each, state in after.over()] == [("agent-1", State.LINGERS)]
+    assert [(each.who, state) for each, state in after.ended()] == [("agent-1", LaunchState.LINGERS)]
     process.kill(held.identity, after.tag("agent-1", 1))
     wait_until(lambda: not process_table.is_alive(left))
     again = Launches(shed.run, shed.bell)
@@ -184,7 +184,7 @@ def test_what_was_started_after_the_look_by_one_who_has_ended_since_is_found(way
 
 @pytest.mark.parametrize("way", ["group"], indirect=True)
 def test_who_moves_to_a_group_of_its_own_inside_is_still_there(way: str, shed: Shed) -> None:
-    folder = f"{cgroup.home()}/coral-{shed.run}/agent-1.1/inner"
+    folder = f"{cgroup.own_group()}/coral-{shed.run}/agent-1.1/inner"
     inner = f"mkdir {folder}; echo 0 >{folder}/cgroup.procs"
     held = shed.start("agent-1", shed.daemonizing("left", inner))
     left = shed.daemon("left")
@@ -193,13 +193,13 @@ def test_who_moves_to_a_group_of_its_own_inside_is_still_there(way: str, shed: S
     assert [each.pid for each in process_table.members(held.identity, NO_TAG)] == [left.pid]
     process.kill(held.identity, NO_TAG)
     wait_until(lambda: not process_table.is_alive(left))
-    assert shed.next_state() == ("agent-1", State.GONE)
+    assert shed.next_state() == ("agent-1", LaunchState.GONE)
     assert not Path(folder).parent.parent.exists()
 
 
 @pytest.mark.parametrize("way", ["group"], indirect=True)
 def test_a_group_goes_with_what_never_started_and_stays_for_who_lives_on(way: str, shed: Shed) -> None:
-    folder = Path(f"{cgroup.home()}/coral-{shed.run}")
+    folder = Path(f"{cgroup.own_group()}/coral-{shed.run}")
     absent, out = shed.folder / "absent", shed.folder / "out"
     with pytest.raises(OSError):
         shed.launches.hold("agent-1", 1, Program(["true"], {}, absent, Path(os.devnull), out, out, "t"), 0.0)
@@ -216,7 +216,7 @@ def test_a_group_goes_with_what_never_started_and_stays_for_who_lives_on(way: st
 
 @pytest.mark.parametrize("way", ["group"], indirect=True)
 def test_what_a_run_has_left_that_nobody_resumed_goes_with_time(way: str, shed: Shed) -> None:
-    other = Path(f"{cgroup.home()}/coral-{shed.run}-other")
+    other = Path(f"{cgroup.own_group()}/coral-{shed.run}-other")
     try:
         for name in ("old", "new"):
             (other / name).mkdir(parents=True)
@@ -241,7 +241,7 @@ def test_a_program_starts_also_where_its_group_cannot_be_entered(monkeypatch: py
 
 
 def test_where_no_group_may_be_made_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cgroup, "home", lambda: Path("/proc/self/nothing"))
+    monkeypatch.setattr(cgroup, "own_group", lambda: Path("/proc/self/nothing"))
     assert cgroup.Groups("run").make("agent-1.1") == ""
 
 
@@ -271,7 +271,7 @@ def test_somebody_elses_process_is_nobodys_leftover_whatever_it_bears(shed: Shed
             wait_until(lambda comm=comm: comm.read_text() == "sleep\n")
         stranger, own = both
         if sign == "mark":
-            assert str(rlimit_tag.of(tag)) in Path(f"/proc/{stranger.pid}/limits").read_text()
+            assert str(rlimit_tag.value_of(tag)) in Path(f"/proc/{stranger.pid}/limits").read_text()
         assert {each.pid for each in process_table.members(held.identity, tag)} == {held.identity.pid, own.pid}
     finally:
         for each in both:
@@ -292,8 +292,8 @@ def test_a_launch_of_which_somebody_ends_and_starts_another_at_every_look_is_not
             each.wait(120)
 
     class Late(process_table.ProcessTable):
-        def look(self) -> None:
-            super().look()
+        def scan(self) -> None:
+            super().scan()
             self._related(identity, tag, set())  # whose they are is read while they live
             next_one()
 
@@ -304,7 +304,7 @@ def test_a_launch_of_which_somebody_ends_and_starts_another_at_every_look_is_not
         identity = first
         next_one()
         late = Late()
-        late.look()
+        late.scan()
         assert late.members(identity, tag) != []
     finally:
         for each in lived:
@@ -351,10 +351,10 @@ def test_a_mark_is_handed_on_and_another_takes_its_place(tmp_path: Path) -> None
     try:
         if not rlimit_tag.put(child.pid, "one"):
             pytest.skip("no marks on this system")
-        assert rlimit_tag.read(child.pid) == rlimit_tag.of("one") != rlimit_tag.of("two")
+        assert rlimit_tag.read(child.pid) == rlimit_tag.value_of("one") != rlimit_tag.value_of("two")
         assert rlimit_tag.put(child.pid, "two")
-        assert rlimit_tag.read(child.pid) == rlimit_tag.of("two")
-        assert rlimit_tag.read(os.getpid()) not in (rlimit_tag.of("one"), rlimit_tag.of("two"))
+        assert rlimit_tag.read(child.pid) == rlimit_tag.value_of("two")
+        assert rlimit_tag.read(os.getpid()) not in (rlimit_tag.value_of("one"), rlimit_tag.value_of("two"))
     finally:
         child.communicate(b"\n")
 
@@ -387,6 +387,6 @@ PART = "30 23 0:26 /docker/abc /sys/fs/cgroup rw - cgroup2 cgroup rw\n"
 def test_where_our_own_group_is(tmp_path: Path, own: str, mounts: str, expected: str | None) -> None:
     (tmp_path / "own").write_text(own)
     (tmp_path / "mounts").write_text(mounts)
-    found = cgroup.home(tmp_path / "own", tmp_path / "mounts")
+    found = cgroup.own_group(tmp_path / "own", tmp_path / "mounts")
     assert found == (None if expected is None else Path(expected))
-    assert cgroup.home(tmp_path / "absent", tmp_path / "mounts") is None
+    assert cgroup.own_group(tmp_path / "absent", tmp_path / "mounts") is None

@@ -14,8 +14,8 @@ import psutil
 import pytest
 
 from coral.processes import process, process_table
-from coral.processes.launches import Launches, State
-from coral.processes.process import GATE_CLOSED, Program
+from coral.processes.launches import Launches, LaunchState
+from coral.processes.process import NEVER_RELEASED, Program
 from coral.processes.wakeup import Wakeup
 
 DEAF = "trap '' INT TERM; "
@@ -51,7 +51,7 @@ def started(make: Callable[..., Program]):
     """Start a program past its gate; whatever is left of it is killed at the end."""
     running = []
 
-    def run(script: str, **kwargs: object) -> process.Held:
+    def run(script: str, **kwargs: object) -> process.HeldChild:
         held = process.start(make(script, **kwargs))
         running.append(held)
         held.release()
@@ -86,7 +86,7 @@ def test_nothing_runs_before_the_gate_opens(make, tmp_path):
 def test_a_gate_whose_keeper_died_starts_nothing(make, tmp_path):
     held = process.start(make("echo ran > ran"))
     held.abandon()
-    assert held.child.returncode == GATE_CLOSED
+    assert held.child.returncode == NEVER_RELEASED
     assert not (tmp_path / "ran").exists()
 
 
@@ -154,13 +154,13 @@ def test_a_launch_is_over_only_when_everything_it_started_is_gone(make, tmp_path
     wait_until(lambda: bool(ended.update(bell.wait(0.05)) or ended))
     launches.suspect(ended)
     wait_until(lambda: (tmp_path / "left").exists())
-    launch, state = next(launches.over())
-    assert (state, launch.code) == (State.LINGERS, 7)
-    assert launches.next_look is not None
+    launch, state = next(launches.ended())
+    assert (state, launch.code) == (LaunchState.LINGERS, 7)
+    assert launches.next_check is not None
     process.kill(launch.identity, tag)
-    wait_until(lambda: [state for _, state in launches.over()] == [State.GONE])
+    wait_until(lambda: [state for _, state in launches.ended()] == [LaunchState.GONE])
     assert launches.find("agent-1", 1) is None
-    assert launches.next_look is None
+    assert launches.next_check is None
     bell.close()
 
 
@@ -205,7 +205,7 @@ program = process.Program(["/bin/sleep", "600"], dict(os.environ), here, *files,
 held = process.start(program)
 held.release()
 kept = process_table.ProcessTable()
-kept.look()
+kept.scan()
 assert [each.pid for each in kept.members(held.identity, tag)] == [held.identity.pid]
 kept.members(process_table.Identity(1, 0, held.identity.boot), "another")  # it has read everybody's tag
 held.child.kill()
@@ -221,7 +221,7 @@ while True:  # a start time has a resolution of a hundredth of a second
         break
     other.kill()
     other.communicate()
-kept.look()
+kept.scan()
 assert kept.members(held.identity, tag) == process_table.members(held.identity, tag) == []
 process.interrupt(held.identity)
 process.terminate(held.identity, tag)
@@ -269,7 +269,7 @@ def test_a_look_sees_who_has_another_parent_since_the_last_one(started, tmp_path
     wait_until(lambda: os.getsid(orphan) == orphan and not process_table._environment(orphan).count(b"="))
     kept = process_table.ProcessTable()
     for _ in range(2):
-        kept.look()
+        kept.scan()
         assert orphan in {each.pid for each in kept.members(held.identity, "run/agent-1/1")}
         if not (tmp_path / "over").exists():
             (tmp_path / "go").write_text("")
@@ -280,8 +280,8 @@ def test_a_look_sees_who_has_another_parent_since_the_last_one(started, tmp_path
 def test_one_look_at_all_processes_serves_every_launch_that_ended(make, tmp_path, monkeypatch):
     """A fleet has thousands of processes: they are read once a turn, and what each was started with once at all."""
     bell, looks, read, asked = Wakeup(), [], [], []
-    look, stat, environment = process_table.ProcessTable.look, process_table._stat, process_table._environment
-    monkeypatch.setattr(process_table.ProcessTable, "look", lambda self: looks.append(1) or look(self))
+    look, stat, environment = process_table.ProcessTable.scan, process_table._stat, process_table._environment
+    monkeypatch.setattr(process_table.ProcessTable, "scan", lambda self: looks.append(1) or look(self))
     monkeypatch.setattr(process_table, "_stat", lambda pid: asked.append(pid) or stat(pid))
     monkeypatch.setattr(process_table, "_environment", lambda pid: read.append(pid) or environment(pid))
     launches = Launches("run", bell)
@@ -295,7 +295,9 @@ def test_one_look_at_all_processes_serves_every_launch_that_ended(make, tmp_path
             os.kill(held[who].identity.pid, signal.SIGKILL)
         wait_until(lambda gone=ending: not any(process_table.is_alive(held[who].identity) for who in gone))
         launches.suspect_all()
-        assert sorted((launch.who, state) for launch, state in launches.over()) == [(who, State.GONE) for who in ending]
+        assert sorted((launch.who, state) for launch, state in launches.ended()) == [
+            (who, LaunchState.GONE) for who in ending
+        ]
         assert len(looks) == 1
     assert read.count(held["agent-1"].identity.pid) <= 1
     assert asked.count(os.getpid()) <= 1

@@ -51,7 +51,7 @@ class Room:
         self.store = Store(root / "attempts")
         self.ledger = Ledger(root / "ledger.sqlite", lambda: [record(number) for number in range(count)])
         for number in range(count):
-            self.ledger.enter(record(number))
+            self.ledger.add(record(number))
             self.store.publish(record(number))
             self.ledger.set_witnesses({number: self.store.witness(number)})
         self.next_number, self.pending = count, set[int]()
@@ -62,7 +62,7 @@ class Room:
     def step(self, *leaders: int) -> list[on.Event]:
         """What is told of one look, and of writing again what it found damaged."""
         told: list[on.Event] = []
-        for event in self.scrub.take(self.scrub.look(leaders), self.next_number, self.pending):
+        for event in self.scrub.report(self.scrub.check_next(leaders), self.next_number, self.pending):
             told += self.restored(event) if isinstance(event, on.RecordsDamaged) else [event]
         return told
 
@@ -72,7 +72,7 @@ class Room:
 
     def round(self) -> list[on.Event]:
         """More than once around."""
-        steps = 2 * (len(self.ledger.page(-1, 10**6)) // integrity.AT_ONCE + 2)
+        steps = 2 * (len(self.ledger.page(-1, 10**6)) // integrity.BATCH + 2)
         return [event for _ in range(steps) for event in self.step()]
 
     def path(self, number: int) -> Path:
@@ -81,7 +81,7 @@ class Room:
 
 @pytest.fixture
 def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Room]:
-    monkeypatch.setattr(integrity, "AT_ONCE", 4)
+    monkeypatch.setattr(integrity, "BATCH", 4)
     room = Room(tmp_path, 10)
     yield room
     room.scrub.close()
@@ -168,7 +168,7 @@ def test_a_wiped_folder_is_filled_again_and_told_in_a_few_words(tmp_path: Path) 
 
 
 def test_a_record_that_is_still_to_be_written_is_written_and_not_told(room: Room) -> None:
-    room.ledger.enter(record(10))
+    room.ledger.add(record(10))
     assert room.round() == []
     assert room.store.read(10) == record(10)
 
@@ -195,7 +195,7 @@ def test_a_step_does_not_look_up_the_names_of_records_that_were_published(
 def test_a_step_looks_at_as_many_records_however_many_there_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
-    monkeypatch.setattr(integrity, "AT_ONCE", 4)
+    monkeypatch.setattr(integrity, "BATCH", 4)
     room = Room(tmp_path, count)
     looked: list[int] = []
     witness = Store.witness
@@ -244,12 +244,12 @@ def test_a_record_of_what_is_not_published_yet_is_set_aside(room: Room) -> None:
 def test_a_ledger_that_was_touched_is_made_again_in_the_look_and_not_by_the_loop(room: Room, tmp_path: Path) -> None:
     made = []
     room.ledger._published = lambda: made.append(1) or [record(number) for number in range(10)]
-    seen = room.scrub.look([])
+    seen = room.scrub.check_next([])
     room.ledger._path.chmod(0o640)
-    list(room.scrub.take(seen, 10, set()))
-    room.ledger.enter(record(9))
+    list(room.scrub.report(seen, 10, set()))
+    room.ledger.add(record(9))
     assert made == []
-    assert room.scrub.look([]).witnesses
+    assert room.scrub.check_next([]).witnesses
     assert made == [1]
 
 
@@ -327,7 +327,7 @@ def test_the_records_are_looked_at_however_rarely_the_inboxes_are(start: Callabl
     run = start(["hang"], overrides=("run.poll_seconds=3600",), supervise=False)
     manager = Supervisor(run.layout, (run.layout.private / "seed").read_text().strip())
     baseline = Store(run.layout.attempts).read(0)
-    manager._ledger.enter(baseline)
+    manager._ledger.add(baseline)
     manager._ledger.set_witnesses({0: (0, 0, 0)})
     (run.layout.attempts / "000000.json").unlink()
     clock, looks = 0.0, 0
@@ -342,7 +342,7 @@ def test_the_records_are_looked_at_however_rarely_the_inboxes_are(start: Callabl
         look.exception(30)
         clock += manager._gatherer.next_look(Fleet(), now)
         looks += 1
-        assert clock < 3600 / (100_000 / integrity.AT_ONCE) * (looks + 1)
+        assert clock < 3600 / (100_000 / integrity.BATCH) * (looks + 1)
     assert Store(run.layout.attempts).read(0) == baseline
     manager.close()
 

@@ -121,7 +121,7 @@ def test_a_quiet_day_is_written_down_minute_by_minute(scribe: Scribe) -> None:
     before, length = fold(scribe.journal.path), segments(scribe.journal.path)[0].stat().st_size
     day = range(6, 6 + 86_400)
     for clock in day[::5]:
-        scribe.journal.keep_time(Moment(run_time=float(clock), wall_time=f"2030-01-01T00:00:00.{clock:06d}Z"))
+        scribe.journal.record_time(Moment(run_time=float(clock), wall_time=f"2030-01-01T00:00:00.{clock:06d}Z"))
     memory = fold(scribe.journal.path)
     assert replace(memory, clock=before.clock, wall=before.wall) == before
     lines = list(read_lines(scribe.journal.path))
@@ -132,7 +132,7 @@ def test_a_quiet_day_is_written_down_minute_by_minute(scribe: Scribe) -> None:
     assert replay(scribe.journal.path).agrees
     # And what happens in between is as good as a mark.
     scribe.decide(86_407, on.OutputSeen(agent="ann", launch=2))
-    scribe.journal.keep_time(Moment(run_time=86_407 + QUIET_SECONDS - 1, wall_time=""))
+    scribe.journal.record_time(Moment(run_time=86_407 + QUIET_SECONDS - 1, wall_time=""))
     assert list(read_lines(scribe.journal.path))[-1]["at"] == 86_407
 
 
@@ -169,7 +169,7 @@ def test_a_first_line_that_is_torn_is_cut_however_long(tmp_path: Path) -> None:
         (tmp_path / "journal" / "000001.jsonl").write_bytes(b"x" * size)
         assert list(read_lines(tmp_path / "journal")) == []
         journal = Journal(tmp_path / "journal")
-        assert (journal.memory.fleet, segments(journal.path)[0].stat().st_size) == (Fleet(), 0)
+        assert (journal.recovered.fleet, segments(journal.path)[0].stat().st_size) == (Fleet(), 0)
         journal.close()
 
 
@@ -179,7 +179,7 @@ def test_after_a_torn_line_writing_goes_on(scribe: Scribe) -> None:
     with segments(scribe.journal.path)[0].open("ab") as file:
         file.write(b'{"at":9,"events":[')
     scribe.journal = Journal(scribe.journal.path)
-    assert scribe.journal.memory.fleet == scribe.fleet
+    assert scribe.journal.recovered.fleet == scribe.fleet
     scribe.decide(10, on.OutputSeen(agent="ann", launch=2))
     assert fold(scribe.journal.path).fleet == scribe.fleet
 
@@ -232,7 +232,7 @@ def test_what_was_cut_before_a_damaged_line_goes_on_from_there(scribe: Scribe) -
     (file,) = segments(scribe.journal.path)
     file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:4]))
     scribe.journal = Journal(scribe.journal.path)
-    scribe.fleet = scribe.journal.memory.fleet
+    scribe.fleet = scribe.journal.recovered.fleet
     assert list(scribe.fleet.agents["ann"].recent_submissions) == []
     scribe.decide(10, submitted("ann", 9))
     assert fold(scribe.journal.path).fleet == scribe.fleet

@@ -57,7 +57,7 @@ def entered(ledger: Ledger) -> list[Attempt]:
 def test_what_was_entered_is_there_for_the_next_supervisor(path: Path) -> None:
     ledger = Ledger(path, nothing)
     for number in (2, 1, 3):
-        ledger.enter(record(number))
+        ledger.add(record(number))
     ledger.set_witnesses({2: (7, 8, 9)})
     ledger.close()
     ledger = Ledger(path, nothing)
@@ -69,8 +69,8 @@ def test_what_was_entered_is_there_for_the_next_supervisor(path: Path) -> None:
 
 def test_entering_again_is_nothing(path: Path) -> None:
     ledger = Ledger(path, nothing)
-    ledger.enter(record(1))
-    ledger.enter(record(1))
+    ledger.add(record(1))
+    ledger.add(record(1))
     assert entered(ledger) == [record(1)]
     ledger.close()
 
@@ -79,7 +79,7 @@ def test_entering_again_is_nothing(path: Path) -> None:
 def test_a_damaged_ledger_is_made_again_from_the_journal(path: Path, damage: str) -> None:
     ledger = Ledger(path, nothing)
     for number in range(1, 50):
-        ledger.enter(record(number))
+        ledger.add(record(number))
     ledger.close()
     if damage == "garbage":
         path.write_bytes(b"not a database" * 1000)
@@ -110,19 +110,19 @@ def test_a_damaged_ledger_is_made_again_from_the_journal(path: Path, damage: str
 def test_it_is_made_again_only_where_it_lacks_something(path: Path) -> None:
     ledger = Ledger(path, lambda: pytest.fail("nothing is missing"))
     ledger.ensure(0, [])
-    ledger.enter(SEED)
-    ledger.enter(record(1))
+    ledger.add(SEED)
+    ledger.add(record(1))
     ledger.ensure(2, [])
     # Two more were decided; the supervisor died before it wrote one of them, and after it wrote the other.
-    ledger.enter(record(2))
+    ledger.add(record(2))
     ledger.ensure(4, [2, 3])
     ledger.close()
 
 
 def test_one_that_lacks_as_many_as_it_has_too_many_is_seen_through(path: Path) -> None:
     ledger = Ledger(path, lambda: [SEED, record(1), record(2)])
-    ledger.enter(SEED)
-    ledger.enter(record(9))
+    ledger.add(SEED)
+    ledger.add(record(9))
     ledger.ensure(3, [9])
     assert entered(ledger) == [SEED, record(1), record(2)]
     ledger.close()
@@ -131,8 +131,8 @@ def test_one_that_lacks_as_many_as_it_has_too_many_is_seen_through(path: Path) -
 @pytest.mark.parametrize("said", ["not json", '{"number": 1}', "[]"])
 def test_a_record_in_it_that_is_none_is_made_again_from_the_journal(path: Path, said: str) -> None:
     ledger = Ledger(path, nothing)
-    ledger.enter(SEED)
-    ledger.enter(record(1))
+    ledger.add(SEED)
+    ledger.add(record(1))
     ledger.close()
     base = sqlite3.connect(path)
     base.execute("UPDATE records SET record = ? WHERE number = 1", (said,))
@@ -178,18 +178,18 @@ def test_what_is_done_to_it_while_it_is_open_is_noticed_and_loses_nothing(path: 
     known = [record(1), record(2)]
     ledger = Ledger(path, lambda: known)
     for each in known:
-        ledger.enter(each)
+        ledger.add(each)
     ledger.set_witnesses({1: (1, 2, 3)})
-    assert ledger.mend() == ""
+    assert ledger.repair() == ""
     spoil(path)
     if first == "a record":
         known.append(record(3))
-        ledger.enter(record(3))
+        ledger.add(record(3))
     elif first == "witnesses":
         ledger.set_witnesses({2: (7, 8, 9)})
         assert ledger.page(1, 1)[0].witness == (7, 8, 9)
-    assert ledger.mend() == found
-    assert ledger.mend() == ""
+    assert ledger.repair() == found
+    assert ledger.repair() == ""
     assert entered(ledger) == known
     ledger.close()
     again = Ledger(path, nothing)
@@ -203,7 +203,7 @@ def test_what_is_taken_away_in_the_moment_of_a_write_is_noticed(
 ) -> None:
     known = [record(1)]
     ledger = Ledger(path, lambda: known)
-    ledger.enter(known[0])
+    ledger.add(known[0])
 
     def taken(base: sqlite3.Connection, attempts: Iterable[Attempt]) -> None:
         insert(base, attempts)
@@ -213,8 +213,8 @@ def test_what_is_taken_away_in_the_moment_of_a_write_is_noticed(
     known.append(record(2))
     with monkeypatch.context() as patch:
         patch.setattr("coral.records.ledger.insert", taken)
-        ledger.enter(known[1])
-    assert ledger.mend() == found
+        ledger.add(known[1])
+    assert ledger.repair() == found
     assert entered(ledger) == known
     ledger.close()
 
@@ -239,12 +239,12 @@ def test_what_the_journal_lacks_is_kept(path: Path, what: str, touched: bool) ->
     ledger = Ledger(path, LACKING[what])
     known = [SEED, *map(record, range(1, 5))]
     for each in known:
-        ledger.enter(each)
+        ledger.add(each)
     if touched:
         touch(path)
-        assert ledger.mend() == ""
+        assert ledger.repair() == ""
     else:
-        ledger.make_again()
+        ledger.rebuild()
     assert entered(ledger) == known
     assert ledger.losses() == []
     ledger.close()
@@ -283,12 +283,12 @@ def test_one_that_cannot_be_made_again_goes_on_as_it_was(path: Path) -> None:
         raise OSError("no space left")
 
     ledger = Ledger(path, full)
-    ledger.enter(SEED)
-    ledger.enter(record(1))
+    ledger.add(SEED)
+    ledger.add(record(1))
     with pytest.raises(OSError, match="no space"):
-        ledger.make_again()
+        ledger.rebuild()
     assert entered(ledger) == [SEED, record(1)]
-    ledger.enter(record(2))
+    ledger.add(record(2))
     with pytest.raises(CoralError, match=r"cannot write .* no space"):
         ledger.ensure(9, [])
     assert [each.name for each in path.parent.iterdir()] == [path.name]
@@ -300,11 +300,11 @@ def test_one_that_cannot_be_made_again_goes_on_as_it_was(path: Path) -> None:
 def test_what_is_entered_while_it_is_made_again_is_there(path: Path) -> None:
     def published() -> Iterator[Attempt]:
         yield SEED
-        ledger.enter(record(1))
+        ledger.add(record(1))
 
     ledger = Ledger(path, published)
-    ledger.enter(SEED)
-    assert ledger.make_again() is False
+    ledger.add(SEED)
+    assert ledger.rebuild() is False
     assert entered(ledger) == [SEED, record(1)]
     ledger.close()
 
@@ -318,17 +318,17 @@ def test_only_who_mends_it_reads_the_journal_and_not_at_each_touch(path: Path, m
 
     monkeypatch.setattr("coral.records.ledger.REST", 1e12)
     ledger = Ledger(path, published)
-    ledger.enter(SEED)
+    ledger.add(SEED)
     touch(path)
-    ledger.enter(record(1))
+    ledger.add(record(1))
     ledger.set_witnesses({1: (1, 2, 3)})
-    assert ledger.is_doubtful
+    assert ledger.is_suspect
     assert made == []
-    assert ledger.mend() == ""
-    assert not ledger.is_doubtful
+    assert ledger.repair() == ""
+    assert not ledger.is_suspect
     touch(path)
-    assert ledger.mend() == ""
-    assert (made, ledger.is_doubtful) == ([SEED], True)
+    assert ledger.repair() == ""
+    assert (made, ledger.is_suspect) == ([SEED], True)
     ledger.close()
 
 
@@ -349,7 +349,7 @@ def test_a_duplicate_is_of_the_first_attempt_with_the_tree_and_a_score(path: Pat
     second = replace(record(8, score=3.0), tree=tree)
     tune = replace(record(3, score=9.0, kind=Kind.TUNE), tree=tree)
     for attempt in (replace(second, number=15, order=15, score=4.0), first, tune, second):
-        ledger.enter(attempt)
+        ledger.add(attempt)
     assert ledger.duplicate_of(tree, tune=False) == (8, 3.0)
     assert ledger.duplicate_of(tree, tune=True) == (3, 9.0)
     assert ledger.duplicate_of(f"{6:040x}", tune=False) is None
@@ -371,7 +371,7 @@ def test_the_outline_tells_the_standings_as_all_records_do(rows, direction):
     attempts = [SEED, *(record(place, *row) for place, row in enumerate(rows, 1))]
     ledger = Ledger(Path(":memory:"), lambda: attempts)
     for attempt in attempts:
-        ledger.enter(attempt)
+        ledger.add(attempt)
     outline = ledger.outline(direction, TOP, RECENT)
     ledger.close()
     whole, short = Standings(direction, attempts), Standings(direction, outline)

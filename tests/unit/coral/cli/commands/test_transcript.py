@@ -12,7 +12,7 @@ import transcripts
 from sample import agent_status, write_events, write_status
 
 from coral.supervisor.lock import hold_lock
-from coral.views.transcript import Entry, Kind, entries, launches
+from coral.views.transcript import EntryKind, TranscriptEntry, entries, launches
 from workspace.layout import Layout
 
 Shown = Callable[..., str]
@@ -42,16 +42,26 @@ def say(layout: Layout, launch: int, *lines: object) -> None:
     layout.output("agent-1", launch).write_text(text)
 
 
-def read(layout: Layout, case: str) -> list[Entry]:
+def read(layout: Layout, case: str) -> list[TranscriptEntry]:
     lay(layout, 1, case)
     return list(entries(layout, "agent-1", 1, transcripts.runtime_of(case)))
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_every_program_is_read_as_the_same_conversation(program: str, bare: Layout) -> None:
-    found = [entry for entry in read(bare, f"{program}-ok") if entry.kind not in (Kind.STEP, Kind.USAGE, Kind.EDIT)]
-    assert [entry.kind for entry in found] == [Kind.REPLY, Kind.TOOL, Kind.RESULT, Kind.REPLY, Kind.END]
-    assert [entry.text for entry in found if entry.kind is Kind.REPLY] == ["Running.", "All done."]
+    found = [
+        entry
+        for entry in read(bare, f"{program}-ok")
+        if entry.kind not in (EntryKind.STEP, EntryKind.USAGE, EntryKind.EDIT)
+    ]
+    assert [entry.kind for entry in found] == [
+        EntryKind.REPLY,
+        EntryKind.TOOL,
+        EntryKind.RESULT,
+        EntryKind.REPLY,
+        EntryKind.END,
+    ]
+    assert [entry.text for entry in found if entry.kind is EntryKind.REPLY] == ["Running.", "All done."]
     tool, result = found[1:3]
     assert "git commit -qm x" in tool.text
     assert (tool.tool, tool.id) == (result.tool, result.id) != ("", "")
@@ -61,9 +71,9 @@ def test_every_program_is_read_as_the_same_conversation(program: str, bare: Layo
 @pytest.mark.parametrize("case", transcripts.CASES)
 def test_every_transcript_has_one_end_and_no_repeated_step(case: str, bare: Layout) -> None:
     found = read(bare, case)
-    assert [entry.kind for entry in found].count(Kind.END) == 1
-    assert found[-1].kind is Kind.END
-    assert all(one.kind is not Kind.STEP or one.text != two.text for one, two in pairwise(found))
+    assert [entry.kind for entry in found].count(EntryKind.END) == 1
+    assert found[-1].kind is EntryKind.END
+    assert all(one.kind is not EntryKind.STEP or one.text != two.text for one, two in pairwise(found))
     assert not any(entry.unknown for entry in found)
 
 
@@ -175,7 +185,7 @@ def test_memory_does_not_grow_with_the_log(bare: Layout) -> None:
     bare.output("agent-1", 1).write_bytes(line * 10_000)
     runtime = transcripts.registry.find("native", {})
     tracemalloc.start()
-    assert sum(entry.kind is Kind.REPLY for entry in entries(bare, "agent-1", 1, runtime)) == 10_000
+    assert sum(entry.kind is EntryKind.REPLY for entry in entries(bare, "agent-1", 1, runtime)) == 10_000
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 6_000_000

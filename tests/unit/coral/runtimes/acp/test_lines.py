@@ -12,7 +12,7 @@ from coral import extras
 from coral.cli import main
 from coral.config.load import load
 from coral.errors import CoralError
-from coral.preflight.task_check import looks
+from coral.preflight.task_check import quick_findings
 from coral.runs.create import prepare
 from coral.runtimes import registry
 from coral.runtimes.acp import runtime
@@ -448,7 +448,9 @@ def test_cursor_and_kiro_are_started_as_their_documentation_says(
     )
     assert kiro.session == ""
     (tmp_path / "kiro-cli").touch(mode=0o755)
-    (found,) = [each for each in looks(load(write_task(tmp_path / "t", {"runtime": "kiro"}))) if each.name == "runtime"]
+    (found,) = [
+        each for each in quick_findings(load(write_task(tmp_path / "t", {"runtime": "kiro"}))) if each.name == "runtime"
+    ]
     assert found.ok
     assert found.details == ("unverified: Coral follows its documentation, and was never tried with it",)
 

@@ -13,7 +13,7 @@ from types import FrameType
 ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class Gate:
+class HeldSignals:
     """`came`: the first signal that waits; 0 while there is none."""
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class Gate:
             self._open = False
 
     @contextlib.contextmanager
-    def taken_by(self, take: Callable[[int], None]) -> Iterator[None]:
+    def handled_by(self, take: Callable[[int], None]) -> Iterator[None]:
         """A signal that waits, or comes meanwhile, is given to `take`."""
         self._take = take
         try:
@@ -62,17 +62,17 @@ class Gate:
             self._take = None
 
 
-_starter: list[Gate] = []
+_starter: list[HeldSignals] = []
 
 
 @contextlib.contextmanager
-def held() -> Iterator[Gate]:
+def hold() -> Iterator[HeldSignals]:
     """Hold the signals back; within another `held`, that one's gate. All get handlers: an ignored one would be
     inherited. But whoever ignores that the terminal closes, as `nohup` has it, goes on doing so."""
     if _starter or threading.current_thread() is not threading.main_thread():
-        yield _starter[0] if _starter else Gate()
+        yield _starter[0] if _starter else HeldSignals()
         return
-    gate = Gate()
+    gate = HeldSignals()
     _starter.append(gate)
     stays = signal.SIGHUP if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else None
     before = {number: signal.signal(number, gate.handle) for number in ENDS if number is not stays}
