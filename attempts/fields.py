@@ -1,6 +1,6 @@
-"""Read plain data field by field: ValueError names the field that is missing, unknown or of the wrong type.
+"""Reads plain data field by field: ValueError names the field that is missing, unknown or of the wrong type.
 
-What comes from a file is never trusted to have the type it should: `True` is no number, `"3"` is no integer.
+Types are exact, since the data comes from files that anybody wrote: `True` is no number, `"3"` is no integer.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Fields:
 
 
 def shown(value: object) -> str:
-    """A value in a message: short, on one line, whatever it is."""
+    """A value for a message: short, on one line, whatever it is."""
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 200:
         return "a huge integer"
     if value is None or isinstance(value, bool | int | float):
@@ -94,7 +94,7 @@ def one_line(text: str, limit: int) -> str:
 
 
 def json_safe(value: object) -> float | int | str | bool | None:
-    """One metric as JSON can hold it: what has no finite value becomes text that says so."""
+    """One metric as JSON can hold it: infinity, NaN and huge integers become texts."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int):

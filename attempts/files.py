@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and are read as if an enemy had written them."""
+"""Writes files that appear whole or not at all; reads files that an agent may have replaced by anything."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ TYPE_CHECKING = False  # as in typing, which nothing else of an eval needs
 if TYPE_CHECKING:
     from typing import BinaryIO
 
-# What the writer of a file did to it. Any other OSError (no more descriptors, a failing disk) is no statement about
-# the file: it goes up, so that nothing is thrown away because this machine is in trouble.
-_WRITERS_DOING = frozenset(
+# Errors that whoever wrote the file has caused. Any other OSError (no more descriptors, a failing disk) says nothing of
+# the file: it is raised, so that nothing is thrown away because this machine is in trouble.
+_CAUSED_BY_WRITER = frozenset(
     {errno.EACCES, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR, errno.ENXIO, errno.EPERM}
 )
 
-SETTLED = 2.0  # seconds: what happened in a folder so long after another change has given it other times
+SETTLED = 2.0  # seconds: of two changes so far apart, the later one gives a folder other times
 RELIST = 60.0  # seconds: after so long a folder is listed again, whatever its times say
-MAX_REMEMBERED = 4096  # folders: whoever makes and removes others all day fills no memory with them
+MAX_REMEMBERED = 4096  # folders: an agent that makes and removes folders all day must not fill our memory
 
-# What any change of a file changes: its inode, its size in bytes, the time of its last change in nanoseconds.
+# What every change of a file changes: its inode, its size in bytes, the time of its last change in nanoseconds.
 Witness = tuple[int, int, int]
 
 
@@ -41,7 +41,7 @@ def write_json(path: Path, data: Mapping[str, object], *, durable: bool, new: bo
 
 
 def write_bytes(path: Path, data: bytes, *, durable: bool, new: bool = False) -> None:
-    # Nobody else's name, be the clock as coarse as it likes: no two threads of this machine have one number.
+    # Unique however coarse the clock is: no two threads of this machine have the same number.
     temporary = path.parent / f".{path.name}.{os.getpid()}-{threading.get_native_id()}-{time.time_ns()}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
@@ -69,16 +69,16 @@ def write_bytes(path: Path, data: bytes, *, durable: bool, new: bool = False) ->
 
 
 def _make_folder(folder: Path) -> None:
-    """With those above it. What is no folder in the place of one is kept under a hidden name: agents can put something
-    where others hand in and are answered."""
-    there = next(ancestor for ancestor in (folder, *folder.parents) if os.path.lexists(ancestor))
-    if not there.is_dir():
-        there.rename(hidden(there))
+    """Make a folder and its parents. A file in the place of one is kept under a hidden name: agents can put one where
+    other agents submit, or get their replies."""
+    nearest = next(ancestor for ancestor in (folder, *folder.parents) if os.path.lexists(ancestor))
+    if not nearest.is_dir():
+        nearest.rename(hidden(nearest))
     folder.mkdir(parents=True, exist_ok=True)
 
 
 def _put_new(temporary: Path, path: Path) -> None:
-    """Like a rename, which does not replace."""
+    """Rename, but raise FileExistsError instead of replacing."""
     try:
         os.link(temporary, path)
         temporary.unlink()
@@ -90,30 +90,33 @@ def _put_new(temporary: Path, path: Path) -> None:
 
 
 def hidden(path: Path) -> Path:
-    """The name by which what somebody laid into a place of ours is kept beside it."""
+    """The name under which something foreign is kept that lies in the place of a file of ours."""
     return path.with_name(f".{path.name}.foreign-{time.time_ns()}")
 
 
 def make_way(path: Path) -> None:
-    """Whatever lies where a regular file of ours should be is kept under a hidden name; a file stays."""
+    """Rename whatever lies in the place of a regular file to a hidden name; a regular file stays."""
     with contextlib.suppress(FileNotFoundError):
         if not stat.S_ISREG(os.lstat(path).st_mode):
             path.rename(hidden(path))
 
 
 def witness(path: Path) -> Witness | None:
-    """Of a file that is there, links not followed."""
+    """The witness of a file, not of what a link leads to; None where there is none."""
     try:
-        found = os.lstat(path)
+        return _witness_of(os.lstat(path))
     except OSError:
         return None
+
+
+def _witness_of(found: os.stat_result) -> Witness:
     return found.st_ino, found.st_size, found.st_ctime_ns
 
 
 def append_bytes(path: Path, data: bytes) -> None:
-    """Add to a file in one write, all or nothing. Only one may write it.
+    """Append to a file in one write, all or nothing. The file must have no other writer.
 
-    OSError also where something else than a file lies there: a pipe would hold us, a link lead elsewhere.
+    OSError also if it is no regular file: a pipe would block us, a link would lead elsewhere.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     descriptor = os.open(path, flags, 0o644)
@@ -131,10 +134,10 @@ def append_bytes(path: Path, data: bytes) -> None:
 def open_plain(path: Path) -> BinaryIO:
     """A regular file to read. ValueError if it is anything else; FileNotFoundError if it is gone."""
     try:
-        # Without O_NONBLOCK, a pipe laid where a file should be would hold the reader for ever.
+        # Without O_NONBLOCK, a pipe in the place of a file would block the reader for ever.
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
-        if error.errno in _WRITERS_DOING:
+        if error.errno in _CAUSED_BY_WRITER:
             raise ValueError(f"it cannot be opened: {error.strerror}") from None
         raise
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -164,45 +167,45 @@ def parse_object(data: bytes) -> dict[str, object]:
 
 
 def entries(folder: Path, is_wanted: Callable[[os.DirEntry[str]], bool], most: int | None = None) -> list[Path]:
-    """What lies in a folder, without dot files. A folder that is gone or closed to us has nothing.
+    """The wanted entries of a folder, without dot files; none of a folder that is gone or closed to us.
 
-    `most` bounds the work where somebody may have filled the folder: it is how many names are looked at.
+    Only the first `most` names are read: an agent may have filled the folder.
     """
     try:
         with os.scandir(folder) as found:
-            looked_at = islice(found, most)
-            return [Path(entry.path) for entry in looked_at if not entry.name.startswith(".") and is_wanted(entry)]
+            first = islice(found, most)
+            return [Path(entry.path) for entry in first if not entry.name.startswith(".") and is_wanted(entry)]
     except OSError as error:
-        if error.errno in _WRITERS_DOING or error.errno == errno.ENOENT:
+        if error.errno in _CAUSED_BY_WRITER or error.errno == errno.ENOENT:
             return []
         raise
 
 
 class Listings:
-    """What lies in folders, remembered while they do not change: to ask that of one costs a fifth of listing it.
+    """Remembers the entries of folders while these do not change: checking that costs a fifth of a listing.
 
-    Each folder is always asked about in the same way. A link in the place of a folder has nothing.
+    A folder must always be listed with the same arguments. A link in the place of a folder has no entries.
     """
 
     def __init__(self) -> None:
-        # By folder: its state, when it was first seen in it and when it was listed, and what lay there.
+        # By folder: its witness, when that was first seen, when the folder was listed, and its entries.
         self._known: dict[Path, tuple[Witness, float, float, list[Path]]] = {}
 
     def entries(
         self, folder: Path, is_wanted: Callable[[os.DirEntry[str]], bool], most: int | None = None
     ) -> list[Path]:
-        """As `entries`. Where a file system keeps no times of its folders, what came is found after `RELIST`."""
+        """As `entries`. Where a file system keeps no times of its folders, a new file is found after `RELIST`."""
         try:
             held = os.lstat(folder)
         except OSError:
             return entries(folder, is_wanted, most)
         if stat.S_ISLNK(held.st_mode):
             return []
-        state, now = (held.st_ino, held.st_size, held.st_ctime_ns), time.monotonic()
+        state, now = _witness_of(held), time.monotonic()
         known = self._known.get(folder)
         since = known[1] if known is not None and known[0] == state else now
-        # What comes within one tick of the file system's clock leaves the same time: only a listing made later says
-        # what there is. Later by our clock alone: the other may be a server's, and slow.
+        # A file that comes within one tick of the file system's clock leaves the folder's time as it is: only a later
+        # listing is complete. Later by our clock: the file system's may be a server's, and slow.
         if known is None or known[0] != state or known[2] - since <= SETTLED or now - known[2] >= RELIST:
             if len(self._known) >= MAX_REMEMBERED:
                 self._known.clear()
@@ -219,7 +222,7 @@ def is_plain_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def sync_folder(folder: Path) -> None:
-    """What was made, renamed or deleted in a folder is on the disk as well."""
+    """Put what was made, renamed or deleted in a folder onto the disk."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

@@ -1,7 +1,7 @@
-"""Progress is a fold over published attempts, in their order; it is derived, never counted on the side.
+"""Progress is computed from the published attempts, in their order; it is never stored.
 
-A try is *non-improving* when it is not better by more than the task's noise; `best` follows any strictly better
-score, so that a gain smaller than the noise is kept without being celebrated.
+An attempt does not improve unless it is better by more than the task's noise; `best` follows any strictly better score,
+so that small gains add up without counting as improvements.
 """
 
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from attempts.record import Attempt, Direction, Kind, Verdict
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where an agent, or the fleet, stands.
+    """The progress of one agent, or of the fleet.
 
     `evals` counts real attempts with any verdict but void, `stagnant` those since the last improvement, and
     `graded` everything graded but void (what budgets count).
@@ -25,7 +25,7 @@ class Progress:
 
 
 def judge(progress: Progress, score: float | None, direction: Direction, noise: float) -> Verdict:
-    """What a score means to the one whose progress this is. No score is the candidate's failure."""
+    """The verdict on a score, given the progress before it. An attempt without a score has failed."""
     if score is None:
         return Verdict.FAILED
     if progress.best is None:
@@ -38,9 +38,9 @@ def judge(progress: Progress, score: float | None, direction: Direction, noise: 
 def advance(progress: Progress, attempt: Attempt, direction: Direction, noise: float) -> Progress:
     """Progress after one more attempt.
 
-    The score is compared with `progress.best`, not read from the record's verdict, so that the same fold serves an
-    agent's own progress and the fleet's. But what is tied improves nothing: a copy of another agent's work has its
-    score, and may be better than all the copier had, without being a step forward.
+    The score is compared with `progress.best`, and not taken from the record's verdict, so that this function serves
+    an agent's own progress and the fleet's. But an attempt tied with the fleet's best improves nobody's progress: a
+    copy of another agent's work may be better than all its agent had, without being a step forward.
     """
     if attempt.verdict is Verdict.VOID:
         return progress

@@ -1,7 +1,7 @@
-"""One attempt, as data: what was tried, what it scored, and what that means.
+"""One attempt as data: its commit, its score and its verdict.
 
-A record is written once, by the supervisor. Whatever is read from a file is checked field by field before it
-becomes a record, so that nothing downstream meets a score that is no number or a commit that is no commit.
+The supervisor writes a record once. Whatever is read from a file is checked field by field before it becomes a record,
+so that no other module meets a score that is no number or a commit that is no commit.
 """
 
 import math
@@ -75,7 +75,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """What an agent asks to have graded. `wait` is how long its `coral eval` stays, in seconds; 0 is not at all."""
+    """A commit that an agent submits for grading. `wait`: for how many seconds its `coral eval` waits for the grade."""
 
     id: str
     agent: str
@@ -89,11 +89,9 @@ class Submission:
 
 
 def to_dict(item: Attempt | Submission) -> dict[str, object]:
-    """Plain data that JSON can hold whatever a grader returned, and that the two readers below accept."""
-    data: dict[str, object] = {name: getattr(item, name) for name in item.__slots__}
-    for name, value in data.items():
-        if isinstance(value, str):
-            data[name] = printable(str(value))
+    """Plain data for JSON, whatever a grader returned; the two functions below accept it."""
+    values = {name: getattr(item, name) for name in item.__slots__}
+    data = {name: printable(str(value)) if isinstance(value, str) else value for name, value in values.items()}
     if isinstance(item, Attempt):
         data["metrics"] = {printable(str(name)): json_safe(value) for name, value in item.metrics.items()}
     return data
@@ -128,7 +126,7 @@ def attempt_from_dict(data: Mapping[str, object]) -> Attempt:
 
 
 def submission_from_dict(data: Mapping[str, object], agent: str) -> Submission:
-    """Read what an agent wrote. The agent is the one in whose folder it lay, whatever the file says."""
+    """Read what an agent wrote. `agent` is the owner of the folder it lay in, whatever the file says."""
     fields = Fields(data, Submission.__slots__)
     kind = fields.choice("kind", Kind)
     if kind is Kind.BASELINE:
@@ -158,7 +156,7 @@ def _score(fields: Fields, verdict: Verdict) -> float | None:
 
 
 def _of(fields: Fields, kind: Kind) -> int | None:
-    """The attempt that a confirmation measures again; nothing else has one."""
+    """The attempt that a confirmation measures again; None for any other kind."""
     if kind is Kind.CONFIRM:
         return fields.integer("of")
     if fields.get("of") is not None:

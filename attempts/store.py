@@ -1,7 +1,7 @@
 """The attempts folder: submissions come in, records go out.
 
-Every file has one owner: agents write `inbox/<agent>/`, everything else is the supervisor's. Nothing in an inbox is
-believed: a file there is a submission, or `Malformed` with the reason, and never anything worse.
+Agents write `inbox/<agent>/`, the supervisor everything else. Whatever lies in an inbox is read as a submission, or is
+`Malformed` with the reason.
 """
 
 import os
@@ -31,8 +31,8 @@ from attempts.record import (
 )
 
 SUBMISSION_BYTES = 64 * 1024
-REPLIES = 1_000  # to one agent that are kept; each `coral eval` lists them
-MAX_NAMES = 5_000  # of one folder that are looked at; the others are seen when these are gone
+REPLIES = 1_000  # kept for one agent; each `coral eval` lists them
+MAX_NAMES = 5_000  # read of one folder; the others are read when these are gone
 _LAST_ID = "9" * 20
 _REPLY = re.compile(rf"{SUBMISSION_ID.pattern}\.json")
 _RECORD = re.compile(r"[0-9]{6}\.json|[1-9][0-9]{6,11}\.json")
@@ -51,11 +51,7 @@ class Missing(StoreError):  # noqa: N818
 
 
 class Malformed(StoreError):  # noqa: N818
-    """A file that is not what it should be. The message is the reason."""
-
-
-class Conflict(StoreError):  # noqa: N818
-    """Something else is already there under this name."""
+    """A file that is no valid submission or record. The message is the reason."""
 
 
 class Store:
@@ -65,7 +61,7 @@ class Store:
         self.root = root
         self._listings = Listings()
 
-    # What agents hand in.
+    # Submissions.
 
     @staticmethod
     def next_id(last: str) -> str:
@@ -75,69 +71,67 @@ class Store:
 
     def submit(self, submission: Submission) -> Path:
         """Hand in a submission. It is in the inbox when this returns, and survives a loss of power."""
-        path = self._waiting(submission.agent, submission.id)
+        path = self._inbox_file(submission.agent, submission.id)
         try:
-            # By a link and not a rename: of a rename whose halves it reads apart, watchdog tells half a second late.
+            # By a link and not a rename: watchdog may read a rename as two events, and then reports it 0.5 s late.
             write_json(path, to_dict(submission), durable=True, new=True)
         except FileExistsError:
-            hint = "submit again"
-            raise Conflict(f"cannot submit {submission.id}: it is in the inbox already", hint) from None
+            raise StoreError(f"cannot submit {submission.id}: it is in the inbox already", "submit again") from None
         return path
 
     def inbox(self, most: int | None = None, only: Collection[Path] | None = None) -> list[tuple[str, str, Path]]:
-        """What waits, oldest first: agent, id, path. Files whose name is no id are listed too, to be discarded.
+        """The submissions in the inboxes, oldest first: agent, id, path. Files whose name is no id are listed too.
 
-        At most so many of each agent, however many lie there: nobody is starved by an agent that floods its inbox.
-        `only`: the agents' folders to look into, where it is known that nothing came into the others.
+        At most `most` of each agent: one that floods its inbox must not starve the others. `only`: the agents' folders
+        to list, where the caller knows that nothing came into the others.
         """
         waiting: list[tuple[str, str, Path]] = []
         root = self.root / "inbox"
         if only is None or root in only:
             folders = self._listings.entries(root, is_plain_folder, MAX_NAMES)
         else:
-            folders = [folder_of_agent for folder_of_agent in only if folder_of_agent.parent == root]
+            folders = [folder for folder in only if folder.parent == root]
         for folder in folders:
             own = sorted(self._listings.entries(folder, _is_submission, MAX_NAMES))
             waiting += [(path.stem, folder.name, path) for path in own[:most]]
         return [(agent, name, path) for name, agent, path in sorted(waiting)]
 
     def read_submission(self, agent: str, path: Path) -> Submission:
-        """What an agent handed in, or Malformed. An OSError means that this machine is in trouble, not the file."""
+        """Read what an agent submitted, or raise Malformed. An OSError is this machine's fault, not the file's."""
         try:
             submission = submission_from_dict(parse_object(read_bytes(path, SUBMISSION_BYTES)), agent)
-        except FileNotFoundError:
-            raise Malformed("it is gone", "submit with `coral eval`") from None
-        except ValueError as error:
-            raise Malformed(str(error), "submit with `coral eval`") from None
-        if submission.id != path.stem:
-            raise Malformed("id: is not the name of the file", "submit with `coral eval`")
+            if submission.id != path.stem:
+                raise ValueError("id: is not the name of the file")
+        except (FileNotFoundError, ValueError) as error:
+            reason = "it is gone" if isinstance(error, FileNotFoundError) else str(error)
+            raise Malformed(reason, "submit with `coral eval`") from None
         return submission
 
     def clear(self, agent: str, submission_id: str) -> None:
-        """Forget a submission that was taken up."""
-        self.discard(self._waiting(agent, submission_id))
+        """Remove a submission that was accepted."""
+        self.discard(self._inbox_file(agent, submission_id))
 
     def discard(self, path: Path) -> None:
         path.unlink(missing_ok=True)
 
-    # What the supervisor answers.
+    # Replies.
 
     def reply(self, agent: str, submission_id: str, data: dict[str, object]) -> None:
-        """Answer the `coral eval` that waits. Not fsynced: it is a message; the record is the truth."""
-        write_json(self._reply(agent, submission_id), data, durable=False)
+        """Answer the waiting `coral eval`. Not durable: the reply is a message, the record is the truth."""
+        write_json(self._reply_file(agent, submission_id), data, durable=False)
 
     def read_reply(self, agent: str, submission_id: str) -> dict[str, object] | None:
-        path = self._reply(agent, submission_id)
+        path = self._reply_file(agent, submission_id)
         try:
             return parse_object(read_bytes(path))
         except (FileNotFoundError, ValueError):
             return None
 
     def forget_replies(self, agent: str) -> None:
-        """Remove an agent's oldest replies. Whoever still asks for such an attempt finds its record."""
+        """Remove an agent's oldest replies. A `coral eval` that still waits for one finds the record."""
         folder = self.root / "replies" / agent
         if folder.is_symlink() or not folder.is_dir():
-            return  # what is taken away there is never somebody else's
+            return  # through a link, other people's files would be removed
         names = [name for name in os.listdir(folder) if _REPLY.fullmatch(name)]  # noqa: PTH208 - at each attempt
         for name in sorted(names)[:-REPLIES]:
             (folder / name).unlink(missing_ok=True)
@@ -145,43 +139,40 @@ class Store:
     # Records.
 
     def publish(self, attempt: Attempt) -> Path | None:
-        """Make the file of a record say what the record is, for good; where it does already, nothing happens.
+        """Write the file of a record, durably; nothing is done where it is there as it should be.
 
         Whatever else was in its place is kept in the folder under a hidden name, which is returned.
         """
-        data = to_dict(attempt)
-        settled = attempt_from_dict(data)
-        path, aside = self._record(attempt.number), None
+        data, path, kept = to_dict(attempt), self._record(attempt.number), None
+        readable = attempt_from_dict(data)  # ValueError before anything is written that no reader would accept
         try:
-            if self.read(attempt.number) == settled:
+            if self.read(attempt.number) == readable:
                 return None
-            aside = self._keep(path)
+            kept = self._keep(path)
         except Missing:
             pass
         except Malformed:
-            aside = self._keep(path)
+            kept = self._keep(path)
         write_json(path, data, durable=True)
-        return aside
+        return kept
 
     def set_aside(self, number: int) -> Path:
-        """Take a file out of the place of a record that nobody published; it stays under a hidden name."""
+        """Rename a file that nobody published, in the place of a record, to a hidden name."""
         path = self._record(number)
-        aside = hidden(path)
-        path.rename(aside)
-        return aside
+        return path.rename(hidden(path))
 
     def witness(self, number: int) -> Witness | None:
-        """What a change of the file would change; None where there is no file."""
+        """The witness of a record's file; None where there is no file."""
         return witness(self._record(number))
 
     def _keep(self, path: Path) -> Path:
-        """Another name for a file that is about to be replaced, so that its place is never empty."""
-        aside = hidden(path)
+        """Give a file that is about to be replaced a second name, so that its place is never empty."""
+        kept = hidden(path)
         try:
-            os.link(path, aside, follow_symlinks=False)
+            os.link(path, kept, follow_symlinks=False)
         except OSError:
-            path.rename(aside)  # a folder, or a file system without links
-        return aside
+            path.rename(kept)  # a folder, or a file system without links
+        return kept
 
     def read(self, number: int) -> Attempt:
         path = self._record(number)
@@ -197,25 +188,25 @@ class Store:
 
     def numbers(self) -> list[int]:
         try:
-            with os.scandir(self.root) as found:  # a hundred thousand: no path is made of each
+            with os.scandir(self.root) as found:  # of a hundred thousand: making a path of each would take long
                 return sorted(int(entry.name[:-5]) for entry in found if is_record(entry.name) and is_plain_file(entry))
         except (FileNotFoundError, PermissionError, NotADirectoryError):
             return []
 
-    # Where each file lies. An id is checked, because it becomes part of a path.
+    # Paths. An id is checked, because it becomes part of a path.
 
     def _record(self, number: int) -> Path:
         return self.root / f"{number:06d}.json"
 
-    def _waiting(self, agent: str, submission_id: str) -> Path:
+    def _inbox_file(self, agent: str, submission_id: str) -> Path:
         return self.root / "inbox" / agent / f"{_checked(submission_id)}.json"
 
-    def _reply(self, agent: str, submission_id: str) -> Path:
+    def _reply_file(self, agent: str, submission_id: str) -> Path:
         return self.root / "replies" / agent / f"{_checked(submission_id)}.json"
 
 
 def is_record(name: str) -> bool:
-    """Whether a file of this name stands where a record would."""
+    """Whether this is the name of a record's file."""
     return _RECORD.fullmatch(name) is not None
 
 

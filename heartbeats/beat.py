@@ -1,6 +1,6 @@
-"""A sign of life from an agent, or from a grade in progress. It says that something goes on, and how far it is.
+"""A sign of life from an agent, or from a grade in progress: what is going on, and how far it is.
 
-Beats may be written by anybody, so they are small by construction: a beat is shown on a screen and kept for ever.
+Anybody may write a beat, and it is shown on screens and kept for ever: so every text in it is cut to a short line.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """`progress` is from 0 to 1, or None where nobody knows. Silence for longer than `ttl` seconds is a finding."""
+    """`progress` is from 0 to 1, or None if unknown. More than `ttl` seconds without another beat mean trouble."""
 
     run: str
     agent: str

@@ -1,8 +1,8 @@
-"""The restricted dialect that prompts of agents and tasks are written in.
+"""The restricted template language of the prompts that agents and tasks write.
 
-A template is parsed and every node is checked against a list of what is allowed, so that there is nothing to call,
-assign, import, repeat or multiply: bombs and escapes cannot be written. What is left, loops over the context, runs on
-a fixed amount of fuel.
+A template is parsed, and every node must be of an allowed kind. Nothing can be called, assigned, imported, repeated or
+multiplied, so that no template can grow without end or reach the interpreter. Loops over the context remain; they run
+on a fixed amount of fuel.
 """
 
 import math
@@ -24,58 +24,23 @@ _TESTS = frozenset(
     | {"undefined"}
 )
 _FORBIDDEN_NAMES = frozenset({"self", "super", "caller", "varargs", "kwargs"})
-_ALLOWED: tuple[type[nodes.Node], ...] = (
-    nodes.Template,
-    nodes.Output,
-    nodes.TemplateData,
-    nodes.Name,
-    nodes.Const,
-    nodes.If,
-    nodes.For,
-    nodes.Getattr,
-    nodes.Getitem,
-    nodes.Slice,
-    nodes.Compare,
-    nodes.Operand,
-    nodes.And,
-    nodes.Or,
-    nodes.Not,
-    nodes.Test,
-    nodes.Filter,
-    nodes.Add,
-    nodes.Sub,
-    nodes.Neg,
-    nodes.List,
-    nodes.Tuple,
-    nodes.Dict,
-    nodes.Pair,
-    nodes.Keyword,
-    nodes.CondExpr,
+# By the names of Jinja's classes.
+_ALLOWED = frozenset(
+    {"Template", "TemplateData", "Output", "Name", "Const", "If", "For", "Getattr", "Getitem", "Slice", "Compare"}
+    | {"Operand", "And", "Or", "Not", "Test", "Filter", "Add", "Sub", "Neg", "List", "Tuple", "Dict", "Pair"}
+    | {"Keyword", "CondExpr"}
 )
-_WORDS: dict[type[nodes.Node], str] = {
-    nodes.Call: "calls",
-    nodes.Assign: "{% set %}",
-    nodes.AssignBlock: "{% set %}",
-    nodes.Macro: "{% macro %}",
-    nodes.CallBlock: "{% call %}",
-    nodes.FilterBlock: "{% filter %}",
-    nodes.Include: "{% include %}",
-    nodes.Import: "{% import %}",
-    nodes.FromImport: "{% import %}",
-    nodes.Extends: "{% extends %}",
-    nodes.Block: "{% block %}",
-    nodes.With: "{% with %}",
-    nodes.Concat: "~",
-    nodes.Mul: "*",
-    nodes.Pow: "**",
-    nodes.Div: "/",
-    nodes.FloorDiv: "//",
-    nodes.Mod: "%",
+_STATEMENTS = {
+    **{"Assign": "set", "AssignBlock": "set", "Macro": "macro", "CallBlock": "call", "FilterBlock": "filter"},
+    **{"Include": "include", "Import": "import", "FromImport": "import", "Extends": "extends", "Block": "block"},
+    "With": "with",
 }
+_OPERATORS = {"Concat": "~", "Mul": "*", "Pow": "**", "Div": "/", "FloorDiv": "//", "Mod": "%"}
+_AS_WRITTEN = {"Call": "calls", **_OPERATORS, **{node: f"{{% {word} %}}" for node, word in _STATEMENTS.items()}}
 
 
-class NotAllowed(Exception):  # noqa: N818 - what a template may not do
-    """The template uses what prompts may not use. Each problem is a line number and what is wrong there."""
+class NotAllowed(Exception):  # noqa: N818 - a judgement on a template, not a failure
+    """The template uses what prompts must not use. A problem is a line number and what is wrong there."""
 
     def __init__(self, problems: list[tuple[int, str]]) -> None:
         line, message = problems[0]
@@ -84,7 +49,7 @@ class NotAllowed(Exception):  # noqa: N818 - what a template may not do
 
 
 class _Dialect(PlainEnvironment):
-    """`+` and `-` are arithmetic alone: on texts and lists they would be a way to grow."""
+    """Allows `+` and `-` on numbers alone: texts and lists could grow by them without end."""
 
     intercepted_binops = frozenset({"+", "-"})
     intercepted_unops = frozenset({"-"})
@@ -98,7 +63,7 @@ class _Dialect(PlainEnvironment):
 
 
 def check(template: nodes.Template) -> list[tuple[int, str]]:
-    """What the template uses although prompts may not: line numbers and reasons, in the order of the text."""
+    """What the template uses but must not: line numbers and reasons, in the order of the text."""
     problems = []
     for node, depth, loops in _walk(template):
         reason = _objection(node, loops)
@@ -111,7 +76,7 @@ def check(template: nodes.Template) -> list[tuple[int, str]]:
 
 @lru_cache(maxsize=64)
 def compiled(source: str) -> Template:
-    """The template ready to run. NotAllowed, TemplateSyntaxError, or what Python says of an absurd text."""
+    """The template ready to run. Raises NotAllowed, TemplateSyntaxError, or whatever Python raises for absurd texts."""
     tree = ENVIRONMENT.parse(source)
     problems = check(tree)
     if problems:
@@ -133,8 +98,9 @@ def _walk(root: nodes.Node) -> Iterator[tuple[nodes.Node, int, int]]:
 
 
 def _objection(node: nodes.Node, loops: int) -> str:
-    if type(node) not in _ALLOWED:
-        return f"{_WORDS.get(type(node), type(node).__name__.lower())} cannot be used in a prompt"
+    kind = type(node).__name__
+    if kind not in _ALLOWED:
+        return f"{_AS_WRITTEN.get(kind, kind.lower())} cannot be used in a prompt"
     match node:
         case nodes.For():
             if node.recursive or loops > MAX_LOOPS:
@@ -142,21 +108,14 @@ def _objection(node: nodes.Node, loops: int) -> str:
         case nodes.Name():
             if node.name in _FORBIDDEN_NAMES or node.name.startswith("_"):
                 return f"the name {node.name[:40]} cannot be used in a prompt"
-        case nodes.Const():
-            return _objection_to_constant(node.value)
+        case nodes.Const(value=int() | float() as value):
+            if not abs(value) < 2**63 if isinstance(value, int) else not math.isfinite(value):
+                return "a number is too large"
         case nodes.Test():
             if node.name not in _TESTS or node.args or node.kwargs:
                 return f"the test {node.name[:40]} cannot be used in a prompt"
         case nodes.Filter():
             return _objection_to_filter(node)
-    return ""
-
-
-def _objection_to_constant(value: object) -> str:
-    if isinstance(value, float) and not math.isfinite(value):
-        return "a number is too large"
-    if isinstance(value, int) and abs(value) >= 2**63:
-        return "a number is too large"
     return ""
 
 
@@ -172,7 +131,7 @@ def _objection_to_filter(node: nodes.Filter) -> str:
 
 
 def _weight(node: nodes.Node) -> int:
-    """What one pass through a loop costs: comparing and filtering go through whole texts and lists."""
+    """The fuel that one pass through a loop takes: comparisons and filters read whole texts and lists."""
     heavy = (nodes.Compare, nodes.Filter)
     return sum(10 if isinstance(part, heavy) else 1 for part, _, _ in _walk(node))
 

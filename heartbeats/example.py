@@ -1,8 +1,8 @@
-"""What every prompt is given, as an example: the one place that lists the names and what they look like."""
+"""An example of the context that every prompt is given: the one place that lists its names and their values."""
 
 
 def example_context() -> dict[str, object]:
-    """A full example, as in the middle of a run. Scores are floats; texts that may be empty are empty texts."""
+    """The context in the middle of a run. Scores are floats; a text that is not there is an empty text."""
     first, second = _attempt(14, 2.5189, ""), _attempt(17, 2.5312, "+0.0123 against #14")
     return {
         "agent": {"name": "agent-1"},
@@ -44,35 +44,6 @@ def example_context() -> dict[str, object]:
         "stall": {"times": 2, "silent": False, "lasted": "2 h"},
         "message": "",
         "reason": "a heartbeat is due",
-    }
-
-
-def empty_context() -> dict[str, object]:
-    """The same at the very start, before anything was tried."""
-    return {
-        **example_context(),
-        "attempt": None,
-        "results": [],
-        "own": {"attempts": 0, "best": None, "best_number": None, "stagnant": 0, "recent": []},
-        "fleet": {
-            "agents": 1,
-            "attempts": 0,
-            "best": None,
-            "best_number": None,
-            "best_agent": "",
-            "best_title": "",
-            "leaderboard": [],
-            "rank": None,
-            "others": [],
-        },
-        "baseline": {"score": None},
-        "budget": {"text": "", "lines": []},
-        "heartbeats": [],
-        "jobs": [],
-        "notes": [],
-        "skills": [],
-        "stall": {"times": 0, "silent": False, "lasted": "0 s"},
-        "reason": "",
     }
 
 

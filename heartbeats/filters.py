@@ -1,4 +1,4 @@
-"""The filters of the restricted dialect. Each pays for what it goes through, from the fuel of one rendering."""
+"""The filters of the restricted dialect. A filter pays for what it reads with the fuel of one rendering."""
 
 from collections.abc import Callable
 from typing import cast
@@ -20,8 +20,8 @@ class OutOfFuel(TemplateRuntimeError):  # noqa: N818
 class Fuel:
     """What one rendering may spend, in visited nodes."""
 
-    def __init__(self, amount: int = FUEL) -> None:
-        self.left = amount
+    def __init__(self) -> None:
+        self.left = FUEL
 
     def spend(self, amount: int) -> None:
         self.left -= amount
@@ -43,17 +43,13 @@ def _sized(context: Context, value: object) -> list[object] | str:
     return list(value)
 
 
-def _worded(context: Context, value: object) -> str:
-    return str(_sized(context, show(value)))
-
-
 def _part(item: object, attribute: str) -> object:
     return item[attribute] if attribute and isinstance(item, dict) else item
 
 
 @pass_context
 def loop(context: Context, value: object, weight: int) -> list[object]:
-    """What a loop goes over, paid for in advance: `weight` for each pass."""
+    """The items of a loop, paid for in advance: `weight` for each pass."""
     items = _sized(context, value)
     if isinstance(items, str):
         raise TypeError("a loop goes over a list, not over a text")
@@ -61,21 +57,29 @@ def loop(context: Context, value: object, weight: int) -> list[object]:
     return items
 
 
-@pass_context
-def _length(context: Context, value: object) -> int:
-    return len(_sized(context, value))
+def _of_items(function: Callable[[list[object] | str], object]) -> Callable[..., object]:
+    @pass_context
+    def filter_items(context: Context, value: object) -> object:
+        return function(_sized(context, value))
+
+    return filter_items
 
 
-@pass_context
-def _first(context: Context, value: object) -> object:
-    items = _sized(context, value)
-    return items[0] if items else context.environment.undefined("the first of nothing")
+def _of_text(function: Callable[[str], str]) -> Callable[..., object]:
+    @pass_context
+    def filter_text(context: Context, value: object) -> str:
+        return function(str(_sized(context, show(value))))
+
+    return filter_text
 
 
-@pass_context
-def _last(context: Context, value: object) -> object:
-    items = _sized(context, value)
-    return items[-1] if items else context.environment.undefined("the last of nothing")
+def _at(index: int, name: str) -> Callable[..., object]:
+    @pass_context
+    def item_at(context: Context, value: object) -> object:
+        items = _sized(context, value)
+        return items[index] if items else context.environment.undefined(f"the {name} of nothing")
+
+    return item_at
 
 
 @pass_context
@@ -92,31 +96,6 @@ def _sort(context: Context, value: object, reverse: bool = False, attribute: str
     return sorted(items, key=key, reverse=bool(reverse))
 
 
-@pass_context
-def _list(context: Context, value: object) -> list[object]:
-    return list(_sized(context, value))
-
-
-@pass_context
-def _upper(context: Context, value: object) -> str:
-    return _worded(context, value).upper()
-
-
-@pass_context
-def _lower(context: Context, value: object) -> str:
-    return _worded(context, value).lower()
-
-
-@pass_context
-def _title(context: Context, value: object) -> str:
-    return _worded(context, value).title()
-
-
-@pass_context
-def _trim(context: Context, value: object) -> str:
-    return _worded(context, value).strip()
-
-
 def _default(value: object, fallback: object = "", boolean: bool = False) -> object:
     missing = isinstance(value, Undefined) or value is None or (boolean and not value)
     return fallback if missing else value
@@ -130,15 +109,15 @@ def _round(value: object, digits: int = 0) -> float:
 
 FILTERS: dict[str, Callable[..., object]] = {
     "default": _default,
-    "first": _first,
+    "first": _at(0, "first"),
     "join": _join,
-    "last": _last,
-    "length": _length,
-    "list": _list,
-    "lower": _lower,
+    "last": _at(-1, "last"),
+    "length": _of_items(len),
+    "list": _of_items(list),
+    "lower": _of_text(str.lower),
     "round": _round,
     "sort": _sort,
-    "title": _title,
-    "trim": _trim,
-    "upper": _upper,
+    "title": _of_text(str.title),
+    "trim": _of_text(str.strip),
+    "upper": _of_text(str.upper),
 }

@@ -1,6 +1,6 @@
-"""The heartbeats folder of a run: for the fleet and for each agent, what is in force, in a file people can read.
+"""The folder `heartbeats/` of a run: a file for the fleet and one for each agent, with the heartbeats in force.
 
-The files are a view, written by the supervisor alone; the truth is its journal. Changing one changes nothing.
+The supervisor alone writes the files, for people. The truth is its journal: a change in a file changes nothing.
 """
 
 import math
@@ -16,14 +16,13 @@ from ruamel.yaml.scalarstring import LiteralScalarString
 from attempts.fields import printable
 from attempts.files import Witness, read_bytes, witness, write_bytes
 from heartbeats.entry import from_entry, to_dict
-from heartbeats.entry import heartbeat_from_dict as heartbeat_from_dict
 from heartbeats.heartbeat import Heartbeat
 
 FLEET = "fleet"
 LARGEST = 2_000_000
-MAX_PARTS = 2_000  # of the file: 20 heartbeats have 500
+MAX_PARTS = 2_000  # YAML events of a file: 20 heartbeats have 500
 DEEPEST = 3
-# What the reader of YAML raises, besides its own errors, where a file is nested too deeply or makes no sense.
+# What ruamel raises, besides its own errors, for a file that is nested too deeply or makes no sense.
 _UNREADABLE = (ValueError, RecursionError, TypeError, LookupError, AttributeError, ArithmeticError, AssertionError)
 _HEAD = "# Heartbeats in force for {owner}. Written by the supervisor; to change one: coral heartbeat set\n"
 
@@ -35,20 +34,19 @@ class Folder:
         self.root = root
 
     def write(self, owner: str, heartbeats: Iterable[tuple[Heartbeat, str]]) -> None:
-        """Show what is in force. With each heartbeat comes when it is next due, in words, or nothing."""
-        rows = [_row(heartbeat, due) for heartbeat, due in heartbeats]
-        out = StringIO(_HEAD.format(owner=owner if owner != FLEET else "the fleet"))
-        out.seek(0, 2)
+        """Write the heartbeats in force, each with when it is next due, in words or ""."""
+        out = StringIO()
+        out.write(_HEAD.format(owner=owner if owner != FLEET else "the fleet"))
         yaml = YAML()
         yaml.width = 10_000
-        yaml.dump(rows, out)
+        yaml.dump([_row(heartbeat, due) for heartbeat, due in heartbeats], out)
         write_bytes(self._path(owner), out.getvalue().encode(), durable=False)
 
     def read(self, owner: str) -> list[dict[str, object]]:
         """The rows of an owner; none where there is no readable file.
 
-        Somebody may have altered it: of a row, only plain values under plain names count, which is all we write. What
-        refers to something else in the file could unfold without end.
+        Somebody may have altered the file: only plain values under plain names are read, which is all that `write`
+        makes. References within the file could expand without end.
         """
         try:
             text = read_bytes(self._path(owner), LARGEST).decode()
@@ -59,7 +57,7 @@ class Folder:
         return [_plain(row) for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
 
     def witness(self, owner: str) -> Witness | None:
-        """What a change of the file of an owner would change; None where there is none."""
+        """The witness of an owner's file; None where there is none."""
         return witness(self._path(owner))
 
     def _path(self, owner: str) -> Path:
@@ -72,7 +70,7 @@ def load_entries(raw: Iterable[object]) -> tuple[Heartbeat, ...]:
 
 
 def _check_size(text: str) -> None:
-    """ValueError for what no file of ours has: it could take minutes to read. Reads no further than that."""
+    """Raise ValueError at the first part that no file of ours has: to read all of it could take minutes."""
     depth = 0
     for count, event in enumerate(YAML(typ="safe", pure=True).parse(text)):
         depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)

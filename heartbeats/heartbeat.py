@@ -1,8 +1,8 @@
-"""A heartbeat: a trigger and a prompt; and who may change what about it.
+"""A heartbeat: a trigger and a prompt; and the rules for changing one, as functions from tuple to tuple.
 
-A protected heartbeat is never removed, renamed, emptied or starved, by anybody: its trigger may be retimed between 1
-and ten times the built-in's figure (never measured from a retimed one, which would let it creep), and an operator or
-the task may give it other words. Every rule is here, as pure functions from one tuple of heartbeats to the next.
+Nobody can remove, rename, empty or starve a protected heartbeat: its trigger's figure stays between 1 and ten times
+the built-in's (not ten times the current one, which could be raised step by step), and only an operator or the task may
+give it another prompt.
 """
 
 import re
@@ -26,7 +26,7 @@ NOT_AGENTS = frozenset({"built-in", "task", "operator"})
 
 _COMMENT = re.compile(r"\{#.*?#\}", re.DOTALL)
 _TAG = re.compile(r"\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}", re.DOTALL)
-# Letters to Unicode, but drawn as nothing.
+# Letters by their Unicode category, but invisible.
 _BLANK_LETTERS = frozenset("\u115f\u1160\u3164\uffa0")
 
 
@@ -42,7 +42,7 @@ class Delivery(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat:
-    """`prompt` is a template; empty means the built-in one of that name. `by` is who set it last."""
+    """`prompt` is a template; "" means the built-in one of that name. `by` names who set it last."""
 
     name: str
     trigger: Trigger
@@ -74,7 +74,7 @@ BUILT_IN: tuple[Heartbeat, ...] = (
 
 
 class HeartbeatError(Exception):
-    """A heartbeat, or a change of one, that the rules do not allow. The hint says what is possible."""
+    """A heartbeat, or a change of one, that is not allowed. The hint says what is possible."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -87,8 +87,9 @@ def set_heartbeat(current: tuple[Heartbeat, ...], wanted: Heartbeat, by: str) ->
     present = find(current, wanted.name)
     shipped = find(BUILT_IN, wanted.name)
     if present is None and shipped is not None and shipped.protected:
-        # Otherwise an agent could lay a harmless namesake of its own over the fleet's.
-        raise HeartbeatError(f"cannot set {wanted.name} here: it belongs to {_home(shipped)}", "change it where it is")
+        # Otherwise an agent could hide the fleet's heartbeat behind a harmless one of the same name.
+        owner = "the fleet" if shipped.scope is Scope.FLEET else "each agent"
+        raise HeartbeatError(f"cannot set {wanted.name} here: it belongs to {owner}", "change it where it is")
     if present is not None and present.protected:
         _check_protected(present, shipped or present, wanted, by)
     else:
@@ -115,15 +116,15 @@ def remove_heartbeat(current: tuple[Heartbeat, ...], name: str, by: str) -> tupl
 
 
 def reset_heartbeats(defaults: tuple[Heartbeat, ...], current: tuple[Heartbeat, ...] = ()) -> tuple[Heartbeat, ...]:
-    """Back to what the run started with. What is protected stays even if the defaults lack it."""
-    missing = tuple(
-        heartbeat for heartbeat in current if heartbeat.protected and find(defaults, heartbeat.name) is None
+    """The heartbeats that the run started with, and protected ones that are not among them."""
+    return (
+        *defaults,
+        *(heartbeat for heartbeat in current if heartbeat.protected and find(defaults, heartbeat.name) is None),
     )
-    return defaults + missing
 
 
 def merge(defaults: tuple[Heartbeat, ...], entries: Iterable[Heartbeat]) -> tuple[Heartbeat, ...]:
-    """What a run starts with: the defaults changed by the entries of the task, under the same rules."""
+    """The heartbeats that a run starts with: the defaults changed by the task's entries, under the same rules."""
     merged, seen = defaults, set[str]()
     for entry in entries:
         if entry.name in seen:
@@ -138,7 +139,7 @@ def find(heartbeats: Iterable[Heartbeat], name: str) -> Heartbeat | None:
 
 
 def is_blank(text: str) -> bool:
-    """Whether a text says nothing to a reader: no letter and no digit that can be seen."""
+    """Whether a text has no visible letter and no visible digit."""
     return not any(char.isalnum() and char not in _BLANK_LETTERS for char in text)
 
 
@@ -182,7 +183,8 @@ def _check_trigger(trigger: Trigger, by: str) -> None:
     match trigger:
         case Every(n) | Stagnant(n):
             if n > MAX_ATTEMPTS:
-                raise HeartbeatError(f"cannot wait for {_big(n)} attempts", f"at most {MAX_ATTEMPTS}")
+                count = str(n) if n < 10**12 else "that many"
+                raise HeartbeatError(f"cannot wait for {count} attempts", f"at most {MAX_ATTEMPTS}")
         case Elapsed(seconds):
             least = LEAST_SECONDS_FOR_AGENTS if _is_agent(by) else LEAST_SECONDS
             if not least <= seconds <= MAX_SECONDS:
@@ -205,16 +207,8 @@ def _is_agent(by: str) -> bool:
     return by not in NOT_AGENTS
 
 
-def _home(heartbeat: Heartbeat) -> str:
-    return "the fleet" if heartbeat.scope is Scope.FLEET else "each agent"
-
-
 def _amount(trigger: Trigger) -> float:
     return trigger.seconds if isinstance(trigger, Elapsed) else trigger.n
-
-
-def _big(n: int) -> str:
-    return str(n) if n < 10**12 else "that many"
 
 
 def _duration(seconds: float) -> str:

@@ -1,8 +1,9 @@
-"""Templates meet plain data and nothing else: texts, numbers, lists and dicts of a bounded size.
+"""Templates get plain data alone: texts, numbers, lists and dicts of a bounded size.
 
-A dot in a template is a key of a dict, never a method of it, so that nothing of the interpreter is in reach.
+A dot in a template is a key of a dict, never a method of it, so that no template can reach the interpreter.
 """
 
+import contextlib
 import json
 from collections.abc import Iterator, Mapping
 
@@ -21,8 +22,6 @@ _LOOP_WORDS = frozenset({"index", "index0", "revindex", "revindex0", "first", "l
 
 
 class PlainEnvironment(ImmutableSandboxedEnvironment):
-    """Templates over plain data: a dot is a key of a dict, never a method of it."""
-
     def getattr(self, obj: object, attribute: str) -> object:
         if isinstance(obj, LoopContext) and attribute in _LOOP_WORDS:
             return getattr(obj, attribute)
@@ -34,14 +33,12 @@ class PlainEnvironment(ImmutableSandboxedEnvironment):
         if isinstance(obj, Mapping) and isinstance(argument, str):
             return self.getattr(obj, argument)
         if isinstance(obj, list | tuple | str) and isinstance(argument, int | slice):
-            try:
+            with contextlib.suppress(IndexError):
                 return obj[argument]
-            except IndexError:
-                pass
         return self._nothing(obj, argument)
 
     def _nothing(self, obj: object, name: object) -> object:
-        """An undefined value that says what there would have been, and nothing of the object itself."""
+        """An undefined value whose message lists the names there are, and shows nothing of the object itself."""
         if isinstance(obj, Undefined):
             return obj
         keys = ", ".join(str(key) for key in list(obj)[:20]) if isinstance(obj, Mapping) else "nothing"
@@ -49,7 +46,7 @@ class PlainEnvironment(ImmutableSandboxedEnvironment):
 
 
 class Copy:
-    """A copy of what a template is given, as plain data, cut where it is too much to put into a prompt."""
+    """Copies a template's context as plain data, cut where it is too much for a prompt."""
 
     def __init__(self) -> None:
         self._left = MAX_CHARACTERS
@@ -90,7 +87,7 @@ def show(value: object) -> str:
 
 
 def joined(parts: Iterator[str], separator: str) -> str:
-    """Parts put together until the result is as long as a whole prompt may be; then no further."""
+    """Join parts, but none beyond the length that a whole prompt may have."""
     pieces: list[str] = []
     length = 0
     for part in parts:
@@ -102,7 +99,7 @@ def joined(parts: Iterator[str], separator: str) -> str:
 
 
 def number(value: object) -> float:
-    """A number that arithmetic may use. Anything else would be a way to grow texts and lists."""
+    """A number for arithmetic; TypeError for anything else, since texts and lists could grow by it without end."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError("arithmetic is for numbers")
     if not -1e300 < value < 1e300:

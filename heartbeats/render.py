@@ -1,32 +1,31 @@
-"""From a template to the text an agent reads.
+"""Renders a template into the text that an agent reads.
 
-Prompts of agents and tasks are written in the restricted dialect. Whatever is wrong with one, something reaches the
-agent: what cannot be rendered is sent as it was written, under a line that says why; never nothing, never an error.
+Agents and tasks write their prompts in the restricted dialect. Whatever is wrong with one, the agent gets a text: a
+template that cannot be rendered is sent as it was written, under a line with the reason. `render` never raises.
 """
 
 import contextlib
 import re
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import cache_from_source
 from pathlib import Path
 
-from jinja2 import FileSystemLoader, StrictUndefined, TemplateError, TemplateSyntaxError, UndefinedError, nodes
+from jinja2 import FileSystemLoader, StrictUndefined, TemplateError, TemplateSyntaxError, nodes
 from jinja2.bccache import Bucket, FileSystemBytecodeCache
 
 from attempts.fields import one_line, printable
 from heartbeats.dialect import ENVIRONMENT, NotAllowed, check, compiled
-from heartbeats.example import CONTEXT_NAMES as CONTEXT_NAMES
-from heartbeats.example import example_context as example_context
+from heartbeats.example import CONTEXT_NAMES, example_context
 from heartbeats.filters import FUEL_KEY, Fuel
 from heartbeats.heartbeat import PROMPT_BYTES, is_blank
-from heartbeats.plain import OUTPUT_BYTES, Copy, PlainEnvironment, show
+from heartbeats.plain import OUTPUT_BYTES, Copy, PlainEnvironment, joined, show
 
 PROMPTS = Path(__file__).parent / "prompts"
-# All that parsing, compiling and running a hostile text can raise. TemplateError covers what Jinja itself detects.
+# Everything that parsing, compiling and running a hostile text can raise. TemplateError is what Jinja itself detects.
 _FAILURES = (
     TemplateError,
     NotAllowed,
@@ -47,14 +46,14 @@ _GAPS = re.compile(r"\n{3,}")
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """What the agent is sent, and for the operator why that is not what the template was meant to give."""
+    """The text for the agent; `warning` tells the operator why it is not what the template should give, or is ""."""
 
     text: str
     warning: str = ""
 
 
 def render(template: str, context: Mapping[str, object]) -> Rendered:
-    """Render a prompt that anybody may have written. Never raises, never gives a text without words."""
+    """Render a prompt that anybody may have written. Never raises, and never returns a blank text."""
     source = template.encode("utf-8", "replace")
     if len(source) > PROMPT_BYTES:
         return _raw(template[: PROMPT_BYTES // 4], f"it is longer than {PROMPT_BYTES} bytes and was cut")
@@ -70,13 +69,13 @@ def render(template: str, context: Mapping[str, object]) -> Rendered:
 
 
 def render_file(name: str, context: Mapping[str, object]) -> str:
-    """Render a template that we ship, by its name: `reflect`. What goes wrong here is our mistake, and raises."""
+    """Render one of our own templates, by its name (`reflect`). An error in it is our mistake, and is raised."""
     text = _shipped().get_template(f"{name}.md.j2").render(context)
     return _GAPS.sub("\n\n", printable(text)).strip() + "\n"
 
 
 def problems(template: str) -> list[str]:
-    """What is wrong with a prompt, with line numbers, before anything was spent on it."""
+    """What is wrong with a prompt, with line numbers, found before it is used."""
     if len(template.encode("utf-8", "replace")) > PROMPT_BYTES:
         return [f"it is longer than {PROMPT_BYTES} bytes"]
     try:
@@ -91,17 +90,10 @@ def problems(template: str) -> list[str]:
 
 
 def _run(source: str, context: Mapping[str, object]) -> str:
-    """Render in pieces, so that a text without end is stopped while it grows."""
+    """Render piece by piece, so that an endless text is stopped while it grows."""
     plain = Copy().of(context)
     assert isinstance(plain, dict)
-    pieces: list[str] = []
-    length = 0
-    for piece in compiled(source).generate({**plain, FUEL_KEY: Fuel()}):
-        pieces.append(piece)
-        length += len(piece)
-        if length > OUTPUT_BYTES:
-            break
-    return printable("".join(pieces)).strip()
+    return printable(joined(compiled(source).generate({**plain, FUEL_KEY: Fuel()}), "")).strip()
 
 
 def _raw(template: str, reason: str) -> Rendered:
@@ -120,20 +112,15 @@ def _reason(failure: BaseException) -> str:
             return str(failure)
         case RecursionError() | MemoryError():
             return "it is nested too deeply"
-    lines = [line for frame, line in traceback.walk_tb(failure.__traceback__) if _is_template(frame.f_code.co_filename)]
+    frames = traceback.walk_tb(failure.__traceback__)
+    lines = [line for frame, line in frames if frame.f_code.co_filename in ("<template>", "<unknown>")]
     place = f"line {lines[-1]}: " if lines else ""
-    unknown = isinstance(failure, UndefinedError)
-    return f"{place}{failure}" if unknown or str(failure) else f"{place}{type(failure).__name__}"
-
-
-def _is_template(filename: str) -> bool:
-    return filename in ("<template>", "<unknown>")
+    return f"{place}{failure}" if str(failure) else f"{place}{type(failure).__name__}"
 
 
 def _unknown_names(tree: nodes.Template) -> set[tuple[int, str]]:
     names = list(tree.find_all(nodes.Name))
-    own = {name.name for name in names if name.ctx == "store"} | {"loop"}
-    known = CONTEXT_NAMES | own
+    known = CONTEXT_NAMES | {"loop"} | {name.name for name in names if name.ctx == "store"}
     return {
         (name.lineno, f"there is no name {name.name[:40]}; there are: {', '.join(sorted(CONTEXT_NAMES))}")
         for name in names
@@ -141,11 +128,11 @@ def _unknown_names(tree: nodes.Template) -> set[tuple[int, str]]:
     }
 
 
-# The templates that we ship. They may use all of Jinja, and these filters.
+# Our own templates. They may use all of Jinja, and the filters below.
 
 
 class _Compiled(FileSystemBytecodeCache):
-    """Keeps compiled templates where Python keeps compiled modules: to compile those of a first prompt takes 30 ms."""
+    """Keeps compiled templates where Python keeps compiled modules: compiling those of a first prompt takes 30 ms."""
 
     def __init__(self) -> None:
         self._folder = Path(cache_from_source(str(PROMPTS / "template.py"))).parent
@@ -175,8 +162,7 @@ def _shipped() -> PlainEnvironment:
         bytecode_cache=_Compiled(),
         finalize=show,
     )
-    ours: dict[str, Callable[..., object]] = {"clip": _clip, "quote": _quote, "tame": _tame, "line": _line}
-    environment.filters.update(ours)
+    environment.filters.update({"clip": _clip, "quote": _quote, "without_headings": _without_headings, "line": _line})
     return environment
 
 
@@ -185,15 +171,15 @@ def _clip(text: str, limit: int) -> str:
 
 
 def _line(value: object) -> str:
-    """Anything that others named, on one line, so that it cannot pass for a line of ours."""
+    """A name that somebody else chose, on one line, so that it cannot be taken for a line of ours."""
     return one_line(show(value), 120)
 
 
 def _quote(text: str) -> str:
-    """Somebody else's words, marked as such on every line."""
+    """Somebody else's text, marked as a quotation on every line."""
     return "\n".join(f"> {line}".rstrip() for line in printable(text).strip().splitlines())
 
 
-def _tame(text: str) -> str:
-    """A section's text, in which no line passes for the heading of another heartbeat: programs read those."""
+def _without_headings(text: str) -> str:
+    """A section's text in which no line is the heading of another heartbeat: programs read those headings."""
     return _HEADING.sub("> ", text)

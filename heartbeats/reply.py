@@ -1,6 +1,6 @@
-"""The answer to a checkpoint: `HEARTBEAT_OK` is kept silent, `ALERT: ...` is delivered to the operator.
+"""An agent's reply to a checkpoint: `HEARTBEAT_OK` is not shown, `ALERT: ...` is delivered to the operator.
 
-Agents decorate what they write; a contract that breaks on two asterisks would lose the alerts that matter.
+Agents write Markdown: the words count with asterisks and quotes around them too, or alerts would be lost.
 """
 
 import re
@@ -14,36 +14,36 @@ _DECORATION = "*_`~>#-. \t\"'"
 
 
 @dataclass(frozen=True, slots=True)
-class Ok:
+class OkReply:
     """Nothing to report."""
 
 
 @dataclass(frozen=True, slots=True)
-class Alert:
-    """What the operator is to read."""
+class AlertReply:
+    """A message for the operator."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Other:
-    """Neither: the agent has not answered, or not yet."""
+class OtherReply:
+    """Neither: the agent has not answered yet, or speaks of something else."""
 
     text: str
 
 
-Reply = Ok | Alert | Other
+Reply = OkReply | AlertReply | OtherReply
 
 
 def parse_reply(text: str) -> Reply:
-    """Read what an agent said. The last line decides; an alert that has more lines after it still counts."""
+    """Read an agent's reply: HEARTBEAT_OK if that is its last line, else the last alert, even with lines after it."""
     lines = [line.strip() for line in printable(text).splitlines() if line.strip(_DECORATION)]
     if lines and lines[-1].strip(_DECORATION) == "HEARTBEAT_OK":
-        return Ok()
+        return OkReply()
     for index in range(len(lines) - 1, -1, -1):
         found = _ALERT.match(lines[index].lstrip(_DECORATION))
         if found:
             # `ALERT:` alone on its line is followed by its text.
             content = found[1].rstrip("*_` ") or " ".join(lines[index + 1 :])
-            return Alert(content[:LONGEST_ALERT]) if content else Other(text)
-    return Other(text)
+            return AlertReply(content[:LONGEST_ALERT]) if content else OtherReply(text)
+    return OtherReply(text)

@@ -1,8 +1,8 @@
 """When a heartbeat is due: every n attempts, at n, 2n, 3n ... attempts without improvement, or by the clock.
 
-A heartbeat that is armed holds one number, its target, in the unit of its trigger. A trigger is looked at after each
-single attempt, so that no crossing is jumped over however many attempts settle at once. Retiming never lengthens the
-interval that is running: whoever retimes again and again before it fires gains nothing.
+An armed heartbeat has one number, its target, in the unit of its trigger. A trigger is evaluated after every single
+attempt, so that it fires at each target, however many attempts are published at once. Retiming never lengthens the
+current interval: an agent cannot put a heartbeat off by retiming it again and again.
 """
 
 from dataclasses import dataclass
@@ -13,23 +13,22 @@ from attempts.progress import Progress
 
 
 @dataclass(frozen=True, slots=True)
-class Every:
-    """After every n attempts that count."""
-
+class _Count:
     n: int
 
     def __post_init__(self) -> None:
-        _check_count(self.n)
+        if isinstance(self.n, bool) or not isinstance(self.n, int) or self.n < 1:
+            raise ValueError(f"n must be a whole number from 1, got {shown(self.n)}")
 
 
 @dataclass(frozen=True, slots=True)
-class Stagnant:
+class Every(_Count):
+    """After every n attempts that count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stagnant(_Count):
     """At n, 2n, 3n ... attempts in a row without improvement; an improvement arms it anew."""
-
-    n: int
-
-    def __post_init__(self) -> None:
-        _check_count(self.n)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +46,13 @@ Trigger = Every | Stagnant | Elapsed
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Evaluation:
     fired: bool
     target: float
 
 
 def arm(trigger: Trigger, progress: Progress, now: float) -> float:
-    """The target of a heartbeat that starts to count here. `now` is the run's clock in seconds."""
+    """The first target of a heartbeat that begins now. `now` is the run's clock in seconds."""
     match trigger:
         case Every(n):
             return progress.evals + n
@@ -65,29 +64,29 @@ def arm(trigger: Trigger, progress: Progress, now: float) -> float:
             assert_never(trigger)
 
 
-def step(trigger: Trigger, target: float, progress: Progress, now: float) -> Step:
-    """Whether it fires now, and its target from here on. `progress` has taken in the one attempt that just came."""
+def evaluate(trigger: Trigger, target: float, progress: Progress, now: float) -> Evaluation:
+    """Whether a trigger fires now, and its target from now on. `progress` includes the attempt just published."""
     following: float
     match trigger:
         case Every(n):
             fired, following = progress.evals >= target, progress.evals + n
         case Stagnant(n):
             if progress.stagnant == 0:
-                return Step(False, n)
+                return Evaluation(False, n)
             fired, following = progress.stagnant >= target, progress.stagnant + n
         case Elapsed(seconds):
-            # Periods that were missed (a suspended machine, a long park) are not made up for.
+            # Missed periods (a suspended machine, an agent parked for long) are skipped.
             fired, following = now >= target, now + seconds
         case _:
             assert_never(trigger)
-    return Step(True, following) if fired else Step(False, target)
+    return Evaluation(True, following) if fired else Evaluation(False, target)
 
 
 def retime(old: Trigger, new: Trigger, target: float, progress: Progress, now: float) -> float:
-    """The target after a change of trigger: the interval that runs may get shorter, never longer.
+    """The target after a change of trigger: the current interval may get shorter, never longer.
 
-    Where it last fired is taken as `target - old`. After an interval was lengthened while running that lies too far
-    back, and a later shortening makes it due at once: early, never late.
+    It is taken to have begun at `target - old`. That is too early for an interval that was lengthened while it ran, so
+    that a later shortening makes the heartbeat due at once: early, never late.
     """
     match old, new:
         case (Every(before), Every(after)) | (Stagnant(before), Stagnant(after)):
@@ -96,8 +95,3 @@ def retime(old: Trigger, new: Trigger, target: float, progress: Progress, now: f
             return min(target, target - before_s + after_s)
         case _:
             return arm(new, progress, now)
-
-
-def _check_count(n: int) -> None:
-    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-        raise ValueError(f"n must be a whole number from 1, got {shown(n)}")

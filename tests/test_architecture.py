@@ -154,7 +154,6 @@ PURE = (
     "attempts.fields",
     "attempts.record",
     "attempts.progress",
-    "attempts.board",
     "heartbeats.heartbeat",
 )
 PURE += ("heartbeats.trigger", "heartbeats.reply", "heartbeats.beat", "heartbeats.entry", "coral.fleet", "coral.errors")

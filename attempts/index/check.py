@@ -1,6 +1,6 @@
-"""Whether an index says of records what they are. It lies where agents can write, and what has the right form may lie.
+"""Compares an index with the records: agents can write where it lies, and a well-formed index may hold false rows.
 
-One who reads compares what he shows; only one who goes round all records finds what an index hides.
+A command compares the records that it shows; only a comparison with all records finds what an index leaves out.
 """
 
 from __future__ import annotations
@@ -9,67 +9,50 @@ import json
 import random
 import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 
 from attempts.index import file
 from attempts.index.file import Unusable
-from attempts.index.row import FILE, NOWHERE, Row, folded, row_of
+from attempts.index.row import NOWHERE, Row, content, folded, row_in, row_of
 from attempts.record import attempt_from_dict
 
-PATIENCE = 0.05  # seconds to wait for somebody who writes it; the next round is soon enough
-SEARCHED = 0.02  # of the records: asking for words takes longer than all the rest
+PATIENCE = 0.05  # seconds to wait for a process that writes the index; the next round is soon enough
+SEARCHED = 0.02  # share of the records that are looked up by a text: that takes longer than all the rest
 _FIELDS = ("number", "order", "agent", "kind", "verdict", "score", "tree", "commit", "parent", "published_at")
 _TEXT_FIELDS = ("title", "reason", "feedback")
 
 
-def lies(folder: Path, records: Mapping[int, str]) -> tuple[list[int], list[int]]:
-    """Of these records, as JSON, the numbers of those that the index lacks, and of those it has otherwise.
+def mismatches(folder: Path, records: Mapping[int, str]) -> tuple[list[int], list[int]]:
+    """The numbers of those records (as JSON) that the index lacks, and of those that it holds with other content.
 
-    Nothing where there is no index that can be used: then whoever looks makes one.
+    Both are empty where there is no usable index: whoever needs one makes it.
     """
     try:
-        with file.trusting_nothing():
-            rows = file.opened(folder, PATIENCE)
-            try:
-                return _lies(rows, records)
-            finally:
-                rows.close()
+        with file.foreign_database(), closing(file.opened(folder, PATIENCE)) as rows:
+            # One transaction: without it each record would lock the file, and check for a journal.
+            rows.execute("BEGIN")
+            held = {number: row_in(rows, number) for number in records}
+            missing = [number for number, row in held.items() if row is None]
+            wrong = [number for number, row in held.items() if row and not _matches(rows, row, number, records[number])]
+            return missing, wrong
     except Unusable:
         return [], []
 
 
-def _lies(rows: sqlite3.Connection, records: Mapping[int, str]) -> tuple[list[int], list[int]]:
-    asked = "SELECT records.*, text FROM records LEFT JOIN said USING (number) WHERE number = ?"
-    searched = file.has_words(rows)
-    missing: list[int] = []
-    wrong: list[int] = []
-    rows.execute("BEGIN")  # one look at the file, not one for each record: each would lock it, and see to its journal
-    for number, record in records.items():
-        held = rows.execute(asked, (number,)).fetchone()
-        if held is None:
-            missing.append(number)
-        elif not _is_of(held, record) or (
-            searched and random.random() < SEARCHED and not _is_found(rows, number, str(held[-1]))
-        ):
-            wrong.append(number)
-    return missing, wrong
-
-
-def _is_of(held: Row, record: str) -> bool:
-    """Most are as they were written; only of the others every field is read as carefully as an index reads it."""
+def _matches(rows: sqlite3.Connection, held: Row, number: int, record: str) -> bool:
+    """Whether a row says what the record says, and for a few of them whether the text search finds it."""
     data = json.loads(record)
-    indexed = (*held[: -FILE - 1], held[-1])
-    if indexed == (
-        *(data.get(name) for name in _FIELDS),
-        folded("\n".join(str(data.get(name)) for name in _TEXT_FIELDS)),
-    ):
-        return True
-    fresh = row_of(attempt_from_dict(data), NOWHERE)
-    return indexed == (*fresh[: -FILE - 1], fresh[-1])
+    text = folded("\n".join(str(data.get(name)) for name in _TEXT_FIELDS))
+    # Most rows hold the fields as they are in the record; only the others need the record to be read with care.
+    is_same = content(held) == (*(data.get(name) for name in _FIELDS), text)
+    if not is_same and content(held) != content(row_of(attempt_from_dict(data), NOWHERE)):
+        return False
+    return random.random() >= SEARCHED or not file.has_words(rows) or _is_found(rows, number, str(held[-1]))
 
 
 def _is_found(rows: sqlite3.Connection, number: int, text: str) -> bool:
-    """Whether the index of words knows three characters of it, others at each look."""
+    """Whether the text search knows three characters of a record, others at each check."""
     if len(text) < 3:
         return True
     at = random.randrange(len(text) - 2)

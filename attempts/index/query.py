@@ -1,25 +1,26 @@
 """The questions an index answers: numbers of attempts in an order, and sums; each touches little of a long history.
 
-Every answer is the one that `board` gives of all records; tests hold the two against each other.
+Attempts with the same tree are one candidate, measured several times. It stands at the mean of its measurements,
+so that on a noisy task nobody leads by a lucky one.
 """
 
 from __future__ import annotations
 
 import heapq
+import math
 import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from operator import itemgetter
 
-from attempts.board import mean
 from attempts.fields import printable
 from attempts.index.file import has_words
 from attempts.index.row import folded
 from attempts.record import Direction, Kind
 
-FEW = 2000  # found by their words: so many are sorted, more are walked through in order
-MAX_WORDS = 30  # three characters each, of what is searched for
+MAX_SORTED = 2000  # attempts found by a text search: up to so many are sorted, more are read in the order of an index
+MAX_TRIGRAMS = 30  # of a text that is searched for
 _COUNTING = (Kind.REAL, Kind.CONFIRM)
 Rows = sqlite3.Connection
 Point = tuple[float, int, int]  # a score as it is sorted, the order of publication, the number
@@ -27,7 +28,7 @@ Point = tuple[float, int, int]  # a score as it is sorted, the order of publicat
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which attempts. `alone`: an agent that may see no other's, except the seed."""
+    """Which attempts. `alone`: only this agent's and the seed, for an agent that may see nobody else's."""
 
     agent: str = ""
     kind: Kind | None = None
@@ -78,23 +79,22 @@ def recent(rows: Rows, wanted: Wanted) -> Iterator[int]:
     where, values = _conditions(wanted)
     found = _found(rows, wanted.text)
     if found is not None:
-        numbers = _among(rows, found, f"SELECT number FROM records JOIN said USING (number) WHERE {where}", values)
+        numbers = _among(rows, found, f"SELECT number FROM records JOIN texts USING (number) WHERE {where}", values)
         yield from sorted((int(number) for (number,) in numbers), reverse=True)
         return
-    source = "records JOIN said USING (number)" if wanted.text else "records"
-    for (number,) in rows.execute(f"SELECT number FROM {source} WHERE {where} ORDER BY number DESC", values):
+    for (number,) in rows.execute(f"SELECT number FROM {_source(wanted)} WHERE {where} ORDER BY number DESC", values):
         yield int(number)
 
 
 def ranked(rows: Rows, wanted: Wanted, direction: Direction, limit: int | None) -> list[Ranked]:
     """The best candidates among those attempts, best first; of equals the earlier one is ahead.
 
-    A candidate stands at the mean of its scores, which is no better than its best: attempts are walked through from
-    the best on, until what is still to come can be no better than those that were found.
+    The mean of a candidate is no better than its best score: attempts are read from the best on, until no later one
+    can belong to a candidate better than those that were found.
     """
     if wanted.kind in (Kind.TUNE, Kind.BASELINE):  # not ranked against others: each stands for itself
         points = islice(_best_first(rows, wanted, direction), limit)
-        return [Ranked(number, _score(rows, number), 1, confirmed=False) for _, _, number in points]
+        return [Ranked(number, _sign(direction) * score, 1, confirmed=False) for score, _, number in points]
     seen: set[str] = set()
     best: list[tuple[Point, Ranked]] = []
     for point in _best_first(rows, wanted, direction):
@@ -114,13 +114,15 @@ def lineage(rows: Rows, number: int, most: int, alone: str = "") -> list[int]:
     where, values = _conditions(Wanted(alone=alone))
     line: list[int] = []
     seen: set[str] = set()
-    asked = f"SELECT number, commit_id, parent FROM records WHERE {{}} = ? AND {where}"
-    found = rows.execute(asked.format("number"), (number, *values)).fetchone()
-    while found is not None and len(line) < most and found[1] not in seen:
+    column, value = "number", str(number)
+    while len(line) < most:
+        statement = f"SELECT number, commit_id, parent FROM records WHERE {column} = ? AND {where} ORDER BY ord, number"
+        found = rows.execute(f"{statement} LIMIT 1", (value, *values)).fetchone()
+        if found is None or found[1] in seen:
+            break
         line.append(int(found[0]))
         seen.add(found[1])
-        asked_for = f"{asked.format('commit_id')} ORDER BY ord, number LIMIT 1"
-        found = rows.execute(asked_for, (found[2], *values)).fetchone()
+        column, value = "commit_id", found[2]
     return line[::-1]
 
 
@@ -128,8 +130,9 @@ def curve(rows: Rows, direction: Direction, alone: str = "") -> list[tuple[str, 
     """The best score over time: (published_at, order, number, best) wherever it rises, from the baseline on."""
     where, values = _conditions(Wanted(alone=alone))
     points: list[tuple[str, int, int, float]] = []
-    asked = f"SELECT published_at, ord, number, score FROM records WHERE {where} AND kind != ? AND score IS NOT NULL"
-    for at, order, number, score in rows.execute(f"{asked} ORDER BY ord, number", (*values, Kind.TUNE)):
+    columns = "published_at, ord, number, score"
+    statement = f"SELECT {columns} FROM records WHERE {where} AND kind != ? AND score IS NOT NULL"
+    for at, order, number, score in rows.execute(f"{statement} ORDER BY ord, number", (*values, Kind.TUNE)):
         if not points or direction.better(score, points[-1][3]):
             points.append((str(at), int(order), int(number), float(score)))
     return points
@@ -143,75 +146,90 @@ def with_tree(rows: Rows, tree: str) -> Iterator[int]:
 
 def with_commit(rows: Rows, start: str) -> list[int]:
     """The attempts whose commit begins like this."""
-    asked = "SELECT number FROM records WHERE commit_id >= ? AND commit_id < ?"
-    return [int(number) for (number,) in rows.execute(asked, (start, f"{start}g"))]
+    statement = "SELECT number FROM records WHERE commit_id >= ? AND commit_id < ?"
+    return [int(number) for (number,) in rows.execute(statement, (start, f"{start}g"))]
 
 
 def _best_first(rows: Rows, wanted: Wanted, direction: Direction) -> Iterator[Point]:
-    """Attempts that have a score, sorted like candidates: one walk for each kind, laid together."""
-    sign, order, index = (-1.0, "score DESC", "high") if direction is Direction.MAXIMIZE else (1.0, "score", "low")
+    """Attempts that have a score, sorted like candidates: each kind is read in the order of an index, and merged."""
+    order, index = ("score DESC", "high") if direction is Direction.MAXIMIZE else ("score", "low")
     found = _found(rows, wanted.text)
     where, values = _conditions(wanted)
-    source = "records JOIN said USING (number)" if wanted.text else "records"
-    if found is not None:
-        asked = f"SELECT score, ord, number FROM {source} WHERE {where} AND score IS NOT NULL"
-        kinds = (wanted.kind,) if wanted.kind else _COUNTING
-        asked += f" AND kind IN ({', '.join('?' * len(kinds))})"
-        yield from sorted(_points(_among(rows, found, asked, (*values, *kinds)), sign))
-        return
-    source = source.replace("records", f"records INDEXED BY {'own_' if wanted.agent else ''}{index}")
-    walks = []
-    for kind in (wanted.kind,) if wanted.kind else _COUNTING:
-        asked = f"SELECT score, ord, number FROM {source} WHERE {where} AND score IS NOT NULL AND kind = ?"
-        walks.append(_points(rows.execute(f"{asked} ORDER BY {order}, ord, number", (*values, kind)), sign))
-    yield from heapq.merge(*walks)
+    source = _source(wanted)
+    if found is None:
+        source = source.replace("records", f"records INDEXED BY {'own_' if wanted.agent else ''}{index}")
+    statement = f"SELECT score, ord, number FROM {source} WHERE {where} AND score IS NOT NULL AND kind = ?"
+    kinds = (wanted.kind,) if wanted.kind else _COUNTING
+
+    def points(kind: Kind) -> Iterator[Point]:
+        if found is None:
+            answers: Iterator[Sequence[float]] = rows.execute(
+                f"{statement} ORDER BY {order}, ord, number", (*values, kind)
+            )
+        else:
+            answers = _among(rows, found, statement, (*values, kind))
+        return ((_sign(direction) * float(score), int(order), int(number)) for score, order, number in answers)
+
+    if found is None:
+        return heapq.merge(*map(points, kinds))
+    return iter(sorted(chain.from_iterable(map(points, kinds))))
 
 
-def _points(found: Iterator[Sequence[float]], sign: float) -> Iterator[Point]:
-    return ((sign * float(score), int(order), int(number)) for score, order, number in found)
+def _source(wanted: Wanted) -> str:
+    return "records JOIN texts USING (number)" if wanted.text else "records"
 
 
 def _candidate(rows: Rows, tree: str, wanted: Wanted, direction: Direction) -> tuple[Point, Ranked]:
     """All its measurements among those attempts."""
     where, values = _conditions(wanted)
-    asked = "SELECT score, ord, number, kind FROM records INDEXED BY candidate JOIN said USING (number)"
-    asked += f" WHERE tree = ? AND score IS NOT NULL AND kind IN (?, ?) AND {where} ORDER BY ord, number"
-    found = rows.execute(asked, (tree, *_COUNTING, *values)).fetchall()
+    statement = "SELECT score, ord, number, kind FROM records INDEXED BY candidate JOIN texts USING (number)"
+    statement += f" WHERE tree = ? AND score IS NOT NULL AND kind IN (?, ?) AND {where} ORDER BY ord, number"
+    found = rows.execute(statement, (tree, *_COUNTING, *values)).fetchall()
     score = mean([float(row[0]) for row in found])
     confirmed = any(row[3] == Kind.CONFIRM for row in found)
-    sign = -1.0 if direction is Direction.MAXIMIZE else 1.0
     order, number = int(found[0][1]), int(found[0][2])
-    return (sign * score, order, number), Ranked(number, score, len(found), confirmed)
+    return (_sign(direction) * score, order, number), Ranked(number, score, len(found), confirmed)
 
 
-def _score(rows: Rows, number: int) -> float:
-    return float(rows.execute("SELECT score FROM records WHERE number = ?", (number,)).fetchone()[0])
+def _sign(direction: Direction) -> float:
+    """What a score is multiplied by so that the best comes first."""
+    return -1.0 if direction is Direction.MAXIMIZE else 1.0
+
+
+def mean(scores: list[float]) -> float:
+    """The mean, held between the lowest and the highest score: by rounding alone a candidate that is measured once
+    more would overtake its own best."""
+    try:
+        found = math.fsum(scores) / len(scores)
+    except OverflowError:
+        found = sum(score / len(scores) for score in scores)
+    return min(max(found, min(scores)), max(scores))
 
 
 def _conditions(wanted: Wanted) -> tuple[str, tuple[str, ...]]:
-    """Of a WHERE, with the values of its marks."""
+    """The conditions of a WHERE, and the values of its placeholders."""
     parts, values = ["1"], list[str]()
-    asked = (("agent = ?", wanted.agent), ("kind = ?", wanted.kind or ""), ("agent IN (?, '')", wanted.alone))
-    for part, value in (*asked, ("instr(text, ?) > 0", folded(wanted.text))):
+    conditions = (("agent = ?", wanted.agent), ("kind = ?", wanted.kind or ""), ("agent IN (?, '')", wanted.alone))
+    for part, value in (*conditions, ("instr(text, ?) > 0", folded(wanted.text))):
         if value:
-            # No record holds what cannot be printed.
+            # No record holds characters that cannot be printed: such a condition is true of none.
             parts.append(part if printable(value) == value else "? IS NULL")
             values.append(printable(value))
     return " AND ".join(parts), tuple(values)
 
 
 def _found(rows: Rows, text: str) -> list[int] | None:
-    """Numbers among which are all that hold the text, if they are few; None says that one must look at all."""
-    looked = folded(printable(text))
-    if len(looked) < 3 or not has_words(rows):
+    """Numbers among which are all attempts that hold the text, if they are few; None where all must be read."""
+    folded_text = folded(printable(text))
+    if len(folded_text) < 3 or not has_words(rows):
         return None
-    parts = list(dict.fromkeys(looked[at : at + 3] for at in range(len(looked) - 2)))[:MAX_WORDS]
+    parts = list(dict.fromkeys(folded_text[at : at + 3] for at in range(len(folded_text) - 2)))[:MAX_TRIGRAMS]
     query = " AND ".join('"' + part.replace('"', '""') + '"' for part in parts)
-    found = rows.execute("SELECT rowid FROM words WHERE words MATCH ? LIMIT ?", (query, FEW + 1)).fetchall()
-    return None if len(found) > FEW else [int(number) for (number,) in found]
+    found = rows.execute("SELECT rowid FROM words WHERE words MATCH ? LIMIT ?", (query, MAX_SORTED + 1)).fetchall()
+    return None if len(found) > MAX_SORTED else [int(number) for (number,) in found]
 
 
-def _among(rows: Rows, numbers: list[int], asked: str, values: tuple[str, ...]) -> Iterator[Sequence[float]]:
-    """The answer as far as it is about these numbers."""
+def _among(rows: Rows, numbers: list[int], statement: str, values: tuple[str, ...]) -> Iterator[Sequence[float]]:
+    """The answer to a statement for these attempts alone."""
     for number in numbers:
-        yield from rows.execute(f"{asked} AND number = ?", (*values, number))
+        yield from rows.execute(f"{statement} AND number = ?", (*values, number))

@@ -1,4 +1,4 @@
-"""One record as the index holds it: what is asked for, nothing of what is shown; and the file it was read from."""
+"""One record as the index holds it: what can be searched and sorted by, and which state of its file was read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sqlite3
 from attempts.files import Witness
 from attempts.record import Attempt
 
-# The last is kept apart from the others, so that a walk over the others is short.
+# The text has a table of its own, so that reading all the other columns is quick.
 COLUMNS = (
     "number",
     "ord",
@@ -24,8 +24,8 @@ COLUMNS = (
     "changed",
     "text",
 )
-FILE = 3  # columns that tell the file, before the text
-LARGEST = 2**63 - 1  # that a column holds
+FILE_COLUMNS = 3  # before the text: the witness of the file
+LARGEST = 2**63 - 1  # integer that a column holds
 Row = tuple[int | float | str | None, ...]
 NOWHERE: Witness = (0, 0, 0)
 
@@ -52,8 +52,12 @@ def folded(text: str) -> str:
     return text.casefold()
 
 
-def holds(rows: sqlite3.Connection, attempt: Attempt) -> bool:
-    """Whether an index has this record as it is, whatever file it was read from."""
-    asked = "SELECT records.*, text FROM records JOIN said USING (number) WHERE number = ?"
-    held, fresh = rows.execute(asked, (attempt.number,)).fetchone(), row_of(attempt, NOWHERE)
-    return held is not None and (*held[: -FILE - 1], held[-1]) == (*fresh[: -FILE - 1], fresh[-1])
+def row_in(rows: sqlite3.Connection, number: int) -> Row | None:
+    statement = "SELECT records.*, text FROM records LEFT JOIN texts USING (number) WHERE number = ?"
+    found: Row | None = rows.execute(statement, (number,)).fetchone()
+    return found
+
+
+def content(row: Row) -> Row:
+    """What a row says of its record, whatever file it was read from."""
+    return (*row[: -FILE_COLUMNS - 1], row[-1])

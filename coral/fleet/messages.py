@@ -14,9 +14,8 @@ from coral.fleet.reasons import Reason, ReasonKind
 from coral.fleet.run_state import FLEET
 from coral.fleet.transaction import Transaction
 from heartbeats.heartbeat import Delivery, Heartbeat, Scope
-from heartbeats.reply import Alert as SaidAlert
-from heartbeats.reply import Ok, parse_reply
-from heartbeats.trigger import Elapsed, Stagnant, step
+from heartbeats.reply import AlertReply, OkReply, parse_reply
+from heartbeats.trigger import Elapsed, Stagnant, evaluate
 
 MESSAGE = "message"
 LAND = "land"
@@ -152,11 +151,11 @@ def read_reply(transaction: Transaction, name: str, text: str) -> None:
     if not transaction.agents[name].awaiting_reply:
         return
     match parse_reply(text):
-        case Ok():
+        case OkReply():
             transaction.set_agent(name, awaiting_reply=(), unanswered_checkpoints=0)
-        case SaidAlert(said):
+        case AlertReply(alert):
             transaction.set_agent(name, awaiting_reply=(), unanswered_checkpoints=0)
-            transaction.alert(said, name)
+            transaction.alert(alert, name)
 
 
 def mark_unanswered(transaction: Transaction, name: str) -> None:
@@ -174,7 +173,7 @@ def _step_all(
     for heartbeat in transaction.heartbeats.get(owner, ()):
         if isinstance(heartbeat.trigger, Elapsed):
             continue
-        now = step(heartbeat.trigger, moved[heartbeat.name], progress, transaction.clock)
+        now = evaluate(heartbeat.trigger, moved[heartbeat.name], progress, transaction.clock)
         moved[heartbeat.name] = now.target
         if now.fired:
             fired.append(heartbeat)
@@ -202,9 +201,9 @@ def _fire(transaction: Transaction, owner: str) -> list[Heartbeat]:
     holder = transaction.run if owner == FLEET else transaction.agents[owner]
     targets, fired = holder.targets, []
     for heartbeat in transaction.heartbeats.get(owner, ()):
-        # Compared here before `step`: nearly always none is due, and a large fleet has many.
+        # Compared here before `evaluate`: nearly always none is due, and a large fleet has many.
         if isinstance(heartbeat.trigger, Elapsed) and transaction.clock >= targets[heartbeat.name]:
-            now = step(heartbeat.trigger, targets[heartbeat.name], holder.progress, transaction.clock)
+            now = evaluate(heartbeat.trigger, targets[heartbeat.name], holder.progress, transaction.clock)
             targets = {**targets, heartbeat.name: now.target}
             fired.append(heartbeat)
     if fired and owner == FLEET:

@@ -83,7 +83,7 @@ class IntegrityCheck:
     def _compare_index(self, rows: Sequence[LedgerRow], seen: CheckResult) -> None:
         known = {row.number: row for row in rows}
         try:
-            missing, wrong = check.lies(self._store.root, {number: row.record for number, row in known.items()})
+            missing, wrong = check.mismatches(self._store.root, {number: row.record for number, row in known.items()})
         except ValueError:
             return  # a row of the ledger is no record: that is dealt with first
         seen.misindexed = {*missing, *wrong}

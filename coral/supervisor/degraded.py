@@ -11,7 +11,7 @@ from coral.fleet import events as on
 from coral.fleet.decide import decide
 from coral.fleet.rules import Rules
 from coral.fleet.run_state import Fleet
-from heartbeats.reply import Other, parse_reply
+from heartbeats.reply import OtherReply, parse_reply
 
 SIGNAL = "signal-"  # what the id of a request begins with that came as a signal, and not as a file
 
@@ -47,7 +47,7 @@ def kept(events: Iterable[on.Event]) -> list[on.Event]:
 def _again(event: on.Event) -> tuple[str, str, int, str] | None:
     """What an event tells of, where only the newest figure or text about it counts."""
     match event:
-        case on.OutputSeen(agent=agent, launch=launch, reply=reply) if isinstance(parse_reply(reply), Other):
+        case on.OutputSeen(agent=agent, launch=launch, reply=reply) if isinstance(parse_reply(reply), OtherReply):
             return ("heard", agent, launch, "")
         case on.Used(agent=agent, launch=launch, session=session):
             return ("used", agent, launch, session)

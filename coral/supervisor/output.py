@@ -13,7 +13,7 @@ from coral.runtimes.reply_parts import ReplyParts
 from coral.runtimes.usage_total import UsageTotal
 from coral.supervisor.context import RunContext
 from heartbeats.beat import Status
-from heartbeats.reply import Other, parse_reply
+from heartbeats.reply import OtherReply, parse_reply
 
 PIECE = 1 << 20  # bytes read at a time
 LONGEST_LINE = 1 << 20
@@ -247,7 +247,7 @@ def _proves(signs: tuple[OutputEvent, ...]) -> bool:
 
 
 def _is_answer(reply: str) -> bool:
-    return not isinstance(parse_reply(reply), Other)
+    return not isinstance(parse_reply(reply), OtherReply)
 
 
 def end_of(path: Path) -> str:

@@ -9,7 +9,7 @@ from coral.runtimes import messages
 from coral.runtimes.json_object import MESSAGE, REPLY, JsonObject
 from coral.runtimes.model import Counted, Ending, OutputEvent, Usage
 from coral.runtimes.reader import Reader
-from heartbeats.reply import Other, parse_reply
+from heartbeats.reply import OtherReply, parse_reply
 
 AUTH_REQUIRED = -32000  # of the protocol; JSON-RPC lets a server use it for other errors as well
 WRONG = (-32600, -32601, -32602)  # of JSON-RPC: the agent does not understand the request, and never will
@@ -117,7 +117,7 @@ class AcpReader(Reader):
 
 def _is_answer(reply: str) -> bool:
     """Whether a reply answers a checkpoint: then it may mention a limit that is not the agent's own."""
-    return _ANSWER.match(reply) is not None or not isinstance(parse_reply(reply), Other)
+    return _ANSWER.match(reply) is not None or not isinstance(parse_reply(reply), OtherReply)
 
 
 def _is_denied(event: JsonObject, text: str) -> bool:

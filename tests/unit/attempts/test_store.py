@@ -12,7 +12,7 @@ from records import readable, unreadable
 import attempts.store
 from attempts.files import read_bytes
 from attempts.record import Attempt, Kind, Submission, Verdict, to_dict
-from attempts.store import Conflict, Malformed, Missing, Store
+from attempts.store import Malformed, Missing, Store, StoreError
 
 ID = f"{1:020d}"
 
@@ -96,7 +96,7 @@ def test_the_oldest_submission_is_first_whoever_made_it(store: Store) -> None:
 
 def test_a_submission_is_not_overwritten(store: Store) -> None:
     store.submit(submission())
-    with pytest.raises(Conflict):
+    with pytest.raises(StoreError, match="in the inbox already"):
         store.submit(replace(submission(), title="Two"))
 
 

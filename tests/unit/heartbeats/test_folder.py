@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from attempts.fields import printable
-from heartbeats.entry import from_entry, heartbeat_from_dict, to_dict
+from heartbeats.entry import from_entry, to_dict
 from heartbeats.folder import Folder, load_entries
 from heartbeats.heartbeat import BUILT_IN, Delivery, Heartbeat, HeartbeatError, Scope, merge, set_heartbeat
 from heartbeats.trigger import Elapsed, Every, Stagnant
@@ -24,8 +24,9 @@ PLAN = Heartbeat(
 
 
 @pytest.mark.parametrize("heartbeat", [*BUILT_IN, PLAN, replace(PLAN, trigger=Elapsed(90.5), scope=Scope.FLEET)])
-def test_a_heartbeat_survives_plain_data(heartbeat: Heartbeat) -> None:
-    assert heartbeat_from_dict(to_dict(heartbeat)) == heartbeat
+def test_a_heartbeat_as_an_entry_is_that_heartbeat_again(heartbeat: Heartbeat) -> None:
+    entry = {key: value for key, value in to_dict(heartbeat).items() if key not in ("protected", "by")}
+    assert from_entry(entry, ()) == replace(heartbeat, by="built-in")
 
 
 def test_an_entry_changes_what_it_says_and_nothing_else() -> None:
@@ -95,9 +96,9 @@ def test_what_is_in_force_is_shown_to_people(tmp_path: Path) -> None:
 
 def test_a_row_gives_the_heartbeat_again(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
-    folder.write("fleet", [(each, "") for each in (*BUILT_IN, PLAN)])
+    folder.write("fleet", [(heartbeat, "") for heartbeat in (*BUILT_IN, PLAN)])
     rows = [{key: value for key, value in row.items() if key != "when"} for row in folder.read("fleet")]
-    assert tuple(heartbeat_from_dict(row) for row in rows) == (*BUILT_IN, PLAN)
+    assert rows == [to_dict(heartbeat) for heartbeat in (*BUILT_IN, PLAN)]
 
 
 def test_an_owner_without_a_readable_file_has_no_rows(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from heartbeats.heartbeat import (
     reset_heartbeats,
     set_heartbeat,
 )
-from heartbeats.trigger import Elapsed, Every, Stagnant, Trigger, arm, retime, step
+from heartbeats.trigger import Elapsed, Every, Stagnant, Trigger, arm, evaluate, retime
 
 OWN = tuple(each for each in BUILT_IN if each.scope is Scope.OWN)
 FLEET = tuple(each for each in BUILT_IN if each.scope is Scope.FLEET)
@@ -253,7 +253,7 @@ def test_retiming_again_and_again_delays_nothing(figures: list[int]) -> None:
             before, current = current[0].trigger, reset_heartbeats(OWN, current)
             target = retime(before, current[0].trigger, target, progress, 0)
         progress, waited = Progress(evals=progress.evals + 1), waited + 1
-        now = step(current[0].trigger, target, progress, 0)
+        now = evaluate(current[0].trigger, target, progress, 0)
         target = now.target
         waited = 0 if now.fired else waited
         assert waited < 10

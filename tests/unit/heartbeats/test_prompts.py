@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 from jinja2 import UndefinedError
+from prompt_contexts import empty_context
 
-from heartbeats.example import empty_context
+from heartbeats.example import CONTEXT_NAMES, example_context
 from heartbeats.heartbeat import BUILT_IN
-from heartbeats.render import CONTEXT_NAMES, PROMPTS, example_context, render_file
+from heartbeats.render import PROMPTS, render_file
 
 HEARTBEATS = [each.name for each in BUILT_IN]
 FRAMES = ["start", "resume", "keep_going", "fresh"]

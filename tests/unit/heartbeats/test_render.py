@@ -7,10 +7,11 @@ from collections.abc import Mapping
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from prompt_contexts import empty_context
 
-from heartbeats.example import empty_context
+from heartbeats.example import CONTEXT_NAMES, example_context
 from heartbeats.heartbeat import is_blank
-from heartbeats.render import CONTEXT_NAMES, example_context, problems, render
+from heartbeats.render import problems, render
 
 CONTEXT = example_context()
 # As much as the supervisor could ever hand over: long texts, long lists.

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heartbeats.reply import Alert, Ok, Other, parse_reply
+from heartbeats.reply import AlertReply, OkReply, OtherReply, parse_reply
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from heartbeats.reply import Alert, Ok, Other, parse_reply
     ],
 )
 def test_ok_is_the_last_line(text: str) -> None:
-    assert parse_reply(text) == Ok()
+    assert parse_reply(text) == OkReply()
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_ok_is_the_last_line(text: str) -> None:
     ],
 )
 def test_an_alert_is_a_line(text: str, alert: str) -> None:
-    assert parse_reply(text) == Alert(alert)
+    assert parse_reply(text) == AlertReply(alert)
 
 
 @pytest.mark.parametrize(
@@ -63,10 +63,10 @@ def test_an_alert_is_a_line(text: str, alert: str) -> None:
     ],
 )
 def test_anything_else_is_no_answer(text: str) -> None:
-    assert parse_reply(text) == Other(text)
+    assert parse_reply(text) == OtherReply(text)
 
 
 @given(st.text())
 def test_any_text_can_be_read(text: str) -> None:
     reply = parse_reply(text)
-    assert not isinstance(reply, Alert) or reply.text
+    assert not isinstance(reply, AlertReply) or reply.text

@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from attempts.progress import Progress
-from heartbeats.trigger import Elapsed, Every, Stagnant, Trigger, arm, retime, step
+from heartbeats.trigger import Elapsed, Every, Stagnant, Trigger, arm, evaluate, retime
 
 counts = st.integers(1, 12)
 
@@ -17,7 +17,7 @@ def walk(trigger: Trigger, marks: list[str], start: Progress | None = None) -> l
     fired = []
     for mark in marks:
         progress = _after(progress, mark)
-        now = step(trigger, target, progress, 0)
+        now = evaluate(trigger, target, progress, 0)
         target = now.target
         if now.fired:
             fired.append(progress.evals if isinstance(trigger, Every) else progress.stagnant)
@@ -81,12 +81,12 @@ def test_stagnant_armed_in_the_middle_waits_for_the_next_multiple() -> None:
 
 def test_a_period_counts_on_from_when_it_fired_and_repeats_nothing() -> None:
     target = arm(Elapsed(10), Progress(), 100)
-    assert not step(Elapsed(10), target, Progress(), 109.9).fired
-    assert step(Elapsed(10), target, Progress(), 110).fired
-    late = step(Elapsed(10), target, Progress(), 157)
+    assert not evaluate(Elapsed(10), target, Progress(), 109.9).fired
+    assert evaluate(Elapsed(10), target, Progress(), 110).fired
+    late = evaluate(Elapsed(10), target, Progress(), 157)
     assert late.fired
     assert late.target == 167
-    assert not step(Elapsed(10), late.target, Progress(), 157).fired
+    assert not evaluate(Elapsed(10), late.target, Progress(), 157).fired
 
 
 triggers = st.one_of(counts.map(Every), counts.map(Stagnant), st.integers(1, 100).map(Elapsed))
@@ -129,7 +129,7 @@ def test_whoever_retimes_before_each_attempt_delays_nothing(figures: list[int]) 
             trigger = make(figure)
             smallest_promise = min(smallest_promise, figure)
             progress, since = _after(progress, "-"), since + 1
-            now = step(trigger, target, progress, 0)
+            now = evaluate(trigger, target, progress, 0)
             target = now.target
             assert now.fired or since < smallest_promise
             if now.fired:

@@ -12,13 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import reference_board as board
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from records import readable
 from sample import attempt
 from strangers import closed
 
-from attempts import board
 from attempts.index import check, file, query
 from attempts.index.index import MANY, SETTLED, Index
 from attempts.index.query import Wanted
@@ -153,7 +153,7 @@ def test_every_answer_is_the_one_that_all_records_give(
 
 
 def test_what_is_common_is_found_without_sorting_it_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(query, "FEW", 3)
+    monkeypatch.setattr(query, "MAX_SORTED", 3)
     history = [attempt(number, float(number % 7), feedback="common") for number in range(20)]
     rows = file.in_memory((each.number, row_of(each, (0, 0, 0))) for each in history)
     wanted = Wanted(text="COMM")
@@ -264,7 +264,7 @@ def test_what_it_is_fed_is_what_a_reader_of_the_file_finds(store: Store) -> None
     with closing(Index(store.root)) as index:
         assert index.add([odd])
         assert index.agrees(store.read(5))
-    assert check.lies(store.root, {5: json.dumps(to_dict(odd))}) == ([], [])
+    assert check.mismatches(store.root, {5: json.dumps(to_dict(odd))}) == ([], [])
 
 
 def test_a_record_that_was_altered_in_place_is_told_from_what_was_read(store: Store) -> None:
@@ -470,7 +470,7 @@ from pathlib import Path
 sys.path[:0] = sys.argv[2:]
 from sample import attempt
 from strangers import closed
-from attempts.index import Index
+from attempts.index.index import Index
 from attempts.store import Store
 store, index = Store(Path(sys.argv[1])), Index(Path(sys.argv[1]))
 number = 5

@@ -1,13 +1,9 @@
-"""Where everybody stands, as data: every view is derived from the records, and none is stored.
+"""The ranking, the lineage and the curve computed from all records: what `attempts.index.query` must answer."""
 
-Attempts with the same tree are one candidate, measured several times. It stands at the mean of its measurements,
-so that on a noisy task nobody leads by a lucky one.
-"""
-
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from attempts.index.query import mean
 from attempts.record import Attempt, Direction, Kind
 
 _COUNTING = (Kind.REAL, Kind.CONFIRM)
@@ -15,8 +11,6 @@ _COUNTING = (Kind.REAL, Kind.CONFIRM)
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A candidate: the first attempt that had this tree, the mean of its scores, and how many there are."""
-
     attempt: Attempt
     score: float
     measurements: int
@@ -26,17 +20,6 @@ class Standing:
 def leaderboard(attempts: Iterable[Attempt], direction: Direction, limit: int) -> list[Standing]:
     """The best candidates, best first; of equals the earlier one is ahead."""
     return _ranked(_standings(attempts), direction)[:limit]
-
-
-def record(attempts: Iterable[Attempt], direction: Direction, noise: float) -> Attempt | None:
-    """The fleet's best, if it beats the baseline. On a noisy task it must have been confirmed."""
-    known = list(attempts)
-    settled = [standing for standing in _standings(known) if standing.confirmed or noise <= 0]
-    for first in _ranked(settled, direction)[:1]:
-        marks = [attempt.score for attempt in known if attempt.kind is Kind.BASELINE and attempt.score is not None]
-        if all(direction.better(first.score, mark) for mark in marks):
-            return first.attempt
-    return None
 
 
 def lineage(attempts: Iterable[Attempt], number: int) -> list[Attempt]:
@@ -85,12 +68,3 @@ def _standings(attempts: Iterable[Attempt]) -> list[Standing]:
 def _ranked(standings: list[Standing], direction: Direction) -> list[Standing]:
     # Sorting is stable and the standings come in the order of publication: equals keep it.
     return sorted(standings, key=lambda standing: standing.score, reverse=direction is Direction.MAXIMIZE)
-
-
-def mean(scores: list[float]) -> float:
-    """It lies between the scores, whatever rounding says: what is measured once more never overtakes its best."""
-    try:
-        found = math.fsum(scores) / len(scores)
-    except OverflowError:
-        found = sum(score / len(scores) for score in scores)
-    return min(max(found, min(scores)), max(scores))

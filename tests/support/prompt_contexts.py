@@ -1,0 +1,32 @@
+"""Contexts of prompts at special moments."""
+
+from heartbeats.example import example_context
+
+
+def empty_context() -> dict[str, object]:
+    """The context at the very start, before anything was tried."""
+    return {
+        **example_context(),
+        "attempt": None,
+        "results": [],
+        "own": {"attempts": 0, "best": None, "best_number": None, "stagnant": 0, "recent": []},
+        "fleet": {
+            "agents": 1,
+            "attempts": 0,
+            "best": None,
+            "best_number": None,
+            "best_agent": "",
+            "best_title": "",
+            "leaderboard": [],
+            "rank": None,
+            "others": [],
+        },
+        "baseline": {"score": None},
+        "budget": {"text": "", "lines": []},
+        "heartbeats": [],
+        "jobs": [],
+        "notes": [],
+        "skills": [],
+        "stall": {"times": 0, "silent": False, "lasted": "0 s"},
+        "reason": "",
+    }
