@@ -11,7 +11,7 @@ from coral.runs.create import prepare
 
 
 @pytest.mark.slow
-def test_instructions_of_the_seed_that_the_program_would_not_read_are_pointed_to(tmp_path: Path) -> None:
+def test_the_instructions_mention_those_of_the_seed_that_the_program_does_not_read(tmp_path: Path) -> None:
     program = tmp_path / "claude"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)

@@ -59,7 +59,7 @@ def test_each_assignment_has_its_own_account_and_prices(tmp_path: Path) -> None:
     }
 
 
-def test_any_program_has_an_account_of_its_own(tmp_path: Path) -> None:
+def test_the_account_of_acp_and_command_is_that_of_their_program(tmp_path: Path) -> None:
     text = """\
 agents:
   assignments:
@@ -99,14 +99,14 @@ agents:
     ]
 
 
-def test_each_part_reads_for_a_time_of_its_own_and_starts_are_spread(tmp_path: Path) -> None:
+def test_each_assignment_has_its_own_time_of_research(tmp_path: Path) -> None:
     text = "agents: {stagger: 7, assignments: [{runtime: claude, count: 2, research: 20}, {runtime: codex}]}\n"
     rules = rules_for(config(tmp_path, text))
     assert rules.research == {"agent-1": 1200.0, "agent-2": 1200.0}
     assert rules.stagger == 7.0
 
 
-def test_how_long_nothing_may_come_of_an_agent_is_a_rule(tmp_path: Path) -> None:
+def test_the_limits_of_stalls_and_sessions_are_rules(tmp_path: Path) -> None:
     rules = rules_for(config(tmp_path, ""))
     assert (rules.stall, rules.no_progress) == (1200.0, 7200.0)
     assert (rules.outage, rules.retries, rules.fresh_compactions, rules.fresh_tokens) == (900.0, 30, None, None)
@@ -117,11 +117,11 @@ def test_how_long_nothing_may_come_of_an_agent_is_a_rule(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("never", ["0", "null"])
-def test_work_without_progress_may_go_on_for_ever(tmp_path: Path, never: str) -> None:
+def test_no_progress_may_be_unlimited(tmp_path: Path, never: str) -> None:
     assert rules_for(config(tmp_path, f"agents: {{no_progress: {never}}}\n")).no_progress is None
 
 
-def test_without_assignments_all_are_driven_as_the_section_says(tmp_path: Path) -> None:
+def test_without_assignments_the_section_is_the_only_one(tmp_path: Path) -> None:
     alike = config(tmp_path, "agents: {count: 2, runtime: codex, model: m}\n")
     assert [(part.runtime, part.model) for part in roster.members_of(alike).values()] == [("codex", "m")] * 2
 
@@ -137,15 +137,13 @@ def test_without_assignments_all_are_driven_as_the_section_says(tmp_path: Path) 
         ("agents: {assignments: [{runtime: pi}]}", "agents.count=3", "has both assignments and count: say those"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_an_assignment_is_told_in_its_place(
-    text: str, override: str, told: str, tmp_path: Path
-) -> None:
+def test_a_wrong_assignment_is_refused_at_its_place(text: str, override: str, told: str, tmp_path: Path) -> None:
     with pytest.raises(CoralError) as caught:
         config(tmp_path, text, *([override] if override else []))
     assert told in str(caught.value)
 
 
-def test_every_program_is_looked_for_before_anything_starts(tmp_path: Path) -> None:
+def test_a_missing_program_is_found_before_anything_starts(tmp_path: Path) -> None:
     text = "agents:\n  assignments:\n    - {runtime: native}\n    - {runtime: pi, options: {program: /no/such/pi}}\n"
     mixed = config(tmp_path, text)
     with pytest.raises(CoralError, match="cannot start pi: /no/such/pi: there is no such program"):
@@ -156,7 +154,7 @@ def test_every_program_is_looked_for_before_anything_starts(tmp_path: Path) -> N
     ]
 
 
-def test_two_that_say_the_same_are_two(tmp_path: Path) -> None:
+def test_two_equal_assignments_are_two(tmp_path: Path) -> None:
     made = roster.Roster(config(tmp_path, "agents: {assignments: [{runtime: native}, {runtime: native, role: x}]}\n"))
     assert [made.assignment(each).role for each in made] == ["", "x"]
     assert isinstance(made.assignment("agent-1"), Assignment)

@@ -73,7 +73,7 @@ def test_a_runtime_of_ones_own_drives_a_whole_run(own: Path, start, capsys: pyte
     assert agent.session != run.fleet().agents["agent-1"].session
 
 
-def test_what_the_documents_show_reads_and_judges_as_it_says(own: Path) -> None:
+def test_the_documented_runtime_reads_and_judges_as_documented(own: Path) -> None:
     runtime = registry.find("my_runtime:MyAgent", {"program": str(own)})
     assert registry.check("my_runtime:MyAgent", {"program": str(own)}, "large") == []
     assert registry.check("my_runtime:MyAgent", {}) == ["my-agent is not on PATH"]
@@ -94,7 +94,7 @@ def test_what_the_documents_show_reads_and_judges_as_it_says(own: Path) -> None:
         ("my_runtime:json", "json cannot be called"),
     ],
 )
-def test_what_cannot_be_used_is_said(own: Path, name: str, said: str) -> None:
+def test_a_runtime_that_cannot_be_used_is_refused_with_a_reason(own: Path, name: str, said: str) -> None:
     (problem,) = registry.check(name, {})
     assert said in problem
 

@@ -23,17 +23,17 @@ def prices(folder: Path, *lines: str) -> Prices | None:
     return found
 
 
-def test_the_task_says_what_a_model_costs(tmp_path: Path) -> None:
+def test_prices_of_the_task_are_used_first(tmp_path: Path) -> None:
     assert prices(tmp_path, "prices: {input: 3, cached: 0.25, output: 15}") == Prices(input=3, cached=0.25, output=15)
     assert prices(tmp_path, "prices: {input: 3, output: 15}") == Prices(input=3, cached=3, output=15)
 
 
-def test_without_the_package_nobody_knows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_package_a_price_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "genai_prices", None)
     assert prices(tmp_path) is None
 
 
-def test_the_package_knows_models_by_their_names(tmp_path: Path) -> None:
+def test_the_package_gives_the_price_of_a_model_by_its_name(tmp_path: Path) -> None:
     pytest.importorskip("genai_prices")
     found = prices(tmp_path)
     assert found is not None

@@ -65,13 +65,13 @@ def test_a_frozen_task_holds_every_default(folder: Path) -> None:
     assert "origin: " in load(folder).text
 
 
-def test_a_resumed_run_may_be_given_more(folder: Path, tmp_path: Path) -> None:
+def test_a_frozen_task_takes_overrides(folder: Path, tmp_path: Path) -> None:
     kept = tmp_path / "private.yaml"
     kept.write_text(load(folder, ["budget.hours=1"]).text, encoding="utf-8")
     assert load_frozen(kept, ["budget.hours=2"]).budget.hours == 2
 
 
-def test_a_task_is_not_a_frozen_one(folder: Path) -> None:
+def test_a_task_file_is_no_frozen_task(folder: Path) -> None:
     with pytest.raises(CoralError, match="not the task of a run"):
         load_frozen(folder / "task.yaml")
 
@@ -79,7 +79,7 @@ def test_a_task_is_not_a_frozen_one(folder: Path) -> None:
 @pytest.mark.slow
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(text, plain, min_size=1, max_size=4))
-def test_what_is_written_reads_back(data: dict[str, object]) -> None:
+def test_written_yaml_is_read_back_to_the_same_values(data: dict[str, object]) -> None:
     read = document.read(write(data))
     assert read.problems == []
     assert read.data == data

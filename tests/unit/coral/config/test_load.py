@@ -54,12 +54,12 @@ def test_a_small_task_has_every_default(folder: Path) -> None:
     assert (config.path, config.folder, config.seed) == (folder / "task.yaml", folder, folder / "seed")
 
 
-def test_the_file_and_its_folder_are_the_same_task(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_is_loaded_by_its_file_or_its_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     assert load(Path()) == load(folder) == load(Path("task.yaml"))
 
 
-def test_a_task_is_found_from_below(folder: Path) -> None:
+def test_a_task_is_found_from_a_folder_below_it(folder: Path) -> None:
     (folder / "seed" / "deep").mkdir()
     assert find_task(folder / "seed" / "deep") == folder / "task.yaml"
     assert find_task(folder.parent) is None
@@ -76,7 +76,7 @@ def test_dollar_braces_stay_literal(folder: Path) -> None:
     assert config.task.description == "Use ${HOME} and ${task.name}, {x} and {{ y }}."
 
 
-def test_every_problem_is_told_at_once_with_its_place(folder: Path) -> None:
+def test_all_problems_are_listed_at_once_with_line_and_column(folder: Path) -> None:
     text = MINIMAL + "  timeout: -3\nagents:\n  cout: 4\n  stall: soon\nbudgets:\n  hours: 1\nbudget: {target: .nan}\n"
     assert problems(folder, text) == [
         "task.yaml:6:3: grader.timeout: must be more than 0; got -3",
@@ -125,14 +125,14 @@ def test_every_problem_is_told_at_once_with_its_place(folder: Path) -> None:
         ("agents: {count: [[[[[1]]]]]}", "6:10: agents.count: must be a whole number; got [[[[[1]]]]]"),
     ],
 )
-def test_what_cannot_be_is_refused_where_it_stands(folder: Path, more: str, told: str) -> None:
+def test_a_wrong_value_is_refused_at_its_place(folder: Path, more: str, told: str) -> None:
     found = problems(folder, f"{MINIMAL}{more}\n")
     assert len(found) == 1
     assert told in found[0]
     assert found[0].startswith("task.yaml:")
 
 
-def test_grader_needs_exactly_one_way(folder: Path) -> None:
+def test_a_grader_needs_exactly_one_of_entry_and_command(folder: Path) -> None:
     assert problems(folder, MINIMAL + "  command: ./grade.sh\n") == [
         "task.yaml:4:1: grader: gives both entry and command; one of them grades"
     ]
@@ -145,7 +145,7 @@ def test_grader_needs_exactly_one_way(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["'  '", "['', x]"])
-def test_a_command_names_a_program(folder: Path, command: str) -> None:
+def test_a_blank_command_is_refused(folder: Path, command: str) -> None:
     told = problems(folder, MINIMAL.replace("entry: grade.py:grade", f"command: {command}"))
     assert told == ["task.yaml:5:3: grader.command: is blank"]
 
@@ -220,7 +220,7 @@ def test_the_public_check_must_exist(folder: Path) -> None:
         ("task: \x01\n", "is not YAML: unacceptable character"),
     ],
 )
-def test_what_is_not_a_task_at_all(folder: Path, text: str, told: str) -> None:
+def test_a_file_that_is_not_a_task_is_refused(folder: Path, text: str, told: str) -> None:
     found = problems(folder, text)
     assert len(found) == 1
     assert told in found[0]
@@ -236,14 +236,14 @@ def test_a_number_of_ten_thousand_digits_is_a_problem_not_a_crash(folder: Path) 
 
 
 @pytest.mark.parametrize("raw", [b"\x89PNG\r\n\x1a\n\0", b"task: \xff\xfe", b"a: " + b"x" * 200_001])
-def test_a_file_that_is_no_text(folder: Path, raw: bytes) -> None:
+def test_a_file_that_is_not_text_is_refused(folder: Path, raw: bytes) -> None:
     (folder / "task.yaml").write_bytes(raw)
     with pytest.raises(CoralError, match="is not a text in UTF-8"):
         load(folder)
 
 
 @pytest.mark.parametrize("seed", ["9" * 300, "a/" * 3000, "~nobody-has-this-name/seed", '"a\\0b"'])
-def test_what_cannot_be_a_path_is_told_and_not_looked_up(folder: Path, seed: str) -> None:
+def test_a_text_that_cannot_be_a_path_is_refused_without_looking_it_up(folder: Path, seed: str) -> None:
     (line,) = problems(folder, MINIMAL.replace("task:", f"task:\n  seed: {seed}"))
     assert "task.seed: is no path" in line or "task.seed: must be text" in line
 
@@ -252,7 +252,7 @@ def test_an_anchor_may_be_given_twice(folder: Path) -> None:
     assert load(write(folder, f"{MINIMAL}budget: {{attempts: &a 1, target: &a 2, hours: *a}}\n")).budget.hours == 2
 
 
-def test_a_character_in_two_escapes_is_one_and_half_of_one_is_refused(folder: Path) -> None:
+def test_two_escapes_make_one_character_and_half_of_one_is_refused(folder: Path) -> None:
     text = MINIMAL.replace("Make it larger.", r'"\ud83e\udeb8"')
     assert load(write(folder, text)).task.description == "\U0001fab8"
     assert "half a character" in problems(folder, text.replace(r"\udeb8", ""))[0]
@@ -269,7 +269,7 @@ def test_a_byte_order_mark_and_windows_lines_are_read(folder: Path) -> None:
     assert load(folder).task.description == "Make it larger."
 
 
-def test_yaml_is_1_2(folder: Path) -> None:
+def test_values_are_read_by_yaml_1_2(folder: Path) -> None:
     args = "{a: 1e-3, b: on, c: 010, d: 12:30:00, e: 2024-01-01, f: 0x1F, g: ~, h: -.inf}"
     read = load(write(folder, f"{MINIMAL}  args: {args}\n")).grader.args
     assert read == {
@@ -284,7 +284,7 @@ def test_yaml_is_1_2(folder: Path) -> None:
     }
 
 
-def test_heartbeats_of_a_task(folder: Path) -> None:
+def test_entries_of_heartbeats_change_the_built_in_ones(folder: Path) -> None:
     text = """\
 heartbeats:
   - {name: reflect, every: 3}

@@ -28,7 +28,7 @@ def problems(folder: Path, *overrides: str) -> list[str]:
     return [line.strip() for line in str(caught.value).splitlines()[1:]]
 
 
-def test_the_advice_fits_where_the_mistake_was_made(folder: Path) -> None:
+def test_the_hint_depends_on_whether_the_file_or_an_override_is_wrong(folder: Path) -> None:
     def advice(*overrides: str) -> str:
         with pytest.raises(CoralError) as caught:
             load(folder, overrides)
@@ -43,7 +43,7 @@ def test_the_advice_fits_where_the_mistake_was_made(folder: Path) -> None:
     )
 
 
-def test_overrides_are_typed(folder: Path) -> None:
+def test_overrides_are_read_as_yaml_values(folder: Path) -> None:
     config = load(
         folder,
         ["agents.count=4", "budget.hours=0.025", "run.watch=false", "grader.args.n=[1, {a: x}]", "budget.target=1e-3"],
@@ -53,7 +53,7 @@ def test_overrides_are_typed(folder: Path) -> None:
     assert config.budget.target == 0.001
 
 
-def test_the_last_one_wins_and_a_section_can_be_replaced(folder: Path) -> None:
+def test_a_later_override_wins_and_may_replace_a_section(folder: Path) -> None:
     assert load(folder, ["agents.count=4", "agents={count: 5}", "agents.count=6"]).agents.count == 6
     assert load(folder, ["grader.args={}"]).grader.args == {}
 
@@ -61,17 +61,17 @@ def test_the_last_one_wins_and_a_section_can_be_replaced(folder: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["use: less # now", "a = b", "${HOME}", "- not a list", "two\nlines", "it's", "100%", "*", "!x", "&y"]
 )
-def test_a_text_is_taken_word_for_word(folder: Path, text: str) -> None:
+def test_a_text_that_is_no_plain_yaml_value_is_taken_as_it_is(folder: Path, text: str) -> None:
     assert load(folder, [f"task.tips={text}"]).task.tips == text
 
 
-def test_nothing_is_an_empty_text_and_null_is_nothing(folder: Path) -> None:
+def test_an_empty_override_is_an_empty_text_and_null_is_none(folder: Path) -> None:
     assert load(folder, ["task.tips="]).task.tips == ""
     assert load(folder, ["budget.hours=3", "budget.hours=null"]).budget.hours is None
     assert load(folder, ["grader.entry=", "grader.command=[python3, g.py]"]).grader.command == ("python3", "g.py")
 
 
-def test_a_problem_points_at_the_override(folder: Path) -> None:
+def test_a_problem_names_the_override_that_caused_it(folder: Path) -> None:
     assert problems(folder, "agents.count=0", "agents.cout=3", "task.name=42", 'task.tips="42"') == [
         "override agents.count=0: agents.count: must be at least 1; got 0",
         'override agents.cout=3: agents.cout: unknown key (with 3); did you mean "count"?',
@@ -92,7 +92,7 @@ def test_a_problem_points_at_the_override(folder: Path) -> None:
         ("heartbeats=[{name: reflect, every: 99}]", "heartbeats[0]: cannot change reflect: it is protected"),
     ],
 )
-def test_an_override_that_cannot_be_is_refused(folder: Path, override: str, told: str) -> None:
+def test_an_invalid_override_is_refused(folder: Path, override: str, told: str) -> None:
     found = problems(folder, override)
     assert len(found) == 1
     assert found[0].startswith(f"override {override}: ")

@@ -46,7 +46,7 @@ def at(*moment: int) -> float:
         ("You have reached your plan capacity", None),
     ],
 )
-def test_limits_and_when_they_end(text: str, until: float | None) -> None:
+def test_a_limit_is_recognised_with_the_time_when_it_ends(text: str, until: float | None) -> None:
     assert OURS.meaning(text, NOW) == Meaning(Ending.LIMIT, until)
 
 
@@ -64,7 +64,7 @@ def test_limits_and_when_they_end(text: str, until: float | None) -> None:
         ("The provider rejected the prompt as too long, but could not reduce it.", Ending.UNKNOWN_SESSION),
     ],
 )
-def test_errors_that_are_no_limits(text: str, ending: Ending) -> None:
+def test_fatal_errors_and_full_conversations_are_recognised(text: str, ending: Ending) -> None:
     assert OURS.meaning(text, NOW) == Meaning(ending)
 
 
@@ -72,11 +72,11 @@ def test_errors_that_are_no_limits(text: str, ending: Ending) -> None:
     "text",
     ["API Error: Request rejected (429) · Rate limit reached", "Overloaded", "Connection error.", "", "stack overflow"],
 )
-def test_what_passes_by_itself_is_neither(text: str) -> None:
+def test_an_error_that_passes_is_neither_fatal_nor_a_limit(text: str) -> None:
     assert OURS.meaning(text, NOW) is None
 
 
-def test_patterns_of_ones_own_come_first(tmp_path: Path) -> None:
+def test_patterns_of_the_task_are_tried_first(tmp_path: Path) -> None:
     file = tmp_path / "limits.yaml"
     file.write_text(
         "limit:\n  - 'Kontingent erschöpft bis (?P<at>[0-9:]+) \\((?P<tz>[^)]+)\\)'\n  - 'incorrect api key'\n"
@@ -109,7 +109,7 @@ def test_wrong_patterns_are_refused(given_: object, problem: str) -> None:
     assert problem in str(caught.value)
 
 
-def test_a_file_that_is_no_yaml_is_refused(tmp_path: Path) -> None:
+def test_a_file_of_patterns_that_is_no_yaml_is_refused(tmp_path: Path) -> None:
     for name, data in {"a": b"limit: [", "b": b"\xff\xfe", "c": b"# " + b"x" * 200_000}.items():
         (tmp_path / name).write_bytes(data)
         with pytest.raises(ValueError, match="cannot be read"):
@@ -119,11 +119,11 @@ def test_a_file_that_is_no_yaml_is_refused(tmp_path: Path) -> None:
 @given(
     text=st.text(max_size=200), hint=st.sampled_from(["", "try again at ", "hit your limit · resets ", "reset after "])
 )
-def test_no_text_raises(text: str, hint: str) -> None:
+def test_no_error_text_makes_the_patterns_raise(text: str, hint: str) -> None:
     OURS.meaning(hint + text, NOW)
 
 
 @pytest.mark.parametrize("moment", ["99:99", "31:61am", "Feb 31, 2027, 4am", "9" * 400 + "am"])
-def test_a_time_that_is_none_is_not_invented(moment: str) -> None:
+def test_an_unreadable_time_gives_no_end_of_the_limit(moment: str) -> None:
     assert OURS.meaning(f"You've hit your limit · resets {moment} (UTC)", NOW) == Meaning(Ending.LIMIT)
     assert OURS.meaning(f"limit reached|{'9' * 13}", NOW) == Meaning(Ending.LIMIT)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import transcripts
+from launch_specs import launch_spec
 from real_runs import READ_NUMBER
 
 from coral.agent_setup.command import fill_state_folder, launch_environment
@@ -18,18 +19,12 @@ from coral.runs.create import prepare
 from coral.runtimes import registry
 from coral.runtimes.agent import AgentProgram
 from coral.runtimes.codex import Codex
-from coral.runtimes.model import Command, Counted, Ending, LaunchSpec, LaunchSummary, Usage
+from coral.runtimes.model import Command, Counted, Ending, LaunchSummary, Usage
 from coral.runtimes.opencode import Opencode
 
 PROGRAMS = [name for name in registry.RUNTIMES if isinstance(registry.find(name, {}), AgentProgram)]
 MEASURED = [name for name in PROGRAMS if getattr(registry.find(name, {}), "verified_version")]  # noqa: B009 - not of every one
 PRESET = ("claude", "gemini", "qwen", "copilot")  # these take an id that we choose
-
-
-def job(root: Path, session: str | None = None, model: str = "") -> LaunchSpec:
-    clone = root / "workspace/agents/agent-1"
-    state = root / "workspace/state/agent-1"
-    return LaunchSpec(agent="agent-1", launch=2, session=session, clone=clone, state=state, run_root=root, model=model)
 
 
 def install(folder: Path, *names: str, text: str = "#!/bin/sh\n") -> Path:
@@ -58,7 +53,8 @@ def test_the_command_line_is_the_one_that_was_measured(program: str, case: str, 
     measured = transcripts.meta(f"{program}-{case}")["argv"]
     session = transcripts.read(f"{program}-{case}", tmp_path)["end"]["session"]
     runtime = registry.find(program, OPTIONS.get(program, {}))
-    command = runtime.command(job(tmp_path, session if case == "resume" else None, MODELS.get(program, "")))
+    spec = launch_spec(session if case == "resume" else None, tmp_path, model=MODELS.get(program, ""))
+    command = runtime.command(spec)
     ours = [command.session if word == session else word for word in command.argv]
     theirs = [command.session if word == session else word.replace(session, command.session) for word in measured]
     if program == "codex":  # with settings that say where the scripted model was, and before ours of the shell
@@ -72,12 +68,12 @@ def test_the_command_line_is_the_one_that_was_measured(program: str, case: str, 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_a_session_is_new_or_resumed_and_model_and_arguments_reach_the_program(program: str, tmp_path: Path) -> None:
     runtime = registry.find(program, {"args": ["--of-mine", "7"]})
-    new, other = runtime.command(job(tmp_path)), runtime.command(job(tmp_path, model="m-1"))
+    new, other = runtime.command(launch_spec(root=tmp_path)), runtime.command(launch_spec(root=tmp_path, model="m-1"))
     assert bool(new.session) == (program in PRESET)
     assert new.session == "" or any(new.session in word for word in new.argv)
     assert any("m-1" in word for word in other.argv)
     assert not any("m-1" in word for word in new.argv)
-    resumed = runtime.command(job(tmp_path, session="s-1"))
+    resumed = runtime.command(launch_spec("s-1", tmp_path))
     assert resumed.session == "s-1"
     assert any("s-1" in word for word in resumed.argv)
     assert "--of-mine" in resumed.argv
@@ -85,11 +81,11 @@ def test_a_session_is_new_or_resumed_and_model_and_arguments_reach_the_program(p
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_effort_is_one_that_the_program_has(program: str, tmp_path: Path) -> None:
+def test_an_effort_that_the_program_does_not_have_is_refused(program: str, tmp_path: Path) -> None:
     efforts = getattr(registry.find(program, {}), "efforts")  # noqa: B009 - not of every runtime
     for effort in efforts:
         runtime = registry.find(program, {"effort": effort})
-        assert any(effort in word for word in runtime.command(job(tmp_path)).argv)
+        assert any(effort in word for word in runtime.command(launch_spec(root=tmp_path)).argv)
     [problem] = registry.find(program, {"effort": "of a titan"}).check()
     assert problem.startswith("effort must be one of" if efforts else "there is no option 'effort'")
 
@@ -129,8 +125,8 @@ def test_wrong_options_are_found_before_anything_is_started(
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_the_environment_is_plain_and_has_nothing_of_other_agents(program: str, tmp_path: Path) -> None:
-    command = registry.find(program, {"keep": ["OPENAI_API_KEY", "CLAUDECODE"]}).command(job(tmp_path))
+def test_the_environment_holds_no_variables_of_other_agents(program: str, tmp_path: Path) -> None:
+    command = registry.find(program, {"keep": ["OPENAI_API_KEY", "CLAUDECODE"]}).command(launch_spec(root=tmp_path))
     base = {"PATH": "/bin", "HOME": "/h", "TERM": "xterm", "CLAUDE_CODE_ENTRYPOINT": "cli", "CODEX_SANDBOX": "x"}
     base |= {"OPENAI_API_KEY": "k", "CLAUDECODE": "1", "GEMINI_CLI": "1", "OPENCODE": "1", "QWEN_CODE": "1"}
     made = launch_environment(base, command)
@@ -144,15 +140,17 @@ def test_the_environment_is_plain_and_has_nothing_of_other_agents(program: str, 
     assert (made["OPENAI_API_KEY"], made["CLAUDECODE"]) == ("k", "1")
     assert made.keys() & {"CLAUDE_CODE_ENTRYPOINT", "CODEX_SANDBOX", "GEMINI_CLI", "OPENCODE", "QWEN_CODE"} == set()
     stays = program not in MEASURED  # how to move it without the login is not documented
-    assert stays or any(str(job(tmp_path).state) in value for value in made.values()), "its state lies in the run"
+    assert stays or any(str(launch_spec(root=tmp_path).state) in value for value in made.values()), (
+        "its state lies in the run"
+    )
 
 
 KEYS = {"claude": "ANTHROPIC_API_KEY", "codex": "OPENAI_API_KEY", "gemini": "GEMINI_API_KEY", "qwen": "OPENAI_API_KEY"}
 
 
 @pytest.mark.parametrize("program", KEYS)
-def test_the_users_key_reaches_its_own_program_alone(program: str, tmp_path: Path) -> None:
-    command = registry.find(program, {}).command(job(tmp_path))
+def test_an_api_key_reaches_only_its_own_program(program: str, tmp_path: Path) -> None:
+    command = registry.find(program, {}).command(launch_spec(root=tmp_path))
     made = launch_environment(dict.fromkeys(KEYS.values(), "secret"), command)
     assert {name for name in made if made[name] == "secret"} == {KEYS[program]}
 
@@ -178,16 +176,18 @@ def test_a_login_is_linked_and_never_copied(tmp_path: Path) -> None:
     ("program", "folder", "login"),
     [("claude", ".claude", [".credentials.json"]), ("codex", ".codex", ["auth.json", "config.toml"])],
 )
-def test_the_users_login_is_looked_for_where_the_program_keeps_it(
+def test_the_login_is_linked_from_where_the_program_keeps_it(
     program: str, folder: str, login: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert registry.find(program, {}).command(job(tmp_path)).links == {each: tmp_path / folder / each for each in login}
+    assert registry.find(program, {}).command(launch_spec(root=tmp_path)).links == {
+        each: tmp_path / folder / each for each in login
+    }
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", "/elsewhere")
     monkeypatch.setenv("CODEX_HOME", "/elsewhere")
-    assert registry.find(program, {}).command(job(tmp_path)).links == {
+    assert registry.find(program, {}).command(launch_spec(root=tmp_path)).links == {
         each: Path("/elsewhere") / each for each in login
     }
 
@@ -216,15 +216,15 @@ def test_validate_and_start_say_how_to_install_what_is_missing(
 
 
 @pytest.mark.parametrize(("money", "ceiling"), [(12.5, "12.5000"), (0.25, "0.2500"), (0.0, "0.0001")])
-def test_claude_is_told_what_is_left_of_the_budget(money: float, ceiling: str, tmp_path: Path) -> None:
-    argv = registry.find("claude", {}).command(replace(job(tmp_path), money=money)).argv
+def test_claude_gets_what_is_left_of_the_budget_as_its_ceiling(money: float, ceiling: str, tmp_path: Path) -> None:
+    argv = registry.find("claude", {}).command(launch_spec(root=tmp_path, money=money)).argv
     assert argv[argv.index("--max-budget-usd") + 1] == ceiling
 
 
-def test_claude_has_no_ceiling_without_a_budget_and_one_of_the_tasks_own_stays(tmp_path: Path) -> None:
-    assert "--max-budget-usd" not in registry.find("claude", {}).command(job(tmp_path)).argv
+def test_claude_has_no_ceiling_without_a_budget_and_keeps_the_tasks_own(tmp_path: Path) -> None:
+    assert "--max-budget-usd" not in registry.find("claude", {}).command(launch_spec(root=tmp_path)).argv
     for own in (["--max-budget-usd", "3"], ["--max-budget-usd=3"]):
-        argv = registry.find("claude", {"args": own}).command(replace(job(tmp_path), money=9.0)).argv
+        argv = registry.find("claude", {"args": own}).command(launch_spec(root=tmp_path, money=9.0)).argv
         assert [word for word in argv if "9" in word and "budget" in word] == []
         assert "".join(argv).count("--max-budget-usd") == 1
         assert argv[-len(own) :] == tuple(own)
@@ -233,7 +233,7 @@ def test_claude_has_no_ceiling_without_a_budget_and_one_of_the_tasks_own_stays(t
 @pytest.mark.parametrize(
     ("code", "ending"), [(0, Ending.CLEAN), (-2, Ending.INTERRUPTED), (-15, Ending.INTERRUPTED), (-9, Ending.CRASHED)]
 )
-def test_opencode_has_not_ended_its_turn_with_a_step_where_a_signal_ended_it(code: int, ending: Ending) -> None:
+def test_a_step_of_opencode_that_a_signal_ended_is_not_the_end_of_its_turn(code: int, ending: Ending) -> None:
     finished = LaunchSummary(output=True, session="ses_1", ending=Ending.CLEAN)
     opencode = Opencode({})
     assert opencode.judge(code, finished) is ending
@@ -257,7 +257,7 @@ def total(read: int, cached: int, written: int) -> str:
     return json.dumps({"type": "event_msg", "payload": {"type": "token_count", "info": info}})
 
 
-def test_codex_is_asked_what_a_thread_has_used_by_its_own_record(tmp_path: Path) -> None:
+def test_the_usage_of_a_codex_thread_is_read_from_its_log(tmp_path: Path) -> None:
     codex = Codex({})
     assert codex.usage(tmp_path, THREAD) is None
     said = '{"type": "event_msg", "payload": {"type": "agent_message", "message": "\\"token_count\\""}}'
@@ -273,12 +273,12 @@ def test_codex_is_asked_what_a_thread_has_used_by_its_own_record(tmp_path: Path)
 
 
 @pytest.mark.parametrize("session", ["", "no thread", "../../../etc", "*", "f" * 32, f"{THREAD}/x"])
-def test_a_thread_that_is_none_has_no_record(tmp_path: Path, session: str) -> None:
+def test_an_invalid_thread_id_of_codex_has_no_log(tmp_path: Path, session: str) -> None:
     record(tmp_path, total(1000, 900, 17))
     assert Codex({}).usage(tmp_path, session) is None
 
 
-def test_a_record_that_would_hold_us_is_none(tmp_path: Path) -> None:
+def test_a_pipe_or_folder_in_place_of_a_codex_log_is_ignored(tmp_path: Path) -> None:
     path = record(tmp_path)
     path.unlink()
     os.mkfifo(path)

@@ -19,7 +19,7 @@ OBJECTS = [json.loads(line) for case in transcripts.CASES for line in transcript
 
 
 @pytest.mark.parametrize("case", transcripts.CASES)
-def test_a_transcript_is_read_as_its_golden_file_says(case: str, tmp_path: Path) -> None:
+def test_a_recorded_transcript_is_read_as_its_golden_file_says(case: str, tmp_path: Path) -> None:
     assert transcripts.text(transcripts.read(case, tmp_path)) == transcripts.golden(case).read_text()
 
 
@@ -33,14 +33,14 @@ def test_a_transcript_is_read_as_its_golden_file_says(case: str, tmp_path: Path)
         ("limit", Ending.LIMIT),
     ],
 )
-def test_all_programs_end_alike(case: str, ending: Ending, tmp_path: Path) -> None:
+def test_all_programs_end_their_turns_alike(case: str, ending: Ending, tmp_path: Path) -> None:
     known = [name for name in PROGRAMS if f"{name}-{case}" in transcripts.CASES]
     found = {name: transcripts.read(f"{name}-{case}", tmp_path)["end"]["ending"] for name in known}
     assert found == dict.fromkeys(known, ending)
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_a_turn_with_a_tool_has_the_same_shape_in_all(program: str, tmp_path: Path) -> None:
+def test_a_turn_with_a_tool_call_is_read_alike_for_all_programs(program: str, tmp_path: Path) -> None:
     found = transcripts.read(f"{program}-ok", tmp_path)
     signs = [sign for _, sign in found["events"]]
     tools = [sign["tool"] for sign in signs if "tool" in sign]
@@ -108,7 +108,7 @@ def test_a_known_event_with_any_field_replaced_raises_nothing(data: st.DataObjec
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_what_nobody_knows_is_counted_and_what_is_long_is_cut(program: str) -> None:
+def test_unknown_events_are_named_and_long_ones_shortened(program: str) -> None:
     runtime = registry.find(program, {})
     [sign] = runtime.read(b'{"type": "of tomorrow", "data": {"x": 1}}')
     assert sign.unknown == "of tomorrow"
@@ -118,7 +118,7 @@ def test_what_nobody_knows_is_counted_and_what_is_long_is_cut(program: str) -> N
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_no_word_of_its_end_is_an_interruption_or_a_crash(program: str) -> None:
+def test_an_exit_without_an_end_of_the_turn_is_an_interrupt_or_a_crash(program: str) -> None:
     runtime = registry.find(program, {})
     for code in (0, 130, -2, 143, -15):
         assert runtime.judge(code, LaunchSummary(output=True)) is Ending.INTERRUPTED
@@ -141,7 +141,7 @@ LOST = {
 
 
 @pytest.mark.parametrize("program", LOST)
-def test_a_session_that_the_program_does_not_know(program: str) -> None:
+def test_a_session_that_the_program_does_not_know_is_recognised(program: str) -> None:
     assert (
         registry.find(program, {}).judge(42, LaunchSummary(output=True, stderr=LOST[program])) is Ending.UNKNOWN_SESSION
     )

@@ -66,7 +66,7 @@ def conversation(tmp_path: Path, session: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-def test_a_turn_is_heard_whole_and_gone_on_with_in_another_process(begin: Begin, tmp_path: Path) -> None:
+def test_a_conversation_is_resumed_in_another_process(begin: Begin, tmp_path: Path) -> None:
     used = {"totalTokens": 1700, "inputTokens": 1000, "outputTokens": 100, "cachedReadTokens": 600}
     tomorrow = {"sessionUpdate": "of_tomorrow", "x": [1]}
     first = [{"think": "hm"}, {"say": "I look around."}, {"run": "pwd; echo in $PWD"}, {"edit": ["x.txt", "1"]}]
@@ -151,7 +151,7 @@ def test_an_agent_that_does_not_answer_is_not_waited_for(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_an_agent_that_is_deaf_is_left_to_the_supervisor(tmp_path: Path) -> None:
+def test_an_agent_that_ignores_an_interrupt_is_left_to_the_supervisor(tmp_path: Path) -> None:
     out = tmp_path / "said"
     with out.open("wb") as file:
         client = talk(tmp_path, {"deaf": True, **turns([{"wait": "waits"}])}, "--patience=60", into=file.fileno())
@@ -183,7 +183,7 @@ def test_an_agent_that_reads_no_more_and_dies_is_not_waited_for(begin: Begin, tm
 
 
 @pytest.mark.slow
-def test_what_is_asked_after_an_interrupt_is_not_allowed(begin: Begin, tmp_path: Path) -> None:
+def test_a_permission_asked_for_after_an_interrupt_is_not_granted(begin: Begin, tmp_path: Path) -> None:
     launch = begin("asks").launch("go")
     launch.wait_for((tmp_path / "kept" / "waits").exists, "the prompt")
     launch.interrupt()
@@ -192,25 +192,25 @@ def test_what_is_asked_after_an_interrupt_is_not_allowed(begin: Begin, tmp_path:
 
 
 @pytest.mark.slow
-def test_what_stands_between_the_messages_breaks_no_conversation(begin: Begin, tmp_path: Path) -> None:
+def test_lines_that_are_no_messages_are_skipped(begin: Begin, tmp_path: Path) -> None:
     ended = begin("prints").launch("go").end()
     assert (ended.ending, ended.replies) == (Ending.CLEAN, "New.")
 
 
 @pytest.mark.slow
-def test_an_error_that_is_no_object_is_an_error(begin: Begin) -> None:
+def test_an_error_of_the_wrong_type_is_an_error(begin: Begin) -> None:
     ended = begin("refuses").launch("go").end()
     assert (ended.ending, ended.signs[-1].error) == (Ending.CRASHED, "boom")
 
 
 @pytest.mark.slow
-def test_a_conversation_that_is_told_again_behind_the_answer_is_none_of_this_turn(begin: Begin) -> None:
+def test_a_replay_of_the_conversation_is_no_part_of_the_turn(begin: Begin) -> None:
     ended = begin("replays").launch("go", "s-1").end()
     assert (ended.ending, ended.replies) == (Ending.CLEAN, "New.")
 
 
 @pytest.mark.slow
-def test_an_agent_that_crashes_is_told_with_its_own_words(begin: Begin) -> None:
+def test_the_crash_of_an_agent_is_reported_with_its_stderr(begin: Begin) -> None:
     desk = begin({"noise": ["not JSON", "Starting ..."], **turns([{"say": "Wait."}, {"exit": 7}])})
     ended = desk.launch("go").end()
     assert (ended.ending, ended.code) == (Ending.CRASHED, 1)
@@ -220,7 +220,7 @@ def test_an_agent_that_crashes_is_told_with_its_own_words(begin: Begin) -> None:
 
 
 @pytest.mark.slow
-def test_an_agent_that_dies_while_it_is_written_to_is_told_as_any_other(begin: Begin) -> None:
+def test_an_agent_that_dies_while_it_is_written_to_is_a_crash(begin: Begin) -> None:
     desk = begin("dies")
     launch = desk.launch(LARGE)
     ended = launch.end()
@@ -231,13 +231,13 @@ def test_an_agent_that_dies_while_it_is_written_to_is_told_as_any_other(begin: B
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [{}, {"leaves_at_load": True}])
-def test_a_conversation_that_the_agent_does_not_know_is_told_apart(begin: Begin, how: Mapping[str, Any]) -> None:
+def test_an_unknown_conversation_is_told_from_a_crash(begin: Begin, how: Mapping[str, Any]) -> None:
     ended = begin({**how, **turns([{"say": "No."}])}).launch("go", "s-unknown").end()
     assert (ended.ending, ended.heard) == (Ending.UNKNOWN_SESSION, False)
 
 
 @pytest.mark.slow
-def test_what_the_task_wants_is_chosen_where_the_agent_offers_it(begin: Begin, tmp_path: Path) -> None:
+def test_the_choices_of_the_task_are_set_if_the_agent_offers_them(begin: Begin, tmp_path: Path) -> None:
     offers = {
         "modes": ["ask", "bypassPermissions", "plan"],
         "choices": {"model": ["m-1", "m-2"], "thought_level": ["low", "high"]},

@@ -147,7 +147,7 @@ def test_steps_are_done_in_order(fleet: Make) -> None:
     assert agent.said()[-1]["ended"] is True
 
 
-def test_an_interrupt_saves_the_place_and_the_session_goes_on_behind_it(fleet: Make) -> None:
+def test_an_interrupted_session_goes_on_at_its_place(fleet: Make) -> None:
     agent = fleet([{"print": "one"}, "hang", {"print": "two"}, {"sleep": 60}, {"print": "three"}])
     for prompt, waits, code in (("first", "hang", 130), ("second", "sleep", 130), ("third", "done", 0)):
         child = agent.start(prompt)
@@ -177,7 +177,7 @@ def test_one_interrupt_at_any_moment_of_its_work_is_enough(fleet: Make) -> None:
         assert child.wait(WITHIN) == 130
 
 
-def test_an_interrupt_at_its_birth_is_no_crash(fleet: Make) -> None:
+def test_an_interrupt_right_after_the_start_is_no_crash(fleet: Make) -> None:
     agent = fleet(BUSY)
     for delay in [0.0, 0.004, 0.008, 0.012, 0.016, 0.02, 0.03]:
         agent.session = None
@@ -191,7 +191,7 @@ def test_an_interrupt_at_its_birth_is_no_crash(fleet: Make) -> None:
         assert agent.runtime.judge(child.returncode, said) == "interrupted", said
 
 
-def test_a_session_that_is_not_there_is_unknown(fleet: Make) -> None:
+def test_a_session_that_does_not_exist_cannot_be_resumed(fleet: Make) -> None:
     agent = fleet(["hang"])
     agent.session = "never-seen"
     child = agent.start()
@@ -199,7 +199,7 @@ def test_a_session_that_is_not_there_is_unknown(fleet: Make) -> None:
     assert agent.said()[0]["error"] == "unknown session never-seen"
 
 
-def test_a_crash_happens_once(fleet: Make) -> None:
+def test_a_crash_step_is_done_once(fleet: Make) -> None:
     agent = fleet([{"crash": 3}, {"crash": "KILL"}, {"print": "survived"}])
     assert [agent.start().wait(WITHIN) for _ in range(3)] == [3, -signal.SIGKILL, 0]
 
@@ -214,7 +214,7 @@ def test_a_step_that_was_killed_is_done_again(fleet: Make) -> None:
     assert agent.said()[0]["message"] == "launch 2, step 2"
 
 
-def test_it_can_be_deaf_with_a_deaf_child_in_a_session_of_its_own(fleet: Make) -> None:
+def test_it_and_its_child_can_ignore_signals(fleet: Make) -> None:
     agent = fleet([{"ignore": ["INT", "TERM"]}, {"fork": {"session": True, "deaf": True, "seconds": 60}}, "hang"])
     child = agent.start()
     agent.until("hang")
@@ -241,7 +241,7 @@ def test_a_forked_child_otherwise_dies_with_its_group(fleet: Make) -> None:
     wait_for(lambda: not forked.is_running() or forked.status() == psutil.STATUS_ZOMBIE)
 
 
-def test_it_submits_as_an_agent_does(fleet: Make) -> None:
+def test_a_submit_step_runs_coral_eval(fleet: Make) -> None:
     agent = _with_repository(
         fleet([{"edit": {"file": "a.txt", "content": "2"}}, {"submit": {"message": "two", "wait": False}}])
     )
@@ -278,7 +278,7 @@ def test_a_submission_that_was_not_made_is_tried_again(fleet: Make, tmp_path: Pa
     assert agent.said()[0]["message"] == "launch 2, step 1"
 
 
-def test_an_interrupt_waits_for_the_next_place_where_it_does_no_harm() -> None:
+def test_an_interrupt_is_delivered_only_while_the_program_waits() -> None:
     before = signal.getsignal(signal.SIGINT)
     try:
         interrupts = Interrupts()
@@ -292,13 +292,13 @@ def test_an_interrupt_waits_for_the_next_place_where_it_does_no_harm() -> None:
         signal.signal(signal.SIGINT, before)
 
 
-def test_a_submission_that_cannot_be_made_is_said_and_passed(fleet: Make) -> None:
+def test_a_submission_that_fails_is_reported_and_the_script_goes_on(fleet: Make) -> None:
     agent = fleet([{"submit": "no repository"}, {"print": "on"}])
     assert agent.start().wait(WITHIN) == 0
     assert any("coral eval ended with exit code 1" in str(line.get("error")) for line in agent.said())
 
 
-def test_a_broken_script_is_refused_for_good(fleet: Make, tmp_path: Path) -> None:
+def test_a_script_that_cannot_be_read_is_a_fatal_error(fleet: Make, tmp_path: Path) -> None:
     path = tmp_path / "script.json"
     path.write_text('["hang"]')
     agent = fleet(str(path))

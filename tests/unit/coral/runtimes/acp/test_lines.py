@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from launch_specs import launch_spec
 
 from coral import extras
 from coral.cli import main
@@ -18,18 +19,12 @@ from coral.runtimes import registry
 from coral.runtimes.acp import runtime
 from coral.runtimes.acp.tracking import CostMeter, StepUsage, ToolCalls, cut
 from coral.runtimes.json_object import REPLY, JsonObject
-from coral.runtimes.model import Counted, Ending, LaunchSpec, LaunchSummary, OutputEvent, Usage
+from coral.runtimes.model import Counted, Ending, LaunchSummary, OutputEvent, Usage
 from coral.runtimes.reply_parts import ReplyParts
 
 KNOWN: dict[str, object] = {"command": [sys.executable, "agent.py"]}
 CLEAN, CRASHED, TERMINAL = Ending.CLEAN, Ending.CRASHED, Ending.TERMINAL
 LIMIT, UNKNOWN, INTERRUPTED = Ending.LIMIT, Ending.UNKNOWN_SESSION, Ending.INTERRUPTED
-
-
-def job(session: str | None = None, model: str = "") -> LaunchSpec:
-    root = Path("/runs/t/20250101-000000-abcd")
-    clone, state = root / "workspace/agents/agent-1", root / "workspace/state/agent-1"
-    return LaunchSpec(agent="agent-1", launch=2, session=session, clone=clone, state=state, run_root=root, model=model)
 
 
 def read(**event: object) -> tuple[OutputEvent, ...]:
@@ -88,7 +83,7 @@ def read(**event: object) -> tuple[OutputEvent, ...]:
         ({"type": "interrupted"}, INTERRUPTED),
     ],
 )
-def test_how_a_turn_ended(event: dict[str, Any], ending: Ending | None) -> None:
+def test_the_end_of_a_turn_has_its_ending(event: dict[str, Any], ending: Ending | None) -> None:
     sign = read(**event)[-1]
     assert sign.ending is ending
     assert sign.ended == (ending is not None)
@@ -109,7 +104,7 @@ def test_how_a_turn_ended(event: dict[str, Any], ending: Ending | None) -> None:
     ],
 )
 @pytest.mark.parametrize("during", ["initialize", "authenticate", "new", "load", "choice", "prompt"])
-def test_trouble_that_passes_ends_nothing_for_good(during: str, trouble: dict[str, Any]) -> None:
+def test_an_error_that_passes_retires_no_agent(during: str, trouble: dict[str, Any]) -> None:
     assert read(type="error", during=during, **trouble)[-1].ending is CRASHED
 
 
@@ -135,7 +130,9 @@ def test_trouble_that_passes_ends_nothing_for_good(during: str, trouble: dict[st
         ("prompt", -32603, "403 Forbidden", None, CRASHED),
     ],
 )
-def test_a_refusal_says_that_it_is_one(during: str, code: int, message: str, data: object, ending: Ending) -> None:
+def test_an_error_that_needs_a_person_is_fatal(
+    during: str, code: int, message: str, data: object, ending: Ending
+) -> None:
     assert read(type="error", during=during, code=code, message=message, data=data)[-1].ending is ending
 
 
@@ -149,16 +146,16 @@ def test_a_refusal_says_that_it_is_one(during: str, code: int, message: str, dat
         "prompt is too long, says a note.\n\nHEARTBEAT_OK",
     ],
 )
-def test_the_answer_to_a_checkpoint_is_no_error(said: str) -> None:
+def test_an_answer_to_a_checkpoint_is_no_error(said: str) -> None:
     assert read(type="result", stop="end_turn", said=said)[-1].ending is CLEAN
 
 
-def test_an_error_that_answers_our_own_cancelling_is_an_interrupt() -> None:
+def test_an_error_after_a_cancelled_turn_is_an_interrupt() -> None:
     (sign,) = read(type="error", during="prompt", code=-32603, message="The operation was aborted", stopped=True)
     assert (sign.ending, sign.error, sign.early, sign.message) == (INTERRUPTED, "", True, "The operation was aborted")
 
 
-def test_the_words_that_came_with_an_error_are_told_with_it() -> None:
+def test_the_details_of_an_error_are_part_of_its_message() -> None:
     nested = {"error": {"message": "try again in 2 hours"}}
     (sign,) = read(type="error", during="prompt", code=-32603, message="Internal error", data=nested)
     assert sign.error == "Internal error: try again in 2 hours"
@@ -167,7 +164,7 @@ def test_the_words_that_came_with_an_error_are_told_with_it() -> None:
     assert sign.error == "new: it says so"
 
 
-def test_what_an_agent_that_is_gone_left_in_its_stderr_says_why() -> None:
+def test_the_stderr_of_an_agent_that_exited_gives_the_reason() -> None:
     runtime = registry.find("acp", {})
     said = LaunchSummary(error="the agent ended with exit code 1", stderr="Error: no such session s-1")
     assert runtime.judge(1, said) is UNKNOWN
@@ -195,11 +192,11 @@ def test_what_an_agent_that_is_gone_left_in_its_stderr_says_why() -> None:
         {"type": "error", "during": "prompt", "message": "gone", "gone": True, "exit": 1},
     ],
 )
-def test_nothing_of_it_proves_that_the_prompt_was_taken_in(event: dict[str, object]) -> None:
+def test_events_before_the_first_answer_are_early(event: dict[str, object]) -> None:
     assert [sign.early for sign in read(**event)] == [True] * len(read(**event))
 
 
-def test_a_session_is_known_as_soon_as_there_is_one() -> None:
+def test_the_session_is_read_as_soon_as_it_is_open() -> None:
     assert [sign.session for sign in read(type="session", session="ses_1", resumed=False)] == ["ses_1"]
 
 
@@ -207,7 +204,7 @@ def update(**fields: object) -> tuple[OutputEvent, ...]:
     return read(type="update", update=fields)
 
 
-def test_a_tool_is_told_from_its_beginning_to_its_end() -> None:
+def test_a_tool_call_is_read_from_its_beginning_to_its_end() -> None:
     call = {"sessionUpdate": "tool_call", "toolCallId": "t", "title": "List", "kind": "execute", "begins": True}
     (sign,) = update(**call, status="in_progress", rawInput={"command": "ls -l"})
     assert (sign.phase, sign.message, sign.tool and sign.tool.text) == ("tool", "shell: ls -l", "ls -l")
@@ -236,7 +233,7 @@ def test_a_tool_is_told_from_its_beginning_to_its_end() -> None:
         ({"locations": [{"path": "a.py"}], "kind": "read", "status": "completed"}, []),
     ],
 )
-def test_a_file_counts_as_edited_when_it_is(fields: dict[str, object], edited: list[str]) -> None:
+def test_a_file_counts_as_edited_when_the_tool_call_is_over(fields: dict[str, object], edited: list[str]) -> None:
     signs = update(**{"sessionUpdate": "tool_call_update", "toolCallId": "t", "kind": "edit", **fields})
     assert [sign.edited for sign in signs if sign.edited] == edited
 
@@ -252,7 +249,7 @@ def test_a_file_counts_as_edited_when_it_is(fields: dict[str, object], edited: l
         ((100, 10, 0, 0, 0, 0), (100, 0, 10)),
     ],
 )
-def test_tokens_are_counted_once(usage: tuple[int, ...], expected: tuple[int, int, int]) -> None:
+def test_cached_and_thought_tokens_are_counted_once(usage: tuple[int, ...], expected: tuple[int, int, int]) -> None:
     names = ("input", "output", "cachedRead", "cachedWrite", "thought", "total")
     told = {f"{name}Tokens": count for name, count in zip(names, usage, strict=True)}
     sign, _ = read(type="result", stop="end_turn", usage=told, cost=0.5)
@@ -263,7 +260,7 @@ def test_tokens_are_counted_once(usage: tuple[int, ...], expected: tuple[int, in
     assert read(type="usage", cost=0.25)[0].usage == Usage(counted=Counted.LAUNCH, cost=0.25)
 
 
-def test_a_plan_says_what_is_being_done() -> None:
+def test_a_plan_names_the_step_in_progress() -> None:
     entries = [{"content": "Look", "status": "completed"}, {"content": "Tune it", "status": "in_progress"}]
     assert update(sessionUpdate="plan", entries=entries)[0].message == "Tune it"
     assert update(sessionUpdate="plan", entries=[])[0].message == ""
@@ -273,7 +270,7 @@ def test_a_plan_says_what_is_being_done() -> None:
 # --- what our client keeps ----------------------------------------------------------------------------------------
 
 
-def test_the_parts_of_a_tool_are_put_together() -> None:
+def test_the_updates_of_a_tool_call_are_merged() -> None:
     tools = ToolCalls()
     first = tools.merge(JsonObject({"toolCallId": "t", "title": "Shell", "kind": "execute", "status": "pending"}))
     assert first.raw("begins") is False, "it does not say yet what it does"
@@ -294,7 +291,7 @@ def cost(amount: float, currency: str = "USD") -> JsonObject:
     return JsonObject({"amount": amount, "currency": currency})
 
 
-def test_what_a_conversation_has_cost_before_is_not_counted_again(tmp_path: Path) -> None:
+def test_the_cost_of_earlier_launches_is_not_counted_again(tmp_path: Path) -> None:
     first = CostMeter(tmp_path)
     first.open("s", new=True)
     assert first.spent is None
@@ -322,7 +319,7 @@ def test_what_a_conversation_has_cost_before_is_not_counted_again(tmp_path: Path
     assert broken.spent == 0.0
 
 
-def test_an_agent_that_counts_each_launch_anew_is_believed(tmp_path: Path) -> None:
+def test_a_smaller_cost_than_before_counts_from_zero(tmp_path: Path) -> None:
     first, second = CostMeter(tmp_path), CostMeter(tmp_path)
     first.open("s", new=True)
     first.take(cost(0.5))
@@ -331,7 +328,7 @@ def test_an_agent_that_counts_each_launch_anew_is_believed(tmp_path: Path) -> No
     assert second.spent == 0.25
 
 
-def test_what_the_answers_used_is_added_up() -> None:
+def test_the_usage_of_answers_is_added_up() -> None:
     steps = StepUsage()
     steps.take(JsonObject(None))
     assert steps.sum is None
@@ -343,7 +340,7 @@ def test_what_the_answers_used_is_added_up() -> None:
     assert (steps.sum["inputTokens"], steps.sum["outputTokens"], steps.sum["totalTokens"]) == (300, 3, 303)
 
 
-def test_nothing_is_too_long_for_a_log() -> None:
+def test_values_are_shortened_for_the_log() -> None:
     deep: Any = "x"
     for _ in range(50):
         deep = [deep]
@@ -378,10 +375,10 @@ def test_wrong_options_are_found_before_anything_is_started(options: Mapping[str
     assert found.startswith(problem)
 
 
-def test_the_command_line_says_what_is_wanted_of_the_agent() -> None:
+def test_the_clients_command_line_holds_the_choices_of_the_task() -> None:
     options = {"command": "my-agent acp --log {state}/log", "mode": "yolo", "env": {"HOME_OF_IT": "{state}/home"}}
     runtime = registry.find("acp", options)
-    new, state = runtime.command(job(model="m-1")), str(job().state)
+    new, state = runtime.command(launch_spec(model="m-1")), str(launch_spec().state)
     assert new.argv[:4] == (sys.executable, "-P", "-m", "coral.runtimes.acp.program")
     assert new.argv[4:] == (
         f"--state={state}",
@@ -394,15 +391,15 @@ def test_the_command_line_says_what_is_wanted_of_the_agent() -> None:
         f"{state}/log",
     )
     assert (new.session, new.env["HOME_OF_IT"], new.env["TZ"]) == ("", f"{state}/home", "UTC")
-    resumed = runtime.command(job("s-1"))
+    resumed = runtime.command(launch_spec("s-1"))
     assert resumed.session == "s-1"
     assert "--session=s-1" in resumed.argv
-    named = registry.find("acp", {"command": ["a", "--model={model}"]}).command(job(model="m-1"))
+    named = registry.find("acp", {"command": ["a", "--model={model}"]}).command(launch_spec(model="m-1"))
     assert named.argv[-2:] == ("a", "--model=m-1")
     assert "--model=m-1" not in named.argv[: named.argv.index("--")]
     always_new = registry.find("acp", {**KNOWN, "resumes": False})
     assert always_new.resumes is False
-    assert not any("s-1" in word for word in always_new.command(job("s-1")).argv)
+    assert not any("s-1" in word for word in always_new.command(launch_spec("s-1")).argv)
     assert registry.find("acp", {**KNOWN, "instruction_file": "GEMINI.md"}).instruction_file == "GEMINI.md"
 
 
@@ -414,7 +411,7 @@ def write_task(folder: Path, agents: Mapping[str, object]) -> Path:
     return folder
 
 
-def test_without_the_sdk_the_line_that_installs_it_is_said(
+def test_a_missing_sdk_is_named_with_the_command_that_installs_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(runtime, "find_spec", lambda name: None)
@@ -435,14 +432,14 @@ def test_cursor_and_kiro_are_started_as_their_documentation_says(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CURSOR_API_KEY", raising=False)
-    cursor = registry.find("cursor", {"args": ["--sandbox", "disabled"]}).command(job("s-1", "m-1"))
+    cursor = registry.find("cursor", {"args": ["--sandbox", "disabled"]}).command(launch_spec("s-1", model="m-1"))
     assert cursor.argv[cursor.argv.index("--") + 1 :] == (
         *("cursor-agent", "--trust", "--model", "m-1", "--sandbox", "disabled", "acp"),
     )
     assert {"--session=s-1", "--auth=cursor_login"} <= set(cursor.argv)
     monkeypatch.setenv("CURSOR_API_KEY", "k")
-    assert "--auth=cursor_login" not in registry.find("cursor", {}).command(job()).argv
-    kiro = registry.find("kiro", {"effort": "high"}).command(job(model="m-1"))
+    assert "--auth=cursor_login" not in registry.find("cursor", {}).command(launch_spec()).argv
+    kiro = registry.find("kiro", {"effort": "high"}).command(launch_spec(model="m-1"))
     assert kiro.argv[kiro.argv.index("--") + 1 :] == (
         *("kiro-cli", "acp", "--trust-all-tools", "--model", "m-1", "--effort", "high"),
     )
@@ -455,7 +452,7 @@ def test_cursor_and_kiro_are_started_as_their_documentation_says(
     assert found.details == ("unverified: Coral follows its documentation, and was never tried with it",)
 
 
-def test_a_reply_is_whole_whatever_is_told_in_its_midst() -> None:
+def test_a_reply_is_joined_across_early_events() -> None:
     chunks = [
         {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": each}}
         for each in ("HEART", "BEAT_OK")
