@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import asdict
 
 from rich.console import Console
 from rich.rule import Rule
@@ -46,7 +47,8 @@ def run(args: argparse.Namespace) -> int:
     else:
         chosen = notes[::-1]
     if args.json:
-        print(json.dumps([_data(note) for note in _read(chosen)], indent=1))
+        data = [{**asdict(note), "synthesis": is_synthesis(note)} for note in _read(chosen)]
+        print(json.dumps(data, indent=1, default=str))
         return 0
     if not chosen:
         print("no note contains these words" if args.search else "no notes yet: agents write them as they reflect")
@@ -135,18 +137,3 @@ def _history(layout: Layout, as_json: bool) -> int:
     ]
     print_table(("when", "change*", "files*"), cells)
     return 0
-
-
-def _data(note: Note) -> dict[str, object]:
-    return {
-        "number": note.number,
-        "name": note.name,
-        "title": note.title,
-        "author": note.author,
-        "created": note.created,
-        "kind": note.kind,
-        "synthesis": is_synthesis(note),
-        "attempts": list(note.attempts),
-        "body": note.body,
-        "path": str(note.path),
-    }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import asdict
 
 from rich.padding import Padding
 from rich.rule import Rule
@@ -29,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
     if args.read:
         skills = [_named(skills, args.read)]
     if args.json:
-        print(json.dumps([_data(skill) for skill in skills], indent=1))
+        print(json.dumps([asdict(skill) for skill in skills], indent=1, default=str))
     elif not skills:
         print("no skills yet: agents distil them from notes as they consolidate")
     elif args.read:
@@ -63,13 +64,3 @@ def _named(skills: list[Skill], name: str) -> Skill:
             return skill
     names = ", ".join(skill.name for skill in skills) or "none yet"
     raise CoralError(f"cannot read the skill {name!r}: there is none of that name", f"there are: {names}")
-
-
-def _data(skill: Skill) -> dict[str, object]:
-    return {
-        "name": skill.name,
-        "description": skill.description,
-        "author": skill.author,
-        "path": str(skill.path),
-        "body": skill.body,
-    }

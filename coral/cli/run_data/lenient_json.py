@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 from attempts.fields import one_line
@@ -30,7 +29,7 @@ class LenientJson:
         value = self.data.get(name)
         if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
             return None
-        return float(value)
+        return float(value) if isinstance(value, float) or abs(value) < 1e308 else None
 
     def integer(self, name: str) -> int | None:
         value = self.data.get(name)
@@ -61,25 +60,3 @@ def read(path: Path) -> LenientJson:
             return LenientJson(json.loads(file.read(MAX_BYTES)))
     except (OSError, ValueError, RecursionError):
         return LenientJson()
-
-
-def tail(path: Path, most: int, window: int = 262_144) -> list[LenientJson]:
-    """The last objects of a file of JSON lines, oldest first; at most `most`, from its last `window` bytes."""
-    try:
-        with open_plain(path) as file:
-            start = max(0, file.seek(0, 2) - window)
-            file.seek(start)
-            lines = file.read(window).split(b"\n")
-    except (OSError, ValueError):
-        return []
-    return list(_objects(lines[1:] if start else lines))[-most:]
-
-
-def _objects(lines: list[bytes]) -> Iterator[LenientJson]:
-    for line in lines:
-        try:
-            item = LenientJson(json.loads(line)) if line.strip() else LenientJson()
-        except (ValueError, RecursionError):
-            continue
-        if item:
-            yield item
