@@ -57,6 +57,11 @@ def refused(
     return caught.value
 
 
+def test_a_misspelt_heartbeat_gets_a_hint() -> None:
+    assert "did you mean reflect?" in refused(OWN, replace(MINE, name="reflct"), "operator", prompt="").hint
+    assert "did you mean" not in refused(OWN, MINE, "operator", prompt="").hint
+
+
 def test_the_built_in_set_is_what_is_promised() -> None:
     assert [(each.name, each.trigger, each.scope, each.protected) for each in BUILT_IN] == [
         ("reflect", Every(1), Scope.OWN, True),
