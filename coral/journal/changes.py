@@ -1,6 +1,6 @@
-"""What leads from one fleet to the next, as plain data.
+"""The changes between two fleets, as plain data.
 
-A record that is new is whole, with its tag; of one that was there before only the fields that differ are written.
+A new record is written whole, with its tag; of one that was there before only the fields that differ are written.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ def difference(before: Fleet, after: Fleet) -> Plain:
 
 
 def encode_fleet(fleet: Fleet) -> Plain:
-    """Everything a fleet is, in the order that decisions go through it."""
+    """The whole fleet, in the order in which decisions go through it."""
     return {"run": encode(fleet.run), **{part: encode(getattr(fleet, part)) for part in PARTS}}
 
 
@@ -37,7 +37,7 @@ def empty() -> Plain:
 
 
 def apply(state: Plain, changes: Mapping[str, Any]) -> None:
-    """Change `state` as `difference` says. KeyError for a change of what is not there."""
+    """Makes the changes that `difference` found to `state`. KeyError for a change to a record that is not there."""
     if "run" in changes:
         _put(state, "run", changes["run"])
     for part in PARTS:
@@ -50,7 +50,7 @@ def apply(state: Plain, changes: Mapping[str, Any]) -> None:
 
 
 def decode_fleet(state: Plain) -> Fleet:
-    """The fleet that plain data stands for. ValueError says what does not fit."""
+    """The fleet that `encode_fleet` made `state` from. ValueError says what does not fit."""
     return Fleet(
         run=decode(Run, state["run"]),
         agents={name: decode(Agent, plain) for name, plain in state["agents"].items()},
@@ -77,4 +77,4 @@ def _put(held: Plain, name: str, plain: Any) -> None:
     if isinstance(plain, list) or TAG in plain:
         held[name] = plain
     else:
-        held[name] = {**held[name], **plain}  # made anew: what a line holds is never changed
+        held[name] = {**held[name], **plain}  # a new dict: the one in the line it came from must not change

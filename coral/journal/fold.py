@@ -1,4 +1,4 @@
-"""What a journal says: folded without logic, on plain data that becomes records once, at the end."""
+"""Reads a journal: folds its lines without logic, on plain data that becomes records once, at the end."""
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,7 +15,7 @@ from coral.fleet.events import Event, Moment
 from coral.fleet.rules import Rules
 from coral.fleet.run_state import Fleet
 from coral.journal.changes import PARTS, Plain, apply, decode_fleet, empty
-from coral.journal.lines import Lines
+from coral.journal.lines import Lines, lines_of_files
 from coral.journal.segments import number_of, segments
 from coral.processes.process_table import Identity
 
@@ -25,7 +25,7 @@ _TO_PARSE = (b'"Publish"', b'"format"')
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One turn of the loop as it was written down. `changes` leads from one fleet to the next."""
+    """One recorded turn of the loop. `changes` leads from the fleet before it to the fleet after it."""
 
     now: Moment
     events: tuple[Event, ...]
@@ -35,7 +35,7 @@ class Decision:
 
 @dataclass(slots=True)
 class RecoveredState:
-    """What a journal says when it is folded. `identities`: who was started, as which launch and process."""
+    """The state that a journal folds to. `identities`: the processes that were started, each with its launch."""
 
     fleet: Fleet = field(default_factory=Fleet)
     clock: float = 0.0
@@ -45,47 +45,53 @@ class RecoveredState:
     folder: tuple[int, int] | None = None
 
 
+@contextlib.contextmanager
+def understanding(lines: Lines) -> Iterator[None]:
+    """CoralError, with the file and the line, for lines that are whole but not as this version writes them."""
+    try:
+        yield
+    except NOT_OURS as error:
+        hint = "it was written by another version of coral-fleet, or changed by somebody: look for a backup"
+        raise CoralError(f"cannot understand {lines.path}, up to line {lines.number}: {error}", hint) from None
+
+
 def fold(journal: Path) -> RecoveredState:
-    """Everything the journal says, in its last state: read from its newest file alone."""
+    """The last state that the journal has, read from its newest file alone."""
     return recover(journal)[0]
 
 
 def recover(journal: Path) -> tuple[RecoveredState, Lines | None]:
-    """What the journal says, and the file that says it: the newest with a whole line in it."""
-    files = segments(journal)
-    for file in reversed(files):
-        lines = Lines(file, may_be_torn=file == files[-1])
-        try:
-            memory = fold_lines(_from_a_head(lines))
-        except NOT_OURS as error:
-            raise not_understood(lines, error) from None
+    """The last state, and the file that has it: the newest with a whole line in it."""
+    for lines in reversed(lines_of_files(journal)):
+        with understanding(lines):
+            state = fold_lines(_from_a_head(lines))
         if lines.end:
-            return memory, lines
+            return state, lines
     return RecoveredState(), None
 
 
 def fold_lines(lines: Iterable[Mapping[str, Any]]) -> RecoveredState:
-    memory = RecoveredState()
+    recovered = RecoveredState()
     state = empty()
     rules: Plain | None = None
     started: dict[str, Any] = {}
     for line in lines:
-        memory.clock = max(memory.clock, line.get("at", 0.0))
-        memory.wall = line.get("wall", memory.wall)
+        recovered.clock = max(recovered.clock, line.get("at", 0.0))
+        recovered.wall = line.get("wall", recovered.wall)
         if "state" in line:
             state, started = copy_of(line["state"]), {}
-        if line.get("rules") is not None:  # begun anew before the first supervision, a file knows of none
+        if line.get("rules") is not None:  # a file that was begun again before the first supervision has none
             rules = line["rules"]
             device, inode = line["folder"]
-            if memory.folder not in (None, (device, inode)):
+            if recovered.folder not in (None, (device, inode)):
                 started = {}  # a copy: the processes named so far belong to the original
-            memory.folder = (device, inode)
+            recovered.folder = (device, inode)
         started |= line.get("started", {})
         apply(state, line.get("set", {}))
-    memory.rules = None if rules is None else decode(Rules, rules)
-    memory.identities = {who: (launch, decode(Identity, plain)) for who, (launch, plain) in started.items()}
-    memory.fleet = decode_fleet(state)
-    return memory
+    recovered.rules = None if rules is None else decode(Rules, rules)
+    recovered.identities = {key: (launch, decode(Identity, plain)) for key, (launch, plain) in started.items()}
+    recovered.fleet = decode_fleet(state)
+    return recovered
 
 
 def copy_of(state: Plain) -> Plain:
@@ -94,17 +100,15 @@ def copy_of(state: Plain) -> Plain:
 
 
 def decisions(journal: Path) -> Iterator[tuple[Rules, Decision]]:
-    """The decisions of a journal with the rules each was made by, to be made again and compared."""
+    """The decisions of a journal, each with the rules in force."""
     rules = Rules()
-    for lines in _files(journal):
-        try:
+    for lines in _complete(journal):
+        with understanding(lines):
             for line in lines:
                 if line.get("rules"):
                     rules = decode(Rules, line["rules"])
                 elif "events" in line:
                     yield rules, decision_of(line)
-        except NOT_OURS as error:
-            raise not_understood(lines, error) from None
 
 
 def decision_of(line: Mapping[str, Any]) -> Decision:
@@ -114,13 +118,13 @@ def decision_of(line: Mapping[str, Any]) -> Decision:
 
 
 def published(journal: Path) -> Iterator[Attempt]:
-    """Every attempt that the journal says was published, once each, in order of publication."""
-    return _once(line for lines in _files(journal) for line in _understood(lines))
+    """Every published attempt in the journal, once each, in order of publication."""
+    return _once(attempt for lines in _complete(journal) for attempt in _published_in(lines))
 
 
 def salvaged(journal: Path) -> Iterator[Attempt]:
-    """Those of them that can still be read, whatever is missing or damaged."""
-    return _once(line for file in segments(journal) for line in _salvaged_in(Lines(file, may_be_torn=True)))
+    """The published attempts that can still be read, whatever is missing or damaged."""
+    return _once(attempt for file in segments(journal) for attempt in _salvaged_in(Lines(file, may_be_torn=True)))
 
 
 def _once(attempts: Iterable[Attempt]) -> Iterator[Attempt]:
@@ -132,45 +136,32 @@ def _once(attempts: Iterable[Attempt]) -> Iterator[Attempt]:
             yield attempt
 
 
-def _understood(lines: Lines) -> Iterator[Attempt]:
-    try:
-        yield from _published_in(lines)
-    except NOT_OURS as error:
-        raise not_understood(lines, error) from None
-
-
 def _salvaged_in(lines: Lines) -> Iterator[Attempt]:
-    with contextlib.suppress(CoralError, *NOT_OURS):
+    with contextlib.suppress(CoralError):
         yield from _published_in(lines)
 
 
 def _published_in(lines: Lines) -> Iterator[Attempt]:
-    for raw in lines.raw():
-        if lines.number == 1 or any(key in raw for key in _TO_PARSE):
-            for plain in lines.parse(raw).get("actions", ()):
-                if plain[TAG] == Publish.__name__:
-                    yield decode(Attempt, plain["attempt"])
-
-
-def not_understood(lines: Lines, error: Exception) -> CoralError:
-    """Whole, but not as this version writes it."""
-    hint = "it was written by another version of coral-fleet, or changed by somebody: look for a backup"
-    return CoralError(f"cannot understand {lines.path}, up to line {lines.number}: {error}", hint)
+    with understanding(lines):
+        for raw in lines.raw():
+            if lines.number == 1 or any(key in raw for key in _TO_PARSE):
+                for plain in lines.parse(raw).get("actions", ()):
+                    if plain[TAG] == Publish.__name__:
+                        yield decode(Attempt, plain["attempt"])
 
 
 def read_lines(journal: Path) -> Iterator[dict[str, Any]]:
     """The lines of all files of a journal, in their order."""
-    for lines in _files(journal):
+    for lines in _complete(journal):
         yield from lines
 
 
-def _files(journal: Path) -> Iterator[Lines]:
-    files = segments(journal)
-    for before, after in pairwise(files):
+def _complete(journal: Path) -> Iterator[Lines]:
+    files = lines_of_files(journal)
+    for before, after in pairwise(file.path for file in files):
         if number_of(after) != number_of(before) + 1:
             raise CoralError(f"cannot read {journal}: what came after {before.name} is missing", "look for a backup")
-    for file in files:
-        yield Lines(file, may_be_torn=file == files[-1])
+    yield from files
 
 
 def _from_a_head(lines: Lines) -> Iterator[dict[str, Any]]:

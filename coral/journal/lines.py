@@ -1,6 +1,6 @@
-"""One line: JSON that begins with its checksum, which covers every line before it in the file as well.
+"""The lines of a journal file: JSON that begins with a checksum over this line and every line before it in the file.
 
-So whatever was changed, lost, doubled or put in another order is noticed.
+A line that was changed, lost, doubled or put in another order is therefore noticed.
 """
 
 import json
@@ -11,7 +11,7 @@ from typing import Any
 from zlib import crc32
 
 from coral.errors import CoralError
-from coral.journal.segments import number_of, open_segment
+from coral.journal.segments import number_of, open_segment, segments
 
 FORMAT = 3
 _START = b'{"sum":"'
@@ -21,15 +21,15 @@ _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 
 def seal(line: Mapping[str, Any], before: int) -> tuple[bytes, int]:
-    """A line as bytes, and its checksum; `before` is that of the line before it, 0 for the first."""
+    """The bytes of a line, and its checksum. `before`: the checksum of the line before it, 0 for the first."""
     rest = _ENCODER.encode(line).encode()[1:] + b"\n"
     checksum = crc32(rest, before)
     return b'%s%08x",%s' % (_START, checksum, rest), checksum
 
 
 class Lines:
-    """The whole lines of one file, in their order. Afterwards `head` is how long the first one is, `end` where the
-    last one ends, and `sum` its checksum."""
+    """The whole lines of one file, in their order. Afterwards `head` is the length of the first one, `end` the offset
+    at which the last one ends, and `sum` its checksum."""
 
     def __init__(self, path: Path, *, may_be_torn: bool) -> None:
         """`may_be_torn`: this is the file that is written to, and a crash may have cut its last line."""
@@ -45,7 +45,7 @@ class Lines:
             yield self.parse(raw)
 
     def raw(self) -> Iterator[bytes]:
-        """The lines as bytes, found to be as they were written. CoralError names the first that is not."""
+        """The lines as bytes, their checksums verified. CoralError names the first that is damaged."""
         with open_segment(self.path) as file:
             for self.number, raw in enumerate(file, 1):
                 if not raw.endswith(b"\n"):
@@ -87,6 +87,12 @@ class Lines:
         self.sum = crc32(raw[_AFTER:], self.sum)
         if raw[_SUM] != b"%08x" % self.sum:
             raise self.damaged("it is not as it was written")
+
+
+def lines_of_files(journal: Path) -> list[Lines]:
+    """One reader for each file of a journal, oldest first: a crash may have torn the end of the newest alone."""
+    files = segments(journal)
+    return [Lines(file, may_be_torn=file == files[-1]) for file in files]
 
 
 def _is_time(value: object) -> bool:

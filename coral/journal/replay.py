@@ -1,7 +1,7 @@
-"""Deciding again what a journal holds, as an audit; and what it says of an earlier time.
+"""Decides again what a journal holds, as an audit, and recovers the state of an earlier time.
 
-Every file is taken from its own head on, and has to begin where the one before it ended. After a difference, what was
-recorded is what counts: each later decision is judged by itself.
+Every file is replayed from its own head on, and has to begin with the state that the one before it ended with. After a
+difference the replay goes on from the recorded state: each later decision is judged by itself.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -18,16 +18,16 @@ from coral.fleet.events import Event, Moment
 from coral.fleet.rules import Rules
 from coral.fleet.run_state import Fleet
 from coral.journal.changes import NUMBERED, PARTS, Plain, apply, decode_fleet, difference, empty
-from coral.journal.fold import NOT_OURS, RecoveredState, copy_of, decision_of, fold_lines, not_understood
-from coral.journal.lines import Lines
-from coral.journal.segments import number_of, segments
+from coral.journal.fold import NOT_OURS, RecoveredState, copy_of, decision_of, fold_lines, understanding
+from coral.journal.lines import Lines, lines_of_files
+from coral.journal.segments import number_of
 
-TELL_EVERY = 256  # decisions
+REPORT_EVERY = 256  # decisions
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One decision that came out otherwise. `records`: those that are not what was recorded, `agents.ann`."""
+    """One decision that came out differently. `records`: the names of those that differ, such as `agents.ann`."""
 
     file: str
     line: int
@@ -40,7 +40,7 @@ class Difference:
 
 @dataclass(slots=True)
 class Replay:
-    """What came of deciding again. `heads`: files that do not begin where the one before them ended, or are missing."""
+    """The result of a replay. `heads`: files that are missing, or do not begin where the one before them ended."""
 
     same: int = 0
     different: int = 0
@@ -54,53 +54,51 @@ class Replay:
         return not self.different and not self.heads
 
 
-def replay(journal: Path, tell: Callable[[Replay], None] = lambda _: None) -> Replay:
-    """Decide everything again. `tell` is called now and then, with what is known so far."""
+def replay(journal: Path, report: Callable[[Replay], None] = lambda _: None) -> Replay:
+    """Decides everything again. `report` is called now and then, with the result so far."""
     found = Replay()
-    again = _Again(found)
+    replayer = _Replayer(found)
     number = 0
-    for lines in _files(journal):
+    for lines in lines_of_files(journal):
         if number not in (0, number_of(lines.path) - 1):
             found.heads.append(f"what came after {number:06d}.jsonl is missing")
-            again.forget()
+            replayer.forget()
         number = number_of(lines.path)
         for line in lines:
             try:
-                again.take(line, lines)
+                replayer.replay_line(line, lines)
             except (*NOT_OURS, AssertionError) as error:
                 hint = "replay it with the version that wrote it: " + (", ".join(found.versions) or "not known")
                 place = f"{lines.path}: line {lines.number}"
                 raise CoralError(f"cannot decide again {place}: {error!r}", hint) from None
-            if (count := found.same + found.different) and count % TELL_EVERY == 0:
-                tell(found)
+            if (count := found.same + found.different) and count % REPORT_EVERY == 0:
+                report(found)
     return found
 
 
 def fold_until(journal: Path, is_past: Callable[[Mapping[str, Any]], bool]) -> RecoveredState | None:
-    """What the journal said just before the first line that `is_past`. None if that is the first line of all."""
-    for lines in reversed(list(_files(journal))):
-        try:
+    """The state just before the first line that `is_past`. None if that is the first line of all."""
+    for lines in reversed(lines_of_files(journal)):
+        with understanding(lines):
             found = list(takewhile(lambda line: not is_past(line), lines))
             if found:
                 return fold_lines(found)
-        except NOT_OURS as error:
-            raise not_understood(lines, error) from None
     return None
 
 
-class _Again:
-    """The fleet as it was recorded and as it is decided again, side by side."""
+class _Replayer:
+    """Holds the recorded fleet and the one that is decided again, side by side."""
 
     def __init__(self, found: Replay) -> None:
         self._found = found
         self._rules = Rules()
-        self._fleet: Fleet | None = None  # not known: nothing was read, or something is missing
+        self._fleet: Fleet | None = None  # before the first line, and after a missing file
         self._recorded: Plain = empty()
 
     def forget(self) -> None:
         self._fleet = None
 
-    def take(self, line: Mapping[str, Any], lines: Lines) -> None:
+    def replay_line(self, line: Mapping[str, Any], lines: Lines) -> None:
         if "version" in line and line["version"] not in self._found.versions:
             self._found.versions.append(line["version"])
         if line.get("rules"):
@@ -118,25 +116,25 @@ class _Again:
         self._fleet = fleet
 
     def _decide(self, line: Mapping[str, Any], lines: Lines) -> None:
-        taken = decision_of(line)
+        recorded = decision_of(line)
         before = self._fleet or Fleet()
-        after, actions = decide(before, taken.events, taken.now, self._rules)
-        apply(self._recorded, taken.changes)
+        after, actions = decide(before, recorded.events, recorded.now, self._rules)
+        apply(self._recorded, recorded.changes)
         changes = difference(before, after)
-        records = () if changes == taken.changes else tuple(self._other_records(after, changes, taken.changes))
-        self._found.events += len(taken.events)
-        if actions == taken.actions and not records:
+        records = () if changes == recorded.changes else tuple(self._other_records(after, changes, recorded.changes))
+        self._found.events += len(recorded.events)
+        if actions == recorded.actions and not records:
             self._found.same += 1
             self._fleet = after
             return
         self._found.different += 1
         self._fleet = decode_fleet(self._recorded)
         if self._found.first is None:
-            place = (lines.path.name, lines.number, taken.now, taken.events)
-            self._found.first = Difference(*place, taken.actions, actions, records)
+            place = (lines.path.name, lines.number, recorded.now, recorded.events)
+            self._found.first = Difference(*place, recorded.actions, actions, records)
 
     def _other_records(self, after: Fleet, *changes: Plain) -> Iterator[str]:
-        """Those of the changed records that are another in the journal, which may hold them in another form."""
+        """The changed records that differ from the journal's, compared as records: data may differ in form."""
         recorded = decode_fleet(self._recorded)
         if recorded.run != after.run:
             yield "run"
@@ -148,14 +146,8 @@ class _Again:
                     yield f"{part}.{name}"
 
 
-def _files(journal: Path) -> Iterator[Lines]:
-    files = segments(journal)
-    for file in files:
-        yield Lines(file, may_be_torn=file == files[-1])
-
-
 def difference_data(found: Difference) -> dict[str, Any]:
-    """For programs: actions and events as the journal has them."""
+    """For programs: actions and events as the journal holds them."""
     return {
         "file": found.file,
         "line": found.line,

@@ -1,6 +1,6 @@
 """The files of a journal: `000001.jsonl`, `000002.jsonl` ..., each but the first begins with everything that was known.
 
-Only the newest is written to, and only it is needed to go on; the others are there to be looked at, and are packed.
+Only the newest is written to, and it alone is needed to go on; the others are kept for people, and are packed (gzip).
 """
 
 import contextlib
@@ -28,17 +28,20 @@ def segments(journal: Path) -> list[Path]:
     """The files of a journal, oldest first; none before the run's first supervisor."""
     found = _listed(journal)
     if found and len(found) <= max(found) - min(found):
-        # A folder read while a file in it is packed may show neither name of it: what it showed before counts as well.
-        found = {**found, **_listed(journal)}
+        # A folder that is read while a file in it is packed may show neither of its names: merge two listings.
+        found |= _listed(journal)
     return [found[number] for number in sorted(found)]
 
 
 def _listed(journal: Path) -> dict[int, Path]:
-    found: dict[int, Path] = {}
-    for name in sorted(_names(journal), reverse=True):  # of two, the packed one first: the other one reads faster
-        if match := _NAME.fullmatch(name):
-            found[int(match[1])] = journal / name
-    return found
+    try:
+        # Where both names of a file are there, the plain one comes last and is taken: it reads faster.
+        names = sorted((path.name for path in journal.iterdir()), reverse=True)
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise CoralError(f"cannot read {journal}: {error.strerror}", "is it your run?") from None
+    return {int(match[1]): journal / name for name in names if (match := _NAME.fullmatch(name))}
 
 
 def number_of(path: Path) -> int:
@@ -51,7 +54,7 @@ def segment_path(journal: Path, number: int) -> Path:
 
 
 def prepare_folder(journal: Path) -> None:
-    """Make the folder, and remove what a crash left half written in it."""
+    """Makes the folder, and removes files that a crash left half written in it."""
     if not journal.is_dir():
         journal.mkdir(mode=0o700)
         sync_folder(journal.parent)
@@ -90,7 +93,7 @@ def _plain(path: Path) -> Path:
 
 
 class Packing:
-    """Compresses, in a thread, what is no longer written to. What fails or is cut short leaves a file as it was."""
+    """Compresses finished files in a thread. A failure or an early end leaves a file as it was."""
 
     def __init__(self) -> None:
         self._closing = False
@@ -128,12 +131,3 @@ class Packing:
         else:
             unfinished.rename(path.with_name(path.name + PACKED))
             path.unlink()
-
-
-def _names(folder: Path) -> list[str]:
-    try:
-        return [path.name for path in folder.iterdir()]
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise CoralError(f"cannot read {folder}: {error.strerror}", "is it your run?") from None

@@ -1,8 +1,10 @@
-"""Writing the journal: each line whole or not at all, and before anything in it is done.
+"""Writes the journal: each line whole or not at all, and before anything in it is done.
 
-When a file has grown long, the next begins with everything that is known, so that going on needs no file but the
-newest. That it cannot be begun, on a full disk, stops nothing: it is tried again later. The next is also begun where
-somebody did something to the file: what is known here is not lost with it.
+When a file has grown long, the next one begins with everything that is known: a supervisor needs the newest file alone.
+If the next one cannot be begun, on a full disk, nothing stops: it is tried again later.
+
+Agents without a sandbox may reach the file. Its name and size are compared before every line; its content is read again
+only when the kernel says that somebody changed it. After that the next file is begun too: nothing known here is lost.
 """
 
 import contextlib
@@ -23,19 +25,19 @@ from coral.fleet.rules import Rules
 from coral.fleet.run_state import Fleet
 from coral.journal.changes import difference, encode_fleet
 from coral.journal.fold import recover
-from coral.journal.integrity import is_as_written, seen, wrong_with
 from coral.journal.lines import FORMAT, Lines, seal
 from coral.journal.segments import PACKED, Packing, number_of, prepare_folder, segment_path, segments
 from coral.processes.process_table import Identity
 
 LONG = 8 << 20  # bytes after the head, from which on the next file is begun
-QUIET_SECONDS = 60.0  # of the run's clock, after which a line says no more than how late it is
-TRIES = 8  # how often that is tried again while a file grows by as much once more
+QUIET_SECONDS = 60.0  # of the run's clock without a line, after which one is written that only tells the time
+TRIES = 8  # how often the next file is tried again while the current one grows by LONG
 _OPEN = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+_FORMAT = {"format": FORMAT, "version": __version__}
 
 
 class Journal:
-    """The journal of one run, opened for appending by the one who holds the run's lock. `memory`: what it said then."""
+    """The journal of one run, opened for appending by the holder of the run's lock. `recovered`: its state then."""
 
     def __init__(self, path: Path, long: int = LONG) -> None:
         prepare_folder(path)
@@ -45,19 +47,20 @@ class Journal:
         self._known: dict[str, Any] = {}
         if self.recovered.folder is not None:
             self._known = {"rules": encode(self.recovered.rules), "folder": list(self.recovered.folder)}
-        self._started = {
-            who: [launch, encode(identity)] for who, (launch, identity) in self.recovered.identities.items()
-        }
+        self._started = _plain_identities(self.recovered.identities)
         self._last = Moment(run_time=self.recovered.clock, wall_time=self.recovered.wall)
         self._fleet = self.recovered.fleet
         self._packing = Packing()
-        self._seen, self._wrong, self._torn, self._there = (0, 0), dict[str, None](), False, set[int]()
-        self._file, self._number, self._size, self._sum, self._named, self._next_at = -1, 1, 0, 0, True, 0
+        self._stamp = (0, 0)
+        self._problems: dict[str, None] = {}  # that `repair` has to tell, in their order
+        self._torn = False
+        self._numbers: set[int] = set()
+        self._file, self._number, self._size, self._sum, self._name_is_durable, self._next_at = -1, 1, 0, 0, True, 0
         self._open(read)
-        self._there |= {number_of(file) for file in segments(path)}
+        self._numbers |= {number_of(file) for file in segments(path)}
 
     def open_supervision(self, rules: Rules, now: Moment, folder: tuple[int, int]) -> None:
-        """The first line of every supervisor: by which rules it decides, and in which folder."""
+        """The first line of every supervisor: the rules it decides by, and the folder it works in."""
         known = {"rules": encode(rules), "folder": list(folder)}
         self._append({**_FORMAT, **known, "at": now.run_time, "wall": now.wall_time}, durable=True)
         if self._known.get("folder") != known["folder"]:
@@ -69,19 +72,19 @@ class Journal:
     ) -> None:
         """One decision. OSError means that it is not written, and nothing of it may be done."""
         plain_events, plain_actions = encode(tuple(events)), encode(tuple(actions))
-        # Preferably in a turn that leads to nothing: nobody waits for it.
+        # Preferably in a turn without actions: nobody waits for it.
         if self._size > self._next_at + (self._long if plain_actions else 0):
             self._try_to_begin_next()
         line = {"at": now.run_time, "wall": now.wall_time, "events": plain_events, "actions": plain_actions}
-        # A mere sign of life may be lost with the machine; everything that leads to an action may not. A grader runs
-        # only once `record_started` has written who it is: that makes this line durable, too.
+        # An event without consequence may be lost with the machine; everything that leads to an action may not. A
+        # grader runs only once `record_started` has written who it is: that makes this line durable, too.
         durable = any(not isinstance(action, StartGrader) for action in actions)
         self._append({**line, "set": difference(before, after)}, durable=durable)
         self._last, self._fleet = now, after
 
     def record_time(self, now: Moment) -> None:
-        """Nothing happened, and that for so long: what of a quiet hour is not written down is gone with a supervisor
-        that is killed, and every deadline would come that much later. OSError as for `record`."""
+        """Writes the time of a long quiet: a supervisor that is killed would lose all that is not written, and every
+        deadline would come that much later. OSError as for `record`."""
         if self.is_quiet(now):
             self._append({"at": now.run_time, "wall": now.wall_time}, durable=False)
             self._last = now
@@ -91,29 +94,30 @@ class Journal:
         return now.run_time - self._last.run_time >= QUIET_SECONDS
 
     def record_started(self, started: Mapping[str, tuple[int, Identity]]) -> None:
-        """Who was started, before any of them is let go."""
-        plain = {who: [launch, encode(identity)] for who, (launch, identity) in started.items()}
+        """The processes that were started, before any of them is released."""
+        plain = _plain_identities(started)
         self._append({"started": plain}, durable=True)
         self._started |= plain
 
     def repair(self) -> Iterator[Restored]:
-        """What somebody did to the journal since we last looked, after it was put right where that is possible."""
+        """Puts the journal right where that is possible, and yields what was done to it since the last call."""
         with contextlib.suppress(OSError):  # the next line says so
             if not self._is_ours():
                 self._begin(self._number + 1)
-        for wrong in self._wrong:
-            yield Restored(item="the journal", found=wrong, source="memory")
-        self._wrong = {}
-        for number in sorted(self._there - {self._number}):
-            paths = (
-                segment_path(self.path, number),
-                segment_path(self.path, number).with_name(f"{number:06d}.jsonl{PACKED}"),
-            )
-            # In this order: when it is packed, the second is there before the first is gone.
-            if not any(path.exists() for path in paths):
-                self._there.remove(number)
-                yield Restored(item=f"{paths[0].name} of the journal", found="was deleted", source="")
-        yield from self._set_strangers_aside()
+        for problem in self._problems:
+            yield Restored(item="the journal", found=problem, source="memory")
+        self._problems = {}
+        for number in sorted(self._numbers - {self._number}):
+            path = segment_path(self.path, number)
+            # In this order: when a file is packed, the packed one is there before the other is gone.
+            if not path.exists() and not path.with_name(path.name + PACKED).exists():
+                self._numbers.remove(number)
+                yield Restored(item=f"{path.name} of the journal", found="was deleted", source="")
+        with contextlib.suppress(CoralError, OSError):
+            # They would be taken for newer files of ours.
+            for file in [file for file in segments(self.path) if number_of(file) > self._number]:
+                file.rename(file.with_name(f"foreign-{time.time_ns()}-{file.name}"))
+                yield Restored(item=f"a file {file.name} of the journal", found="was put there", source="memory")
 
     def close(self) -> None:
         self._packing.close()
@@ -123,10 +127,11 @@ class Journal:
         files = segments(self.path)
         if read is None:
             for file in files:
-                file.unlink()  # it has not one whole line
-            self._take(segment_path(self.path, 1), os.open(segment_path(self.path, 1), _OPEN, 0o600), named=False)
+                file.unlink()  # none has a whole line
+            path = segment_path(self.path, 1)
+            self._continue_in(path, os.open(path, _OPEN, 0o600), name_is_durable=False)
         elif read.path == files[-1] and read.path.suffix != PACKED:
-            self._take(read.path, os.open(read.path, _OPEN), read.end, read.sum, read.head)
+            self._continue_in(read.path, os.open(read.path, _OPEN), read.end, read.sum, read.head)
         else:
             self._begin(number_of(read.path) + 1)
 
@@ -138,44 +143,55 @@ class Journal:
             _write(self._file, data)
             if durable:
                 os.fsync(self._file)
-                if not self._named:
+                if not self._name_is_durable:
                     sync_folder(self.path)
-                    self._named = True
+                    self._name_is_durable = True
         except OSError:
             self._torn = True
             with contextlib.suppress(OSError):
-                self._cut()
+                self._truncate()
             raise
         self._size += len(data)
         self._sum = checksum
-        self._seen = seen(self._file)
+        self._stamp = _change_stamp(self._file)
 
-    def _cut(self) -> None:
-        """Take away what is not ours, or was left by a write that failed."""
+    def _truncate(self) -> None:
+        """Removes what others appended, and what a failed write left."""
         if os.fstat(self._file).st_size > self._size:
             os.ftruncate(self._file, self._size)
             if not self._torn:
-                self._wrong["was added to"] = None
+                self._problems["was added to"] = None
         self._torn = False
-        self._seen = seen(self._file)
+        self._stamp = _change_stamp(self._file)
 
     def _is_ours(self) -> bool:
         """Whether the file holds what we wrote, and a line that is added now will be found again."""
-        path = segment_path(self.path, self._number)
-        wrong = wrong_with(path, self._file, self._size)
-        if not wrong and (self._torn or self._seen != seen(self._file)):
-            self._cut()
-            wrong = "" if is_as_written(path, self._size, self._sum) else "was altered"
-        if wrong:
-            self._wrong[wrong] = None
-        return not wrong
+        problem = self._problem()
+        if not problem and (self._torn or self._stamp != _change_stamp(self._file)):
+            self._truncate()
+            problem = "" if self._is_as_written() else "was altered"
+        if problem:
+            self._problems[problem] = None
+        return not problem
 
-    def _set_strangers_aside(self) -> Iterator[Restored]:
-        """Files that would be taken for newer ones of ours."""
-        with contextlib.suppress(CoralError, OSError):
-            for file in [file for file in segments(self.path) if number_of(file) > self._number]:
-                file.rename(file.with_name(f"foreign-{time.time_ns()}-{file.name}"))
-                yield Restored(item=f"a file {file.name} of the journal", found="was put there", source="memory")
+    def _problem(self) -> str:
+        """Why a line added to the open file would be lost, in words; empty if it would not."""
+        try:
+            named, ours = os.lstat(segment_path(self.path, self._number)), os.fstat(self._file)
+        except (FileNotFoundError, NotADirectoryError):
+            return "was deleted"
+        if (named.st_dev, named.st_ino) != (ours.st_dev, ours.st_ino):
+            return "was replaced"
+        return "was cut" if ours.st_size < self._size else ""
+
+    def _is_as_written(self) -> bool:
+        lines = Lines(segment_path(self.path, self._number), may_be_torn=True)
+        with contextlib.suppress(CoralError):
+            for _ in lines.raw():
+                if lines.end >= self._size:
+                    return (lines.end, lines.sum) == (self._size, self._sum)
+            return self._size == 0
+        return False
 
     def _try_to_begin_next(self) -> None:
         try:
@@ -188,8 +204,8 @@ class Journal:
         self._packing.start([file for file in older if file.suffix != PACKED])
 
     def _begin(self, number: int) -> None:
-        """The next file appears whole, with its first line, or not at all."""
-        self._started = {who: identity for who, identity in self._started.items() if _matters(who, self._fleet)}
+        """Begins a file, which appears whole with its first line or not at all."""
+        self._started = {key: identity for key, identity in self._started.items() if _may_run(key, self._fleet)}
         head = {**_FORMAT, **self._known, "at": self._last.run_time, "wall": self._last.wall_time}
         data, checksum = seal({**head, "started": self._started, "state": encode_fleet(self._fleet)}, 0)
         self.path.mkdir(mode=0o700, exist_ok=True)
@@ -205,20 +221,29 @@ class Journal:
             with contextlib.suppress(OSError):
                 unfinished.unlink()
             raise
-        self._take(path, file, len(data), checksum, len(data), named=False)
+        self._continue_in(path, file, len(data), checksum, len(data), name_is_durable=False)
 
-    def _take(self, path: Path, file: int, size: int = 0, sum: int = 0, head: int = 0, named: bool = True) -> None:
-        """Go on in this file. Until it is certain that its name is on the disk, it is not `named`."""
+    def _continue_in(
+        self, path: Path, file: int, size: int = 0, sum: int = 0, head: int = 0, name_is_durable: bool = True
+    ) -> None:
         if self._file >= 0:
             os.close(self._file)
-        self._file, self._number, self._size, self._sum, self._named = file, number_of(path), size, sum, named
+        self._file, self._number, self._size, self._sum = file, number_of(path), size, sum
+        self._name_is_durable = name_is_durable
         self._next_at = head + max(self._long, head)
-        self._there.add(self._number)
-        self._torn = True  # what there is more of was left by the supervisor before
-        self._cut()
+        self._numbers.add(self._number)
+        self._torn = True  # what is longer than `size` was left by the supervisor before
+        self._truncate()
 
 
-_FORMAT = {"format": FORMAT, "version": __version__}
+def _plain_identities(identities: Mapping[str, tuple[int, Identity]]) -> dict[str, list[Any]]:
+    return {key: [launch, encode(identity)] for key, (launch, identity) in identities.items()}
+
+
+def _change_stamp(file: int) -> tuple[int, int]:
+    """Size and time of change, which show that somebody wrote to the file: nobody can set that time back."""
+    found = os.fstat(file)
+    return found.st_size, found.st_ctime_ns
 
 
 def _write(file: int, data: bytes) -> None:
@@ -227,10 +252,9 @@ def _write(file: int, data: bytes) -> None:
         raise OSError(f"only {written} of {len(data)} bytes were written")
 
 
-def _matters(who: str, fleet: Fleet) -> bool:
-    """Whether it may have to be known which process this is: an agent's, one that grades what is not published, or a
-    job that goes on."""
-    if (job := job_in(who)) is not None:
+def _may_run(key: str, fleet: Fleet) -> bool:
+    """Whether this process may still run: an agent's, a grader's of an unpublished attempt, or a job's that goes on."""
+    if (job := job_in(key)) is not None:
         return job in fleet.jobs
-    number = grade_in(who)
-    return who in fleet.agents if number is None else number in fleet.pending
+    number = grade_in(key)
+    return key in fleet.agents if number is None else number in fleet.pending

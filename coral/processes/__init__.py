@@ -1,1 +1,1 @@
-"""What runs on this machine: started behind a gate, watched, signalled, and never taken for another."""
+"""The processes of a run: started, recorded, watched and signalled, and never mistaken for others."""

@@ -1,4 +1,4 @@
-"""The environment that agents and graders start with: the user's, without what is ours or would misdirect git."""
+"""The environment that agents and graders start with: the user's, without our variables and those that redirect git."""
 
 import os
 import sys

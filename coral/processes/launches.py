@@ -1,6 +1,6 @@
-"""The launches that are alive: started here, or taken over from the supervisor before.
+"""The launches that are alive: started by this supervisor, or taken over from the one before.
 
-A launch is over when its process and everything it started are gone; only then is it forgotten.
+A launch has ended when its own process has; it is forgotten only when everything it started is gone as well.
 """
 
 import subprocess
@@ -15,7 +15,7 @@ from coral.processes.process import HeldChild, Program
 from coral.processes.process_table import Identity, ProcessTable, is_alive
 from coral.processes.wakeup import Wakeup
 
-LINGERING_SECONDS = 0.05  # when to look whether leftovers are gone; then twice as long, and so on
+LINGERING_SECONDS = 0.05  # until the first check whether leftovers are gone; each further pause is twice as long
 LONGEST_PAUSE = 5.0
 
 
@@ -37,7 +37,7 @@ class Launch:
     code: int | None = None
     ended: bool = False
     pause: float = LINGERING_SECONDS
-    look_at: float = 0.0
+    check_at: float = 0.0
 
 
 class Launches:
@@ -50,40 +50,38 @@ class Launches:
         self._groups = cgroup.Groups(run)
 
     def close(self) -> None:
-        """Leave no group behind but those in which somebody lives on."""
+        """Leaves no control group behind but those with a living process."""
         self._groups.remove_empty()
 
     def tag(self, who: str, number: int) -> str:
         return f"{self._run}/{who}/{number}"
 
     def hold(self, who: str, number: int, program: Program, now: float) -> HeldChild:
-        """Start a program up to its gate. OSError where that fails; then there is no launch."""
-        # A grade is waited for, and the kernel takes some ten milliseconds to let somebody into a group: there the mark
-        # has to do.
+        """Starts a child that waits for its release. OSError where that fails; then there is no launch."""
+        # A grade gets no group: the kernel takes some ten milliseconds to let a process into one, and grades are
+        # waited for. The tag by a resource limit has to do there.
         group = self._groups.make(f"{who}.{number}") if grade_in(who) is None else ""
         try:
             held = process.start(replace(program, group=group))
         except BaseException:
             cgroup.remove(group)
             raise
-        launch = Launch(who, number, held.identity, program.tag, now, child=held.child)
-        self._live[who] = launch
+        self._live[who] = Launch(who, number, held.identity, program.tag, now, child=held.child)
         self._wakeup.watch(who, held.identity.pid)
         return held
 
     def adopt(self, who: str, number: int, identity: Identity, now: float) -> bool:
-        """Take over a launch of the supervisor before; False if nothing of it is left."""
+        """Takes over a launch of the supervisor before; False if no process of it is left."""
         launch = Launch(who, number, identity, self.tag(who, number), now)
-        alive = is_alive(identity)
-        if not alive:
+        if is_alive(identity):
+            self._wakeup.watch(who, identity.pid)
+        else:
             if not self._table.scanned:
-                self._table.scan()  # once for all who ended: nothing of a launch comes back
+                self._table.scan()  # one scan for all launches: a launch that has ended starts nothing more
             if not self._table.members(identity, launch.tag):
                 cgroup.remove(identity.group)
                 return False
         self._live[who] = launch
-        if alive:
-            self._wakeup.watch(who, identity.pid)
         self._suspects.add(who)
         return True
 
@@ -98,7 +96,7 @@ class Launches:
         return launch if launch is not None and launch.number == number else None
 
     def suspect(self, ended: set[str]) -> None:
-        """These may be over: look at them next time."""
+        """The next call of `ended` checks these launches."""
         self._suspects |= ended
 
     def suspect_all(self) -> None:
@@ -106,37 +104,36 @@ class Launches:
 
     @property
     def next_check(self) -> float | None:
-        """Seconds until leftovers should be looked at again; None while there are none."""
-        looks = [launch.look_at for launch in self._live.values() if launch.ended]
-        return max(min(looks) - time.monotonic(), 0.0) if looks else None
+        """Seconds until leftovers should be checked again; None while there are none."""
+        checks = [launch.check_at for launch in self._live.values() if launch.ended]
+        return max(min(checks) - time.monotonic(), 0.0) if checks else None
 
     def ended(self) -> Iterator[tuple[Launch, LaunchState]]:
         """The launches whose own process has ended, and whether anything it started is left."""
         now = time.monotonic()
-        looking = self._suspects | {
-            launch.who for launch in self._live.values() if launch.ended and now >= launch.look_at
-        }
+        due = {launch.who for launch in self._live.values() if launch.ended and now >= launch.check_at}
+        candidates = [self._live.get(who) for who in self._suspects | due]
         self._suspects = set()
-        found = (self._live.get(who) for who in looking)
-        ended = [launch for launch in found if launch is not None and self._has_ended(launch)]
+        ended = [launch for launch in candidates if launch is not None and self._has_ended(launch)]
         if ended:
             self._table.scan()
         for launch in ended:
             if self._table.members(launch.identity, launch.tag):
-                # A look costs a walk through all processes: an unkillable one must not make the loop spin.
-                launch.look_at, launch.pause = now + launch.pause, min(2 * launch.pause, LONGEST_PAUSE)
+                # A scan reads all processes: an unkillable one must not make the loop spin.
+                launch.check_at, launch.pause = now + launch.pause, min(2 * launch.pause, LONGEST_PAUSE)
                 yield launch, LaunchState.LINGERS
             else:
                 self.abandon(launch.who)
                 yield launch, LaunchState.GONE
 
     def _has_ended(self, launch: Launch) -> bool:
-        if not launch.ended:
-            if launch.child is not None:
-                launch.code = launch.child.poll()
-                launch.ended = launch.code is not None
-            else:
-                launch.ended = not is_alive(launch.identity)
-            if not launch.ended and launch.child is None and not self._wakeup.watches(launch.who):
+        if launch.ended:
+            return True
+        if launch.child is not None:
+            launch.code = launch.child.poll()
+            launch.ended = launch.code is not None
+        else:
+            launch.ended = not is_alive(launch.identity)
+            if not launch.ended and not self._wakeup.watches(launch.who):
                 self._wakeup.watch(launch.who, launch.identity.pid)
         return launch.ended

@@ -1,7 +1,7 @@
-"""Processes: started in a session of their own behind a gate, known by more than their pid, ended with all they left.
+"""Starts processes in a session of their own, blocked until the supervisor has recorded them, and sends them signals.
 
-No other module starts or signals a process of an agent or a grader. A signal goes only to a process whose
-pid and start time were written down when it was started, or that belongs to its launch (see `census`).
+No other module starts or signals a process of an agent or a grader. A signal goes only to a process whose pid and start
+time were recorded when it was started, or that belongs to its launch (see `process_table`).
 """
 
 import contextlib
@@ -19,14 +19,14 @@ from coral.processes import cgroup, rlimit_tag
 from coral.processes.process_table import TAG, Identity, identify, is_alive, members
 
 NEVER_RELEASED = 125
-# Waits for a line, then becomes the program. An end of file instead means that the supervisor died before it had
-# written down whom it started: then nothing was started. It enters its control group by itself: the kernel may take its
-# time over that.
+# Reads a line from a pipe, then becomes the program. An end of file instead means that the supervisor died before it
+# had recorded the process: then the program does not start. The child enters its control group by itself, for the
+# kernel may take its time over that.
 _ENTER = f'if [ "$1" ]; then {cgroup.ENTER}; fi 2>/dev/null; shift'
 _WAIT = f"{_ENTER}; IFS= read -r go || exit {NEVER_RELEASED}"
-_GATE = f'{_WAIT}; exec "$@" <"$0"'
-# Stays beside the program, whatever signal the two are sent, and writes down with which code it ended: for whoever
-# was not its parent when it did. What the shell itself says of it goes nowhere.
+_EXEC = f'{_WAIT}; exec "$@" <"$0"'
+# Stays beside the program, whatever signal the two are sent, and writes its exit code to a file: a later supervisor is
+# not its parent and cannot wait for it. What the shell itself prints about the end goes nowhere.
 _KEEP = (
     f'{_WAIT}; trap : INT TERM HUP; exec 3>&2 2>/dev/null; (shift; exec "$@" <"$0" 2>&3 3>&-); '
     'set -- "$1" $?; echo "$2" >"$1"; exit "$2"'
@@ -36,8 +36,8 @@ _KEEP = (
 @dataclass(frozen=True, slots=True)
 class Program:
     """What to start: arguments, the whole environment, the folder, and the files for its three streams. `tag` names
-    the launch in all that comes of it; `group` is its control group, where there is one; into the file `code` its exit
-    code is written, as a shell tells it."""
+    the launch in every process of it; `group` is its control group, if any; the exit code is written into the file
+    `code`, as a shell reports it."""
 
     argv: Sequence[str]
     env: Mapping[str, str]
@@ -51,33 +51,33 @@ class Program:
 
 
 class HeldChild:
-    """A child that waits at its gate."""
+    """A child that is blocked on a pipe until it is released."""
 
-    def __init__(self, child: "subprocess.Popen[bytes]", gate: int, identity: Identity) -> None:
+    def __init__(self, child: "subprocess.Popen[bytes]", pipe: int, identity: Identity) -> None:
         self.child = child
         self.identity = identity
-        self._gate = gate
+        self._pipe = pipe
 
     def release(self) -> None:
-        # A child that was killed while it waited is found by its exit, like any other.
+        # A child that was killed while it was blocked is found by its exit, like any other.
         with contextlib.suppress(BrokenPipeError):
-            os.write(self._gate, b"go\n")
-        os.close(self._gate)
+            os.write(self._pipe, b"go\n")
+        os.close(self._pipe)
 
     def abandon(self) -> None:
-        """Never let it go: it exits by itself."""
-        os.close(self._gate)
+        """Never starts the program: the child exits by itself."""
+        os.close(self._pipe)
         self.child.wait()
 
 
 def start(program: Program) -> HeldChild:
-    """Start a program up to its gate. OSError where that is not possible."""
-    reading, gate = os.pipe()
-    script, place = (_GATE, []) if program.code is None else (_KEEP, [str(program.code)])
+    """Starts a child that becomes the program when it is released. OSError where that is not possible."""
+    reading, pipe = os.pipe()
+    script, code = (_EXEC, []) if program.code is None else (_KEEP, [str(program.code)])
     try:
-        with _to_write(program.stdout) as out, _to_write(program.stderr) as err:
+        with _open_output(program.stdout) as out, _open_output(program.stderr) as err:
             child = subprocess.Popen(
-                ["/bin/sh", "-c", script, str(program.stdin), program.group, *place, *program.argv],
+                ["/bin/sh", "-c", script, str(program.stdin), program.group, *code, *program.argv],
                 stdin=reading,
                 stdout=out,
                 stderr=err,
@@ -85,23 +85,23 @@ def start(program: Program) -> HeldChild:
                 env={**program.env, TAG: program.tag, "PWD": str(program.cwd)},
                 start_new_session=True,
             )
-    except BaseException:  # also a text that cannot be an argument: whatever it is, the gate must not stay open
-        os.close(gate)
+    except BaseException:  # also a text that cannot be an argument: whatever it is, the pipe must not stay open
+        os.close(pipe)
         raise
     finally:
         os.close(reading)
     identity = identify(child.pid)
     if identity is None:
-        os.close(gate)
+        os.close(pipe)
         child.wait()
         raise OSError("it ended before it could be identified")
     rlimit_tag.put(child.pid, program.tag)
-    return HeldChild(child, gate, replace(identity, group=program.group))
+    return HeldChild(child, pipe, replace(identity, group=program.group))
 
 
-def _to_write(path: Path) -> BinaryIO:
-    """A file to add to. Whatever else lies in its place makes way: a pipe would hold us, a link lead elsewhere. Only a
-    device does not: it belongs to the system."""
+def _open_output(path: Path) -> BinaryIO:
+    """A file to append to. Anything else that lies in its place is renamed: a pipe would block us, a link lead
+    elsewhere. A device is not: it belongs to the system."""
     with contextlib.suppress(FileNotFoundError):
         mode = path.lstat().st_mode
         if not (S_ISREG(mode) or S_ISCHR(mode) or S_ISBLK(mode)):
@@ -126,17 +126,17 @@ def interrupt(identity: Identity) -> None:
 
 
 def terminate(identity: Identity, tag: str) -> None:
-    """SIGTERM for everything the launch started."""
+    """SIGTERM for every process of the launch."""
     _signal_all(members(identity, tag), signal.SIGTERM)
 
 
 def end_supervisor(pid: int) -> None:
-    """SIGTERM for the one process that is known by something else: it holds its run's lock. OSError if it cannot be."""
+    """SIGTERM for a supervisor, which is known as the holder of its run's lock. OSError where that is not possible."""
     os.kill(pid, signal.SIGTERM)
 
 
 def kill(identity: Identity, tag: str) -> None:
-    """SIGKILL for everything the launch started; again for what was started meanwhile."""
+    """SIGKILL for every process of the launch, and for those started meanwhile."""
     cgroup.kill(identity.group)
     for _ in range(3):
         found = members(identity, tag)
@@ -154,7 +154,7 @@ def _signal_all(processes: Sequence[Identity], number: signal.Signals) -> None:
                 continue
             handle = os.pidfd_open(process.pid)
             try:
-                # The handle stays with this process whatever happens to the number; look only after taking it.
+                # The handle refers to one process even if its pid is given away: check the identity after opening it.
                 if is_alive(process):
                     signal.pidfd_send_signal(handle, number)
             finally:

@@ -1,7 +1,7 @@
-"""The signals that ask for an end (SIGINT, SIGTERM, SIGHUP) meet this process only where it can be ended in order.
+"""Delays the signals that ask this process to end (SIGINT, SIGTERM, SIGHUP) until it can end in order.
 
-From `held` on they wait. Where nothing would be left half-made they are let through: there the first of them raises
-KeyboardInterrupt, and those after it wait again, so that nothing interrupts the cleaning up.
+While `hold` is active they wait. Where nothing would be left half-made, `let_through` lets the first of them raise
+KeyboardInterrupt; those after it wait again, so that nothing interrupts the cleaning up.
 """
 
 import contextlib
@@ -19,11 +19,11 @@ class HeldSignals:
     def __init__(self) -> None:
         self.came = 0
         self._open = False
-        self._take: Callable[[int], None] | None = None
+        self._handler: Callable[[int], None] | None = None
 
-    def handle(self, number: int, _: FrameType | None) -> None:
-        if self._take is not None:
-            self._take(number)
+    def receive(self, number: int, _: FrameType | None) -> None:
+        if self._handler is not None:
+            self._handler(number)
         elif self._open:
             self._open = False
             raise KeyboardInterrupt
@@ -39,7 +39,7 @@ class HeldSignals:
     @contextlib.contextmanager
     def let_through(self) -> Iterator[None]:
         """A signal that waits, or comes meanwhile, raises KeyboardInterrupt in here."""
-        if self._open or self._take is not None or threading.current_thread() is not threading.main_thread():
+        if self._open or self._handler is not None or threading.current_thread() is not threading.main_thread():
             yield
             return
         try:
@@ -50,42 +50,42 @@ class HeldSignals:
             self._open = False
 
     @contextlib.contextmanager
-    def handled_by(self, take: Callable[[int], None]) -> Iterator[None]:
-        """A signal that waits, or comes meanwhile, is given to `take`."""
-        self._take = take
+    def handled_by(self, handler: Callable[[int], None]) -> Iterator[None]:
+        """A signal that waits, or comes meanwhile, is given to `handler`."""
+        self._handler = handler
         try:
             if self.came:
                 came, self.came = self.came, 0
-                take(came)
+                handler(came)
             yield
         finally:
-            self._take = None
+            self._handler = None
 
 
-_starter: list[HeldSignals] = []
+_holder: list[HeldSignals] = []
 
 
 @contextlib.contextmanager
 def hold() -> Iterator[HeldSignals]:
-    """Hold the signals back; within another `held`, that one's gate. All get handlers: an ignored one would be
-    inherited. But whoever ignores that the terminal closes, as `nohup` has it, goes on doing so."""
-    if _starter or threading.current_thread() is not threading.main_thread():
-        yield _starter[0] if _starter else HeldSignals()
+    """Holds the signals back; an inner `hold` shares the outer one. Handlers replace an ignored SIGINT and SIGTERM too,
+    for children would inherit it; an ignored SIGHUP stays ignored, as `nohup` wants it."""
+    if _holder or threading.current_thread() is not threading.main_thread():
+        yield _holder[0] if _holder else HeldSignals()
         return
-    gate = HeldSignals()
-    _starter.append(gate)
+    held = HeldSignals()
+    _holder.append(held)
     stays = signal.SIGHUP if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else None
-    before = {number: signal.signal(number, gate.handle) for number in ENDS if number is not stays}
+    before = {number: signal.signal(number, held.receive) for number in ENDS if number is not stays}
     try:
-        yield gate
+        yield held
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        _starter.clear()
+        _holder.clear()
 
 
 @contextlib.contextmanager
 def let_through() -> Iterator[None]:
-    """Of whatever holds them back; where nothing does, nothing is to be done."""
-    with _starter[0].let_through() if _starter else contextlib.nullcontext():
+    """`HeldSignals.let_through` of whatever holds the signals back; without effect where nothing does."""
+    with _holder[0].let_through() if _holder else contextlib.nullcontext():
         yield

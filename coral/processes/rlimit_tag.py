@@ -1,8 +1,8 @@
-"""The mark of a launch, which every process that comes of it bears: neither a session of its own, nor a parent that is
-gone, nor an emptied environment takes it away.
+"""Tags every process of a launch by a resource limit, which the kernel hands on through every fork and exec: neither a
+session of its own, nor an ended parent, nor an emptied environment removes it.
 
-It is a resource limit, for the kernel hands those on through every fork and exec: the soft limit of file locks, which
-Linux keeps for every process and has not heeded since 2.4.25. Other systems have no mark.
+It is the soft limit of file locks, which Linux keeps for every process and has ignored since 2.4.25. Other systems have
+no such tag.
 """
 
 import contextlib
@@ -12,16 +12,16 @@ import resource
 
 _LOCKS = 10  # RLIMIT_LOCKS, which `resource` does not name
 _LINE = b"Max file locks"
-_KIND = 1 << 61  # what a mark begins with; the other 60 bits say of which launch
+_KIND = 1 << 61  # the highest bit of a tag's value; the lower 60 bits are a hash of the launch's tag
 
 
 def value_of(tag: str) -> int:
-    """The mark that stands for a launch's tag."""
+    """The value of the limit that stands for a launch's tag."""
     return _KIND | int.from_bytes(hashlib.sha256(tag.encode()).digest()[:8]) >> 4
 
 
 def put(pid: int, tag: str) -> bool:
-    """Mark a process and whatever it will start; whether that is possible here."""
+    """Tags a process and whatever it will start. Returns whether that is possible here."""
     with contextlib.suppress(AttributeError, OSError, ValueError):
         _, most = resource.prlimit(pid, _LOCKS)
         resource.prlimit(pid, _LOCKS, (value_of(tag), most))
@@ -30,7 +30,7 @@ def put(pid: int, tag: str) -> bool:
 
 
 def read(pid: int) -> int:
-    """The mark of a process of this user's; 0 where it has none, or is somebody else's."""
+    """The value of a process of this user's; 0 where it has no tag, or is somebody else's."""
     try:
         with open(f"/proc/{pid}/limits", "rb", buffering=0) as file:
             if os.fstat(file.fileno()).st_uid != os.geteuid():

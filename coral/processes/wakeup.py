@@ -1,13 +1,13 @@
-"""What the loop sleeps on: a bell that anybody may ring, and the end of the processes it was told to watch.
+"""The sleep of the loop: ended by a call of `wake`, or by the end of a watched process.
 
-A ring only wakes. Whoever misses one finds everything at the next poll.
+Waking carries no data. A wake-up that is missed costs nothing but the time to the next poll.
 """
 
 import contextlib
 import os
 import selectors
 
-UNWATCHED_SECONDS = 0.2  # where the system cannot tell when a process ends, look that often
+UNWATCHED_SECONDS = 0.2  # how often to poll where the system cannot tell when a process ends
 
 
 class Wakeup:
@@ -21,14 +21,13 @@ class Wakeup:
         self._unwatched: set[str] = set()
 
     def wake(self) -> None:
-        """From any thread and from signal handlers."""
-        # A full pipe has rung already.
-        with contextlib.suppress(BlockingIOError):
+        """Safe in any thread and in signal handlers."""
+        with contextlib.suppress(BlockingIOError):  # a full pipe wakes already
             if self._writing >= 0:
                 os.write(self._writing, b"\0")
 
     def watch(self, name: str, pid: int) -> None:
-        """Ring when this process ends. It must be alive, or not reaped yet."""
+        """Wakes when this process ends. It must be alive, or not reaped yet."""
         self.forget(name)
         try:
             handle = os.pidfd_open(pid)
@@ -49,7 +48,7 @@ class Wakeup:
             os.close(handle)
 
     def wait(self, seconds: float) -> set[str]:
-        """Sleep until something rings, at most so long. Returns the watched processes that may have ended."""
+        """Sleeps at most so long. Returns the names of the watched processes that may have ended."""
         if self._unwatched:
             seconds = min(seconds, UNWATCHED_SECONDS)
         ended = set(self._unwatched)

@@ -45,8 +45,8 @@ def prepare(config: Config, runs: Path, say: Say, meanwhile: Callable[[], object
         if budgets := unenforceable_budgets(config, assignment, runtime):
             raise CoralError(f"cannot start: {budgets[0]}", "leave that budget out, or limit attempts or hours")
     git.waiting = received_signals.let_through
-    with received_signals.hold() as gate:
-        gate.check()
+    with received_signals.hold() as held:
+        held.check()
         try:
             layout = new_run(runs, config.slug)
         except OSError as error:

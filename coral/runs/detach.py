@@ -28,8 +28,8 @@ def detach(layout: Layout, overrides: tuple[str, ...] = ()) -> int:
     CoralError with its last word, or with what the disk lacks for any, when it could not. This process must have no
     other threads: a lock that one of them held would stay locked in the child.
     """
-    with received_signals.hold() as gate:
-        gate.check()
+    with received_signals.hold() as held:
+        held.check()
         make_way(layout.log)
         log = os.open(layout.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
         _flush()  # or the child would say it once more
@@ -37,7 +37,7 @@ def detach(layout: Layout, overrides: tuple[str, ...] = ()) -> int:
         if pid == 0:
             _supervise(layout, overrides, log)
         os.close(log)
-        _wait_for(_Child(pid), layout, gate)
+        _wait_for(_Child(pid), layout, held)
         return pid
 
 
@@ -61,7 +61,7 @@ class _Child:
             self.poll(0)
 
 
-def _wait_for(child: _Child, layout: Layout, gate: received_signals.HeldSignals) -> None:
+def _wait_for(child: _Child, layout: Layout, held: received_signals.HeldSignals) -> None:
     """Until it supervises the run. An interrupt ends it in order; it may have started agents."""
     deadline = time.monotonic() + BEGIN_SECONDS
     while _shown_by(layout) != child.pid and child.poll() != 0:
@@ -69,9 +69,9 @@ def _wait_for(child: _Child, layout: Layout, gate: received_signals.HeldSignals)
         late = bool(lacking) or time.monotonic() > deadline
         if late and not lacking and holder(layout) == child.pid:
             break  # it has the run, and reads a long journal
-        if child.code is not None or late or gate.came:
+        if child.code is not None or late or held.came:
             child.end()
-            gate.check()
+            held.check()
             last = lacking or layout.log.read_text(errors="replace").strip().rpartition("\n")[2]
             raise CoralError(f"cannot supervise in the background: {last or 'no word from it'}", f"see {layout.log}")
         time.sleep(0.01)

@@ -215,7 +215,7 @@ def supervise(
     `overrides` (`budget.hours=4`) change the run's task from here on; with a reason to `stop` it is only ended.
     """
     process.rearm_interrupts()
-    with received_signals.hold() as gate, hold_lock(layout.lock) as lock:
+    with received_signals.hold() as held, hold_lock(layout.lock) as lock:
         load()
         if overrides:
             _change_task(layout, overrides)
@@ -235,8 +235,8 @@ def supervise(
 
         try:
             if stop is None:
-                gate.check()  # nothing has begun yet
-            with gate.handled_by(take):
+                held.check()  # nothing has begun yet
+            with held.handled_by(take):
                 manager.run(lock)
             if is_gone(layout):
                 hint = "if it was moved, `coral resume --run PATH` continues it"

@@ -18,7 +18,7 @@ from coral.fleet.events import Moment
 from coral.fleet.reasons import RunEnd, RunEndKind
 from coral.fleet.run_state import Fleet
 from coral.journal import segments
-from coral.journal.replay import TELL_EVERY, Replay, replay
+from coral.journal.replay import REPORT_EVERY, Replay, replay
 from workspace.layout import Layout
 
 Shown = Callable[..., str]
@@ -147,17 +147,17 @@ def test_an_event_that_cannot_be_decided_names_the_version_that_can(clerk: Clerk
 def test_a_long_replay_shows_its_progress(
     clerk: Clerk, monkeypatch: pytest.MonkeyPatch, coral: Callable[..., tuple[int, str, str]]
 ) -> None:
-    for clock in range(7, 7 + 2 * TELL_EVERY):
+    for clock in range(7, 7 + 2 * REPORT_EVERY):
         clerk.decide(clock, on.OutputSeen(agent="ann", launch=2))
     counts: list[int] = []
 
     def report(so_far: Replay) -> None:
         counts.append(so_far.same)
 
-    assert replay(clerk.journal.path, report).same == 7 + 2 * TELL_EVERY
-    assert [count for count in counts if count] == [TELL_EVERY, 2 * TELL_EVERY]
+    assert replay(clerk.journal.path, report).same == 7 + 2 * REPORT_EVERY
+    assert [count for count in counts if count] == [REPORT_EVERY, 2 * REPORT_EVERY]
     monkeypatch.setattr("coral.cli.commands.replay.FIRST_PROGRESS", 0.0)
-    assert coral("replay")[2] == f"{TELL_EVERY} decisions\n"
+    assert coral("replay")[2] == f"{REPORT_EVERY} decisions\n"
 
 
 # --- as it was ------------------------------------------------------------------------------------------------------
