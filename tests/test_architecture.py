@@ -440,7 +440,7 @@ def test_modules_and_functions_stay_short_and_say_their_rule(module: str) -> Non
 NAMED_RUNTIMES = {
     ("coral.config.model", "native"),  # the default of agents.runtime
     ("coral.extras", "acp"),  # the extra of the package
-    ("coral.config.paths", "command"),  # grader.command
+    *((f"coral.{module}", "command") for module in ("config.model", "config.paths", "grading.kinds")),  # grader.command
     *((f"coral.{module}", "command") for module in ("cli.commands.job", "supervisor.inbox", "supervisor.job_files")),
 }
 

@@ -36,9 +36,8 @@ def unenforceable_budgets(config: Config, assignment: Assignment, runtime: Runti
     unknown = [name for name in LIMITED if name not in known]
     given = [f"budget.{name}" for name in unknown if getattr(budget, name) is not None]
     given += [f"budget.per_agent.{name}" for name in unknown if getattr(budget.per_agent, name) is not None]
-    reason = f"{runtime.name} tells {reports or 'nothing of what it uses'}"
-    reason += ": say in agents.prices what they cost" if reports else ""
-    return [f"{name} cannot be kept: {reason}" for name in given]
+    shortage = f"reports {reports} only: set agents.prices" if reports else "reports nothing of what it uses"
+    return [f"{name} cannot be enforced: {runtime.name} {shortage}" for name in given]
 
 
 def look_up(model: str) -> Prices | None:

@@ -212,7 +212,7 @@ class FreshAfterSection(Section):
 
     compactions: Count | None = Field(default=None, description="After the conversation was compacted this many times.")
     tokens: Count | None = Field(
-        default=None, description="After the conversation used this many tokens, without those read from a cache."
+        default=None, description="After the conversation used this many tokens, excluding cache reads."
     )
 
 
@@ -264,7 +264,7 @@ class AllowanceSection(Section):
 
     attempts: Count | None = Field(default=None, description="Graded attempts.")
     money: Money | None = Field(default=None, description="US dollars.")
-    tokens: Count | None = Field(default=None, description="Tokens, without those that are read from a cache.")
+    tokens: Count | None = Field(default=None, description="Tokens, excluding cache reads.")
 
 
 class BudgetSection(Section):
@@ -274,7 +274,7 @@ class BudgetSection(Section):
     hours: float | None = Field(default=None, gt=0, allow_inf_nan=False, description="Stop after this many hours.")
     money: Money | None = Field(default=None, description="Stop when the agents have used this many US dollars.")
     tokens: Count | None = Field(
-        default=None, description="Stop when the agents have used this many tokens, without those read from a cache."
+        default=None, description="Stop when the agents have used this many tokens, excluding cache reads."
     )
     plateau: Count | None = Field(
         default=None, description="Stop after this many attempts in a row that did not improve the fleet's best."

@@ -64,9 +64,9 @@ def refuse(name: str, problems: Iterable[Problem], marks: Mapping[KeyPath, Mark]
     lines += [f"... and {len(placed) - MAX_LISTED} more"] if len(placed) > MAX_LISTED else []
     raise CoralError(
         f"cannot use this task: {count}\n" + "\n".join(f"  {line}" for line in lines),
-        "mend it where you typed it; `coral validate` takes the same words and spends nothing"
+        "correct it where you typed it; `coral validate` checks the same words and costs nothing"
         if all(mark.override for mark, _, _ in placed)
-        else "mend these lines; `coral validate` checks the task again and spends nothing",
+        else "correct these lines; `coral validate` checks the task again and costs nothing",
     )
 
 

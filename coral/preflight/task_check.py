@@ -131,7 +131,7 @@ def _runtime(config: Config, assignment: Assignment) -> tuple[TaskFinding, Runti
     if wrong := registry.problems(runtime, assignment.model):
         return TaskFinding("runtime", False, f"{name} cannot be used", tuple(wrong)), runtime
     if lost := unenforceable_budgets(config, assignment, runtime):
-        return TaskFinding("runtime", False, f"{name} cannot keep within its budget", tuple(lost)), runtime
+        return TaskFinding("runtime", False, f"{name} cannot enforce its budget", tuple(lost)), runtime
     unverified = runtime.verified_version == ""
     more = ("unverified: Coral follows its documentation, and was never tried with it",) if unverified else ()
     return TaskFinding("runtime", True, f"{name}, {plural(assignment.count, 'agent')}", more), runtime

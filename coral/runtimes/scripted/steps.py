@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from coral.runtimes.interruptible import Interrupted, Interrupts
+from coral.runtimes.scripted.interruptible import Interrupted, Interrupts
 
 SLICE = 0.5  # seconds of one wait: a signal just before a wait is answered after it
 LEAVE = 30.0  # seconds that `coral eval` has to exit after an interrupt

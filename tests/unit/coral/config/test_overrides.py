@@ -34,12 +34,12 @@ def test_the_hint_depends_on_whether_the_file_or_an_override_is_wrong(folder: Pa
             load(folder, overrides)
         return caught.value.hint
 
-    assert advice("agent.count=4").startswith("mend it where you typed it")
+    assert advice("agent.count=4").startswith("correct it where you typed it")
     (folder / "task.yaml").write_text(TASK + "budgets: {}\n")
     assert (
         advice("agent.count=4")
         == advice()
-        == "mend these lines; `coral validate` checks the task again and spends nothing"
+        == "correct these lines; `coral validate` checks the task again and costs nothing"
     )
 
 

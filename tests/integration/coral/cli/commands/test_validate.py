@@ -210,10 +210,10 @@ def test_a_budget_that_nobody_could_keep_is_found(tmp_path: Path, capsys: pytest
     code, checks = validate(capsys, str(folder), "budget.money=5", "budget.per_agent.tokens=5")
     assert code == 1
     assert checks["runtime"]["details"] == [
-        "budget.money cannot be kept: native tells nothing of what it uses",
-        "budget.per_agent.tokens cannot be kept: native tells nothing of what it uses",
+        "budget.money cannot be enforced: native reports nothing of what it uses",
+        "budget.per_agent.tokens cannot be enforced: native reports nothing of what it uses",
     ]
-    with pytest.raises(CoralError, match=r"cannot start: budget\.money cannot be kept"):
+    with pytest.raises(CoralError, match=r"cannot start: budget\.money cannot be enforced"):
         prepare(load(folder, ["budget.money=5"]), tmp_path / "runs", lambda _: None)
     assert not (tmp_path / "runs").exists()
 
@@ -224,7 +224,7 @@ def test_a_budget_of_money_needs_prices_where_a_program_tells_tokens_only(tmp_pa
     codex, claude = find("codex", {}), find("claude", {})
     config = load(folder, given)
     assert unenforceable_budgets(config, config.agents, codex) == [
-        "budget.money cannot be kept: codex tells tokens: say in agents.prices what they cost"
+        "budget.money cannot be enforced: codex reports tokens only: set agents.prices"
     ]
     assert unenforceable_budgets(config, config.agents, claude) == []
     priced = load(folder, [*given, "agents.prices={input: 1, output: 2}"])

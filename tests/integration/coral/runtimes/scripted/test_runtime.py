@@ -13,8 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from coral.runtimes.interruptible import Interrupted, Interrupts
 from coral.runtimes.model import Command, LaunchSpec, LaunchSummary
+from coral.runtimes.scripted.interruptible import Interrupted, Interrupts
 from coral.runtimes.scripted.runtime import Scripted
 from coral.supervisor.lock import hold_lock
 from workspace import hub
