@@ -42,7 +42,10 @@ def exclude_from(repository: Path, patterns: Iterable[str], names: Iterable[str]
     A pattern for a link must not end in a slash, or it does not match.
     """
     wanted = [*patterns, *map(_exactly, names)]
-    kept = [line for line in _lines(repository / "info" / "exclude") if line not in wanted]
+    lines = _lines(repository / "info" / "exclude")
+    if set(wanted) <= set(lines):
+        return
+    kept = [line for line in lines if line not in wanted]
     place(repository, "info/exclude", "".join(f"{line}\n" for line in (*kept, *wanted)))
 
 

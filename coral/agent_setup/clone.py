@@ -11,7 +11,7 @@ from coral.supervisor.context import RunContext
 from coral.views.prompt import instructions
 from heartbeats.render import render_file
 from workspace import hub, knowledge
-from workspace.clone_overlay import Instructions, link_shared, place, put_back, write_instructions
+from workspace.clone_overlay import SHARED, Instructions, link_shared, place, put_back, write_instructions
 
 
 def create_knowledge(run_context: RunContext, agent: str) -> None:
@@ -58,7 +58,7 @@ def reclone(run_context: RunContext, agent: str) -> None:
     layout, filename = run_context.layout, run_context.roster.runtime(agent).instruction_file
     recent = run_context.standings.recent_of.get(agent)
     commit = recent[-1].commit if recent else run_context.rules.seed_commit
-    hub.clone_again(layout.hub, layout.clone(agent), agent, commit, exclude=[f"/{filename}"])
+    hub.clone_again(layout.hub, layout.clone(agent), agent, commit, exclude=[filename, SHARED])
     set_up_clone(run_context, agent, commit)
 
 

@@ -5,7 +5,6 @@ the end nothing that was started is left.
 """
 
 import os
-import subprocess
 from pathlib import Path
 
 from attempts.record import Kind
@@ -64,13 +63,10 @@ def run_grader(command: GradeCommand, folder: Path, timeout: float) -> GradeResu
 
 def _finish(held: process.HeldChild, tag: str, timeout: float) -> int | None:
     """The exit code, None for a timeout. However this ends, everything the grader started ends with it."""
-    code: int | None = None
     try:
         held.release()
         with received_signals.let_through():
-            code = held.child.wait(timeout)
-    except subprocess.TimeoutExpired:
-        pass
+            code = process.wait(held.child, timeout)
     finally:
         process.kill(held.identity, tag)
         held.child.wait(SETTLE)

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from attempts.store import Store
 from coral.agent_setup.prices import unenforceable_budgets
 from coral.agent_setup.roster import Roster
 from coral.config.load import Config
@@ -22,6 +23,7 @@ from coral.supervisor.lock import holder as lock_holder
 from coral.supervisor.workers import WorkerPool
 from workspace import git, hub
 from workspace.cancellation import CancelToken
+from workspace.clone_overlay import SHARED
 from workspace.disk import disk_problem_of, is_disk_problem
 from workspace.layout import Layout, create, new_run
 
@@ -91,13 +93,17 @@ def _furnish(layout: Layout, config: Config, roster: Roster, say: Say, meanwhile
         commit: str = _result(taken_in)
         (layout.private / "seed").write_text(commit)
         say("grading the seed")
-        clones = {agent: _begin_clone(begin, layout, roster, agent, commit) for agent in roster}
         begin(meanwhile)
-        run_context = context_of(layout, config, roster, grade_seed(layout, config, commit))
+        clones = {agent: _begin_clone(begin, layout, roster, agent, commit) for agent in roster}
+        baseline = grade_seed(layout, config, commit)
+        # In a thread: what was written for the clones goes to the disk with it.
+        published = begin(Store(layout.attempts).publish, baseline)
+        run_context = context_of(layout, config, roster, baseline)
         for agent, clone in clones.items():
             say(f"preparing {agent}")
             _result(clone)
             furnish(run_context, agent, commit)
+        _result(published)
 
 
 @contextlib.contextmanager
@@ -112,7 +118,7 @@ def _threads() -> Iterator[Begin]:
 
 
 def _begin_clone(begin: Begin, layout: Layout, roster: Roster, agent: str, commit: str) -> Future[None]:
-    exclude = [f"/{roster.runtime(agent).instruction_file}"]
+    exclude = [roster.runtime(agent).instruction_file, SHARED]
     return begin(hub.clone, layout.hub, layout.clone(agent), agent, commit, exclude)
 
 

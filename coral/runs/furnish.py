@@ -9,14 +9,13 @@ import time
 
 from attempts.progress import Progress, judge
 from attempts.record import Attempt, Kind
-from attempts.store import Store
 from coral.agent_setup.clone import create_knowledge, set_up_clone
 from coral.agent_setup.roster import Roster
 from coral.config.load import Config
 from coral.errors import CoralError
 from coral.fleet.actions import Grade
-from coral.grading.checkout import prepare_grade, remove_checkouts
-from coral.grading.once import run_grader as run_grader
+from coral.grading.checkout import prepare_grade
+from coral.grading.once import run_grader
 from coral.grading.result import GradeResult
 from coral.processes import environment, received_signals
 from coral.records.standings import Standings
@@ -30,7 +29,7 @@ SHOWN_OF_SETUP = 2000  # bytes of what a command said that failed
 
 
 def grade_seed(layout: Layout, config: Config, commit: str) -> Attempt:
-    """Publish the baseline, attempt #0. A grader that cannot grade the seed will grade nothing."""
+    """The baseline, attempt #0. A grader that cannot grade the seed will grade nothing."""
     started = wall()
     command = prepare_grade(layout, config.grader, Grade(number=0, launch=1, commit=commit, kind=Kind.BASELINE))
     began = time.monotonic()
@@ -38,8 +37,7 @@ def grade_seed(layout: Layout, config: Config, commit: str) -> Attempt:
     seconds = time.monotonic() - began
     if result.score is None:
         raise CoralError(f"cannot grade the seed: {result.reason}", _shown(result))
-    remove_checkouts(layout, 0)
-    baseline = Attempt(
+    return Attempt(
         number=0,
         agent="",
         kind=Kind.BASELINE,
@@ -57,8 +55,6 @@ def grade_seed(layout: Layout, config: Config, commit: str) -> Attempt:
         metrics=result.metrics,
         seconds=round(seconds, 3),
     )
-    Store(layout.attempts).publish(baseline)
-    return baseline
 
 
 def context_of(layout: Layout, config: Config, roster: Roster, baseline: Attempt) -> RunContext:

@@ -67,6 +67,7 @@ class Performer:
         for action in actions:
             self._try(action, fleet, now)
         self._queue.put(*self._starter.commit())
+        self._publisher.clean_up()
 
     def close(self) -> None:
         """End what the threads are at, and keep the history of the notes that were written since the last snapshot."""

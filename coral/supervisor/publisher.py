@@ -39,6 +39,7 @@ class Publisher:
         self._queue = queue
         self._pool = pool
         self._snapshot: Future[object] | None = None
+        self._published: list[Attempt] = []
 
     def publish(self, action: do.Publish, fleet: Fleet, now: on.Moment) -> None:
         attempt = action.attempt
@@ -66,10 +67,16 @@ class Publisher:
         text = f"{attempt.verdict}{score}: {attempt.title}"
         self._report.note(now, "published", text, attempt.agent, attempt=attempt.number)
         self._queue.put(on.Published(number=attempt.number))
-        self._clean_up(attempt)
+        self._published.append(attempt)
+
+    def clean_up(self) -> None:
+        """Remove what is of no more use of the attempts published since, and keep the history of the notes: in threads,
+        after all other actions, so that the git processes delay no start and no signal."""
+        published, self._published = self._published, []
+        for attempt in published:
+            self._clean_up(attempt)
 
     def _clean_up(self, attempt: Attempt) -> None:
-        """Remove what is of no more use, and keep the notes' history, in worker threads: nobody waits for it."""
         layout, number = self._context.layout, attempt.number
         self._pool.submit(checkout.remove_checkouts, layout, number)
         if attempt.submission:

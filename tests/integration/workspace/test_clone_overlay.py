@@ -150,3 +150,10 @@ def test_a_lock_that_a_killed_agent_left_is_no_obstacle(clone: Path) -> None:
 def test_a_half_written_file_is_never_committed(clone: Path) -> None:
     (clone / ".coral-0123").write_text("half")
     assert git(clone, "status", "--short") == ""
+
+
+def test_what_is_excluded_already_is_not_written_again(layout: Layout, clone: Path) -> None:
+    link_shared(clone, layout.shared)
+    before = (clone / ".git" / "info" / "exclude").stat()
+    link_shared(clone, layout.shared)
+    assert (clone / ".git" / "info" / "exclude").stat().st_ino == before.st_ino

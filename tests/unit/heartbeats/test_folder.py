@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from attempts.fields import printable
 from heartbeats.entry import from_entry, to_dict
-from heartbeats.folder import Folder, load_entries
+from heartbeats.folder import Folder, _row, load_entries
 from heartbeats.heartbeat import BUILT_IN, Delivery, Heartbeat, HeartbeatError, Scope, merge, set_heartbeat
 from heartbeats.trigger import Elapsed, Every, Stagnant
 
@@ -99,6 +99,14 @@ def test_a_row_gives_the_heartbeat_again(tmp_path: Path) -> None:
     folder.write("fleet", [(heartbeat, "") for heartbeat in (*BUILT_IN, PLAN)])
     rows = [{key: value for key, value in row.items() if key != "when"} for row in folder.read("fleet")]
     assert rows == [to_dict(heartbeat) for heartbeat in (*BUILT_IN, PLAN)]
+
+
+def test_what_many_have_is_made_into_yaml_once(tmp_path: Path) -> None:
+    made = _row.cache_info().misses
+    for number in range(16):
+        Folder(tmp_path).write(f"agent-{number}", [(PLAN, "2 attempts, of sixteen agents"), (BUILT_IN[0], "")])
+    assert _row.cache_info().misses - made <= 2
+    assert len({tuple(map(str, Folder(tmp_path).read(f"agent-{number}"))) for number in range(16)}) == 1
 
 
 def test_an_owner_without_a_readable_file_has_no_rows(tmp_path: Path) -> None:

@@ -305,3 +305,15 @@ def test_one_look_at_all_processes_serves_every_launch_that_ended(make, tmp_path
     held["agent-1"].child.wait(120)
     launches.close()
     bell.close()
+
+
+@pytest.mark.parametrize("has_handles", [True, False])
+def test_the_end_of_a_child_is_waited_for_or_given_up(started, monkeypatch, has_handles: bool) -> None:
+    if not has_handles:
+        monkeypatch.delattr(os, "pidfd_open")
+    assert process.wait(started("exit 7").child, 120) == 7
+    assert process.wait(started("kill -9 $$").child, 120) == -9
+    held = started("sleep 60")
+    assert process.wait(held.child, 0.01) is None
+    process.kill(held.identity, "run/agent-1/1")
+    assert process.wait(held.child, 120) == -9
