@@ -200,7 +200,7 @@ def test_a_stop_that_nobody_read_does_not_meet_the_next_supervisor(run: Run) -> 
     assert coral(run, "resume", "--detach", "-i", "go on").returncode == 0
     wait_until(lambda: any(each.pending_messages for each in run.fleet().agents.values()), what="the message")
     assert holder(run.layout.lock) is not None
-    assert (run.fleet().run.stopping, run.fleet().run.detached_reason) == ("", "")
+    assert (run.fleet().run.stopping, run.fleet().run.detached_reason) == (None, None)
 
 
 def test_who_asks_for_leave_of_a_supervisor_that_cannot_be_reached_is_told(run: Run) -> None:
