@@ -19,7 +19,8 @@ from benchmarks.arena import HERE, Arena, Started, arena
 from benchmarks.benchmark import Ask, Full
 from benchmarks.figure import Check
 from benchmarks.results import Result
-from workspace.knowledge import list_notes, list_skills
+from workspace.knowledge import list_skills
+from workspace.notes import find_notes
 
 NAME = "packing"
 EXAMPLE = HERE.parent / "examples" / "circle_packing"
@@ -94,7 +95,7 @@ def _run(place: Arena, setting: Setting, seed: int, seconds: float) -> tuple[dic
     settings = {
         **_settings(setting, seed, seconds),
         "attempts": len(run.attempts()),
-        "notes": sum(len(list_notes(folder)) for folder in folders),
+        "notes": sum(len(find_notes([folder])) for folder in folders),
         "skills": sum(len(list_skills(folder)) for folder in folders),
     }
     return settings, {"seconds": [round(at, 3) for at, _ in points], "best": [score for _, score in points]}

@@ -1,7 +1,4 @@
-"""What a piece of work has running, so that somebody else can end it: a git may hang for as long as it likes.
-
-Rule: once it is cut, what runs is killed and nothing more is started, for that piece of work alone.
-"""
+"""Lets one thread cancel the work of another: its processes are killed, and it starts none. A git may hang for ever."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ T = TypeVar("T")
 
 
 class CancelToken:
-    """Made by whoever may want to cut it; `around` is what the work is called in."""
+    """Cancels the work that is called by `around`, and nothing else."""
 
     def __init__(self) -> None:
         self.is_cancelled = False
@@ -34,7 +31,7 @@ class CancelToken:
             _current.reset(token)
 
     def cancel(self) -> None:
-        """From any thread. Whoever waits for what is killed learns that it was."""
+        """Kill what the work runs; callable from any thread. The work gets the error of a killed process."""
         with self._lock:
             self.is_cancelled = True
             for process in self._running:
@@ -44,19 +41,19 @@ class CancelToken:
 
     @contextlib.contextmanager
     def starting(self) -> Iterator[set[Popen[bytes]]]:
-        """Nobody cuts in between: what is started goes into the set."""
+        """Entered to start a process, which is added to the set: no `cancel` comes in between."""
         with self._lock:
             yield self._running
 
-    def let_go(self, process: Popen[bytes]) -> None:
-        """It has been waited for."""
+    def remove(self, process: Popen[bytes]) -> None:
+        """Forget a process that has ended."""
         with self._lock:
             self._running.discard(process)
 
 
 def current_token() -> CancelToken:
-    """That of the work which the caller is part of; one that nobody holds, where there is none."""
+    """The token of the work that calls this; a new one that nobody will cancel, where there is none."""
     return _current.get() or CancelToken()
 
 
-_current: ContextVar[CancelToken | None] = ContextVar("leash", default=None)
+_current: ContextVar[CancelToken | None] = ContextVar("cancel_token", default=None)

@@ -1,7 +1,7 @@
 """What the supervisor puts into an agent's clone beside the code: the link to shared knowledge, the instructions.
 
-Rules: none of it is ever committed; nothing is written through a link that the agent may have planted, because files
-are put in place by rename and folders are looked up first.
+None of it is ever committed. Nothing is written through a link that the agent may have made: files are put in place by
+rename, and the folders above them are checked first.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LITTER = (*_CACHES, ".venv/", "node_modules/", ".DS_Store", ".coral-*")
 
 @dataclass(frozen=True, slots=True)
 class Instructions:
-    """What stands in an instruction file. `tracked`: the seed has one of that name, which stays as it is committed."""
+    """The text of an instruction file. `tracked`: the seed has a file of that name, which stays as it was committed."""
 
     text: str
     tracked: bool
@@ -43,10 +43,8 @@ def exclude_from(repository: Path, patterns: Iterable[str], names: Iterable[str]
     """
     wanted = [*patterns, *map(_exactly, names)]
     lines = _lines(repository / "info" / "exclude")
-    if set(wanted) <= set(lines):
-        return
-    kept = [line for line in lines if line not in wanted]
-    place(repository, "info/exclude", "".join(f"{line}\n" for line in (*kept, *wanted)))
+    if not set(wanted) <= set(lines):
+        _write_lines(repository, "info/exclude", [*(line for line in lines if line not in wanted), *wanted])
 
 
 def _exactly(name: str) -> str:
@@ -56,30 +54,30 @@ def _exactly(name: str) -> str:
 
 def _keep_as_committed(repository: Path, name: str) -> None:
     """Tell `coral eval` that a tracked file is ours. Git refuses a path that is both named to it and excluded."""
-    kept = [line for line in _lines(repository / "info" / "exclude") if line != _exactly(name)]
-    place(repository, "info/exclude", "".join(f"{line}\n" for line in kept))
-    place(repository, OURS, "".join(f"{line}\n" for line in sorted({*_lines(repository / OURS), name})))
+    lines = _lines(repository / "info" / "exclude")
+    _write_lines(repository, "info/exclude", [line for line in lines if line != _exactly(name)])
+    _write_lines(repository, OURS, sorted({*_lines(repository / OURS), name}))
 
 
 def link_shared(clone: Path, shared: Path) -> None:
     """Make `.shared` in the clone lead to the knowledge folder, by a relative path: the run folder may be copied."""
-    _lead(clone, SHARED, os.path.relpath(shared.resolve(), clone.resolve()), "shared")
+    _link(clone, SHARED, os.path.relpath(shared.resolve(), clone.resolve()), "shared")
 
 
 def mount(clone: Path, name: str, source: Path) -> None:
-    """Make `name` in the clone lead to a file or folder of the machine, which is no part of the work."""
-    _move_aside(clone, name)
-    _lead(clone, name, str(source), "mount")
+    """Make `name` in the clone a link to a file or folder of the machine; it is never committed."""
+    _path_within(clone, name)
+    _link(clone, name, str(source), "mount")
 
 
-def _lead(clone: Path, name: str, target: str, kind: str) -> None:
-    """A link that git does not see."""
+def _link(clone: Path, name: str, target: str, kind: str) -> None:
+    """Make a link that git ignores."""
     exclude_from(clone / ".git", (), [name])
     link = clone / name
     if link.is_symlink() and str(link.readlink()) == target:
         return
     if link.exists() and not link.is_symlink():
-        # Made by the agent, perhaps with notes in it: kept, but not where the next launch looks for what is ours.
+        # Made by the agent, perhaps with notes in it: kept under another name.
         link.rename(clone / f".coral-{kind}-{secrets.token_hex(8)}")
     temporary = clone / f".coral-{secrets.token_hex(8)}"
     temporary.symlink_to(target)
@@ -87,21 +85,21 @@ def _lead(clone: Path, name: str, target: str, kind: str) -> None:
 
 
 def write_instructions(clone: Path, hub: Path, commit: str, filename: str, text: str) -> Instructions:
-    """Put `text` into the clone, which is at `commit`, as its instruction file, never to be committed; what `put_back`
-    needs later.
+    """Write `text` as the instruction file of a clone that is at `commit`; returns what `put_back` needs later.
 
-    Where the commit has such a file, its own text follows ours, and git is told to look away (skip-worktree).
+    The file is never committed. Where the commit has such a file, its own text follows ours, and git is told to ignore
+    changes of it (skip-worktree).
     """
     theirs = _committed_text(hub, commit, filename)
     if theirs is not None:
         text = f"{text.rstrip()}\n\n---\n\n{theirs}"
-        _look_away(clone, hub, filename)
+        _skip_worktree(clone, hub, filename)
     put_back(clone, filename, given := Instructions(text, theirs is not None))
     return given
 
 
 def put_back(clone: Path, filename: str, given: Instructions) -> None:
-    """The same once more, for an agent that removed it. Quick: no git, and nothing that the agent could block."""
+    """Write an instruction file again that the agent removed. Starts no git, and opens nothing that could block."""
     if given.tracked:
         _keep_as_committed(clone / ".git", filename)
     else:
@@ -109,8 +107,8 @@ def put_back(clone: Path, filename: str, given: Instructions) -> None:
     place(clone, filename, given.text)
 
 
-def _look_away(clone: Path, hub: Path, filename: str) -> None:
-    """Set skip-worktree, by the hub's configuration: by the clone's, `update-index` would run the agent's filters."""
+def _skip_worktree(clone: Path, hub: Path, filename: str) -> None:
+    """Uses the hub's configuration: with the clone's, `update-index` would run the agent's filters."""
     clear_stale_lock(clone / ".git")
     own = Git(hub, GIT_INDEX_FILE=clone / ".git" / "index", GIT_WORK_TREE=clone)
     own.run("update-index", "--skip-worktree", "--", filename)
@@ -118,7 +116,7 @@ def _look_away(clone: Path, hub: Path, filename: str) -> None:
 
 @lru_cache(maxsize=64)  # the agents of a run begin at one commit
 def _committed_text(hub: Path, commit: str, filename: str, depth: int = 0) -> str | None:
-    """What a commit has under this name, through links (`AGENTS.md -> CLAUDE.md` is common); None if it has nothing."""
+    """The text of a file in a commit, through links (`AGENTS.md -> CLAUDE.md` is common); None without such a file."""
     mode, kind, name, *_ = Git(hub).text("ls-tree", commit, "--", filename).split() or ("", "nothing", "")
     if kind != "blob":
         return None
@@ -130,23 +128,27 @@ def _committed_text(hub: Path, commit: str, filename: str, depth: int = 0) -> st
     return (None if leaves else _committed_text(hub, commit, target, depth + 1)) or ""
 
 
-def _move_aside(folder: Path, name: str) -> Path:
-    """The path `folder/name`, with the folders above it. GitError where one of those leads out of `folder`: it is
-    asked before anything is made, for an agent may have planted a link. `folder` itself may have to be made."""
+def _path_within(folder: Path, name: str) -> Path:
+    """The path `folder/name`; makes the folders above it. GitError where one of these leads out of `folder`, by a link
+    that the agent made: this is checked before anything is written."""
     path = folder / name
-    there = next(parent for parent in path.parents if parent.exists() or parent.is_symlink())
-    if not folder.is_relative_to(there) and not there.resolve().is_relative_to(folder.resolve()):
-        raise GitError(f"cannot write {path}: {there} leads elsewhere")
+    nearest = next(parent for parent in path.parents if parent.exists() or parent.is_symlink())
+    if not folder.is_relative_to(nearest) and not nearest.resolve().is_relative_to(folder.resolve()):
+        raise GitError(f"cannot write {path}: {nearest} leads elsewhere")
     path.parent.mkdir(parents=True, exist_ok=True)
     return path
 
 
 def place(folder: Path, name: str, text: str) -> None:
-    """Write `folder/name` whole or not at all; whatever is in its place is replaced, not followed."""
-    path = _move_aside(folder, name)
+    """Write `folder/name` whole or not at all; a link in its place is replaced, not followed."""
+    path = _path_within(folder, name)
     temporary = path.with_name(f".coral-{secrets.token_hex(8)}")
     temporary.write_text(text, encoding="utf-8", errors="replace")
     temporary.replace(path)
+
+
+def _write_lines(folder: Path, name: str, lines: Iterable[str]) -> None:
+    place(folder, name, "".join(f"{line}\n" for line in lines))
 
 
 def _lines(path: Path) -> list[str]:

@@ -1,6 +1,7 @@
-"""Whether there is room on a disk to go on, as far as it can be known without writing. Standard library only.
+"""Whether a disk has enough free space, as far as this can be known without writing. Standard library only.
 
-A file system that does not say, as some in a network do not, counts as one with room: there, only a failure tells.
+A file system that does not say, as some network file systems, counts as one with space: only a failure shows there that
+it is full.
 """
 
 from __future__ import annotations
@@ -12,19 +13,19 @@ from pathlib import Path
 from workspace.errors import GitError
 
 MEGABYTE = 1_000_000
-LEAST = 8 * MEGABYTE  # below that nothing new is begun; it is left for what has begun, and for saying so
-ENOUGH = 12 * MEGABYTE  # with that it goes on
-FEWEST = 200  # files, likewise
+LEAST = 8 * MEGABYTE  # with less, nothing new is begun: the rest is for work in progress and for messages
+ENOUGH = 12 * MEGABYTE  # with that much again, the work goes on
+FEWEST = 200  # files that must be creatable, likewise
 _CODES = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
-_ENDS = tuple(f": {os.strerror(code)}" for code in _CODES)
+_ENDINGS = tuple(f": {os.strerror(code)}" for code in _CODES)
 _UNWRITTEN = "unable to write file "  # git says this without a reason
 _SQLITE_FULL = 13
 
 
 def disk_problem_of(folder: Path, least: int = LEAST) -> str:
-    """What is lacking on the disk of a folder, in words; empty if nothing is, or if it cannot be known.
+    """What is wrong with the disk of a folder, in words; "" if nothing is, or if it cannot be known.
 
-    Of a folder that is yet to be made, on the disk where it would be.
+    The folder need not exist yet.
     """
     while not folder.exists() and folder != folder.parent:
         folder = folder.absolute().parent
@@ -45,12 +46,12 @@ def disk_problem_of(folder: Path, least: int = LEAST) -> str:
 def is_disk_problem(error: BaseException) -> bool:
     """Whether something failed because the disk is full, or can only be read.
 
-    Asked of codes, and of git's own words alone: a name that an agent chose must not halt a fleet.
+    Decided by error codes, and by git's own words alone: a name that an agent chose must not stop a fleet.
     """
     if isinstance(error, OSError):
         return error.errno in _CODES
     if isinstance(error, GitError):
         words = [] if error.killed else error.own_words
-        is_reported = any(word.endswith(_ENDS) or word.startswith(_UNWRITTEN) for word in words)
+        is_reported = any(word.endswith(_ENDINGS) or word.startswith(_UNWRITTEN) for word in words)
         return is_reported or (isinstance(error.__cause__, GitError) and is_disk_problem(error.__cause__))
     return getattr(error, "sqlite_errorcode", None) == _SQLITE_FULL

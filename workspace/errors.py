@@ -1,16 +1,16 @@
-"""What can go wrong with a workspace, each with a hint for the person who has to mend it."""
+"""The errors of a workspace, each with a hint for whoever can solve the problem."""
 
 from __future__ import annotations
 
 import re
 
-# Whatever git cites may be an agent's to choose: what stands in quotes, and what it finds inside an object.
+# Parts of git's messages that an agent can choose: what stands in quotes, and what git cites from an object.
 _QUOTED = re.compile(r"'.*'", re.DOTALL)
 _OWN_WORDS = re.compile(r"^(?:fatal|error): (?!object [0-9a-f]{40})(.*)$", re.MULTILINE)
 
 
 class WorkspaceError(Exception):
-    """Says "cannot X: Y"; `hint` is what to do about it, or ""."""
+    """The message says "cannot X: Y"; `hint` says what to do about it, or is ""."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -18,9 +18,9 @@ class WorkspaceError(Exception):
 
 
 class GitError(WorkspaceError):
-    """The supervisor's git could not do it.
+    """A command of the supervisor's git failed.
 
-    `detail` is all that git said; `timed_out`: we killed it at its deadline; `killed`: somebody else did.
+    `detail` is all of its standard error; `timed_out`: we killed it at its deadline; `killed`: somebody else did.
     """
 
     def __init__(
@@ -33,12 +33,12 @@ class GitError(WorkspaceError):
 
     @property
     def own_words(self) -> list[str]:
-        """Why git failed, line by line, as far as nobody else can have put the words into its mouth."""
+        """The lines of git's own error messages, without the parts that an agent can choose."""
         return _OWN_WORDS.findall(_QUOTED.sub("''", self.detail))
 
 
 class ReaderError(GitError):
-    """The second command of a pipe failed of itself."""
+    """The second command of a pipe failed, and not because of the first."""
 
 
 class SubmitError(WorkspaceError):
@@ -46,7 +46,7 @@ class SubmitError(WorkspaceError):
 
 
 class LockedError(SubmitError):
-    """Somebody else is at work in this clone, for too long."""
+    """Somebody else has been at work in this clone for too long."""
 
 
 class Unacceptable(WorkspaceError):  # noqa: N818 - a judgement on a candidate, not a failure of ours

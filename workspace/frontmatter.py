@@ -1,7 +1,7 @@
 """The lines between `---` at the head of a note or a skill: written as YAML, read with tolerance.
 
-Rule: reading never fails, since agents write these by hand; what is not understood is left out. Values are texts or
-lists of texts. Only what a person would write there is understood: scalars, quotes, lists, folded and literal blocks.
+Agents write these by hand, so reading never fails: what is not understood is left out. Values are texts or lists of
+texts. Understood are scalars, quotes, lists, folded and literal blocks.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ _LINES = 200
 _KEY = re.compile(r"([A-Za-z_][\w-]{0,63})[ \t]*:(?:[ \t]+(.*))?")
 _ITEM = re.compile(r"""\s*("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^,]+)""")
 _SAFE = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*")
-_WORDS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}  # what some readers take for something else
-# JSON lets these through as they are; YAML does not print them.
+_NOT_TEXTS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}  # to some readers of YAML
+# JSON may hold these as they are; YAML may not.
 _UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
@@ -95,7 +95,7 @@ def _dump(value: Value) -> str:
 
 def _quote(text: str) -> str:
     """A text that every YAML reader takes for this text."""
-    if _SAFE.fullmatch(text) and text.lower() not in _WORDS:
+    if _SAFE.fullmatch(text) and text.lower() not in _NOT_TEXTS:
         return text
     whole = text.encode("utf-8", "replace").decode()
     return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(whole, ensure_ascii=False))

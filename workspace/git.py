@@ -1,8 +1,8 @@
-"""The supervisor's git: one command at a time, in a repository that is named and never searched for.
+"""The supervisor's git: one command at a time, in a repository whose directory is given and never searched for.
 
-Rules: a repository's directory is always given (`GIT_DIR`), so a damaged one never leads git to the one above it; every
-command has a deadline and a limit on its output, and at either its whole process group is killed.
-Only `git.cmd.Git.execute` of GitPython is used: its object API leaves helper processes behind and goes stale.
+With `GIT_DIR` set, a damaged repository never leads git to the one above it. Every command has a deadline and a limit
+on its output; at either its whole process group is killed. Of GitPython only `git.cmd.Git.execute` is used: its object
+API leaves helper processes behind, and its objects become outdated.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from pathlib import Path
 from subprocess import Popen, TimeoutExpired
@@ -25,8 +25,6 @@ from workspace.cancellation import current_token
 from workspace.errors import GitError, ReaderError
 from workspace.gitenv import FLAGS, SETTINGS, identity
 
-__all__ = ["Git", "GitError", "ReaderError", "scrub_environment"]
-
 if TYPE_CHECKING:
     from git.cmd import Git as Program
 
@@ -34,12 +32,12 @@ MEGABYTE = 1_000_000
 TIMEOUT = 60.0
 LIMIT = 256 * MEGABYTE
 _STDERR = 64_000
-# Entered while a command is waited for. Whoever holds signals back lets them through there: what runs is killed.
+# Entered while we wait for a command. A process that holds signals back delivers them there: the command is killed.
 waiting: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
 
 
 def scrub_environment() -> None:
-    """Drop every GIT_* of this process, for all that it will start. `Git` calls it too: GitPython hands them on."""
+    """Remove every GIT_* from this process's environment. `Git` calls it too: GitPython passes them on."""
     for name in [name for name in os.environ if name.startswith("GIT_")]:
         os.environ.pop(name, None)
 
@@ -49,20 +47,14 @@ class Git:
 
     def __init__(self, directory: Path, **variables: str | Path) -> None:
         self.directory = directory.absolute()  # git runs in another folder than we do
-        self.variables = {**SETTINGS, **identity("Coral"), "GIT_DIR": str(self.directory), **_texts(variables)}
-
-    def with_(self, **variables: str | Path) -> Git:
-        """The same repository with other variables on top."""
-        return Git(self.directory, **{**self.variables, **_texts(variables)})
+        texts = {name: str(value.absolute() if isinstance(value, Path) else value) for name, value in variables.items()}
+        self.variables = {**SETTINGS, **identity("Coral"), "GIT_DIR": str(self.directory), **texts}
 
     def run(
         self, *arguments: str, data: bytes = b"", timeout: float = TIMEOUT, limit: int = LIMIT, cut: bool = False
     ) -> bytes:
-        """Standard output. Over `limit` bytes it is cut off there (`cut`), or the command fails."""
-        with tempfile.TemporaryFile() as source:
-            source.write(data)
-            source.seek(0)
-            process = self._start(arguments, source)
+        """Standard output. After `limit` bytes it is cut off (`cut`), or the command fails."""
+        process = self._start_with(data, arguments)
         output, errors = _finish([process], [arguments], timeout, limit, cut)
         if process.returncode and not (cut and len(output) == limit):
             raise _failure(arguments, errors[0], process.returncode)
@@ -84,20 +76,17 @@ class Git:
     ) -> None:
         """Run `arguments` here and feed its output to `into` in `other`; `ReaderError` when it is `into` that fails.
 
-        `head`: so many bytes of the output are kept back and given to a function, which may raise to call it all off,
-        and whose answer is one more argument for `into`.
+        `head`: that many bytes of the output are held back and passed to a function. It may raise, which ends both
+        commands; what it returns is one more argument for `into`.
         """
         deadline = time.monotonic() + timeout
-        with tempfile.TemporaryFile() as source:
-            source.write(data)
-            source.seek(0)
-            first = self._start(arguments, source)
+        first = self._start_with(data, arguments)
         stream = first.stdout
         assert stream is not None
         first.stdout = None
         with stream:
             try:
-                more = _looked_at(stream, head, deadline, arguments) if head else ()
+                more = _argument_from(stream, head, deadline, arguments) if head else ()
                 second = other._start((*into, *more), stream)
             except BaseException:
                 _kill([first])
@@ -109,15 +98,21 @@ class Git:
         if second.returncode:
             raise _failure(into, errors[1], second.returncode, ReaderError)
 
+    def _start_with(self, data: bytes, arguments: tuple[str, ...]) -> Popen[bytes]:
+        with tempfile.TemporaryFile() as source:
+            source.write(data)
+            source.seek(0)
+            return self._start(arguments, source)
+
     def _start(self, arguments: tuple[str, ...], source: IO[bytes]) -> Popen[bytes]:
         if any(name.startswith("GIT_") for name in os.environ):
             scrub_environment()
         load()
         from git.exc import GitCommandNotFound
 
-        held = current_token()
-        with held.starting() as running:
-            if held.is_cancelled:
+        token = current_token()
+        with token.starting() as running:
+            if token.is_cancelled:
                 raise GitError(f"cannot run git {arguments[0]}: it is to end", killed=True)
             try:
                 started = _program(str(self.directory.parent)).execute(
@@ -137,7 +132,7 @@ class Git:
 
 @lru_cache(maxsize=64)
 def _program(folder: str) -> Program:
-    """GitPython's command runner; imported late, since that takes 40 ms that reading a few files need not pay."""
+    """GitPython's command runner. Imported only here: the import takes 40 ms, and many commands start no git."""
     load()
     from git.cmd import Git as Program
 
@@ -145,21 +140,17 @@ def _program(folder: str) -> Program:
 
 
 def load() -> None:
-    """Import GitPython. A process with threads does so before it has any: the environment is changed for a moment."""
+    """Import GitPython. The import changes the environment for a moment: call this before starting threads."""
     if "git.cmd" not in sys.modules:
         os.environ["GIT_PYTHON_REFRESH"] = "quiet"  # or the import itself raises where there is no git
         importlib.import_module("git.cmd")
         scrub_environment()
 
 
-def _texts(variables: Mapping[str, str | Path]) -> dict[str, str]:
-    return {name: str(value.absolute() if isinstance(value, Path) else value) for name, value in variables.items()}
-
-
 def _finish(
     processes: list[Popen[bytes]], commands: list[tuple[str, ...]], timeout: float, limit: int, cut: bool
 ) -> tuple[bytes, list[str]]:
-    """Read until all have ended: the last one's output, and what each said on standard error."""
+    """Wait until all have ended; returns the last one's output, and everyone's standard error."""
     deadline = time.monotonic() + timeout
     output, errors = bytearray(), [bytearray() for _ in processes]
     sinks = {process.stderr: sink for process, sink in zip(processes, errors, strict=True)}
@@ -180,11 +171,11 @@ def _finish(
     return bytes(output), [bytes(sink).decode("utf-8", "replace").strip() for sink in errors]
 
 
-def _looked_at(
+def _argument_from(
     stream: IO[bytes], head: tuple[int, Callable[[bytes], str]], deadline: float, arguments: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """What the beginning of a stream leads to; nothing if it ends before that."""
-    count, look = head
+    """The argument that the function of `head` makes of a stream's first bytes; none if the stream ends before."""
+    count, make_argument = head
     read = bytearray()
     with selectors.DefaultSelector() as ready:
         ready.register(stream, selectors.EVENT_READ)
@@ -194,7 +185,7 @@ def _looked_at(
             if not (chunk := os.read(stream.fileno(), count - len(read))):
                 return ()
             read += chunk
-    return (look(bytes(read)),)
+    return (make_argument(bytes(read)),)
 
 
 def _drain(sinks: dict[IO[bytes] | None, bytearray], deadline: float, limit: int) -> bool:
@@ -220,21 +211,20 @@ def _drain(sinks: dict[IO[bytes] | None, bytearray], deadline: float, limit: int
 
 
 def _kill(processes: Iterable[Popen[bytes]]) -> None:
-    """End what still runs, with its children, and close our ends."""
+    """Kill the processes that still run, with their children, and close our ends of their pipes."""
     for process in processes:
         if process.poll() is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-        current_token().let_go(process)
+        current_token().remove(process)
         for stream in (process.stdout, process.stderr):
             if stream is not None:
                 stream.close()
 
 
 def _failure(arguments: tuple[str, ...], detail: str, code: int, kind: type[GitError] = GitError) -> GitError:
-    complaint = next(
-        (line for line in detail.splitlines() if line.startswith(("fatal:", "error:"))), detail.split("\n")[0]
-    )
+    lines = detail.split("\n")
+    complaint = next((line for line in lines if line.startswith(("fatal:", "error:"))), lines[0])
     complaint = complaint.removeprefix("fatal: ").removeprefix("error: ") or f"exit code {code}"
     return kind(f"cannot run git {arguments[0]}: {complaint[:500]}", detail=detail, killed=code < 0)

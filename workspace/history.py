@@ -1,27 +1,26 @@
-"""The history of shared knowledge: a git repository in the folder itself, that the supervisor alone commits to.
+"""The history of shared knowledge: a git repository in the folder itself, to which only the supervisor commits.
 
-Rules: agents can write there, so git never reads the files: it gets their contents from us, and no filter, hook or
-ignore list of theirs has a say. A folder in which nothing changed costs a look at its files and no process; a
-repository that was damaged is put aside and begun anew.
+Agents can write to that folder. So git never reads the files: it gets their contents from us, and no filter, hook or
+ignore list of an agent has an effect. A folder without changes costs one walk over its files and no process; a damaged
+repository is renamed, and a new one begun.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
-import os
-import stat
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import count, islice
+from itertools import islice
 from pathlib import Path
 
 from workspace.clone_overlay import place
 from workspace.errors import GitError
 from workspace.git import Git
 from workspace.locks import clear_stale_lock
-from workspace.plain_file import read_plain
+from workspace.plain_file import read_plain, walk
 
 _BRANCH = "refs/heads/main"
 _STATE = "coral-state.json"
@@ -30,9 +29,8 @@ _AT_ONCE = 32_000_000  # bytes that one snapshot holds in memory
 _STATE_LARGE = 8_000_000
 _MANY = 5_000
 _DEEP = 6
-_LOOKS = 20_000  # names, in folders that may hold nothing but folders
 
-# path -> (what the file system says, digest of the content)
+# path -> (mark: time of change, size and inode; digest of the content)
 _State = dict[str, tuple[list[int], str]]
 
 
@@ -70,11 +68,12 @@ def history(shared: Path, limit: int = 20) -> list[Change]:
     layout = "--format=%x01%H%x02%cI%x02%s%x02"
     plain = ("--no-show-signature", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames")
     log = ("-c", "core.quotePath=false", "log", *plain, "--name-only", layout, "-n", str(int(limit)), _BRANCH, "--")
-    return [_change(part) for part in git.text(*log).split("\x01")[1:]]
+    changes = (part.split("\x02", 3) for part in git.text(*log).split("\x01")[1:])
+    return [Change(commit, at, text, tuple(filter(None, files.split("\n")))) for commit, at, text, files in changes]
 
 
 def _is_damaged(repository: Path) -> bool:
-    """Whether git finds fault with it: a disk that is full or slow, or no git at all, must not cost the history."""
+    """Whether git finds it damaged. A disk that is full or slow, or a missing git, must not cost the history."""
     try:
         Git(repository).run("fsck", "--connectivity-only")
     except GitError as error:
@@ -83,19 +82,14 @@ def _is_damaged(repository: Path) -> bool:
 
 
 def _put_aside(repository: Path) -> None:
-    """Make room for a new repository; nothing is deleted."""
+    """Rename a repository, so that a new one can be made."""
     repository.rename(repository.with_name(f".git.broken-{time.time_ns()}"))
-
-
-def _change(part: str) -> Change:
-    commit, at, message, files = part.split("\x02", 3)
-    return Change(commit, at, message, tuple(line for line in files.split("\n") if line))
 
 
 def _snapshot(shared: Path, message: str) -> str:
     repository = shared / ".git"
     before = _load(repository)
-    now = dict(_look(shared, before or {}))
+    now = dict(_state_of(shared, before or {}))
     if now == before:
         return ""
     git = Git(repository)
@@ -106,11 +100,10 @@ def _snapshot(shared: Path, message: str) -> str:
     now = {name: state for name, state in now.items() if name not in later} | {
         name: (before or {})[name] for name in later if name in (before or {})
     }
-    made = ""
-    if contents or before is None or before.keys() - now.keys():
+    made, gone = "", None if before is None else before.keys() - now.keys()
+    if contents or gone is None or gone:
         for reference in ("HEAD", _BRANCH):
             clear_stale_lock(repository, f"{reference}.lock")
-        gone = None if before is None else before.keys() - now.keys()
         git.run("fast-import", "--quiet", "--force", "--date-format=now", data=_stream(git, message, contents, gone))
         made = git.text("rev-parse", "--verify", _BRANCH)
     place(repository, _STATE, json.dumps(now))
@@ -131,9 +124,9 @@ def _stream(git: Git, message: str, contents: dict[str, bytes], gone: set[str] |
     return b"".join(parts)
 
 
-def _look(shared: Path, before: _State) -> Iterator[tuple[str, tuple[list[int], str]]]:
-    """Every file with what it is; the digest is taken again only where the file system says that it changed."""
-    for name, mark in islice(_files(shared, "", 0, count()), _MANY):
+def _state_of(shared: Path, before: _State) -> Iterator[tuple[str, tuple[list[int], str]]]:
+    """Every file with its mark and digest; a file is read again only if its mark changed."""
+    for name, mark in islice(_files(shared), _MANY):
         known = before.get(name)
         if known is not None and known[0] == mark:
             yield name, known
@@ -142,7 +135,7 @@ def _look(shared: Path, before: _State) -> Iterator[tuple[str, tuple[list[int], 
 
 
 def _changed(shared: Path, before: _State, now: _State) -> tuple[dict[str, bytes], set[str]]:
-    """What changed, as far as memory allows at one time, and the names of what is left for the next snapshots."""
+    """The contents that changed, up to `_AT_ONCE` bytes, and the names of the files left for the next snapshots."""
     contents: dict[str, bytes] = {}
     later: set[str] = set()
     capacity = _AT_ONCE
@@ -157,31 +150,17 @@ def _changed(shared: Path, before: _State, now: _State) -> tuple[dict[str, bytes
     return contents, later
 
 
-def _files(shared: Path, below: str, depth: int, looks: Iterator[int]) -> Iterator[tuple[str, list[int]]]:
-    """Regular files, by path, that are small and plainly named; links and dot names are not looked at."""
-    try:
-        with os.scandir(shared / below) as entries:
-            found = sorted(islice(entries, _MANY), key=lambda entry: entry.name)
-    except OSError:
-        return
-    for entry in found:
-        if entry.name.startswith((".", '"')) or not entry.name.isprintable():
-            continue
-        if next(looks) >= _LOOKS:
-            return
-        try:
+def _files(shared: Path) -> Iterator[tuple[str, list[int]]]:
+    """Regular files by their path, small and with printable names, and what changes when they do; no dot names."""
+    for entry in walk(shared, _DEEP, _MANY, lambda name: name.isprintable() and name[0] not in '."'):
+        with contextlib.suppress(OSError):
             about = entry.stat(follow_symlinks=False)
-        except OSError:
-            continue
-        name = f"{below}{entry.name}"
-        if stat.S_ISDIR(about.st_mode) and depth < _DEEP:
-            yield from _files(shared, f"{name}/", depth + 1, looks)
-        elif stat.S_ISREG(about.st_mode) and about.st_size <= _LARGE:
-            yield name, [about.st_mtime_ns, about.st_size, about.st_ino]
+            if about.st_size <= _LARGE:
+                yield entry.path[len(f"{shared}/") :], [about.st_mtime_ns, about.st_size, about.st_ino]
 
 
 def _load(repository: Path) -> _State | None:
-    """What the last commit held; None if that is not known."""
+    """The state of the files at the last commit; None if it is not known."""
     try:
         state = json.loads(read_plain(repository / _STATE, _STATE_LARGE) or b"")
         return {str(name): ([int(part) for part in mark], str(digest)) for name, (mark, digest) in state.items()}

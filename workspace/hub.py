@@ -1,7 +1,7 @@
-"""The run's bare repository and what is made from it: agents' clones, checkouts to grade, differences to show.
+"""The run's bare repository (the hub) and what is made from it: clones, checkouts for grading, differences to show.
 
-Rules: the hub has no history but the run's own, and deletes nothing (`preciousObjects`), since every clone borrows its
-objects; a clone finds the hub by a relative path, so a copied run folder uses its own; the seed is only ever read.
+The hub holds only the run's own history, and deletes nothing (`preciousObjects`): every clone borrows its objects.
+A clone finds the hub by a relative path, so that a copied run folder uses its own. The seed is only ever read.
 """
 
 from __future__ import annotations
@@ -17,28 +17,12 @@ from workspace.clone_overlay import LITTER, exclude_from
 from workspace.errors import GitError, Unacceptable
 from workspace.git import MEGABYTE, Git
 from workspace.gitenv import identity
-from workspace.intake import SEED, Taken, examine, full, pin, take_in
+from workspace.intake import SEED, examine, full
 from workspace.layout import plain
 from workspace.loose_object import object_file, read_header
 
-__all__ = [
-    "Taken",
-    "Unacceptable",
-    "checkout",
-    "clone",
-    "clone_again",
-    "create",
-    "diff",
-    "is_whole",
-    "patch",
-    "pin",
-    "show_file",
-    "take_in",
-    "tree_of",
-]
-
-# For `git add`: every file is large, and large ones go into one pack. Where there is none, a file costs a file, and a
-# clone's first checkout opens each; to pack them afterwards takes longer than all else that makes a hub.
+# For `git add`: makes it take every file for a large one, since large files go into one pack. Loose objects would be
+# opened one by one at a clone's first checkout, and packing them later takes longer than all the rest of `create`.
 _IN_ONE_PACK = {
     "GIT_CONFIG_COUNT": "1",
     "GIT_CONFIG_KEY_0": "core.bigFileThreshold",
@@ -60,10 +44,10 @@ _HUB_CONFIG = """\
 [maintenance]
 \tauto = false
 """
-# In the hub, the configuration of every clone: as git made the hub's, which says what the names of objects are made by
-# and what the file system can do. Then what the user's own settings would add to an agent's `git commit` in the clone:
+# The file in the hub with the configuration of every clone: the hub's as git made it (it names the hash of the objects
+# and what the file system can do), then settings against what the user's own would add to an agent's `git commit`:
 # hooks, a passphrase, a background gc.
-_OF_CLONES = "config-of-clones"
+_CLONE_CONFIG_FILE = "config-of-clones"
 _WITH_FILES = "bare = false\n\tlogallrefupdates = true"
 _CLONE_CONFIG = """\
 [core]
@@ -83,7 +67,7 @@ _USER = '[user]\n\tname = "{name}"\n\temail = "{name}@coral.invalid"\n'
 def create(hub: Path, seed: Path) -> str:
     """Make the hub from a folder, or from the last commit of a repository; returns the id of its one commit.
 
-    The commit has no parent: what the seed's history may give away does not come along.
+    The commit has no parent: the seed's history may contain what agents must not see.
     """
     seed = seed.resolve()
     if not seed.is_dir():
@@ -99,7 +83,7 @@ def create(hub: Path, seed: Path) -> str:
     except Unacceptable as error:
         raise GitError(f"cannot use the seed {seed}: {error.reason}", error.hint) from error
     as_git_made_it = (building / "config").read_text()
-    (building / _OF_CLONES).write_text(as_git_made_it.replace("bare = true", _WITH_FILES) + _CLONE_CONFIG)
+    (building / _CLONE_CONFIG_FILE).write_text(as_git_made_it.replace("bare = true", _WITH_FILES) + _CLONE_CONFIG)
     (building / "config").write_text(as_git_made_it + _HUB_CONFIG)
     building.rename(hub)
     return commit
@@ -152,14 +136,14 @@ def _tree_of_folder(building: Path, seed: Path) -> str:
 
 def _init(building: Path, object_format: str) -> None:
     building.mkdir()
-    options = ("--bare", "--template=", "--initial-branch=main", f"--object-format={object_format}")
-    Git(building).run("init", "-q", *options)
+    options = ("--template=", "--initial-branch=main", f"--object-format={object_format}")
+    Git(building).run("init", "-q", "--bare", *options)
 
 
 def clone(hub: Path, target: Path, agent: str, commit: str, exclude: Iterable[str]) -> None:
     """Make the agent's own repository at `target`, on a branch of its name, at `commit`; `exclude` is never committed.
 
-    It holds only what the agent adds, and borrows the rest from the hub. A target that exists is left alone (GitError).
+    It holds only what the agent adds, and borrows the rest from the hub. GitError if `target` exists.
     """
     if target.exists():
         raise GitError(f"cannot make a clone at {target}: it exists")
@@ -169,7 +153,7 @@ def clone(hub: Path, target: Path, agent: str, commit: str, exclude: Iterable[st
     for folder in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info"):
         (inside / folder).mkdir(parents=True)
     (inside / "HEAD").write_text(f"ref: refs/heads/{plain(agent)}\n")
-    (inside / "config").write_text((hub / _OF_CLONES).read_text() + _USER.format(name=agent))
+    (inside / "config").write_text((hub / _CLONE_CONFIG_FILE).read_text() + _USER.format(name=agent))
     borrowed = os.path.relpath((hub / "objects").resolve(), (inside / "objects").resolve())
     (inside / "objects" / "info" / "alternates").write_text(f"{borrowed}\n")
     exclude_from(inside, LITTER, exclude)
@@ -179,18 +163,18 @@ def clone(hub: Path, target: Path, agent: str, commit: str, exclude: Iterable[st
 
 
 def is_whole(clone: Path) -> bool:
-    """Whether git takes it for a repository that finds the hub. A look at four names: it is asked at every launch."""
+    """Whether git can use the clone and find the hub. Tests three names alone, since every launch calls it."""
     inside = clone / ".git"
     files = inside / "HEAD", inside / "objects" / "info" / "alternates"
     try:
         return (inside / "refs").is_dir() and all(file.is_file() for file in files)
-    except PermissionError:  # the agent closed it, and would never start again
+    except PermissionError:  # the agent closed the folder: without a new clone it could never start again
         return False
 
 
 def clone_again(hub: Path, target: Path, agent: str, commit: str, exclude: Iterable[str]) -> None:
-    """The same for an agent that removed or spoiled its repository: what work it has in the folder stays as it is,
-    and what was there of the repository is kept beside it."""
+    """Make a new repository for an agent that removed or damaged its own: its work in the folder stays as it is, and
+    the damaged repository is renamed."""
     names, spare = tuple(exclude), target.with_name(f".{target.name}.{secrets.token_hex(8)}")
     clone(hub, spare, agent, commit, names)
     if not _has_work(target, {name.lstrip("/") for name in names}):
@@ -204,39 +188,34 @@ def clone_again(hub: Path, target: Path, agent: str, commit: str, exclude: Itera
     shutil.rmtree(spare, ignore_errors=True)
 
 
-def _has_work(folder: Path, furniture: set[str]) -> bool:
-    """Whether anything in it is the agent's own: links are ours, to the shared knowledge and to mounts."""
+def _has_work(folder: Path, ours: set[str]) -> bool:
+    """Whether anything in the folder is the agent's own. Links are ours: to the shared knowledge and to mounts."""
     try:
         with os.scandir(folder) as entries:
-            return any(not entry.is_symlink() and entry.name not in {".git", *furniture} for entry in entries)
+            return any(not entry.is_symlink() and entry.name not in {".git", *ours} for entry in entries)
     except OSError:
         return False
 
 
 def checkout(hub: Path, commit: str, target: Path) -> None:
-    """Write the files of `commit` into the new folder `target`, which knows nothing of git."""
+    """Write the files of `commit` into the new folder `target`, without any git directory."""
     target.mkdir(parents=True)
-    # Beside the target, and not among everybody's temporary files: whoever is killed here leaves it where it is found.
+    # Beside the target, and not in /tmp: after a kill it lies where leftovers are cleaned up.
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".index-") as temporary:
         store = Git(hub, GIT_INDEX_FILE=Path(temporary).resolve() / "index", GIT_WORK_TREE=target)
         store.run("read-tree", "-u", "--reset", full(commit))
 
 
 def diff(hub: Path, old: str, new: str) -> str:
-    """What changed between two commits, for people: over 2 MB it is cut off."""
+    """The difference of two commits for people, cut off after 2 MB."""
     output = Git(hub).run(*_DIFF, full(old), full(new), "--", limit=_DIFF_LIMIT, cut=True)
     text = output.decode("utf-8", "replace")
     return text if len(output) < _DIFF_LIMIT else text + "\n[cut off here]\n"
 
 
 def patch(hub: Path, old: str, new: str) -> bytes:
-    """What changed between two commits, for `git apply`: complete, binary files too."""
+    """The difference of two commits for `git apply`: complete, with binary files."""
     return Git(hub).run(*_DIFF, "--binary", "--full-index", full(old), full(new), "--")
-
-
-def show_file(hub: Path, commit: str, path: str) -> bytes:
-    """The content of one file at a commit."""
-    return Git(hub).run("cat-file", "blob", f"{full(commit)}:{path}")
 
 
 def tree_of(hub: Path, commit: str) -> str:

@@ -1,7 +1,6 @@
-"""What agents write for each other: notes (Markdown with a head) and skills (a folder with `SKILL.md`).
+"""The folder of shared knowledge, and the skills in it (each a folder with `SKILL.md`); `notes` reads the notes.
 
-Rule: whatever an agent puts into the folder - binary, huge, a link to elsewhere, a pipe, a broken head - is listed as
-well as it can be or passed over; reading it never raises, never blocks, and never follows a link.
+An agent may put anything into the folder: it is listed as well as possible or left out, as in `notes`.
 """
 
 from __future__ import annotations
@@ -18,24 +17,7 @@ from pathlib import Path
 from workspace import frontmatter
 from workspace.errors import WorkspaceError
 from workspace.frontmatter import Value, words
-from workspace.history import Change, history, snapshot
-from workspace.notes import Note, as_line, author, list_notes, markdown, read, recent_notes, search_notes
-
-__all__ = [
-    "Change",
-    "Note",
-    "Skill",
-    "create",
-    "history",
-    "is_there",
-    "list_notes",
-    "list_skills",
-    "recent_notes",
-    "search_notes",
-    "snapshot",
-    "write_note",
-    "write_skill",
-]
+from workspace.notes import as_line, author, markdown, read
 
 _FOLDERS = ("notes", "skills", "roles")
 _NAME = re.compile(r"\w[\w. -]{0,99}(/\w[\w. -]{0,99}){0,2}")
@@ -43,7 +25,7 @@ _NAME = re.compile(r"\w[\w. -]{0,99}(/\w[\w. -]{0,99}){0,2}")
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """`path` is its SKILL.md; whatever else it needs lies beside it."""
+    """`path` is its SKILL.md; its other files lie beside that."""
 
     name: str
     description: str
@@ -53,8 +35,8 @@ class Skill:
 
 
 def create(shared: Path) -> None:
-    """Make the folders that agents write to. What lies in their place is kept under a hidden name; one that an agent
-    closed is opened again, for it would keep the whole fleet from starting."""
+    """Make the folders that agents write to. Anything else in their place is kept under a hidden name; a folder that
+    an agent closed is opened again, since it would keep the whole fleet from starting."""
     for folder in _folders(shared):
         if os.path.lexists(folder) and not folder.is_dir():
             folder.rename(folder.with_name(f".{folder.name}.{secrets.token_hex(8)}"))

@@ -1,13 +1,13 @@
-"""Every path of a run, in one place; a package gets its folder here and names what lies inside.
+"""All paths of a run; finds runs, and makes the folder of a new one.
 
-Rules: nothing is stored about a run except where it is, so a copied or moved run folder is found and read as it stands;
-and two starts never share a folder, because a run is born by an exclusive mkdir.
+Nothing about a run is stored outside its folder, so that a copied or moved run folder is found and works. Two starts
+never share a folder, because it is made by an exclusive mkdir.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
@@ -29,50 +29,52 @@ def leads_outside(path: str) -> bool:
     return PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts
 
 
+class _Below:
+    """A path below the root of a layout."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __get__(self, layout: Layout, _: type[Layout]) -> Path:
+        return layout.root / self._path
+
+
 @dataclass(frozen=True)
 class Layout:
     """The folder of one run. Nothing here touches the disk."""
 
     root: Path
 
-    @property
-    def attempts(self) -> Path:
-        return self.root / "attempts"
-
-    @property
-    def heartbeats(self) -> Path:
-        return self.root / "heartbeats"
-
-    @property
-    def requests(self) -> Path:
-        return self.root / "requests"
+    attempts = _Below("attempts")
+    heartbeats = _Below("heartbeats")
+    requests = _Below("requests")
+    hub = _Below("workspace/hub.git")
+    agents = _Below("workspace/agents")
+    shared = _Below("workspace/shared")
+    events = _Below("logs/events.jsonl")  # the timeline for people
+    status = _Below("status.json")
+    private = _Below("private")
+    journal = _Below("private/journal")
+    ledger = _Below("private/ledger.sqlite")  # the records as the supervisor knows them
+    task_file = _Below("private/task.yaml")
+    grader = _Below("private/grader")
+    lock = _Below("private/supervisor.lock")
+    log = _Below("private/supervisor.log")
 
     def requests_of(self, sender: str) -> Path:
-        """Where one agent, or the operator, asks for something."""
+        """Where one agent, or the operator, puts requests."""
         return self.requests / plain(sender)
 
     def replies_to(self, sender: str) -> Path:
-        """Where the supervisor answers; no agent may be named `replies`."""
+        """Where the supervisor answers requests; no agent may be named `replies`."""
         return self.requests / "replies" / plain(sender)
-
-    @property
-    def hub(self) -> Path:
-        return self.root / "workspace" / "hub.git"
-
-    @property
-    def agents(self) -> Path:
-        return self.root / "workspace" / "agents"
 
     def clone(self, agent: str) -> Path:
         return self.agents / plain(agent)
 
     def state(self, agent: str) -> Path:
-        """Where the agent's program keeps its sessions and settings."""
+        """Where the agent's program keeps sessions and settings."""
         return self.root / "workspace" / "state" / plain(agent)
-
-    @property
-    def shared(self) -> Path:
-        return self.root / "workspace" / "shared"
 
     def shared_of(self, agent: str, share: bool) -> Path:
         """The knowledge folder this agent reads and writes: the fleet's, or one of its own."""
@@ -92,66 +94,27 @@ class Layout:
         return self.logs(agent) / f"{launch:04d}.err"
 
     def job(self, agent: str, number: int) -> Path:
-        """How a job of this agent stands, or ended."""
+        """The state of a job of this agent."""
         return self.logs(agent) / f"job-{number}.json"
 
     def job_code(self, agent: str, number: int) -> Path:
-        """With which code a job's command ended, as a shell tells it."""
+        """The exit code of a job's command, as a shell gives it."""
         return self.logs(agent) / f"job-{number}.code"
 
     def job_output(self, agent: str, number: int) -> Path:
-        """What it printed."""
+        """What a job printed."""
         return self.logs(agent) / f"job-{number}.out"
 
     def beats(self, agent: str) -> Path:
         return self.logs(agent) / "beats.jsonl"
 
-    @property
-    def events(self) -> Path:
-        """The timeline for people."""
-        return self.root / "logs" / "events.jsonl"
-
     def grade(self, number: int) -> Path:
         """Feedback and artifacts that the grader declared: agents may read them."""
         return self.root / "grades" / str(number)
 
-    @property
-    def status(self) -> Path:
-        return self.root / "status.json"
-
-    @property
-    def private(self) -> Path:
-        return self.root / "private"
-
-    @property
-    def journal(self) -> Path:
-        """The folder of the run's memory."""
-        return self.private / "journal"
-
-    @property
-    def ledger(self) -> Path:
-        """The records as the supervisor knows them."""
-        return self.private / "ledger.sqlite"
-
-    @property
-    def task_file(self) -> Path:
-        return self.private / "task.yaml"
-
-    @property
-    def grader(self) -> Path:
-        return self.private / "grader"
-
     def instructions(self, agent: str) -> Path:
-        """What the agent's instruction file says, to be put back."""
+        """What the agent's instruction file must hold when it is restored."""
         return self.private / "instructions" / f"{plain(agent)}.json"
-
-    @property
-    def lock(self) -> Path:
-        return self.private / "supervisor.lock"
-
-    @property
-    def log(self) -> Path:
-        return self.private / "supervisor.log"
 
     def grading(self, number: int) -> Path:
         """The working folder of one grade: the checkout, the raw output."""
@@ -174,7 +137,7 @@ def new_run(runs: Path, task: str) -> Layout:
 
 
 def create(layout: Layout, agents: Iterable[str]) -> None:
-    """Make the run's folders; those that exist stay as they are. `private` is for its owner alone."""
+    """Make the run's folders; those that exist stay as they are. Only its owner can open `private`."""
     layout.private.mkdir(mode=0o700, parents=True, exist_ok=True)
     layout.private.chmod(0o700)
     for folder in (layout.attempts, layout.heartbeats, layout.agents, layout.shared, layout.root / "grades"):
@@ -189,15 +152,13 @@ def create(layout: Layout, agents: Iterable[str]) -> None:
 
 
 def find_run(cwd: Path) -> Layout | None:
-    """The run that `cwd` is in: the nearest folder above that has a run's rooms and its `private`."""
-    for folder in _upwards(cwd):
-        if _is_run(folder) and (folder / "private").is_dir():
-            return Layout(folder)
-    return None
+    """The run that `cwd` is in: the nearest folder above with the folders of a run, `private` among them."""
+    runs = (folder for folder in _upwards(cwd) if _is_run(folder) and (folder / "private").is_dir())
+    return next(map(Layout, runs), None)
 
 
 def find_agent(cwd: Path) -> tuple[Layout, str] | None:
-    """The run and the agent whose clone `cwd` is in. Asks nothing of `private`, which a sealed agent cannot see."""
+    """The run and the agent whose clone `cwd` is in. Does not need `private`, which a sealed agent cannot see."""
     for folder in _upwards(cwd):
         if folder.parent.name == "agents" and folder.parent.parent.name == "workspace":
             root = folder.parent.parent.parent
@@ -208,7 +169,7 @@ def find_agent(cwd: Path) -> tuple[Layout, str] | None:
 
 def runs_under(folder: Path) -> list[Layout]:
     """The runs in `runs/` or in `runs/<task>/`, newest first."""
-    children = list(_folders(folder))
+    children = _folders(folder)
     grandchildren = [run for child in children if not _is_run(child) for run in _folders(child)]
     found = [path for path in (*children, *grandchildren) if _is_run(path)]
     return [Layout(path.resolve()) for path in sorted(found, key=lambda path: (path.name, str(path)), reverse=True)]
@@ -216,10 +177,7 @@ def runs_under(folder: Path) -> list[Layout]:
 
 def find_runs(cwd: Path) -> Path | None:
     """The nearest `runs` folder, in `cwd` or above it, that has a run in it."""
-    for folder in _upwards(cwd):
-        if runs_under(folder / "runs"):
-            return folder / "runs"
-    return None
+    return next((folder / "runs" for folder in _upwards(cwd) if runs_under(folder / "runs")), None)
 
 
 def _upwards(cwd: Path) -> tuple[Path, ...]:
@@ -231,12 +189,12 @@ def _is_run(folder: Path) -> bool:
     return all((folder / folder_name).is_dir() for folder_name in _PACKAGE_FOLDERS)
 
 
-def _folders(folder: Path) -> Iterator[Path]:
+def _folders(folder: Path) -> list[Path]:
     try:
         with os.scandir(folder) as entries:
-            yield from [Path(entry.path) for entry in entries if entry.is_dir() and not entry.name.startswith(".")]
+            return [Path(entry.path) for entry in entries if entry.is_dir() and not entry.name.startswith(".")]
     except OSError:
-        return  # absent or unreadable: no runs here
+        return []  # absent or unreadable: no runs here
 
 
 def _base36(number: int) -> str:

@@ -1,6 +1,6 @@
-"""Locks in an agent's clone: ours, which dies with its holder, and git's, which stays behind when git is killed.
+"""Locks in an agent's clone: our own, which ends with its holder, and git's, which a killed git leaves behind.
 
-Rule: a lock file of git's is removed only after it has stood unchanged for a while with no living git in that clone.
+A lock file of git is removed only after it was unchanged for a while, with no living git in that clone.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from pathlib import Path
 from workspace.errors import LockedError
 
 _UNCHANGED = 0.3  # seconds: longer than a git takes from its lock to being seen in the process table
-_PATIENCE = 60.0
+_PATIENCE = 60.0  # seconds
 
 
 @contextlib.contextmanager
 def one_at_a_time(repository: Path, patience: float = _PATIENCE) -> Iterator[None]:
-    """Hold the clone for one command of ours; two would collide on git's index."""
+    """Lock the clone for one command of ours; two at once would collide on git's index."""
     deadline = time.monotonic() + patience
     try:
-        # Without O_NONBLOCK, a pipe laid there would hold us for ever.
+        # Without O_NONBLOCK, a pipe in its place would block us for ever.
         flags = os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC
         file = os.fdopen(os.open(repository / "coral.lock", flags, 0o644), "w")
     except OSError as error:
@@ -44,9 +44,9 @@ def one_at_a_time(repository: Path, patience: float = _PATIENCE) -> Iterator[Non
 def clear_stale_lock(
     repository: Path, name: str = "index.lock", patience: float = _PATIENCE, *, whose: str = ""
 ) -> None:
-    """Return once `name` is free: wait for the git that holds it, or remove it if that git is dead.
+    """Return once the lock file `name` is gone: wait for the git that holds it, or remove it if that git is dead.
 
-    Where many gits work in one repository, only one counts on whose command line `whose` stands.
+    Where many gits work in one repository, only those with the argument `whose` count.
     """
     lock = repository / name
     deadline = time.monotonic() + patience
@@ -73,8 +73,7 @@ def _mark(path: Path) -> tuple[int, int, int] | None:
 
 
 def _git_works_in(repository: Path, whose: str) -> bool:
-    """Whether a git process has its working directory in the clone. A zombie has none, and so does not count."""
-    word = whose.encode()
+    """Whether a git process has its working directory in the clone. A zombie has none, so it does not count."""
     home = repository.resolve().parent
     if not Path("/proc/self").is_dir():
         return _any_git()
@@ -82,16 +81,14 @@ def _git_works_in(repository: Path, whose: str) -> bool:
         if process.name.isdecimal():
             with contextlib.suppress(OSError):
                 if (process / "comm").read_bytes().startswith(b"git"):
-                    where = (process / "cwd").readlink()
-                    if word and word not in (process / "cmdline").read_bytes().split(b"\0"):
-                        continue
-                    if where == home or home in where.parents:
+                    arguments = (process / "cmdline").read_bytes().split(b"\0")
+                    if (process / "cwd").readlink().is_relative_to(home) and (not whose or whose.encode() in arguments):
                         return True
     return False
 
 
 def _any_git() -> bool:
-    """Where the system does not tell a process's folder, any git counts."""
+    """Any git counts on a system that does not show the folder of a process."""
     listing = subprocess.run(["ps", "-axo", "stat=,comm="], capture_output=True, text=True, check=False).stdout
     rows = [line.split(None, 1) for line in listing.splitlines()]
     return any(not row[0].startswith("Z") and Path(row[-1]).name.startswith("git") for row in rows if row)

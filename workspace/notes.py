@@ -1,8 +1,8 @@
 """The notes that agents write for each other: listed, numbered, searched.
 
-Rule: whatever an agent puts into the folder - binary, huge, a link to elsewhere, a pipe, a broken head - is listed as
-well as it can be or passed over; reading it never raises, never blocks, and never follows a link.
-Of thousands only those that are asked for are read with care: of the others, what gives them their number.
+An agent may put anything into the folder: something binary or huge, a link, a pipe, a note with a broken head. It is
+listed as well as possible or left out; reading the folder never raises, blocks or follows a link. There may be
+thousands of notes: only those that are wanted are parsed; of the others only what determines their number.
 """
 
 from __future__ import annotations
@@ -13,26 +13,24 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import count, islice
-from operator import attrgetter
+from itertools import islice
 from pathlib import Path
 
 from workspace import frontmatter
 from workspace.frontmatter import words
-from workspace.plain_file import read_plain
+from workspace.plain_file import read_plain, walk
 
 _MUCH = 131_072  # bytes read of one file
-_IN_ALL = 268_435_456  # bytes read of all notes; what lies beyond them is passed over
+_IN_ALL = 268_435_456  # bytes read of all notes; further ones are left out
 _MANY = 10_000
 _DEEP = 3
-_LOOKS = 20_000  # names
-# The head that `write` gives a note: of any other, the lines are read one by one.
+# The line as `write_note` writes it; in any other form, the whole head is parsed.
 _CREATED = re.compile(r'^created: "?(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)"?$', re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """`number` is its place in the list, oldest first, from 1; `attempts` are those it rests on."""
+    """`number` is its place in the list, oldest first, from 1; `attempts` are the evidence for it."""
 
     path: Path
     name: str
@@ -46,29 +44,33 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
-    """A note of which only the place in the list is known."""
+class RawNote:
+    """A note whose head is not parsed, but for what determines its place in the list."""
 
     path: str
     name: str
     created: str
     text: str
 
-    def may_say(self, some: Sequence[str]) -> bool:
-        """False where neither its name nor its head can hold one of these words, in whatever case."""
+    def may_mention(self, some: Sequence[str]) -> bool:
+        """False only if neither its name nor its head holds one of these words, in whatever case."""
         head = _head(self.text)
         about = f"{self.name}\n{head}".casefold()
         return "\\" in head or any(word in about for word in some)
 
-    def holds(self, wanted: Sequence[str]) -> bool:
-        """Whether every word occurs in it. A head may say by an escape what does not stand there."""
+    def contains(self, wanted: Sequence[str]) -> bool:
+        """Whether every word occurs in it. In a head, words may be written with escapes."""
         text = f"{self.name}\n{self.text}".casefold()
         if all(word in text for word in wanted):
             return True
         head = _head(self.text)
-        return ("\\" in head or "''" in head) and all(word in _searchable(self.note(0)) for word in wanted)
+        if "\\" not in head and "''" not in head:
+            return False
+        note = self.parse(0)
+        text = "\n".join((note.name, note.title, note.author, note.kind, note.body)).casefold()
+        return all(word in text for word in wanted)
 
-    def note(self, number: int) -> Note:
+    def parse(self, number: int) -> Note:
         front, body = frontmatter.split(self.text)
         return Note(
             path=Path(self.path),
@@ -83,7 +85,7 @@ class Sheet:
         )
 
 
-Numbered = tuple[int, Sheet]
+NumberedNote = tuple[int, RawNote]
 
 
 def find_notes(folders: Sequence[Path], query: str = "") -> list[Note]:
@@ -91,53 +93,39 @@ def find_notes(folders: Sequence[Path], query: str = "") -> list[Note]:
 
     Oldest first, and numbered from 1 as in the list of all.
     """
-    return [sheet.note(number) for number, sheet in find_sheets(folders, query)]
+    return [note.parse(number) for number, note in find_raw_notes(folders, query)]
 
 
-def find_sheets(folders: Sequence[Path], query: str = "") -> list[Numbered]:
-    """The same with their numbers, for who needs few of them in full: to read the heads of all takes as long again."""
+def find_raw_notes(folders: Sequence[Path], query: str = "") -> list[NumberedNote]:
+    """The same, not parsed: parsing all notes would take as long again as reading them."""
     wanted = query.casefold().split()
-    sheets = [sheet for shared in folders for sheet in _sheets(shared)]
-    sheets.sort(key=lambda sheet: (sheet.created, sheet.name))
-    return [(number, sheet) for number, sheet in enumerate(sheets, start=1) if sheet.holds(wanted)]
-
-
-def list_notes(shared: Path) -> list[Note]:
-    """All notes, oldest first, numbered from 1."""
-    return find_notes([shared])
-
-
-def search_notes(shared: Path, query: str) -> list[Note]:
-    """Notes in which every word of the query occurs, in whatever case; numbered as in the whole list."""
-    return find_notes([shared], query)
+    notes = [note for shared in folders for note in _raw_notes(shared)]
+    notes.sort(key=lambda note: (note.created, note.name))
+    return [(number, note) for number, note in enumerate(notes, start=1) if note.contains(wanted)]
 
 
 def recent_notes(shared: Path, limit: int) -> list[Note]:
     """The notes written last, newest first, without reading the others; not numbered."""
-    found: list[Sheet] = []
-    for entry in sorted(markdown(shared / "notes"), key=_changed, reverse=True):
-        if len(found) >= limit:
-            break
-        if sheet := _sheet(shared, entry.path):
-            found.append(sheet)
-    found.sort(key=lambda sheet: (sheet.created, sheet.name), reverse=True)
-    return [sheet.note(0) for sheet in found]
+    entries = sorted(markdown(shared / "notes"), key=_changed, reverse=True)
+    found = list(islice(filter(None, (_raw_note(shared, entry.path) for entry in entries)), limit))
+    found.sort(key=lambda note: (note.created, note.name), reverse=True)
+    return [note.parse(0) for note in found]
 
 
-def _sheets(shared: Path) -> Iterator[Sheet]:
+def _raw_notes(shared: Path) -> Iterator[RawNote]:
     left = _IN_ALL
     for entry in markdown(shared / "notes"):
-        if left > 0 and (sheet := _sheet(shared, entry.path)):
-            left -= len(sheet.text)
-            yield sheet
+        if left > 0 and (note := _raw_note(shared, entry.path)):
+            left -= len(note.text)
+            yield note
 
 
-def _sheet(shared: Path, path: str) -> Sheet | None:
+def _raw_note(shared: Path, path: str) -> RawNote | None:
     text = read(path)
     if text is None:
         return None
     name = as_line(path[len(f"{shared}/notes/") : -len(".md")], 200)
-    return Sheet(path, name, _created(text) or _written(path), text)
+    return RawNote(path, name, _created(text) or _written(path), text)
 
 
 def _head(text: str) -> str:
@@ -156,32 +144,12 @@ def _created(text: str) -> str:
 
 def markdown(folder: Path) -> Iterator[os.DirEntry[str]]:
     """Regular *.md files below a folder."""
-    return iter(()) if folder.is_symlink() else islice(_walk(folder, 0, count()), _MANY)
-
-
-def _walk(folder: str | Path, depth: int, looks: Iterator[int]) -> Iterator[os.DirEntry[str]]:
-    """The same without a limit on files, but on what is looked at for them: folders in folders may be millions.
-
-    No link is followed, no dot name looked at.
-    """
-    try:
-        with os.scandir(folder) as entries:
-            found = sorted(islice(entries, _MANY), key=attrgetter("name"))
-    except OSError:
-        return
-    for entry in found:
-        if entry.name.startswith("."):
-            continue
-        if next(looks) >= _LOOKS:
-            return
-        if entry.name[-3:].lower() == ".md" and entry.is_file(follow_symlinks=False):
-            yield entry
-        elif depth < _DEEP and entry.is_dir(follow_symlinks=False):
-            yield from _walk(entry.path, depth + 1, looks)
+    files = iter(()) if folder.is_symlink() else walk(folder, _DEEP, _MANY)
+    return islice((entry for entry in files if entry.name[-3:].lower() == ".md"), _MANY)
 
 
 def _changed(entry: os.DirEntry[str]) -> int:
-    """When a file was written, in nanoseconds; 0 if it is gone since."""
+    """When a file was written, in nanoseconds; 0 if it is gone by now."""
     try:
         return entry.stat(follow_symlinks=False).st_mtime_ns
     except OSError:
@@ -189,15 +157,11 @@ def _changed(entry: os.DirEntry[str]) -> int:
 
 
 def read(path: str) -> str | None:
-    """The text of a file, cut off where it gets long; None if it is no text, or no file of its own."""
+    """The text of a file, cut off after `_MUCH` bytes; None if it is no text or no regular file."""
     content = read_plain(path, _MUCH)
     if content is None or b"\0" in content:
         return None
     return content.decode("utf-8", "replace").replace("\r\n", "\n")
-
-
-def _searchable(note: Note) -> str:
-    return "\n".join((note.name, note.title, note.author, note.kind, note.body)).casefold()
 
 
 def author(front: Mapping[str, str | list[str]]) -> str:
@@ -218,7 +182,7 @@ def as_line(text: str, length: int) -> str:
 
 
 def _moment(text: str) -> str:
-    """A time as ISO-8601 in UTC, so that texts sort; "" if it is none."""
+    """A time as ISO-8601 in UTC, so that texts sort by time; "" if it is none."""
     try:
         moment = datetime.fromisoformat(text.strip())
         return _utc(moment if moment.tzinfo else moment.replace(tzinfo=UTC))

@@ -1,8 +1,8 @@
-"""A clone's objects as git may read them: those that lie in the clone, and nothing that the clone's lead to.
+"""A view of a clone's object store without its alternates.
 
-By its alternates a clone could borrow from a repository that we may read and its agent may not; so git is shown a
-folder of links that has none. It is kept and checked, since making 256 links anew costs more than taking a commit in;
-the links are relative, so a copied run folder reads its own clones.
+By its alternates a clone could borrow from a repository that we can read and its agent cannot; so git gets a folder of
+links to the clone's own objects. The folder is kept and brought up to date, since making 256 links takes longer than
+taking a commit in. The links are relative: a copied run folder reads its own clones.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from itertools import islice
 from pathlib import Path
 
 _HEX = re.compile("[0-9a-f]{2}")
-_FOLDERS = 1_000  # looked at among a clone's objects; it has 256, and a few more
-_FILES = 100_000  # looked at in each of them
+_FOLDERS = 1_000  # read of a clone's object store; it has 256, and a few more
+_FILES = 100_000  # read of each of them
 
 
 def objects_of(clone: Path, views: Path) -> Path:
-    """The folder that shows the objects of a clone, made or brought up to date, below `views`."""
+    """The view of a clone's objects, below `views`, made or brought up to date."""
     theirs, view = clone / ".git" / "objects", views / clone.name
     view.mkdir(parents=True, exist_ok=True)
-    inside = clone.parent.resolve() / clone.name / ".git" / "objects"  # wherever the agent's own links lead, it is that
+    inside = clone.parent.resolve() / clone.name / ".git" / "objects"  # links that the agent made are not resolved
     start = os.path.relpath(inside, view.resolve())
     wanted = {path.name for path in islice(theirs.iterdir(), _FOLDERS) if _HEX.fullmatch(path.name)} | {"pack"}
     for name in {path.name for path in view.iterdir()} - wanted:
@@ -33,8 +33,8 @@ def objects_of(clone: Path, views: Path) -> Path:
     return view
 
 
-def may_hold_up(view: Path) -> bool:
-    """Whether something among these objects is neither file nor folder: who opens a pipe waits for its writer."""
+def may_block(view: Path) -> bool:
+    """Whether one of these objects is neither file nor folder: whoever opens a pipe waits for its writer."""
     for folder in view.iterdir():
         with contextlib.suppress(OSError), os.scandir(folder) as entries:
             if any(not (entry.is_file() or entry.is_dir()) for entry in islice(entries, _FILES)):
@@ -52,7 +52,7 @@ def _link(path: Path, target: str) -> None:
         _remove(path)
     else:
         _remove(path)
-    with contextlib.suppress(FileExistsError):  # another commit of this clone is taken in meanwhile
+    with contextlib.suppress(FileExistsError):  # made meanwhile, for another commit of this clone
         path.symlink_to(target)
 
 

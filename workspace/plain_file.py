@@ -1,14 +1,20 @@
-"""Reads files where agents may have laid something else: a pipe opened plainly would hold the reader for ever."""
+"""Reads folders and files where agents may have put anything: no call follows a link, blocks, or takes for ever."""
 
 from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable, Iterator
+from itertools import islice, repeat
+from operator import attrgetter
 from pathlib import Path
+
+MAX_NAMES = 20_000  # read by one walk: folders may hold nothing but folders
 
 
 def read_plain(path: str | Path, most: int, *, follow: bool = False) -> bytes | None:
     """The first `most` bytes of a regular file; None where there is none. A link counts only with `follow`."""
+    # Without O_NONBLOCK, a pipe in the place of a file would block the reader for ever.
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
     try:
         file = os.open(path, flags)
@@ -19,3 +25,26 @@ def read_plain(path: str | Path, most: int, *, follow: bool = False) -> bytes | 
             os.close(file)
     except OSError:
         return None
+
+
+def walk(
+    folder: Path, deepest: int, most_in_folder: int, is_wanted: Callable[[str], bool] = lambda name: name[0] != "."
+) -> Iterator[os.DirEntry[str]]:
+    """Regular files in a folder and `deepest` levels below it, by name; only wanted names are read."""
+    return _walk(str(folder), deepest, most_in_folder, is_wanted, repeat(None, MAX_NAMES))
+
+
+def _walk(
+    folder: str, deepest: int, most_in_folder: int, is_wanted: Callable[[str], bool], names: Iterator[None]
+) -> Iterator[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            found = sorted(islice(entries, most_in_folder), key=attrgetter("name"))
+    except OSError:
+        return
+    wanted = (entry for entry in found if is_wanted(entry.name))
+    for entry, _ in zip(wanted, names, strict=False):
+        if entry.is_file(follow_symlinks=False):
+            yield entry
+        elif deepest and entry.is_dir(follow_symlinks=False):
+            yield from _walk(entry.path, deepest - 1, most_in_folder, is_wanted, names)

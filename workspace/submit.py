@@ -1,8 +1,8 @@
-"""The agent's git: from a working tree to a commit that has been announced. Standard library only, and few processes.
+"""The agent's git: commits a working tree, and announces the commit. Standard library only, and few processes.
 
-Rule: the submission is written before the branch moves, so whatever interrupts us, no commit on the branch lacks one.
-In between, signals wait (they reach us and git a few milliseconds later); after kill -9 there the work is submitted,
-still in the working tree, and the next commit is made as if nothing had happened.
+The submission is written before the branch moves, so that every commit on the branch has one, whatever interrupts us.
+Signals are held back in between (they reach us and git a few milliseconds later). After a kill -9 in between, the work
+is submitted and still in the working tree, and the next commit is made as usual.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from workspace.gitenv import FLAGS, environment, identity
 from workspace.locks import clear_stale_lock, one_at_a_time
 from workspace.plain_file import read_plain
 
-OURS = "info/coral"  # in .git: tracked files in whose place the supervisor put its own, one name per line
+OURS = "info/coral"  # in .git: names of the tracked files that the supervisor replaced by its own, one per line
 _LARGEST_INDEX, _LONGEST_LIST = 1 << 30, 1 << 20  # bytes
 _SAVED = "refs/coral/saved"
 _EMBEDDED = "warning: adding embedded git repository: "
 _ABOUT_HEAD = ("rev-parse", "HEAD", "HEAD^{tree}", "HEAD^@", "--symbolic-full-name", "HEAD")
-_PATIENT = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_HELD_BACK = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """Where the branch is now, and the commit that keeps what was not committed before ("" if there was nothing)."""
+    """Where the branch is now; `saved` is a commit of what was not committed before, or ""."""
 
     commit: str
     saved: str
@@ -63,8 +63,8 @@ def commit(
 ) -> Made:
     """Commit everything in the clone, calling `announce` before the branch moves.
 
-    `announce` is called once, for an unchanged tree too (an agent may commit by itself); what it raises calls the
-    commit off and leaves branch and files as they are. `meanwhile` is what to do while git is at work.
+    `announce` is called once, for an unchanged tree too (an agent may commit by itself). If it raises, branch and files
+    stay as they are. `meanwhile` is called while git is at work.
     """
     title = message.replace("\0", "").strip()
     if not title:
@@ -74,25 +74,24 @@ def commit(
         with git.begun(*_ABOUT_HEAD) as end:
             tree = git.add(meanwhile)
             head = git.head_from(end)
-        unchanged = tree == head.tree
-        if unchanged:
+        if tree == head.tree:
             made = Made(head.commit, tree, next(iter(head.parents), ""), head.branch, unchanged=True)
         else:
             made = Made(git.commit_tree(tree, head.commit, title), tree, head.commit, head.branch, unchanged=False)
         git.clear_reference_locks(head.branch)
-        with _signals_wait():
+        with _signals_held_back():
             announce(made)
-            if not unchanged:
+            if not made.unchanged:
                 git.move(made.commit, head.commit, title)
     return made
 
 
 def diff(clone: Path) -> str:
-    """What the next submission would change, new files included, against the last commit. The index stays as it is."""
+    """What the next submission would change since the last commit, with new files. The index stays as it is."""
     git = _Clone(clone, "")
     scratch = git.directory / "coral-diff-index"
     with one_at_a_time(git.directory):
-        for left in (scratch, scratch.with_suffix(".lock")):  # only we use them, and one at a time
+        for left in (scratch, scratch.with_suffix(".lock")):  # of a killed command: only one at a time uses them
             left.unlink(missing_ok=True)
         if (index := read_plain(git.directory / "index", _LARGEST_INDEX)) is not None:
             scratch.write_bytes(index)
@@ -128,11 +127,11 @@ def checkout(clone: Path, commit: str, agent: str = "") -> Moved:
 
 
 class _Clone:
-    """Git on one clone, named outright: with its .git gone, git would otherwise take the repository above it."""
+    """Git on one clone, whose directory is given: git would otherwise use the repository above a clone without .git."""
 
     def __init__(self, clone: Path, agent: str) -> None:
         self.clone = clone.resolve()
-        self.error_lines: list[str] = []  # by the last command, on standard error
+        self.error_lines: list[str] = []  # the last command's standard error
         self.directory = self.clone / ".git"
         who = identity(agent or self.clone.name)
         self.environment = environment(GIT_DIR=self.directory, GIT_WORK_TREE=self.clone, **who)
@@ -144,8 +143,8 @@ class _Clone:
 
     @contextlib.contextmanager
     def begun(self, *arguments: str) -> Iterator[Callable[[bytes], str]]:
-        """A git at work, and what waits for its end: for its standard output, stripped. Whatever interrupts us, git is
-        asked to end, so that it takes its lock with it."""
+        """Start a git; yields a function that waits for its end and returns its standard output, stripped. Whatever
+        interrupts us, git is terminated, so that it removes its lock file."""
         command, pipe = ["git", *FLAGS, *arguments], subprocess.PIPE
         try:
             git = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=self.environment, cwd=self.clone)
@@ -167,10 +166,8 @@ class _Clone:
         output, errors = git.communicate(data)
         self.error_lines = errors.decode("utf-8", "replace").splitlines()
         if git.returncode:
-            error_lines = " ".join(
-                line for line in self.error_lines if line and not line.startswith(("hint:", "warning:"))
-            )
-            raise SubmitError(f"cannot run git {verb}: {error_lines[-500:] or git.returncode}")
+            reason = " ".join(line for line in self.error_lines if line and not line.startswith(("hint:", "warning:")))
+            raise SubmitError(f"cannot run git {verb}: {reason[-500:] or git.returncode}")
         return output.decode("utf-8", "replace").strip()
 
     def head(self) -> _Head:
@@ -184,17 +181,17 @@ class _Clone:
         except SubmitError as error:
             branch = self.run("symbolic-ref", "HEAD")
             if self.run("for-each-ref", "--format=%(refname)", branch):
-                # Taken for a branch without a commit, it could not be moved once the submission is written.
+                # As a branch without a commit, it could not be moved after the submission was written.
                 raise SubmitError(f"cannot read the commit of {branch}", "`git fsck` says what is damaged") from error
-            return _Head("", "", (), branch)  # without a commit yet
+            return _Head("", "", (), branch)  # no commit yet
         branch = words.pop() if words[-1].startswith("refs/") else ""
         return _Head(words[0], words[1], tuple(word for word in words[2:] if word != "HEAD"), branch)
 
     def add(self, meanwhile: Callable[[], object] = lambda: None) -> str:
-        """Put everything but ours into the index; the tree it makes."""
+        """Put everything but our own files into the index; returns the tree of it."""
         clear_stale_lock(self.directory)
         if not (self.directory / "index").exists() and self.head().commit:
-            self.run("read-tree", "HEAD")  # or what is ours, and tracked by the seed, would count as deleted
+            self.run("read-tree", "HEAD")  # or files of ours that the seed has would count as deleted
         ours = (read_plain(self.directory / OURS, _LONGEST_LIST) or b"").decode("utf-8", "replace").splitlines()
         try:
             with self.begun("add", "-A", "--", ":(top)", *(f":(top,exclude,literal){name}" for name in ours)) as end:
@@ -225,13 +222,13 @@ class _Clone:
         return self.run("commit-tree", tree, *parents, "-F", "-", data=message.encode("utf-8", "replace") + b"\n")
 
     def travel(self, target: str, head: _Head, tree: str) -> Moved:
-        """Keep `tree`, if it is not committed, by a reference; then put files and branch at `target`."""
+        """Save `tree` as a commit with a reference, unless it is committed; then put files and branch at `target`."""
         saved = ""
         if tree != head.tree:
             saved = self.commit_tree(tree, head.commit, "Not committed")
             self.run("update-ref", f"{_SAVED}/{saved[:12]}", saved)
         self.clear_reference_locks(head.branch)
-        with _signals_wait():
+        with _signals_held_back():
             self.run("read-tree", "-u", "--reset", target)
             if target != head.commit:
                 self.move(target, head.commit, f"to {target[:12]}")
@@ -239,9 +236,9 @@ class _Clone:
 
 
 @contextlib.contextmanager
-def _signals_wait() -> Iterator[None]:
-    """Hold back the signals that ask us to end, for git too (the mask is inherited); they arrive at the end."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _PATIENT)
+def _signals_held_back() -> Iterator[None]:
+    """Hold back the signals that end us, for git too, which inherits the mask; they are delivered afterwards."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _HELD_BACK)
     try:
         yield
     finally:

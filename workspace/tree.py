@@ -1,7 +1,7 @@
-"""What a commit may contain, so that checking it out for a grade stays inside the folder made for it.
+"""What a commit may contain, so that its checkout for a grade stays inside the folder made for it.
 
-Rule: a tree is refused with a reason its author can act on: a link that leaves it, a repository inside it, too much of
-it. Links are resolved as the file system would, link by link, since `a/..` is not `.` when `a` is a link.
+A tree is refused with a reason that its author can act on: a link that leads out of it, a repository inside it, too
+many or too large files. Links are resolved as the file system does, one by one: `a/..` is not `.` if `a` is a link.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from workspace.errors import Unacceptable
-
-__all__ = ["MAX_BYTES", "MAX_FILES", "Entry", "Unacceptable", "check", "leaves", "parse", "too_many"]
 
 MAX_FILES = 20_000
 MAX_BYTES = 200_000_000
@@ -24,7 +22,7 @@ _LINK, _REPOSITORY = "120000", "160000"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TreeEntry:
     """One file of a tree; `size` is None where there is no content to have one."""
 
     mode: str
@@ -33,41 +31,19 @@ class Entry:
     path: str
 
 
-def parse(listing: bytes) -> list[Entry]:
-    """Entries from `ls-tree -r -l -z --full-tree`. A path that is not UTF-8 keeps its bytes (surrogate escapes)."""
+def parse(listing: bytes) -> list[TreeEntry]:
+    """The entries that `ls-tree -r -l -z --full-tree` lists. A path that is not UTF-8 keeps its bytes as surrogates."""
     entries = []
     for line in listing.split(b"\0"):
         about, tab, path = line.partition(b"\t")
         if tab:
             mode, _, name, size = about.decode("ascii").split()
-            entries.append(Entry(mode, name, int(size) if size.isdecimal() else None, os.fsdecode(path)))
+            entries.append(TreeEntry(mode, name, int(size) if size.isdecimal() else None, os.fsdecode(path)))
     return entries
 
 
-def check(entries: list[Entry], read: Callable[[list[str]], Mapping[str, bytes]]) -> None:
-    """Raise Unacceptable, or return. `read` gives the contents of the blobs with these ids (the links' targets)."""
-    _check_size(entries)
-    for entry in entries:
-        if entry.mode == _REPOSITORY:
-            raise Unacceptable(
-                f"{_show(entry.path)} is a repository of its own",
-                f"git rm --cached {_show(entry.path)}, remove its .git, and submit again",
-            )
-        if entry.size is None:
-            raise Unacceptable(f"the content of {_show(entry.path)} is missing")
-        if len(os.fsencode(entry.path)) > _MAX_PATH or any(
-            len(os.fsencode(p)) > _MAX_NAME for p in entry.path.split("/")
-        ):
-            raise Unacceptable(f"the name {_show(entry.path)} is too long")
-    _check_links([entry for entry in entries if entry.mode == _LINK], read)
-
-
-def too_many() -> Unacceptable:
-    """The reason for a tree that has more files than can be listed."""
-    return Unacceptable(f"it has more than {MAX_FILES:,} files", "ignore what is generated, by a .gitignore")
-
-
-def _check_size(entries: list[Entry]) -> None:
+def check(entries: list[TreeEntry], read: Callable[[list[str]], Mapping[str, bytes]]) -> None:
+    """Raise Unacceptable if the tree must be refused. `read` returns the contents of blobs (the targets of links)."""
     if len(entries) > MAX_FILES:
         raise too_many()
     total = sum(entry.size or 0 for entry in entries)
@@ -77,17 +53,32 @@ def _check_size(entries: list[Entry]) -> None:
         raise Unacceptable(
             f"it is larger than {MAX_BYTES // 1_000_000} MB: {named}", "ignore what is large and generated"
         )
+    for entry in entries:
+        if entry.mode == _REPOSITORY:
+            raise Unacceptable(
+                f"{_show(entry.path)} is a repository of its own",
+                f"git rm --cached {_show(entry.path)}, remove its .git, and submit again",
+            )
+        if entry.size is None:
+            raise Unacceptable(f"the content of {_show(entry.path)} is missing")
+        path = os.fsencode(entry.path)
+        if len(path) > _MAX_PATH or any(len(name) > _MAX_NAME for name in path.split(b"/")):
+            raise Unacceptable(f"the name {_show(entry.path)} is too long")
+    _check_links([entry for entry in entries if entry.mode == _LINK], read)
 
 
-def _check_links(links: list[Entry], read: Callable[[list[str]], Mapping[str, bytes]]) -> None:
-    if not links:
-        return
+def too_many() -> Unacceptable:
+    """The refusal of a tree with more files than are listed."""
+    return Unacceptable(f"it has more than {MAX_FILES:,} files", "ignore what is generated, by a .gitignore")
+
+
+def _check_links(links: list[TreeEntry], read: Callable[[list[str]], Mapping[str, bytes]]) -> None:
     if len(links) > MAX_LINKS:
         raise Unacceptable(f"it has more than {MAX_LINKS:,} links")
     for link in links:
         if (link.size or 0) > _MAX_PATH:
             raise Unacceptable(f"the target of the link {_show(link.path)} is too long")
-    contents = read([link.id for link in links])
+    contents = read([link.id for link in links]) if links else {}
     targets = {link.path: os.fsdecode(contents[link.id]) for link in links}
     for path, target in targets.items():
         if leaves(path, targets):
@@ -98,21 +89,21 @@ def _check_links(links: list[Entry], read: Callable[[list[str]], Mapping[str, by
 def leaves(path: str, links: Mapping[str, str]) -> bool:
     """Whether following `path` leads out of the tree; `links` maps every link of the tree to its target.
 
-    After 40 links the system gives up (ELOOP), so a loop leads nowhere, and a long chain is caught at a later link.
+    After 40 links the system stops (ELOOP): a loop leads nowhere, and a longer chain is found at a later link.
     """
-    where: list[str] = []
+    folder: list[str] = []
     ahead = path.split("/")[::-1]
     followed = 0
     while ahead and followed <= _MAX_FOLLOWED:
         name = ahead.pop()
         if name == "..":
-            if not where:
+            if not folder:
                 return True
-            where.pop()
+            folder.pop()
         elif name not in ("", "."):
-            target = links.get("/".join((*where, name)))
+            target = links.get("/".join((*folder, name)))
             if target is None:
-                where.append(name)
+                folder.append(name)
             elif target.startswith("/"):
                 return True
             else:

@@ -16,7 +16,7 @@ from coral.grading.prepare import copy_grader_files
 from coral.grading.result import GradeResult, read_result
 from coral.processes import environment, process, received_signals
 from workspace import hub
-from workspace.git import GitError
+from workspace.errors import GitError
 
 SETTLE = 5.0  # seconds to wait for a killed process; one in the kernel's hands may take longer
 

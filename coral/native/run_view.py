@@ -15,8 +15,9 @@ from attempts.store import Missing, Store, StoreError
 from coral.native.answers.skill import SearchSkill, search_skill_of
 from coral.native.known_attempts import KnownAttempt, KnownAttempts
 from workspace.errors import GitError
-from workspace.knowledge import Note, list_skills, recent_notes
+from workspace.knowledge import list_skills
 from workspace.layout import Layout
+from workspace.notes import Note, recent_notes
 
 CACHED = 60  # attempts whose files are kept
 NOTES = 400  # read for a synthesis

@@ -10,7 +10,7 @@ from coral.native.calls import Call
 from coral.native.known_attempts import KnownAttempt, KnownAttempts
 from coral.native.memory import AgentMemory, Candidate, Trial
 from coral.native.prompt import HeartbeatSection
-from workspace.knowledge import Note
+from workspace.notes import Note
 
 
 @dataclass(frozen=True, slots=True)

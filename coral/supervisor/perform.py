@@ -30,8 +30,8 @@ from coral.supervisor.workers import BackgroundActions, WorkerPool
 from coral.views.heartbeat_view import HeartbeatFiles
 from coral.views.reasons import reason_data, refusal
 from coral.views.report import Report
-from workspace.hub import take_in
-from workspace.knowledge import snapshot
+from workspace.history import snapshot
+from workspace.intake import take_in
 
 LAST_SECONDS = 10.0  # for what the threads have yet to do at the end
 

@@ -17,7 +17,7 @@ from coral.supervisor.context import RunContext
 from coral.supervisor.event_queue import EventQueue
 from coral.views.prompt import inline_sections
 from coral.views.report import Report
-from workspace.knowledge import snapshot
+from workspace.history import snapshot
 
 
 class Publisher:

@@ -20,7 +20,8 @@ from coral.views.fleet_view import spent_of
 from coral.views.format import duration, money, spending, tokens
 from coral.views.reasons import job_notice, reason_text
 from heartbeats.render import render, render_file
-from workspace.knowledge import list_skills, recent_notes
+from workspace.knowledge import list_skills
+from workspace.notes import recent_notes
 
 NOTES_SHOWN = 20
 

@@ -9,7 +9,8 @@ from real_runs import Run, wait_until
 
 from attempts.store import Store
 from coral.fleet.actions import Spawn
-from workspace.knowledge import list_notes, list_skills
+from workspace.knowledge import list_skills
+from workspace.notes import find_notes
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "circle_packing"
 AGENTS = [f"agent-{number}" for number in range(1, 5)]
@@ -54,8 +55,10 @@ def test_a_fleet_on_a_real_problem(tmp_path):
 
         wait_until(all_received, 400, "every kind of heartbeat")  # four that compute, on a part of a core
         shared = run.layout.shared
-        wait_until(lambda: any(note.kind == "synthesis" for note in list_notes(shared)), what="a synthesis")
-        wait_until(lambda: any("ceiling-of" in note.name for note in list_notes(shared)), what="a change of direction")
+        wait_until(lambda: any(note.kind == "synthesis" for note in find_notes([shared])), what="a synthesis")
+        wait_until(
+            lambda: any("ceiling-of" in note.name for note in find_notes([shared])), what="a change of direction"
+        )
         wait_until(
             lambda: any("HEARTBEAT_OK" in printed(run, name) for name in AGENTS), what="a report on the checklist"
         )
@@ -67,7 +70,7 @@ def test_a_fleet_on_a_real_problem(tmp_path):
         fleet, attempts = run.fleet(), run.attempts()
         best = max(attempt.score for attempt in attempts if attempt.score is not None)
         assert best > 2.2
-        notes = [note for note in list_notes(shared) if note.kind == "note"]
+        notes = [note for note in find_notes([shared]) if note.kind == "note"]
         numbers = {attempt.number for attempt in attempts}
         assert notes
         assert all(set(note.attempts) <= numbers | {0} for note in notes if note.attempts)
@@ -107,7 +110,7 @@ def test_a_real_task_gets_better_with_and_without_a_check(tmp_path, check):
             return len(scores) >= 6 and min(scores) < seed - (20 if check else 1e-3)
 
         wait_until(better, what="a better score")
-        wait_until(lambda: list_notes(run.layout.shared), 120.0, "a note")
+        wait_until(lambda: find_notes([run.layout.shared]), 120.0, "a note")
         run.stop()
         graded = [attempt for attempt in run.attempts() if attempt.score is not None or attempt.verdict == "failed"]
         assert all(attempt.title for attempt in graded)

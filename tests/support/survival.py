@@ -29,7 +29,7 @@ from coral.fleet.decide import decide
 from coral.fleet.run_state import Fleet, Step
 from coral.journal import decisions
 from coral.journal.writer import QUIET_SECONDS
-from workspace.hub import show_file
+from workspace.git import Git
 from workspace.layout import OPERATOR
 
 AGENT = """\
@@ -318,7 +318,7 @@ def assert_graded_once(run: Mortal, attempts: Collection[Attempt]) -> None:
     """Every attempt has the score of its own commit; no grader was started twice for it, and none for an equal tree."""
     graded = run.graded()
     for each in attempts:
-        assert each.score == float(show_file(run.layout.hub, each.commit, "x.txt")), each
+        assert each.score == float(Git(run.layout.hub).text("show", f"{each.commit}:x.txt")), each
         most = 1 + run.killed[f"#{each.number}"]
         assert graded[each.number] in ([0] if each.reason.startswith("the same tree") else range(1, most + 1)), each
 

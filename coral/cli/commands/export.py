@@ -17,7 +17,8 @@ from coral.cli.run_data import run_lookup
 from coral.cli.run_data.run_view import RunView
 from coral.errors import CoralError
 from coral.views import format
-from workspace.git import Git, GitError
+from workspace.errors import GitError
+from workspace.git import Git
 from workspace.gitenv import identity
 from workspace.hub import patch
 from workspace.intake import SEED
@@ -114,7 +115,7 @@ def _make_branch(view: RunView, attempt: Attempt, repository: Path, branch: str)
     base, folder = _base(user, seed)
     hub.pipe(("pack-objects", "--revs", "--stdout", "-q"), user, ("unpack-objects", "-q"), data=tree.encode())
     whole = _with_folder(user, f"{base}^{{tree}}", folder, tree)
-    author = user.with_(**identity(attempt.agent or "Coral"))
+    author = Git(repository, **identity(attempt.agent or "Coral"))
     message = _message(view, attempt).encode("utf-8", "replace")
     made = author.text("commit-tree", whole, "-p", base, "-F", "-", data=message)
     user.run("update-ref", "-m", "coral export", f"refs/heads/{branch}", made, "0" * len(made))

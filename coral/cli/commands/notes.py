@@ -12,13 +12,13 @@ from rich.text import Text
 
 from coral.cli.parser import count
 from coral.cli.run_data import run_lookup
-from coral.cli.run_data.knowledge import all_sheets, body_of, concludes, folders, is_synthesis, title_line
+from coral.cli.run_data.knowledge import all_raw_notes, body_of, concludes, folders, is_synthesis, title_line
 from coral.cli.ui.console import console, dim
 from coral.cli.ui.table import print_table, table
 from coral.errors import CoralError
 from coral.views import format
 from workspace.layout import Layout
-from workspace.notes import Note, Numbered
+from workspace.notes import Note, NumberedNote
 
 LISTED = 15
 RECENT = 5
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     layout = run_lookup.run_of(args)
     if args.history:
         return _history(layout, args.json)
-    notes = all_sheets(layout, args.search or "")
+    notes = all_raw_notes(layout, args.search or "")
     if args.read:
         chosen = [_named(notes, args.read)]
     elif args.recent is not None:
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         chosen = notes[::-1]
     if args.json:
-        data = [{**asdict(note), "synthesis": is_synthesis(note)} for note in _read(chosen)]
+        data = [{**asdict(note), "synthesis": is_synthesis(note)} for note in _parse(chosen)]
         print(json.dumps(data, indent=1, default=str))
         return 0
     if not chosen:
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     out = console()
     if args.read or args.recent is not None:
-        _in_full(out, _read(chosen))
+        _in_full(out, _parse(chosen))
     elif args.search:
         _list(out, chosen, len(chosen))
     else:
@@ -63,16 +63,16 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _read(sheets: list[Numbered]) -> list[Note]:
-    return [sheet.note(number) for number, sheet in sheets]
+def _parse(notes: list[NumberedNote]) -> list[Note]:
+    return [note.parse(number) for number, note in notes]
 
 
-def _overview(out: Console, notes: list[Numbered]) -> None:
+def _overview(out: Console, notes: list[NumberedNote]) -> None:
     """The latest synthesis in full, earlier ones and the latest other notes by title."""
     syntheses = [note for note in notes if concludes(note[1])]
     known = {number for number, _ in syntheses}
     others = [note for note in notes if note[0] not in known]
-    _in_full(out, _read(syntheses[:1]))
+    _in_full(out, _parse(syntheses[:1]))
     if syntheses[1:]:
         out.print()
         out.print(Rule(Text("Earlier conclusions", style="bold"), align="left", style="dim"))
@@ -96,7 +96,7 @@ def _in_full(out: Console, notes: list[Note]) -> None:
         out.print(markdown(body_of(note)))
 
 
-def _list(out: Console, notes: list[Numbered], most: int) -> None:
+def _list(out: Console, notes: list[NumberedNote], most: int) -> None:
     rows = [
         [
             str(note.number),
@@ -105,14 +105,14 @@ def _list(out: Console, notes: list[Numbered], most: int) -> None:
             format.ago(note.created),
             " ".join(f"#{number}" for number in note.attempts[:6]),
         ]
-        for note in _read(notes[:most])
+        for note in _parse(notes[:most])
     ]
     out.print(table((">n", "title*", "author", "written?", "attempts*??"), rows, out.width))
     if len(notes) > most:
         out.print(dim(f"{len(notes) - most} more: coral notes --recent {len(notes)}"))
 
 
-def _named(notes: list[Numbered], name: str) -> Numbered:
+def _named(notes: list[NumberedNote], name: str) -> NumberedNote:
     wanted = name.removeprefix("#")
     for number, note in notes:
         if wanted == note.name or (wanted.isdecimal() and int(wanted) == number):

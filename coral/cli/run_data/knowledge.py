@@ -11,7 +11,7 @@ from coral.cli.run_data.visibility import alone_in
 from coral.cli.ui.console import dim
 from coral.views import format
 from workspace.layout import Layout
-from workspace.notes import Note, Numbered, Sheet, find_notes, find_sheets
+from workspace.notes import Note, NumberedNote, RawNote, find_notes, find_raw_notes
 
 if TYPE_CHECKING:
     from workspace.knowledge import Skill
@@ -35,9 +35,9 @@ def all_notes(layout: Layout, query: str = "") -> list[Note]:
     return find_notes(folders(layout), query)
 
 
-def all_sheets(layout: Layout, query: str = "") -> list[Numbered]:
+def all_raw_notes(layout: Layout, query: str = "") -> list[NumberedNote]:
     """The same, not parsed yet: that takes most of the time."""
-    return find_sheets(folders(layout), query)
+    return find_raw_notes(folders(layout), query)
 
 
 def all_skills(layout: Layout) -> list[Skill]:
@@ -52,9 +52,9 @@ def is_synthesis(note: Note) -> bool:
     return kind in SYNTHESES or (not kind and note.name.casefold().rpartition("/")[2].startswith(SYNTHESES))
 
 
-def concludes(sheet: Sheet) -> bool:
+def concludes(note: RawNote) -> bool:
     """The same for a note that was not read in full."""
-    return sheet.may_say(SYNTHESES) and is_synthesis(sheet.note(0))
+    return note.may_mention(SYNTHESES) and is_synthesis(note.parse(0))
 
 
 def title_line(note: Note) -> Text:

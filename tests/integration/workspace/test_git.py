@@ -22,7 +22,7 @@ def repository(tmp_path: Path) -> Git:
     git = Git(folder / ".git")
     git.run("init", "-q", "--template=", "--initial-branch=main")
     (folder / "a.txt").write_text("one\n")
-    work = git.with_(GIT_WORK_TREE=folder)
+    work = Git(git.directory, GIT_WORK_TREE=folder)
     work.run("add", "-A")
     git.run("update-ref", "HEAD", git.text("commit-tree", git.text("write-tree"), "-m", "first"))
     return git
@@ -47,7 +47,7 @@ def test_configuration_of_the_user_is_not_read(repository: Git, monkeypatch: pyt
     assert repository.text("log", "-1", "--format=%an <%ae>") == "Coral <Coral@coral.invalid>"
     assert len(repository.text("rev-parse", "--short", "HEAD")) > 5
     (repository.directory.parent / "b.txt").write_text("two\n")
-    assert "b.txt" in repository.with_(GIT_WORK_TREE=repository.directory.parent).text("status", "--short")
+    assert "b.txt" in Git(repository.directory, GIT_WORK_TREE=repository.directory.parent).text("status", "--short")
 
 
 def test_a_repository_that_is_gone_does_not_lead_to_the_one_above(repository: Git) -> None:

@@ -15,7 +15,7 @@ from clones import clone, commit, git, layout, template
 from real_runs import wait_until
 
 from coral.supervisor.workers import WorkerPool
-from workspace import hub, intake
+from workspace import intake
 from workspace.cancellation import CancelToken
 from workspace.clone_overlay import place
 from workspace.errors import GitError
@@ -122,7 +122,7 @@ def test_a_checkout_that_failed_by_our_fault_is_tried_again(start, tmp_path, mon
     os.kill(pid, signal.SIGKILL)  # as whoever runs out of memory does
     (attempt,) = run.wait_for_attempts(1)
     assert attempt.verdict.value == "improved"
-    assert run.fleet().run.voids == 0
+    assert run.fleet().run.voids_in_a_row == 0
     run.stop()
     assert run.left() == []
 
@@ -197,10 +197,10 @@ def test_a_git_that_hangs_is_not_the_fault_of_whose_commit_it_reads(
         patch.setattr(intake, "TIMEOUT", 1.0)
         hanging = Hanging(tmp_path, patch, word, 1)
         with pytest.raises(GitError) as found:
-            hub.take_in(layout.hub, clone, mine, 1)
+            intake.take_in(layout.hub, clone, mine, 1)
     assert found.value.timed_out
     assert hanging.alive() == []
-    assert hub.take_in(layout.hub, clone, mine, 1).commit == mine
+    assert intake.take_in(layout.hub, clone, mine, 1).commit == mine
 
 
 @pytest.mark.slow
@@ -210,7 +210,7 @@ def test_locks_of_dead_gits_in_the_hub_are_cleared(layout: Layout, clone: Path) 
         lock.parent.mkdir(exist_ok=True)
         lock.touch()
     mine = commit(clone, "one")
-    assert hub.take_in(layout.hub, clone, mine, 1).commit == mine
+    assert intake.take_in(layout.hub, clone, mine, 1).commit == mine
     assert git(layout.hub, "rev-parse", "refs/attempts/1") == mine
     assert not locks[0].exists()
 

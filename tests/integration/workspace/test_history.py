@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 
 from workspace import history as history_module
-from workspace import knowledge, notes
+from workspace import plain_file
 from workspace.errors import GitError
 from workspace.git import Git
 from workspace.gitenv import environment
-from workspace.knowledge import create, history, snapshot, write_note
+from workspace.history import history, snapshot
+from workspace.knowledge import create, write_note
+from workspace.notes import find_notes
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -88,13 +90,12 @@ def test_what_is_much_is_kept_a_part_at_a_time(shared: Path, monkeypatch: pytest
 
 
 def test_folders_without_end_are_not_searched_to_the_end(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history_module, "_LOOKS", 50)
-    monkeypatch.setattr(notes, "_LOOKS", 50)
+    monkeypatch.setattr(plain_file, "MAX_NAMES", 50)
     for name in range(10):
         for inner in range(10):
             (shared / "notes" / f"a{name}" / f"b{inner}").mkdir(parents=True)
     (shared / "notes" / "z.md").write_text("too far")
-    assert knowledge.list_notes(shared) == []
+    assert find_notes([shared]) == []
     snapshot(shared, "first")
     assert [each.files for each in history(shared)] == [()]
 

@@ -42,7 +42,7 @@ def imported(path: str, content: str) -> str:
 def refused(layout: Layout, clone: Path, name: str, reason: str) -> None:
     before = objects(layout)
     with pytest.raises(Unacceptable, match=reason) as caught:
-        hub.take_in(layout.hub, clone, name, 1)
+        intake.take_in(layout.hub, clone, name, 1)
     assert len(caught.value.reason) < 1000
     assert objects(layout) == before
     assert not list((layout.hub / "incoming").iterdir())
@@ -93,7 +93,7 @@ def test_more_objects_than_are_taken_in_are_refused_before_one_is_written(
     assert "pack-objects" in unpacked
     assert "unpack-objects" not in unpacked
     monkeypatch.setattr(intake, "MAX_OBJECTS", 10)
-    assert hub.take_in(layout.hub, clone, mine, 1).commit == mine
+    assert intake.take_in(layout.hub, clone, mine, 1).commit == mine
 
 
 def test_what_another_repository_holds_is_not_borrowed(layout: Layout, clone: Path, tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_what_another_repository_holds_is_not_borrowed(layout: Layout, clone: Pa
 def test_alternates_in_a_circle_are_no_obstacle(layout: Layout, clone: Path) -> None:
     mine = commit(clone, "one")
     (clone / ".git" / "objects" / "info" / "alternates").write_text(f"{clone}/.git/objects\n../objects\n" * 100)
-    assert hub.take_in(layout.hub, clone, mine, 1).commit == mine
+    assert intake.take_in(layout.hub, clone, mine, 1).commit == mine
 
 
 def test_a_repository_that_is_replaced_by_a_link_or_a_file_gives_what_it_has(
@@ -121,14 +121,14 @@ def test_a_repository_that_is_replaced_by_a_link_or_a_file_gives_what_it_has(
     refused(layout, clone, mine, "has no repository any more")
     (clone / ".git").unlink()
     (clone / ".git").symlink_to(tmp_path / "elsewhere")
-    assert hub.take_in(layout.hub, clone, mine, 1).commit == mine
+    assert intake.take_in(layout.hub, clone, mine, 1).commit == mine
 
 
 def test_a_repository_begun_anew_has_no_past(layout: Layout, clone: Path, tmp_path: Path) -> None:
     (clone / ".git").rename(tmp_path / "old")
     git(clone, "init", "-q")
     mine = commit(clone, "anew")
-    assert hub.take_in(layout.hub, clone, mine, 1).parent == ""
+    assert intake.take_in(layout.hub, clone, mine, 1).parent == ""
     assert git(layout.hub, "fsck", "--strict") == ""
 
 
@@ -143,7 +143,7 @@ def test_a_shallow_clone_lacks_what_it_was_made_without(layout: Layout, clone: P
 def test_a_detached_head_is_a_commit_like_any_other(layout: Layout, clone: Path) -> None:
     git(clone, "checkout", "-q", "--detach")
     mine = commit(clone, "one")
-    assert hub.take_in(layout.hub, clone, mine, 1).commit == mine
+    assert intake.take_in(layout.hub, clone, mine, 1).commit == mine
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_names_that_differ_in_case_stay_two_files(layout: Layout, clone: Path, t
     (clone / "\U0001fab8\nnew").write_text("coral")
     (clone / os.fsdecode(b"\xff")).write_text("bytes")
     mine = commit(clone, "one")
-    hub.take_in(layout.hub, clone, mine, 1)
+    intake.take_in(layout.hub, clone, mine, 1)
     hub.checkout(layout.hub, mine, tmp_path / "out")
     assert {path.name: path.read_text() for path in (tmp_path / "out").iterdir()} == {
         "a.txt": "one", "B.txt": "large", "b.txt": "small", "\U0001fab8\nnew": "coral", os.fsdecode(b"\xff"): "bytes",
@@ -186,7 +186,7 @@ def test_a_heap_of_references_is_not_read(layout: Layout, clone: Path) -> None:
     rows = "".join(f"{mine} refs/heads/{number:06d}\n" for number in range(200_000))
     (clone / ".git" / "packed-refs").write_text("# pack-refs with: peeled fully-peeled sorted \n" + rows)
     os.mkfifo(clone / ".git" / "refs" / "heads" / "pipe")
-    assert hub.take_in(layout.hub, clone, mine, 1).commit == mine
+    assert intake.take_in(layout.hub, clone, mine, 1).commit == mine
     assert git(layout.hub, "for-each-ref", "--format=%(refname)") == "refs/attempts/1\nrefs/heads/main"
 
 

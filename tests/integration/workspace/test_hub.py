@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from strangers import owning
 
-from workspace import hub, submit
+from workspace import hub, intake, submit
 from workspace.errors import GitError
 from workspace.git import Git
 from workspace.gitenv import environment
@@ -93,7 +93,7 @@ def test_a_folder_becomes_one_commit(layout: Layout, seed: Path) -> None:
 def test_of_a_repository_only_the_last_tree_comes_along(layout: Layout, repository: Path) -> None:
     commit = hub.create(layout.hub, repository)
     assert git(layout.hub, "ls-tree", "-r", "--name-only", commit).split() == ["link", "run.sh", "src/main.py"]
-    assert hub.show_file(layout.hub, commit, "src/main.py") == b"x = 1\n"
+    assert Git(layout.hub).text("show", f"{commit}:src/main.py") == "x = 1"
     assert git(layout.hub, "rev-list", "--all") == commit
     every = git(layout.hub, "cat-file", "--batch-all-objects", "--batch-check=%(objectname)")
     assert git(repository, "rev-parse", "HEAD~:answers.txt") not in every
@@ -130,13 +130,13 @@ def test_a_linked_worktree_and_a_bare_repository_are_seeds_too(
     for number, seed in enumerate((tmp_path / "linked", tmp_path / "bare.git")):
         target = layout.hub.with_name(f"{number}.git")
         commit = hub.create(target, seed)
-        assert hub.show_file(target, commit, "src/main.py") == b"x = 1\n"
+        assert Git(target).text("show", f"{commit}:src/main.py") == "x = 1"
 
 
 def test_a_repository_above_the_seed_is_not_the_seeds(layout: Layout, repository: Path) -> None:
     commit = hub.create(layout.hub, repository / "src")
     assert git(layout.hub, "ls-tree", "-r", "--name-only", commit) == "main.py"
-    assert hub.show_file(layout.hub, commit, "main.py") == b"x = 2\n"
+    assert Git(layout.hub).text("show", f"{commit}:main.py") == "x = 2"
 
 
 def test_a_seed_with_sha256_names(layout: Layout, tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_a_seed_with_sha256_names(layout: Layout, tmp_path: Path) -> None:
     (layout.clone("agent-1") / "a").write_text("b")
     git(layout.clone("agent-1"), "commit", "-q", "-a", "-m", "b")
     mine = git(layout.clone("agent-1"), "rev-parse", "HEAD")
-    assert hub.take_in(layout.hub, layout.clone("agent-1"), mine, 1).parent == commit
+    assert intake.take_in(layout.hub, layout.clone("agent-1"), mine, 1).parent == commit
 
 
 def _submodule(seed: Path) -> None:
@@ -226,7 +226,7 @@ def test_a_garbage_collection_in_a_clone_harms_nobody(layout: Layout, seed: Path
         hub.clone(layout.hub, clone, clone.name, commit, [])
         (clone / "run.sh").write_text(clone.name)
         git(clone, "commit", "-q", "-a", "-m", "mine")
-        hub.take_in(layout.hub, clone, git(clone, "rev-parse", "HEAD"), clones.index(clone) + 1)
+        intake.take_in(layout.hub, clone, git(clone, "rev-parse", "HEAD"), clones.index(clone) + 1)
     git(clones[0], "gc", "-q", "--prune=now")
     for clone in clones:
         assert git(clone, "fsck", "--no-dangling") == ""
@@ -234,7 +234,7 @@ def test_a_garbage_collection_in_a_clone_harms_nobody(layout: Layout, seed: Path
     (clones[0] / "run.sh").write_text("after the collection")
     git(clones[0], "commit", "-q", "-a", "-m", "again")
     mine = git(clones[0], "rev-parse", "HEAD")
-    assert hub.take_in(layout.hub, clones[0], mine, 3).parent == git(clones[0], "rev-parse", "HEAD~")
+    assert intake.take_in(layout.hub, clones[0], mine, 3).parent == git(clones[0], "rev-parse", "HEAD~")
 
 
 def test_a_copied_run_lives_without_the_original(layout: Layout, seed: Path, tmp_path: Path) -> None:
@@ -248,7 +248,7 @@ def test_a_copied_run_lives_without_the_original(layout: Layout, seed: Path, tmp
     git(clone, "commit", "-q", "-a", "-m", "moved")
     assert git(clone, "fsck", "--no-dangling") == ""
     mine = git(clone, "rev-parse", "HEAD")
-    assert hub.take_in(copied.hub, clone, mine, 1).parent == commit
+    assert intake.take_in(copied.hub, clone, mine, 1).parent == commit
     hub.checkout(copied.hub, mine, tmp_path / "out")
     assert (tmp_path / "out" / "run.sh").read_text() == "changed"
 
@@ -279,7 +279,7 @@ def test_paths_may_be_relative(layout: Layout, seed: Path, tmp_path: Path, monke
     hub.clone(here.hub, here.clone("agent-1"), "agent-1", commit, [])
     (here.clone("agent-1") / "run.sh").write_text("changed")
     mine = submit.commit(here.clone("agent-1"), "agent-1", "changed", lambda made: None).commit
-    hub.take_in(here.hub, here.clone("agent-1"), mine, 1)
+    intake.take_in(here.hub, here.clone("agent-1"), mine, 1)
     hub.checkout(here.hub, mine, Path("out"))
     assert (tmp_path / "out" / "run.sh").read_text() == "changed"
 
@@ -322,7 +322,7 @@ def test_differences_and_files_of_commits(layout: Layout, seed: Path, tmp_path: 
     git(clone, "add", "-A")
     git(clone, "commit", "-q", "-m", "more")
     mine = git(clone, "rev-parse", "HEAD")
-    hub.take_in(layout.hub, clone, mine, 1)
+    intake.take_in(layout.hub, clone, mine, 1)
     text = hub.diff(layout.hub, commit, mine)
     assert "+echo more" in text
     assert "Binary files" in text
@@ -332,8 +332,6 @@ def test_differences_and_files_of_commits(layout: Layout, seed: Path, tmp_path: 
     )
     assert applied.returncode == 0
     assert (tmp_path / "out" / "blob").read_bytes() == bytes(range(256))
-    with pytest.raises(GitError):
-        hub.show_file(layout.hub, commit, "nothing")
     for wrong in ("--output=x", "HEAD", mine[:7]):
         with pytest.raises(GitError, match="not a whole commit id"):
             hub.diff(layout.hub, wrong, mine)

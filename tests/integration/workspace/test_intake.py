@@ -24,8 +24,8 @@ __all__ = ["clone", "layout", "template"]  # fixtures
 def test_a_commit_arrives_with_all_it_needs_and_is_pinned(layout: Layout, clone: Path) -> None:
     seed = git(clone, "rev-parse", "HEAD")
     mine = commit(clone, "one")
-    taken = hub.take_in(layout.hub, clone, mine, 1)
-    assert taken == hub.Taken(mine, git(clone, "rev-parse", "HEAD^{tree}"), seed)
+    taken = intake.take_in(layout.hub, clone, mine, 1)
+    assert taken == intake.Taken(mine, git(clone, "rev-parse", "HEAD^{tree}"), seed)
     assert git(layout.hub, "rev-parse", "refs/attempts/1") == mine
     assert git(layout.hub, "fsck", "--strict") == ""
     assert not list((layout.hub / "incoming").iterdir())
@@ -33,29 +33,29 @@ def test_a_commit_arrives_with_all_it_needs_and_is_pinned(layout: Layout, clone:
 
 def test_the_parent_is_the_nearest_ancestor_that_was_taken_in(layout: Layout, clone: Path) -> None:
     first = commit(clone, "one")
-    hub.take_in(layout.hub, clone, first, 1)
+    intake.take_in(layout.hub, clone, first, 1)
     commit(clone, "two")
     commit(clone, "three")
     fourth = commit(clone, "four")
-    assert hub.take_in(layout.hub, clone, fourth, 2).parent == first
+    assert intake.take_in(layout.hub, clone, fourth, 2).parent == first
 
 
 def test_a_commit_without_a_common_past(layout: Layout, clone: Path) -> None:
     git(clone, "checkout", "-q", "--orphan", "fresh")
     mine = commit(clone, "anew")
-    assert hub.take_in(layout.hub, clone, mine, 1).parent == ""
+    assert intake.take_in(layout.hub, clone, mine, 1).parent == ""
     assert git(layout.hub, "fsck") == ""
 
 
 def test_a_rewritten_history_is_taken_in_like_any_other(layout: Layout, clone: Path) -> None:
     seed = git(clone, "rev-parse", "HEAD")
     first = commit(clone, "one")
-    hub.take_in(layout.hub, clone, first, 1)
+    intake.take_in(layout.hub, clone, first, 1)
     git(clone, "commit", "-q", "--amend", "-m", "one, said better")
     amended = git(clone, "rev-parse", "HEAD")
     git(clone, "reflog", "expire", "--expire=now", "--all")
     git(clone, "gc", "-q", "--prune=now")
-    assert hub.take_in(layout.hub, clone, amended, 2) == hub.Taken(
+    assert intake.take_in(layout.hub, clone, amended, 2) == intake.Taken(
         amended, git(clone, "rev-parse", "HEAD^{tree}"), seed
     )
     assert git(layout.hub, "cat-file", "-t", first) == "commit"
@@ -74,30 +74,30 @@ def test_a_merge_and_many_commits_at_once(layout: Layout, clone: Path) -> None:
     commit(clone, "mine")
     git(clone, "merge", "-q", "side", "-m", "both")
     merged = git(clone, "rev-parse", "HEAD")
-    hub.take_in(layout.hub, clone, merged, 1)
+    intake.take_in(layout.hub, clone, merged, 1)
     assert git(layout.hub, "fsck", "--strict") == ""
     assert int(git(layout.hub, "rev-list", "--count", merged)) == 154
 
 
 def test_taking_in_again_changes_nothing_and_a_number_is_given_once(layout: Layout, clone: Path) -> None:
     mine = commit(clone, "one")
-    taken = hub.take_in(layout.hub, clone, mine, 1)
+    taken = intake.take_in(layout.hub, clone, mine, 1)
     before = objects(layout)
     left = layout.hub / "incoming" / "1" / "ab"  # by a supervisor that was killed
     left.mkdir(parents=True)
     (left / "cd").write_text("half an object")
-    assert hub.take_in(layout.hub, clone, mine, 1) == taken
-    assert hub.take_in(layout.hub, clone, mine, 2) == taken
+    assert intake.take_in(layout.hub, clone, mine, 1) == taken
+    assert intake.take_in(layout.hub, clone, mine, 2) == taken
     assert objects(layout) - before == {"refs/attempts/2"}
     other = commit(clone, "two")
     with pytest.raises(GitError, match="cannot pin attempt 1"):
-        hub.take_in(layout.hub, clone, other, 1)
+        intake.take_in(layout.hub, clone, other, 1)
     assert git(layout.hub, "rev-parse", "refs/attempts/1") == mine
 
 
 def test_the_seed_itself_can_be_taken_in(layout: Layout, clone: Path) -> None:
     seed = git(clone, "rev-parse", "HEAD")
-    assert hub.take_in(layout.hub, clone, seed, 1) == hub.Taken(seed, git(clone, "rev-parse", "HEAD^{tree}"), "")
+    assert intake.take_in(layout.hub, clone, seed, 1) == intake.Taken(seed, git(clone, "rev-parse", "HEAD^{tree}"), "")
 
 
 @pytest.mark.slow
@@ -123,7 +123,7 @@ def test_after_a_kill_between_any_two_moves_the_next_try_completes(layout: Layou
         with monkeypatch.context() as patched:
             patched.setattr(Path, "replace", replace)
             try:
-                hub.take_in(copied.hub, copied.clone("agent-1"), mine, 1)
+                intake.take_in(copied.hub, copied.clone("agent-1"), mine, 1)
             except Killed:
                 assert moves < 6
             else:
@@ -133,7 +133,7 @@ def test_after_a_kill_between_any_two_moves_the_next_try_completes(layout: Layou
             name = path.parent.name + path.name
             if git(copied.hub, "cat-file", "-t", name) == "commit":
                 git(copied.hub, "rev-list", "--objects", name)
-        hub.take_in(copied.hub, copied.clone("agent-1"), mine, 1)
+        intake.take_in(copied.hub, copied.clone("agent-1"), mine, 1)
         assert git(copied.hub, "rev-parse", "refs/attempts/1") == mine
         assert git(copied.hub, "fsck", "--strict") == ""
 
@@ -171,11 +171,11 @@ def test_nothing_of_the_clone_is_run(layout: Layout, clone: Path, tmp_path: Path
     missing = git(clone, "mktree", "--missing", data=f"100644 blob {'1' * 40}\tgone\n")
     incomplete = git(clone, "commit-tree", missing, "-m", "incomplete")
     _plant(clone, touched)
-    hub.take_in(layout.hub, clone, mine, 1)
+    intake.take_in(layout.hub, clone, mine, 1)
     with pytest.raises(Unacceptable):
-        hub.take_in(layout.hub, clone, incomplete, 2)
+        intake.take_in(layout.hub, clone, incomplete, 2)
     with pytest.raises(Unacceptable):
-        hub.take_in(layout.hub, clone, "2" * 40, 3)
+        intake.take_in(layout.hub, clone, "2" * 40, 3)
     assert not touched.exists(), touched.read_text()
 
 
@@ -216,7 +216,7 @@ def test_what_the_clone_pretends_changes_nothing(
     mine = commit(clone, "one")
     expected = git(clone, "rev-parse", "HEAD^{tree}")
     twist(clone, mine)
-    assert hub.take_in(layout.hub, clone, mine, 1) == hub.Taken(mine, expected, seed)
+    assert intake.take_in(layout.hub, clone, mine, 1) == intake.Taken(mine, expected, seed)
     assert git(layout.hub, "fsck", "--strict") == ""
 
 
@@ -281,7 +281,7 @@ def test_what_cannot_be_read_is_refused_and_leaves_nothing(layout: Layout, clone
     spoil(clone, mine)
     before = objects(layout)
     with pytest.raises(Unacceptable) as caught:
-        hub.take_in(layout.hub, clone, mine, 1)
+        intake.take_in(layout.hub, clone, mine, 1)
     assert caught.value.reason
     assert objects(layout) == before
 
@@ -289,7 +289,7 @@ def test_what_cannot_be_read_is_refused_and_leaves_nothing(layout: Layout, clone
 @pytest.mark.parametrize("name", ["HEAD", "", "--all", "0" * 40, "f" * 39, "../../x", "g" * 40])
 def test_what_is_not_a_commit_is_refused(layout: Layout, clone: Path, name: str) -> None:
     with pytest.raises(Unacceptable):
-        hub.take_in(layout.hub, clone, name, 1)
+        intake.take_in(layout.hub, clone, name, 1)
 
 
 def test_a_tree_a_blob_and_a_tag_are_not_commits(layout: Layout, clone: Path) -> None:
@@ -298,7 +298,7 @@ def test_a_tree_a_blob_and_a_tag_are_not_commits(layout: Layout, clone: Path) ->
     like_a_commit = blob(clone, git(clone, "cat-file", "commit", mine))
     for name in (f"{mine}^{{tree}}", f"{mine}:a.txt", "v1", like_a_commit):
         with pytest.raises(Unacceptable):
-            hub.take_in(layout.hub, clone, git(clone, "rev-parse", name), 1)
+            intake.take_in(layout.hub, clone, git(clone, "rev-parse", name), 1)
     assert git(layout.hub, "for-each-ref", "refs/attempts") == ""
 
 
@@ -308,7 +308,7 @@ def test_a_link_out_of_the_tree_is_refused_by_name(layout: Layout, clone: Path) 
     git(clone, "commit", "-q", "-m", "with the shared folder")
     before = objects(layout)
     with pytest.raises(Unacceptable, match=r"the link \.shared leads out of the repository") as caught:
-        hub.take_in(layout.hub, clone, git(clone, "rev-parse", "HEAD"), 1)
+        intake.take_in(layout.hub, clone, git(clone, "rev-parse", "HEAD"), 1)
     assert "git rm --cached .shared" in caught.value.hint
     assert objects(layout) == before
 
@@ -316,7 +316,7 @@ def test_a_link_out_of_the_tree_is_refused_by_name(layout: Layout, clone: Path) 
 def test_a_submodule_is_refused_by_name(layout: Layout, clone: Path) -> None:
     made = crafted(clone, f"160000 commit {'1' * 40}\tlibrary")
     with pytest.raises(Unacceptable, match="library is a repository of its own"):
-        hub.take_in(layout.hub, clone, made, 1)
+        intake.take_in(layout.hub, clone, made, 1)
 
 
 @pytest.mark.slow
@@ -324,10 +324,10 @@ def test_too_many_files_are_refused(layout: Layout, clone: Path) -> None:
     content = blob(clone, "x")
     limit = tree.MAX_FILES
     enough = crafted(clone, *(f"100644 blob {content}\t{number:06d}" for number in range(limit)))
-    hub.take_in(layout.hub, clone, enough, 1)
+    intake.take_in(layout.hub, clone, enough, 1)
     too_many = crafted(clone, *(f"100644 blob {content}\t{number:06d}" for number in range(limit + 1)))
     with pytest.raises(Unacceptable, match="more than 20,000 files"):
-        hub.take_in(layout.hub, clone, too_many, 2)
+        intake.take_in(layout.hub, clone, too_many, 2)
 
 
 @pytest.mark.slow
@@ -337,7 +337,7 @@ def test_a_tree_that_unfolds_without_end_is_refused(layout: Layout, clone: Path)
         inner = git(clone, "mktree", data="".join(f"040000 tree {inner}\t{number}\n" for number in range(10)))
     bomb = git(clone, "commit-tree", inner, "-m", "bomb")
     with pytest.raises(Unacceptable, match="more than 20,000 files"):
-        hub.take_in(layout.hub, clone, bomb, 1)
+        intake.take_in(layout.hub, clone, bomb, 1)
 
 
 @pytest.mark.slow
@@ -346,7 +346,7 @@ def test_too_many_bytes_are_refused_with_the_largest_files(layout: Layout, clone
     content = git(clone, "hash-object", "-w", "part")
     made = crafted(clone, *(f"100644 blob {content}\t{number}" for number in range(10)))
     with pytest.raises(Unacceptable, match=r"larger than 200 MB: 0 \(21 MB\)"):
-        hub.take_in(layout.hub, clone, made, 1)
+        intake.take_in(layout.hub, clone, made, 1)
 
 
 def test_what_unpacks_to_too_much_is_refused_even_in_the_past(layout: Layout, clone: Path, monkeypatch) -> None:
@@ -357,21 +357,21 @@ def test_what_unpacks_to_too_much_is_refused_even_in_the_past(layout: Layout, cl
     mine = commit(clone, "without")
     before = objects(layout)
     with pytest.raises(Unacceptable, match="adds more than 1 MB"):
-        hub.take_in(layout.hub, clone, mine, 1)
+        intake.take_in(layout.hub, clone, mine, 1)
     assert objects(layout) == before
 
 
 def test_names_that_no_folder_takes_are_refused(layout: Layout, clone: Path) -> None:
     made = crafted(clone, f"100644 blob {blob(clone, 'x')}\t{'n' * 256}")
     with pytest.raises(Unacceptable, match="too long"):
-        hub.take_in(layout.hub, clone, made, 1)
+        intake.take_in(layout.hub, clone, made, 1)
 
 
 def test_strange_names_are_kept(layout: Layout, clone: Path, tmp_path: Path) -> None:
     for name in ("new\nline", "tab\there", '"quoted"', "-dash", "ünï", os.fsdecode(b"\xff\xfe")):
         (clone / name).write_text("x")
     mine = commit(clone, "strange")
-    hub.take_in(layout.hub, clone, mine, 1)
+    intake.take_in(layout.hub, clone, mine, 1)
     hub.checkout(layout.hub, mine, tmp_path / "out")
     assert {path.name for path in clone.iterdir()} - {".git"} == {path.name for path in (tmp_path / "out").iterdir()}
 
@@ -385,26 +385,26 @@ def test_what_the_system_refuses_is_our_fault(layout: Layout, clone: Path) -> No
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
     try:
         with pytest.raises(GitError, match="unpack-objects"):
-            hub.take_in(layout.hub, clone, mine, 1)
+            intake.take_in(layout.hub, clone, mine, 1)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         signal.signal(signal.SIGXFSZ, before)
-    assert hub.take_in(layout.hub, clone, mine, 1).commit == mine
+    assert intake.take_in(layout.hub, clone, mine, 1).commit == mine
 
 
 def test_a_damaged_hub_is_our_fault(layout: Layout, clone: Path) -> None:
     mine = commit(clone, "one")
     (layout.hub / "config").write_text("[core\n")
     with pytest.raises(GitError):
-        hub.take_in(layout.hub, clone, mine, 1)
+        intake.take_in(layout.hub, clone, mine, 1)
 
 
 def test_pinning_is_checked(layout: Layout, clone: Path) -> None:
     seed = git(clone, "rev-parse", "HEAD")
-    hub.pin(layout.hub, 0, seed)
-    hub.pin(layout.hub, 0, seed)
+    intake.pin(layout.hub, 0, seed)
+    intake.pin(layout.hub, 0, seed)
     with pytest.raises(GitError, match="not a whole commit id"):
-        hub.pin(layout.hub, 1, "HEAD")
+        intake.pin(layout.hub, 1, "HEAD")
     assert Git(layout.hub).text("rev-parse", "refs/attempts/0") == seed
 
 
@@ -412,17 +412,17 @@ def test_taking_in_walks_what_is_new_and_not_the_history(layout: Layout, clone: 
     # Git walks on through all that is as new as the newest: of one second, say.
     mine = [commit(clone, str(number), GIT_COMMITTER_DATE=f"{4_000_000_000 + number} +0000") for number in range(12)]
     for number, each in enumerate(mine, start=1):
-        hub.take_in(layout.hub, clone, each, number)
+        intake.take_in(layout.hub, clone, each, number)
     for store in (clone / ".git" / "objects", layout.hub / "objects"):
         spoiled = store / mine[1][:2] / mine[1][2:]
         spoiled.unlink()
         spoiled.write_text("who walks past this stumbles")
     last = commit(clone, "last", GIT_COMMITTER_DATE="4000000012 +0000")
-    assert hub.take_in(layout.hub, clone, last, 13).parent == mine[-1]
+    assert intake.take_in(layout.hub, clone, last, 13).parent == mine[-1]
 
 
 def test_the_view_of_a_clone_is_put_right_where_it_leads_elsewhere(layout: Layout, clone: Path, tmp_path: Path) -> None:
-    hub.take_in(layout.hub, clone, commit(clone, "one"), 1)
+    intake.take_in(layout.hub, clone, commit(clone, "one"), 1)
     view, mine = layout.hub / "views" / "agent-1", commit(clone, "two")
     shutil.rmtree(view)
     view.mkdir()
@@ -430,7 +430,7 @@ def test_the_view_of_a_clone_is_put_right_where_it_leads_elsewhere(layout: Layou
     (view / "pack").mkdir()
     (view / "info").mkdir()
     (view / "info" / "alternates").write_text("/nowhere\n")
-    assert hub.take_in(layout.hub, clone, mine, 2).commit == mine
+    assert intake.take_in(layout.hub, clone, mine, 2).commit == mine
     assert {path.name for path in view.iterdir()} == {"pack"} | {
         path.name for path in (clone / ".git" / "objects").iterdir() if len(path.name) == 2
     }
@@ -438,11 +438,11 @@ def test_the_view_of_a_clone_is_put_right_where_it_leads_elsewhere(layout: Layou
 
 
 def test_a_copied_run_reads_its_own_clones(layout: Layout, clone: Path, tmp_path: Path) -> None:
-    hub.take_in(layout.hub, clone, commit(clone, "one"), 1)
+    intake.take_in(layout.hub, clone, commit(clone, "one"), 1)
     copy = Layout(tmp_path / "copy")
     shutil.copytree(layout.root, copy.root, symlinks=True)
     mine = commit(copy.clone("agent-1"), "two")
-    hub.take_in(copy.hub, copy.clone("agent-1"), mine, 2)
+    intake.take_in(copy.hub, copy.clone("agent-1"), mine, 2)
     shutil.rmtree(layout.root)
     again = commit(copy.clone("agent-1"), "three")
-    assert hub.take_in(copy.hub, copy.clone("agent-1"), again, 3).parent == mine
+    assert intake.take_in(copy.hub, copy.clone("agent-1"), again, 3).parent == mine

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 from clones import clone, git, instruct, layout
 
-from workspace import hub, submit
+from workspace import hub, intake, submit
 from workspace.clone_overlay import link_shared
-from workspace.errors import LockedError, SubmitError
+from workspace.errors import LockedError, SubmitError, Unacceptable
 from workspace.gitenv import environment, identity
 from workspace.layout import Layout, create, new_run
 from workspace.locks import clear_stale_lock, one_at_a_time
@@ -245,13 +245,13 @@ def test_a_repository_inside_is_refused_by_git_or_by_the_hub(layout: Layout, clo
         commit(clone)
     assert "inner/.git" in caught.value.hint
     git(clone, "add", "-A")
-    with pytest.raises(hub.Unacceptable, match="inner is a repository of its own"):
-        hub.take_in(layout.hub, clone, commit(clone).commit, 1)
+    with pytest.raises(Unacceptable, match="inner is a repository of its own"):
+        intake.take_in(layout.hub, clone, commit(clone).commit, 1)
     git(clone, "rm", "-q", "--cached", "inner")  # as the hint says
     shutil.rmtree(clone / "inner" / ".git")
     again = commit(clone)
     assert git(clone, "show", f"{again.commit}:inner/x") == "x"
-    hub.take_in(layout.hub, clone, again.commit, 2)
+    intake.take_in(layout.hub, clone, again.commit, 2)
 
 
 def test_without_its_repository_the_one_above_is_not_touched(layout: Layout, clone: Path) -> None:
@@ -529,7 +529,7 @@ def test_checkout_goes_to_any_attempt_of_the_run(layout: Layout, clone: Path) ->
     (other / "a.txt").write_text("theirs\n")
     (other / "extra").write_text("x")
     theirs = submit.commit(other, "agent-2", "theirs", quiet)
-    hub.take_in(layout.hub, other, theirs.commit, 1)
+    intake.take_in(layout.hub, other, theirs.commit, 1)
     (clone / "draft").write_text("mine\n")
     moved = submit.checkout(clone, theirs.commit)
     assert moved.commit == theirs.commit

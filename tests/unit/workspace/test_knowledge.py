@@ -13,16 +13,8 @@ from strangers import owning
 
 from workspace import frontmatter, notes
 from workspace.errors import WorkspaceError
-from workspace.knowledge import (
-    create,
-    is_there,
-    list_notes,
-    list_skills,
-    recent_notes,
-    search_notes,
-    write_note,
-    write_skill,
-)
+from workspace.knowledge import create, is_there, list_skills, write_note, write_skill
+from workspace.notes import find_notes, recent_notes
 
 
 @pytest.fixture
@@ -42,7 +34,7 @@ def test_a_folder_that_an_agent_closed_is_opened_again(shared: Path, name: str, 
         assert not is_there(shared)
         create(shared)
         assert is_there(shared)
-        assert [each.body.strip() for each in list_notes(shared)] == ["kept"]
+        assert [each.body.strip() for each in find_notes([shared])] == ["kept"]
 
 
 def test_what_a_link_leads_to_is_left_as_it_is(shared: Path, tmp_path: Path) -> None:
@@ -104,7 +96,7 @@ def test_heads_as_people_write_them(line: str, value: str | list[str]) -> None:
 def test_a_note_comes_back_as_it_was_written(shared: Path) -> None:
     front = {"title": 'Why "#17" won: a\nstory', "author": "agent-1", "attempts": [3, 17], "kind": "observation"}
     path = write_note(shared, "agent-1/why", front, "# Heading\n\nBecause.")
-    (note,) = list_notes(shared)
+    (note,) = find_notes([shared])
     assert path == note.path == shared / "notes" / "agent-1" / "why.md"
     assert (note.name, note.title, note.author) == ("agent-1/why", 'Why "#17" won: a story', "agent-1")
     assert (note.attempts, note.kind, note.number) == ((3, 17), "observation", 1)
@@ -117,8 +109,8 @@ def test_notes_are_numbered_oldest_first(shared: Path) -> None:
     write_note(shared, "late", {"created": "2026-01-02T00:00:00+01:00"}, "x")
     write_note(shared, "early", {"created": "2026-01-01T23:30:00Z"}, "x")
     write_note(shared, "first", {"created": "2026-01-01"}, "x")
-    assert [(note.number, note.name) for note in list_notes(shared)] == [(1, "first"), (2, "late"), (3, "early")]
-    assert list_notes(shared)[1].created == "2026-01-01T23:00:00.000Z"
+    assert [(note.number, note.name) for note in find_notes([shared])] == [(1, "first"), (2, "late"), (3, "early")]
+    assert find_notes([shared])[1].created == "2026-01-01T23:00:00.000Z"
 
 
 def test_the_newest_notes_without_the_rest(shared: Path) -> None:
@@ -133,17 +125,17 @@ def test_a_note_without_a_head_has_a_title_and_a_time(shared: Path) -> None:
     path = shared / "notes" / "plain.md"
     path.write_text("Some words.\n\n## What I saw\n\nMore.")
     os.utime(path, (0, 0))
-    (note,) = list_notes(shared)
+    (note,) = find_notes([shared])
     assert (note.title, note.created, note.author) == ("What I saw", "1970-01-01T00:00:00.000Z", "")
 
 
 def test_search_wants_every_word_wherever_it_is(shared: Path) -> None:
     write_note(shared, "a", {"created": "2026-01-01", "author": "agent-1"}, "Hexagonal packing FAILS at the border")
     write_note(shared, "b", {"created": "2026-01-02"}, "Border circles")
-    assert [note.number for note in search_notes(shared, "border")] == [1, 2]
-    assert [note.number for note in search_notes(shared, "fails AGENT-1 border")] == [1]
-    assert search_notes(shared, "nothing like it") == []
-    assert len(search_notes(shared, "  ")) == 2
+    assert [note.number for note in find_notes([shared], "border")] == [1, 2]
+    assert [note.number for note in find_notes([shared], "fails AGENT-1 border")] == [1]
+    assert find_notes([shared], "nothing like it") == []
+    assert len(find_notes([shared], "  ")) == 2
 
 
 @pytest.mark.parametrize("name", ["", "..", "../x", "/etc/x", "a/../../b", ".hidden", "a\nb", "a/b/c/d", "x" * 300])
@@ -188,13 +180,13 @@ def test_whatever_lies_in_the_folder_does_no_harm(shared: Path, tmp_path: Path) 
     (notes / "folder.md").mkdir()
     (notes / ".hidden.md").write_text("x")
     os.close(os.open(os.fsencode(notes) + b"/\xff\xfe.md", os.O_CREAT | os.O_WRONLY))
-    found = list_notes(shared)
+    found = find_notes([shared])
     assert len(found) == 8
     assert "hidden answers" not in "".join(note.body for note in found)
     assert all(note.name.isprintable() and note.title.isprintable() for note in found)
     assert max(len(note.body) for note in found) < 200_000
     assert len(recent_notes(shared, 100)) == 8
-    search_notes(shared, "x")
+    find_notes([shared], "x")
     (shared / "skills" / "bad").mkdir()
     (shared / "skills" / "bad" / "SKILL.md").write_bytes(b"\0")
     assert list_skills(shared) == []
@@ -204,9 +196,9 @@ def test_a_folder_that_is_a_link_or_absent_is_empty(shared: Path, tmp_path: Path
     (tmp_path / "private").mkdir()
     (tmp_path / "private" / "answers.md").write_text("x")
     (shared / "notes").rmdir()
-    assert list_notes(shared) == []
+    assert find_notes([shared]) == []
     (shared / "notes").symlink_to(tmp_path / "private")
-    assert list_notes(shared) == []
+    assert find_notes([shared]) == []
     assert list_skills(tmp_path / "nowhere") == []
 
 
@@ -229,27 +221,27 @@ def test_the_time_of_a_note_is_what_its_whole_head_says(shared: Path, head: str)
     path.write_text(f"---\n{head}\n---\n\nbody\n---\ncreated: 1999-01-01T00:00:00.000Z\n")
     os.utime(path, (0, 0))
     front, _ = frontmatter.split(path.read_text())
-    (note,) = list_notes(shared)
+    (note,) = find_notes([shared])
     assert note.created == (notes._moment(frontmatter.words(front.get("created"))) or "1970-01-01T00:00:00.000Z")
 
 
 def test_what_a_head_says_by_escapes_is_found(shared: Path) -> None:
     path = shared / "notes" / "a.md"
     path.write_text("---\ntitle: \"caf\\u00e9\"\nkind: 'don''t'\n---\nbody")
-    assert [note.title for note in search_notes(shared, "café don't BODY")] == ["café"]
-    assert search_notes(shared, "cafe") == []
+    assert [note.title for note in find_notes([shared], "café don't BODY")] == ["café"]
+    assert find_notes([shared], "cafe") == []
 
 
 @pytest.mark.slow
 def test_more_than_some_thousand_notes_are_all_there(shared: Path) -> None:
     for number in range(3000):
         (shared / "notes" / f"n{number}.md").write_text(f"number {number} of many")
-    assert len(list_notes(shared)) == 3000
-    assert [note.name for note in search_notes(shared, "2999")] == ["n2999"]
+    assert len(find_notes([shared])) == 3000
+    assert [note.name for note in find_notes([shared], "2999")] == ["n2999"]
 
 
 def test_reading_ends_where_it_would_fill_the_memory(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(notes, "_IN_ALL", 100)
     for number in range(9):
         (shared / "notes" / f"n{number}.md").write_text("x" * 40)
-    assert len(list_notes(shared)) == 3
+    assert len(find_notes([shared])) == 3

@@ -20,7 +20,7 @@ from attempts.record import Attempt, Kind, Submission, Verdict
 from attempts.store import Store
 from coral.cli.run_data import submissions
 from coral.supervisor.lock import hold_lock
-from workspace import hub
+from workspace import hub, intake
 from workspace.git import Git
 from workspace.layout import Layout, create, new_run
 
@@ -242,7 +242,7 @@ def test_a_pending_commit_is_not_submitted_twice(bench: Bench, coral: Run) -> No
     submission = bench.waiting()
     bench.store.reply("agent-1", submission.id, {"attempt": 7})
     bench.store.clear("agent-1", submission.id)
-    hub.pin(bench.layout.hub, 7, hub.take_in(bench.layout.hub, bench.clone(), submission.commit, 7).commit)
+    intake.pin(bench.layout.hub, 7, intake.take_in(bench.layout.hub, bench.clone(), submission.commit, 7).commit)
     assert "submitted it as #7\n  its grade: coral wait 7" in coral("eval", "-m", "x")[2]
     assert len(list((bench.layout.attempts / "inbox" / "agent-1").iterdir())) == 0
 

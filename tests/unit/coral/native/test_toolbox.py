@@ -11,7 +11,8 @@ from coral.native.calls import Call, Redirect, Submit, ToolError, WriteNote, Wri
 from coral.native.memory import Candidate, Redirection, Trial
 from coral.native.prompt import HeartbeatSection
 from coral.native.situation import CallFailed, Event, Idle, Prompted, Situation
-from workspace.knowledge import list_notes, list_skills
+from workspace.knowledge import list_skills
+from workspace.notes import find_notes
 
 PENDING = Trial(title="try 2", family="rows", start=0, before=1.0, expected=2.0)
 
@@ -20,7 +21,7 @@ def test_a_note_that_cannot_be_written_is_a_failed_call(agent: LocalAgent):
     note = WriteNote(name="../x", title="t", kind="note", attempts=(), body="b")
     _, events = agent.run(lambda _, event: (note,) if isinstance(event, Idle) else (), steps=2)
     assert isinstance(events[1], CallFailed)
-    assert list_notes(agent.shared) == []
+    assert find_notes([agent.shared]) == []
 
 
 def test_a_note_marks_the_attempts_that_it_is_about(agent: LocalAgent):
@@ -28,7 +29,7 @@ def test_a_note_marks_the_attempts_that_it_is_about(agent: LocalAgent):
     agent.snapshots.memory = replace(agent.snapshots.memory, trials=(trial, replace(trial, number=5)))
     agent.toolbox.perform(WriteNote(name="n", title="t", kind="note", attempts=(4,), body="b", about=(4,)))
     assert [held.noted for held in agent.snapshots.memory.trials] == [True, False]
-    (written,) = list_notes(agent.shared)
+    (written,) = find_notes([agent.shared])
     assert (written.author, written.attempts, written.kind) == ("agent-1", (4,), "note")
 
 

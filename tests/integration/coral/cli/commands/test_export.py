@@ -11,7 +11,7 @@ from sample import attempt
 
 from attempts.record import Attempt
 from attempts.store import Store
-from workspace import hub
+from workspace import hub, intake
 from workspace.git import Git
 from workspace.layout import Layout, create, new_run
 from workspace.submit import commit
@@ -39,7 +39,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (layout.clone("agent-1") / "a.txt").write_text("2\n")
     (layout.clone("agent-1") / "new.bin").write_bytes(b"\0new")
     made = commit(layout.clone("agent-1"), "agent-1", "two", lambda _: None)
-    hub.pin(layout.hub, 1, hub.take_in(layout.hub, layout.clone("agent-1"), made.commit, 1).commit)
+    intake.pin(layout.hub, 1, intake.take_in(layout.hub, layout.clone("agent-1"), made.commit, 1).commit)
     store = Store(layout.attempts)
     store.publish(_record(layout, 0, root, ""))
     store.publish(_record(layout, 1, made.commit, root))

@@ -11,7 +11,8 @@ from coral.native.answers.skill import search_skill_of
 from coral.native.calls import WriteSkill
 from coral.native.known_attempts import KnownAttempts
 from coral.native.search.bandit import FamilyStats
-from workspace.knowledge import list_notes, list_skills, write_note, write_skill
+from workspace.knowledge import list_skills, write_note, write_skill
+from workspace.notes import find_notes
 
 
 def test_a_synthesis_draws_conclusions_and_a_skill_carries_them(tmp_path):
@@ -59,7 +60,7 @@ def test_a_plateau_is_named():
 
 def test_notes_of_others_are_read(tmp_path):
     write_note(tmp_path, "x", {"title": "Warm starts help", "author": "agent-7", "attempts": [3], "kind": "note"}, "b")
-    observation = replace(OBSERVATION, notes=tuple(list_notes(tmp_path)))
+    observation = replace(OBSERVATION, notes=tuple(find_notes([tmp_path])))
     (note,) = notes(consolidate(situation(observation=observation)))
     assert "Warm starts help (agent-7)" in note.body
 
