@@ -1,1 +1,1 @@
-"""How an attempt is graded: how to start a grader, and how to read what it wrote."""
+"""Grades an attempt: says how its grader is started, and reads what the grader wrote."""

@@ -1,19 +1,22 @@
-"""How one grade is started. It only describes: the supervisor starts, watches and kills the process."""
+"""Describes how one grade is started; the supervisor starts, watches and kills the process."""
 
 import json
+import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from attempts.record import Kind
+from coral.processes import environment
+from coral.processes.process import Program
 
-RESULT, SPEC, BEATS, SCRATCH = "result.json", "spec.json", "beats.jsonl", "tmp"
+RESULT, SPEC, BEATS, SCRATCH, STDOUT, STDERR = "result.json", "spec.json", "beats.jsonl", "tmp", "stdout", "stderr"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradePlace:
-    """Where one grade takes place. `workspace`: the checkout; `private`: the grader's own files, which
+    """The folders of one grade. `workspace`: the checkout; `private`: the grader's own files, which
     `coral.grading.prepare` copied; `folder`: what the grade itself writes."""
 
     workspace: Path
@@ -24,7 +27,7 @@ class GradePlace:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What every grader finds in its environment, besides the supervisor's."""
+        """The variables that every grader gets besides the supervisor's."""
         return {
             "CORAL_ATTEMPT": str(self.attempt),
             "CORAL_KIND": self.kind.value,
@@ -35,8 +38,8 @@ class GradePlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradeCommand:
-    """What to start. `env` is added to the supervisor's environment; `spec` is written for the process that calls a
-    grader's function, and is None for every other kind of grader."""
+    """`env` is added to the supervisor's environment; `spec` is written for the process that calls a grader's function,
+    and is None for every other kind of grader."""
 
     argv: tuple[str, ...]
     env: dict[str, str]
@@ -44,15 +47,23 @@ class GradeCommand:
     folder: Path
     spec: dict[str, Any] | None = None
 
-    @property
-    def result(self) -> Path:
-        return self.folder / RESULT
+    def program(self, tag: str) -> Program:
+        """The process to start, whose output stays in the grade's folder."""
+        return Program(
+            argv=self.argv,
+            env={**environment.base(), **self.env},
+            cwd=self.cwd,
+            stdin=Path(os.devnull),
+            stdout=self.folder / STDOUT,
+            stderr=self.folder / STDERR,
+            tag=tag,
+        )
 
 
 def prepare_folder(command: GradeCommand) -> None:
-    """Prepare the folder of a grade that is about to start: remove what an earlier try left of its result."""
+    """Makes the folder of a grade that is about to start ready, and removes the result of an earlier launch."""
     scratch = command.folder / SCRATCH
-    for old in (command.result, scratch):
+    for old in (command.folder / RESULT, scratch):
         _remove(old)
     scratch.mkdir(parents=True)
     if command.spec is not None:
@@ -60,7 +71,7 @@ def prepare_folder(command: GradeCommand) -> None:
 
 
 def _remove(path: Path) -> None:
-    """Whatever a grader left there, be it a folder."""
+    """Whatever a grader left there, also a folder."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:

@@ -1,7 +1,7 @@
 """The kinds of grader. The key of `grader` in task.yaml that is set chooses one.
 
-A kind says which files of the task it needs and how one grade is started. A grader's own files come from
-`private/grader`, so that a candidate cannot put its own in their place.
+A kind names the files of the task that it needs and says how one grade is started. A grader's own files come from
+`private/grader`, so that a candidate cannot replace them.
 """
 
 import json

@@ -1,7 +1,7 @@
-"""One grade, from start to result, for whoever waits for it: `coral validate`, and the seed before a run begins.
+"""Grades once and waits for the result: for `coral validate`, and for the seed before a run begins.
 
-It takes the way of every attempt: the same copies of the grader's files, the same checkout, the same command, and at
-the end nothing that was started is left.
+It is graded like every attempt: the same copies of the grader's files, the same checkout, the same command. Afterwards
+no process that was started is left.
 """
 
 import os
@@ -14,17 +14,17 @@ from coral.grading.command import GradeCommand, GradePlace, prepare_folder
 from coral.grading.kinds import kind_of
 from coral.grading.prepare import copy_grader_files
 from coral.grading.result import GradeResult, read_result
-from coral.processes import environment, process, received_signals
+from coral.processes import process, received_signals
 from workspace import hub
 from workspace.errors import GitError
 
-SETTLE = 5.0  # seconds to wait for a killed process; one in the kernel's hands may take longer
+KILL_SECONDS = 5.0  # to wait for a killed process; one in the kernel's hands may take longer
 
 
 def grade_once(config: Config, folder: Path, timeout: float | None = None) -> GradeResult:
-    """Grade the seed for real in `folder`, which is empty and private to the caller. The default is the task's timeout.
+    """Grades the seed in `folder`, which is empty and private to the caller. The default is the task's timeout.
 
-    CoralError when the seed or the grader's files cannot be prepared; whatever the grader does is in the result.
+    CoralError when the seed or the grader's files cannot be prepared; a grader's failure is in the result.
     """
     copy_grader_files(config, folder / "grader")
     try:
@@ -37,37 +37,21 @@ def grade_once(config: Config, folder: Path, timeout: float | None = None) -> Gr
     )
     command = kind_of(config.grader).command(config.grader, place)
     prepare_folder(command)
-    return run_grader(command, folder, config.grader.timeout if timeout is None else timeout)
+    return run_grader(command, config.grader.timeout if timeout is None else timeout)
 
 
-def run_grader(command: GradeCommand, folder: Path, timeout: float) -> GradeResult:
-    """Run a grader and wait for it, at most `timeout` seconds; its output stays in `folder`."""
-    stdout, stderr = folder / "stdout", folder / "stderr"
-    tag = f"grade-{os.getpid()}-{folder.name}"
-    program = process.Program(
-        argv=command.argv,
-        env={**environment.base(), **command.env},
-        cwd=command.cwd,
-        stdin=Path(os.devnull),
-        stdout=stdout,
-        stderr=stderr,
-        tag=tag,
-    )
+def run_grader(command: GradeCommand, timeout: float) -> GradeResult:
+    """Runs a grader and waits for it, at most `timeout` seconds. All that it started ends with it."""
+    program = command.program(f"grade-{os.getpid()}-{command.folder.name}")
     try:
         held = process.start(program)
     except OSError as error:
         raise CoralError(f"cannot start the grader: {error}", "see grader in task.yaml") from error
-    code = _finish(held, tag, timeout)
-    return read_result(command.result, code, stdout, stderr, timed_out=code is None)
-
-
-def _finish(held: process.HeldChild, tag: str, timeout: float) -> int | None:
-    """The exit code, None for a timeout. However this ends, everything the grader started ends with it."""
     try:
         held.release()
         with received_signals.let_through():
             code = process.wait(held.child, timeout)
     finally:
-        process.kill(held.identity, tag)
-        held.child.wait(SETTLE)
-    return code
+        process.kill(held.identity, program.tag)
+        held.child.wait(KILL_SECONDS)
+    return read_result(command.folder, code)

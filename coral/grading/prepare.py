@@ -1,4 +1,4 @@
-"""The grader's own copy of its files: what is graded with does not change when the task's folder does.
+"""Copies the grader's files: a change to the task's folder must not change the grader of a run.
 
 Files keep their places relative to the task's folder, so that a grader finds its data the same way in both.
 """
@@ -14,7 +14,7 @@ _JUNK = shutil.ignore_patterns("__pycache__", ".git")
 
 
 def copy_grader_files(config: Config, private: Path) -> None:
-    """Copy the files that the grader's kind needs, and its `private` entries, into `private` (made 0700)."""
+    """Copies the files that the grader's kind needs, and its `private` entries, into `private` (made 0700)."""
     private.mkdir(mode=0o700, parents=True, exist_ok=True)
     private.chmod(0o700)
     needed = kind_of(config.grader).files(config.grader, config.folder)

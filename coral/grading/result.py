@@ -1,22 +1,21 @@
-"""What a grader wrote, as a GradeResult. Nothing it can leave raises here, and nothing but a finite number scores.
+"""Reads what a grader wrote as a GradeResult. Nothing it can leave raises here, and only a finite number scores.
 
-Candidates may reach the file, so it is read like an attack: a regular file, one mebibyte, JSON, checked field by field.
+Candidates may reach the file, so it is not trusted: a regular file, at most one mebibyte, JSON, checked by field.
 """
 
-import errno
 import json
 import os
 import signal
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
 
 from attempts.fields import json_safe, one_line, printable
+from attempts.files import open_plain
 from attempts.record import Metric
 from coral.fleet.events import Outcome
+from coral.grading.command import RESULT, STDERR, STDOUT
 from coral.grading.score import finite_score
 
 LARGEST = 1 << 20  # bytes of a result
@@ -45,18 +44,18 @@ class _UnusableError(Exception):
     """Why there is no result to read."""
 
 
-def read_result(path: Path, exit_code: int | None, stdout: Path, stderr: Path, timed_out: bool) -> GradeResult:
-    """Judge a grade that has ended. `exit_code` is Popen's: negative for a signal, None if nobody saw it.
+def read_result(folder: Path, exit_code: int | None) -> GradeResult:
+    """Judges a grade that has ended. `exit_code` is Popen's: negative for a signal; None for a timeout.
 
-    A grader that ended badly has not scored, whatever it wrote before; that the candidate failed, it may still say.
+    A grader that ended badly has not scored, whatever it wrote before; but it may still say that the candidate failed.
     """
-    output = _joined(_tail(stdout), _tail(stderr))
-    trouble = "it did not finish within its timeout, grader.timeout" if timed_out else _bad_end(exit_code)
+    output = _joined(_tail(folder / STDOUT), _tail(folder / STDERR))
+    trouble = "it did not finish within its timeout, grader.timeout" if exit_code is None else _bad_end(exit_code)
     try:
-        data = _load(path)
+        data = _load(folder / RESULT)
     except _UnusableError as error:
-        return _crashed(f"{trouble or 'it ended'}, and {error}" if not timed_out else trouble, output)
-    if "failed" in data and not timed_out:
+        return _crashed(trouble if exit_code is None else f"{trouble or 'it ended'}, and {error}", output)
+    if "failed" in data and exit_code is not None:
         return _failed(data["failed"], data, output)
     if "crashed" in data:
         return _crashed(str(data["crashed"]), _with_traceback(output, data.get("output")))
@@ -77,49 +76,54 @@ def _scored(data: Mapping[str, object], output: str) -> GradeResult:
 
 
 def _failed(reason: object, data: Mapping[str, object], output: str) -> GradeResult:
-    text = _reason(reason if isinstance(reason, str) else "") or "the grader refused it without a reason"
-    metrics, feedback = _metrics(data.get("metrics")), _feedback(data)
-    return GradeResult(outcome=Outcome.FAILED, reason=text, feedback=feedback, metrics=metrics, output=output)
+    text = one_line(reason, REASON) if isinstance(reason, str) else ""
+    return GradeResult(
+        outcome=Outcome.FAILED,
+        reason=text or "the grader refused it without a reason",
+        feedback=_feedback(data),
+        metrics=_metrics(data.get("metrics")),
+        output=output,
+    )
 
 
 def _crashed(reason: str, output: str) -> GradeResult:
-    return GradeResult(outcome=Outcome.CRASHED, reason=_reason(f"the grader crashed: {reason}"), output=output)
+    return GradeResult(outcome=Outcome.CRASHED, reason=one_line(f"the grader crashed: {reason}", REASON), output=output)
 
 
 def _joined(first: str, second: str) -> str:
-    """One text behind the other, each from the start of a line."""
+    """The second text after the first, from the start of a line."""
     return f"{first}\n{second}" if first and second and not first.endswith("\n") else first + second
 
 
 def _with_traceback(output: str, recorded: object) -> str:
-    """What was printed, and the traceback that the runner recorded if it is not among that: stderr may be closed."""
+    """The output, and the traceback that the runner recorded unless it was printed as well: stderr may be closed."""
     text = printable(recorded[-TAIL:]) if isinstance(recorded, str) else ""
     return output if text.strip() in output else _joined(output, text)
 
 
-def _reason(text: str) -> str:
-    return one_line(text, REASON)
-
-
-def _bad_end(code: int | None) -> str:
-    if code == 0:
-        return ""
-    if code is None:
-        return "nobody saw how it ended"
-    return f"it was ended by {_signal_name(-code)}" if code < 0 else f"it ended with exit code {code}"
-
-
-def _signal_name(number: int) -> str:
+def _bad_end(code: int) -> str:
+    if code >= 0:
+        return f"it ended with exit code {code}" if code else ""
     try:
-        return signal.Signals(number).name
+        return f"it was ended by {signal.Signals(-code).name}"
     except ValueError:
-        return f"signal {number}"
+        return f"it was ended by signal {-code}"
 
 
 def _load(path: Path) -> dict[str, object]:
-    """The object in the file; anything else in JSON is taken as a score by itself."""
+    """The object in the file; any other JSON is taken as the score itself."""
     try:
-        value: object = json.loads(_read(path).decode("utf-8"))
+        with open_plain(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > LARGEST:
+                raise _UnusableError(f"its result has {size} bytes; at most {LARGEST} are read")
+            raw = file.read(LARGEST)
+    except FileNotFoundError:
+        raise _UnusableError("it wrote no result") from None
+    except (OSError, ValueError) as error:
+        raise _UnusableError(f"its result cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    try:
+        value: object = json.loads(raw.decode("utf-8"))
     except UnicodeDecodeError:
         raise _UnusableError("its result is not UTF-8") from None
     except RecursionError:
@@ -127,28 +131,6 @@ def _load(path: Path) -> dict[str, object]:
     except ValueError as error:  # JSONDecodeError, and integers of more digits than Python reads
         raise _UnusableError(f"its result is not JSON that can be read: {error}") from None
     return value if isinstance(value, dict) else {"score": value}
-
-
-def _read(path: Path) -> bytes:
-    try:
-        with _open(path) as file:
-            size = os.fstat(file.fileno()).st_size
-            if size > LARGEST:
-                raise _UnusableError(f"its result has {size} bytes; at most {LARGEST} are read")
-            return file.read(LARGEST)
-    except FileNotFoundError:
-        raise _UnusableError("it wrote no result") from None
-    except OSError as error:
-        raise _UnusableError(f"its result cannot be read: {error.strerror}") from None
-
-
-def _open(path: Path) -> BinaryIO:
-    """A regular file to read: a link is not followed, a FIFO is not waited for, a folder is an OSError like those."""
-    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        raise OSError(errno.EINVAL, "it is not a regular file")
-    return open(handle, "rb")
 
 
 def _feedback(data: Mapping[str, object]) -> str:
@@ -165,24 +147,19 @@ def _metrics(value: object) -> dict[str, Metric]:
     """The first hundred plain values. A list or an object is left out, for metrics are shown in a table."""
     if not isinstance(value, dict):
         return {}
-    plain = ((name, metric) for name, metric in value.items() if _keeps(name, metric))
-    return {printable(name): _metric(metric) for name, metric in islice(plain, METRICS)}
-
-
-def _keeps(name: str, metric: object) -> bool:
-    return 0 < len(name) <= NAME and (metric is None or isinstance(metric, bool | int | float | str))
-
-
-def _metric(value: object) -> Metric:
-    safe = json_safe(value)
-    return safe[:TEXT] if isinstance(safe, str) else safe
+    plain = (
+        (name, json_safe(metric))
+        for name, metric in value.items()
+        if 0 < len(name) <= NAME and (metric is None or isinstance(metric, bool | int | float | str))
+    )
+    return {printable(name): safe[:TEXT] if isinstance(safe, str) else safe for name, safe in islice(plain, METRICS)}
 
 
 def _tail(path: Path) -> str:
-    """The last bytes of what was printed, or nothing if it cannot be read."""
+    """The end of what was printed; empty if it cannot be read."""
     try:
-        with _open(path) as file:
+        with open_plain(path) as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL))
             return printable(file.read(TAIL).decode("utf-8", "replace"))
-    except OSError:
+    except (OSError, ValueError):
         return ""

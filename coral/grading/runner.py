@@ -1,4 +1,4 @@
-"""In a process of its own, `main(SPEC.json)` calls a Python grader and writes what it returned, never to stdout.
+"""`main(SPEC.json)` calls a Python grader, in a process of its own, and writes what it returned to a file.
 
 It starts in milliseconds, and what the grader prints cannot be mistaken for its result. What it imports is paid by
 every grade: what only some graders need is imported where they need it. It never imports `attempts`, `heartbeats` or
@@ -87,7 +87,8 @@ def _wanted(grade: Callable[..., object], offered: Mapping[str, object]) -> dict
 
 
 def _of_code(grade: Callable[..., object]) -> tuple[dict[str, bool], bool]:
-    """Which parameters after the first can be given by name, with whether they need not be; and whether any can."""
+    """The parameters after the first that can be given by name, each with whether it is optional; and whether any name
+    is accepted."""
     code: CodeType = getattr(grade, "__code__")  # noqa: B009 - it is a function
     count = code.co_argcount
     defaults = getattr(grade, "__defaults__", None) or ()
@@ -100,7 +101,7 @@ def _of_code(grade: Callable[..., object]) -> tuple[dict[str, bool], bool]:
 
 
 def _of_signature(grade: Callable[..., object]) -> tuple[dict[str, bool], bool]:
-    """The same of whatever can be called: inspect takes longer to import than all the rest."""
+    """The same for any other callable. It needs inspect, which takes longer to import than all the rest."""
     import inspect
 
     parameters = list(inspect.signature(grade).parameters.values())
@@ -111,13 +112,13 @@ def _of_signature(grade: Callable[..., object]) -> tuple[dict[str, bool], bool]:
 
 
 def _types(name: str) -> tuple[type[Any], ...]:
-    """`coral.types` has it; but only where somebody imported that can there be a value of it."""
+    """The type of that name in `coral.types`. Unless that is imported, no value of it can exist."""
     types = sys.modules.get("coral.types")
     return () if types is None else (getattr(types, name),)
 
 
 def _record(value: object) -> dict[str, object]:
-    """The JSON that a grader's answer becomes, whatever was returned."""
+    """What a grader returned, as the JSON to write."""
     if isinstance(value, _types("Fail")):
         return {"failed": value.reason, "feedback": value.feedback}
     if isinstance(value, _types("Result")):
@@ -140,13 +141,13 @@ def _scored(value: Mapping[object, object]) -> dict[str, object]:
 
 
 def _scalar(value: object) -> object:
-    """A number in the wrapping of a numerical library (a tensor of one element) as a number of Python's own."""
+    """Unwraps the number of a numerical library (a tensor of one element)."""
     unwrap = getattr(value, "item", None)
     return unwrap() if callable(unwrap) and getattr(value, "ndim", 0) == 0 else value
 
 
 def _write(result: Path, data: Mapping[str, object]) -> None:
-    """The result is there whole or not at all. Not on disk for sure: what a loss of power takes is graded again."""
+    """Writes the result whole or not at all. It is not synced: what a power failure loses is graded again."""
     unfinished = result.with_name(f".{result.name}.{os.getpid()}")
     with unfinished.open("w", encoding="utf-8") as file:
         json.dump(_plain(data), file)
@@ -154,7 +155,7 @@ def _write(result: Path, data: Mapping[str, object]) -> None:
 
 
 def _plain(value: object, depth: int = 0) -> object:
-    """What JSON can hold, for any metric that a grader may think of; the reader decides what it keeps."""
+    """Any value of a grader as JSON can hold it; the reader decides what to keep."""
     if isinstance(value, Mapping) and depth < 2:
         return {str(name): _plain(inner, depth + 1) for name, inner in value.items()}
     value = _scalar(value)
@@ -168,7 +169,7 @@ def _plain(value: object, depth: int = 0) -> object:
 def _crash_report(
     result: Path, entry: str
 ) -> Callable[[type[BaseException], BaseException, TracebackType | None], None]:
-    """An exception hook: whatever ends the grader is told to people on stderr and to the supervisor in the result."""
+    """An exception hook that writes what ended the grader to stderr, for people, and to the result."""
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         import traceback
@@ -182,7 +183,7 @@ def _crash_report(
 
 
 def _from_grader(error: BaseException, trace: TracebackType | None, entry: str) -> TracebackType | None:
-    """The traceback from the grader's own file on; all of it where that is not in it, for the fault may be ours."""
+    """The traceback from the grader's own file on; all of it where that file is not in it: the fault may be ours."""
     last = trace
     while last is not None and last.tb_next is not None:
         last = last.tb_next
@@ -197,7 +198,7 @@ def _from_grader(error: BaseException, trace: TracebackType | None, entry: str) 
 
 
 def _leave() -> None:
-    """End now: what a candidate left running in this process would hold it until the timeout and cost it the result."""
+    """Ends now: a thread that a candidate left in this process would hold it until the timeout and cost the result."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

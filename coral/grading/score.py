@@ -1,11 +1,11 @@
-"""What a score is. The process of every Python grader loads this module: it imports next to nothing."""
+"""Defines a score. The process of every Python grader loads this module, so it imports next to nothing."""
 
 import math
 import numbers
 
 
 def finite_score(value: object) -> float:
-    """The one place that says what a score is: a finite real number. ValueError says what was given instead."""
+    """A score is a finite real number. ValueError says what was given instead."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         plain = value is None or isinstance(value, bool | str)
         raise ValueError(f"a score must be a number, got {repr(value)[:60] if plain else f'a {type(value).__name__}'}")

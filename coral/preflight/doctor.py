@@ -40,7 +40,7 @@ DELEGATE = "where systemd runs: `systemd-run --user --scope -p Delegate=yes cora
 UNSEALED = "run what you would let run in your own account, or run Coral as a user of its own or in a container"
 
 
-class FindingState(StrEnum):
+class Health(StrEnum):
     WELL = "well"
     NOTE = "note"  # it works, and could be better
     ABSENT = "absent"  # a program that is not here, and that nothing asks for
@@ -48,21 +48,19 @@ class FindingState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class MachineFinding:
+class Check:
     name: str
-    state: FindingState
+    state: Health
     text: str
     advice: str = ""
 
 
-def inspect_machine(folder: Path, config: Config | None) -> Iterator[MachineFinding]:
+def inspect_machine(folder: Path, config: Config | None) -> Iterator[Check]:
     """Of the machine, then of every agent program; `config`: the task that is looked at, if any, whose program must
     be there. `folder`: where runs would be."""
-    yield MachineFinding(
-        "coral", FindingState.WELL, f"{__version__}, Python {platform.python_version()} on {platform.system()}"
-    )
+    yield Check("coral", Health.WELL, f"{__version__}, Python {platform.python_version()} on {platform.system()}")
     yield _git()
-    yield MachineFinding("sandbox", FindingState.NOTE, "none: agents and graders run as you, on your disk", UNSEALED)
+    yield Check("sandbox", Health.NOTE, "none: agents and graders run as you, on your disk", UNSEALED)
     yield _leftovers()
     yield from _watching()
     yield _disk(folder)
@@ -78,19 +76,19 @@ def inspect_machine(folder: Path, config: Config | None) -> Iterator[MachineFind
     yield from (_of_the_task(assignment) for assignment in driven if assignment.runtime not in names)
 
 
-def _git() -> MachineFinding:
+def _git() -> Check:
     found = shutil.which("git")
     if found is None:
-        return MachineFinding("git", FindingState.WRONG, "there is none on PATH", "install git")
+        return Check("git", Health.WRONG, "there is none on PATH", "install git")
     version_line = _first_line([found, "--version"], environment.base())
-    return MachineFinding(
+    return Check(
         "git",
-        FindingState.WELL,
+        Health.WELL,
         f"{version_line.removeprefix('git version ') or 'it does not say its version'} ({found})",
     )
 
 
-def _leftovers() -> MachineFinding:
+def _leftovers() -> Check:
     """How whatever a launch leaves behind is found, tried with a child that waits as one at its gate does."""
     groups = cgroup.Groups(f"doctor-{os.getpid()}")
     group = groups.make("try")
@@ -108,17 +106,13 @@ def _leftovers() -> MachineFinding:
     child.communicate()
     groups.remove_empty()
     if entered:
-        return MachineFinding(
-            "leftovers", FindingState.WELL, f"are found by control groups, below {cgroup.own_group()}"
-        )
+        return Check("leftovers", Health.WELL, f"are found by control groups, below {cgroup.own_group()}")
     if marked:
-        return MachineFinding(
-            "leftovers", FindingState.WELL, "are found by a mark on every process; no control groups can be made"
-        )
-    return MachineFinding("leftovers", FindingState.NOTE, FEW_SIGNS, DELEGATE)
+        return Check("leftovers", Health.WELL, "are found by a mark on every process; no control groups can be made")
+    return Check("leftovers", Health.NOTE, FEW_SIGNS, DELEGATE)
 
 
-def _watching() -> Iterator[MachineFinding]:
+def _watching() -> Iterator[Check]:
     """Without enough of these, the supervisor polls: a few seconds late, and otherwise the same."""
     if sys.platform != "linux":
         return
@@ -126,43 +120,39 @@ def _watching() -> Iterator[MachineFinding]:
         try:
             found = int((INOTIFY / name).read_text())
         except (OSError, ValueError):
-            yield MachineFinding("inotify", FindingState.NOTE, f"{name} cannot be read; files may have to be polled")
+            yield Check("inotify", Health.NOTE, f"{name} cannot be read; files may have to be polled")
             continue
         few = found < least
         advice = f"`sudo sysctl fs.inotify.{name}={8 * least}`; until then files may have to be polled" if few else ""
-        yield MachineFinding("inotify", FindingState.NOTE if few else FindingState.WELL, f"{name} is {found}", advice)
+        yield Check("inotify", Health.NOTE if few else Health.WELL, f"{name} is {found}", advice)
 
 
-def _disk(folder: Path) -> MachineFinding:
+def _disk(folder: Path) -> Check:
     if disk_problem := disk_problem_of(folder):
-        return MachineFinding(
-            "disk", FindingState.WRONG, disk_problem, "free some space, or set workspace.runs to a larger disk"
-        )
+        return Check("disk", Health.WRONG, disk_problem, "free some space, or set workspace.runs to a larger disk")
     free = shutil.disk_usage(folder).free
     text = f"{free / 1e9:.1f} GB are free in {folder}"
     if free >= FREE_BYTES:
-        return MachineFinding("disk", FindingState.WELL, text)
-    return MachineFinding("disk", FindingState.NOTE, text, "free some space, or set workspace.runs to a larger disk")
+        return Check("disk", Health.WELL, text)
+    return Check("disk", Health.NOTE, text, "free some space, or set workspace.runs to a larger disk")
 
 
-def _open_files() -> MachineFinding:
+def _open_files() -> Check:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     text = f"a process may have {soft} open"
     if soft >= FILES:
-        return MachineFinding("files", FindingState.WELL, text)
-    return MachineFinding(
-        "files", FindingState.NOTE, text, f"`ulimit -n {min(4096, hard) if hard > 0 else 4096}` for large fleets"
-    )
+        return Check("files", Health.WELL, text)
+    return Check("files", Health.NOTE, text, f"`ulimit -n {min(4096, hard) if hard > 0 else 4096}` for large fleets")
 
 
-def _prices() -> MachineFinding:
+def _prices() -> Check:
     if find_spec("genai_prices") is not None:
-        return MachineFinding("prices", FindingState.WELL, "genai-prices is installed")
+        return Check("prices", Health.WELL, "genai-prices is installed")
     text = "of models are not known, but to programs that tell money themselves"
-    return MachineFinding("prices", FindingState.ABSENT, text, f"state agents.prices, or `{extras.installs('prices')}`")
+    return Check("prices", Health.ABSENT, text, f"state agents.prices, or `{extras.installs('prices')}`")
 
 
-def _program(name: str, wanted: list[Assignment]) -> list[MachineFinding]:
+def _program(name: str, wanted: list[Assignment]) -> list[Check]:
     """An agent program: whether it is there, which version, and whether it has a login or a key. `wanted`: the parts
     of the task's fleet that it drives."""
     runtime = registry.find(name, wanted[0].options if wanted else {})
@@ -172,18 +162,18 @@ def _program(name: str, wanted: list[Assignment]) -> list[MachineFinding]:
     ]
     if problems := problems or runtime.check():
         version_line, _, how = problems[0].removeprefix(f"{runtime.program}: ").partition("; ")
-        return [MachineFinding(name, FindingState.WRONG if wanted else FindingState.ABSENT, version_line, how)]
+        return [Check(name, Health.WRONG if wanted else Health.ABSENT, version_line, how)]
     version = _version(runtime)
     text = version or "it does not say its version"
     if not runtime.verified_version:
         text += "; unverified: Coral follows its documentation, and was never tried with it"
         return [
-            MachineFinding(name, FindingState.NOTE, text, f"`coral doctor --ping {name}` tries one prompt"),
+            Check(name, Health.NOTE, text, f"`coral doctor --ping {name}` tries one prompt"),
             _login(runtime),
         ]
     if runtime.verified_version not in version:
         text += f"; Coral was tried with {runtime.verified_version}"
-    return [MachineFinding(name, FindingState.WELL, text), _login(runtime)]
+    return [Check(name, Health.WELL, text), _login(runtime)]
 
 
 def _version(runtime: AgentProgram) -> str:
@@ -196,25 +186,23 @@ def _version(runtime: AgentProgram) -> str:
         return _first_line([*runtime.executable(found), "--version"], env) if found else ""
 
 
-def _login(runtime: AgentProgram) -> MachineFinding:
+def _login(runtime: AgentProgram) -> Check:
     name = f"{runtime.name} login"
     given = [key for key in runtime.keys if os.environ.get(key)]
     if given:
-        return MachineFinding(name, FindingState.WELL, f"{given[0]} is set")
+        return Check(name, Health.WELL, f"{given[0]} is set")
     for path in runtime.logins():
         if path.exists():
-            return MachineFinding(name, FindingState.WELL, f"there is one in {path}")
+            return Check(name, Health.WELL, f"there is one in {path}")
     places = [str(path) for path in runtime.logins()][:1]
     text = f"neither {' nor '.join([*runtime.keys[:2], *places])} is there"
-    return MachineFinding(
-        name, FindingState.NOTE, text, f"log in once with `{runtime.program}`, or set {runtime.keys[0]}"
-    )
+    return Check(name, Health.NOTE, text, f"log in once with `{runtime.program}`, or set {runtime.keys[0]}")
 
 
-def _of_the_task(assignment: Assignment) -> MachineFinding:
+def _of_the_task(assignment: Assignment) -> Check:
     if problems := registry.check(assignment.runtime, assignment.options, assignment.model):
-        return MachineFinding(assignment.runtime, FindingState.WRONG, problems[0], "see agents in task.yaml")
-    return MachineFinding(assignment.runtime, FindingState.WELL, "can be started")
+        return Check(assignment.runtime, Health.WRONG, problems[0], "see agents in task.yaml")
+    return Check(assignment.runtime, Health.WELL, "can be started")
 
 
 def _first_line(argv: list[str], env: Mapping[str, str]) -> str:

@@ -24,7 +24,7 @@ from coral.config.load import Config
 from coral.config.model import Assignment
 from coral.errors import CoralError
 from coral.fleet.events import Ending
-from coral.preflight.doctor import FindingState, MachineFinding
+from coral.preflight.doctor import Check, Health
 from coral.processes import environment, process
 from coral.runtimes import registry
 from coral.runtimes.agent import AgentProgram
@@ -78,7 +78,7 @@ class _Asked:
 
 def ping_all(
     config: Config | None, names: Sequence[str], say: Callable[[str], None], seconds: float = SECONDS
-) -> Iterator[MachineFinding]:
+) -> Iterator[Check]:
     """One finding each, as they come: of the runtimes by these names, else of the task's and of every program that is
     here. `say` is told who is asked, and who has not answered yet."""
     stop = threading.Event()
@@ -124,46 +124,42 @@ def _asked(name: str, assignment: Assignment | None, wanted: bool) -> _Asked:
         return _Asked(name, assignment, wanted, None)
 
 
-def _finding(asked: _Asked, seconds: float, stop: threading.Event) -> MachineFinding:
+def _finding(asked: _Asked, seconds: float, stop: threading.Event) -> Check:
     name, options = f"{asked.name} ping", asked.assignment.options if asked.assignment else {}
     if asked.asks_nobody:
-        return MachineFinding(name, FindingState.WELL, "it asks no model: there is nobody to answer")
+        return Check(name, Health.WELL, "it asks no model: there is nobody to answer")
     model = asked.assignment.model if asked.assignment else ""
     if problems := registry.check(asked.name, options, model):
         said, _, how = problems[0].partition("; ")
-        return MachineFinding(name, FindingState.WRONG, said, how or "see agents in task.yaml")
+        return Check(name, Health.WRONG, said, how or "see agents in task.yaml")
     runtime = asked.runtime or registry.find(asked.name, options)
     try:
         pong = ping(runtime, model, seconds, stop)
     except OSError as error:
-        return MachineFinding(name, FindingState.WRONG, f"it cannot be started: {error}")
+        return Check(name, Health.WRONG, f"it cannot be started: {error}")
     found = finding_of(name, runtime, pong, seconds)
-    return found if asked.wanted or found.state is not FindingState.WRONG else replace(found, state=FindingState.NOTE)
+    return found if asked.wanted or found.state is not Health.WRONG else replace(found, state=Health.NOTE)
 
 
-def finding_of(name: str, runtime: Runtime, pong: Pong, seconds: float) -> MachineFinding:
+def finding_of(name: str, runtime: Runtime, pong: Pong, seconds: float) -> Check:
     error = pong.error or "it does not say why"
     if pong.ending is Ending.CLEAN:
         used = _used(pong.usage)
         said = f"answered {one_line(pong.reply, 60)!r}" if pong.reply else "ended its turn without a word"
         text = f"{said} after {duration(pong.seconds)}{f', {used}' if used else ''}"
-        return MachineFinding(name, FindingState.WELL if pong.reply else FindingState.NOTE, text)
+        return Check(name, Health.WELL if pong.reply else Health.NOTE, text)
     if pong.ending is Ending.LIMIT:
         until = f" until {datetime.fromtimestamp(pong.until):%a %H:%M}" if pong.until is not None else ""
-        return MachineFinding(
-            name, FindingState.NOTE, f"its account is at a limit{until}: {error}", "a run would wait for it"
-        )
+        return Check(name, Health.NOTE, f"its account is at a limit{until}: {error}", "a run would wait for it")
     if pong.ending is Ending.TERMINAL:
-        return MachineFinding(name, FindingState.WRONG, error, _login(runtime))
+        return Check(name, Health.WRONG, error, _login(runtime))
     passing = next((advice for pattern, advice in PASSING if re.search(pattern, pong.error)), "")
     if pong.ending is None:
         advice = "look whether its provider can be reached: many ask again and again without a word"
         text = f"no answer within {duration(seconds)}"
-        return MachineFinding(
-            name, FindingState.WRONG, f"{text}: {pong.error}" if pong.error else text, passing or advice
-        )
+        return Check(name, Health.WRONG, f"{text}: {pong.error}" if pong.error else text, passing or advice)
     advice = passing or "start it by hand, as you would without Coral"
-    return MachineFinding(name, FindingState.WRONG, f"it {pong.ending}: {error}", advice)
+    return Check(name, Health.WRONG, f"it {pong.ending}: {error}", advice)
 
 
 def _login(runtime: Runtime) -> str:

@@ -33,7 +33,7 @@ def grade_seed(layout: Layout, config: Config, commit: str) -> Attempt:
     started = wall()
     command = prepare_grade(layout, config.grader, Grade(number=0, launch=1, commit=commit, kind=Kind.BASELINE))
     began = time.monotonic()
-    result = run_grader(command, layout.grading(0), config.grader.timeout)
+    result = run_grader(command, config.grader.timeout)
     seconds = time.monotonic() - began
     if result.score is None:
         raise CoralError(f"cannot grade the seed: {result.reason}", _shown(result))

@@ -15,7 +15,7 @@ from coral.fleet.jobs import LAUNCH
 from coral.fleet.policy import intake_capacity
 from coral.fleet.process_key import grade_in, job_in
 from coral.fleet.run_state import Fleet
-from coral.grading import checkout
+from coral.grading import outcome
 from coral.processes.launches import Launch, Launches, LaunchState
 from coral.processes.process_table import Identity
 from coral.supervisor import job_files
@@ -127,7 +127,7 @@ class Gatherer:
                 # A process without a journalled identity never ran: a result that lies there is an older one.
                 ran = identities.get(attempt.who, (0, None))[0] == attempt.launch
                 lost = on.Graded(number=attempt.number, launch=attempt.launch, outcome=on.Outcome.LOST)
-                yield checkout.graded_event(self._layout, attempt.number, attempt.launch, None, 0.0) if ran else lost
+                yield outcome.graded_event(self._layout, attempt.number, attempt.launch, None, 0.0) if ran else lost
         for job in jobs_to_find(fleet):
             if self._adopt(job.who, LAUNCH, identities, now):
                 continue
@@ -210,7 +210,7 @@ class Gatherer:
             return [_unseen_end(launch) if job is None else job_files.end_of(self._layout, job, launch.code)]
         if (number := grade_in(launch.who)) is not None:
             seconds = now.run_time - launch.started if launch.child is not None else 0.0
-            return [checkout.graded_event(self._layout, number, launch.number, launch.code, seconds)]
+            return [outcome.graded_event(self._layout, number, launch.number, launch.code, seconds)]
         monitor = self._monitors.by_agent.get(launch.who)
         if monitor is None:
             return [_unseen_end(launch)]

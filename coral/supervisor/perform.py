@@ -144,9 +144,11 @@ class Performer:
     def _take_in(self, action: do.TakeIn) -> Iterator[on.Event]:
         clone = self._layout.clone(action.agent)
         taken = take_in(self._layout.hub, clone, action.commit, action.number)
-        yield checkout.taken_in_event(
-            action.number, taken, self._ledger.duplicate_of(taken.tree, action.kind is Kind.TUNE)
-        )
+        number, score = self._ledger.duplicate_of(taken.tree, action.kind is Kind.TUNE) or (None, None)
+        yield on.TakenIn(
+            number=action.number, commit=taken.commit, tree=taken.tree, parent=taken.parent,
+            duplicate_of=number, duplicate_score=score,
+        )  # fmt: skip
 
     def _check_out(self, action: do.Grade) -> Iterator[on.Event]:
         checkout.prepare_grade(self._layout, self._context.config.grader, action)

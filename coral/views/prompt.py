@@ -2,7 +2,7 @@
 `heartbeats/prompts`; here is only the data they are given, as plain dictionaries so that no method is in reach."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attempts.record import Attempt
@@ -15,7 +15,6 @@ from coral.fleet.rules import Allowance, Rules
 from coral.fleet.run_state import FLEET, Fleet
 from coral.records.standings import Standings
 from coral.supervisor.context import RunContext
-from coral.views.brevity import MAX_CHARACTERS, shortened
 from coral.views.fleet_view import spent_of
 from coral.views.format import duration, money, spending, tokens
 from coral.views.reasons import job_notice, reason_text
@@ -24,6 +23,8 @@ from workspace.knowledge import list_skills
 from workspace.notes import recent_notes
 
 NOTES_SHOWN = 20
+MAX_CHARACTERS = 400_000  # of a prompt: more than this, many models do not take at all
+LEAST_SHOWN = 500  # of a section that is cut
 
 
 def instructions(run_context: RunContext, agent: str) -> str:
@@ -46,9 +47,24 @@ def prompt(run_context: RunContext, fleet: Fleet, spawn: Spawn, clock: float) ->
     text = render_file(_frame(spawn), {**context, "sections": sections})
     if len(text) > MAX_CHARACTERS:
         limit = MAX_CHARACTERS - len(text) + sum(len(section["text"]) for section in sections)
-        text = render_file(_frame(spawn), {**context, "sections": shortened(sections, limit)})
+        text = render_file(_frame(spawn), {**context, "sections": truncate(sections, limit)})
         warnings.append("the prompt would be too long: the longest of its sections are cut")
     return text, warnings
+
+
+def truncate(sections: Sequence[dict[str, str]], total: int) -> list[dict[str, str]]:
+    """Cuts the longest sections until all texts together have at most `total` characters; LEAST_SHOWN of each stay."""
+    limit = max((len(section["text"]) for section in sections), default=0)
+    while limit > LEAST_SHOWN and sum(min(len(section["text"]), limit) for section in sections) > total:
+        limit = max(limit * 9 // 10, LEAST_SHOWN)
+    return [{**section, "text": _cut(section["text"], limit)} for section in sections]
+
+
+def _cut(text: str, limit: int) -> str:
+    left_out = len(text) - limit
+    if left_out <= 0:
+        return text
+    return f"{text[:limit]}\n\n[The prompt would be too long: {left_out} more characters of this section are left out.]"
 
 
 def inline_sections(

@@ -16,7 +16,7 @@ from coral.fleet.actions import Finish, LogEvent, Notify, ShowJob
 from coral.fleet.agent_state import Phase
 from coral.fleet.events import Moment
 from coral.fleet.run_state import Fleet
-from coral.grading.checkout import progress_of
+from coral.grading.outcome import progress_of
 from coral.supervisor.context import RunContext
 from coral.views.fleet_view import agents_of, grading_of, spent_of, state_of
 from coral.views.prompt import budget

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from coral.config.load import Config
-    from coral.preflight.doctor import MachineFinding
+    from coral.preflight.doctor import Check
 
 GOOD, PLAIN = ("✓·-✗", "+.-!")
 
@@ -39,29 +39,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from coral.preflight.doctor import FindingState
+    from coral.preflight.doctor import Health
 
     found = []
     for finding in _findings(args.task, args.ping):
         found.append(finding)
         if not args.json:
             _print(finding)
-    ok = all(finding.state is not FindingState.WRONG for finding in found)
+    ok = all(finding.state is not Health.WRONG for finding in found)
     if args.json:
         print(json.dumps({"ok": ok, "checks": [asdict(finding) for finding in found]}, indent=1))
     return 0 if ok else 1
 
 
-def _findings(task: str | None, pinged: list[str] | None) -> Iterator[MachineFinding]:
+def _findings(task: str | None, pinged: list[str] | None) -> Iterator[Check]:
     """All findings; a task that cannot be read is one of them. `pinged`: None sends no request to any program."""
     from coral.errors import CoralError
-    from coral.preflight.doctor import FindingState, MachineFinding, inspect_machine
+    from coral.preflight.doctor import Check, Health, inspect_machine
 
     try:
         config = _config(task)
     except CoralError as error:
         config = None
-        yield MachineFinding("task", FindingState.WRONG, " ".join(str(error).split()), error.hint)
+        yield Check("task", Health.WRONG, " ".join(str(error).split()), error.hint)
     yield from inspect_machine(run_lookup.here(), config)
     if pinged is not None:
         from coral.preflight.ping import ping_all
@@ -77,11 +77,11 @@ def _config(given: str | None) -> Config | None:
     return load(path) if path is not None else None
 
 
-def _print(finding: MachineFinding) -> None:
-    from coral.preflight.doctor import FindingState
+def _print(finding: Check) -> None:
+    from coral.preflight.doctor import Health
 
     marks = GOOD if "utf" in (sys.stdout.encoding or "").lower() else PLAIN
-    mark = marks[list(FindingState).index(finding.state)]
+    mark = marks[list(Health).index(finding.state)]
     print(f"{mark} {finding.name:<14} {clean(finding.text)}", flush=True)
     if finding.advice:
         print(f"  {'':<14} {clean(finding.advice)}", flush=True)

@@ -11,10 +11,10 @@ import pytest
 
 from coral.config.load import Config, load
 from coral.errors import CoralError
-from coral.grading.kinds import command_argv
 from coral.grading.once import grade_once
 from coral.grading.prepare import copy_grader_files
 
+pytestmark = pytest.mark.slow
 TASK = "task: {name: t, description: d}\ngrader:\n"
 
 
@@ -31,7 +31,6 @@ def task(folder: Path, grader: str, files: Mapping[str, str]) -> Config:
 SCRIPT = '#!/bin/sh\nprintf \'{"score": %s, "feedback": "%s"}\' "$(cat main.txt)" "$CORAL_ARGS" > "$CORAL_RESULT"\n'
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("command", ['["./grade.sh"]', "./grade.sh", "sh grade.sh", "cat main.txt > $CORAL_RESULT"])
 def test_a_command_runs_in_the_checkout(tmp_path: Path, command: str) -> None:
     config = task(tmp_path / "t", f"  command: {command}\n", {"grade.sh": SCRIPT})
@@ -39,7 +38,6 @@ def test_a_command_runs_in_the_checkout(tmp_path: Path, command: str) -> None:
     assert (result.outcome, result.score) == ("scored", 42), result
 
 
-@pytest.mark.slow
 def test_a_command_gets_its_arguments_and_knows_what_it_grades(tmp_path: Path) -> None:
     script = """#!/bin/sh
         test "$CORAL_ATTEMPT $CORAL_KIND" = "0 baseline" && test "$(pwd)" = "$CORAL_WORKSPACE" || exit 3
@@ -52,18 +50,6 @@ def test_a_command_gets_its_arguments_and_knows_what_it_grades(tmp_path: Path) -
     assert (result.score, result.metrics) == (1, {"size": 3}), result
 
 
-def test_a_candidate_cannot_stand_in_for_the_grader(tmp_path: Path) -> None:
-    private = tmp_path / "private"
-    private.mkdir()
-    (private / "grade.py").touch()
-    own = str(private / "grade.py")
-    assert command_argv(["python3", "grade.py", "main.py"], private) == ("python3", own, "main.py")
-    assert command_argv("python3 ./grade.py  main.py", private) == ("/bin/sh", "-c", f"python3 {own} main.py")
-    assert command_argv("python3 grade.py | tee log", private) == ("/bin/sh", "-c", "python3 grade.py | tee log")
-    assert command_argv(["../private/grade.py", "/bin/true"], private) == ("../private/grade.py", "/bin/true")
-
-
-@pytest.mark.slow
 def test_a_function_sees_the_seed_and_its_own_files_at_their_places(tmp_path: Path) -> None:
     code = """
 from pathlib import Path
@@ -82,7 +68,6 @@ def grade(workspace):
     assert grade_once(config, tmp_path / "work").score == 84
 
 
-@pytest.mark.slow
 def test_what_a_grader_says_when_it_breaks_is_shown(tmp_path: Path) -> None:
     config = task(tmp_path / "t", "  command: [./grade.sh]\n", {"grade.sh": "#!/bin/sh\necho no GPU >&2; exit 5\n"})
     result = grade_once(config, tmp_path / "work")
@@ -92,21 +77,19 @@ def test_what_a_grader_says_when_it_breaks_is_shown(tmp_path: Path) -> None:
     assert "no-such-program" in grade_once(missing, tmp_path / "work2").output
 
 
-@pytest.mark.slow
-def test_a_timeout_leaves_nothing_running(tmp_path: Path) -> None:
-    script = "#!/bin/sh\ntrap '' INT TERM\nsetsid sleep 987 & sleep 987 & echo $! > $CORAL_RESULT.pids; wait\n"
-    config = task(tmp_path / "t", "  command: [./grade.sh]\n", {"grade.sh": script})
-    result = grade_once(config, tmp_path / "work", timeout=0.5)
-    assert (result.outcome, result.score) == ("crashed", None)
-    assert "timeout" in result.reason
-    assert _sleepers(tmp_path) == []
-
-
-@pytest.mark.slow
-def test_what_a_grader_leaves_behind_ends_with_it(tmp_path: Path) -> None:
-    script = '#!/bin/sh\nsetsid sleep 987 > /dev/null 2>&1 &\necho 1 > "$CORAL_RESULT"\n'
-    config = task(tmp_path / "t", "  command: [./grade.sh]\n", {"grade.sh": script})
-    assert grade_once(config, tmp_path / "work").score == 1
+@pytest.mark.parametrize(
+    ("script", "outcome"),
+    [
+        ("trap '' INT TERM\nsetsid sleep 987 & sleep 987 & echo $! > $CORAL_RESULT.pids; wait\n", "crashed"),
+        ("setsid sleep 987 > /dev/null 2>&1 &\necho 1 > $CORAL_RESULT\n", "scored"),
+    ],
+    ids=["after a timeout", "after a score"],
+)
+def test_a_grader_leaves_nothing_running(tmp_path: Path, script: str, outcome: str) -> None:
+    config = task(tmp_path / "t", "  command: [./grade.sh]\n", {"grade.sh": f"#!/bin/sh\n{script}"})
+    result = grade_once(config, tmp_path / "work", timeout=0.5 if outcome == "crashed" else 120)
+    assert result.outcome == outcome, result
+    assert outcome == "scored" or "timeout" in result.reason
     assert _sleepers(tmp_path) == []
 
 
@@ -152,7 +135,6 @@ def test_a_file_that_cannot_be_copied_is_the_users_mistake(tmp_path: Path) -> No
     assert "task.yaml" in error.value.hint
 
 
-@pytest.mark.slow
 def test_a_seed_that_cannot_be_read_is_the_users_mistake(tmp_path: Path) -> None:
     config = task(tmp_path / "t", "  entry: grade.py:grade\n", {"grade.py": "def grade(w): return 1"})
     (tmp_path / "t" / "seed" / "main.txt").unlink()

@@ -2,12 +2,9 @@
 
 import functools
 import json
-import os
 import re
-import subprocess
 import textwrap
 from collections.abc import Mapping
-from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -17,14 +14,12 @@ from coral.config.model import GraderSection
 from coral.grading import runner
 from coral.grading.command import GradePlace, prepare_folder
 from coral.grading.kinds import kind_of
-from coral.grading.result import GradeResult, read_result
-from coral.grading.score import finite_score
+from coral.grading.once import run_grader
+from coral.grading.result import GradeResult
 from heartbeats.beat import from_dict
 
 
-def grade(
-    folder: Path, code: str, args: Mapping[str, object] | None = None, kind: Kind = Kind.REAL, timeout: float = 20
-) -> GradeResult:
+def grade(folder: Path, code: str, args: Mapping[str, object] | None = None, kind: Kind = Kind.REAL) -> GradeResult:
     private, workspace = folder / "private", folder / "checkout"
     private.mkdir(exist_ok=True)
     workspace.mkdir(exist_ok=True)
@@ -33,18 +28,7 @@ def grade(
     place = GradePlace(workspace=workspace, private=private, folder=folder / "g", attempt=17, kind=kind)
     command = kind_of(section).command(section, place)
     prepare_folder(command)
-    with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
-        done = subprocess.run(
-            command.argv,
-            env={**os.environ, **command.env},
-            cwd=command.cwd,
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=err,
-            timeout=timeout,
-            check=False,
-        )
-    return read_result(command.result, done.returncode, folder / "out", folder / "err", timed_out=False)
+    return run_grader(command, 20)
 
 
 @pytest.mark.slow
@@ -122,15 +106,8 @@ def test_what_breaks_the_grader_is_a_crash(tmp_path: Path, code: str, reason: st
 
 
 @pytest.mark.slow
-def test_a_crash_shows_the_operator_where(tmp_path: Path) -> None:
-    output = grade(tmp_path, "def grade(w):\n    secret = 3\n    return [][secret]").output
-    assert "grade.py" in output
-    assert "return [][secret]" in output
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("code", ["def other(w): return 1", "def grade(w, size): return 1", "def grade(): return 1"])
-def test_what_we_find_wrong_with_a_grader_is_said_without_a_walk_through_our_code(tmp_path: Path, code: str) -> None:
+def test_a_mistake_in_the_interface_of_a_grader_is_told_without_a_traceback(tmp_path: Path, code: str) -> None:
     found = grade(tmp_path, code)
     assert re.match(r"the grader crashed: (Import|Type)Error: ", found.reason)
     assert "Traceback" not in found.output
@@ -218,22 +195,15 @@ def test_an_earlier_try_leaves_no_result(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_it_loads_nothing_heavy(tmp_path: Path) -> None:
-    code = """
-        import sys
-        def grade(workspace):
-            return len({"pydantic", "rich", "jinja2", "git", "asyncio", "ruamel", "psutil"} & set(sys.modules))
-    """
-    assert grade(tmp_path, code).score == 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("code", ["import nothing_of_that_name\n", "def grade(w): return 1 / 0\n", "def grade(w) 3\n"])
+@pytest.mark.parametrize(
+    "code", ["import nothing_of_that_name\n", "def grade(w):\n    return 1 / 0\n", "def grade(w) 3\n"]
+)
 def test_a_traceback_begins_in_the_graders_own_file(tmp_path: Path, code: str) -> None:
     output = grade(tmp_path, f"print('loading data')\n{code}").output
     assert output.startswith("loading data\n") or "SyntaxError" in output
     assert output.count("grade.py") == 1
     assert output.count("Error") == 1
+    assert code.splitlines()[-1].strip() in output
     assert not any(ours in output for ours in ("runner.py", "runpy", "importlib"))
 
 
@@ -275,33 +245,10 @@ def test_a_small_grader_pays_for_nothing_it_does_not_use(tmp_path: Path) -> None
         import sys
         def grade(workspace, attempt):
             return {"score": 1, "metrics": {name: True for name in sys.modules if name in HEAVY}}
-        HEAVY = ["inspect", "traceback", "dataclasses", "typing", "runpy", "importlib.util", "attempts.record"]
+        HEAVY = [
+            "inspect", "traceback", "dataclasses", "typing", "runpy", "importlib.util", "attempts.record",
+            "pydantic", "rich", "jinja2", "git", "asyncio", "ruamel", "psutil",
+        ]
     """
     result = grade(tmp_path, code)
     assert (result.outcome, result.reason, result.metrics) == ("scored", "", {})
-
-
-@pytest.mark.parametrize("value", [0, 1.5, -3, Fraction(1, 2), 2**53])
-def test_a_score_is_any_finite_real_number(value: object) -> None:
-    assert finite_score(value) == value
-    assert type(finite_score(value)) is float
-
-
-@pytest.mark.parametrize(
-    ("value", "reason"),
-    [
-        (True, "must be a number, got True"),
-        (None, "must be a number, got None"),
-        ("2.5", "must be a number, got '2.5'"),
-        ([2.5], "must be a number, got a list"),
-        (1j, "must be a number, got a complex"),
-        (float("nan"), "must be finite, got nan"),
-        (float("inf"), "must be finite, got inf"),
-        (float("-inf"), "must be finite, got -inf"),
-        (10**400, "too large"),
-        (Fraction(10**400, 3), "too large"),
-    ],
-)
-def test_what_is_no_score_is_refused_with_the_reason(value: object, reason: str) -> None:
-    with pytest.raises(ValueError, match=reason):
-        finite_score(value)

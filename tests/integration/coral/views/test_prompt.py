@@ -13,8 +13,7 @@ from coral.fleet.run_state import Fleet
 from coral.records.standings import Standings
 from coral.runs.rules import rules_of
 from coral.supervisor.context import RunContext
-from coral.views.brevity import MAX_CHARACTERS
-from coral.views.prompt import prompt
+from coral.views.prompt import MAX_CHARACTERS, prompt
 
 
 @pytest.mark.slow

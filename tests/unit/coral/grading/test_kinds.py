@@ -7,7 +7,7 @@ import pytest
 from attempts.record import Kind
 from coral.config.model import GRADER_KINDS, GraderSection
 from coral.grading.command import GradePlace
-from coral.grading.kinds import KINDS, kind_of
+from coral.grading.kinds import KINDS, command_argv, kind_of
 
 
 @pytest.fixture
@@ -58,3 +58,14 @@ def test_what_is_copied_for_the_grader(grader: GraderSection, needed: list[str],
     for name in ("grade.py", "bench.py", "run.sh"):
         (tmp_path / name).touch()
     assert [str(path) for path in kind_of(grader).files(grader, tmp_path)] == needed
+
+
+def test_a_candidate_cannot_stand_in_for_the_grader(tmp_path: Path) -> None:
+    private = tmp_path / "private"
+    private.mkdir()
+    (private / "grade.py").touch()
+    own = str(private / "grade.py")
+    assert command_argv(["python3", "grade.py", "main.py"], private) == ("python3", own, "main.py")
+    assert command_argv("python3 ./grade.py  main.py", private) == ("/bin/sh", "-c", f"python3 {own} main.py")
+    assert command_argv("python3 grade.py | tee log", private) == ("/bin/sh", "-c", "python3 grade.py | tee log")
+    assert command_argv(["../private/grade.py", "/bin/true"], private) == ("../private/grade.py", "/bin/true")

@@ -1,10 +1,34 @@
-"""What is left of a budget, in words that are never more than there is."""
+"""What a prompt says of a budget, and how a prompt that is too long is cut."""
 
 from coral.fleet.rules import Rules
 from coral.fleet.run_state import Fleet
-from coral.views.prompt import budget
+from coral.views.prompt import LEAST_SHOWN, budget, truncate
 
 
 def test_once_some_of_a_budget_is_gone_not_all_of_it_is_left() -> None:
     left = [budget(Rules(budget_seconds=180.0), Fleet(), clock)["text"] for clock in (0.0, 2.0, 70.0, 500.0)]
     assert left == [f"{text} of 3 min are left" for text in ("3 min", "2 min 58 s", "1 min 50 s", "0 s")]
+
+
+def sections(*lengths: int) -> list[dict[str, str]]:
+    return [{"name": f"s{place}", "id": "", "text": "x" * length} for place, length in enumerate(lengths)]
+
+
+def test_what_fits_stays_as_it_is() -> None:
+    assert truncate(sections(1000, 2000), 3000) == sections(1000, 2000)
+    assert truncate([], 0) == []
+
+
+def test_only_the_longest_lose_anything_and_they_say_how_much() -> None:
+    short, one, other = truncate(sections(900, 50_000, 90_000), 20_900)
+    assert short == sections(900)[0]
+    kept = one["text"].count("x")
+    assert other["text"].count("x") == kept
+    assert 8_000 < kept <= 10_000
+    assert other["text"].endswith(f"{90_000 - kept} more characters of this section are left out.]")
+    assert other["name"] == "s2"
+
+
+def test_each_keeps_its_beginning_however_many_there_are() -> None:
+    found = truncate(sections(*[3000] * 40), 100)
+    assert [each["text"][: LEAST_SHOWN + 2] for each in found] == ["x" * LEAST_SHOWN + "\n\n"] * 40
