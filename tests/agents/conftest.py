@@ -69,7 +69,8 @@ def mixed(request: pytest.FixtureRequest, home: Path, monkeypatch: pytest.Monkey
             server = closing.enter_context(ModelServer(script))
             settled = {name: settle(name, server, home, monkeypatch) for name in names}
             parts = [
-                {"runtime": name, "model": each.model, "options": dict(each.options)} for name, each in settled.items()
+                {"runtime": name, "model": attempt.model, "options": dict(attempt.options)}
+                for name, attempt in settled.items()
             ]
             return server, [{key: value for key, value in part.items() if value} for part in parts]
 

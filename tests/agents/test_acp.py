@@ -63,8 +63,8 @@ def test_a_conversation_is_gone_on_with_after_an_interrupt_and_an_end(speak: Spe
     assert (desk.clone / "x.txt").read_text() == "changed\n"
     assert "An edit first." in ended.replies
     tools = [sign.tool for sign in ended.signs if sign.tool is not None]
-    assert any("echo changed" in each.text for each in tools if not each.over)
-    assert any(str(desk.clone) in each.text for each in tools if each.over)
+    assert any("echo changed" in tool.text for tool in tools if not tool.over)
+    assert any(str(desk.clone) in tool.text for tool in tools if tool.over)
     again = desk.launch(SECOND, ended.session).end()
     assert (again.ending, again.session) == (Ending.CLEAN, ended.session)
     assert ANSWER.say in again.replies

@@ -22,7 +22,7 @@ def test_a_turn_without_end_ends_at_the_ceiling(program: str, drive: Drive) -> N
     assert launch.leaves_nothing()
     first = launch.end()
     assert first.ending is Ending.CLEAN
-    (cost,) = [each.usage.cost for each in first.signs if each.usage is not None]
+    (cost,) = [event.usage.cost for event in first.signs if event.usage is not None]
     assert cost is not None
     asked = len(server.turns)
     # The model is asked no more once that is spent: what is over it is the last answer.

@@ -62,23 +62,23 @@ def _assert_all_is_told(layout: Layout, server: ModelServer, agents: int, each: 
 
 
 def _turns(server: ModelServer, agent: str) -> list[Asked]:
-    return [each for each in server.turns if each.has(f"You are {agent},")]
+    return [turn for turn in server.turns if turn.has(f"You are {agent},")]
 
 
 def _assert_what_was_used_is_counted(layout: Layout, server: ModelServer, program: str) -> None:
     """As much as the program tells, to the token."""
     fleet = fold(layout.journal).fleet
-    counted = [(each.spent.input, each.spent.cached, each.spent.output) for each in fleet.agents.values()]
+    counted = [(agent.spent.input, agent.spent.cached, agent.spent.output) for agent in fleet.agents.values()]
     expected = [_told(_turns(server, agent), program) for agent in fleet.agents]
     assert counted == [((USAGE[0] - USAGE[2]) * steps, USAGE[2] * steps, USAGE[1] * steps) for steps in expected]
     assert (fleet.run.spent.money is not None) == (program in ("claude", "opencode", "pi"))
-    assert fleet.run.spent.tokens == sum(each.spent.tokens for each in fleet.agents.values())
+    assert fleet.run.spent.tokens == sum(agent.spent.tokens for agent in fleet.agents.values())
 
 
 def _told(turns: list[Asked], program: str) -> int:
     """Of how many steps of a conversation the program has told what they used."""
-    assert all(each.step is not None for each in turns)
-    ended = [number for number, each in enumerate(turns, start=1) if each.step and each.step.say.startswith(NOTED)]
+    assert all(turn.step is not None for turn in turns)
+    ended = [number for number, turn in enumerate(turns, start=1) if turn.step and turn.step.say.startswith(NOTED)]
     assert len(ended) >= EACH - 1
     if program in AT_ONCE:
         return len(turns)
@@ -90,7 +90,7 @@ def _told(turns: list[Asked], program: str) -> int:
 def _assert_the_transcript_is_whole(layout: Layout, program: str) -> None:
     """Every tool of these agents is interrupted: a program that tells of tools at their end tells of none."""
     runtime = registry.find(program, {})
-    told = [each for number in launches(layout, "agent-1") for each in entries(layout, "agent-1", number, runtime)]
+    told = [entry for number in launches(layout, "agent-1") for entry in entries(layout, "agent-1", number, runtime)]
     assert {EntryKind.PROMPT, EntryKind.REPLY, EntryKind.END} <= {each.kind for each in told}
     assert any("I try" in each.text for each in told if each.kind is EntryKind.REPLY)
     assert program == "opencode" or any("coral eval -m" in each.text for each in told if each.kind is EntryKind.TOOL)

@@ -360,7 +360,7 @@ def test_a_reset_that_is_never_true_is_believed_less_each_time(rules: Rules) -> 
     low, high = (5, 10, 20, 40), (6.6, 13.2, 26.4, 52.8)
     assert all(a <= each <= b for a, each, b in zip(low, waits(doubting, 0.0), high, strict=True))
     # Further away than the back-off would be, it is believed.
-    assert all(30 <= each <= 33 for each in waits(doubting, 30.0)[:3])
+    assert all(30 <= wait <= 33 for wait in waits(doubting, 30.0)[:3])
 
 
 # --- an account that is closed for good -----------------------------------------------------------------------------
@@ -471,8 +471,8 @@ def test_133_agents_behind_one_account_send_one_at_the_reset_and_nobody_before_i
                 running.discard(name)
                 launch = fleet.agents[name].launch
                 turn(on.Exited(agent=name, launch=launch, ending=Ending.LIMIT, until=reset - clock))
-    early = [each for each in spawns if met[0] < each[0] < reset]
-    (probed, _), *returned = [each for each in spawns if each[0] >= reset]
+    early = [spawn for spawn in spawns if met[0] < spawn[0] < reset]
+    (probed, _), *returned = [spawn for spawn in spawns if spawn[0] >= reset]
     assert early == []
     assert reset <= probed <= reset + JITTER_SECONDS
     assert all(at >= probed + PROBE_SECONDS + RETURN_SECONDS for at, _ in returned)

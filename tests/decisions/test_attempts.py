@@ -69,7 +69,7 @@ def test_attempts_are_counted_in_the_order_of_their_grades() -> None:
         "publish #2 improved 0.5",
         "publish #1 regressed 0.7",
     ]
-    orders = {number: each.attempt.order for number, each in stage.fleet.pending.items() if each.attempt}
+    orders = {number: pending.attempt.order for number, pending in stage.fleet.pending.items() if pending.attempt}
     assert orders == {3: 1, 2: 2, 1: 3}
     assert stage.fleet.run.progress == Progress(3, 1.0, 3, 2, 3)
     assert stage["ann"].progress == Progress(2, 1.0, 3, 1, 2)

@@ -170,7 +170,7 @@ def test_who_waits_for_a_grade_hears_of_it_with_the_grade() -> None:
     stage = Stage(2, rules(budget_money=10.0))
     stage.in_grading(2, "ann", wait=500)
     assert stage.at(3, used(stage, "ben", 8.0)) == ["interrupt ben/1"]
-    assert [each.due for each in stage["ann"].pending_messages] == [502.0]
+    assert [message.due for message in stage["ann"].pending_messages] == [502.0]
     assert stage.at(4, stage.graded(1, 1.0)) == ["publish #1 improved 1, then land", "interrupt ann/1"]
 
 
@@ -178,7 +178,7 @@ def test_a_wait_that_is_over_delays_nothing() -> None:
     stage = Stage(1, rules(budget_money=10.0))
     stage.in_grading(2, "ann", wait=5)
     stage.at(20, used(stage, "ann", 8.0))
-    assert [each.due for each in stage["ann"].pending_messages] == [20.0]
+    assert [message.due for message in stage["ann"].pending_messages] == [20.0]
 
 
 def test_a_tool_at_work_is_not_cut() -> None:

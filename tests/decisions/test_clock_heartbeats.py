@@ -191,7 +191,7 @@ def test_what_the_fleet_s_clock_sets_off_falls_to_the_next_who_submits() -> None
     # Nothing looked at the clock for the fleet: a task could ask for it, and it never came.
     stage = Stage(2, replace(rules(HOURLY), stall=9e9))
     assert stage.until(3600) == []
-    assert [each.name for each in stage.fleet.run.unassigned_messages] == ["hourly"]
+    assert [message.name for message in stage.fleet.run.unassigned_messages] == ["hourly"]
     assert stage.until(7200) == ["7200 skipped: hourly: undelivered"]
     assert stage.tried(7201, "ben", 1.0) == ["publish #1 improved 1", "interrupt ben/1"]
     assert stage.owed("ben") == ["hourly h1"]
@@ -206,7 +206,7 @@ def test_another_heartbeat_of_the_fleet_is_no_reason_to_leave_one_out() -> None:
     stage = Stage(rules=replace(rules(HOURLY, replace(CONSOLIDATE, trigger=Every(1))), stall=9e9, interrupt_grace=9e9))
     stage.tried(2, "ann", 1.0)
     assert stage.until(3600) == []
-    assert [each.name for each in stage.fleet.run.unassigned_messages] == ["hourly"]
+    assert [message.name for message in stage.fleet.run.unassigned_messages] == ["hourly"]
 
 
 def test_own_and_fleet_s_heartbeats_of_one_name_do_not_stand_in_each_other_s_way() -> None:

@@ -33,7 +33,7 @@ def test_everything_owed_goes_along_at_the_end_of_an_eval() -> None:
         "publish #1 improved 1, then checkpoint message reflect",
         "interrupt ann/1",
     ]
-    assert {each.due for each in stage["ann"].pending_messages} == {1802}
+    assert {message.due for message in stage["ann"].pending_messages} == {1802}
 
 
 @pytest.mark.parametrize("busy", ["tool", "thinking"])

@@ -29,7 +29,7 @@ def test_who_is_left_at_work_is_neither_signalled_nor_restarted() -> None:
     assert brief(stage.fleet.run.detached_reason) == "request (an upgrade)"
     assert stage.at(2, on.Resumed()) == ["show fleet", "show ann", "show ben"]
     assert stage.fleet.run.detached_reason is None
-    assert [(each.phase, each.launch) for each in stage.fleet.agents.values()] == [(Phase.RUNNING, 1)] * 2
+    assert [(agent.phase, agent.launch) for agent in stage.fleet.agents.values()] == [(Phase.RUNNING, 1)] * 2
 
 
 def test_it_is_left_where_no_reason_was_said() -> None:

@@ -36,7 +36,7 @@ def ended(number: int = 1, code: int | None = 0, last: tuple[str, ...] = ()) -> 
 
 
 def only_spawn(lines: list[str]) -> str:
-    (line,) = [each for each in lines if "spawn " in each]
+    (line,) = [line for line in lines if "spawn " in line]
     return line
 
 
@@ -598,9 +598,9 @@ def test_however_many_end_the_word_is_of_a_bounded_length() -> None:
     for number in range(1, 41):
         run_job(stage, number, number * 10)
     (owed,) = stage["ann"].pending_messages
-    assert [each.number for each in owed.job_ends] == list(range(41 - MAX_NOTICE_JOBS, 41))
+    assert [end.number for end in owed.job_ends] == list(range(41 - MAX_NOTICE_JOBS, 41))
     assert (MAX_NOTICE_JOBS, MAX_NOTICE_OUTPUTS) == (10, 3)
-    assert [bool(each.last_lines) for each in owed.job_ends] == [False] * 7 + [True] * 3
+    assert [bool(end.last_lines) for end in owed.job_ends] == [False] * 7 + [True] * 3
     assert owed.earlier_job_ends == 40 - MAX_NOTICE_JOBS
 
 
@@ -620,7 +620,7 @@ def test_what_is_on_its_way_stays_as_it_was_handed_over() -> None:
     assert stage["ann"].in_flight == ("h1",)
     stage.at(313, ended(2))
     stage.at(314, ended(3))
-    assert [(each.id, [end.number for end in each.job_ends]) for each in stage["ann"].pending_messages] == [
+    assert [(message.id, [end.number for end in message.job_ends]) for message in stage["ann"].pending_messages] == [
         ("h1", [1]),
         ("h2", [2, 3]),
     ]
@@ -633,7 +633,7 @@ def test_where_a_launch_died_unheard_the_next_end_goes_with_the_last_word() -> N
     stage.at(313, ended(2))
     stage.at(314, stage.exited("ann", Ending.CRASHED))
     stage.at(315, ended(3))
-    assert [[end.number for end in each.job_ends] for each in stage["ann"].pending_messages] == [[1], [2, 3]]
+    assert [[end.number for end in message.job_ends] for message in stage["ann"].pending_messages] == [[1], [2, 3]]
 
 
 def test_who_has_seen_the_end_of_a_job_is_not_told_of_it() -> None:
@@ -643,7 +643,7 @@ def test_who_has_seen_the_end_of_a_job_is_not_told_of_it() -> None:
     stage.ask("operator", on.Tell(to="ann", text="look"), 22)
     assert stage.ask("ben", on.Acknowledge(jobs=(1, 2)), 23) == ["answer ben: yes, acknowledged"]
     assert stage.ask("ann", on.Acknowledge(jobs=(1, 7)), 24) == ["answer ann: yes, acknowledged"]
-    assert [[end.number for end in each.job_ends] for each in stage["ann"].pending_messages] == [[2], []]
+    assert [[end.number for end in message.job_ends] for message in stage["ann"].pending_messages] == [[2], []]
     assert stage.ask("ann", on.Acknowledge(jobs=(2,)), 25) == [
         "withdrawn ann: job ended (h1) was seen",
         "answer ann: yes, acknowledged",

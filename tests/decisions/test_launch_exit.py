@@ -123,7 +123,7 @@ def test_stop_keeps_attempts_in_hand_for_the_resume() -> None:
     assert stop(stage, 4) == ["answer operator/1: yes, stopping", "terminate #2/1"]
     # A score that comes now is not waited for; another slot is not filled; nor is a commit that is on its way.
     assert stage.at(5, stage.graded(2, 9.0)) == ["finish: request (enough)"]
-    assert {number: each.step for number, each in stage.fleet.pending.items()} == {
+    assert {number: pending.step for number, pending in stage.fleet.pending.items()} == {
         2: Step.QUEUED,
         3: Step.QUEUED,
         4: Step.TAKING,

@@ -43,8 +43,8 @@ def test_the_rules_of_a_task_that_names_none() -> None:
         retries=30,
         stop_at_limit=False,
     )
-    assert [each.name for each in Rules().defaults(Scope.FLEET)] == ["consolidate"]
-    assert [each.name for each in Rules().defaults(Scope.OWN)] == ["reflect", "redirect", "checkpoint"]
+    assert [default.name for default in Rules().defaults(Scope.FLEET)] == ["consolidate"]
+    assert [default.name for default in Rules().defaults(Scope.OWN)] == ["reflect", "redirect", "checkpoint"]
 
 
 def test_an_event_says_no_more_than_it_was_told() -> None:
@@ -81,7 +81,7 @@ def test_a_back_off_never_exceeds_its_most_but_for_the_jitter() -> None:
 @pytest.mark.parametrize(("slots", "left"), [(1, {"ann": 0, "ben": 2, "cid": 4}), (2, {"ann": 0, "ben": 3, "cid": 5})])
 def test_of_whoever_has_many_in_hand_nothing_more_is_taken_up(slots: int, left: dict[str, int]) -> None:
     agents = ["ann"] * 6 + ["ben"] * 2
-    pending = [PendingAttempt(number=at, submission=submitted(each, at).submission) for at, each in enumerate(agents)]
+    pending = [PendingAttempt(number=at, submission=submitted(agent, at).submission) for at, agent in enumerate(agents)]
     assert intake_capacity(["ann", "ben", "cid"], pending, Rules(slots=slots)) == left
 
 

@@ -145,7 +145,7 @@ def test_the_operator_changes_one_agent_s_everybody_s_and_the_fleet_s() -> None:
         "pool": "every 5 attempts of the fleet",
     }
     assert stage.fleet.run.targets == {"consolidate": 5, "pool": 5}
-    assert {each.scope for each in stage.fleet.heartbeats[FLEET]} == {Scope.FLEET}
+    assert {heartbeat.scope for heartbeat in stage.fleet.heartbeats[FLEET]} == {Scope.FLEET}
     assert list(stage.in_force("ann")) == ["reflect", "redirect", "checkpoint", "own"]
 
 
@@ -238,7 +238,7 @@ def test_a_message_reaches_one_or_everybody_who_is_there() -> None:
     ]
     stage.at(2, stage.exited("ben", Ending.TERMINAL))
     stage.ask("operator", on.Tell(to="*", text="two"))
-    assert [[each.prompt for each in stage[name].pending_messages] for name in stage.names] == [
+    assert [[message.prompt for message in stage[name].pending_messages] for name in stage.names] == [
         ["one", "two"],
         [],
         ["two"],

@@ -283,7 +283,7 @@ def test_other_things_that_are_owed_stay_as_they_are() -> None:
     for clock in (600, 1201):
         stage.until(clock)
         stage.at(clock + 1, stage.looked("ann"))
-    assert [(each.name, each.due) for each in stage["ann"].pending_messages] == [
+    assert [(message.name, message.due) for message in stage["ann"].pending_messages] == [
         ("message", 10 + 9e9),
         ("stalled", 1202),
     ]

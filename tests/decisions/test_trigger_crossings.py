@@ -26,10 +26,10 @@ def crossings(heartbeats: Sequence[Heartbeat], scores: Sequence[float | None]) -
     """Which heartbeats one agent is owed after each of these scores, as `number name`. Nobody takes them up."""
     stage, seen = Stage(rules=rules(*heartbeats)), []
     for score in scores:
-        known = {each.id for each in stage["ann"].pending_messages}
+        known = {message.id for message in stage["ann"].pending_messages}
         stage.tried(2, "ann", score)
         number = stage.fleet.run.order
-        seen += [f"{number} {each.name}" for each in stage["ann"].pending_messages if each.id not in known]
+        seen += [f"{number} {message.name}" for message in stage["ann"].pending_messages if message.id not in known]
     return seen
 
 
@@ -150,7 +150,7 @@ def test_what_the_fleet_crossed_falls_to_the_next_submitter_if_the_author_has_re
     stage.in_grading(2, "ann", "ann")
     retire(stage, 3, "ann")
     assert stage.at(4, stage.graded(1, 1.0), stage.graded(2, 2.0)) == ["publish #1 improved 1", "publish #2 improved 2"]
-    assert [each.id for each in stage.fleet.run.unassigned_messages] == ["h1"]
+    assert [message.id for message in stage.fleet.run.unassigned_messages] == ["h1"]
     assert stage.owed("ann") == []
     # A void attempt counts for nothing and hands nothing on.
     stage.in_grading(5, "ben")
@@ -189,7 +189,7 @@ def test_what_an_agent_owes_of_the_fleet_s_is_handed_on_when_it_retires() -> Non
     assert stage.owed("ann") == ["reflect h1", "consolidate h2"]
     retire(stage, 3, "ann")
     assert stage.owed("ann") == ["reflect h1"]
-    assert [each.id for each in stage.fleet.run.unassigned_messages] == ["h2"]
+    assert [message.id for message in stage.fleet.run.unassigned_messages] == ["h2"]
     stage.tried(4, "ben", 1.0)
     assert stage.owed("ben") == ["reflect h3", "consolidate h2", "consolidate h4"]
 
@@ -251,7 +251,7 @@ def test_a_stagnation_that_waits_for_the_next_submitter_is_overtaken_too() -> No
     stage.in_grading(2, "ann")
     retire(stage, 3, "ann")
     stage.at(4, stage.graded(1, -1.0))
-    assert [each.name for each in stage.fleet.run.unassigned_messages] == ["stuck", "consolidate"]
+    assert [message.name for message in stage.fleet.run.unassigned_messages] == ["stuck", "consolidate"]
     assert stage.tried(5, "ben", 1.0)[0] == "withdrawn: stuck (h1) is overtaken by an improvement"
     assert stage.owed("ben") == ["consolidate h2", "consolidate h3"]
 

@@ -43,7 +43,7 @@ def test_a_checkout_that_a_dead_supervisor_left_running_is_in_nobodys_way(start)
         for launch in range(2, 12):
             prepare_grade(layout, config.grader, Grade(number=1, launch=launch, commit=commit, kind=Kind.REAL))
             assert [
-                (each.name, each.read_text()) for each in (layout.grading(1) / f"candidate-{launch}").iterdir()
+                (path.name, path.read_text()) for path in (layout.grading(1) / f"candidate-{launch}").iterdir()
             ] == [("x.txt", "0")]
     finally:
         over.set()

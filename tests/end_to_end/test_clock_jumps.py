@@ -52,7 +52,7 @@ STALL, ASLEEP = 8.0, 10.0
 @pytest.mark.slow
 def test_a_supervisor_that_was_stopped_with_its_agents_charges_nobody_for_it(start) -> None:
     run = start("echo here; exec sleep 300", overrides=(f"agents.stall={STALL:g}", "run.poll_seconds=0.5"))
-    wait_until(lambda: any(each.has_output for each in run.fleet().agents.values()), what="its first word")
+    wait_until(lambda: any(agent.has_output for agent in run.fleet().agents.values()), what="its first word")
     assert run.supervisor is not None
     everybody = [run.supervisor.pid, *run.left()]
     for each in everybody:

@@ -87,7 +87,7 @@ def let_pass(run: Run, number: int) -> None:
 
 
 def at_work(run: Run) -> dict[str, list[int]]:
-    wait_until(lambda: all(each.has_output for each in run.fleet().agents.values()) and all(pids(run).values()))
+    wait_until(lambda: all(agent.has_output for agent in run.fleet().agents.values()) and all(pids(run).values()))
     return pids(run)
 
 
@@ -125,11 +125,14 @@ def test_agents_and_grades_go_on_and_are_taken_over(run: Run) -> None:
     assert json.loads(coral(run, "stop", "--keep-agents", "--json").stdout)["left"] is True
 
     assert coral(run, "resume", "--detach").returncode == 0
-    assert [(each.number, each.score) for each in run.wait_for_attempts(1)] == [(1, 1.1)]
+    assert [(attempt.number, attempt.score) for attempt in run.wait_for_attempts(1)] == [(1, 1.1)]
     for number in (2, 3, 4):
         let_pass(run, number)
     attempts = run.wait_for_attempts(4)
-    assert [(each.number, each.agent, each.score) for each in sorted(attempts, key=lambda each: each.number)] == [
+    assert [
+        (attempt.number, attempt.agent, attempt.score)
+        for attempt in sorted(attempts, key=lambda attempt: attempt.number)
+    ] == [
         (1, "agent-1", 1.1),
         (2, "agent-2", 2.1),
         (3, "agent-3", 3.1),
@@ -198,7 +201,7 @@ def test_a_stop_that_nobody_read_does_not_meet_the_next_supervisor(run: Run) -> 
     for type in ("stop", "leave"):
         run.request({"type": type, "reason": "of another day"})
     assert coral(run, "resume", "--detach", "-i", "go on").returncode == 0
-    wait_until(lambda: any(each.pending_messages for each in run.fleet().agents.values()), what="the message")
+    wait_until(lambda: any(agent.pending_messages for agent in run.fleet().agents.values()), what="the message")
     assert holder(run.layout.lock) is not None
     assert (run.fleet().run.stopping, run.fleet().run.detached_reason) == (None, None)
 

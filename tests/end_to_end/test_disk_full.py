@@ -79,16 +79,16 @@ def assert_nothing_is_lost(run: Run, tmp_path: Path) -> None:
     """What was accepted was graded, once; every reflection reached its agent, or is owed; nothing runs any more."""
     attempts = run.attempts()
     fleet = run.fleet()
-    numbers = sorted([*(each.number for each in attempts), *fleet.pending])
+    numbers = sorted([*(attempt.number for attempt in attempts), *fleet.pending])
     assert numbers == list(range(1, fleet.run.next_number))
-    assert sorted(each.order for each in attempts) == list(range(1, len(attempts) + 1))
-    assert {each.verdict.value for each in attempts} <= {"improved", "tied", "regressed"}
-    assert len({each.submission for each in attempts}) == len(attempts)
-    assert all(tree_of(run.layout.hub, each.commit) == each.tree for each in attempts)
+    assert sorted(attempt.order for attempt in attempts) == list(range(1, len(attempts) + 1))
+    assert {attempt.verdict.value for attempt in attempts} <= {"improved", "tied", "regressed"}
+    assert len({attempt.submission for attempt in attempts}) == len(attempts)
+    assert all(tree_of(run.layout.hub, attempt.commit) == attempt.tree for attempt in attempts)
     assert unreadable(Store(run.layout.attempts)) == []
     for agent in fleet.agents.values():
-        mine = [each for each in attempts if each.agent == agent.name]
-        owed = {each.id for each in agent.pending_messages if each.name == "reflect"}
+        mine = [attempt for attempt in attempts if attempt.agent == agent.name]
+        owed = {message.id for message in agent.pending_messages if message.name == "reflect"}
         assert len(set(told(tmp_path, agent.name)) | owed) == len(mine)
     assert run.events("crashed") == []
     assert run.left() == []
@@ -112,7 +112,7 @@ def test_a_full_disk_halts_what_is_new_and_costs_nothing_that_was_accepted(
     run.wait_for_attempts(3)
     # First it runs short: that is said while it still can be.
     disk.fill(left=6 * MEGABYTE)
-    wait_until(lambda: [each for each in run.events("alert") if "the disk is full" in each["text"]], what="an alert")
+    wait_until(lambda: [event for event in run.events("alert") if "the disk is full" in event["text"]], what="an alert")
     disk.fill()
     shown = coral("status", "--run", str(run.layout.root), cwd=tmp_path)
     assert re.search(r"the disk is full: [0-9.]+ MB left; nothing new is begun", " ".join(shown.stdout.split()))
@@ -122,7 +122,7 @@ def test_a_full_disk_halts_what_is_new_and_costs_nothing_that_was_accepted(
     accepted = run.fleet().run.next_number
     disk.ease()
     run.wait_for_attempts(accepted + 2)
-    assert [each for each in run.events("alert") if "the disk can be used again" in each["text"]]
+    assert [event for event in run.events("alert") if "the disk can be used again" in event["text"]]
     run.stop()
     assert_nothing_is_lost(run, tmp_path)
 
@@ -149,7 +149,7 @@ def test_a_disk_that_turns_readonly_under_a_run_and_back_costs_nothing_that_was_
         if full:
             disk.ease()
         run.wait_for_attempts(accepted + 2)
-    alerts = [each["text"] for each in run.events("alert")]
+    alerts = [event["text"] for event in run.events("alert")]
     assert "nothing new is begun, until the disk can be used again: the disk can only be read" in alerts
     assert alerts.count("the disk can be used again; the run continues") == 2
     run.stop()
@@ -186,7 +186,7 @@ def test_what_a_grade_filled_the_disk_with_is_removed_and_what_it_came_to_is_kep
     assert len(list((tmp_path / "marks").iterdir())) == 3
     wait_until(lambda: disk.left > 30 * MEGABYTE, what="space")
     run.stop()
-    assert [each.name for each in run.layout.grading(1).parent.iterdir() if each.name.startswith(".")] == []
+    assert [path.name for path in run.layout.grading(1).parent.iterdir() if path.name.startswith(".")] == []
 
 
 def test_a_run_on_a_full_disk_can_be_stopped_and_is_not_resumed(
@@ -194,7 +194,7 @@ def test_a_run_on_a_full_disk_can_be_stopped_and_is_not_resumed(
 ) -> None:
     run = begin("echo here; exec sleep 300\n")
     run.supervise()
-    wait_until(lambda: any(each.has_output for each in run.fleet().agents.values()), what="its first word")
+    wait_until(lambda: any(agent.has_output for agent in run.fleet().agents.values()), what="its first word")
     disk.fill()
     name = ("--run", str(run.layout.root))
     stopped = coral("stop", *name, cwd=tmp_path)
@@ -217,7 +217,7 @@ def test_agents_of_a_dead_supervisor_are_ended_on_a_full_disk_too(
 ) -> None:
     run = begin("echo here; exec sleep 300\n")
     run.supervise()
-    wait_until(lambda: any(each.has_output for each in run.fleet().agents.values()), what="its first word")
+    wait_until(lambda: any(agent.has_output for agent in run.fleet().agents.values()), what="its first word")
     run.kill()
     disk.fill()
     assert run.left()
@@ -265,7 +265,7 @@ def test_a_supervisor_that_finds_the_disk_full_never_began(
     assert main(["start", str(task), f"workspace.runs={disk.root / 'runs'}", "--detach"]) == 1
     why = "coral: cannot supervise in the background: the disk is full: 0.0 MB left"
     assert capsys.readouterr().err.splitlines()[-2:] == [why, "  nothing was left behind"]
-    assert [each.name for each in disk.root.iterdir()] == ["ballast"]
+    assert [path.name for path in disk.root.iterdir()] == ["ballast"]
 
 
 def test_an_eval_on_a_full_disk_says_so_and_commits_nothing_that_is_not_handed_in(

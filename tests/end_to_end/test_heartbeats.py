@@ -33,8 +33,8 @@ def most_grades_at_once(run: Run) -> int:
     running: set[int] = set()
     most = 0
     for decision in run.decisions():
-        running -= {each.number for each in decision.events if isinstance(each, Graded)}
-        running |= {each.number for each in decision.actions if isinstance(each, Grade)}
+        running -= {event.number for event in decision.events if isinstance(event, Graded)}
+        running |= {action.number for action in decision.actions if isinstance(action, Grade)}
         most = max(most, len(running))
     return most
 
@@ -45,7 +45,7 @@ def test_four_attempts_that_settle_in_the_same_instant_are_four_heartbeats(start
     run = start(script, grade=BARRIER, overrides=overrides)
     agents = [f"agent-{number}" for number in range(1, 5)]
     wait_until(lambda: all(len(run.prompts(agent)) == 2 for agent in agents), what="four resumes")
-    wait_until(lambda: not any(each.pending_messages for each in run.fleet().agents.values()), what="acknowledgement")
+    wait_until(lambda: not any(agent.pending_messages for agent in run.fleet().agents.values()), what="acknowledgement")
     # None of them gave up waiting for the others: all four were held until the last one came.
     assert (run.layout.grader / "go").exists()
     assert most_grades_at_once(run) == 4
@@ -67,7 +67,7 @@ def test_stagnation_fires_at_each_multiple_and_is_armed_again_by_an_improvement(
     run = start([*tries(*values), "hang"], extra=heartbeats)
     run.wait_for_attempts(len(values))
     wait_until(lambda: len(run.received("agent-1", "reflect")) == len(values), what="the last reflection")
-    owed = {each["text"].split(" (")[0] for each in run.events("heartbeat")}
+    owed = {event["text"].split(" (")[0] for event in run.events("heartbeat")}
     assert owed
     # Non-improving: attempts 1-4, then 6-13. So redirect at 2 and 4, and at 7, 9, 11 and 13.
     assert len(run.received("agent-1", "redirect")) == 6
@@ -84,9 +84,12 @@ def test_the_heartbeat_of_the_fleet_is_never_skipped_or_doubled(start):
     run.wait_for_end()
     carried = [id for number in (1, 2, 3) for id in run.received(f"agent-{number}", "consolidate")]
     still_owed = [
-        each for agent in run.fleet().agents.values() for each in agent.pending_messages if each.name == "consolidate"
+        message
+        for agent in run.fleet().agents.values()
+        for message in agent.pending_messages
+        if message.name == "consolidate"
     ]
-    assert len(set(carried) | {each.id for each in still_owed}) == 4
+    assert len(set(carried) | {message.id for message in still_owed}) == 4
     assert len(carried) == len(set(carried))
     assert run.left() == []
 
@@ -125,7 +128,7 @@ def test_a_protected_heartbeat_survives_what_its_agent_asks_for(start):
     assert run.ask({"type": "reset_heartbeats", "owner": "agent-1"}, sender="agent-1")["ok"] is True
     # What lies in the folder is a view: writing there changes nothing.
     (run.layout.heartbeats / "agent-1.yaml").write_text("[]\n")
-    names = {each.name for each in run.fleet().heartbeats["agent-1"]}
+    names = {heartbeat.name for heartbeat in run.fleet().heartbeats["agent-1"]}
     assert "reflect" in names
     run.stop()
 
@@ -148,7 +151,9 @@ def test_an_agent_sets_and_removes_a_heartbeat_of_its_own(start):
 def test_a_message_of_the_operator_arrives(start):
     run = start([{"sleep": 0.2}], extra="", overrides=("run.max_defer=0.1",))
     run.ask({"type": "tell", "to": "*", "text": "mind the border"})
-    wait_until(lambda: any("mind the border" in each["text"] for each in run.prompts("agent-1")), what="the message")
+    wait_until(
+        lambda: any("mind the border" in prompt["text"] for prompt in run.prompts("agent-1")), what="the message"
+    )
     run.stop()
 
 

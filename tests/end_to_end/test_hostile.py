@@ -55,7 +55,7 @@ def test_pipes_and_links_where_the_supervisor_reads_and_writes_hold_nobody_up(st
     assert (clone / SHARED).is_symlink()
     assert list(clone.glob("*.md"))
     assert (run.layout.root / "precious").read_text() == "precious\n"
-    assert [each.number for each in run.attempts()] == [1]
+    assert [attempt.number for attempt in run.attempts()] == [1]
     wait_until(run.layout.status.is_file, what="a status that is a file again")
     run.stop()
     assert run.left() == []

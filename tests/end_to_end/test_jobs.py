@@ -232,7 +232,7 @@ def test_a_record_that_cannot_be_written_is_written_later(start):
     place.unlink()
     (place / "in the way").mkdir(parents=True)
     (run.layout.agents / "go").touch()
-    wait_until(lambda: any("the record of job 1" in each["text"] for each in run.events("alert")), what="the alert")
+    wait_until(lambda: any("the record of job 1" in event["text"] for event in run.events("alert")), what="the alert")
     (place / "in the way").rmdir()
     place.rmdir()
     wait_until(lambda: record(run).get("state") == "ended", what="the record of its end")

@@ -67,7 +67,7 @@ def test_a_foreign_record_makes_way_and_is_kept(start):
     wait_until(lambda: run.events("spawned"), what="the agent")
     store.publish(foreign)
     (run.layout.root / "planted").touch()
-    wait_until(lambda: [each for each in run.attempts() if each.title != "planted"], what="our record")
+    wait_until(lambda: [attempt for attempt in run.attempts() if attempt.title != "planted"], what="our record")
     wait_until(lambda: len(run.events("spawned")) == 2, what="its heartbeat")
     assert store.read(1).agent == "agent-1"
     (aside,) = run.layout.attempts.glob(".000001.json.*")
@@ -122,8 +122,8 @@ def test_where_the_journal_cannot_be_written_the_run_still_ends_and_a_later_supe
     run.supervise()
     wait_until(lambda: len(run.prompts("agent-1")) == 4, what="the next launch")
     run.stop()
-    assert len({each["session"] for each in run.prompts("agent-1")}) == 1
-    assert [each.number for each in run.attempts()] == [1, 2]
+    assert len({prompt["session"] for prompt in run.prompts("agent-1")}) == 1
+    assert [attempt.number for attempt in run.attempts()] == [1, 2]
     assert run.left() == []
 
 

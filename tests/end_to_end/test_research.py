@@ -26,7 +26,7 @@ def test_nothing_is_graded_until_the_agent_has_read(
     assert "**Research first.** For 10 h you read and think" in prompts[0]["text"]
     assert "You are at research: for " in prompts[0]["text"]
     assert run.received("agent-1", "begin") == ["h1"]
-    begun = next(each["text"] for each in prompts if "## Heartbeat: begin" in each["text"])
+    begun = next(prompt["text"] for prompt in prompts if "## Heartbeat: begin" in prompt["text"])
     assert "Your research is over" in begun
     assert "You are at research" not in begun
     assert "You begin with research: for your first 10 h" in (run.layout.clone("agent-1") / "AGENTS.md").read_text()

@@ -37,9 +37,9 @@ touch "$CORAL_RUN/first"; echo 1 > x.txt; coral eval -m one; sleep 600
     run = start(script)
     wait_until(lambda: len(run.attempts()) == 2, what="the attempt after it")
     assert (run.layout.root / "second").read_text() == "1\n"
-    assert [each.score for each in run.attempts()] == [1.0, 2.0]
+    assert [attempt.score for attempt in run.attempts()] == [1.0, 2.0]
     run.stop()
-    told = [each["text"] for each in run.events("crashed")]
+    told = [event["text"] for event in run.events("crashed")]
     assert any("its repository was removed or damaged; it is made again" in each for each in told)
 
 
@@ -85,7 +85,7 @@ def test_whatever_lies_in_the_place_of_a_view_makes_way(start, ruin):
 def test_whatever_lies_in_the_place_of_a_folder_makes_way(start, ruin):
     """Of another agent's and of those that all share: both agents hand in, and are answered."""
     folders = ("attempts/inbox/agent-2", "attempts/replies", "requests", "grades")
-    ruins = "; ".join(f"rm -rf {each}; {ruin.format(each)}" for each in folders)
+    ruins = "; ".join(f"rm -rf {folder}; {ruin.format(folder)}" for folder in folders)
     script = f"""
 ruined="$CORAL_RUN/workspace/ruined"
 if [ "$CORAL_AGENT" = agent-1 ] && [ ! -e $ruined ]; then (cd "$CORAL_RUN"; {ruins}); touch $ruined; fi
@@ -95,14 +95,16 @@ coral eval -m "value $n"
 sleep 600
 """
     run = start(script, overrides=("agents.count=2",))
-    wait_until(lambda: {each.agent for each in run.attempts()} == {"agent-1", "agent-2"}, what="an attempt of each")
+    wait_until(
+        lambda: {attempt.agent for attempt in run.attempts()} == {"agent-1", "agent-2"}, what="an attempt of each"
+    )
     wait_until(lambda: len(run.attempts()) >= 6, what="what follows the heartbeats")
     asked = send_request.send(run.layout, "operator", {"type": "tell", "to": "agent-2", "text": "are you there"})
     answer = send_request.answer(run.layout, "operator", asked, PATIENCE)
     assert answer is not None
     assert answer.data["ok"] is True
     run.stop()
-    assert [each["text"] for each in run.events("alert") if "directory" in each["text"]] == []
+    assert [event["text"] for event in run.events("alert") if "directory" in event["text"]] == []
 
 
 def test_a_run_whose_folder_is_taken_away_ends_and_goes_on_where_it_is_put_back(start, tmp_path):

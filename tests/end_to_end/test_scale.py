@@ -57,15 +57,15 @@ def due(attempts: list[Attempt]) -> Counter[tuple[str, str]]:
     found: Counter[tuple[str, str]] = Counter()
     stagnant: Counter[str] = Counter()
     best, plateau = 0.0, 0  # the seed's score is everybody's first best
-    for count, each in enumerate(sorted(attempts, key=lambda each: each.order), 1):
-        assert each.score is not None
-        improved, leads = each.verdict is Verdict.IMPROVED, each.score > best
-        stagnant[each.agent] = 0 if improved else stagnant[each.agent] + 1
-        best, plateau = max(best, each.score), 0 if leads else plateau + 1
-        found[each.agent, "reflect"] += 1
-        found[each.agent, "consolidate"] += count % 10 == 0
-        found[each.agent, "redirect"] += stagnant[each.agent] % 5 == 0 and not improved
-        found[each.agent, "plateau"] += plateau % 30 == 0 and not leads
+    for count, attempt in enumerate(sorted(attempts, key=lambda attempt: attempt.order), 1):
+        assert attempt.score is not None
+        improved, leads = attempt.verdict is Verdict.IMPROVED, attempt.score > best
+        stagnant[attempt.agent] = 0 if improved else stagnant[attempt.agent] + 1
+        best, plateau = max(best, attempt.score), 0 if leads else plateau + 1
+        found[attempt.agent, "reflect"] += 1
+        found[attempt.agent, "consolidate"] += count % 10 == 0
+        found[attempt.agent, "redirect"] += stagnant[attempt.agent] % 5 == 0 and not improved
+        found[attempt.agent, "plateau"] += plateau % 30 == 0 and not leads
     return +found
 
 
@@ -105,9 +105,9 @@ def test_of_hundreds_of_attempts_by_many_agents_every_heartbeat_arrives_once(sta
     assert run.left() == []
 
     attempts = run.attempts()
-    assert [each.number for each in attempts] == list(range(1, COUNT + 1))
-    assert sorted(each.order for each in attempts) == list(range(1, COUNT + 1))
-    assert Counter(each.agent for each in attempts) == {f"agent-{k}": EACH for k in range(1, AGENTS + 1)}
+    assert [attempt.number for attempt in attempts] == list(range(1, COUNT + 1))
+    assert sorted(attempt.order for attempt in attempts) == list(range(1, COUNT + 1))
+    assert Counter(attempt.agent for attempt in attempts) == {f"agent-{k}": EACH for k in range(1, AGENTS + 1)}
 
     arrived, overtaken = list(delivered(run)), list(withdrawn(run))
     assert Counter((who, name) for who, name, _ in arrived + overtaken) == due(attempts)
@@ -134,8 +134,8 @@ def test_a_large_fleet_needs_no_thread_for_each_agent_and_leaves_nothing(start):
     assert run.left() == []
 
     attempts = run.attempts()
-    assert [each.number for each in attempts] == list(range(1, many + 1))
-    assert Counter(each.agent for each in attempts) == {f"agent-{k}": 1 for k in range(1, many + 1)}
+    assert [attempt.number for attempt in attempts] == list(range(1, many + 1))
+    assert Counter(attempt.agent for attempt in attempts) == {f"agent-{k}": 1 for k in range(1, many + 1)}
     arrived = list(delivered(run)) + list(withdrawn(run))
     assert Counter((who, name) for who, name, _ in arrived) == due(attempts)
     assert replay(run.layout.journal).agrees

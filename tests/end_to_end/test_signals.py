@@ -63,9 +63,9 @@ class Nursery:
 
     def cases(self, places: list[str], count: int, always: str = "") -> Iterator[dict[str, Any]]:
         # Before a command has begun, a signal ends it at once.
-        places = list(dict.fromkeys(each for each in places if each != "!" and "_let_all_signals" not in each))
+        places = list(dict.fromkeys(place for place in places if place != "!" and "_let_all_signals" not in place))
         drawn = self._chance.sample(places, min(count * MOMENTS, len(places)))
-        for place in dict.fromkeys([each for each in places if always and each.endswith(always)] + drawn):
+        for place in dict.fromkeys([place for place in places if always and place.endswith(always)] + drawn):
             again = self._chance.choice([None, None, 0.0, self._chance.random() / 5])
             number, group = self._chance.choice(NUMBERS), self._chance.random() < 0.5
             yield {"at": place, "number": number, "group": group, "again": again}

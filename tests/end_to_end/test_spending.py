@@ -46,7 +46,7 @@ def test_a_budget_of_money_is_announced_and_ends_the_run(start, capsys):
     assert run.fleet().run.finished == RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.MONEY, 2.0))
     # Every launch tells one figure before it is interrupted: no more than that was in flight.
     assert run.fleet().run.spent.money == 2.0
-    landing = [each for each in run.prompts("agent-1") if "## Heartbeat: land" in each["text"]]
+    landing = [prompt for prompt in run.prompts("agent-1") if "## Heartbeat: land" in prompt["text"]]
     assert len(landing) == 1
     assert "$0.25 of $2.00 are left to the fleet" in landing[0]["text"]
     assert main(("log", "--run", str(run.layout.root))) == 0

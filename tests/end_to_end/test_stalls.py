@@ -32,7 +32,7 @@ def status_of(run: Run) -> str:
 
 
 def spawned(run: Run) -> list[Spawn]:
-    return [each for decision in run.decisions() for each in decision.actions if isinstance(each, Spawn)]
+    return [action for decision in run.decisions() for action in decision.actions if isinstance(action, Spawn)]
 
 
 def test_a_silent_agent_goes_up_the_ladder_and_status_says_where_it_stands(start):
@@ -54,7 +54,7 @@ def test_a_silent_agent_goes_up_the_ladder_and_status_says_where_it_stands(start
     wait_until(lambda: len(spawned(run)) >= 5, what="its return")
     last = spawned(run)[4]
     assert last.session is None
-    assert "stalled" in [each.name for each in last.messages]
+    assert "stalled" in [message.name for message in last.messages]
     prompt = run.layout.prompt("agent-1", 5)
     wait_until(prompt.exists, what="its prompt")
     assert "this is a new session" in prompt.read_text()
@@ -70,8 +70,8 @@ def test_work_that_edits_nothing_is_nudged_in_its_own_conversation(start):
     (first, *_) = reasons_of(run)
     assert (first["count"], first["finding"]) == (1, Finding.NO_PROGRESS)
     assert first["text"].startswith("nudged: no progress for")
-    assert id in [each.id for spawn in spawned(run) for each in spawn.messages]
-    sessions = {each["session"] for each in run.prompts("agent-1")[:2]}
+    assert id in [message.id for spawn in spawned(run) for message in spawn.messages]
+    sessions = {prompt["session"] for prompt in run.prompts("agent-1")[:2]}
     assert len(sessions) == 1
     run.stop()
 
@@ -81,13 +81,17 @@ def test_a_file_that_is_edited_without_a_word_is_progress(start):
     run = start(script, overrides=("agents.no_progress=4",))
 
     def answered() -> list[Decision]:
-        return [each for each in run.decisions() if any(isinstance(event, EditsScanned) for event in each.events)]
+        return [
+            decision
+            for decision in run.decisions()
+            if any(isinstance(event, EditsScanned) for event in decision.events)
+        ]
 
     first, *_ = wait_until(answered, what="the answer to a look")
-    assert any(isinstance(action, ScanEdits) for each in run.decisions() for action in each.actions)
+    assert any(isinstance(action, ScanEdits) for decision in run.decisions() for action in decision.actions)
     # It has waited for that answer, and then done nothing.
-    assert [each for each in first.actions if isinstance(each, LogEvent) and each.type == "stalled"] == []
-    assert [each for each in first.actions if isinstance(each, Interrupt)] == []
+    assert [action for action in first.actions if isinstance(action, LogEvent) and action.type == "stalled"] == []
+    assert [action for action in first.actions if isinstance(action, Interrupt)] == []
     run.stop()
 
 

@@ -29,7 +29,7 @@ def remove_all(path):
 
 
 def said(run):
-    return {each["text"].partition(", though")[0] for each in run.events("alert")}
+    return {event["text"].partition(", though")[0] for event in run.events("alert")}
 
 
 def go_on(run, attempts=2):

@@ -55,7 +55,7 @@ def is_alive(pid: int) -> bool:
 
 def test_a_deaf_agent_is_gone_within_the_graces_and_delays_nobody(start):
     run = start(DEAF, overrides=("agents.count=2", "grader.slots=2", "run.interrupt_grace=3", "run.terminate_grace=3"))
-    wait_until(lambda: [each for each in run.events("exited") if each["agent"] == "agent-1"], what="its end")
+    wait_until(lambda: [event for event in run.events("exited") if event["agent"] == "agent-1"], what="its end")
     # The grandchild is gone with the launch. A later launch may have written down a grandchild of its own.
     (first, *_) = sorted(run.layout.shared.glob("child-*"), key=lambda path: path.stat().st_mtime_ns)
     assert not is_alive(int(first.read_text()))
@@ -63,31 +63,31 @@ def test_a_deaf_agent_is_gone_within_the_graces_and_delays_nobody(start):
     run.stop()
     assert run.left() == []
     interrupts = interrupts_at(run, "agent-1", 1)
-    (gone,) = [at for at, each in enumerate(run.decisions()) if _ends(each.events, "agent-1", 1)]
-    others = [at for at, each in enumerate(run.decisions()) if _publishes(each.actions, "agent-2")]
+    (gone,) = [at for at, decision in enumerate(run.decisions()) if _ends(decision.events, "agent-1", 1)]
+    others = [at for at, decision in enumerate(run.decisions()) if _publishes(decision.actions, "agent-2")]
     # Interrupted in the very turn in which its attempt was published, however deaf the other one is.
     assert others
     for at in others:
-        assert any(isinstance(each, Interrupt) and each.who == "agent-2" for each in run.decisions()[at].actions)
+        assert any(isinstance(action, Interrupt) and action.who == "agent-2" for action in run.decisions()[at].actions)
     assert any(interrupts[0] < at < gone for at in others)
 
 
 def spawns_of(run: Run, agent: str) -> list[str]:
-    return [each["text"] for each in run.events("spawned") if each["agent"] == agent]
+    return [event["text"] for event in run.events("spawned") if event["agent"] == agent]
 
 
 def interrupts_at(run: Run, who: str, launch: int) -> list[int]:
     """The places of the decisions that interrupt a launch."""
     wanted = Interrupt(who=who, launch=launch)
-    return [at for at, each in enumerate(run.decisions()) if wanted in each.actions]
+    return [at for at, decision in enumerate(run.decisions()) if wanted in decision.actions]
 
 
 def _ends(events: Iterable[Event], agent: str, launch: int) -> bool:
-    return any(isinstance(each, Exited) and (each.agent, each.launch) == (agent, launch) for each in events)
+    return any(isinstance(event, Exited) and (event.agent, event.launch) == (agent, launch) for event in events)
 
 
 def _publishes(actions: Iterable[Action], agent: str) -> bool:
-    return any(isinstance(each, Publish) and each.attempt.agent == agent for each in actions)
+    return any(isinstance(action, Publish) and action.attempt.agent == agent for action in actions)
 
 
 def grader_that_says(value: str) -> str:
@@ -136,7 +136,7 @@ def test_three_voids_in_a_row_hold_the_queue_and_raise_an_alert(start):
     broken += "    (private / 'broken').touch()\n    return 0.0\n"
     run = start(COUNTING, grade=broken)
     attempts = run.wait_for_attempts(3)
-    assert [each.verdict for each in attempts[:3]] == [Verdict.VOID] * 3
+    assert [attempt.verdict for attempt in attempts[:3]] == [Verdict.VOID] * 3
     wait_until(lambda: run.events("alert"), what="an alert")
     status = wait_until(lambda: (s := run.status())["grading"]["paused"] and s)
     assert status["alerts"]
@@ -257,18 +257,18 @@ def fold_of(attempts: Iterable[Attempt], start: Progress) -> Progress:
 
 def launches_heard(run: Run) -> set[tuple[str, int]]:
     """The launches whose agent printed something: what they were handed has arrived."""
-    events = (each for decision in run.decisions() for each in decision.events)
-    return {(each.agent, each.launch) for each in events if isinstance(each, OutputSeen)}
+    events = (event for decision in run.decisions() for event in decision.events)
+    return {(event.agent, event.launch) for event in events if isinstance(event, OutputSeen)}
 
 
 def handed(run: Run) -> dict[str, list[tuple[str, int]]]:
     """The launches that carried each owed heartbeat."""
     found: dict[str, list[tuple[str, int]]] = {}
     for decision in run.decisions():
-        for each in decision.actions:
-            if isinstance(each, Spawn):
-                for owed in each.messages:
-                    found.setdefault(owed.id, []).append((each.agent, each.launch))
+        for action in decision.actions:
+            if isinstance(action, Spawn):
+                for owed in action.messages:
+                    found.setdefault(owed.id, []).append((action.agent, action.launch))
     return found
 
 
@@ -290,30 +290,30 @@ def test_killed_in_the_middle_a_run_goes_on_with_nothing_lost_or_doubled(start):
     run.wait_for_attempts(8)
     run.kill()
     before = run.fleet()
-    sessions = {name: each.session for name, each in before.agents.items()}
+    sessions = {name: agent.session for name, agent in before.agents.items()}
     run.supervise()
     run.wait_for_end()
     fleet, attempts = run.fleet(), run.attempts()
     assert len(attempts) == 30
-    assert sorted(each.order for each in attempts) == list(range(1, 31))
-    assert len({each.submission for each in attempts}) == 30
-    assert len({each.commit for each in attempts}) == 30
-    assert {name: each.session for name, each in fleet.agents.items() if sessions[name]} == {
+    assert sorted(attempt.order for attempt in attempts) == list(range(1, 31))
+    assert len({attempt.submission for attempt in attempts}) == 30
+    assert len({attempt.commit for attempt in attempts}) == 30
+    assert {name: agent.session for name, agent in fleet.agents.items() if sessions[name]} == {
         name: session for name, session in sessions.items() if session
     }
     baseline = Store(run.layout.attempts).read(0)
     assert baseline.kind is Kind.BASELINE
     start_of_all = fold_of([baseline], Progress())
     assert fleet.run.progress == fold_of(attempts, start_of_all)
-    assert any(each.verdict is Verdict.REGRESSED for each in attempts)
+    assert any(attempt.verdict is Verdict.REGRESSED for attempt in attempts)
     for name, agent in fleet.agents.items():
-        mine = [each for each in attempts if each.agent == name]
+        mine = [attempt for attempt in attempts if attempt.agent == name]
         assert agent.progress == fold_of(mine, start_of_all)
         received = run.received(name, "reflect")
-        owed = {each.id for each in agent.pending_messages if each.name == "reflect"}
+        owed = {message.id for message in agent.pending_messages if message.name == "reflect"}
         assert len(set(received) | owed) == len(mine)
         assert {prompt["session"] for prompt in run.prompts(name)} == {agent.session}
-    still_owed = {each.id for agent in fleet.agents.values() for each in agent.pending_messages}
+    still_owed = {message.id for agent in fleet.agents.values() for message in agent.pending_messages}
     assert acknowledged(run) == Counter(handed(run).keys() - still_owed)
     heard = launches_heard(run)
     for id, launches in handed(run).items():
@@ -336,12 +336,12 @@ def test_the_journal_decides_the_same_again(start, capsys):
 
 def test_survivors_are_taken_over_and_not_started_again(start):
     run = start(["hang"])
-    wait_until(lambda: any(each.has_output for each in run.fleet().agents.values()))
+    wait_until(lambda: any(agent.has_output for agent in run.fleet().agents.values()))
     run.kill()
     living = run.left()
     assert living
     run.supervise()
-    wait_until(lambda: len([each for each in read_lines(run.layout.journal) if "rules" in each]) == 2)
+    wait_until(lambda: len([line for line in read_lines(run.layout.journal) if "rules" in line]) == 2)
     run.stop()
     assert len(run.prompts("agent-1")) == 1
     assert run.left() == []
@@ -372,7 +372,7 @@ def test_stop_leaves_nothing_and_resume_goes_on_where_it_was(start):
     assert run.left() == []
     before = run.fleet()
     assert before.run.finished
-    assert all(each.phase.value == "waiting" for each in before.agents.values())
+    assert all(agent.phase.value == "waiting" for agent in before.agents.values())
     count = len(run.attempts())
     run.supervise()
     run.wait_for_attempts(count + 3)

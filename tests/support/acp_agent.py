@@ -204,11 +204,11 @@ class Agent:
     def _offers(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
         if modes := self._script.get("modes"):
-            listed = [schema.SessionMode(id=each, name=each) for each in modes]
+            listed = [schema.SessionMode(id=mode, name=mode) for mode in modes]
             found["modes"] = schema.SessionModeState(current_mode_id=modes[0], available_modes=listed)
         options = []
         for category, values in self._script.get("choices", {}).items():
-            listed_values = [schema.SessionConfigSelectOption(value=each, name=each) for each in values]
+            listed_values = [schema.SessionConfigSelectOption(value=value, name=value) for value in values]
             options.append(
                 schema.SessionConfigOptionSelect(
                     id=f"c-{category}",

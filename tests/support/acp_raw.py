@@ -25,7 +25,7 @@ PERMISSION = 900
 
 def send(*messages: dict[str, Any]) -> None:
     """In one piece."""
-    os.write(1, "".join(json.dumps({"jsonrpc": "2.0", **each}) + "\n" for each in messages).encode())
+    os.write(1, "".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in messages).encode())
 
 
 def stray() -> None:

@@ -19,13 +19,17 @@ from heartbeats.trigger import Elapsed, Every
 
 def owed_by_id(fleet: Fleet) -> dict[str, tuple[str, PendingMessage]]:
     """Everything owed, with the agent that owes it; nobody is the empty name."""
-    held = {each.id: ("", each) for each in fleet.run.unassigned_messages}
-    return held | {each.id: (agent.name, each) for agent in fleet.agents.values() for each in agent.pending_messages}
+    held = {message.id: ("", message) for message in fleet.run.unassigned_messages}
+    return held | {
+        message.id: (agent.name, message) for agent in fleet.agents.values() for message in agent.pending_messages
+    }
 
 
 def notes(world: World, type: str) -> Iterator[tuple[Turn, do.LogEvent]]:
     for turn in world.log:
-        yield from ((turn, each) for each in turn.actions if isinstance(each, do.LogEvent) and each.type == type)
+        yield from (
+            (turn, action) for action in turn.actions if isinstance(action, do.LogEvent) and action.type == type
+        )
 
 
 def withdrawn(world: World) -> list[tuple[str, str, str]]:
@@ -51,7 +55,7 @@ def created(world: World) -> dict[str, tuple[str, PendingMessage]]:
 
 
 def published(world: World) -> list[Attempt]:
-    return sorted(world.records.values(), key=lambda each: each.order)
+    return sorted(world.records.values(), key=lambda attempt: attempt.order)
 
 
 def counts(attempt: Attempt) -> bool:
@@ -59,12 +63,12 @@ def counts(attempt: Attempt) -> bool:
 
 
 def resumes(turn: Turn) -> bool:
-    return any(isinstance(each, on.Resumed | on.Opened) for each in turn.events)
+    return any(isinstance(event, on.Resumed | on.Opened) for event in turn.events)
 
 
 def spawns(world: World) -> Iterator[tuple[Turn, do.Spawn]]:
     for turn in world.log:
-        yield from ((turn, each) for each in turn.actions if isinstance(each, do.Spawn))
+        yield from ((turn, action) for action in turn.actions if isinstance(action, do.Spawn))
 
 
 def tally(world: World, owner: str) -> Iterator[tuple[Attempt, int, int, float]]:
@@ -88,10 +92,10 @@ def crossings(world: World, owner: str) -> Counter[tuple[str, int]]:
     """Which heartbeats were crossed at which attempts."""
     mine = Counter[tuple[str, int]]()
     for attempt, evals, stagnant, _ in tally(world, owner):
-        for each in world.rules.defaults(Scope.FLEET if owner == FLEET else Scope.OWN):
-            if counts(attempt) and not isinstance(each.trigger, Elapsed):
-                count = evals if isinstance(each.trigger, Every) else stagnant
-                mine[each.name, attempt.number] += count > 0 and count % each.trigger.n == 0
+        for default in world.rules.defaults(Scope.FLEET if owner == FLEET else Scope.OWN):
+            if counts(attempt) and not isinstance(default.trigger, Elapsed):
+                count = evals if isinstance(default.trigger, Every) else stagnant
+                mine[default.name, attempt.number] += count > 0 and count % default.trigger.n == 0
     return +mine
 
 
@@ -103,15 +107,17 @@ def assert_counted_once(world: World) -> None:
     records, rules = published(world), world.rules
     assert world.inbox == {}
     assert world.fleet.pending == {}
-    assert [each.order for each in records] == list(range(len(records)))
-    assert len({each.submission for each in records}) == len(records)
+    assert [attempt.order for attempt in records] == list(range(len(records)))
+    assert len({attempt.submission for attempt in records}) == len(records)
 
     def fold(attempts: list[Attempt]) -> Progress:
-        return reduce(lambda so_far, each: advance(so_far, each, rules.direction, rules.noise), attempts, Progress())
+        return reduce(
+            lambda so_far, attempt: advance(so_far, attempt, rules.direction, rules.noise), attempts, Progress()
+        )
 
     assert world.fleet.run.progress == fold(records)
     for name, agent in world.fleet.agents.items():
-        assert agent.progress == fold([each for each in records if each.agent in ("", name)])
+        assert agent.progress == fold([attempt for attempt in records if attempt.agent in ("", name)])
 
 
 def assert_owed_once(world: World) -> None:
@@ -159,8 +165,8 @@ def assert_repeated_only_unheard(world: World) -> None:
     handed: dict[str, do.Spawn] = {}
     for turn, spawn in spawns(world):
         assert spawn.messages == turn.after.agents[spawn.agent].pending_messages
-        for each in spawn.messages:
-            if each.id in handed:
-                before = handed[each.id]
+        for message in spawn.messages:
+            if message.id in handed:
+                before = handed[message.id]
                 assert (before.agent, before.launch) not in heard
-            handed[each.id] = spawn
+            handed[message.id] = spawn

@@ -59,7 +59,7 @@ class Day:
         return self
 
     def of(self, agent: str) -> list[Launch]:
-        return [each for each in self.launches if each.agent == agent]
+        return [launch for launch in self.launches if launch.agent == agent]
 
     def _soonest(self) -> float:
         due = next_deadline(self.fleet, self.clock, self.rules)
@@ -126,7 +126,7 @@ def always(*steps: tuple[float, Making]) -> Program:
 def pauses(launches: Iterable[Launch]) -> Iterator[float]:
     """The seconds between the end of each launch of an agent and the start of its next."""
     before: Launch | None = None
-    for each in launches:
+    for launch in launches:
         if before is not None and before.ended is not None:
-            yield each.began - before.ended
-        before = each
+            yield launch.began - before.ended
+        before = launch

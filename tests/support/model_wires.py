@@ -95,7 +95,7 @@ class Messages(Wire):
 
     def _offered(self, body: Body) -> Mapping[str, Body]:
         tools = [each for each in body.get("tools") or () if "input_schema" in each]
-        return {each["name"]: each["input_schema"].get("properties", {}) for each in tools}
+        return {tool["name"]: tool["input_schema"].get("properties", {}) for tool in tools}
 
     def pieces(self, step: Step, number: int, body: Body) -> Iterator[bytes]:
         first = {**self._message(step, number, body), "content": [], "stop_reason": None}
@@ -151,7 +151,7 @@ class Responses(Wire):
 
     def _offered(self, body: Body) -> Mapping[str, Body]:
         tools = [each for each in body.get("tools") or () if each.get("type") == "function"]
-        return {each["name"]: each.get("parameters", {}).get("properties", {}) for each in tools}
+        return {tool["name"]: tool.get("parameters", {}).get("properties", {}) for tool in tools}
 
     def pieces(self, step: Step, number: int, body: Body) -> Iterator[bytes]:
         id = f"resp_{number}"
@@ -186,7 +186,7 @@ class Chat(Wire):
 
     def _offered(self, body: Body) -> Mapping[str, Body]:
         tools = [each["function"] for each in body.get("tools") or () if "function" in each]
-        return {each["name"]: (each.get("parameters") or {}).get("properties", {}) for each in tools}
+        return {tool["name"]: (tool.get("parameters") or {}).get("properties", {}) for tool in tools}
 
     def pieces(self, step: Step, number: int, body: Body) -> Iterator[bytes]:
         model = body.get("model", "")

@@ -132,8 +132,8 @@ def watch(pid: int, told: int, order: dict[str, Any]) -> dict[str, Any]:
 def main() -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
     load()
-    for each in PROMPTS.glob("*.j2"):
-        _shipped().get_template(each.name)  # compiled once, and not in every life
+    for path in PROMPTS.glob("*.j2"):
+        _shipped().get_template(path.name)  # compiled once, and not in every life
     gc.freeze()  # no life goes through what it was born with
     for line in sys.stdin:
         while signal.sigtimedwait({signal.SIGCHLD}, 0):

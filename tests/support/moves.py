@@ -159,11 +159,19 @@ def make(world: World, move: Move) -> None:  # noqa: C901 - one arm per kind of 
         case "stop job":
             ask(world, ("operator", *NAMES)[y % 4], on.StopJob(number=x % 4 + 1))
         case "end job":
-            jobs = [each for each in world.processes.values() if each.who.startswith("%") and each.ending is None]
+            jobs = [
+                process
+                for process in world.processes.values()
+                if process.who.startswith("%") and process.ending is None
+            ]
             if jobs:
                 _do_to_grader(jobs[x % len(jobs)], "deafgrade" if y % 3 == 0 else "grade", y)
         case "grade" | "deafgrade":
-            graders = [each for each in world.processes.values() if each.who.startswith("#") and each.ending is None]
+            graders = [
+                process
+                for process in world.processes.values()
+                if process.who.startswith("#") and process.ending is None
+            ]
             if graders:
                 _do_to_grader(graders[x % len(graders)], kind, y)
         case _:
@@ -279,11 +287,11 @@ def calm(world: World, seconds: float = 2000.0) -> None:
     world.mute = set()
     world.spoilt, world.dying = 0, None
     world.requests = {
-        id: each for id, each in world.requests.items() if not isinstance(each.request, on.Stop | on.Leave)
+        id: request for id, request in world.requests.items() if not isinstance(request.request, on.Stop | on.Leave)
     }
     left = seconds
     while left > 0:
-        left = seconds if any(is_resting(each) for each in world.fleet.agents.values()) else left - 40.0
+        left = seconds if any(is_resting(agent) for agent in world.fleet.agents.values()) else left - 40.0
         world.resume()
         for process in list(world.processes.values()):
             process.deaf, process.leftovers = OBEDIENT, False

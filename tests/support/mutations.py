@@ -46,7 +46,7 @@ class Mutation:
         after = ast.unparse(ast.fix_missing_locations(self.statement)).splitlines()
         undo()
         lines = list(difflib.unified_diff(before, after, lineterm="", n=0))[3:] or [f"-{before[0]}"]
-        return "\n".join(f"    {each}" for each in lines)
+        return "\n".join(f"    {line}" for line in lines)
 
 
 def mutations_of(tree: ast.Module) -> Iterator[Mutation]:
@@ -103,7 +103,7 @@ class _Finder:
                         yield from self.of_expression(case.guard)
                     yield from self.of_block(case.body)
             case ast.Try():
-                for body in (statement.body, *[each.body for each in statement.handlers], statement.orelse):
+                for body in (statement.body, *[handler.body for handler in statement.handlers], statement.orelse):
                     yield from self.of_block(body)
             case _:
                 yield from self.of_expressions(statement)
@@ -111,7 +111,10 @@ class _Finder:
     def of_function(self, function: ast.FunctionDef) -> Iterator[Mutation]:
         outer = self.function
         self.function = range(function.lineno, (function.end_lineno or function.lineno) + 1)
-        for default in (*function.args.defaults, *[each for each in function.args.kw_defaults if each]):
+        for default in (
+            *function.args.defaults,
+            *[kw_default for kw_default in function.args.kw_defaults if kw_default],
+        ):
             yield from self.of_expression(default)
         body = function.body
         first = 1 if isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant) else 0

@@ -31,7 +31,7 @@ TRY = [{"edit": {"file": "x.txt", "content": "{n}"}}, {"submit": "try {n}"}]
 
 def tries(*values: object) -> list[object]:
     """The steps of a script that submit these numbers, one after the other."""
-    pairs = ([{"edit": {"file": "x.txt", "content": str(each)}}, {"submit": f"value {each}"}] for each in values)
+    pairs = ([{"edit": {"file": "x.txt", "content": str(value)}}, {"submit": f"value {value}"}] for value in values)
     return [step for pair in pairs for step in pair]
 
 

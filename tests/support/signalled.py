@@ -123,8 +123,8 @@ def fork(order: dict[str, Any]) -> dict[str, Any]:
 
 def serve() -> None:
     load()
-    for each in PROMPTS.glob("*.j2"):
-        _shipped().get_template(each.name)  # compiled once, and not in every command
+    for path in PROMPTS.glob("*.j2"):
+        _shipped().get_template(path.name)  # compiled once, and not in every command
     for line in sys.stdin:
         done = fork(json.loads(line))
         print(json.dumps(done), flush=True)

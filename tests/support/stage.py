@@ -66,7 +66,7 @@ class Stage:
         now = on.Moment(run_time=clock, wall_time=f"wall {clock:g}")
         self.fleet, self.actions = decide(self.fleet, events, now, self.rules)
         assert_quiet_until_its_deadline(self.fleet, clock, self.rules)
-        return [line_of(each) for each in self.actions]
+        return [line_of(action) for action in self.actions]
 
     # What an agent does.
 
@@ -168,14 +168,14 @@ class Stage:
 
     def published(self) -> Attempt:
         """The record that was published just now."""
-        (attempt,) = [each.attempt for each in self.actions if isinstance(each, do.Publish)]
+        (attempt,) = [action.attempt for action in self.actions if isinstance(action, do.Publish)]
         return attempt
 
     def in_force(self, owner: str) -> dict[str, str]:
-        return {each.name: each.when for each in self.fleet.heartbeats[owner]}
+        return {heartbeat.name: heartbeat.when for heartbeat in self.fleet.heartbeats[owner]}
 
     def owed(self, agent: str) -> list[str]:
-        return [f"{each.name} {each.id}" for each in self[agent].pending_messages]
+        return [f"{message.name} {message.id}" for message in self[agent].pending_messages]
 
 
 def assert_quiet_until_its_deadline(fleet: Fleet, clock: float, rules: Rules) -> None:
@@ -355,7 +355,7 @@ def _attempt(attempt: Attempt) -> str:
 
 
 def _owed(owed: tuple[PendingMessage, ...]) -> str:
-    return " ".join(f"{each.name}:{each.id}" for each in owed)
+    return " ".join(f"{message.name}:{message.id}" for message in owed)
 
 
 def _commit(commit: str) -> str:

@@ -215,8 +215,8 @@ def replay(run: Run) -> tuple[dict[str, PendingMessage], set[str], Fleet]:
     for rules, decision in decisions(run.layout.journal):
         fleet, actions = decide(fleet, decision.events, decision.now, rules)
         assert actions == decision.actions
-        owed |= {each.id: each for each in still_owed(fleet)}
-        texts = [each.text for each in actions if getattr(each, "type", "") == "withdrawn"]
+        owed |= {message.id: message for message in still_owed(fleet)}
+        texts = [action.text for action in actions if getattr(action, "type", "") == "withdrawn"]
         withdrawn |= {id for text in texts for id in re.findall(r"\((h\d+)\)", text)}
     assert fleet == run.fleet()
     return owed, withdrawn, fleet
@@ -253,11 +253,15 @@ def assert_nothing_is_lost_or_doubled(run: Mortal) -> None:
 def assert_attempts_are_whole(run: Mortal, fleet: Fleet) -> list[Attempt]:
     """Each attempt has one number, one place in the order, one submission; and progress is what they add up to."""
     attempts = run.attempts()
-    by_order = sorted(attempts, key=lambda each: each.order)
-    under_way = {number for number, each in fleet.pending.items() if each.step is not Step.SETTLED}
-    assert {each.number for each in attempts} == set(range(1, fleet.run.next_number)) - under_way
+    by_order = sorted(attempts, key=lambda attempt: attempt.order)
+    under_way = {number for number, pending in fleet.pending.items() if pending.step is not Step.SETTLED}
+    assert {attempt.number for attempt in attempts} == set(range(1, fleet.run.next_number)) - under_way
     assert [each.order for each in by_order] == list(range(1, len(attempts) + 1))
-    assert len({each.submission for each in attempts}) == len({each.commit for each in attempts}) == len(attempts)
+    assert (
+        len({attempt.submission for attempt in attempts})
+        == len({attempt.commit for attempt in attempts})
+        == len(attempts)
+    )
     start = fold_of([Store(run.layout.attempts).read(0)], Progress())
     assert fleet.run.progress == fold_of(by_order, start)
     for name, agent in fleet.agents.items():
@@ -266,15 +270,15 @@ def assert_attempts_are_whole(run: Mortal, fleet: Fleet) -> list[Attempt]:
 
 
 def fold_of(attempts: Collection[Attempt], progress: Progress) -> Progress:
-    for each in attempts:
-        progress = advance(progress, each, Direction.MAXIMIZE, 0.0)
+    for attempt in attempts:
+        progress = advance(progress, attempt, Direction.MAXIMIZE, 0.0)
     return progress
 
 
 def assert_handed_in_is_taken_up(run: Mortal, fleet: Fleet, attempts: Collection[Attempt]) -> None:
     """What the agents say they handed in became attempts, is under way, waits, or was refused. Only the last try of a
     life may have come to nothing: it ended in the middle of it."""
-    known = {each.submission for each in attempts} | {each.submission.id for each in fleet.pending.values()}
+    known = {attempt.submission for attempt in attempts} | {pending.submission.id for pending in fleet.pending.values()}
     for name in fleet.agents:
         replies = run.layout.attempts / "replies" / name
         inbox = {path.stem for path in (run.layout.attempts / "inbox" / name).glob("0*.json")}
@@ -289,7 +293,7 @@ def assert_nothing_is_doubled(run: Mortal, owed: dict[str, PendingMessage], with
     """By the agents' own records: each heartbeat reached them once, in one conversation, and nobody was restarted -
     but for those whose life was cut short by somebody else. A run that was at its end and goes on starts everybody; and
     the end waits for nobody's first word, so that what he was handed without saying one is handed over again."""
-    left = {each.id for each in still_owed(fleet)}
+    left = {message.id for message in still_owed(fleet)}
     reached: Counter[str] = Counter()
     for name in fleet.agents:
         assert not (run.layout.state(name) / "wrong").exists(), "two lives of an agent at once"
@@ -317,10 +321,12 @@ def later(run: Mortal, name: str, life: int) -> list[str]:
 def assert_graded_once(run: Mortal, attempts: Collection[Attempt]) -> None:
     """Every attempt has the score of its own commit; no grader was started twice for it, and none for an equal tree."""
     graded = run.graded()
-    for each in attempts:
-        assert each.score == float(Git(run.layout.hub).text("show", f"{each.commit}:x.txt")), each
-        most = 1 + run.killed[f"#{each.number}"]
-        assert graded[each.number] in ([0] if each.reason.startswith("the same tree") else range(1, most + 1)), each
+    for attempt in attempts:
+        assert attempt.score == float(Git(run.layout.hub).text("show", f"{attempt.commit}:x.txt")), attempt
+        most = 1 + run.killed[f"#{attempt.number}"]
+        assert graded[attempt.number] in ([0] if attempt.reason.startswith("the same tree") else range(1, most + 1)), (
+            attempt
+        )
 
 
 def waiting(run: Mortal) -> list[Path]:
@@ -333,7 +339,7 @@ def assert_answered_once(run: Mortal, asked: Collection[str]) -> None:
     assert not waiting(run), f"{len(waiting(run))} of {len(asked)} requests are not answered"
     answers = [json.loads(path.read_text()) for path in run.layout.replies_to(OPERATOR).glob("*.json")]
     assert len(answers) == len(asked), f"{len(answers)} answers to {len(asked)} requests"
-    assert all(each["ok"] for each in answers), [each for each in answers if not each["ok"]]
-    told = Counter(each["text"] for each in run.events("alert"))
+    assert all(answer["ok"] for answer in answers), [answer for answer in answers if not answer["ok"]]
+    told = Counter(event["text"] for event in run.events("alert"))
     wanted = Counter(each for each in asked if each.startswith("alert"))
     assert told == wanted, f"alerts too many: {dict(told - wanted)}, too few: {dict(wanted - told)}"

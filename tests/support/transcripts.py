@@ -62,7 +62,7 @@ def used(figure: Usage | None) -> dict[str, Any]:
 
 def plain(value: Any) -> dict[str, Any]:
     """A dataclass without what has its default."""
-    defaults = {each.name: each.default for each in fields(value)}
+    defaults = {field.name: field.default for field in fields(value)}
     shown = {name: each for name, each in asdict(value).items() if each != defaults[name]}
     for name in shown.keys() & {"tool", "usage", "retry"} if isinstance(value, OutputEvent) else ():
         shown[name] = plain(getattr(value, name))

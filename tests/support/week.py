@@ -107,7 +107,7 @@ class Week(World):
     def open_gates(self, actions: Iterable[do.Action]) -> None:
         before = dict(self.processes)
         super().open_gates(actions)
-        started = {who: each for who, each in self.processes.items() if before.get(who) is not each}
+        started = {who: process for who, process in self.processes.items() if before.get(who) is not process}
         if started:
             identities = {who: (each.launch, self._born(each)) for who, each in started.items()}
             self.journal.record_started(identities)
@@ -173,7 +173,7 @@ def befall(world: Week, kind: str, x: int, y: int) -> None:
         case "kill":
             _kill(world.processes.get(NAMES[x % len(NAMES)]))
         case "killgrader":
-            graders = [each for who, each in world.processes.items() if who.startswith("#")]
+            graders = [process for who, process in world.processes.items() if who.startswith("#")]
             _kill(graders[x % len(graders)] if graders else None)
         case _:
             make(world, (kind, x, y))

@@ -70,7 +70,7 @@ def start(task: Path, runs: Path) -> Layout:
 
 def delivered(layout: Layout, agent: str) -> list[str]:
     """What the prompts of an agent's launches said of heartbeats, in order."""
-    prompts = [each.read_text() for each in sorted(layout.logs(agent).glob("*.prompt.md"))]
+    prompts = [path.read_text() for path in sorted(layout.logs(agent).glob("*.prompt.md"))]
     return [head for text in prompts for head in HEAD.findall(text)]
 
 

@@ -110,7 +110,9 @@ class World:
         if self.alive and not self.finished:
             return
         ending = (on.Stop, on.Leave)
-        self.requests = {id: each for id, each in self.requests.items() if not isinstance(each.request, ending)}
+        self.requests = {
+            id: request for id, request in self.requests.items() if not isinstance(request.request, ending)
+        }
         memory = self.recall()
         assert memory.fleet == (self.log[-1].after if self.log else Fleet())
         self.fleet, self.clock, self.alive, self.finished = memory.fleet, memory.clock, True, None
@@ -161,7 +163,7 @@ class World:
         self.lines[-1] = self.lines[-1][: len(self.lines[-1]) // 2]
 
     def recall(self) -> RecoveredState:
-        self.lines = [each for each in self.lines if each.endswith(b"\n")]
+        self.lines = [line for line in self.lines if line.endswith(b"\n")]
         return fold_lines(map(json.loads, self.lines))
 
     def _reconcile(self) -> Iterator[on.Event]:
@@ -304,7 +306,11 @@ class World:
             return on.IntakeFailed(number=number, reason="cannot be taken in", our_fault=spoilt == 2)
         submission = self.fleet.pending[number].submission
         tune = submission.kind is Kind.TUNE
-        equal = (each for each in self.records.values() if each.tree == submission.tree and each.score is not None)
+        equal = (
+            attempt
+            for attempt in self.records.values()
+            if attempt.tree == submission.tree and attempt.score is not None
+        )
         duplicate = next((each for each in equal if (each.kind is Kind.TUNE) == tune), None)
         return on.TakenIn(
             number=number,

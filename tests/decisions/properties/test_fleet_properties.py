@@ -82,7 +82,7 @@ def test_it_makes_no_difference_how_grades_are_batched(
         stage.until(1)
         numbers = stage.in_grading(2, *[stage.names[who] for who, _ in tries])
         grades = [stage.graded(number, score) for number, (_, score) in zip(numbers, tries, strict=True)]
-        for batch in [grades] if stage is at_once else [[each] for each in grades]:
+        for batch in [grades] if stage is at_once else [[grade] for grade in grades]:
             stage.at(3, *batch)
             stage.at(3, *batch)  # an echo
     assert at_once.fleet == one_by_one.fleet
@@ -104,7 +104,9 @@ def test_what_the_fleet_crossed_falls_to_the_author_or_to_the_next_who_submits(h
     records = world.records
     for turn in world.log:
         before, after = owed_by_id(turn.before), owed_by_id(turn.after)
-        authors = [each.attempt.agent for each in turn.actions if isinstance(each, do.Publish) and counts(each.attempt)]
+        authors = [
+            action.attempt.agent for action in turn.actions if isinstance(action, do.Publish) and counts(action.attempt)
+        ]
         for id, (agent, owed) in after.items():
             was = before.get(id, (None, owed))[0]
             if owed.scope is not Scope.FLEET or agent == was:
@@ -172,7 +174,9 @@ def test_nobody_is_interrupted_without_a_reason_before_its_first_words_or_at_a_t
             if agent.reason.kind is ReasonKind.HEARTBEAT:
                 assert may_interrupt(agent, turn.clock, world.rules)
                 assert any(
-                    is_due(each, agent, turn.clock) for each in agent.pending_messages if each.id not in agent.in_flight
+                    is_due(message, agent, turn.clock)
+                    for message in agent.pending_messages
+                    if message.id not in agent.in_flight
                 )
             elif agent.reason.kind is ReasonKind.AT_LIMIT:
                 assert turn.after.run.limits[world.rules.accounts[agent.name]].probe != agent.name
@@ -183,9 +187,9 @@ def test_nobody_is_interrupted_without_a_reason_before_its_first_words_or_at_a_t
             elif agent.reason == reason_of(agent.stall):
                 assert turn.clock >= max(agent.last_output_at, agent.spawned_at) + world.rules.stall
                 assert not any(
-                    turn.clock < each.waited_until
-                    for each in turn.before.pending.values()
-                    if each.submission.agent == agent.name and each.step is not Step.SETTLED
+                    turn.clock < pending.waited_until
+                    for pending in turn.before.pending.values()
+                    if pending.submission.agent == agent.name and pending.step is not Step.SETTLED
                 )
             else:
                 assert agent.reason.kind is ReasonKind.STOP
@@ -203,26 +207,26 @@ def test_an_interrupt_waits_for_nobody_else(history: History) -> None:
                 and not (turn.after.run.stopping or turn.after.run.detached_reason)
             ):
                 assert not [
-                    each
-                    for each in agent.pending_messages
-                    if each.id not in agent.in_flight and each.due <= turn.clock and not each.defers
+                    message
+                    for message in agent.pending_messages
+                    if message.id not in agent.in_flight and message.due <= turn.clock and not message.defers
                 ]
 
 
 @over(WORK, TIME, DEATH, CHANGE, CHANGE)
 def test_retiming_never_lengthens_the_interval_that_runs(history: History) -> None:
     for turn in play(history).log:
-        requests = [each.request for each in turn.events if isinstance(each, on.Requested)]
-        if any(isinstance(each, on.Graded | on.TakenIn) for each in turn.events) or len(requests) > 1:
+        requests = [event.request for event in turn.events if isinstance(event, on.Requested)]
+        if any(isinstance(event, on.Graded | on.TakenIn) for event in turn.events) or len(requests) > 1:
             continue  # it may have fired, or been removed and added again
         told = {each.name for _, each in owed_by_id(turn.after).values() if each.since == turn.clock}
-        told |= {each.text.split(":")[0] for each in turn.actions if isinstance(each, do.LogEvent)}
+        told |= {action.text.split(":")[0] for action in turn.actions if isinstance(action, do.LogEvent)}
         for owner, heartbeats in turn.before.heartbeats.items():
-            for each in heartbeats:
-                now = find(turn.after.heartbeats[owner], each.name)
-                if now is None or type(now.trigger) is not type(each.trigger) or each.name in told:
+            for heartbeat in heartbeats:
+                now = find(turn.after.heartbeats[owner], heartbeat.name)
+                if now is None or type(now.trigger) is not type(heartbeat.trigger) or heartbeat.name in told:
                     continue
-                assert _target(turn.after, owner, each.name) <= _target(turn.before, owner, each.name)
+                assert _target(turn.after, owner, heartbeat.name) <= _target(turn.before, owner, heartbeat.name)
 
 
 def _target(fleet: Fleet, owner: str, name: str) -> float:
@@ -250,16 +254,16 @@ def test_there_are_never_two_launches_of_one_agent_nor_a_signal_to_another(histo
 def test_nothing_starts_after_stop(history: History) -> None:
     for turn in play(history).log:
         if turn.after.run.stopping:
-            assert not [each for each in turn.actions if isinstance(each, do.Spawn | do.Grade | do.StartJob)]
+            assert not [action for action in turn.actions if isinstance(action, do.Spawn | do.Grade | do.StartJob)]
             # A grader that starts in the turn of the stop is ended in that turn.
-            for start in (each for each in turn.actions if isinstance(each, do.StartGrader)):
+            for start in (action for action in turn.actions if isinstance(action, do.StartGrader)):
                 assert not turn.before.run.stopping
                 assert do.Terminate(who=of_grade(start.number), launch=start.launch) in turn.actions
-        stopped = any(isinstance(each, do.Finish) for each in turn.actions)
+        stopped = any(isinstance(action, do.Finish) for action in turn.actions)
         assert stopped == bool(turn.after.run.finished and not (turn.before.run.finished and not resumes(turn)))
         if stopped:
             assert turn.after.run.finished == turn.after.run.stopping is not None
-            assert not any(each.phase not in (Phase.WAITING, Phase.PARKED, Phase.RETIRED) for each in _agents(turn))
+            assert not any(agent.phase not in (Phase.WAITING, Phase.PARKED, Phase.RETIRED) for agent in _agents(turn))
 
 
 def _agents(turn: Turn) -> list[Agent]:
@@ -271,12 +275,12 @@ def test_where_a_supervisor_leaves_nothing_begins_and_nobody_is_disturbed(histor
     world = play(history)
     calm(world)
     for turn in world.log:
-        begun = [each for each in turn.actions if isinstance(each, do.Spawn | do.Grade | do.Interrupt)]
+        begun = [action for action in turn.actions if isinstance(action, do.Spawn | do.Grade | do.Interrupt)]
         assert not (turn.after.run.detached_reason and begun)
         if turn.before.run.detached_reason:
             assert isinstance(turn.events[0], on.Resumed)
-            ended = {each.agent for each in turn.events if isinstance(each, on.Exited)}
-            at_work = {name for name, each in turn.before.agents.items() if each.phase in LIVE} - ended
+            ended = {event.agent for event in turn.events if isinstance(event, on.Exited)}
+            at_work = {name for name, agent in turn.before.agents.items() if agent.phase in LIVE} - ended
             assert at_work.isdisjoint(each.agent for each in begun if isinstance(each, do.Spawn))
             for name in at_work:
                 assert turn.after.agents[name].launch == turn.before.agents[name].launch
@@ -294,7 +298,7 @@ def test_left_alone_after_stop_everything_is_gone_in_time_or_named(history: Hist
     world.wait(graces)
     assert world.finished in (on_request("enough"), RunEnd(RunEndKind.ALL_RETIRED))
     assert world.clock <= begun + graces
-    alerts = [each.text for turn in world.log for each in turn.actions if isinstance(each, do.Notify)]
+    alerts = [action.text for turn in world.log for action in turn.actions if isinstance(action, do.Notify)]
     for process in world.processes.values():
         named = {"#": f"grader of {process.who} cannot be killed", "%": f"job {process.who[1:]} of "}
         told = named.get(process.who[0], f"{process.who} has retired")
@@ -316,7 +320,7 @@ def test_budgets_end_the_run_and_are_never_overdrawn(history: History) -> None:
         ]
         assert not any(spent) or run.stopping or run.detached_reason
         if rules.budget_attempts is not None:
-            coming = sum(each.step is not Step.SETTLED for each in turn.after.pending.values())
+            coming = sum(pending.step is not Step.SETTLED for pending in turn.after.pending.values())
             assert run.progress.graded + coming <= rules.budget_attempts
 
 
@@ -327,9 +331,9 @@ def test_budgets_end_the_run_and_are_never_overdrawn(history: History) -> None:
 def test_a_job_is_started_once_and_its_end_is_told_once_to_who_did_not_end_it(history: History) -> None:
     world = play(history)
     calm(world)
-    actions = [each for turn in world.log for each in turn.actions]
-    started = [each.job.number for each in actions if isinstance(each, do.StartJob)]
-    ended = [each.job for each in actions if isinstance(each, do.ShowJob)]
+    actions = [action for turn in world.log for action in turn.actions]
+    started = [action.job.number for action in actions if isinstance(action, do.StartJob)]
+    ended = [action.job for action in actions if isinstance(action, do.ShowJob)]
     numbers = list(range(1, world.fleet.run.job_count + 1))
     assert started == sorted(set(started) & set(numbers))
     assert sorted([*(each.number for each in ended), *world.fleet.jobs]) == numbers
@@ -343,7 +347,7 @@ def test_a_job_is_started_once_and_its_end_is_told_once_to_who_did_not_end_it(hi
     }
     owed += Counter(agent for agent, _, _ in told)
     # Who has retired by then is told nothing, also where a resume brings it back.
-    shown = [(turn, each.job) for turn in world.log for each in turn.actions if isinstance(each, do.ShowJob)]
+    shown = [(turn, action.job) for turn in world.log for action in turn.actions if isinstance(action, do.ShowJob)]
     there = [job for turn, job in shown if turn.after.agents[job.agent].phase is not Phase.RETIRED]
     due = Counter(each.agent for each in there if not each.stopped_by_owner)
     for agent in world.names:
@@ -355,9 +359,9 @@ def test_a_job_is_started_once_and_its_end_is_told_once_to_who_did_not_end_it(hi
 def test_no_agent_has_more_jobs_than_it_may_and_who_has_retired_has_none_that_goes_on(history: History) -> None:
     world = play(history)
     for turn in world.log:
-        running = Counter(each.agent for each in turn.after.jobs.values())
+        running = Counter(job.agent for job in turn.after.jobs.values())
         assert all(count <= MAX_JOBS for count in running.values())
-        left_alone = [each for each in turn.after.jobs.values() if each.phase is Phase.RUNNING]
+        left_alone = [job for job in turn.after.jobs.values() if job.phase is Phase.RUNNING]
         if not turn.after.run.detached_reason:
             assert not (turn.after.run.stopping and left_alone)
             assert not [each for each in left_alone if turn.after.agents[each.agent].phase is Phase.RETIRED]
@@ -390,15 +394,15 @@ def test_deciding_at_every_deadline_is_deciding_all_the_time(history: History) -
 @over(WORK, TIME, TROUBLE, DEATH, STOP, budgets=True)
 def test_a_wall_clock_that_is_set_changes_nothing_but_what_people_read(history: History) -> None:
     rules, moves = history
-    steady = play((rules, tuple(each for each in moves if each[0] != "wall")))
+    steady = play((rules, tuple(move for move in moves if move[0] != "wall")))
     other = play((rules, tuple(("wall", x, y) if kind == "wall" else (kind, x, y) for kind, x, y in moves)))
     assert [_without_wall(each) for each in other.log] == [_without_wall(each) for each in steady.log]
 
 
 def _without_wall(turn: Turn) -> tuple[float, tuple[do.Action, ...]]:
     return turn.clock, tuple(
-        replace(each, attempt=replace(each.attempt, published_at="")) if isinstance(each, do.Publish) else each
-        for each in turn.actions
+        replace(action, attempt=replace(action.attempt, published_at="")) if isinstance(action, do.Publish) else action
+        for action in turn.actions
     )
 
 
@@ -408,7 +412,7 @@ def _without_wall(turn: Turn) -> tuple[float, tuple[do.Action, ...]]:
 @over(WORK, TIME, TROUBLE, JOBS, DEATH, STOP, CHANGE, budgets=True)
 def test_deciding_the_journal_again_gives_what_was_recorded(history: History) -> None:
     world = play(history)
-    lines = [json.loads(each) for each in world.lines if each.endswith(b"\n")]
+    lines = [json.loads(line) for line in world.lines if line.endswith(b"\n")]
     fleet = Fleet()
     for line in lines:
         events = decode(tuple[Event, ...], line["events"])
@@ -428,10 +432,10 @@ def test_each_alert_is_said_and_again_only_by_another_supervisor(history: Histor
     assert world.fleet.run.undelivered_alerts == ()
     assert list(dict.fromkeys(world.notified)) == [f"run-alert-{n + 1}" for n in range(world.fleet.run.alert_count)]
     for turn in world.log:
-        for each in turn.actions:
-            if isinstance(each, do.Notify):
-                assert each.repeat == (each.id in {known.id for known in turn.before.run.undelivered_alerts})
-                assert resumes(turn) or not each.repeat
+        for action in turn.actions:
+            if isinstance(action, do.Notify):
+                assert action.repeat == (action.id in {known.id for known in turn.before.run.undelivered_alerts})
+                assert resumes(turn) or not action.repeat
 
 
 @over(WORK, TIME, TROUBLE, DEATH, CHANGE, ["ask"] * 4)
@@ -441,8 +445,8 @@ def test_each_request_is_done_once_and_answered(history: History) -> None:
     assert world.requests == {}
     messages = Counter((who, each.prompt) for who, each in created(world).values() if each.name == "message")
     assert set(messages.values()) <= {1}
-    answered = {each.id: each.ok for each in world.answers}
-    asked = {each.id: each for turn in world.log for each in turn.events if isinstance(each, on.Requested)}
+    answered = {answer.id: answer.ok for answer in world.answers}
+    asked = {event.id: event for turn in world.log for event in turn.events if isinstance(event, on.Requested)}
     assert set(asked) == set(answered)
     for id, each in asked.items():
         if isinstance(each.request, on.Tell):

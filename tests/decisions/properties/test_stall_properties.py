@@ -67,7 +67,7 @@ def progress_in(turn: Turn, name: str, seen: Watched) -> bool:
 
 def since_edit(turn: Turn, agent: Agent) -> float:
     """How long it has worked since the edit that a look has found."""
-    looked = (each for each in turn.events if isinstance(each, on.EditsScanned) and each.agent == agent.name)
+    looked = (event for event in turn.events if isinstance(event, on.EditsScanned) and event.agent == agent.name)
     return min((each.edited for each in looked if each.edited is not None), default=0.0)
 
 
@@ -90,14 +90,15 @@ def steps(world: World) -> Iterator[tuple[Turn, Agent, Watched]]:
                 seen.worked += turn.clock - last
                 seen.silent += turn.clock - last
             if any(
-                isinstance(each, on.OutputSeen) and (each.agent, each.launch) == (name, before.launch)
-                for each in turn.events
+                isinstance(event, on.OutputSeen) and (event.agent, event.launch) == (name, before.launch)
+                for event in turn.events
             ):
                 seen.silent = 0.0
             if progress_in(turn, name, seen):
                 seen.worked, seen.steps = since_edit(turn, before), 0
             if any(
-                isinstance(each, do.LogEvent) and each.type == "stalled" and each.agent == name for each in turn.actions
+                isinstance(action, do.LogEvent) and action.type == "stalled" and action.agent == name
+                for action in turn.actions
             ):
                 seen.steps += 1
                 yield turn, after, seen
@@ -121,8 +122,8 @@ def test_no_step_is_taken_before_its_whole_time_and_progress_begins_anew(history
         else:
             assert seen.worked >= rules.no_progress - 1e-6
         assert not any(
-            each.submission.agent == agent.name and turn.clock < each.waited_until
-            for each in turn.after.pending.values()
+            pending.submission.agent == agent.name and turn.clock < pending.waited_until
+            for pending in turn.after.pending.values()
         )
 
 
@@ -142,10 +143,10 @@ def test_a_fresh_session_comes_with_a_reason_and_carries_what_is_owed(history: H
     for turn, spawn in spawns(world):
         before, after = turn.before.agents.get(spawn.agent), turn.after.agents[spawn.agent]
         assert spawn.messages == after.pending_messages
-        assert set(after.in_flight) == {each.id for each in after.pending_messages}
+        assert set(after.in_flight) == {message.id for message in after.pending_messages}
         if before is None or before.session is None or spawn.session is not None:
             continue
-        ended = [each for each in turn.events if isinstance(each, on.Exited) and each.agent == spawn.agent]
+        ended = [event for event in turn.events if isinstance(event, on.Exited) and event.agent == spawn.agent]
         unknown = any(each.ending is on.Ending.UNKNOWN_SESSION for each in ended)
         stalled = before.stall.escalations >= FRESH
         assert unknown or stalled or spawn.reason.kind in (ReasonKind.SESSION_COMPACTED, ReasonKind.SESSION_LONG)
@@ -167,7 +168,7 @@ def test_who_rests_does_so_after_every_other_step_and_as_long_as_is_said(history
                     assert agent.reason == reason_of(agent.stall)
             elif not resting and name in begun:
                 began = begun.pop(name)
-                spawned = any(isinstance(each, do.Spawn) and each.agent == name for each in turn.actions)
+                spawned = any(isinstance(action, do.Spawn) and action.agent == name for action in turn.actions)
                 if spawned and not resumes(turn):
                     assert turn.clock >= began.clock + REST_SECONDS
 

@@ -89,7 +89,7 @@ def test_work_that_is_cut_short_by_one_limit_after_the_other_is_no_reason_to_hur
 
 @pytest.mark.parametrize("words", [[], [0.5], [float(each) for each in range(0, 86_400, 300)]])
 def test_a_program_that_hangs_or_works_for_nothing_is_started_less_and_less_often(words: list[float]) -> None:
-    day = Day(RULES, {"ann": always(*((each, says()) for each in words))}).live()
+    day = Day(RULES, {"ann": always(*((word, says()) for word in words))}).live()
     apart = [later.began - earlier.began for earlier, later in pairwise(day.of("ann"))]
     assert 4 <= len(apart) <= 15
     assert min(apart) > 1190
@@ -109,7 +109,7 @@ def test_many_that_crash_are_held_up_together() -> None:
         assert all(pause >= least(failures) for failures, pause in enumerate(pauses(day.of(name)), 1))
     held = [at for at, text in day.alerts if "nothing starts for 300 seconds" in text]
     assert held
-    assert not [each for each in day.launches for at in held if at < each.began < at + 300]
+    assert not [launch for launch in day.launches for at in held if at < launch.began < at + 300]
 
 
 # --- one account, many agents ---------------------------------------------------------------------------------------
@@ -134,15 +134,15 @@ def test_133_agents_of_one_account_ask_once_at_each_reset_of_a_day() -> None:
     day = Day(rules, dict.fromkeys(names, subscriber)).live()
     for window in range(1, int(DAY // WINDOW) + 1):
         reset = window * WINDOW
-        early = [each for each in day.launches if reset - WINDOW + WORTH < each.began < reset]
+        early = [launch for launch in day.launches if reset - WINDOW + WORTH < launch.began < reset]
         assert early == []
         probe, *others = sorted(
-            (each for each in day.launches if reset <= each.began < reset + WORTH), key=lambda each: each.began
+            (launch for launch in day.launches if reset <= launch.began < reset + WORTH), key=lambda each: each.began
         )
         assert probe.began <= reset + JITTER_SECONDS
         assert {each.agent for each in (probe, *others)} == set(names)
         assert len(others) == 132
-        assert all(each.began >= probe.began + PROBE_SECONDS + RETURN_SECONDS for each in others)
+        assert all(other.began >= probe.began + PROBE_SECONDS + RETURN_SECONDS for other in others)
     assert len([text for _, text in day.alerts if "133 agents are parked" in text]) == int(DAY // WINDOW) + 1
 
 
@@ -195,10 +195,12 @@ def test_no_more_is_spent_beyond_the_budget_than_was_in_flight_when_it_was_reach
         day = Day(rules, {name: purse.program(name) for name in names}, obeys=obeys).live()
         assert brief(day.fleet.run.finished) == f"budget ({cap:g} money)"
         assert day.reached is not None
-        assert all(each.began <= day.reached for each in day.launches)
+        assert all(launch.began <= day.reached for launch in day.launches)
         assert len(day.in_flight) <= len(names)
-        spent = sum(purse.cost(each) for each in day.launches)
-        unheard = sum(purse.cost(each) if each in day.in_flight else purse.untold(each) for each in day.launches)
+        spent = sum(purse.cost(launch) for launch in day.launches)
+        unheard = sum(
+            purse.cost(launch) if launch in day.in_flight else purse.untold(launch) for launch in day.launches
+        )
         assert spent - unheard < cap <= spent
 
 

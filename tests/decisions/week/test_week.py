@@ -71,9 +71,9 @@ def test_at_the_end_of_the_week_all_adds_up_as_if_nobody_had_died(lived: Week) -
 def assert_nothing_is_lost(world: Week) -> None:
     """Each submission that an agent ever handed in is one record, under one number, or was refused."""
     records = published(world)[1:]
-    assert sorted([*(each.submission for each in records), *set(world.refused)]) == sorted(world.handed)
-    assert sorted(each.number for each in records) == list(range(1, len(records) + 1))
-    assert all((each.agent, each.commit) == submitted_as(world, each.submission) for each in records)
+    assert sorted([*(attempt.submission for attempt in records), *set(world.refused)]) == sorted(world.handed)
+    assert sorted(attempt.number for attempt in records) == list(range(1, len(records) + 1))
+    assert all((attempt.agent, attempt.commit) == submitted_as(world, attempt.submission) for attempt in records)
     assert len(records) > 300
 
 
