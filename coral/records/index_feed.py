@@ -1,5 +1,5 @@
-"""Keeps the index of records up to date, off the loop. It is a view: what cannot be written now is left to the next
-time, or to whoever looks; nobody waits for it, and nothing is decided by it.
+"""Keeps the index of records up to date, in worker threads. The index is a view: what cannot be written now is written
+with the next record, or by a reader; nobody waits for it, and nothing is decided by it.
 """
 
 import contextlib
@@ -23,20 +23,20 @@ class IndexFeed:
         pool.submit(self._catch_up)
 
     def add(self, attempt: Attempt) -> None:
-        """A record that was just written, from whatever thread."""
+        """Adds a record that was just written. Safe in any thread."""
         self._waiting.append(attempt)
         with contextlib.suppress(RuntimeError):  # the run has ended: readers will find it
             self._pool.submit(self._write)
 
     def _write(self) -> None:
-        """All that waits at once: what came while the file was held costs one change of it."""
+        """Writes all waiting records in one transaction."""
         with self._one_at_a_time:
             batch = [self._waiting.popleft() for _ in range(len(self._waiting))]
             if batch and not Index(self._folder).add(batch):
                 self._waiting.extendleft(reversed(batch))
 
     def _catch_up(self) -> None:
-        """What was published while nobody fed it, or all, where there is no index that can be used."""
+        """Adds the records that were published while no supervisor ran; all, where there is no usable index."""
         index = Index(self._folder)
         try:
             index.refresh()

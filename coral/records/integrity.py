@@ -1,8 +1,8 @@
-"""The rolling look at the records: what was altered, deleted or forged is put right within the hour.
+"""The rolling check of the public records: altered, deleted or forged ones are put right within the hour.
 
-Every five seconds the same number of files is looked at, however many there are, and off the loop: a file whose inode,
-size and time of change are as we left them is not opened. What was there instead of a record gets a hidden name.
-What the index says of these records is compared as well: it may hide from everybody what lies in its place.
+Every five seconds a worker thread checks the same number of files, however many there are: a file whose inode, size and
+time of change are as we left them is not opened. What lies in the place of a record is renamed to a hidden name. The
+index is compared with these records as well: a forged index could hide them from every reader.
 """
 
 import os
@@ -18,17 +18,16 @@ from coral.fleet import events as on
 from coral.fleet.actions import RestoreRecords
 from coral.records.ledger import ALTERED, Ledger, LedgerRow
 
-BATCH = 150  # records per look; with a look every five seconds, 108,000 in an hour
+BATCH = 150  # records per check; with a check every five seconds, 108,000 in an hour
 LEDGER = "the private ledger of records"
-MAX_NAMED = 20  # restored records that are named one by one; what a wiped folder lost is told as a number
+MAX_NAMED = 20  # restored records that are named one by one; further ones are counted
 
 
 @dataclass(slots=True)
 class CheckResult:
-    """What one look found: what had been done to the ledger; the files that are as they should be, by what they are
-    recognised next time; records whose file is altered or gone; records that the index lacks or says something else
-    of, and whether somebody altered it; numbers of files in the folder; numbers of rows of the ledger that are no
-    records."""
+    """`ledger`: what was done to it, in words; `listed`: numbers of files in the folder; `witnesses` of intact files;
+    `altered`: records whose file is altered or gone; `misindexed`: records that the index lacks or contradicts, and
+    whether somebody altered it; `spoiled`: numbers of ledger rows that are no records."""
 
     ledger: str
     listed: list[int]
@@ -40,8 +39,6 @@ class CheckResult:
 
 
 class IntegrityCheck:
-    """How far the look around the records has come."""
-
     def __init__(self, store: Store, ledger: Ledger) -> None:
         self._store = store
         self._ledger = ledger

@@ -1,7 +1,7 @@
-"""What was published, as the supervisor knows it: never read from the folder that agents can reach.
+"""The supervisor's own copy of the published records: never read from the folder that agents can reach.
 
-A private SQLite file beside the journal and made from it: whenever the two differ, or the file is damaged, it is made
-again. With every record stands its witness, by which a change of the public file is noticed without reading it.
+A private SQLite file beside the journal, built from it: whenever the two differ, or the file is damaged, it is rebuilt.
+Each record has its witness, by which a change of the public file is noticed without reading it.
 """
 
 import contextlib
@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock, RLock
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from attempts.files import Witness
 from attempts.record import Attempt, Direction
@@ -30,16 +30,17 @@ from coral.records.ledger_file import (
 )
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
-BLOCK = 500  # rows that are compared at a time: for so long, others wait
-REST = 4.0  # times as long as it took to make it again, until it is made again once more: a touch is quickly done
+BLOCK = 500  # rows that are compared at a time: the other thread waits for so long
+REST = 4.0  # times the duration of a rebuild, until the next one: touching the file is cheap for an attacker
 TOUCHED, ALTERED = "was touched", "was altered"
 _RANKED = "score IS NOT NULL AND kind IN ('real', 'confirm')"
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerRow:
-    """A record as it is kept, and its witness; none while its file was never seen whole."""
+    """The text of a record, and its witness; None until its public file was seen whole."""
 
     number: int
     record: str
@@ -47,8 +48,23 @@ class LedgerRow:
 
     @property
     def attempt(self) -> Attempt:
-        """Read only where it is needed: a scrub passes by thousands. ValueError if somebody spoiled it."""
+        """Parsed only where it is needed: an integrity check passes thousands. ValueError if somebody spoiled it."""
         return read(self.record)
+
+
+def _rebuilt_if_damaged(use: Callable[Concatenate["Ledger", P], T]) -> Callable[Concatenate["Ledger", P], T]:
+    """Rebuilds a ledger that is found damaged while it is used; a full disk or a lock is no damage."""
+
+    def again_if_damaged(ledger: "Ledger", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return use(ledger, *args, **kwargs)
+        except sqlite3.OperationalError:
+            raise
+        except (sqlite3.DatabaseError, ValueError):
+            ledger.rebuild()
+            return use(ledger, *args, **kwargs)
+
+    return again_if_damaged
 
 
 class Ledger:
@@ -62,30 +78,30 @@ class Ledger:
         pending: Iterable[int] = (),
         unvouched: Callable[[Collection[int]], Iterable[Attempt]] = lambda _: (),
     ) -> None:
-        """`published` tells from the journal every publication again that it still knows; `unvouched`, from where
-        agents can write, those with other numbers. For `count` and `pending` see `ensure`. CoralError where no file
-        can be made."""
+        """`published` reads the attempts that the journal still has; `unvouched` reads, from where agents can write,
+        those with other numbers than are given. For `count` and `pending` see `ensure`. CoralError if no file can be
+        made."""
         self._path = path
         self._published = published
         self._unvouched = unvouched
         self._count = count
         self._pending = set(pending)
-        self._lock, self._making = RLock(), Lock()  # of the two, the second is taken first
-        self._doubt = ""
+        self._lock, self._rebuilding = RLock(), Lock()  # whoever needs both takes the second first
+        self._suspicion = ""
         self._rests_until = float("-inf")
-        self._since: list[Attempt] | None = None  # what is entered while it is made again
+        self._added: list[Attempt] | None = None  # while it is rebuilt
         self._losses: list[Restored] = []
         self._base = connect(":memory:")
         try:
             self._open()
         except sqlite3.DatabaseError:
-            self._begin_again()
+            self._rebuild_or_fail()
 
     def close(self) -> None:
         self._base.close()
 
     def ensure(self, count: int, pending: Iterable[int]) -> None:
-        """`count` publications were decided, and those of `pending` may have to be done again: know all the others.
+        """Makes sure the ledger holds all `count` published attempts except those in `pending`, and rebuilds it if not.
         CoralError as above."""
         self._count, self._pending = count, set(pending)
         try:
@@ -94,31 +110,46 @@ class Ledger:
         except sqlite3.DatabaseError:
             known = unsure = -1
         if known - unsure != count - len(self._pending):
-            self._begin_again()
+            self._rebuild_or_fail()
 
+    @_rebuilt_if_damaged
     def add(self, attempt: Attempt) -> None:
-        """Before the record is written: from then on, a file that says anything else is not ours."""
-        self._heal(lambda: self._enter(attempt))
+        """Called before the public record is written: from then on, a file with other content is not ours."""
+        with self._lock:
+            self._notice()
+            if self._added is not None:
+                self._added.append(attempt)
+            self._count = max(self._count, attempt.order + 1)
+            insert(self._base, [attempt])
+            self._wrote()
 
+    @_rebuilt_if_damaged
     def set_witnesses(self, witnesses: Mapping[int, Witness | None]) -> None:
-        self._heal(lambda: self._set_witnesses(witnesses))
+        with self._lock:
+            self._notice()
+            with self._base:
+                self._base.executemany(
+                    "UPDATE records SET inode = ?, size = ?, changed = ? WHERE number = ?",
+                    ((*(held or (None, None, None)), number) for number, held in witnesses.items()),
+                )
+            self._wrote()
 
     @property
     def is_suspect(self) -> bool:
-        """Whether somebody was at the file, and it is not made again yet."""
+        """Whether somebody changed the file, and it is not rebuilt yet."""
         with self._lock:
             self._notice()
-            return bool(self._doubt)
+            return bool(self._suspicion)
 
     def suspect(self, found: str) -> None:
-        self._doubt = found
+        self._suspicion = found
 
     def repair(self) -> str:
-        """What somebody did to the file since we last looked, in words; it is there again. It takes long: nothing for
-        the loop. Whoever touches the file again and again is not followed each time."""
+        """Rebuilds a ledger that somebody changed, and returns what was done to it, in words. Too slow for the loop.
+        Not every touch leads to a rebuild."""
         if not self.is_suspect or time.monotonic() < self._rests_until:
             return ""
-        began, doubt = time.monotonic(), self._doubt
+        began, doubt = time.monotonic(), self._suspicion
         try:
             altered = self.rebuild()
         finally:
@@ -127,31 +158,31 @@ class Ledger:
         return doubt if doubt != TOUCHED else ALTERED if altered else ""
 
     def losses(self) -> list[Restored]:
-        """What neither the journal nor the ledger knew when it was made again; told once."""
+        """What neither the journal nor the ledger had at the last rebuild; each loss is returned once."""
         losses, self._losses = self._losses, []
         return losses
 
     def rebuild(self) -> bool:
-        """From the journal; what that lacks, from the rows that were there. Returns whether those said anything else.
+        """Rebuilds from the journal, and from the present rows where that has gaps. Returns whether any row differed.
 
-        The witnesses are lost: the next look at each file reads it.
+        The witnesses are lost: the next check of each public file reads it.
         """
-        with self._making:
-            rebuild = LedgerDraft(self._path)
+        with self._rebuilding:
+            draft = LedgerDraft(self._path)
             try:
                 with self._lock:
-                    count, self._since = self._count, []
-                rebuild.add(self._readable())
-                same = self._keep_rows(rebuild, count)
-                losses = rebuild.add_unvouched(self._unvouched, count, self._pending)
+                    count, self._added = self._count, []
+                draft.add(self._readable())
+                same = self._keep_rows(draft, count)
+                losses = draft.add_unvouched(self._unvouched, count, self._pending)
                 with self._lock:
-                    rebuild.add(self._since)
-                    rebuild.replace(self._path)
+                    draft.add(self._added)
+                    draft.replace(self._path)
                     self._open()
-                    self._doubt, self._losses = "", losses
+                    self._suspicion, self._losses = "", losses
             finally:
-                self._since = None
-                rebuild.discard()
+                self._added = None
+                draft.discard()
             return not same
 
     def page(self, after: int, count: int) -> list[LedgerRow]:
@@ -162,123 +193,10 @@ class Ledger:
         )
         return [LedgerRow(row[0], row[1], None if row[2] is None else (row[2], row[3], row[4])) for row in rows]
 
+    @_rebuilt_if_damaged
     def outline(self, direction: Direction, top: int, recent: int) -> list[Attempt]:
-        """As few records as tell where everybody stands: the first `top`, and of every agent the latest `recent`,
+        """The few records from which the standings follow: the first `top`, and of every agent the latest `recent`,
         the best, the best before those, and the last improvement; in the order of publication."""
-        return self._heal(lambda: self._outline(direction, top, recent))
-
-    def known(self, numbers: Iterable[int]) -> set[int]:
-        """Those of the numbers under which something was published."""
-        listed = ", ".join(
-            str(int(number)) for number in numbers
-        )  # in one question: hundreds are asked for at each look
-        return {number for (number,) in self._rows(f"SELECT number FROM records WHERE number IN ({listed})")}
-
-    def duplicate_of(self, tree: str, tune: bool) -> tuple[int, float] | None:
-        """The first attempt with this tree that has a score: its number and score."""
-        rows = self._rows(
-            "SELECT number, score FROM records WHERE tree = ? AND score IS NOT NULL AND (kind = 'tune') = ? "
-            "ORDER BY place LIMIT 1",
-            (tree, tune),
-        )
-        return next(((number, score) for number, score in rows), None)
-
-    def _begin_again(self) -> None:
-        try:
-            self.rebuild()
-        except (sqlite3.DatabaseError, OSError) as error:
-            self._base.close()
-            raise CoralError(f"cannot write {self._path}: {error}", "see whether the disk has space") from error
-
-    def _open(self) -> None:
-        self._base.close()
-        self._base = connect(self._path)
-        (version,) = self._base.execute("PRAGMA user_version").fetchone()
-        if version == 0:
-            make_tables(self._base)
-        elif version != FORMAT:
-            raise sqlite3.DatabaseError("it is of another version")
-        # What a loss of power takes with it is made again from the journal.
-        self._base.execute("PRAGMA synchronous = NORMAL")
-        self._seen = self._look()
-
-    def _enter(self, attempt: Attempt) -> None:
-        with self._lock:
-            self._notice()
-            if self._since is not None:
-                self._since.append(attempt)
-            self._count = max(self._count, attempt.order + 1)
-            insert(self._base, [attempt])
-            self._wrote()
-
-    def _set_witnesses(self, witnesses: Mapping[int, Witness | None]) -> None:
-        with self._lock:
-            self._notice()
-            with self._base:
-                self._base.executemany(
-                    "UPDATE records SET inode = ?, size = ?, changed = ? WHERE number = ?",
-                    ((*(held or (None, None, None)), number) for number, held in witnesses.items()),
-                )
-            self._wrote()
-
-    def _wrote(self) -> None:
-        """What we did to the file ourselves is seen; that it was taken away meanwhile is still to be noticed."""
-        now = self._look()
-        if all(was is None or (it is not None and it[:2] == was[:2]) for was, it in zip(self._seen, now, strict=True)):
-            self._seen = now
-
-    def _notice(self) -> None:
-        """Whether somebody was at the file. What we hold of it goes on meanwhile, whatever lies in its place."""
-        if self._look() == self._seen:
-            return
-        if not self._is_moved():
-            self._doubt = self._doubt or TOUCHED
-        else:
-            self._doubt = "was replaced" if self._path.exists() else "was deleted"
-        self._seen = self._look()
-        with contextlib.suppress(sqlite3.DatabaseError):
-            self._base.execute("PRAGMA shrink_memory")  # what is asked is what the file says now
-
-    def _look(self) -> tuple[tuple[int, ...] | None, ...]:
-        """By which it is noticed that somebody else wrote to the file, or to what is to be written to it."""
-        return file_stamp(self._path), file_stamp(self._path.with_name(self._path.name + "-wal"))
-
-    def _is_moved(self) -> bool:
-        """Whether what we write goes into a file that nobody will find."""
-        return [witness and witness[:2] for witness in self._look()] != [
-            witness and witness[:2] for witness in self._seen
-        ]
-
-    def _keep_rows(self, rebuild: LedgerDraft, count: int) -> bool:
-        """Give the draft the rows that the journal lacks. Returns whether all the others are as it says."""
-        missing = rebuild.missing(count)
-        same, ours = True, set[int]()
-        try:
-            for row in self._blocks():
-                ours.add(row[0])
-                if row[0] not in rebuild.places and row[1] in missing and (kept := read_row(row)):
-                    rebuild.add([kept])
-                    missing.remove(kept.order)
-                elif row != rebuild.row(row[0]):
-                    same = same and row[0] in [attempt.number for attempt in self._since or ()]
-        except sqlite3.DatabaseError:
-            return False
-        gone = rebuild.places.keys() - ours - self._pending
-        return same and all(rebuild.places[number] >= count for number in gone)
-
-    def _readable(self) -> Iterator[Attempt]:
-        """What the journal tells, as far as it can be read."""
-        with contextlib.suppress(CoralError):
-            yield from self._published()
-
-    def _blocks(self) -> Iterator[tuple[Any, ...]]:
-        query = f"SELECT {COLUMNS} FROM records WHERE number > ? ORDER BY number LIMIT {BLOCK}"
-        block = self._rows(query, (-1,))
-        while block:
-            yield from block
-            block = self._rows(query, (block[-1][0],))
-
-    def _outline(self, direction: Direction, top: int, recent: int) -> list[Attempt]:
         order = "score DESC, place" if direction is Direction.MAXIMIZE else "score, place"
         found = self._attempts("kind = 'baseline'", ())
         found += self._attempts(f"{_RANKED} ORDER BY {order} LIMIT ?", (top,))
@@ -293,15 +211,95 @@ class Ledger:
             found += latest
         return sorted({attempt.number: attempt for attempt in found}.values(), key=lambda attempt: attempt.order)
 
-    def _heal(self, use: Callable[[], T]) -> T:
-        """What is found damaged while it is used is made again; a full disk or a lock is no damage."""
+    def known(self, numbers: Iterable[int]) -> set[int]:
+        """Those of the numbers under which something was published."""
+        listed = ", ".join(str(int(number)) for number in numbers)  # one query: each check asks for hundreds
+        return {number for (number,) in self._rows(f"SELECT number FROM records WHERE number IN ({listed})")}
+
+    def duplicate_of(self, tree: str, tune: bool) -> tuple[int, float] | None:
+        """The first attempt with this tree that has a score: its number and score."""
+        rows = self._rows(
+            "SELECT number, score FROM records WHERE tree = ? AND score IS NOT NULL AND (kind = 'tune') = ? "
+            "ORDER BY place LIMIT 1",
+            (tree, tune),
+        )
+        return next(((number, score) for number, score in rows), None)
+
+    def _rebuild_or_fail(self) -> None:
         try:
-            return use()
-        except sqlite3.OperationalError:
-            raise
-        except (sqlite3.DatabaseError, ValueError):
             self.rebuild()
-            return use()
+        except (sqlite3.DatabaseError, OSError) as error:
+            self._base.close()
+            raise CoralError(f"cannot write {self._path}: {error}", "see whether the disk has space") from error
+
+    def _open(self) -> None:
+        self._base.close()
+        self._base = connect(self._path)
+        (version,) = self._base.execute("PRAGMA user_version").fetchone()
+        if version == 0:
+            make_tables(self._base)
+        elif version != FORMAT:
+            raise sqlite3.DatabaseError("it is of another version")
+        # What a power failure loses is rebuilt from the journal.
+        self._base.execute("PRAGMA synchronous = NORMAL")
+        self._seen = self._stamps()
+
+    def _wrote(self) -> None:
+        """Remembers our own change of the file, unless the file was replaced meanwhile: `_notice` must see that."""
+        now = self._stamps()
+        if all(was is None or (it is not None and it[:2] == was[:2]) for was, it in zip(self._seen, now, strict=True)):
+            self._seen = now
+
+    def _notice(self) -> None:
+        """Remembers that somebody changed the file. The open one stays in use, whatever lies in its place."""
+        if self._stamps() == self._seen:
+            return
+        if not self._is_moved():
+            self._suspicion = self._suspicion or TOUCHED
+        else:
+            self._suspicion = "was replaced" if self._path.exists() else "was deleted"
+        self._seen = self._stamps()
+        with contextlib.suppress(sqlite3.DatabaseError):
+            self._base.execute("PRAGMA shrink_memory")  # so that queries read the file as it is now
+
+    def _stamps(self) -> tuple[tuple[int, ...] | None, ...]:
+        """Stamps that show whether somebody else wrote to the file or to its log."""
+        return file_stamp(self._path), file_stamp(self._path.with_name(self._path.name + "-wal"))
+
+    def _is_moved(self) -> bool:
+        """Whether our writes go into a file that no longer has its name."""
+        return [witness and witness[:2] for witness in self._stamps()] != [
+            witness and witness[:2] for witness in self._seen
+        ]
+
+    def _keep_rows(self, draft: LedgerDraft, count: int) -> bool:
+        """Adds the rows that the journal lacks to the draft. Returns whether all other rows agree with the journal."""
+        missing = draft.missing(count)
+        same, ours = True, set[int]()
+        try:
+            for row in self._blocks():
+                ours.add(row[0])
+                if row[0] not in draft.places and row[1] in missing and (kept := read_row(row)):
+                    draft.add([kept])
+                    missing.remove(kept.order)
+                elif row != draft.row(row[0]):
+                    same = same and row[0] in [attempt.number for attempt in self._added or ()]
+        except sqlite3.DatabaseError:
+            return False
+        gone = draft.places.keys() - ours - self._pending
+        return same and all(draft.places[number] >= count for number in gone)
+
+    def _readable(self) -> Iterator[Attempt]:
+        """The journal's attempts, as far as it can be read."""
+        with contextlib.suppress(CoralError):
+            yield from self._published()
+
+    def _blocks(self) -> Iterator[tuple[Any, ...]]:
+        query = f"SELECT {COLUMNS} FROM records WHERE number > ? ORDER BY number LIMIT {BLOCK}"
+        block = self._rows(query, (-1,))
+        while block:
+            yield from block
+            block = self._rows(query, (block[-1][0],))
 
     def _attempts(self, where: str, values: tuple[object, ...]) -> list[Attempt]:
         rows = self._rows(f"SELECT record FROM records WHERE {where}", values)

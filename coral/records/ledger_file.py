@@ -1,4 +1,4 @@
-"""The file of the ledger: its shape, and a draft of a new one, which takes its place whole or not at all."""
+"""The file of the ledger: its tables, and the draft of a new one, which replaces it whole or not at all."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from coral.fleet.events import Restored
 FORMAT = 1
 BUSY_SECONDS = 1.0
 COLUMNS = "number, place, agent, tree, kind, verdict, score, record"
-# In one piece: a supervisor that is killed in between leaves no file that has the version and lacks the tables.
+# In one transaction: a supervisor that is killed in between leaves no file with a version but without tables.
 _SCHEMA = f"""
 PRAGMA journal_mode = WAL;
 BEGIN;
@@ -32,8 +32,8 @@ COMMIT;
 
 
 def connect(path: Path | str) -> sqlite3.Connection:
-    """For whatever thread holds the ledger's lock. One process uses it: with the lock on the file kept, no shared
-    memory is needed, which some file systems lack."""
+    """A connection for any thread that holds the ledger's lock. It keeps the file locked: without other processes no
+    shared memory is needed, which some file systems lack."""
     base = sqlite3.connect(path, timeout=BUSY_SECONDS, check_same_thread=False)
     base.execute("PRAGMA locking_mode = EXCLUSIVE")
     return base
@@ -49,15 +49,14 @@ def insert(base: sqlite3.Connection, attempts: Iterable[Attempt]) -> None:
             "INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL)",
             (
                 (
-                    *(
-                        attempt.number,
-                        attempt.order,
-                        attempt.agent,
-                        attempt.tree,
-                        attempt.kind.value,
-                        attempt.verdict.value,
-                    ),
-                    *(attempt.score, json.dumps(to_dict(attempt), allow_nan=False)),
+                    attempt.number,
+                    attempt.order,
+                    attempt.agent,
+                    attempt.tree,
+                    attempt.kind.value,
+                    attempt.verdict.value,
+                    attempt.score,
+                    json.dumps(to_dict(attempt), allow_nan=False),
                 )
                 for attempt in attempts
             ),
@@ -69,7 +68,7 @@ def read(record: str) -> Attempt:
 
 
 def read_row(row: tuple[Any, ...]) -> Attempt | None:
-    """The record of a row of these columns, if it is one, and the row says the same."""
+    """The record in a row of COLUMNS; None if it is damaged, or the row disagrees with it."""
     try:
         attempt = read(row[-1])
     except (ValueError, TypeError):
@@ -78,7 +77,7 @@ def read_row(row: tuple[Any, ...]) -> Attempt | None:
 
 
 class LedgerDraft:
-    """A ledger in the making. `places`: the number of each record that it has, and its place among all."""
+    """A ledger that is being built. `places`: the place in the order of publication, by number."""
 
     def __init__(self, path: Path) -> None:
         self.path = path.with_name(f".{path.name}")
@@ -91,14 +90,14 @@ class LedgerDraft:
         insert(self._base, self._counted(attempts))
 
     def missing(self, count: int) -> set[int]:
-        """The places among the first so many of which it has nothing."""
+        """The places among the first `count` that have no record yet."""
         return set(range(count)).difference(self.places.values())
 
     def add_unvouched(
         self, unvouched: Callable[[Collection[int]], Iterable[Attempt]], count: int, pending: Collection[int]
     ) -> list[Restored]:
-        """What is known only from where agents can write, or nowhere, as the operator is told. What is `pending` will
-        be published again."""
+        """Adds records from where agents can write for missing places. Returns what to tell the operator of these, and
+        of records that are nowhere. Those in `pending` will be published again."""
         missing = self.missing(count)
         due = len(set(pending) - self.places.keys())
         if len(missing) <= due:
@@ -122,9 +121,9 @@ class LedgerDraft:
         return None if found is None else tuple(found)
 
     def replace(self, path: Path) -> None:
-        """Take the place of the file. OSError leaves that one there."""
+        """Replaces the file. OSError leaves the old one there."""
         self._base.close()
-        remove_logs(path)  # of another file, they would be written into this one
+        remove_logs(path)  # SQLite would write the old file's log into the new one
         self.path.replace(path)
 
     def discard(self) -> None:
@@ -147,7 +146,7 @@ def remove_logs(path: Path) -> None:
 
 
 def file_stamp(path: Path) -> tuple[int, ...] | None:
-    """By which it is noticed that somebody else wrote to a file. Nobody can set the last back."""
+    """What changes when somebody else writes to a file. Nobody can set the last one, its time of change, back."""
     try:
         found = os.lstat(path)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What the published records say, kept up to date one record at a time, so that a prompt costs the same at any size."""
+"""The leaderboard and each agent's results, updated record by record: a prompt costs the same at any size of a run."""
 
 from bisect import insort
 from collections import deque
@@ -11,7 +11,7 @@ RECENT = 10
 
 
 class Standings:
-    """The leaderboard, each agent's best and latest attempts. As few records as the ledger's outline tell it all."""
+    """Built from all records, or from the few of `Ledger.outline`: the result is the same."""
 
     def __init__(self, direction: Direction, attempts: Iterable[Attempt] = ()) -> None:
         self.direction = direction
@@ -25,7 +25,7 @@ class Standings:
             self.add(attempt)
 
     def add(self, attempt: Attempt) -> None:
-        """Take in a record, in the order of publication; again is nothing."""
+        """Adds a record, in the order of publication; a second time has no effect."""
         if attempt.kind is Kind.BASELINE:
             self.baseline = attempt
         else:
@@ -45,11 +45,11 @@ class Standings:
         return self.top[0] if self.top else None
 
     def last_improvement(self, agent: str) -> int | None:
-        """What the agent's next attempt is held against: the number of its last improvement, or of the baseline."""
+        """The attempt that the agent's next one is compared with: its last improvement, or the baseline."""
         return self._improved_by.get(agent, None if self.baseline is None else self.baseline.number)
 
     def results_since(self, agent: str, order: int) -> list[Attempt]:
-        """What was published for this agent after that order of publication, oldest first."""
+        """The agent's attempts published after that order of publication, oldest first."""
         return [attempt for attempt in self.recent_of.get(agent, ()) if attempt.order > order]
 
     def delta(self, attempt: Attempt) -> str:

@@ -276,8 +276,8 @@ FORGERIES = {
     "a score": "UPDATE records SET score = 99.0 WHERE number = 7",
     "an agent": "UPDATE records SET agent = 'agent-2' WHERE number = 7",
     "a candidate": "UPDATE records SET tree = 'x' WHERE number = 7",
-    "what it says": "UPDATE said SET text = 'nothing' WHERE number = 7",
-    "a text that is no text": "UPDATE said SET text = x'00ff' WHERE number = 7",
+    "what it says": "UPDATE texts SET text = 'nothing' WHERE number = 7",
+    "a text that is no text": "UPDATE texts SET text = x'00ff' WHERE number = 7",
     "its words": "INSERT INTO words(words, rowid, text) VALUES('delete', 7, 'try 7\n\n')",
 }
 
@@ -299,7 +299,7 @@ def test_an_index_that_lies_is_put_right_and_told(room: Room, monkeypatch: pytes
 def test_what_an_index_hides_is_shown_again(room: Room) -> None:
     index = fed(room)
     with closing(sqlite3.connect(room.store.root / "index.sqlite")) as base, base:
-        for name in ("records", "said"):
+        for name in ("records", "texts"):
             base.execute(f"DELETE FROM {name} WHERE number = 7")
     assert room.round() == []
     assert numbers(index, Wanted()) == list(range(10))

@@ -9,11 +9,14 @@ from coral.config.load import load_frozen
 from coral.fleet.actions import Spawn
 from coral.fleet.agent_state import Agent, PendingMessage
 from coral.fleet.messages import MESSAGE
+from coral.fleet.reasons import Reason, ReasonKind
 from coral.fleet.run_state import Fleet
 from coral.records.standings import Standings
 from coral.runs.rules import rules_of
 from coral.supervisor.context import RunContext
 from coral.views.prompt import MAX_CHARACTERS, prompt
+
+RESUMED = Reason(ReasonKind.RESUMED)
 
 
 @pytest.mark.slow
@@ -28,8 +31,15 @@ def test_a_prompt_is_no_longer_than_a_program_can_take(start: Any) -> None:
         for number in range(25)
     )
     few, many = (
-        Spawn(agent="agent-1", launch=2, session="s", messages=each, last_result_seen=0, why="")
-        for each in (owed[:10], owed)
+        Spawn(
+            agent="agent-1",
+            launch=2,
+            session="s",
+            messages=part,
+            last_result_seen=0,
+            reason=Reason(ReasonKind.RESUMED),
+        )
+        for part in (owed[:10], owed)
     )
     text, warnings = prompt(run_context, fleet, few, 0.0)
     assert (len(text) > 190_000, text.count("left out"), warnings) == (True, 0, [])
