@@ -441,7 +441,7 @@ NAMED_RUNTIMES = {
     ("coral.config.model", "native"),  # the default of agents.runtime
     ("coral.extras", "acp"),  # the extra of the package
     *((f"coral.{module}", "command") for module in ("config.model", "config.paths", "grading.kinds")),  # grader.command
-    *((f"coral.{module}", "command") for module in ("cli.commands.job", "supervisor.inbox", "supervisor.job_files")),
+    *((f"coral.{module}", "command") for module in ("cli.commands.job", "supervisor.inbox", "views.job_record")),
 }
 
 

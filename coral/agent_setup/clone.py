@@ -63,25 +63,26 @@ def reclone(run_context: RunContext, agent: str) -> None:
 
 
 class CloneRepair:
-    """Restores clones before launches. One that git cannot use is cloned again by a thread, because the loop must not
-    wait for git; until then the agent's start fails, and it waits as after any failed start."""
+    """Restores an agent's clone before each launch. A clone that git cannot use is made again by a thread, because the
+    loop must not wait for git; until then the agent's start fails, and it waits as after any failed start."""
 
-    def __init__(self, run_context: RunContext, pool: Executor) -> None:
+    def __init__(self, run_context: RunContext, agent: str, pool: Executor) -> None:
         self._context = run_context
+        self._agent = agent
         self._pool = pool
-        self._recloning: dict[str, Future[None]] = {}
+        self._recloning: Future[None] | None = None
 
-    def restore(self, agent: str) -> None:
+    def restore(self) -> None:
         """Make the clone ready for a launch. OSError if it is no repository, with the error of the last attempt to
         clone it again; another attempt has then begun."""
-        future = self._recloning.get(agent)
+        future = self._recloning
         if future is not None and not future.done():
             raise OSError("its repository is still being made again")
-        self._recloning.pop(agent, None)
-        if hub.is_whole(self._context.layout.clone(agent)):
-            restore_clone(self._context, agent)
+        self._recloning = None
+        if hub.is_whole(self._context.layout.clone(self._agent)):
+            restore_clone(self._context, self._agent)
             return
-        self._recloning[agent] = self._pool.submit(reclone, self._context, agent)
+        self._recloning = self._pool.submit(reclone, self._context, self._agent)
         error = future.exception() if future is not None else None
         failure = f", which failed before: {error}" if error is not None else ""
         raise OSError(f"its repository was removed or damaged; it is made again{failure}")

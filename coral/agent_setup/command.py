@@ -15,9 +15,10 @@ from coral.supervisor.context import RunContext
 from workspace.clone_overlay import place
 
 
-def program_of(run_context: RunContext, fleet: Fleet, spawn: Spawn, tag: str) -> tuple[Program, str | None]:
-    """The program of a launch whose prompt is written, and its session if that is known before the program says it."""
-    layout, agent, launch = run_context.layout, spawn.agent, spawn.launch
+def program_of(run_context: RunContext, fleet: Fleet, agent: str, spawn: Spawn, tag: str) -> tuple[Program, str | None]:
+    """The program of a launch, and its session if that is known before the program says it."""
+    layout = run_context.layout
+    launch = spawn.launch
     money = money_left(fleet, fleet.agents[agent], run_context.rules)
     command = run_context.roster.runtime(agent).command(_spec(run_context, agent, launch, spawn.session, money))
     fill_state_folder(command, layout.state(agent))

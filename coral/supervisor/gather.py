@@ -18,7 +18,6 @@ from coral.fleet.run_state import Fleet
 from coral.grading import outcome
 from coral.processes.launches import Launch, Launches, LaunchState
 from coral.processes.process_table import Identity
-from coral.supervisor import job_files
 from coral.supervisor.alerts import SeenAlerts
 from coral.supervisor.context import RunContext
 from coral.supervisor.damage import DamageCheck
@@ -26,6 +25,7 @@ from coral.supervisor.disk import DiskCheck
 from coral.supervisor.event_queue import EventQueue
 from coral.supervisor.folder_watch import FolderWatch
 from coral.supervisor.inbox import Inbox
+from coral.supervisor.job_end import read_job_end
 from coral.supervisor.output import OutputMonitor, OutputMonitors
 from heartbeats.beat import Status
 
@@ -132,7 +132,7 @@ class Gatherer:
             if self._adopt(job.who, LAUNCH, identities, now):
                 continue
             if job.who in identities:
-                yield job_files.end_of(self._layout, job, None, watched=False)
+                yield read_job_end(self._layout, job, None, watched=False)
             else:
                 yield on.SpawnFailed(who=job.who, launch=LAUNCH, reason="the supervisor ended before it began")
 
@@ -207,7 +207,7 @@ class Gatherer:
     def _end(self, fleet: Fleet, launch: Launch, now: on.Moment) -> list[on.Event]:
         if (number := job_in(launch.who)) is not None:
             job = fleet.jobs.get(number)
-            return [_unseen_end(launch) if job is None else job_files.end_of(self._layout, job, launch.code)]
+            return [_unseen_end(launch) if job is None else read_job_end(self._layout, job, launch.code)]
         if (number := grade_in(launch.who)) is not None:
             seconds = now.run_time - launch.started if launch.child is not None else 0.0
             return [outcome.graded_event(self._layout, number, launch.number, launch.code, seconds)]

@@ -40,7 +40,6 @@ from coral.processes.wakeup import Wakeup
 from coral.records.ledger import Ledger
 from coral.records.standings import RECENT, TOP, Standings
 from coral.runs.rules import rules_of
-from coral.supervisor import job_files
 from coral.supervisor.clock import Clock, since
 from coral.supervisor.context import RunContext
 from coral.supervisor.damage import DamageCheck
@@ -54,6 +53,7 @@ from coral.supervisor.output import OutputMonitors
 from coral.supervisor.perform import Performer
 from coral.supervisor.starts import Starter
 from coral.supervisor.workers import WorkerPool
+from coral.views import job_record
 from coral.views.heartbeat_view import HeartbeatFiles
 from coral.views.report import Report
 from workspace.clone_overlay import place
@@ -142,7 +142,7 @@ class Supervisor:
             baseline = Store(self._layout.attempts).read(0)
             return [on.Opened(run=self._layout.root.name, agents=self._agents, baseline=baseline)]
         for agent in self._agents:
-            job_files.put_right(self._layout, agent, self._fleet.jobs)
+            job_record.end_lost(self._layout, agent, self._fleet.jobs)
         return [on.Resumed(away=self._away), *self._gatherer.reconcile(self._fleet, self._identities, now)]
 
     def _turn(self, first: list[on.Event]) -> None:

@@ -20,7 +20,7 @@ from coral.processes.launches import Launches
 from coral.records.index_feed import IndexFeed
 from coral.records.integrity import restore
 from coral.records.ledger import Ledger
-from coral.supervisor import inbox, job_files
+from coral.supervisor import inbox
 from coral.supervisor.activity import last_edit
 from coral.supervisor.context import RunContext
 from coral.supervisor.event_queue import EventQueue
@@ -87,45 +87,45 @@ class Performer:
     def _do(self, action: do.Action, fleet: Fleet, now: on.Moment) -> None:  # noqa: C901 - one arm per action
         match action:
             case do.TakeIn(number=number):
-                self._background.start(action, partial(self._take_in, action), of_grade(number))
-            case do.Accept() | do.Refuse() | do.Discard():
-                self._answer_submission(action)
+                self._background.run_later(action, partial(self._take_in, action), of_grade(number))
             case do.Grade(number=number):
-                self._background.start(action, partial(self._check_out, action), of_grade(number))
-            case do.StartGrader():
-                self._starter.start_grader(action, now)
+                self._background.run_later(action, partial(self._check_out, action), of_grade(number))
+            case do.ScanEdits():
+                self._background.run_later(action, partial(self._scan, action))
+            case do.RestoreRecords():
+                restoring = partial(restore, self._store, self._ledger, self._index.add, action)
+                self._background.run_later(action, restoring)
             case do.CleanUpGrade(number=number, launch=launch, whole=whole):
                 self._pool.submit(checkout.remove_moved, checkout.move_aside(self._layout, number, launch, whole))
+            case do.Accept() | do.Refuse() | do.Discard():
+                self._answer_submission(action)
+            case do.Answer(sender=sender, id=id, ok=ok, message=message, hint=hint):
+                inbox.answer(self._layout, sender, id, {"ok": ok, "message": message, "hint": hint})
             case do.Publish():
                 self._publisher.publish(action, fleet, now)
+            case do.StartGrader():
+                self._starter.start_grader(action, now)
             case do.Spawn():
                 self._starter.start_agent(action, fleet, now)
             case do.StartJob():
                 self._starter.start_job(action, now)
-            case do.ShowJob():
-                job_files.show_end(self._layout, action)
-                self._report.job_ended(now, action)
             case do.Interrupt() | do.Terminate() | do.Kill():
                 self._signal(action, now)
-            case do.ScanEdits():
-                self._background.start(action, partial(self._scan, action))
             case do.ShowHeartbeats(owner=owner):
                 self._heartbeat_files.write(fleet, owner, now.run_time)
-            case do.RestoreRecords():
-                self._background.start(action, partial(restore, self._store, self._ledger, self._index.add, action))
-            case do.WriteAgain():
-                again, self._unwritten = self._unwritten, {}
-                for unwritten in again.values():
-                    self._try(unwritten, fleet, now)
-            case do.Answer(sender=sender, id=id, ok=ok, message=message, hint=hint):
-                inbox.answer(self._layout, sender, id, {"ok": ok, "message": message, "hint": hint})
-            case do.Notify():
-                self._report.alert(now, action)
-                self._queue.put(on.Notified(id=action.id))
+            case do.ShowJob():
+                self._report.job_ended(now, action)
             case do.LogEvent():
                 self._report.log(now, action)
             case do.Finish():
                 self._report.finish(now, action)
+            case do.Notify():
+                self._report.alert(now, action)
+                self._queue.put(on.Notified(id=action.id))
+            case do.WriteAgain():
+                again, self._unwritten = self._unwritten, {}
+                for unwritten in again.values():
+                    self._try(unwritten, fleet, now)
             case _:
                 assert_never(action)
 

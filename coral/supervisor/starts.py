@@ -7,9 +7,7 @@ started nobody: a child whose pipe is closed exits.
 from collections.abc import Iterator
 from concurrent.futures import Executor
 
-from attempts.files import write_bytes
-from coral.agent_setup.clone import CloneRepair
-from coral.agent_setup.command import program_of
+from coral.agent_setup.launch import LaunchSetup
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.jobs import LAUNCH
@@ -19,11 +17,9 @@ from coral.grading import checkout
 from coral.journal import Journal
 from coral.processes.launches import Launches
 from coral.processes.process import HeldChild, Program
-from coral.supervisor import job_files
 from coral.supervisor.context import RunContext
 from coral.supervisor.output import OutputMonitors
-from coral.views.prompt import prompt
-from coral.views.reasons import reason_data, reason_text
+from coral.views import job_record
 from coral.views.report import Report
 
 
@@ -37,42 +33,37 @@ class Starter:
         report: Report,
         pool: Executor,
     ) -> None:
-        """`pool`: the threads in which a spoiled clone is made again."""
-        self._context = run_context
+        self._layout = run_context.layout
+        self._grader = run_context.config.grader
         self._launches = launches
         self._journal = journal
         self._monitors = monitors
         self._report = report
-        self._clones = CloneRepair(run_context, pool)
+        self._setups = {agent: LaunchSetup(run_context, agent, pool) for agent in run_context.roster}
         self._held: dict[str, tuple[int, HeldChild]] = {}
 
     def start_agent(self, action: do.Spawn, fleet: Fleet, now: on.Moment) -> None:
-        agent, launch, layout = action.agent, action.launch, self._context.layout
-        self._clones.restore(agent)
-        text, warnings = prompt(self._context, fleet, action, now.run_time)
-        for warning in warnings:
+        agent, launch = action.agent, action.launch
+        tag = self._launches.tag(agent, launch)
+        prepared = self._setups[agent].prepare(action, fleet, now.run_time, tag)
+        for warning in prepared.warnings:
             self._report.note(now, "warning", warning, agent)
-        write_bytes(layout.prompt(agent, launch), text.encode("utf-8", "replace"), durable=False)
-        program, session = program_of(self._context, fleet, action, self._launches.tag(agent, launch))
-        self._hold(agent, launch, program, now)
-        monitor = self._monitors.open(agent, launch, session, now.run_time)
-        names = list(dict.fromkeys(message.name for message in action.messages))
-        said = f"launch {launch} ({reason_text(action.reason)}){': ' + ', '.join(names) if names else ''}"
-        given = {"launch": launch, "reason": reason_data(action.reason), "heartbeats": names}
-        self._report.note(now, "spawned", said, agent, **given)
+        self._hold(agent, launch, prepared.program, now)
+        monitor = self._monitors.open(agent, launch, prepared.session, now.run_time)
+        self._report.spawned(now, action)
         self._report.beat(monitor, now)
 
     def start_grader(self, action: do.StartGrader, now: on.Moment) -> None:
         who = of_grade(action.number)
         tag = self._launches.tag(who, action.launch)
-        program = checkout.grader_program(self._context.layout, self._context.config.grader, action, tag)
+        program = checkout.grader_program(self._layout, self._grader, action, tag)
         self._hold(who, action.launch, program, now)
 
     def start_job(self, action: do.StartJob, now: on.Moment) -> None:
         job = action.job
-        program = job_files.program(self._context, job, self._launches.tag(job.who, LAUNCH))
+        program = self._setups[job.agent].job_program(job, self._launches.tag(job.who, LAUNCH))
         self._hold(job.who, LAUNCH, program, now)
-        job_files.show_begin(self._context.layout, job)
+        job_record.show_begin(self._layout, job)
 
     def cancel(self, who: str) -> None:
         """Never let a child go whose start failed on the way."""

@@ -87,7 +87,7 @@ class BackgroundActions:
         self._queue = queue
         self._tokens: dict[str, CancelToken] = {}
 
-    def start(self, action: do.Action, work: Callable[[], Iterable[on.Event]], who: str = "") -> None:
+    def run_later(self, action: do.Action, work: Callable[[], Iterable[on.Event]], who: str = "") -> None:
         """`work` does what the action says, and returns what it came to. `who`: by what name it can be cancelled."""
         token = CancelToken()
         if who:

@@ -38,16 +38,19 @@ def instructions(run_context: RunContext, agent: str) -> str:
     return render_file("instructions", {**_task_context(run_context, agent), **given})
 
 
-def prompt(run_context: RunContext, fleet: Fleet, spawn: Spawn, clock: float) -> tuple[str, list[str]]:
+def launch_prompt(
+    run_context: RunContext, fleet: Fleet, agent: str, spawn: Spawn, clock: float
+) -> tuple[str, list[str]]:
     """The text a launch is started with, and the warnings about templates that could not be rendered."""
-    context = context_of(run_context, fleet, spawn.agent, spawn.last_result_seen, clock)
+    frame = _frame(spawn)
+    context = context_of(run_context, fleet, agent, spawn.last_result_seen, clock)
     messages = [message.prompt for message in spawn.messages if message.name == MESSAGE]
     context |= {"message": "\n\n".join(messages), "reason": reason_text(spawn.reason)}
     sections, warnings = sections_of(spawn.messages, context)
-    text = render_file(_frame(spawn), {**context, "sections": sections})
+    text = render_file(frame, {**context, "sections": sections})
     if len(text) > MAX_CHARACTERS:
         limit = MAX_CHARACTERS - len(text) + sum(len(section["text"]) for section in sections)
-        text = render_file(_frame(spawn), {**context, "sections": truncate(sections, limit)})
+        text = render_file(frame, {**context, "sections": truncate(sections, limit)})
         warnings.append("the prompt would be too long: the longest of its sections are cut")
     return text, warnings
 
@@ -89,6 +92,22 @@ def sections_of(
         sections.append({"name": name, "id": ", ".join(message.id for message in group), "text": text})
         warnings += [f"{name}: {warning}"] if warning else []
     return sections, warnings
+
+
+def truncated(sections: Sequence[dict[str, str]], room: int) -> list[dict[str, str]]:
+    """The sections, so that their texts together have no more characters than there is room for, as far as each may
+    keep its beginning. Only those that are longer than others lose anything."""
+    limit = max((len(section["text"]) for section in sections), default=0)
+    while limit > LEAST_SHOWN and sum(min(len(section["text"]), limit) for section in sections) > room:
+        limit = max(limit * 9 // 10, LEAST_SHOWN)
+    return [{**section, "text": _cut(section["text"], limit)} for section in sections]
+
+
+def _cut(text: str, limit: int) -> str:
+    left_out = len(text) - limit
+    if left_out <= 0:
+        return text
+    return f"{text[:limit]}\n\n[The prompt would be too long: {left_out} more characters of this section are left out.]"
 
 
 def context_of(run_context: RunContext, fleet: Fleet, agent: str, last_seen: int, clock: float) -> dict[str, Any]:

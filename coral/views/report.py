@@ -12,15 +12,16 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from attempts.files import append_bytes, make_way, open_plain, write_bytes
-from coral.fleet.actions import Finish, LogEvent, Notify, ShowJob
+from coral.fleet.actions import Finish, LogEvent, Notify, ShowJob, Spawn
 from coral.fleet.agent_state import Phase
 from coral.fleet.events import Moment
 from coral.fleet.run_state import Fleet
 from coral.grading.outcome import progress_of
 from coral.supervisor.context import RunContext
+from coral.views import job_record
 from coral.views.fleet_view import agents_of, grading_of, spent_of, state_of
 from coral.views.prompt import budget
-from coral.views.reasons import log_text, outcome_text, reason_data, run_end_text, with_reason
+from coral.views.reasons import log_text, outcome_text, reason_data, reason_text, run_end_text, with_reason
 from heartbeats.beat import Beat, Status, to_dict
 
 STATUS_SECONDS, MAX_STATUS_SECONDS = 0.5, 5.0
@@ -72,7 +73,15 @@ class Report:
         line |= {name: value for name, value in given.items() if value not in (None, "", [])}
         return _append(self._context.layout.events, line)
 
+    def spawned(self, now: Moment, action: Spawn) -> None:
+        names = list(dict.fromkeys(message.name for message in action.messages))
+        text = f"launch {action.launch} ({reason_text(action.reason)}){': ' + ', '.join(names) if names else ''}"
+        given = {"launch": action.launch, "reason": reason_data(action.reason), "heartbeats": names}
+        self.note(now, "spawned", text, action.agent, **given)
+
     def job_ended(self, now: Moment, action: ShowJob) -> None:
+        """OSError where its record cannot be written."""
+        job_record.show_end(self._context.layout, action)
         self.note(now, "job", f"job {action.job.number} {outcome_text(action.end)}", action.job.agent)
 
     def finish(self, now: Moment, action: Finish) -> None:

@@ -14,7 +14,7 @@ from coral.fleet.run_state import Fleet
 from coral.records.standings import Standings
 from coral.runs.rules import rules_of
 from coral.supervisor.context import RunContext
-from coral.views.prompt import MAX_CHARACTERS, prompt
+from coral.views.prompt import MAX_CHARACTERS, launch_prompt
 
 RESUMED = Reason(ReasonKind.RESUMED)
 
@@ -41,9 +41,9 @@ def test_a_prompt_is_no_longer_than_a_program_can_take(start: Any) -> None:
         )
         for part in (owed[:10], owed)
     )
-    text, warnings = prompt(run_context, fleet, few, 0.0)
+    text, warnings = launch_prompt(run_context, fleet, "agent-1", few, 0.0)
     assert (len(text) > 190_000, text.count("left out"), warnings) == (True, 0, [])
-    text, warnings = prompt(run_context, fleet, many, 0.0)
+    text, warnings = launch_prompt(run_context, fleet, "agent-1", many, 0.0)
     assert MAX_CHARACTERS * 0.8 < len(text) < MAX_CHARACTERS + 25 * 200
     assert text.count("more characters of this section are left out.]") == 25
     assert warnings == ["the prompt would be too long: the longest of its sections are cut"]

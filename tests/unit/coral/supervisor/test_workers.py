@@ -27,7 +27,7 @@ def test_what_an_action_comes_to_is_gathered_once(pool: WorkerPool) -> None:
     woken = threading.Semaphore(0)
     queue = EventQueue(woken.release)
     background = BackgroundActions(pool, queue)
-    background.start(SCAN, lambda: [on.EditsScanned(agent="ann", launch=3, edited=9.0)])
+    background.run_later(SCAN, lambda: [on.EditsScanned(agent="ann", launch=3, edited=9.0)])
     assert woken.acquire(timeout=60)
     assert queue.take() == [on.EditsScanned(agent="ann", launch=3, edited=9.0)]
     assert queue.take() == []
@@ -40,7 +40,7 @@ def test_work_that_breaks_is_the_failure_of_its_action(pool: WorkerPool) -> None
 
     woken = threading.Semaphore(0)
     queue = EventQueue(woken.release)
-    BackgroundActions(pool, queue).start(SCAN, breaks)
+    BackgroundActions(pool, queue).run_later(SCAN, breaks)
     assert woken.acquire(timeout=60)
     assert queue.take() == [
         on.EditsScanned(agent="ann", launch=3),
@@ -60,7 +60,7 @@ def test_an_action_is_cancelled_by_its_name_and_no_other(pool: WorkerPool) -> No
 
     background = BackgroundActions(pool, EventQueue(lambda: None))
     for who in ("#3", "#4"):
-        background.start(GRADE, lambda who=who: work(who), who)
+        background.run_later(GRADE, lambda who=who: work(who), who)
         assert began.acquire(timeout=60)
     background.cancel("#3")
     background.cancel("#5")
