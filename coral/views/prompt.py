@@ -94,22 +94,6 @@ def sections_of(
     return sections, warnings
 
 
-def truncated(sections: Sequence[dict[str, str]], room: int) -> list[dict[str, str]]:
-    """The sections, so that their texts together have no more characters than there is room for, as far as each may
-    keep its beginning. Only those that are longer than others lose anything."""
-    limit = max((len(section["text"]) for section in sections), default=0)
-    while limit > LEAST_SHOWN and sum(min(len(section["text"]), limit) for section in sections) > room:
-        limit = max(limit * 9 // 10, LEAST_SHOWN)
-    return [{**section, "text": _cut(section["text"], limit)} for section in sections]
-
-
-def _cut(text: str, limit: int) -> str:
-    left_out = len(text) - limit
-    if left_out <= 0:
-        return text
-    return f"{text[:limit]}\n\n[The prompt would be too long: {left_out} more characters of this section are left out.]"
-
-
 def context_of(run_context: RunContext, fleet: Fleet, agent: str, last_seen: int, clock: float) -> dict[str, Any]:
     """The data of every template; `told`: results published after this order are new to the agent."""
     standings = run_context.standings
