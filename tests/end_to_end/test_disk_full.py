@@ -115,7 +115,7 @@ def test_a_full_disk_halts_what_is_new_and_costs_nothing_that_was_accepted(
     wait_until(lambda: [event for event in run.events("alert") if "the disk is full" in event["text"]], what="an alert")
     disk.fill()
     shown = coral("status", "--run", str(run.layout.root), cwd=tmp_path)
-    assert re.search(r"the disk is full: [0-9.]+ MB left; nothing new is begun", " ".join(shown.stdout.split()))
+    assert re.search(r"the disk is full: [0-9.]+ MB left; nothing new starts", " ".join(shown.stdout.split()))
     live_on(disk, polls=2)
     assert run.supervisor is not None
     assert run.supervisor.poll() is None

@@ -37,9 +37,11 @@ ELSEWHERE = (
     actions.ShowJob,
     actions.ScanEdits,
     actions.CleanUpGrade,
+    actions.RestoreRecords,
+    actions.WriteAgain,
 )  # not in these runs, or no loss
 ACTIONS = tuple(action.__name__ for action in get_args(actions.Action) if action not in ELSEWHERE)
-STEPS = ("record", "record_started", "release", "start", "publish", "reply", "clear", "take_in", "make_ready")
+STEPS = ("record", "record_started", "release", "start", "publish", "reply", "clear", "take_in", "prepare_grade")
 PLACES = tuple(f"{side} {what}" for what in (*ACTIONS, *STEPS) for side in ("before", "after"))
 BROKEN = 70
 AT_WORK = "at work"
@@ -75,7 +77,7 @@ def arm(at: Collection[str], nth: int, tell: Callable[[str], None]) -> None:
         (process, ("start",)),
         (Store, ("publish", "reply", "clear")),
         (perform, ("take_in",)),
-        (checkout, ("make_ready",)),
+        (checkout, ("prepare_grade",)),
     ):
         for name in names:
             wrap(owner, name)
