@@ -58,12 +58,7 @@ COMMANDS = {
     "revert": ("agent", "undo everything since the last submission", "coral revert"),
     "checkout": ("agent", "put this workspace on the state of an attempt", "coral checkout 17"),
 }
-GROUPS = {
-    "task": "Tasks",
-    "run": "Runs",
-    "look": "Looking",
-    "agent": "In an agent's workspace",
-}
+GROUPS = {"task": "Tasks", "run": "Runs", "look": "Looking", "agent": "In an agent's workspace"}
 EXIT_USER_ERROR, EXIT_PENDING, EXIT_INTERNAL_ERROR, EXIT_INTERRUPTED = 1, 2, 3, 130
 EXIT_CODES = {
     0: "done",

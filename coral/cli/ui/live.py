@@ -60,10 +60,7 @@ def frame(watch: RunFollower, out: Console, hint: str) -> Group:
     free = height - len(top) - 2
     agents = len(view.status.objects("agents"))
     shown = min(agents, max(1, free - 4 if free < CURVE + 12 else free - CURVE - 8))
-    parts: list[object] = [
-        *(_fit(line) for line in top),
-        agents_table(view.status, view.lateness, width, shown),
-    ]
+    parts: list[object] = [*(_fit(line) for line in top), agents_table(view.status, view.lateness, width, shown)]
     free -= shown + 1 + (agents > shown)
     if free >= CURVE + 4 and watch.points:
         parts += ["", *(Text(line, style="green", no_wrap=True) for line in _curve(watch, width))]

@@ -7,14 +7,15 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from real_runs import wait_until
+from sample import attempt
 
 from attempts.record import Attempt, Kind, Submission, Verdict
 from attempts.store import Store
@@ -24,7 +25,6 @@ from workspace import hub, intake
 from workspace.git import Git
 from workspace.layout import Layout, create, new_run
 
-AT = "2026-01-02T03:04:05.000+00:00"
 CORAL = (sys.executable, "-P", "-m", "coral")
 DEADLINE = 120.0  # seconds: what takes longer has failed, on any machine
 
@@ -46,34 +46,16 @@ class Bench:
         return self.layout.clone(agent)
 
     def publish(self, number: int, submission: Submission, **fields: object) -> Attempt:
-        attempt = Attempt(
-            number=number,
-            agent=submission.agent,
-            kind=submission.kind,
-            commit=submission.commit,
-            tree=submission.tree,
-            parent=self.seed,
-            title=submission.title,
-            submission=submission.id,
-            submitted_at=AT,
-            published_at=AT,
-            order=number,
-            verdict=Verdict.IMPROVED,
-            score=2.5,
-            of=submission.of,
-        )
-        attempt = replace(attempt, **fields)  # type: ignore[arg-type]
-        self.store.publish(attempt)
-        return attempt
+        given = {name: getattr(submission, name) for name in ("agent", "kind", "commit", "tree", "title", "of")}
+        given |= {"submission": submission.id, "parent": self.seed, "verdict": Verdict.IMPROVED, "score": 2.5, **fields}
+        made = attempt(number, **given)  # type: ignore[arg-type]
+        self.store.publish(made)
+        return made
 
     def waiting(self) -> Submission:
         """The submission in the inbox, once there is one."""
-        deadline = time.monotonic() + DEADLINE
-        while time.monotonic() < deadline:
-            for agent, _, path in self.store.inbox():
-                return self.store.read_submission(agent, path)
-            time.sleep(0.005)
-        raise AssertionError("nothing was handed in")
+        agent, _, path = wait_until(self.store.inbox, DEADLINE, "a submission")[0]
+        return self.store.read_submission(agent, path)
 
     def change(self, text: str = "2\n") -> None:
         """Something to submit."""
@@ -106,23 +88,8 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     seed = hub.create(layout.hub, base / "seed")
     for agent in ("agent-1", "agent-2"):
         hub.clone(layout.hub, layout.clone(agent), agent, seed, [])
-    Store(layout.attempts).publish(
-        Attempt(
-            number=0,
-            agent="",
-            kind=Kind.BASELINE,
-            commit=seed,
-            tree=Git(layout.hub).text("rev-parse", f"{seed}^{{tree}}"),
-            parent="",
-            title="Seed",
-            submission="",
-            submitted_at=AT,
-            published_at=AT,
-            order=0,
-            verdict=Verdict.IMPROVED,
-            score=1.5,
-        )
-    )
+    tree = Git(layout.hub).text("rev-parse", f"{seed}^{{tree}}")
+    Store(layout.attempts).publish(attempt(0, 1.5, commit=seed, tree=tree))
     return layout.root
 
 
@@ -344,7 +311,7 @@ def test_interrupts_leave_the_submission(bench: Bench) -> None:
     with ending([*CORAL, "eval", "-m", "x"], cwd=bench.clone(), stderr=subprocess.PIPE) as waiting:
         submission = bench.waiting()
         bench.store.reply("agent-1", submission.id, {"attempt": 1})
-        _until(lambda: Git(bench.clone() / ".git").text("rev-parse", "HEAD") == submission.commit)
+        wait_until(lambda: Git(bench.clone() / ".git").text("rev-parse", "HEAD") == submission.commit)
         waiting.send_signal(signal.SIGINT)
         assert waiting.wait(DEADLINE) == 130
         assert waiting.stderr is not None
@@ -387,13 +354,6 @@ def test_heartbeats_of_an_earlier_launch_are_not_waited_for(
         with ending([*CORAL, "wait"], cwd=bench.clone(), stdout=subprocess.PIPE, text=True, env=environment) as staying:
             assert staying.stdout is not None
             assert any(line.startswith("A heartbeat follows") for line in iter(staying.stdout.readline, ""))
-
-
-def _until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 FORBIDDEN = {"pydantic", "rich", "jinja2", "git", "asyncio", "watchdog", "ruamel", "sqlite3", "psutil", "markupsafe"}

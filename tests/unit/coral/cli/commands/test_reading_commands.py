@@ -17,18 +17,8 @@ from workspace import frontmatter, knowledge
 from workspace.layout import Layout
 
 Shown = Callable[..., str]
-LOOKING = (
-    ("status",),
-    ("runs",),
-    ("log",),
-    ("log", "--recent"),
-    ("show", "1"),
-    ("notes",),
-    ("notes", "--history"),
-    ("notes", "--recent"),
-    ("skills",),
-    ("heartbeat",),
-)
+LOOKING = ("status", "runs", "log", "log --recent", "show 1", "notes", "notes --history", "notes --recent", "skills")
+LOOKING += ("heartbeat",)
 
 
 # status and runs
@@ -42,18 +32,7 @@ def test_status_shows_the_fleet(layout: Layout, shown: Shown) -> None:
     assert lines[1] == "best 2 #4 by agent-1  seed 1 (+1)  try 4"
     assert lines[2] == "4 attempts · grading #5 · 1 queued · unprotected"
     assert lines[3] == "budget 6 of 10 attempts are left"
-    assert lines[5].split() == [
-        "agent",
-        "phase",
-        "launch",
-        "attempts",
-        "best",
-        "stagnant",
-        "last",
-        "beat",
-        "next",
-        "heartbeat",
-    ]
+    assert lines[5].split() == "agent phase launch attempts best stagnant last beat next heartbeat".split()  # noqa: SIM905
     assert lines[6].endswith("2 s thinking about rows  redirect 4")
     assert "supervises" not in "\n".join(lines)
 
@@ -436,12 +415,12 @@ def test_in_a_tasks_folder_its_own_runs_come_first(
 
 @pytest.mark.parametrize("command", LOOKING)
 def test_without_a_run_there_is_a_hint(
-    command: tuple[str, ...], shown: Shown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: str, shown: Shown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    said = shown(*command, code=1)
+    said = shown(*command.split(), code=1)
     assert said.startswith("coral: cannot find ")
-    other = "a folder of runs: `coral runs FOLDER`" if command == ("runs",) else "one: --run PATH"
+    other = "a folder of runs: `coral runs FOLDER`" if command == "runs" else "one: --run PATH"
     assert said.endswith(f"start one with `coral start TASK`, or name {other}")
 
 
@@ -450,9 +429,7 @@ def test_without_a_run_there_is_a_hint(
 
 @pytest.mark.parametrize("command", LOOKING)
 @pytest.mark.parametrize("harm", ["garbage", "gone", "shapes", "records"])
-def test_damaged_files_do_not_break_a_command(
-    command: tuple[str, ...], harm: str, layout: Layout, shown: Shown
-) -> None:
+def test_damaged_files_do_not_break_a_command(command: str, harm: str, layout: Layout, shown: Shown) -> None:
     write_events(layout, {"type": "published"})
     match harm:
         case "garbage":
@@ -469,7 +446,7 @@ def test_damaged_files_do_not_break_a_command(
             write_status(layout, clock="soon", **wrong)
         case "records":
             (layout.attempts / "000003.json").write_text('{"number": 3')
-    shown(*command)
+    shown(*command.split())
 
 
 def test_a_record_that_cannot_be_read_is_counted(layout: Layout, shown: Shown) -> None:

@@ -2,11 +2,12 @@
 
 import json
 import threading
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from real_runs import wait_until
 from sample import make_run, requests_of
 from strangers import closed
 
@@ -95,10 +96,7 @@ def test_a_prompt_comes_from_a_file(layout: Layout, coral: Run, tmp_path: Path) 
 @pytest.mark.parametrize("prompt", ["{{ own.best", "{{ own.nope }}", "{% if own %}"])
 def test_a_prompt_that_cannot_be_rendered_is_warned_of(layout: Layout, coral: Run, prompt: str) -> None:
     code, _, err = coral("heartbeat", "set", "mine", "--every", "2", "--prompt", prompt)
-    assert (code, err.startswith("coral: this prompt cannot be rendered, and is sent unrendered: line 1")) == (
-        0,
-        True,
-    )
+    assert (code, err.startswith("coral: this prompt cannot be rendered, and is sent unrendered: line 1")) == (0, True)
     assert requests_of(layout)[0]["heartbeat"] == {"name": "mine", "every": 2, "prompt": prompt}
 
 
@@ -115,48 +113,45 @@ def test_an_unknown_option_is_reported_by_the_verb(coral: Run) -> None:
     assert "cannot run coral heartbeat: unrecognized arguments: --wat" in coral("heartbeat", "--wat")[2]
 
 
-def _answering(layout: Layout, data: dict[str, object]) -> threading.Thread:
+@contextmanager
+def supervised(layout: Layout, **reply: object) -> Iterator[None]:
+    """A supervisor that answers the next request of the operator with this reply."""
+
     def work() -> None:
-        deadline = time.monotonic() + DEADLINE
-        while time.monotonic() < deadline:
-            for path in layout.requests_of("operator").glob("*.json"):
-                write_json(layout.replies_to("operator") / path.name, data, durable=False)
-                path.unlink()
-                return
-            time.sleep(0.005)
+        requests = layout.requests_of("operator")
+        path = wait_until(lambda: sorted(requests.glob("*.json")), DEADLINE, "a request")[0]
+        write_json(layout.replies_to("operator") / path.name, reply, durable=False)
+        path.unlink()
 
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    return thread
-
-
-def test_a_refusal_is_shown(layout: Layout, coral: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(send_request, "PATIENCE", DEADLINE)
-    answering = _answering(layout, {"ok": False, "message": "cannot remove it: it is protected", "hint": "retime it"})
+    answering = threading.Thread(target=work, daemon=True)
+    answering.start()
     with hold_lock(layout.lock):
-        said = coral("heartbeat", "remove", "reflect")
+        yield
+    answering.join(DEADLINE)
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(send_request, "PATIENCE", DEADLINE)
+
+
+@pytest.mark.usefixtures("patient")
+@pytest.mark.parametrize("json_or_not", [(), ("--json",)])
+def test_a_refusal_is_shown(layout: Layout, coral: Run, json_or_not: tuple[str, ...]) -> None:
+    with supervised(layout, ok=False, message="cannot remove it: it is protected", hint="retime it"):
+        said = coral("heartbeat", "remove", "reflect", *json_or_not)
     assert said == (1, "", "coral: cannot remove it: it is protected\n  retime it\n")
-    answering.join(DEADLINE)
-    answering = _answering(layout, {"ok": False, "message": "cannot remove it: it is protected", "hint": "retime it"})
-    with hold_lock(layout.lock):
-        assert coral("heartbeat", "remove", "reflect", "--json") == said
-    answering.join(DEADLINE)
 
 
-def test_an_acceptance_is_shown(layout: Layout, coral: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(send_request, "PATIENCE", DEADLINE)
-    answering = _answering(layout, {"ok": True, "message": "redirect: every 3", "hint": ""})
-    with hold_lock(layout.lock):
-        said = coral("heartbeat", "set", "redirect", "--stagnant", "3")
-    assert said == (0, "redirect: every 3\n", "")
-    answering.join(DEADLINE)
-    answering = _answering(layout, {"ok": True, "message": "it goes along", "hint": ""})
-    with hold_lock(layout.lock):
+@pytest.mark.usefixtures("patient")
+def test_an_acceptance_is_shown(layout: Layout, coral: Run) -> None:
+    with supervised(layout, ok=True, message="redirect: every 3", hint=""):
+        assert coral("heartbeat", "set", "redirect", "--stagnant", "3") == (0, "redirect: every 3\n", "")
+    with supervised(layout, ok=True, message="queued", hint=""):
         code, out, _ = coral("tell", "be bold", "--json")
-    (number,) = (path.stem for path in layout.replies_to("operator").glob("*.json") if "along" in path.read_text())
-    told = {"run": layout.root.name, "request": number, "answered": True, "message": "it goes along", "hint": ""}
-    assert (code, json.loads(out)) == (0, told)
-    answering.join(DEADLINE)
+    (id,) = (path.stem for path in layout.replies_to("operator").glob("*.json") if "queued" in path.read_text())
+    answered = {"run": layout.root.name, "request": id, "answered": True, "message": "queued", "hint": ""}
+    assert (code, json.loads(out)) == (0, answered)
 
 
 @pytest.mark.parametrize(
