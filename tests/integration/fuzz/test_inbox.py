@@ -108,7 +108,7 @@ def test_any_request_is_answered(tmp_path_factory: pytest.TempPathFactory, sende
     if isinstance(events[0], on.Requested):
         assert left
         _, actions = decide(stage.fleet, events, on.Moment(run_time=2.0, wall_time="w"), stage.rules)
-        (answer,) = [each for each in actions if isinstance(each, do.Answer)]
+        (answer,) = [action for action in actions if isinstance(action, do.Answer)]
         Inbox(layout, AGENTS).answer(sender, "it", {"ok": answer.ok, "message": answer.message, "hint": answer.hint})
     else:
         assert not left
@@ -146,7 +146,7 @@ def run_of(tmp_path_factory: pytest.TempPathFactory) -> Layout:
         create(found, AGENTS)
         for agent in AGENTS:
             (found.attempts / "inbox" / agent).mkdir(parents=True)
-    for folder in (*(found.requests_of(each) for each in (*AGENTS, OPERATOR)), found.attempts / "inbox" / "ann"):
+    for folder in (*(found.requests_of(sender) for sender in (*AGENTS, OPERATOR)), found.attempts / "inbox" / "ann"):
         for path in folder.glob("*.json"):
             path.unlink()
     for sender in (*AGENTS, OPERATOR):

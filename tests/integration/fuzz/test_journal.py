@@ -29,7 +29,7 @@ from coral.journal.replay import fold_until, replay
 pytestmark = pytest.mark.slow
 
 FOLDER = (1, 2)
-FAST = next((each for each in ("/dev/shm",) if os.access(each, os.W_OK)), None)  # every line is synced
+FAST = next((folder for folder in ("/dev/shm",) if os.access(folder, os.W_OK)), None)  # every line is synced
 
 
 @contextmanager
@@ -87,7 +87,8 @@ def test_it_says_what_was_decided_from_any_file_on(
             assert list(getattr(memory.fleet, part)) == list(getattr(last, part))
         assert (memory.clock, memory.rules) == (world.log[-1].clock, world.rules)
         assert list(published(path)) == sorted(
-            {each.number: each for each in publications(world)}.values(), key=lambda each: each.order
+            {publication.number: publication for publication in publications(world)}.values(),
+            key=lambda attempt: attempt.order,
         )
         found = replay(path)
         assert (found.same, found.agrees) == (len(world.log), True)
@@ -102,7 +103,7 @@ def test_it_says_what_was_decided_from_any_file_on(
         if at >= begun:
             then = fold_until(path, lambda line: line.get("at", 0.0) > at)
             assert then is not None
-            assert then.fleet == [each.after for each in world.log if each.clock <= at][-1]
+            assert then.fleet == [turn.after for turn in world.log if turn.clock <= at][-1]
 
 
 def publications(world: World) -> Iterator[object]:
@@ -127,7 +128,7 @@ def written() -> tuple[dict[str, bytes], tuple[Fleet, ...]]:
         scribe.play()
         scribe.go_on(20)
         scribe.journal.close()
-        files = {each.name.removesuffix(".gz"): content(each) for each in segments(path)[-3:]}
+        files = {file.name.removesuffix(".gz"): content(file) for file in segments(path)[-3:]}
     first = min(files)
     files[f"{first}.gz"] = gzip.compress(files.pop(first), mtime=0)
     return files, (Fleet(), *scribe.fleets)

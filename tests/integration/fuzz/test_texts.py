@@ -158,16 +158,16 @@ def test_any_wish_for_a_heartbeat_is_refused_or_carried_out_and_can_be_said(
         path.unlink()
         (layout.requests_of(sender) / path.name).write_text(json.dumps({**data, "owner": AGENT}))
     stage = Stage()
-    asked = [each for each in Inbox(layout, stage.names).collect(0, {}) if isinstance(each, on.Requested)]
+    asked = [event for event in Inbox(layout, stage.names).collect(0, {}) if isinstance(event, on.Requested)]
     stage.at(2, *asked)
     if (name, when, prompt) == ("mine", ("every", "5"), "look"):
-        assert [each.ok for each in stage.actions if isinstance(each, do.Answer)] == [True]
-    assert len([each for each in stage.actions if isinstance(each, do.Answer)]) == len(asked)
+        assert [action.ok for action in stage.actions if isinstance(action, do.Answer)] == [True]
+    assert len([action for action in stage.actions if isinstance(action, do.Answer)]) == len(asked)
     HeartbeatFiles(layout.heartbeats).write(stage.fleet, AGENT, 2.0)
     shown = Folder(layout.heartbeats).read(AGENT)
-    assert [row["name"] for row in shown] == [each.name for each in stage.fleet.heartbeats[AGENT]]
-    for each in stage.fleet.heartbeats[AGENT]:
-        said = render(each.prompt, {"agent": "ann", "n": 3})
+    assert [row["name"] for row in shown] == [heartbeat.name for heartbeat in stage.fleet.heartbeats[AGENT]]
+    for heartbeat in stage.fleet.heartbeats[AGENT]:
+        said = render(heartbeat.prompt, {"agent": "ann", "n": 3})
         assert len(said.text) < 200_000
         said.text.encode()
 
@@ -247,4 +247,4 @@ def test_notes_of_every_size_and_depth_are_looked_at_in_bounds(layout: Layout) -
     for words in _LOOKS:
         assert len(coral(layout, *words)) < 5_000_000
     everything: Iterator[str] = (coral(layout, "notes", "--read", str(number)) for number in range(1, 4))
-    assert all(len(each) < 5_000_000 for each in everything)
+    assert all(len(text) < 5_000_000 for text in everything)

@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
-from clones import instruct
+from clones import git, instruct
 
 from workspace import hub
 from workspace.clone_overlay import link_shared, place, put_back
 from workspace.errors import GitError
-from workspace.gitenv import environment
 from workspace.layout import Layout, create, new_run
-
-
-def git(folder: Path, *arguments: str) -> str:
-    done = subprocess.run(
-        ["git", *arguments], cwd=folder, env=environment(), capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
 
 
 @pytest.fixture
@@ -57,7 +47,7 @@ def test_the_link_to_shared_knowledge_is_relative_and_made_anew(layout: Layout, 
     (clone / ".shared" / "mine").write_text("kept")
     link_shared(clone, layout.shared)
     assert (clone / ".shared").readlink() == Path("../../shared")
-    assert [each.read_text() for each in clone.glob(".coral-shared-*/mine")] == ["kept"]
+    assert [path.read_text() for path in clone.glob(".coral-shared-*/mine")] == ["kept"]
 
 
 def test_excluded_names_mean_themselves(clone: Path) -> None:
@@ -121,7 +111,7 @@ def test_planted_links_are_not_written_through(clone: Path, tmp_path: Path) -> N
         place(clone, "folder/precious", "x")
     with pytest.raises(GitError, match="leads elsewhere"):
         place(clone, "folder/deep/down", "x")
-    assert [each.read_text() for each in outside.iterdir()] == ["precious"]
+    assert [path.read_text() for path in outside.iterdir()] == ["precious"]
 
 
 def test_nothing_that_the_agent_planted_is_run(layout: Layout, clone: Path, tmp_path: Path) -> None:

@@ -4,27 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
+from clones import git
 
 from workspace import history as history_module
-from workspace import plain_file
 from workspace.errors import GitError
 from workspace.git import Git
-from workspace.gitenv import environment
 from workspace.history import history, snapshot
 from workspace.knowledge import create, write_note
-from workspace.notes import find_notes
-
-
-def git(folder: Path, *arguments: str) -> str:
-    done = subprocess.run(
-        ["git", *arguments], cwd=folder, env=environment(), capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
 
 
 @pytest.fixture
@@ -53,12 +42,12 @@ def test_each_snapshot_holds_what_is_there(shared: Path) -> None:
     assert git(shared, "show", f"{second}:notes/one.md") == "changed"
     assert git(shared, "fsck") == ""
     changes = history(shared)
-    assert [(each.commit, each.message) for each in changes] == [
+    assert [(change.commit, change.message) for change in changes] == [
         (third, "third"), (second, "second"), (first, "first and more"),
     ]  # fmt: skip
     assert changes[1].files == ("notes/one.md", "notes/ünder/two words.md")
     assert changes[0].at.startswith("20")
-    assert [each.message for each in history(shared, 1)] == ["third"]
+    assert [change.message for change in history(shared, 1)] == ["third"]
 
 
 def test_nothing_changed_costs_no_process(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,7 +62,7 @@ def test_nothing_changed_costs_no_process(shared: Path, monkeypatch: pytest.Monk
     assert not list(shared.glob(".git.broken*"))
 
 
-def test_what_is_much_is_kept_a_part_at_a_time(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_changes_are_kept_over_several_snapshots(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(history_module, "_AT_ONCE", 2_500)
     for name in "abcd":
         (shared / f"{name}.md").write_text(name * 1_000)
@@ -87,17 +76,6 @@ def test_what_is_much_is_kept_a_part_at_a_time(shared: Path, monkeypatch: pytest
     assert tracked(shared) == ["a.md", "b.md", "c.md", "d.md", "notes/one.md"]
     assert snapshot(shared, "fourth") == ""
     assert git(shared, "fsck") == ""
-
-
-def test_folders_without_end_are_not_searched_to_the_end(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plain_file, "MAX_NAMES", 50)
-    for name in range(10):
-        for inner in range(10):
-            (shared / "notes" / f"a{name}" / f"b{inner}").mkdir(parents=True)
-    (shared / "notes" / "z.md").write_text("too far")
-    assert find_notes([shared]) == []
-    snapshot(shared, "first")
-    assert [each.files for each in history(shared)] == [()]
 
 
 def test_an_empty_folder_and_one_that_is_absent(tmp_path: Path) -> None:
@@ -129,14 +107,14 @@ def test_nothing_that_agents_plant_is_run(shared: Path, tmp_path: Path) -> None:
     program = tmp_path / "evil"
     program.write_text(f"#!/bin/sh\ntouch {touched}\n")
     program.chmod(0o755)
-    for setting in (
+    for setting in [
         "filter.x.clean",
         "core.fsmonitor",
         "gpg.program",
         "core.pager",
         "diff.external",
         "diff.x.textconv",
-    ):
+    ]:
         git(shared, "config", setting, str(program))
     git(shared, "config", "log.showSignature", "true")
     hooks = shared / ".git" / "hooks"
@@ -151,35 +129,27 @@ def test_nothing_that_agents_plant_is_run(shared: Path, tmp_path: Path) -> None:
     assert not touched.exists()
 
 
-def _no_objects(repository: Path) -> None:
-    shutil.rmtree(repository / "objects")
-    (repository / "objects").mkdir()
+def _damage(repository: Path, how: str) -> None:
+    if how == "no objects":
+        shutil.rmtree(repository / "objects")
+        (repository / "objects").mkdir()
+    elif how == "bad configuration":
+        (repository / "config").write_text("[core\n")
+    elif how == "link":
+        elsewhere = repository.parent.parent / "elsewhere"
+        repository.rename(elsewhere)
+        (elsewhere / "coral-state.json").unlink()
+        repository.symlink_to(elsewhere)
+    else:
+        shutil.rmtree(repository)
+        if how == "file":
+            repository.write_text("gitdir: /nowhere\n")
 
 
-def _bad_config(repository: Path) -> None:
-    (repository / "config").write_text("[core\n")
-
-
-def _a_file(repository: Path) -> None:
-    shutil.rmtree(repository)
-    repository.write_text("gitdir: /nowhere\n")
-
-
-def _a_link(repository: Path) -> None:
-    elsewhere = repository.parent.parent / "elsewhere"
-    repository.rename(elsewhere)
-    (elsewhere / "coral-state.json").unlink()
-    repository.symlink_to(elsewhere)
-
-
-def _gone(repository: Path) -> None:
-    shutil.rmtree(repository)
-
-
-@pytest.mark.parametrize("spoil", [_no_objects, _bad_config, _a_file, _a_link, _gone])
-def test_a_damaged_repository_is_begun_anew(shared: Path, spoil) -> None:
+@pytest.mark.parametrize("how", ["no objects", "bad configuration", "link", "file", "gone"])
+def test_a_damaged_repository_is_begun_anew(shared: Path, how: str) -> None:
     snapshot(shared, "first")
-    spoil(shared / ".git")
+    _damage(shared / ".git", how)
     write_note(shared, "two", {}, "two")
     assert snapshot(shared, "second")
     assert tracked(shared) == ["notes/one.md", "notes/two.md"]
@@ -211,15 +181,6 @@ def test_a_file_that_went_while_the_state_was_lost_is_gone(shared: Path) -> None
     write_note(shared, "two", {}, "two")
     snapshot(shared, "second")
     assert tracked(shared) == ["notes/two.md"]
-
-
-@pytest.mark.slow
-def test_a_lock_left_by_a_killed_git_is_removed(shared: Path) -> None:
-    snapshot(shared, "first")
-    (shared / ".git" / "refs" / "heads" / "main.lock").write_text("")
-    write_note(shared, "two", {}, "two")
-    assert snapshot(shared, "second")
-    assert len(history(shared)) == 2
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from clones import git
 from strangers import owning
 
 from workspace import hub, intake, submit
@@ -16,21 +17,6 @@ from workspace.errors import GitError
 from workspace.git import Git
 from workspace.gitenv import environment
 from workspace.layout import Layout, create, new_run
-
-
-def git(folder: Path, *arguments: str, **variables: str) -> str:
-    """Git as a user runs it, without this machine's settings."""
-    who = {f"GIT_{role}_{what}": "user@x.invalid" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-    done = subprocess.run(
-        ["git", *arguments],
-        cwd=folder,
-        env=environment(**who, **variables),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
 
 
 @pytest.fixture
@@ -64,6 +50,20 @@ def repository(seed: Path) -> Path:
     (seed / "draft.txt").write_text("not committed\n")
     (seed / "src" / "main.py").write_text("x = 2\n")
     return seed
+
+
+def cloned(layout: Layout, seed: Path) -> tuple[str, Path]:
+    """The hub and the clone of one agent; the seed's commit, and where the clone is."""
+    commit, clone = hub.create(layout.hub, seed), layout.clone("agent-1")
+    hub.clone(layout.hub, clone, "agent-1", commit, [])
+    return commit, clone
+
+
+def changed(clone: Path, text: str = "changed") -> str:
+    (clone / "run.sh").write_text(text)
+    git(clone, "add", "-A")
+    git(clone, "commit", "-q", "-m", text)
+    return git(clone, "rev-parse", "HEAD")
 
 
 def fingerprint(folder: Path) -> dict[str, tuple[int, int, str]]:
@@ -113,8 +113,7 @@ def test_the_users_repository_is_never_written_to(layout: Layout, repository: Pa
     for path in modes:
         path.chmod(0o555 if path.is_dir() else 0o444)
     try:
-        commit = hub.create(layout.hub, repository)
-        hub.clone(layout.hub, layout.clone("agent-1"), "agent-1", commit, [])
+        cloned(layout, repository)
     finally:
         for path, mode in modes.items():
             path.chmod(mode)
@@ -146,13 +145,9 @@ def test_a_seed_with_sha256_names(layout: Layout, tmp_path: Path) -> None:
     (seed / "a").write_text("a")
     git(seed, "add", "-A")
     git(seed, "commit", "-q", "-m", "a")
-    commit = hub.create(layout.hub, seed)
+    commit, clone = cloned(layout, seed)
     assert len(commit) == 64
-    hub.clone(layout.hub, layout.clone("agent-1"), "agent-1", commit, [])
-    (layout.clone("agent-1") / "a").write_text("b")
-    git(layout.clone("agent-1"), "commit", "-q", "-a", "-m", "b")
-    mine = git(layout.clone("agent-1"), "rev-parse", "HEAD")
-    assert intake.take_in(layout.hub, layout.clone("agent-1"), mine, 1).parent == commit
+    assert intake.take_in(layout.hub, clone, changed(clone), 1).parent == commit
 
 
 def _submodule(seed: Path) -> None:
@@ -187,10 +182,9 @@ def test_a_start_that_was_cut_off_can_be_repeated(layout: Layout, seed: Path) ->
     for half in (layout.hub.with_name(".hub.git.partial"), layout.agents / ".agent-1.partial"):
         half.mkdir()
         (half / "rubbish").write_text("")
-    commit = hub.create(layout.hub, seed)
-    hub.clone(layout.hub, layout.clone("agent-1"), "agent-1", commit, [])
-    assert files(layout.clone("agent-1")) >= {"link", "run.sh", "src/main.py"}
-    assert not (layout.clone("agent-1") / "rubbish").exists()
+    _, clone = cloned(layout, seed)
+    assert files(clone) >= {"link", "run.sh", "src/main.py"}
+    assert not (clone / "rubbish").exists()
 
 
 def test_the_hub_deletes_nothing(layout: Layout, seed: Path) -> None:
@@ -224,30 +218,23 @@ def test_a_garbage_collection_in_a_clone_harms_nobody(layout: Layout, seed: Path
     clones = [layout.clone(agent) for agent in ("agent-1", "agent-2")]
     for clone in clones:
         hub.clone(layout.hub, clone, clone.name, commit, [])
-        (clone / "run.sh").write_text(clone.name)
-        git(clone, "commit", "-q", "-a", "-m", "mine")
-        intake.take_in(layout.hub, clone, git(clone, "rev-parse", "HEAD"), clones.index(clone) + 1)
+        intake.take_in(layout.hub, clone, changed(clone, clone.name), clones.index(clone) + 1)
     git(clones[0], "gc", "-q", "--prune=now")
     for clone in clones:
         assert git(clone, "fsck", "--no-dangling") == ""
-        assert git(clone, "log", "--format=%s").split("\n") == ["mine", "Seed"]
-    (clones[0] / "run.sh").write_text("after the collection")
-    git(clones[0], "commit", "-q", "-a", "-m", "again")
-    mine = git(clones[0], "rev-parse", "HEAD")
+        assert git(clone, "log", "--format=%s").split("\n") == [clone.name, "Seed"]
+    mine = changed(clones[0], "after the collection")
     assert intake.take_in(layout.hub, clones[0], mine, 3).parent == git(clones[0], "rev-parse", "HEAD~")
 
 
 def test_a_copied_run_lives_without_the_original(layout: Layout, seed: Path, tmp_path: Path) -> None:
-    commit = hub.create(layout.hub, seed)
-    hub.clone(layout.hub, layout.clone("agent-1"), "agent-1", commit, [])
+    commit, _ = cloned(layout, seed)
     copied = Layout(tmp_path / "elsewhere" / "deeper" / "run: a")
     shutil.copytree(layout.root, copied.root, symlinks=True)
     shutil.rmtree(layout.root)
     clone = copied.clone("agent-1")
-    (clone / "run.sh").write_text("changed")
-    git(clone, "commit", "-q", "-a", "-m", "moved")
+    mine = changed(clone)
     assert git(clone, "fsck", "--no-dangling") == ""
-    mine = git(clone, "rev-parse", "HEAD")
     assert intake.take_in(copied.hub, clone, mine, 1).parent == commit
     hub.checkout(copied.hub, mine, tmp_path / "out")
     assert (tmp_path / "out" / "run.sh").read_text() == "changed"
@@ -256,30 +243,27 @@ def test_a_copied_run_lives_without_the_original(layout: Layout, seed: Path, tmp
 def test_a_run_below_a_link_works(seed: Path, tmp_path: Path) -> None:
     (tmp_path / "real" / "deep").mkdir(parents=True)
     (tmp_path / "shortcut").symlink_to("real/deep")
-    root = tmp_path / "shortcut" / "run"
-    layout = Layout(root)
+    layout = Layout(tmp_path / "shortcut" / "run")
     create(layout, ["agent-1"])
-    commit = hub.create(layout.hub, seed)
-    hub.clone(layout.hub, layout.clone("agent-1"), "agent-1", commit, [])
-    assert git(layout.clone("agent-1"), "fsck") == ""
+    _, clone = cloned(layout, seed)
+    assert git(clone, "fsck") == ""
 
 
 def test_agents_on_another_disk(layout: Layout, seed: Path, tmp_path: Path) -> None:
     (tmp_path / "disk" / "deeper").mkdir(parents=True)
     layout.agents.rmdir()
     layout.agents.symlink_to(tmp_path / "disk" / "deeper")
-    hub.clone(layout.hub, layout.clone("agent-1"), "agent-1", hub.create(layout.hub, seed), [])
-    assert git(layout.clone("agent-1"), "fsck") == ""
+    _, clone = cloned(layout, seed)
+    assert git(clone, "fsck") == ""
 
 
 def test_paths_may_be_relative(layout: Layout, seed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     here = Layout(layout.root.relative_to(tmp_path))
-    commit = hub.create(here.hub, Path("seed"))
-    hub.clone(here.hub, here.clone("agent-1"), "agent-1", commit, [])
-    (here.clone("agent-1") / "run.sh").write_text("changed")
-    mine = submit.commit(here.clone("agent-1"), "agent-1", "changed", lambda made: None).commit
-    intake.take_in(here.hub, here.clone("agent-1"), mine, 1)
+    _, clone = cloned(here, Path("seed"))
+    (clone / "run.sh").write_text("changed")
+    mine = submit.commit(clone, "agent-1", "changed", lambda made: None).commit
+    intake.take_in(here.hub, clone, mine, 1)
     hub.checkout(here.hub, mine, Path("out"))
     assert (tmp_path / "out" / "run.sh").read_text() == "changed"
 
@@ -302,26 +286,18 @@ def test_a_checkout_runs_no_filter_and_no_hook(layout: Layout, seed: Path, tmp_p
     home.mkdir()
     (home / ".gitconfig").write_text(f'[filter "evil"]\n\tsmudge = touch {touched}\n\tclean = touch {touched}\n')
     monkeypatch.setenv("HOME", str(home))
-    commit = hub.create(layout.hub, seed)
-    hub.clone(layout.hub, layout.clone("agent-1"), "agent-1", commit, [])
+    commit, clone = cloned(layout, seed)
     hub.checkout(layout.hub, commit, tmp_path / "out")
     assert not touched.exists()
     assert (tmp_path / "out" / "src" / "main.py").read_text() == "x = 1\n"
     # What a tree itself asks for is done: the grader sees the files as the agent does.
-    assert (
-        (tmp_path / "out" / "run.sh").read_bytes() == (layout.clone("agent-1") / "run.sh").read_bytes() == b"echo\r\n"
-    )
+    assert (tmp_path / "out" / "run.sh").read_bytes() == (clone / "run.sh").read_bytes() == b"echo\r\n"
 
 
 def test_differences_and_files_of_commits(layout: Layout, seed: Path, tmp_path: Path) -> None:
-    commit = hub.create(layout.hub, seed)
-    clone = layout.clone("agent-1")
-    hub.clone(layout.hub, clone, "agent-1", commit, [])
-    (clone / "run.sh").write_text("echo more\n")
+    commit, clone = cloned(layout, seed)
     (clone / "blob").write_bytes(bytes(range(256)))
-    git(clone, "add", "-A")
-    git(clone, "commit", "-q", "-m", "more")
-    mine = git(clone, "rev-parse", "HEAD")
+    mine = changed(clone, "echo more\n")
     intake.take_in(layout.hub, clone, mine, 1)
     text = hub.diff(layout.hub, commit, mine)
     assert "+echo more" in text
@@ -349,8 +325,7 @@ def test_a_long_difference_is_cut(layout: Layout, seed: Path) -> None:
 @pytest.mark.parametrize("name", [".", ".git", ".git/objects"])
 def test_a_repository_that_its_agent_closed_is_made_again(layout: Layout, seed: Path, name: str) -> None:
     """Whoever cannot look into it cannot start its agent either."""
-    commit, clone = hub.create(layout.hub, seed), layout.clone("agent-1")
-    hub.clone(layout.hub, clone, "agent-1", commit, [])
+    commit, clone = cloned(layout, seed)
     assert hub.is_whole(clone)
     with owning(layout.root):
         (clone / name).chmod(0)

@@ -9,19 +9,18 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from clones import clone, git, instruct, layout
+from real_runs import wait_until
 
 from workspace import hub, intake, submit
 from workspace.clone_overlay import link_shared
 from workspace.errors import LockedError, SubmitError, Unacceptable
-from workspace.gitenv import environment, identity
+from workspace.gitenv import environment
 from workspace.layout import Layout, create, new_run
-from workspace.locks import clear_stale_lock, one_at_a_time
 from workspace.submit import Made
 
 __all__ = ["clone", "layout"]  # fixtures
@@ -165,7 +164,7 @@ def test_a_rewritten_history_and_an_unfinished_merge(clone: Path) -> None:
     assert git(clone, "show", f"{commit(clone).commit}:a.txt") == "both"
 
 
-def test_what_replaces_and_grafts_pretend_is_not_believed(clone: Path) -> None:
+def test_replaced_and_grafted_commits_are_not_believed(clone: Path) -> None:
     seed = git(clone, "rev-parse", "HEAD")
     (clone / "a.txt").write_text("one\n")
     tree = commit(clone).tree
@@ -202,23 +201,14 @@ def test_what_the_supervisor_put_there_is_never_committed(clone: Path) -> None:
     assert git(clone, "status", "--short") == ""
 
 
-def _nothing(clone: Path) -> None:
-    pass
-
-
-def _forget_the_flag(clone: Path) -> None:
-    git(clone, "update-index", "--no-skip-worktree", "CLAUDE.md")
-
-
-def _lose_the_index(clone: Path) -> None:
-    (clone / ".git" / "index").unlink()
-
-
-@pytest.mark.parametrize("spoil", [_nothing, _forget_the_flag, _lose_the_index])
-def test_an_instruction_file_that_the_seed_has_stays_as_committed(clone: Path, spoil: Callable[[Path], None]) -> None:
+@pytest.mark.parametrize("spoil", ["nothing", "flag", "index"])
+def test_an_instruction_file_that_the_seed_has_stays_as_committed(clone: Path, spoil: str) -> None:
     instruct(clone, "CLAUDE.md", "Do well.\n")
     assert (clone / "CLAUDE.md").read_text() == "Do well.\n\n---\n\nWords of the seed.\n"
-    spoil(clone)
+    if spoil == "flag":
+        git(clone, "update-index", "--no-skip-worktree", "CLAUDE.md")
+    elif spoil == "index":
+        (clone / ".git" / "index").unlink()
     assert commit(clone).unchanged
     assert submit.diff(clone) == ""
     (clone / "a.txt").write_text("one\n")
@@ -226,7 +216,7 @@ def test_an_instruction_file_that_the_seed_has_stays_as_committed(clone: Path, s
     assert git(clone, "show", f"{made.commit}:CLAUDE.md") == "Words of the seed."
     submit.revert(clone)
     submit.checkout(clone, made.commit)
-    if spoil is _nothing:
+    if spoil == "nothing":
         assert (clone / "CLAUDE.md").read_text().startswith("Do well.")
     instruct(clone, "CLAUDE.md", "Do better.\n")  # as at the next launch
     assert (clone / "CLAUDE.md").read_text() == "Do better.\n\n---\n\nWords of the seed.\n"
@@ -254,7 +244,7 @@ def test_a_repository_inside_is_refused_by_git_or_by_the_hub(layout: Layout, clo
     intake.take_in(layout.hub, clone, again.commit, 2)
 
 
-def test_without_its_repository_the_one_above_is_not_touched(layout: Layout, clone: Path) -> None:
+def test_without_a_repository_the_one_above_is_not_touched(layout: Layout, clone: Path) -> None:
     git(layout.root, "init", "-q", "-b", "above")
     shutil.rmtree(clone / ".git")
     with pytest.raises(LockedError, match="cannot use the repository"):
@@ -284,15 +274,8 @@ def test_neither_variables_nor_the_users_configuration_matter(clone: Path, tmp_p
     )
     (home / "ignore").write_text("*.txt\n")
     monkeypatch.setenv("HOME", str(home))
-    for name in (
-        "GIT_DIR",
-        "GIT_INDEX_FILE",
-        "GIT_WORK_TREE",
-        "GIT_OBJECT_DIRECTORY",
-        "GIT_AUTHOR_NAME",
-        "GIT_NAMESPACE",
-    ):
-        monkeypatch.setenv(name, str(tmp_path / "nowhere"))
+    for name in ("DIR", "INDEX_FILE", "WORK_TREE", "OBJECT_DIRECTORY", "AUTHOR_NAME", "NAMESPACE"):
+        monkeypatch.setenv(f"GIT_{name}", str(tmp_path / "nowhere"))
     (clone / "b.txt").write_bytes(b"one\r\n")
     made = commit(clone)
     monkeypatch.undo()
@@ -347,7 +330,7 @@ class Wrapped:
         variables = {**os.environ, "PATH": f"{self.bin}:{os.environ['PATH']}"}
         command = [sys.executable, "-P", "-c", CHILD, str(self.clone), str(self.inbox)]
         done = subprocess.run(command, env=variables, check=False, start_new_session=True, capture_output=True)
-        _until(lambda: not (self.clone / ".git" / "index.lock").exists() or not _git_runs(self.clone))
+        wait_until(lambda: not (self.clone / ".git" / "index.lock").exists() or not _git_runs(self.clone))
         return done.returncode
 
     def unannounced(self) -> set[str]:
@@ -364,13 +347,6 @@ def _git_runs(clone: Path) -> bool:
         except OSError:
             continue
     return False
-
-
-def _until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 @pytest.fixture
@@ -397,7 +373,7 @@ def test_five_processes_of_git_and_three_when_nothing_changed(wrapped: Wrapped) 
 @pytest.mark.parametrize("step", STEPS)
 def test_killed_at_any_step(wrapped: Wrapped, clone: Path, step: str, when: str) -> None:
     assert wrapped.run(step, "kill -9 $PPID", when) == -signal.SIGKILL
-    _until(lambda: not _git_runs(clone))
+    wait_until(lambda: not _git_runs(clone))
     assert wrapped.unannounced() == set()
     assert len(list(wrapped.inbox.iterdir())) == (step == STEPS[-1])
     (clone / "a.txt").write_text("two\n")
@@ -429,7 +405,7 @@ def test_interrupted_while_git_holds_its_lock_the_lock_goes_too(wrapped: Wrapped
     (clone / ".gitattributes").write_text("*.txt filter=slow\n")
     command = [sys.executable, "-P", "-c", CHILD, str(clone), str(wrapped.inbox)]
     with subprocess.Popen(command, start_new_session=True) as child:
-        _until((tmp_path / "started").exists)
+        wait_until((tmp_path / "started").exists)
         assert (clone / ".git" / "index.lock").exists()
         child.send_signal(signal.SIGINT)
         assert child.wait(120) == 130
@@ -448,23 +424,6 @@ def test_killed_with_all_of_git_while_the_branch_moves(wrapped: Wrapped, clone: 
     assert git(clone, "rev-parse", "HEAD") == made.commit
 
 
-@pytest.mark.slow
-def test_the_lock_of_a_living_git_is_respected_and_a_dead_ones_removed(clone: Path, tmp_path: Path) -> None:
-    (clone / "a.txt").write_text("one\n")
-    editor = tmp_path / "editor"
-    editor.write_text(f'#!/bin/sh\nwhile [ ! -e {tmp_path}/go ]; do sleep 0.01; done\necho text > "$1"\n')
-    editor.chmod(0o755)
-    variables = {**environment(**identity("a")), "GIT_EDITOR": str(editor)}
-    with subprocess.Popen(["git", "commit", "-q", "-a"], cwd=clone, env=variables, start_new_session=True) as held:
-        _until((clone / ".git" / "index.lock").exists)
-        with pytest.raises(LockedError, match="git is at work"):
-            clear_stale_lock(clone / ".git", patience=0.5)
-        assert (clone / ".git" / "index.lock").exists()
-        os.killpg(held.pid, signal.SIGKILL)
-    assert (clone / ".git" / "index.lock").exists()
-    assert not commit(clone).unchanged
-
-
 def test_two_submissions_at_once_follow_each_other(clone: Path) -> None:
     made: list[Made] = []
 
@@ -480,12 +439,6 @@ def test_two_submissions_at_once_follow_each_other(clone: Path) -> None:
     assert git(clone, "ls-files").split() == ["CLAUDE.md", "a.txt", "x", "y"]
     assert git(clone, "status", "--short") == ""
     assert len(made) == 2
-
-
-def test_waiting_for_another_command_has_an_end(clone: Path) -> None:
-    with one_at_a_time(clone / ".git"), pytest.raises(LockedError, match="another coral command"):  # noqa: SIM117
-        with one_at_a_time(clone / ".git", patience=0.05):
-            pass
 
 
 # The commands beside `coral eval`.

@@ -3,38 +3,24 @@
 from functools import reduce
 
 import pytest
+import sample
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from attempts.progress import Progress, advance, judge
 from attempts.record import Attempt, Direction, Kind, Verdict
 
+
+def attempt(number: int, score: float | None, kind: Kind = Kind.REAL, verdict: Verdict | None = None) -> Attempt:
+    given = {"verdict": verdict} if verdict else {}
+    return sample.attempt(number, score, kind=kind, of=1 if kind is Kind.CONFIRM else None, **given)
+
+
 UP, DOWN = Direction.MAXIMIZE, Direction.MINIMIZE
 
 
-def attempt(
-    number: int, score: float | None, kind: Kind = Kind.REAL, verdict: Verdict | None = None, agent: str = "agent-1"
-) -> Attempt:
-    return Attempt(
-        number=number,
-        agent=agent,
-        kind=kind,
-        commit="a" * 40,
-        tree="b" * 40,
-        parent="",
-        title="",
-        submission="",
-        submitted_at="",
-        published_at="",
-        order=number,
-        verdict=verdict or (Verdict.FAILED if score is None else Verdict.IMPROVED),
-        score=score,
-        of=1 if kind is Kind.CONFIRM else None,
-    )
-
-
 def fold(attempts: list[Attempt], direction: Direction = UP, noise: float = 0.0) -> Progress:
-    return reduce(lambda progress, each: advance(progress, each, direction, noise), attempts, Progress())
+    return reduce(lambda progress, attempt: advance(progress, attempt, direction, noise), attempts, Progress())
 
 
 @pytest.mark.parametrize(
@@ -102,7 +88,7 @@ def test_a_copy_of_better_work_is_the_best_so_far_and_still_no_improvement() -> 
 
 def test_the_fleet_s_progress_compares_with_the_fleet_s_best() -> None:
     # The author's own verdict is `improved`; to the fleet it is one more try without improvement.
-    attempts = [attempt(1, 2.0), attempt(2, 1.0, verdict=Verdict.IMPROVED, agent="agent-2")]
+    attempts = [attempt(1, 2.0), attempt(2, 1.0, verdict=Verdict.IMPROVED)]
     assert fold(attempts).stagnant == 1
 
 
@@ -121,9 +107,9 @@ histories = st.lists(
 @example([attempt(1, 1.0), attempt(2, 1.0, Kind.CONFIRM)], UP, 0.0)
 def test_the_fold_is_what_counting_would_give(history: list[Attempt], direction: Direction, noise: float) -> None:
     done = fold(history, direction, noise)
-    valid = [each for each in history if each.verdict is not Verdict.VOID]
-    real = [each for each in valid if each.kind is Kind.REAL]
-    measured = [each.score for each in valid if each.kind is not Kind.TUNE and each.score is not None]
+    valid = [attempt for attempt in history if attempt.verdict is not Verdict.VOID]
+    real = [attempt for attempt in valid if attempt.kind is Kind.REAL]
+    measured = [attempt.score for attempt in valid if attempt.kind is not Kind.TUNE and attempt.score is not None]
     assert done.evals == len(real)
     assert done.graded == len(valid)
     assert 0 <= done.stagnant <= done.evals
@@ -143,9 +129,9 @@ def test_without_noise_stagnation_is_the_distance_to_the_last_gain(
     history: list[Attempt], direction: Direction
 ) -> None:
     progress, since = Progress(), 0
-    for each in history:
-        after = advance(progress, each, direction, 0.0)
-        if each.kind is Kind.REAL and each.verdict is not Verdict.VOID:
+    for attempt in history:
+        after = advance(progress, attempt, direction, 0.0)
+        if attempt.kind is Kind.REAL and attempt.verdict is not Verdict.VOID:
             since = 0 if after.best != progress.best else since + 1
         assert after.stagnant == since
         progress = after

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
+import sample
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,27 +13,18 @@ from attempts.record import (
     Direction,
     Kind,
     Submission,
-    Verdict,
     attempt_from_dict,
     submission_from_dict,
     to_dict,
 )
 
 COMMIT, TREE, PARENT = "a" * 40, "b" * 40, "c" * 40
-ATTEMPT = Attempt(
-    number=17,
-    agent="agent-1",
-    kind=Kind.REAL,
+ATTEMPT = sample.attempt(
+    17,
+    2.5,
     commit=COMMIT,
     tree=TREE,
     parent=PARENT,
-    title="Wider second ring",
-    submission="0" * 20,
-    submitted_at="2030-01-01T00:00:00Z",
-    published_at="2030-01-01T00:00:09Z",
-    order=16,
-    verdict=Verdict.IMPROVED,
-    score=2.5,
     metrics={"overlap": 0.0, "circles": 26, "note": "ok", "valid": True, "gap": None},
 )
 SUBMISSION = Submission(
@@ -64,43 +56,27 @@ def test_records_can_be_kept_in_sets() -> None:
     assert len({ATTEMPT, replace(ATTEMPT, metrics={}), SUBMISSION}) == 3
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("number", -1),
-        ("number", True),
-        ("number", "17"),
-        ("number", 17.0),
-        ("agent", None),
-        ("kind", "dream"),
-        ("kind", []),
-        ("commit", "HEAD"),
-        ("commit", COMMIT + "\n"),
-        ("commit", "A" * 40),
-        ("tree", ""),
-        ("parent", "abc"),
-        ("parent", None),
-        ("title", 3),
-        ("order", None),
-        ("verdict", "won"),
-        ("score", None),
-        ("score", "2.5"),
-        ("score", True),
-        ("score", float("nan")),
-        ("score", 10**400),
-        ("of", 3),
-        ("seconds", -1),
-        ("seconds", float("inf")),
-        ("seconds", float("nan")),
-        ("metrics", [1]),
-        ("metrics", {"a": [1]}),
-        ("metrics", {"a": float("nan")}),
-        ("metrics", {3: 1}),
-        ("channel", 1),
-        ("feedback", None),
-        ("best_ever", True),
-    ],
-)
+WRONG = {
+    "number": [-1, True, "17", 17.0],
+    "agent": [None],
+    "kind": ["dream", []],
+    "commit": ["HEAD", COMMIT + "\n", "A" * 40],
+    "tree": [""],
+    "parent": ["abc", None],
+    "title": [3],
+    "order": [None],
+    "verdict": ["won"],
+    "score": [None, "2.5", True, float("nan"), 10**400],
+    "of": [3],
+    "seconds": [-1, float("inf"), float("nan")],
+    "metrics": [[1], {"a": [1]}, {"a": float("nan")}, {3: 1}],
+    "channel": [1],
+    "feedback": [None],
+    "best_ever": [True],
+}
+
+
+@pytest.mark.parametrize(("field", "value"), [(field, value) for field, values in WRONG.items() for value in values])
 def test_a_wrong_field_is_named(field: str, value: object) -> None:
     with pytest.raises(ValueError, match=f"^'?{field}"):
         attempt_from_dict({**to_dict(ATTEMPT), field: value})
@@ -120,23 +96,18 @@ def test_what_is_no_object_is_refused(data: object) -> None:
         attempt_from_dict(data)  # type: ignore[arg-type]
 
 
+WRONG_IN_SUBMISSION = {
+    "id": ["../../etc/passwd", "1", "٠" * 20, "0" * 20 + "\n"],
+    "kind": ["baseline", None],
+    "commit": ["--output=x"],
+    "of": [-1, 4],
+    "wait": [float("nan"), -1, 10**400],
+    "submitted_at": [None],
+}
+
+
 @pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("id", "../../etc/passwd"),
-        ("id", "1"),
-        ("id", "٠" * 20),
-        ("id", "0" * 20 + "\n"),
-        ("kind", "baseline"),
-        ("kind", None),
-        ("commit", "--output=x"),
-        ("of", -1),
-        ("of", 4),
-        ("wait", float("nan")),
-        ("wait", -1),
-        ("wait", 10**400),
-        ("submitted_at", None),
-    ],
+    ("field", "value"), [(field, value) for field, values in WRONG_IN_SUBMISSION.items() for value in values]
 )
 def test_a_wrong_field_of_a_submission_is_named(field: str, value: object) -> None:
     with pytest.raises(ValueError, match=f"^{field}"):

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attempts.progress import Progress
 from heartbeats.entry import from_entry
 from heartbeats.heartbeat import (
     BUILT_IN,
@@ -22,29 +21,21 @@ from heartbeats.heartbeat import (
     reset_heartbeats,
     set_heartbeat,
 )
-from heartbeats.trigger import Elapsed, Every, Stagnant, Trigger, arm, evaluate, retime
+from heartbeats.trigger import Elapsed, Every, Stagnant, Trigger
 
-OWN = tuple(each for each in BUILT_IN if each.scope is Scope.OWN)
-FLEET = tuple(each for each in BUILT_IN if each.scope is Scope.FLEET)
+OWN = tuple(heartbeat for heartbeat in BUILT_IN if heartbeat.scope is Scope.OWN)
+FLEET = tuple(heartbeat for heartbeat in BUILT_IN if heartbeat.scope is Scope.FLEET)
 REFLECT, CONSOLIDATE = BUILT_IN[0], BUILT_IN[1]
 EVERYBODY = pytest.mark.parametrize("by", ["agent-1", "operator", "task"])
 MINE = Heartbeat(name="plan", trigger=Every(3), prompt="Is the plan still right?")
 
+# No heartbeat has one of these names.
+NAMESAKES = ["Reflect", "REFLECT", " reflect", "reflect\n", "reflect\u200b", "ｒeflect", "rеflect", ""]
 # To people all of these say nothing.
 EMPTY = [
-    " ",
-    "\n\t",
-    "{# say nothing #}",
-    "{#- a -#} {# b #}",
-    "\u200b\u200b",
-    "\ufeff",
-    "\u2060\u00ad\u180e",
-    "\u3164\u115f\uffa0\u1160",
-    "\u2800",
-    "\U000e0041\U000e0042",
-    "\u202e \u202c",
-    "...",
-    "\u0301",
+    *(" ", "\n\t", "...", "{# say nothing #}", "{#- a -#} {# b #}"),
+    *("\u200b\u200b", "\ufeff", "\u2060\u00ad\u180e", "\u3164\u115f\uffa0\u1160", "\u2800", "\u0301"),
+    *("\U000e0041\U000e0042", "\u202e \u202c"),
 ]
 
 
@@ -63,7 +54,7 @@ def test_a_misspelt_heartbeat_gets_a_hint() -> None:
 
 
 def test_the_built_in_set_is_what_is_promised() -> None:
-    assert [(each.name, each.trigger, each.scope, each.protected) for each in BUILT_IN] == [
+    assert [(heartbeat.name, heartbeat.trigger, heartbeat.scope, heartbeat.protected) for heartbeat in BUILT_IN] == [
         ("reflect", Every(1), Scope.OWN, True),
         ("consolidate", Every(10), Scope.FLEET, True),
         ("redirect", Stagnant(5), Scope.OWN, False),
@@ -81,10 +72,7 @@ def test_nobody_removes_a_protected_heartbeat(by: str) -> None:
             remove_heartbeat(current, name, by)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["Reflect", "REFLECT", " reflect", "reflect\n", "reflect\u200b", "ｒeflect", "rеflect", "", "r*", "x" * 9999],
-)
+@pytest.mark.parametrize("name", [*NAMESAKES, "r*", "x" * 9999])
 def test_a_name_that_only_looks_like_it_is_another_name(name: str) -> None:
     with pytest.raises(HeartbeatError, match="no such heartbeat"):
         remove_heartbeat(BUILT_IN, name, "agent-1")
@@ -104,7 +92,7 @@ def test_the_task_cannot_leave_one_out() -> None:
 
 
 @EVERYBODY
-def test_many_others_do_not_crowd_one_out(by: str) -> None:
+def test_the_limit_of_heartbeats_removes_none(by: str) -> None:
     current = OWN
     for number in range(17):
         current = set_heartbeat(current, replace(MINE, name=f"mine-{number}"), by)
@@ -114,25 +102,15 @@ def test_many_others_do_not_crowd_one_out(by: str) -> None:
     assert len(set_heartbeat(current, replace(MINE, name="mine-3", prompt="Other words"), by)) == 20
 
 
-# To rename, or to lay a namesake over it.
+# To rename, or to hide behind one of the same name.
 
 
 @EVERYBODY
 @pytest.mark.parametrize(
     "name",
     [
-        *(
-            "Reflect",
-            "reflect ",
-            " reflect",
-            "re flect",
-            "reflect\n",
-            "ｒeflect",
-            "rеflect",
-            "reflect\u200b",
-            "REFLECT",
-        ),
-        *("", "-a", "1a", "a_b", "../a", "a/b", "x" * 41, "é", "\x00", "x" * 100_000),
+        *(*NAMESAKES, "reflect ", "re flect", "-a", "1a", "a_b", "../a", "a/b"),
+        *("x" * 41, "é", "\x00", "x" * 100_000),
     ],
 )
 def test_a_name_is_a_plain_slug(name: str, by: str) -> None:
@@ -140,12 +118,12 @@ def test_a_name_is_a_plain_slug(name: str, by: str) -> None:
     assert len(str(message)) < 200
 
 
-def test_a_lookalike_is_told_what_was_meant() -> None:
+def test_for_a_lookalike_the_hint_names_what_was_meant() -> None:
     assert "did you mean reflect?" in str(refused(OWN, MINE, "agent-1", name="Ｒeflect "))
 
 
 @EVERYBODY
-def test_a_namesake_is_not_laid_over_the_fleet_s(by: str) -> None:
+def test_no_heartbeat_of_the_same_name_hides_the_fleet_s(by: str) -> None:
     namesake = replace(CONSOLIDATE, scope=Scope.OWN, trigger=Every(1_000_000), prompt="Do nothing.")
     refused(OWN, namesake, by, "belongs to the fleet")
     refused(OWN, CONSOLIDATE, by, "belongs to the fleet")
@@ -182,18 +160,18 @@ def test_a_protected_one_says_something_outside_the_tags(prompt: str) -> None:
 
 def test_an_agent_does_not_change_its_words() -> None:
     refused(OWN, REFLECT, "agent-1", "prompt stays", prompt="Say OK.")
-    other_words = set_heartbeat(OWN, replace(REFLECT, prompt="Say why."), "operator")
+    reworded = set_heartbeat(OWN, replace(REFLECT, prompt="Say why."), "operator")
     # Not even back to the built-in ones, by leaving the prompt out.
-    refused(other_words, REFLECT, "agent-1", "prompt stays", prompt="")
-    retimed = set_heartbeat(other_words, from_entry({"name": "reflect", "every": 3}, other_words), "agent-1")
+    refused(reworded, REFLECT, "agent-1", "prompt stays", prompt="")
+    retimed = set_heartbeat(reworded, from_entry({"name": "reflect", "every": 3}, reworded), "agent-1")
     assert retimed[0].prompt == "Say why."
 
 
 @pytest.mark.parametrize("by", ["operator", "task"])
-def test_the_operator_and_the_task_may_give_it_other_words(by: str) -> None:
+def test_the_operator_and_the_task_may_give_it_reworded(by: str) -> None:
     assert set_heartbeat(OWN, replace(REFLECT, prompt="Say why."), by)[0].prompt == "Say why."
-    other_words = set_heartbeat(OWN, replace(REFLECT, prompt="Say why."), by)
-    assert set_heartbeat(other_words, replace(REFLECT, prompt=""), by)[0].prompt == ""
+    reworded = set_heartbeat(OWN, replace(REFLECT, prompt="Say why."), by)
+    assert set_heartbeat(reworded, replace(REFLECT, prompt=""), by)[0].prompt == ""
 
 
 @EVERYBODY
@@ -235,33 +213,13 @@ def test_its_scope_and_delivery_stay(by: str) -> None:
 
 
 @EVERYBODY
-def test_the_bound_does_not_creep(by: str) -> None:
+def test_the_bound_is_not_measured_from_a_retimed_heartbeat(by: str) -> None:
     current = OWN
     for _ in range(5):
         current = set_heartbeat(current, replace(REFLECT, trigger=Every(10)), by)
         refused(current, REFLECT, by, "between 1 and 10", trigger=Every(11))
     fleet = set_heartbeat(merge(FLEET, [replace(CONSOLIDATE, trigger=Every(50))]), CONSOLIDATE, by)
     refused(fleet, CONSOLIDATE, by, "between 1 and 100", trigger=Every(101))
-
-
-@pytest.mark.parametrize("figures", [[10, 9], [10, 1, 10], [2, 3, 4, 5, 6, 7, 8, 9, 10], [10] * 5, [1, 10]])
-def test_retiming_again_and_again_delays_nothing(figures: list[int]) -> None:
-    current, progress = OWN, Progress()
-    target, waited = arm(REFLECT.trigger, progress, 0), 0
-    for round_ in range(40):
-        for figure in figures:
-            before = current[0].trigger
-            current = set_heartbeat(current, replace(REFLECT, trigger=Every(figure)), "agent-1")
-            target = retime(before, current[0].trigger, target, progress, 0)
-        # A reset is a retiming like any other.
-        if round_ % 3 == 0:
-            before, current = current[0].trigger, reset_heartbeats(OWN, current)
-            target = retime(before, current[0].trigger, target, progress, 0)
-        progress, waited = Progress(evals=progress.evals + 1), waited + 1
-        now = evaluate(current[0].trigger, target, progress, 0)
-        target = now.target
-        waited = 0 if now.fired else waited
-        assert waited < 10
 
 
 # What agents may and may not do otherwise.
@@ -362,7 +320,7 @@ def test_whatever_is_asked_the_protected_ones_stay(
                     current = reset_heartbeats(start, current)
         except HeartbeatError:
             pass
-        for protected in (each for each in start if each.protected):
+        for protected in (heartbeat for heartbeat in start if heartbeat.protected):
             now = find(current, protected.name)
             assert now is not None
             assert now.protected
@@ -372,5 +330,5 @@ def test_whatever_is_asked_the_protected_ones_stay(
             assert isinstance(protected.trigger, Every)
             assert now.trigger.n <= 10 * protected.trigger.n
             assert now.prompt in ("", "words")
-        assert len({each.name for each in current}) == len(current) <= 20
-        assert sum(each.protected for each in current) == sum(each.protected for each in start)
+        assert len({heartbeat.name for heartbeat in current}) == len(current) <= 20
+        assert sum(heartbeat.protected for heartbeat in current) == sum(heartbeat.protected for heartbeat in start)

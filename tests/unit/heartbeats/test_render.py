@@ -21,6 +21,8 @@ CROWDED = {
     "results": [{"number": n, "feedback": "f" * 5_000, "score": 1.0} for n in range(5_000)],
     "notes": [{"name": f"n{n}", "title": "t" * 400, "author": "a"} for n in range(5_000)],
 }
+
+
 LONG = {**CONTEXT, "results": [{"n": n} for n in range(5_000)], "notes": list(range(5_000))}
 
 
@@ -33,7 +35,7 @@ def raw(template: str, reason: str, context: Mapping[str, object] = CONTEXT) -> 
     assert len(rendered.text) < 25_000
 
 
-def test_what_it_is_for() -> None:
+def test_a_prompt_with_loops_conditions_and_filters() -> None:
     template = """\
 {% for each in results %}
 #{{ each.number }}: {{ each.score }} ({{ each.delta|default("first") }}){% if loop.last %}.{% else %};{% endif %}
@@ -132,109 +134,6 @@ def test_what_cannot_be_rendered_is_sent_as_it_was_written(template: str, reason
     raw(template, reason)
 
 
-FORBIDDEN = [
-    "{% set x = 1 %}x",
-    "{% set x %}x{% endset %}",
-    "{% macro m() %}x{% endmacro %}",
-    "{% call m() %}x{% endcall %}",
-    "{% filter upper %}x{% endfilter %}",
-    "{% include 'reflect.md.j2' %}",
-    "{% import 'x' as y %}",
-    "{% from 'x' import y %}",
-    "{% extends 'x' %}",
-    "{% block b %}x{% endblock %}",
-    "{% with a = 1 %}x{% endwith %}",
-    "{% autoescape true %}x{% endautoescape %}",
-    "{{ agent() }}",
-    "{{ agent.name.upper() }}",
-    "{{ range(10) }}",
-    "{{ 'a' * 1000000000 }}",
-    "{{ 9 ** 9 ** 9 }}",
-    "{{ 1 // 0 }}",
-    "{{ 1 / 0 }}",
-    "{{ 'a' ~ 'b' }}",
-    "{{ '%s' % 'a' }}",
-    "{{ '%99999999s'|format('a') }}",
-    "{{ 'a'|center(1000000000) }}",
-    "{{ 'a'|indent(1000000000) }}",
-    "{{ 'a'|replace('a', 'b') }}",
-    "{{ message|urlize }}",
-    "{{ agent|attr('__class__') }}",
-    "{{ results|map('upper')|list }}",
-    "{{ results|batch(1) }}",
-    "{{ results|tojson }}",
-    "{{ results|pprint }}",
-    "{{ 'x' is filter }}",
-    "{{ 4 is divisibleby(0) }}",
-    "{{ 'x' is sameas('x') }}",
-    "{% for a in results recursive %}{{ loop(a) }}{% endfor %}",
-    "{% for a in results %}{% for b in results %}{% for c in results %}x{% endfor %}{% endfor %}{% endfor %}",
-    "{{ self }}",
-    "{{ self._TemplateReference__context }}",
-    "{{ super() }}",
-    "{{ _private }}",
-    "{{ __import__ }}",
-    "{{ 1e999 }}",
-    "{{ 9223372036854775808 }}",
-    "{{ 0x" + "f" * 10_000 + " }}",
-    "{{ results|join(message) }}",
-    "{{ results|join(*results) }}",
-    "{{ results|sort(attribute=message) }}",
-    "{% trans %}x{% endtrans %}",
-    "{% do 1 %}",
-    "{% for x in results %}{% break %}{% endfor %}",
-]
-
-
-@pytest.mark.parametrize("template", FORBIDDEN)
-def test_what_is_not_in_the_dialect_cannot_be_said(template: str) -> None:
-    raw(template, "")
-    assert problems(template)
-
-
-ESCAPES = [
-    "{{ ''.__class__.__mro__ }}",
-    "{{ ''['__class__'] }}",
-    "{{ agent.__class__ }}",
-    "{{ agent['__class__'] }}",
-    "{{ agent.get }}",
-    "{{ agent.keys }}",
-    "{{ results.append }}",
-    "{{ results.__len__ }}",
-    "{{ (1).__class__ }}",
-    "{{ loop }}",
-    "{% for a in results %}{{ loop }}{% endfor %}",
-    "{% for a in results %}{{ loop.__init__ }}{% endfor %}",
-    "{% for a in results %}{{ loop.cycle }}{% endfor %}",
-    "{% for a in results %}{{ loop._iterator }}{% endfor %}",
-    "{{ missing.__init__ }}",
-    "{{ config }}",
-    "{{ request }}",
-    "{{ cycler }}",
-    "{{ lipsum }}",
-    "{{ joiner }}",
-    "{{ namespace }}",
-    "{{ range }}",
-    "{{ dict }}",
-    "{{ environment }}",
-    "{{ context }}",
-]
-
-
-@pytest.mark.parametrize("template", ESCAPES)
-def test_nothing_of_the_interpreter_is_in_reach(template: str) -> None:
-    rendered = render(template, CONTEXT)
-    assert rendered.warning
-    said = rendered.text.replace(template, "")
-    for trace in ("object at", "<class", "built-in", "bound method", "function", "LoopContext"):
-        assert trace not in said
-
-
-@pytest.mark.parametrize("name", ["items", "keys", "values", "get", "pop"])
-def test_a_key_is_a_key_whatever_methods_a_dict_has(name: str) -> None:
-    assert render(f"{{{{ attempt.metrics.{name} }}}}", {"attempt": {"metrics": {name: 7}}}).text == "7"
-
-
 BOMBS = [
     "{% for a in results %}{% for b in results %}x{% endfor %}{% endfor %}",
     "{% for a in results %}{% for b in results %}{% if a == b %}{% endif %}{% endfor %}{% endfor %}x",
@@ -293,21 +192,6 @@ def test_no_template_takes_long_or_grows_without_end(number: int, context: Mappi
     assert any(char.isalnum() for char in rendered.text)
 
 
-@pytest.mark.parametrize(
-    "template",
-    [
-        "{% for a in results %}{% for b in notes %}{% if a == b %}{% endif %}{% endfor %}{% endfor %}x",
-        "{% for a in results %}" + "{% if message == message %}{% endif %}" * 20 + "{% endfor %}x",
-        "{% for a in results %}{% if results|sort(attribute='n') %}{% endif %}{% endfor %}x",
-        "{% for a in results %}{% if results|list %}{% endif %}{% endfor %}x",
-        "{% for a in results %}{% for b in [1] %}{% if task.description|upper %}{% endif %}{% endfor %}{% endfor %}x",
-        "{% for a in results %}{% endfor %}" * 400 + "x",
-    ],
-)
-def test_loops_run_on_fuel(template: str) -> None:
-    raw(template, "it loops too long", {**LONG, "task": {"description": "long " * 2_000}})
-
-
 @pytest.mark.parametrize("template", ["{{ results }}" * 1_500, "{{ [" + "message," * 300 + "] }}", "{{ results }}" * 9])
 def test_what_is_printed_is_not_kept_beyond_the_limit(template: str) -> None:
     render(template, CROWDED)  # compiled once, so that only the rendering is measured
@@ -318,33 +202,10 @@ def test_what_is_printed_is_not_kept_beyond_the_limit(template: str) -> None:
     assert peak < 4_000_000
 
 
-def test_the_limits_of_what_comes_in() -> None:
-    context = {"text": "x" * 30_000, "items": list(range(3_000)), "big": 2**63, "fits": 2**63 - 1, "dict": {}}
-    assert render("{{ items|length }} {{ text|length }}", context).text == "1000 20010"
-    assert render("{{ big }} {{ fits }}", context).text == "a huge integer 9223372036854775807"
-    assert render("{{ text[-10:] }}", context).text == "... (cut)"
-    crowd = {"a": ["x" * 20_000] * 100, "b": ["late"]}
-    assert render("{{ a|length }} {{ b|default('nothing') }}", crowd).text == "20 nothing"
-    nested: list[object] = [1]
-    for _ in range(20):
-        nested = [nested]
-    assert render("{{ nested }}", {"nested": nested}).text.startswith('[[[[[[["[')
-
-
 BLANK = [
-    "",
-    "   ",
-    "\n\n",
-    "{# words #}",
-    "{% if false %}words{% endif %}",
-    "{{ '' }}",
-    "{{ ' ' }}{{ message }}",
+    *("", "   ", "\n\n", "...", "\x00\x01", "\u200b\ufeff", "\u3164", "{{ '\u2800' }}"),
+    *("{# words #}", "{% if false %}words{% endif %}", "{{ '' }}", "{{ ' ' }}{{ message }}"),
     "{% for a in skills if false %}{{ a.name }}{% endfor %}",
-    "\u200b\ufeff",
-    "\u3164",
-    "{{ '\u2800' }}",
-    "...",
-    "\x00\x01",
 ]
 
 
@@ -357,7 +218,7 @@ def test_a_prompt_never_arrives_empty(template: str) -> None:
     assert problems(template)
 
 
-def test_a_prompt_that_is_too_long_is_cut_and_said_to_be() -> None:
+def test_a_prompt_that_is_too_long_is_cut_with_a_warning() -> None:
     rendered = render("word " * 5_000, CONTEXT)
     assert "longer than 20000 bytes" in rendered.warning
     assert len(rendered.text) < 6_000
@@ -365,7 +226,7 @@ def test_a_prompt_that_is_too_long_is_cut_and_said_to_be() -> None:
     assert not render("é" * 10_000, CONTEXT).warning
 
 
-def test_an_output_that_is_too_long_is_cut_and_said_to_be() -> None:
+def test_an_output_that_is_too_long_is_cut_with_a_warning() -> None:
     rendered = render("{% for a in results %}{{ a.feedback }}{% endfor %}", CROWDED)
     assert rendered.warning == "it is longer than 100000 characters"
     assert rendered.text.startswith("fff")
@@ -379,24 +240,7 @@ def test_nothing_of_the_context_is_changed_or_left_behind() -> None:
     assert repr(CONTEXT) == before
 
 
-class Trap:
-    def __str__(self) -> str:
-        return "a trap"
-
-    def open(self) -> str:
-        raise AssertionError("a template has called a method")
-
-
-def test_only_plain_data_comes_in() -> None:
-    assert render("{{ trap }}", {"trap": Trap()}).text == "a trap"
-    assert render("{{ trap.open }}", {"trap": Trap()}).warning
-    assert render("{{ t }}", {"t": (1, 2.50, None, "é")}).text == '[1, 2.5, null, "é"]'
-    deep: list[object] = []
-    deep.append(deep)
-    assert len(render("x {{ deep }}", {"deep": deep}).text) < 500
-
-
-def test_problems_are_told_with_their_lines() -> None:
+def test_problems_come_with_their_lines() -> None:
     assert problems("Fine: {{ own.best }}") == []
     assert problems("a\nb {{ nobdy }}\n{% set x = 1 %}") == [
         f"line 2: there is no name nobdy; there are: {', '.join(sorted(CONTEXT_NAMES))}",
@@ -425,7 +269,7 @@ pieces = st.sampled_from([*WORDS.split(), *SIGNS.split(), " ", "\n"])
 
 @settings(max_examples=50)
 @given(st.lists(pieces, max_size=30).map(" ".join) | st.text(max_size=60))
-def test_whatever_is_written_something_arrives(template: str) -> None:
+def test_of_any_template_the_agent_gets_some_text(template: str) -> None:
     rendered = render(template, CONTEXT)
     assert any(char.isalnum() for char in rendered.text)
     assert isinstance(problems(template), list)

@@ -112,7 +112,7 @@ def test_an_interval_shortened_is_the_new_one_from_where_the_old_began(n: int, l
     gone = min(gone, n - 1)
     at = arm(Every(n), Progress(evals=20), 0)
     progress = Progress(evals=20 + gone)
-    for shorter in sorted({each for each in later if each < n}, reverse=True):
+    for shorter in sorted({figure for figure in later if figure < n}, reverse=True):
         at, n = retime(Every(n), Every(shorter), at, progress, 0), shorter
         assert at == 20 + shorter
 

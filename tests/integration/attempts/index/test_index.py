@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import reference_board as board
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from records import readable
@@ -22,8 +21,7 @@ from strangers import closed
 from attempts.index import check, file, query
 from attempts.index.index import MANY, SETTLED, Index
 from attempts.index.query import Wanted
-from attempts.index.row import row_of
-from attempts.record import Attempt, Direction, Kind, Verdict, to_dict
+from attempts.record import Direction, to_dict
 from attempts.store import Store
 
 
@@ -55,13 +53,13 @@ def settle(folder: Path) -> None:
 OPENED: list[set[str]] = []  # who asks for the names of all files that this process opens
 
 
-def _hear(event: str, arguments: tuple[object, ...]) -> None:
+def _record_opened(event: str, arguments: tuple[object, ...]) -> None:
     if event == "open":
-        for each in OPENED:
-            each.add(os.path.basename(str(arguments[0])))  # noqa: PTH119
+        for opened in OPENED:
+            opened.add(os.path.basename(str(arguments[0])))  # noqa: PTH119
 
 
-sys.addaudithook(_hear)
+sys.addaudithook(_record_opened)
 
 
 def reads(folder: Path, look: Callable[[], object]) -> int:
@@ -74,101 +72,6 @@ def reads(folder: Path, look: Callable[[], object]) -> int:
 
 
 # what is asked
-
-TEXTS = st.sampled_from(("", "gap", "a Gap", "ß and Straße", "quote's \"", "100% _x_", "İstanbul", "ab"))
-SCORES = st.sampled_from((None, 0.0, -0.0, 1.0, 1.0, 2.5, -3.0, 0.1, 0.3, 1e308, -1e308, 5e-324))
-
-
-@st.composite
-def histories(draw: st.DrawFn) -> list[Attempt]:
-    made = [attempt(0, 1.0)]
-    for number in range(1, draw(st.integers(1, 14))):
-        kind = draw(st.sampled_from((Kind.REAL, Kind.REAL, Kind.TUNE, Kind.CONFIRM)))
-        score = draw(SCORES)
-        parent = draw(st.integers(-1, number - 1))
-        made.append(
-            attempt(
-                number,
-                score,
-                kind=kind,
-                of=0 if kind is Kind.CONFIRM else None,
-                agent=draw(st.sampled_from(("agent-1", "agent-2", "agent-3"))),
-                tree=f"{draw(st.integers(0, 5)):040x}",
-                commit=f"{draw(st.integers(0, 8)):040x}",
-                parent="" if parent < 0 else made[parent].commit,
-                title=draw(TEXTS) or "plain",
-                feedback=draw(TEXTS),
-                verdict=Verdict.IMPROVED if score is not None else Verdict.FAILED,
-                order=draw(st.integers(0, 14)),
-            )
-        )
-    return made
-
-
-def fits(each: Attempt, wanted: Wanted) -> bool:
-    said = "\n".join((each.title, each.reason, each.feedback)).casefold()
-    return (
-        (not wanted.agent or each.agent == wanted.agent)
-        and (not wanted.kind or each.kind is wanted.kind)
-        and (not wanted.alone or each.agent in (wanted.alone, ""))
-        and wanted.text.casefold() in said
-    )
-
-
-WANTED = st.builds(
-    Wanted,
-    agent=st.sampled_from(("", "agent-1", "agent-9", "agent-1\x00")),
-    kind=st.sampled_from((None, None, *Kind)),
-    text=st.one_of(TEXTS, st.sampled_from(("GAP", "strasse", "p", "%", "zebra", "e's \"", "\x1bgap", "\ud800"))),
-    alone=st.sampled_from(("", "", "agent-2")),
-)
-
-
-@pytest.mark.slow
-@settings(max_examples=150, deadline=None)
-@given(histories(), WANTED, st.sampled_from(Direction), st.sampled_from((None, 1, 2, 5)), st.booleans())
-def test_every_answer_is_the_one_that_all_records_give(
-    history: list[Attempt], wanted: Wanted, direction: Direction, limit: int | None, words: bool
-) -> None:
-    rows = file.in_memory((each.number, row_of(each, (0, 0, 0))) for each in history)
-    if not words:
-        rows.execute("DROP TABLE words")
-    chosen = [each for each in history if fits(each, wanted)]
-    assert list(query.recent(rows, wanted)) == [each.number for each in reversed(chosen)]
-    found = query.ranked(rows, wanted, direction, limit)
-    if wanted.kind not in (Kind.TUNE, Kind.BASELINE):
-        expected = board.leaderboard(chosen, direction, len(chosen))[:limit]
-        assert [(each.number, each.score, each.measurements, each.confirmed) for each in found] == [
-            (each.attempt.number, each.score, each.measurements, each.confirmed) for each in expected
-        ]
-    seen = [each for each in history if fits(each, Wanted(alone=wanted.alone))]
-    for each in seen:
-        line = [before.number for before in board.lineage(seen, each.number)]
-        assert query.lineage(rows, each.number, 3, wanted.alone) == line[-3:]
-    curve = [(at, order, best) for at, order, _, best in query.curve(rows, direction, wanted.alone)]
-    assert curve == board.curve(seen, direction)
-    totals = query.totals(rows, wanted.alone)
-    assert (totals.attempts, totals.unscored) == (len(seen), sum(each.score is None for each in seen))
-    rows.close()
-
-
-def test_what_is_common_is_found_without_sorting_it_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(query, "MAX_SORTED", 3)
-    history = [attempt(number, float(number % 7), feedback="common") for number in range(20)]
-    rows = file.in_memory((each.number, row_of(each, (0, 0, 0))) for each in history)
-    wanted = Wanted(text="COMM")
-    assert list(query.recent(rows, wanted)) == list(range(19, -1, -1))
-    best = [each.number for each in query.ranked(rows, wanted, Direction.MAXIMIZE, 4)]
-    assert best == [each.attempt.number for each in board.leaderboard(history, Direction.MAXIMIZE, 4)]
-    rows.close()
-
-
-def test_attempts_are_found_by_tree_and_by_the_start_of_their_commit(store: Store) -> None:
-    with closing(Index(store.root)) as index:
-        assert index.ask(lambda rows: list(query.with_tree(rows, f"{3:040x}"))) == [3]
-        assert index.ask(lambda rows: query.with_commit(rows, f"{2:040x}"[:40])) == [2]
-        assert len(index.ask(lambda rows: query.with_commit(rows, "000"))) == 5
-        assert index.ask(lambda rows: query.with_commit(rows, "0g")) == []
 
 
 # when it is fresh
@@ -193,13 +96,13 @@ def test_what_is_published_deleted_and_damaged_is_seen_at_once(store: Store) -> 
 
 @settings(max_examples=25, deadline=None)
 @given(
-    st.lists(st.tuples(st.sampled_from(("publish", "delete", "damage", "feed", "lose", "settle")), st.integers(0, 6)))
+    st.lists(st.tuples(st.sampled_from(("publish", "delete", "damage", "add", "lose", "settle")), st.integers(0, 6)))
 )
-def test_no_order_of_events_leaves_it_behind(
+def test_in_any_order_of_events_it_knows_what_is_in_the_folder(
     tmp_path_factory: pytest.TempPathFactory, events: list[tuple[str, int]]
 ) -> None:
     folder = tmp_path_factory.mktemp("attempts")
-    store, feeding = Store(folder), Index(folder)
+    store, adding = Store(folder), Index(folder)
     for what, number in events:
         path = folder / f"{number:06d}.json"
         match what:
@@ -212,15 +115,15 @@ def test_no_order_of_events_leaves_it_behind(
                 path.write_text("{")
                 with closing(Index(folder)) as index:
                     index.audit()  # a name that stays says nothing
-            case "feed":
+            case "add":
                 store.publish(attempt(number, 1.0))
-                feeding.add([attempt(number, 1.0)])
+                adding.add([attempt(number, 1.0)])
             case "lose":
                 (folder / file.NAME).unlink(missing_ok=True)
             case "settle":
                 settle(folder)
-        assert numbers(folder) == [each.number for each in reversed(readable(store))]
-    feeding.close()
+        assert numbers(folder) == [record.number for record in reversed(readable(store))]
+    adding.close()
 
 
 def test_what_did_not_change_is_not_read_again(store: Store) -> None:
@@ -247,7 +150,7 @@ def test_a_folder_that_was_changed_just_now_is_not_taken_for_settled(
     assert numbers(store.root) == [3, 2, 1, 0]
 
 
-def test_being_fed_costs_no_reading_and_is_complete(store: Store) -> None:
+def test_adding_what_was_published_reads_nothing_and_is_complete(store: Store) -> None:
     numbers(store.root)
     for number in (6, 5):
         store.publish(attempt(number, 9.0))
@@ -257,7 +160,7 @@ def test_being_fed_costs_no_reading_and_is_complete(store: Store) -> None:
     assert numbers(store.root) == [6, 5, 4, 3, 2, 1, 0]
 
 
-def test_what_it_is_fed_is_what_a_reader_of_the_file_finds(store: Store) -> None:
+def test_what_is_added_is_what_a_reader_of_the_file_finds(store: Store) -> None:
     odd = replace(attempt(5, 9.0), title="a \x07 title\n of  two lines", reason="why\r\nso", feedback="half a \ud800")
     numbers(store.root)
     store.publish(odd)
@@ -267,10 +170,10 @@ def test_what_it_is_fed_is_what_a_reader_of_the_file_finds(store: Store) -> None
     assert check.mismatches(store.root, {5: json.dumps(to_dict(odd))}) == ([], [])
 
 
-def test_a_record_that_was_altered_in_place_is_told_from_what_was_read(store: Store) -> None:
+def test_a_record_that_was_altered_in_place_is_announced_from_what_was_read(store: Store) -> None:
     with closing(Index(store.root)) as index:
         index.refresh()
-        assert all(index.agrees(each) for each in readable(store))
+        assert all(index.agrees(record) for record in readable(store))
         (store.root / "000001.json").write_text(json.dumps(to_dict(attempt(1, 99.0))))
         assert not index.agrees(store.read(1))
         assert not index.agrees(attempt(17, 1.0))
@@ -286,13 +189,8 @@ def test_only_records_whose_file_was_touched_are_read_by_an_audit(store: Store) 
         base.execute("UPDATE records SET changed = 0 WHERE number = 2")
     with closing(Index(store.root)) as index:
         index.audit()
-    assert [score for (score,) in base.execute("SELECT score FROM records ORDER BY number")] == [
-        77.0,
-        77.0,
-        3.0,
-        77.0,
-        77.0,
-    ]
+    scores = [score for (score,) in base.execute("SELECT score FROM records ORDER BY number")]
+    assert scores == [77.0, 77.0, 3.0, 77.0, 77.0]
     base.close()
 
 
@@ -302,7 +200,7 @@ def test_what_is_shown_is_what_the_files_say_in_the_order_of_what_they_say(store
     def best() -> list[tuple[int, float | None]]:
         with closing(Index(store.root)) as index:
             found = index.shown(lambda rows: query.ranked(rows, Wanted(), Direction.MAXIMIZE, 3))
-            return [(each.number, each.score) for _, each in found]
+            return [(record.number, record.score) for _, record in found]
 
     assert best() == [(4, 5.0), (3, 4.0), (2, 3.0)]
     (store.root / "000004.json").write_text(json.dumps(to_dict(attempt(4, 3.5))))
@@ -315,117 +213,78 @@ def test_one_that_is_far_behind_is_made_anew_and_says_so(store: Store) -> None:
     numbers(store.root)
     for number in range(5, MANY + 7):
         (store.root / f"{number:06d}.json").write_text("{")
-    told: list[int] = []
-    with closing(Index(store.root, told.append)) as index:
+    announced: list[int] = []
+    with closing(Index(store.root, announced.append)) as index:
         assert index.ask(query.totals).unreadable == MANY + 2
-    assert told == [MANY + 7]
+    assert announced == [MANY + 7]
 
 
 # whatever lies there
 
 
-def exclusive(path: Path) -> Iterator[None]:
-    with closing(sqlite3.connect(path, isolation_level=None)) as base:
-        base.execute("BEGIN EXCLUSIVE")
-        yield
-
-
-def shared(path: Path) -> Iterator[None]:
-    with closing(sqlite3.connect(path, isolation_level=None)) as base:
-        base.execute("BEGIN")
-        base.execute("SELECT * FROM meta").fetchall()
-        yield
-
-
-def garbage(path: Path) -> Iterator[None]:
-    path.write_bytes(b"\x00\xff not a database" * 1000)
-    yield
-
-
-def empty(path: Path) -> Iterator[None]:
-    path.write_bytes(b"")
-    yield
-
-
-def torn(path: Path) -> Iterator[None]:
-    whole = path.read_bytes()
-    path.write_bytes(whole[: len(whole) // 2])
-    yield
-
-
-def holes(path: Path) -> Iterator[None]:
-    whole = bytearray(path.read_bytes())
-    whole[4096 * 3 :] = b"\x55" * (len(whole) - 4096 * 3)
-    path.write_bytes(whole)
-    yield
-
-
-def folder(path: Path) -> Iterator[None]:
-    path.unlink()
-    (path / "within").mkdir(parents=True)
-    yield
-
-
-def link(path: Path) -> Iterator[None]:
-    path.rename(path.with_name("elsewhere"))
-    path.symlink_to(path.with_name("elsewhere"))
-    yield
-
-
-def pipe(path: Path) -> Iterator[None]:
-    path.unlink()
-    os.mkfifo(path)
-    yield
-
-
-def altered(*statements: str) -> Callable[[Path], Iterator[None]]:
-    def harm(path: Path) -> Iterator[None]:
-        with closing(sqlite3.connect(path, isolation_level=None)) as base:
-            for statement in statements:
-                base.execute(statement)
-        yield
-
-    return harm
-
-
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n"
-HARMS: dict[str, Callable[[Path], Iterator[None]]] = {
-    "locked for ever": exclusive,
-    "read for ever": shared,
-    "garbage": garbage,
-    "empty": empty,
-    "torn": torn,
-    "holes": holes,
-    "folder": folder,
-    "link": link,
-    "pipe": pipe,
-    "another schema": altered("DROP TABLE records", "CREATE TABLE records(x)"),
-    "another type": altered("UPDATE records SET score = x'00', ord = 'x'", "DELETE FROM meta WHERE name = 'settled'"),
-    "another format": altered("UPDATE meta SET value = '0' || value WHERE name = 'home'"),
-    "half written": altered("UPDATE meta SET value = 'being written' WHERE name = 'home'"),
-    "endless": altered("DROP TABLE known", f"CREATE VIEW known AS {ENDLESS.replace('i FROM n', 'i AS number FROM n')}"),
-    "endless home": altered(
-        "DROP TABLE meta", f"CREATE VIEW meta AS SELECT 'home' AS name, i AS value FROM ({ENDLESS})"
-    ),
-    "another journal": altered("PRAGMA journal_mode=WAL"),
-    "no words": altered("DROP TABLE words"),
+STATEMENTS = {
+    "another schema": ("DROP TABLE records", "CREATE TABLE records(x)"),
+    "another type": ("UPDATE records SET score = x'00', ord = 'x'", "DELETE FROM meta WHERE name = 'settled'"),
+    "another format": ("UPDATE meta SET value = '0' || value WHERE name = 'home'",),
+    "half written": ("UPDATE meta SET value = 'being written' WHERE name = 'home'",),
+    "endless": ("DROP TABLE known", f"CREATE VIEW known AS {ENDLESS.replace('i FROM n', 'i AS number FROM n')}"),
+    "endless home": ("DROP TABLE meta", f"CREATE VIEW meta AS SELECT 'home' AS name, i AS value FROM ({ENDLESS})"),
+    "another journal": ("PRAGMA journal_mode=WAL",),
+    "no words": ("DROP TABLE words",),
 }
+HELD = {"locked for ever": ("BEGIN EXCLUSIVE",), "read for ever": ("BEGIN", "SELECT * FROM meta")}
+
+
+@contextmanager
+def harmed(path: Path, harm: str) -> Iterator[None]:
+    """The index damaged, or held by somebody else meanwhile."""
+    content = path.read_bytes()
+    match harm:
+        case "garbage":
+            path.write_bytes(b"\x00\xff not a database" * 1000)
+        case "empty":
+            path.write_bytes(b"")
+        case "torn":
+            path.write_bytes(content[: len(content) // 2])
+        case "holes":
+            path.write_bytes(content[: 4096 * 3] + b"\x55" * (len(content) - 4096 * 3))
+        case "folder":
+            path.unlink()
+            (path / "within").mkdir(parents=True)
+        case "link":
+            path.rename(path.with_name("elsewhere"))
+            path.symlink_to(path.with_name("elsewhere"))
+        case "pipe":
+            path.unlink()
+            os.mkfifo(path)
+        case _:
+            with closing(sqlite3.connect(path, isolation_level=None)) as base:
+                for statement in (STATEMENTS | HELD)[harm]:
+                    base.execute(statement).fetchall()
+                if harm in HELD:
+                    yield
+                    return
+    yield
+
+
+HARMS = ["garbage", "empty", "torn", "holes", "folder", "link", "pipe", *STATEMENTS, *HELD]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("harm", HARMS)
-def test_whatever_lies_there_the_answer_is_right(harm: str, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_answer_is_right_with_any_index(harm: str, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file, "PATIENCE", 0.05)
     monkeypatch.setattr(file, "LONGEST", 0.3)
     numbers(store.root)
     store.publish(attempt(9, 3.0))
-    with contextmanager(HARMS[harm])(store.root / file.NAME):
+    with harmed(store.root / file.NAME, harm):
         for _ in range(2):
             with closing(Index(store.root)) as index:
                 assert index.ask(lambda rows: list(query.recent(rows, Wanted(text="gap")))) == [4, 3, 2, 1, 0]
                 index.refresh()
                 best = index.ask(lambda rows: query.ranked(rows, Wanted(), Direction.MAXIMIZE, 9))
-                assert [each.number for each in best] == [4, 3, 2, 9, 1]
+                assert [record.number for record in best] == [4, 3, 2, 9, 1]
                 assert index.ask(query.totals) == query.Totals(6, 0, 0)
     assert [path.name for path in store.root.glob("*.tmp")] == []
 
@@ -441,7 +300,7 @@ def test_in_a_closed_folder_it_is_held_in_memory(there: bool, store: Store) -> N
     assert sorted(path.name for path in store.root.iterdir()) == names
 
 
-def test_what_dead_makers_left_is_removed_after_a_while(store: Store) -> None:
+def test_unfinished_indexes_are_removed_after_a_while(store: Store) -> None:
     old, new = (store.root / f".{file.NAME}.{name}.tmp" for name in ("1-1", "2-2"))
     for path in (old, new):
         path.write_text("")
@@ -450,7 +309,7 @@ def test_what_dead_makers_left_is_removed_after_a_while(store: Store) -> None:
     assert (old.exists(), new.exists()) == (False, True)
 
 
-def test_two_that_find_it_behind_do_not_harm_each_other(store: Store) -> None:
+def test_two_processes_that_refresh_it_do_not_harm_each_other(store: Store) -> None:
     with closing(Index(store.root)) as first, closing(Index(store.root)) as second:
         first.refresh()
         second.refresh()
@@ -483,7 +342,7 @@ while True:
 
 
 @pytest.mark.slow
-def test_killed_at_any_moment_its_writer_leaves_nothing_wrong(store: Store) -> None:
+def test_a_writer_killed_at_any_moment_leaves_nothing_wrong(store: Store) -> None:
     root = Path(__file__).parents[4]
     for moment in range(8):
         numbers(store.root)
@@ -491,6 +350,6 @@ def test_killed_at_any_moment_its_writer_leaves_nothing_wrong(store: Store) -> N
         with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
             assert child.stdout is not None
             for _ in range(3 + moment):
-                child.stdout.readline()
+                assert child.stdout.readline()
             child.send_signal(signal.SIGKILL)
-        assert numbers(store.root) == [each.number for each in reversed(readable(store))]
+        assert numbers(store.root) == [record.number for record in reversed(readable(store))]

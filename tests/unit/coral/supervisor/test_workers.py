@@ -2,8 +2,10 @@
 
 import threading
 from collections.abc import Iterator
+from concurrent.futures import Future
 
 import pytest
+from real_runs import wait_until
 
 from attempts.record import Kind
 from coral.fleet import actions as do
@@ -67,3 +69,34 @@ def test_an_action_is_cancelled_by_its_name_and_no_other(pool: WorkerPool) -> No
     go.set()
     background.close(60)
     assert cancelled["#3"]
+
+
+def test_a_stuck_worker_is_replaced_and_a_working_one_is_not() -> None:
+    may_end = threading.Event()
+    begun: list[int] = []
+
+    def block(number: int) -> int:
+        begun.append(number)
+        may_end.wait(60)
+        return number
+
+    for patience, most, expected in ((1e9, 9, 2), (0.0, 9, 6), (0.0, 4, 4)):
+        begun.clear()
+        may_end.clear()
+        workers = WorkerPool(width=2, most=most, patience=patience)
+        futures: list[Future[int]] = [workers.submit(block, number) for number in range(6)]
+        for _ in range(9):
+            workers.advance()
+        wait_until(lambda: len(begun) == expected)  # noqa: B023 - called at once
+        assert sum(future.running() for future in futures) == expected
+        may_end.set()
+        assert [future.result(60) for future in futures] == list(range(6))
+        workers.finish(60)
+
+
+def test_an_error_is_raised_for_whoever_asks_for_the_result() -> None:
+    workers = WorkerPool()
+    failed = workers.submit(int, "x")
+    with pytest.raises(ValueError, match="invalid literal"):
+        failed.result(60)
+    workers.finish(60)

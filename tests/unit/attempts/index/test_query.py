@@ -1,0 +1,127 @@
+"""Every answer of the index is the one that reading all records would give."""
+
+from contextlib import closing
+from sqlite3 import Connection
+
+import pytest
+import reference_board as board
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sample import attempt
+
+from attempts.index import file, query
+from attempts.index.query import Wanted
+from attempts.index.row import row_of
+from attempts.record import Attempt, Direction, Kind, Verdict
+
+TEXTS = st.sampled_from(("", "gap", "a Gap", "ß and Straße", "quote's \"", "100% _x_", "İstanbul", "ab"))
+
+
+SCORES = st.sampled_from((None, 0.0, -0.0, 1.0, 1.0, 2.5, -3.0, 0.1, 0.3, 1e308, -1e308, 5e-324))
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[Attempt]:
+    made = [attempt(0, 1.0)]
+    for number in range(1, draw(st.integers(1, 14))):
+        kind = draw(st.sampled_from((Kind.REAL, Kind.REAL, Kind.TUNE, Kind.CONFIRM)))
+        score = draw(SCORES)
+        parent = draw(st.integers(-1, number - 1))
+        made.append(
+            attempt(
+                number,
+                score,
+                kind=kind,
+                of=0 if kind is Kind.CONFIRM else None,
+                agent=draw(st.sampled_from(("agent-1", "agent-2", "agent-3"))),
+                tree=f"{draw(st.integers(0, 5)):040x}",
+                commit=f"{draw(st.integers(0, 8)):040x}",
+                parent="" if parent < 0 else made[parent].commit,
+                title=draw(TEXTS) or "plain",
+                feedback=draw(TEXTS),
+                verdict=Verdict.IMPROVED if score is not None else Verdict.FAILED,
+                order=draw(st.integers(0, 14)),
+            )
+        )
+    return made
+
+
+def indexed(history: list[Attempt]) -> closing[Connection]:
+    return closing(file.in_memory((record.number, row_of(record, (0, 0, 0))) for record in history))
+
+
+def fits(record: Attempt, wanted: Wanted) -> bool:
+    text = "\n".join((record.title, record.reason, record.feedback)).casefold()
+    return (
+        (not wanted.agent or record.agent == wanted.agent)
+        and (not wanted.kind or record.kind is wanted.kind)
+        and (not wanted.alone or record.agent in (wanted.alone, ""))
+        and wanted.text.casefold() in text
+    )
+
+
+WANTED = st.builds(
+    Wanted,
+    agent=st.sampled_from(("", "agent-1", "agent-9", "agent-1\x00")),
+    kind=st.sampled_from((None, None, *Kind)),
+    text=st.one_of(TEXTS, st.sampled_from(("GAP", "strasse", "p", "%", "zebra", "e's \"", "\x1bgap", "\ud800"))),
+    alone=st.sampled_from(("", "", "agent-2")),
+)
+
+
+@pytest.mark.slow
+@settings(max_examples=150, deadline=None)
+@given(histories(), WANTED, st.sampled_from(Direction), st.sampled_from((None, 1, 2, 5)), st.booleans())
+def test_every_answer_is_the_one_that_all_records_give(
+    history: list[Attempt], wanted: Wanted, direction: Direction, limit: int | None, words: bool
+) -> None:
+    rows = file.in_memory((record.number, row_of(record, (0, 0, 0))) for record in history)
+    if not words:
+        rows.execute("DROP TABLE words")
+    chosen = [record for record in history if fits(record, wanted)]
+    assert list(query.recent(rows, wanted)) == [record.number for record in reversed(chosen)]
+    found = query.ranked(rows, wanted, direction, limit)
+    if wanted.kind not in (Kind.TUNE, Kind.BASELINE):
+        expected = board.leaderboard(chosen, direction, len(chosen))[:limit]
+        assert [(record.number, record.score, record.measurements, record.confirmed) for record in found] == [
+            (record.attempt.number, record.score, record.measurements, record.confirmed) for record in expected
+        ]
+    seen = [record for record in history if fits(record, Wanted(alone=wanted.alone))]
+    for record in seen:
+        line = [before.number for before in board.lineage(seen, record.number)]
+        assert query.lineage(rows, record.number, 3, wanted.alone) == line[-3:]
+    curve = [(at, order, best) for at, order, _, best in query.curve(rows, direction, wanted.alone)]
+    assert curve == board.curve(seen, direction)
+    totals = query.totals(rows, wanted.alone)
+    assert (totals.attempts, totals.unscored) == (len(seen), sum(record.score is None for record in seen))
+    rows.close()
+
+
+def test_what_is_common_is_found_without_sorting_it_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(query, "MAX_SORTED", 3)
+    history = [attempt(number, float(number % 7), feedback="common") for number in range(20)]
+    wanted = Wanted(text="COMM")
+    with indexed(history) as rows:
+        assert list(query.recent(rows, wanted)) == list(range(19, -1, -1))
+        best = [candidate.number for candidate in query.ranked(rows, wanted, Direction.MAXIMIZE, 4)]
+    assert best == [standing.attempt.number for standing in board.leaderboard(history, Direction.MAXIMIZE, 4)]
+
+
+def test_attempts_are_found_by_tree_and_by_the_start_of_their_commit() -> None:
+    with indexed([attempt(number, 1.0) for number in range(5)]) as rows:
+        assert list(query.with_tree(rows, f"{3:040x}")) == [3]
+        assert query.with_commit(rows, f"{2:040x}") == [2]
+        assert len(query.with_commit(rows, "000")) == 5
+        assert query.with_commit(rows, "0g") == []
+
+
+def test_the_mean_lies_between_the_scores() -> None:
+    assert query.mean([1.7e308, 1.7e308]) == 1.7e308
+    assert query.mean([0.1] * 3) == 0.1
+
+
+def test_a_lineage_that_leads_to_itself_ends() -> None:
+    circle = [attempt(1, 2.0, parent=f"{2:040x}"), attempt(2, 2.0, parent=f"{1:040x}")]
+    with indexed(circle) as rows:
+        assert query.lineage(rows, 2, 9) == [1, 2]
+        assert query.lineage(rows, 9, 9) == []

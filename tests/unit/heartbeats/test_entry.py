@@ -1,0 +1,76 @@
+"""Heartbeats as people and agents write them."""
+
+from dataclasses import replace
+
+import pytest
+
+from heartbeats.entry import from_entry, to_dict
+from heartbeats.folder import load_entries
+from heartbeats.heartbeat import BUILT_IN, Delivery, Heartbeat, HeartbeatError, Scope, merge, set_heartbeat
+from heartbeats.trigger import Elapsed, Every, Stagnant
+
+PLAN = Heartbeat(
+    name="plan",
+    trigger=Stagnant(3),
+    delivery=Delivery.INLINE,
+    prompt="Is #{{ own.best_number }} a ceiling?\n\n- yes: why?\n  no: {what next}\n",
+    by="agent-1",
+)
+
+
+@pytest.mark.parametrize("heartbeat", [*BUILT_IN, PLAN, replace(PLAN, trigger=Elapsed(90.5), scope=Scope.FLEET)])
+def test_a_heartbeat_as_an_entry_is_that_heartbeat_again(heartbeat: Heartbeat) -> None:
+    entry = {key: value for key, value in to_dict(heartbeat).items() if key not in ("protected", "by")}
+    assert from_entry(entry, ()) == replace(heartbeat, by="built-in")
+
+
+def test_an_entry_changes_what_it_says_and_nothing_else() -> None:
+    (consolidate,) = load_entries([{"name": "consolidate", "every": 20}])
+    assert consolidate == replace(BUILT_IN[1], trigger=Every(20))
+    assert load_entries([{"name": "reflect"}]) == (BUILT_IN[0],)
+    assert load_entries([{"name": "checkpoint", "minutes": 5}])[0].trigger == Elapsed(300)
+    assert load_entries([{"name": "checkpoint", "seconds": 0.5}])[0].trigger == Elapsed(0.5)
+    assert load_entries([{"name": "reflect", "prompt": "Say why.", "every": None}])[0].prompt == "Say why."
+    (mine,) = load_entries([{"name": "mine", "stagnant": 4, "scope": "fleet", "delivery": "inline", "prompt": "Why?"}])
+    assert mine == Heartbeat(
+        name="mine", trigger=Stagnant(4), scope=Scope.FLEET, delivery=Delivery.INLINE, prompt="Why?"
+    )
+
+
+def test_retiming_keeps_what_was_set_before() -> None:
+    current = set_heartbeat(BUILT_IN, replace(BUILT_IN[2], prompt="Turn around."), "operator")
+    retimed = from_entry({"name": "redirect", "stagnant": 7}, current)
+    assert (retimed.prompt, retimed.trigger) == ("Turn around.", Stagnant(7))
+
+
+@pytest.mark.parametrize(
+    ("entry", "reason"),
+    [
+        (None, "no mapping"),
+        ("reflect", "no mapping"),
+        ({"every": 3, "prompt": "x"}, "''"),
+        ({"name": 3}, "name must be text"),
+        ({"name": "mine", "prompt": "x"}, "has no trigger"),
+        ({"name": "mine", "every": 3, "minutes": 3}, "every and minutes"),
+        ({"name": "mine", "every": "3"}, "every must be a whole number"),
+        ({"name": "mine", "every": True}, "every must be a whole number"),
+        ({"name": "mine", "every": 0}, "every must be a whole number"),
+        ({"name": "mine", "every": 2.5}, "every must be a whole number"),
+        ({"name": "mine", "stagnant": 10**400}, "stagnant must be a whole number"),
+        ({"name": "mine", "minutes": float("nan")}, "minutes must be a number"),
+        ({"name": "mine", "minutes": float("inf")}, "minutes must be a number"),
+        ({"name": "mine", "minutes": 10**400}, "minutes must be a number"),
+        ({"name": "mine", "seconds": False}, "seconds must be a number"),
+        ({"name": "mine", "seconds": -1}, "seconds must be a number"),
+        ({"name": "mine", "every": 3, "scope": "world"}, "scope must be own or fleet"),
+        ({"name": "mine", "every": 3, "delivery": 3}, "delivery must be interrupt or inline"),
+        ({"name": "mine", "every": 3, "prompt": ["x"]}, "prompt must be text"),
+        ({"name": "mine", "every": 3, "protected": True}, "no key 'protected'"),
+        ({"name": "mine", "every": 3, "by": "operator"}, "no key 'by'"),
+        ({"name": "reflect", 3: 4}, "no key '3'"),
+    ],
+)
+def test_what_is_wrong_with_an_entry_is_said(entry: object, reason: str) -> None:
+    with pytest.raises(HeartbeatError, match=reason) as caught:
+        merge(BUILT_IN, load_entries([entry]))
+    assert caught.value.hint
