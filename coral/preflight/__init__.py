@@ -1,1 +1,1 @@
-"""What can be known before money is spent: of this machine, of a task, of a login."""
+"""Checks before money is spent: of this machine, of a task, of a login."""

@@ -1,4 +1,4 @@
-"""What a budget can buy, told before it is spent: rough figures, and never a reason to refuse a start."""
+"""Estimates what a budget can buy before it is spent: rough figures, and never a reason to refuse a start."""
 
 from collections.abc import Iterator
 
@@ -11,13 +11,13 @@ from coral.fleet.rules import Prices
 from coral.views.format import duration, money, tokens
 
 FEWEST = 3  # attempts from which anything can be learned
-# What one attempt takes of a model, more or less: reading the task and the last results, thinking, a change of a file.
+# Roughly the tokens of one attempt: reading the task and the last results, thinking, changing a file.
 ATTEMPT = Spent(input=30_000, cached=300_000, output=6_000)
 TYPICAL = Prices(input=3.0, cached=0.3, output=15.0)  # where nobody knows what the model costs
 
 
 def warning(config: Config, grade_seconds: float) -> str:
-    """A line for who starts the run; empty where the budget will do. `grade_seconds`: what grading the seed took."""
+    """A line for whoever starts the run; empty if the budget will do. `grade_seconds`: what grading the seed took."""
     found = "; ".join(concerns(config, grade_seconds))
     return f"the budget may be too small: {found}" if found else ""
 

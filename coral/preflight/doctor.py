@@ -1,6 +1,7 @@
-"""What this machine has for a fleet, and what is missing: findings as data, each with what to do about it.
+"""Checks what this machine has for a fleet, and what is missing, each with advice.
 
-Nothing here stops a start. A start that cannot work says so itself; this says it before, and says what would be better.
+Nothing here stops a start: one that cannot work says so itself. These checks say it before, and say what could be
+better.
 """
 
 import os
@@ -56,8 +57,8 @@ class Check:
 
 
 def inspect_machine(folder: Path, config: Config | None) -> Iterator[Check]:
-    """Of the machine, then of every agent program; `config`: the task that is looked at, if any, whose program must
-    be there. `folder`: where runs would be."""
+    """Checks the machine, then every agent program. `folder`: where runs would be; `config`: the task, if any, whose
+    programs must be there."""
     yield Check("coral", Health.WELL, f"{__version__}, Python {platform.python_version()} on {platform.system()}")
     yield _git()
     yield Check("sandbox", Health.NOTE, "none: agents and graders run as you, on your disk", UNSEALED)
@@ -89,7 +90,7 @@ def _git() -> Check:
 
 
 def _leftovers() -> Check:
-    """How whatever a launch leaves behind is found, tried with a child that waits as one at its gate does."""
+    """How processes that a launch leaves behind are found, tried with a child that blocks as a launch does."""
     groups = cgroup.Groups(f"doctor-{os.getpid()}")
     group = groups.make("try")
     enter = cgroup.ENTER if group else "false"
@@ -113,7 +114,7 @@ def _leftovers() -> Check:
 
 
 def _watching() -> Iterator[Check]:
-    """Without enough of these, the supervisor polls: a few seconds late, and otherwise the same."""
+    """Without enough watches the supervisor polls: a few seconds later, and otherwise the same."""
     if sys.platform != "linux":
         return
     for name, least in (("max_user_watches", WATCHES), ("max_user_instances", INSTANCES)):
@@ -153,8 +154,8 @@ def _prices() -> Check:
 
 
 def _program(name: str, wanted: list[Assignment]) -> list[Check]:
-    """An agent program: whether it is there, which version, and whether it has a login or a key. `wanted`: the parts
-    of the task's fleet that it drives."""
+    """Checks an agent program: whether it is there, its version, its login or key. `wanted`: the task's assignments for
+    it."""
     runtime = registry.find(name, wanted[0].options if wanted else {})
     assert isinstance(runtime, AgentProgram)
     problems = [
@@ -177,7 +178,7 @@ def _program(name: str, wanted: list[Assignment]) -> list[Check]:
 
 
 def _version(runtime: AgentProgram) -> str:
-    """As the program says it, with its state in a folder that is thrown away, and as quiet as when it works."""
+    """As the program prints it, with its state in a temporary folder and the environment of a launch."""
     with tempfile.TemporaryDirectory(prefix="coral-doctor-", ignore_cleanup_errors=True) as made:
         folder = Path(made)
         spec = LaunchSpec(agent="doctor", launch=1, session=None, clone=folder, state=folder, run_root=folder)
@@ -206,7 +207,7 @@ def _of_the_task(assignment: Assignment) -> Check:
 
 
 def _first_line(argv: list[str], env: Mapping[str, str]) -> str:
-    """The first line that it says; empty where it fails or takes too long. Nothing that it started stays behind."""
+    """The first line that a program prints; empty if it fails or takes too long. It leaves no process behind."""
     try:
         child = subprocess.Popen(
             argv,

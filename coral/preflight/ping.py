@@ -1,7 +1,7 @@
-"""One word from an agent program: that it starts, that its login holds, that its model answers.
+"""Asks an agent program for one word: whether it starts, its login is valid, and its model answers.
 
-It is started as in a run, by its own runtime, but in a folder that is thrown away; nothing that it starts stays behind.
-A program that is refused asks again for minutes before it says so: what it says of asking again is listened to as well.
+It is started as in a run, by its own runtime, but in a temporary folder; no process of it stays behind. A program whose
+login is refused retries for minutes before it reports that, so the messages about its retries are read as well.
 """
 
 import contextlib
@@ -39,10 +39,10 @@ from workspace.layout import Layout
 PROMPT = "This is a test of the connection. Reply with the single word pong, and use no tool.\n"
 SECONDS = 120.0
 GRACE = 10.0  # for a program that did not answer in time
-LOOK_SECONDS = 0.2  # how often it is looked whether anybody still waits for the answer
+POLL_SECONDS = 0.2  # how often to check whether anybody still waits for the answer
 REFUSALS = 2  # in a row; after a first one a program may renew its login, and then it has an answer
 AGENT = "agent-1"
-# What errors that pass say of themselves, and what to do about them.
+# Messages of temporary errors, and what to do about them.
 PASSING = (
     (r"(?i)rate.?limit|too many requests|\b429\b", "its account may ask no more for now: ask again later"),
     (r"(?i)overloaded|\b5(03|29)\b", "its provider has too much to do: ask again later"),
@@ -51,7 +51,7 @@ PASSING = (
 
 @dataclass(frozen=True, slots=True)
 class Pong:
-    """`ending` is None where there was no end in time. `until`: when a limit ends, if that was told."""
+    """`ending` is None if the program did not end in time. `until`: when a limit ends, if it is known."""
 
     ending: Ending | None
     seconds: float
@@ -62,9 +62,9 @@ class Pong:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """`runtime`: None where there is none of that name. `wanted`: by name, or by the task; whatever else is here is
-    asked, and may be without a login."""
+class _Candidate:
+    """`runtime`: None where there is none of that name. `wanted`: by name or by the task; other installed programs are
+    pinged too, and may have no login."""
 
     name: str
     assignment: Assignment | None
@@ -72,21 +72,21 @@ class _Asked:
     runtime: Runtime | None
 
     @property
-    def asks_nobody(self) -> bool:
+    def asks_no_model(self) -> bool:
         return self.runtime is not None and not self.runtime.account
 
 
 def ping_all(
     config: Config | None, names: Sequence[str], say: Callable[[str], None], seconds: float = SECONDS
 ) -> Iterator[Check]:
-    """One finding each, as they come: of the runtimes by these names, else of the task's and of every program that is
-    here. `say` is told who is asked, and who has not answered yet."""
+    """One check for each runtime of these names, as they finish; without names, for the task's runtimes and every
+    installed program. `say` is called with who is asked, and who has not answered yet."""
     stop = threading.Event()
     with ThreadPoolExecutor(4) as pool:
         try:
             candidates = candidates_for(config, names)
             asked = {pool.submit(_finding, candidate, seconds, stop): candidate.name for candidate in candidates}
-            if paid := [candidate.name for candidate in candidates if not candidate.asks_nobody]:
+            if paid := [candidate.name for candidate in candidates if not candidate.asks_no_model]:
                 say(f"sending one real, paid request to {_listed(paid)}, for at most {duration(seconds)} each ...")
             for done in as_completed(list(asked)):
                 del asked[done]
@@ -94,44 +94,44 @@ def ping_all(
                 if asked:
                     say(f"waiting for {_listed(asked.values())} ...")
         finally:
-            stop.set()  # whoever is tired of waiting leaves nobody behind
+            stop.set()  # an interrupt must leave no program behind
 
 
 def _listed(names: Iterable[str]) -> str:
     return ", ".join(dict.fromkeys(names))
 
 
-def candidates_for(config: Config | None, names: Sequence[str]) -> list[_Asked]:
+def candidates_for(config: Config | None, names: Sequence[str]) -> list[_Candidate]:
     driven = assignments_of(config) if config is not None else ()
     asked = [
-        _asked(assignment.runtime, assignment, True)
+        _candidate(assignment.runtime, assignment, True)
         for assignment in driven
         if not names or assignment.runtime in names
     ]
-    asked = [candidate for candidate in asked if names or not candidate.asks_nobody]
+    asked = [candidate for candidate in asked if names or not candidate.asks_no_model]
     known = {candidate.name for candidate in asked}
     if names:
-        return asked + [_asked(name, None, True) for name in dict.fromkeys(names) if name not in known]
-    others = [_asked(name, None, False) for name in registry.RUNTIMES if name not in known]
+        return asked + [_candidate(name, None, True) for name in dict.fromkeys(names) if name not in known]
+    others = [_candidate(name, None, False) for name in registry.RUNTIMES if name not in known]
     installed = [other for other in others if isinstance(other.runtime, AgentProgram) and not other.runtime.check()]
     return asked + installed
 
 
-def _asked(name: str, assignment: Assignment | None, wanted: bool) -> _Asked:
+def _candidate(name: str, assignment: Assignment | None, wanted: bool) -> _Candidate:
     try:
-        return _Asked(name, assignment, wanted, registry.find(name, assignment.options if assignment else {}))
+        return _Candidate(name, assignment, wanted, registry.find(name, assignment.options if assignment else {}))
     except CoralError:  # `_finding` says why
-        return _Asked(name, assignment, wanted, None)
+        return _Candidate(name, assignment, wanted, None)
 
 
-def _finding(asked: _Asked, seconds: float, stop: threading.Event) -> Check:
+def _finding(asked: _Candidate, seconds: float, stop: threading.Event) -> Check:
     name, options = f"{asked.name} ping", asked.assignment.options if asked.assignment else {}
-    if asked.asks_nobody:
+    if asked.asks_no_model:
         return Check(name, Health.WELL, "it asks no model: there is nobody to answer")
     model = asked.assignment.model if asked.assignment else ""
     if problems := registry.check(asked.name, options, model):
-        said, _, how = problems[0].partition("; ")
-        return Check(name, Health.WRONG, said, how or "see agents in task.yaml")
+        problem, _, how = problems[0].partition("; ")
+        return Check(name, Health.WRONG, problem, how or "see agents in task.yaml")
     runtime = asked.runtime or registry.find(asked.name, options)
     try:
         pong = ping(runtime, model, seconds, stop)
@@ -145,8 +145,8 @@ def finding_of(name: str, runtime: Runtime, pong: Pong, seconds: float) -> Check
     error = pong.error or "it does not say why"
     if pong.ending is Ending.CLEAN:
         used = _used(pong.usage)
-        said = f"answered {one_line(pong.reply, 60)!r}" if pong.reply else "ended its turn without a word"
-        text = f"{said} after {duration(pong.seconds)}{f', {used}' if used else ''}"
+        answer = f"answered {one_line(pong.reply, 60)!r}" if pong.reply else "ended its turn without a word"
+        text = f"{answer} after {duration(pong.seconds)}{f', {used}' if used else ''}"
         return Check(name, Health.WELL if pong.reply else Health.NOTE, text)
     if pong.ending is Ending.LIMIT:
         until = f" until {datetime.fromtimestamp(pong.until):%a %H:%M}" if pong.until is not None else ""
@@ -177,7 +177,7 @@ def _used(usage: Usage | None) -> str:
 
 
 def ping(runtime: Runtime, model: str, seconds: float, stop: threading.Event) -> Pong:
-    """Have the program answer one prompt, until it is to `stop`. OSError where it cannot be started."""
+    """Has the program answer one prompt, until `stop` is set. OSError if it cannot be started."""
     with tempfile.TemporaryDirectory(prefix="coral-ping-", ignore_cleanup_errors=True) as made:
         layout = Layout(Path(made).resolve())
         for folder in (layout.clone(AGENT), layout.state(AGENT), layout.logs(AGENT)):
@@ -202,17 +202,17 @@ def _ask(runtime: Runtime, layout: Layout, model: str, seconds: float, stop: thr
     while monitor.tail.is_behind:
         monitor.listen(0.0)
     monitor.listen(0.0, ended=True)
-    said, told = monitor.said(), list(entries(layout, AGENT, 1, runtime))
-    ending = runtime.judge(code, said) if code is not None else Ending.TERMINAL if refused else None
-    reply = next((entry.text for entry in reversed(told) if entry.kind is EntryKind.REPLY), "")
-    usage = next((entry.usage for entry in told if entry.usage is not None), None)
+    summary, printed = monitor.said(), list(entries(layout, AGENT, 1, runtime))
+    ending = runtime.judge(code, summary) if code is not None else Ending.TERMINAL if refused else None
+    reply = next((entry.text for entry in reversed(printed) if entry.kind is EntryKind.REPLY), "")
+    usage = next((entry.usage for entry in printed if entry.usage is not None), None)
     last = next((line for line in reversed(words.splitlines()) if line.strip()), "")
-    error = one_line(monitor.last_retry if refused else said.error or monitor.last_retry or last, 300)
-    return Pong(ending, time.monotonic() - began, reply, error, said.limit_until, usage)
+    error = one_line(monitor.last_retry if refused else summary.error or monitor.last_retry or last, 300)
+    return Pong(ending, time.monotonic() - began, reply, error, summary.limit_until, usage)
 
 
 def _refused(monitor: OutputMonitor) -> bool:
-    """Whether it asks its model again and again although its login or its key was refused."""
+    """Whether the program keeps retrying although its login or its key was refused."""
     monitor.listen(0.0)
     if monitor.count.in_a_row < REFUSALS:
         return False
@@ -243,5 +243,5 @@ def _run(
 def _ended(child: "subprocess.Popen[bytes]", deadline: float, is_over: Callable[[], bool]) -> bool:
     while child.poll() is None and time.monotonic() < deadline and not is_over():
         with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(LOOK_SECONDS)
+            child.wait(POLL_SECONDS)
     return child.returncode is not None

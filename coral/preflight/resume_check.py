@@ -1,6 +1,6 @@
-"""Whether a run that has ended would go on if it were resumed, and which of its budgets would have to be larger.
+"""Finds out whether an ended run would go on if it were resumed, and which of its budgets would have to be larger.
 
-Rule: only `decide` knows what ends a run. It is asked what it would do, and nothing of that is done.
+Rule: only `decide` knows what ends a run. It is called with the resumed run, and its actions are not performed.
 """
 
 from collections.abc import Mapping
@@ -27,8 +27,8 @@ Limits = dict[str, float | None]  # by their keys: `hours`, `per_agent.money`
 
 @dataclass(frozen=True, slots=True)
 class EndsAtOnce:
-    """Why a run would end again before anything is started, what its agents say of it where it is because of them, and
-    the overrides with which it would go on; none where no budget is in the way."""
+    """Why a run would end again at once, the reasons of its agents if they are the cause, and the overrides with which
+    it would go on; none if no budget is in the way."""
 
     end: RunEnd
     agents: tuple[Reason, ...]
@@ -36,8 +36,8 @@ class EndsAtOnce:
 
 
 def ends_at_once(layout: Layout, config: Config) -> EndsAtOnce | None:
-    """None where it would go on with this task, or has not ended: somebody must supervise that, if only to end it, or
-    to write what there was no room for when it ended."""
+    """None if the run would go on with this task, or has not ended: a supervisor is needed then, if only to end it, or
+    to write a record for which the disk had no room."""
     memory = fold(layout.journal)
     if not memory.fleet.run.finished or _lacks_a_record(memory, layout):
         return None
@@ -49,15 +49,15 @@ def ends_at_once(layout: Layout, config: Config) -> EndsAtOnce | None:
 
 
 def _lacks_a_record(memory: RecoveredState, layout: Layout) -> bool:
-    """Whether an attempt counts whose record was never written: the disk was full until the run had ended."""
+    """Whether a settled attempt has no record: the disk was full until the run had ended."""
     store = Store(layout.attempts)
     settled = (number for number, pending in memory.fleet.pending.items() if pending.step is Step.SETTLED)
     return any(store.witness(number) is None for number in settled)
 
 
 def _after(memory: RecoveredState, config: Config, limits: Limits) -> Fleet:
-    """The fleet as a resume within these limits would have it at once. Nobody waits for a turn to start: of agents that
-    may do no more, the last would say so only when it would have begun."""
+    """The fleet right after a resume within these limits. Starts are not staggered: an agent without a budget retires
+    only when it would start."""
     rules = rules_of(replace(config, budget=_section(limits)), Roster(config), "")
     now = Moment(run_time=memory.clock, wall_time=memory.wall)
     after, _ = decide(memory.fleet, [Resumed(away=since(memory.wall))], now, replace(rules, stagger=0.0))
@@ -69,14 +69,14 @@ def _ends(memory: RecoveredState, config: Config, limits: Limits) -> bool:
 
 
 def _retired(fleet: Fleet) -> tuple[Reason, ...]:
-    """Why the agents have retired, where all have."""
+    """Why the agents have retired, if all have."""
     agents = fleet.agents.values()
     return tuple(agent.reason for agent in agents) if all(agent.phase is Phase.RETIRED for agent in agents) else ()
 
 
 def _raised(memory: RecoveredState, config: Config) -> Limits:
-    """The limits that are in the way, each twice as large until it is not: put back one after the other, so that all
-    are found that have to move. A target is no amount: it goes."""
+    """The limits that are in the way, each doubled until it is not. They are added one after the other, so that all are
+    found that have to be raised. A target cannot be doubled: it is removed."""
     within: Limits = {}
     raised: Limits = {}
     if _ends(memory, config, within):

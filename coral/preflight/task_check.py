@@ -1,4 +1,4 @@
-"""What can be known of a task before money is spent on it: findings as data, each from looking at the real thing."""
+"""Checks a task before money is spent on it: each finding is data, and comes from trying the real thing."""
 
 import tempfile
 import time
@@ -30,7 +30,7 @@ MAX_FILES = 100_000
 
 @dataclass(frozen=True, slots=True)
 class TaskFinding:
-    """One line: what was looked at, whether it is well, what was found, and what more there is to say."""
+    """`name`: what was checked; `text`: what was found, on one line."""
 
     name: str
     ok: bool
@@ -39,7 +39,7 @@ class TaskFinding:
 
 
 def quick_findings(config: Config) -> list[TaskFinding]:
-    """What is known at once: the seed, its public check, the heartbeats, the runtime."""
+    """The checks that take no time: the seed, its public check, the heartbeats, the runtime."""
     found = [look(config) for look in (_seed, *([_check] if config.task.check else []), _heartbeats)]
     inspected: list[TaskFinding] = []
     for assignment in assignments_of(config):
@@ -50,7 +50,7 @@ def quick_findings(config: Config) -> list[TaskFinding]:
 
 
 def grade_findings(config: Config, say: Callable[[str], None]) -> Iterator[TaskFinding]:
-    """Two real grades of the seed: it must score, and score the same again. `say` names a step that may take long."""
+    """Grades the seed twice: it must score, and score the same again. `say` is called before a step that takes long."""
     say("grading the seed")
     try:
         began = time.monotonic()
@@ -92,7 +92,7 @@ def _no_match(glob: str, names: list[str]) -> str:
 
 
 def _inspected(config: Config, runtime: Runtime) -> list[TaskFinding]:
-    """What a runtime finds in the files itself."""
+    """The runtime's own check of the files."""
     found = runtime.inspect(config.seed, config.task.editable)
     if found is None:
         return []
@@ -100,7 +100,7 @@ def _inspected(config: Config, runtime: Runtime) -> list[TaskFinding]:
 
 
 def _check(config: Config) -> TaskFinding:
-    """The public check is called as the built-in agent calls it."""
+    """Calls the public check as the built-in agent does."""
     with tempfile.TemporaryDirectory(prefix="coral-validate-", ignore_cleanup_errors=True) as folder:
         check = PublicCheck(config.seed, config.task.check, Path(folder) / "seed", CHECK_SECONDS)
         try:
@@ -122,7 +122,7 @@ def _heartbeats(config: Config) -> TaskFinding:
 
 
 def _runtime(config: Config, assignment: Assignment) -> tuple[TaskFinding, Runtime | None]:
-    """Whether the runtime can be used; and the runtime, where it exists."""
+    """Whether the runtime can be used; and the runtime, if it exists."""
     name = assignment.runtime
     try:
         runtime = registry.find(name, assignment.options)

@@ -1,1 +1,1 @@
-"""What agents, people and programs are told of a run. Nothing here is ever read back to decide by."""
+"""Texts and data about a run for agents, people and programs. Nothing here is ever read back to decide by."""

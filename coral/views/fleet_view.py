@@ -1,4 +1,4 @@
-"""What can be shown of a fleet from its state alone: the same for one that goes on and for one as it was."""
+"""What can be shown from the state of a fleet alone: the same for a running one and for an earlier state of it."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ def state_of(run: Run) -> dict[str, Any]:
 
 
 def grading_of(fleet: Fleet, clock: float) -> dict[str, Any]:
-    """Numbers of attempts: those that are graded, and those on their way there."""
+    """The numbers of the attempts that are being graded, and of those that wait for it."""
     steps = {number: pending.step for number, pending in fleet.pending.items()}
     return {
         "running": [number for number, step in steps.items() if step in OCCUPYING],
@@ -31,6 +31,8 @@ def agents_of(fleet: Fleet, clock: float) -> list[dict[str, Any]]:
 
 
 def _agent_of(fleet: Fleet, agent: Agent, common: list[dict[str, Any]], clock: float) -> dict[str, Any]:
+    left = None if agent.research_until is None else agent.research_until - clock
+    begin = [] if left is None else [due_data(BEGIN, left, Unit.SECONDS)]
     return {
         "name": agent.name,
         "phase": agent.phase.value,
@@ -41,8 +43,8 @@ def _agent_of(fleet: Fleet, agent: Agent, common: list[dict[str, Any]], clock: f
         "attempts": agent.progress.evals,
         "best": agent.progress.best,
         "stagnant": agent.progress.stagnant,
-        "next": [*_begin(agent, clock), *_next_of(fleet, agent.name, agent, clock), *common],
-        "research": None if agent.research_until is None else round(agent.research_until - clock, 1),
+        "next": [*begin, *_next_of(fleet, agent.name, agent, clock), *common],
+        "research": None if left is None else round(left, 1),
         "owed": [message.name for message in agent.pending_messages],
         "jobs": [
             {"number": job.number, "what": job.title, "seconds": round(job.seconds(clock), 1)}
@@ -62,11 +64,6 @@ def spent_of(spent: Spent) -> dict[str, Any]:
         "output": spent.output,
         "money": None if spent.money is None else round(spent.money, 6),
     }
-
-
-def _begin(agent: Agent, clock: float) -> list[dict[str, Any]]:
-    """When its research is over."""
-    return [] if agent.research_until is None else [due_data(BEGIN, agent.research_until - clock, Unit.SECONDS)]
 
 
 def _next_of(fleet: Fleet, owner: str, holder: Agent | Run, clock: float) -> list[dict[str, Any]]:

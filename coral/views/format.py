@@ -1,6 +1,6 @@
-"""How scores, durations, tokens, money and foreign text are written, on every screen and in every prompt.
+"""Formats scores, durations, tokens, money and foreign text, for every screen and every prompt.
 
-Imports next to nothing: `coral eval` prints by it. What agents or candidates wrote is printed only through `clean` or
+It imports next to nothing, for `coral eval` uses it. Text of agents or candidates is printed only through `clean` or
 `line`: an escape sequence in a title could rewrite the screen.
 """
 
@@ -15,11 +15,11 @@ TYPE_CHECKING = False  # as in typing, which nothing else of an eval needs
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-NONE = "–"  # what a cell holds when there is nothing to say
+NONE = "–"  # for a missing value
 
 
 def _number(value: object) -> float | None:
-    """What is a number, and not a truth value or nan."""
+    """The value if it is a number, but no bool and not nan."""
     return value if isinstance(value, int | float) and not isinstance(value, bool) and value == value else None
 
 
@@ -29,7 +29,7 @@ def score(value: object) -> str:
 
 
 def delta(value: object, base: object) -> str:
-    """How far `value` is from `base`, with its sign; empty when one of them is missing."""
+    """The difference between `value` and `base`, with its sign; empty when one of them is missing."""
     if not isinstance(value, int | float) or not isinstance(base, int | float):
         return ""
     return f"{value - base:+.6g}"

@@ -1,4 +1,4 @@
-"""The heartbeats in force, written down where agents and people look them up. A view: never read back."""
+"""The heartbeats in force, as files for agents and people, and when each is due. A view: never read back."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -12,32 +12,32 @@ from heartbeats.folder import Folder
 from heartbeats.heartbeat import Heartbeat
 from heartbeats.trigger import Elapsed, Every, Stagnant
 
-AT_ONCE = 20  # files per look
+BATCH = 20  # files per check
 
 
 class HeartbeatFiles:
-    """The files of a run's heartbeats folder, and how each was left."""
+    """The files of a run's heartbeats folder, each with its witness as we wrote it."""
 
     def __init__(self, root: Path) -> None:
         self._folder = Folder(root)
-        self._left: dict[str, Witness | None] = {}
+        self._witnesses: dict[str, Witness | None] = {}
         self._next: list[str] = []
 
     def write(self, fleet: Fleet, owner: str, clock: float) -> None:
-        """Write the file of an owner: an agent, or the fleet."""
+        """Writes the file of an owner: an agent, or the fleet."""
         holder = fleet.run if owner == FLEET else fleet.agents[owner]
         rows = [
             (heartbeat, due(heartbeat, holder.targets[heartbeat.name], holder.progress, clock)["in"])
             for heartbeat in fleet.heartbeats[owner]
         ]
         self._folder.write(owner, rows)
-        self._left[owner] = self._folder.witness(owner)
+        self._witnesses[owner] = self._folder.witness(owner)
 
     def altered(self) -> list[str]:
-        """The owners, of the next few, whose file is not as it was left."""
-        self._next = self._next or list(self._left)
-        looking, self._next = self._next[:AT_ONCE], self._next[AT_ONCE:]
-        return [owner for owner in looking if self._folder.witness(owner) != self._left[owner]]
+        """Checks the next few files, and returns the owners of those that somebody changed."""
+        self._next = self._next or list(self._witnesses)
+        batch, self._next = self._next[:BATCH], self._next[BATCH:]
+        return [owner for owner in batch if self._folder.witness(owner) != self._witnesses[owner]]
 
 
 class Unit(StrEnum):
@@ -49,7 +49,7 @@ class Unit(StrEnum):
 
 
 def due(heartbeat: Heartbeat, target: float, progress: Progress, clock: float) -> dict[str, Any]:
-    """When a heartbeat is due, as status.json shows it: how much is left, of what, and both in words."""
+    """When a heartbeat is due, as status.json shows it: the amount left, its unit, and both in words."""
     match heartbeat.trigger:
         case Elapsed():
             return due_data(heartbeat.name, target - clock, Unit.SECONDS)

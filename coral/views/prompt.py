@@ -1,8 +1,12 @@
-"""The prompt of a launch: where the agent stands, what it is owed, what is left. Written by the templates of
-`heartbeats/prompts`; here is only the data they are given, as plain dictionaries so that no method is in reach."""
+"""The prompt of a launch: the agent's results, its pending messages, the remaining budget.
+
+The templates of `heartbeats/prompts` write it; this module gives them plain dictionaries, so that they can call no
+method.
+"""
 
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from attempts.record import Attempt
@@ -82,7 +86,7 @@ def inline_sections(
 def sections_of(
     messages: tuple[PendingMessage, ...], context: Mapping[str, Any]
 ) -> tuple[list[dict[str, str]], list[str]]:
-    """One section for each heartbeat; several crossings of one are one section that names them all."""
+    """One section for each heartbeat, which names all messages if it fired several times; and warnings."""
     groups: dict[tuple[str, str], list[PendingMessage]] = {}
     for message in messages:
         groups.setdefault((message.name, message.prompt or job_notice(message)), []).append(message)
@@ -95,8 +99,8 @@ def sections_of(
 
 
 def context_of(run_context: RunContext, fleet: Fleet, agent: str, last_seen: int, clock: float) -> dict[str, Any]:
-    """The data of every template; `told`: results published after this order are new to the agent."""
-    standings = run_context.standings
+    """The data of every template. Results published after `last_seen` are new to the agent."""
+    standings, shared = run_context.standings, _shared(run_context, agent)
     results = [attempt_data(standings, attempt) for attempt in standings.results_since(agent, last_seen)]
     return {
         **_task_context(run_context, agent),
@@ -109,8 +113,13 @@ def context_of(run_context: RunContext, fleet: Fleet, agent: str, last_seen: int
         "heartbeats": _heartbeats(fleet, agent),
         "stall": _stall(fleet.agents[agent]),
         "jobs": _jobs(fleet, agent, clock),
-        "notes": _notes(run_context, agent),
-        "skills": _skills(run_context, agent),
+        "notes": [
+            {"name": note.name, "title": note.title, "author": note.author}
+            for note in recent_notes(shared, NOTES_SHOWN)
+        ],
+        "skills": [
+            {"name": skill.name, "description": skill.description} for skill in list_skills(shared)[:NOTES_SHOWN]
+        ],
         "research": research_left(fleet.agents[agent], clock),
     }
 
@@ -136,7 +145,7 @@ def attempt_data(standings: Standings, attempt: Attempt) -> dict[str, Any]:
 
 
 def budget(rules: Rules, fleet: Fleet, clock: float, agent: str = "") -> dict[str, Any]:
-    """What is left, in words; for an agent also what it has left of its own."""
+    """What is left of the run's budget, in words; for an agent also what is left of its own."""
     run, lines = fleet.run, []
     if rules.budget_attempts is not None:
         left = max(rules.budget_attempts - fleet.run.progress.graded, 0)
@@ -195,7 +204,6 @@ def _section(first: PendingMessage, context: Mapping[str, Any]) -> tuple[str, st
 
 def _task_context(run_context: RunContext, agent: str) -> dict[str, Any]:
     config, baseline = run_context.config, run_context.standings.baseline
-    shared = run_context.layout.shared_of(agent, config.workspace.share)
     return {
         "agent": {"name": agent},
         "run": {"id": run_context.layout.root.name, "task": config.task.name, "elapsed": ""},
@@ -209,7 +217,7 @@ def _task_context(run_context: RunContext, agent: str) -> dict[str, Any]:
         },
         "baseline": {"score": baseline.score if baseline else None},
         "paths": {
-            "shared": _from_clone(run_context, agent, shared),
+            "shared": os.path.relpath(_shared(run_context, agent), run_context.layout.clone(agent)),
             "notes": ".shared/notes",
             "skills": ".shared/skills",
             "checklist": ".shared/HEARTBEAT.md",
@@ -218,8 +226,8 @@ def _task_context(run_context: RunContext, agent: str) -> dict[str, Any]:
     }
 
 
-def _from_clone(run_context: RunContext, agent: str, path: Any) -> str:
-    return os.path.relpath(path, run_context.layout.clone(agent))
+def _shared(run_context: RunContext, agent: str) -> Path:
+    return run_context.layout.shared_of(agent, run_context.config.workspace.share)
 
 
 def _own(standings: Standings, fleet: Fleet, agent: str) -> dict[str, Any]:
@@ -235,13 +243,10 @@ def _own(standings: Standings, fleet: Fleet, agent: str) -> dict[str, Any]:
 
 
 def _fleet(run_context: RunContext, fleet: Fleet, agent: str) -> dict[str, Any]:
-    """The others, as far as agents of this run see each other at all."""
-    standings = run_context.standings
-    if run_context.config.workspace.share:
-        top, best_of = standings.top, standings.best_of
-    else:
-        top = [attempt for attempt in standings.top if attempt.agent == agent]
-        best_of = {name: attempt for name, attempt in standings.best_of.items() if name == agent}
+    """The other agents, where the agents of this run see each other."""
+    standings, share = run_context.standings, run_context.config.workspace.share
+    top = [attempt for attempt in standings.top if share or attempt.agent == agent]
+    best_of = {name: attempt for name, attempt in standings.best_of.items() if share or name == agent}
     best = max(best_of.values(), key=standings.merit, default=None)
     return {
         "agents": len(fleet.agents),
@@ -251,7 +256,7 @@ def _fleet(run_context: RunContext, fleet: Fleet, agent: str) -> dict[str, Any]:
         "best_agent": best.agent if best else "",
         "best_title": best.title if best else "",
         "leaderboard": [_row(attempt) for attempt in top],
-        "rank": standings.rank(agent) if run_context.config.workspace.share else None,
+        "rank": standings.rank(agent) if share else None,
         "others": [_row(attempt) for name, attempt in sorted(best_of.items()) if name != agent],
     }
 
@@ -274,7 +279,7 @@ def _heartbeats(fleet: Fleet, agent: str) -> list[dict[str, Any]]:
 
 
 def _stall(agent: Agent) -> dict[str, Any]:
-    """What was found of it that came to nothing, and how often in a row."""
+    """Why the agent counts as stalled, and how often this was found in a row."""
     found = agent.stall
     lasted = duration(found.lasted) if found.escalations else "too long"  # overtaken by progress, on its way
     return {"times": found.escalations, "silent": found.finding is Finding.SILENT, "lasted": lasted}
@@ -286,14 +291,3 @@ def _jobs(fleet: Fleet, agent: str, clock: float) -> list[dict[str, Any]]:
         for job in fleet.jobs.values()
         if job.agent == agent
     ]
-
-
-def _notes(run_context: RunContext, agent: str) -> list[dict[str, Any]]:
-    shared = run_context.layout.shared_of(agent, run_context.config.workspace.share)
-    found = recent_notes(shared, NOTES_SHOWN)
-    return [{"name": note.name, "title": note.title, "author": note.author} for note in found]
-
-
-def _skills(run_context: RunContext, agent: str) -> list[dict[str, Any]]:
-    shared = run_context.layout.shared_of(agent, run_context.config.workspace.share)
-    return [{"name": skill.name, "description": skill.description} for skill in list_skills(shared)[:NOTES_SHOWN]]

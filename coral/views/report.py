@@ -1,6 +1,6 @@
-"""What people and programs see of a run while it goes: `status.json`, the timeline, the archived beats.
+"""Writes what people and programs see of a running run: `status.json`, the timeline, the archived beats.
 
-All of it is a view that may be deleted; the supervisor decides nothing by it.
+All of these files are views that may be deleted; the supervisor decides nothing by them.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ STATUS_SECONDS, MAX_STATUS_SECONDS = 0.5, 5.0
 QUIET_STATUS_SECONDS = 10.0  # while nothing happens, only its times grow older
 BEAT_SECONDS = 10.0
 ALERTS_SHOWN = 20
-LAST_WORDS = 65_536  # bytes
+DELIVERED_BYTES = 65_536  # of the end of the timeline, in which a delivered alert is looked for
 PROTECTION = "unprotected"
 
 
@@ -61,15 +61,9 @@ class Report:
         self.note(now, event.type, log_text(event), event.agent, **given)
 
     def note(self, now: Moment, type: str, text: str, agent: str = "", **given: object) -> bool:
-        """One line of the timeline; whether it is there now. `given`: what it tells programs besides; what is empty is
-        left out."""
-        line: dict[str, Any] = {
-            "at": now.wall_time,
-            "clock": round(now.run_time, 3),
-            "type": type,
-            "agent": agent,
-            "text": text,
-        }
+        """Appends a line to the timeline; returns whether it was written. `given`: more fields for programs; empty ones
+        are left out."""
+        line = {"at": now.wall_time, "clock": round(now.run_time, 3), "type": type, "agent": agent, "text": text}
         line |= {name: value for name, value in given.items() if value not in (None, "", [])}
         return _append(self._context.layout.events, line)
 
@@ -100,16 +94,16 @@ class Report:
             raise OSError("the timeline cannot be written")
 
     def _was_delivered(self, id: str) -> bool:
-        """Whether the supervisor before said this: then it was among its last words."""
+        """Whether the supervisor before wrote this alert: then it is near the end of the timeline."""
         try:
             with open_plain(self._context.layout.events) as file:
-                file.seek(max(os.fstat(file.fileno()).st_size - LAST_WORDS, 0))
+                file.seek(max(os.fstat(file.fileno()).st_size - DELIVERED_BYTES, 0))
                 return any(line.endswith(f'"id": "{id}"}}'.encode()) for line in file.read().splitlines())
         except (OSError, ValueError):
             return False
 
     def beat(self, monitor: Monitor, now: Moment) -> None:
-        """Archive a sign of life: when the phase or the status changes, else now and then."""
+        """Archives a beat when the phase or the status changes, otherwise every BEAT_SECONDS."""
         status = monitor.status
         phase = (monitor.phase or "working") if monitor.output else "starting"
         before, at = self._beats.get(monitor.agent, (("", Status.PENDING, 0), -BEAT_SECONDS))
@@ -130,8 +124,8 @@ class Report:
         _append(self._context.layout.beats(monitor.agent), to_dict(beat))
 
     def show(self, fleet: Fleet, monitors: Mapping[str, Monitor], now: Moment, force: bool = False) -> None:
-        """Write `status.json`, at most twice a second, and of a large fleet less often: never a three-hundredth of the
-        time is spent on it. Where nothing happens, now and then."""
+        """Writes `status.json`, at most twice a second, and less often for a large fleet: at most a three-hundredth of
+        the time is spent on it. While nothing happens, every QUIET_STATUS_SECONDS."""
         passed = now.run_time - self._shown_at
         if not force and (
             passed < self._pause or (passed < QUIET_STATUS_SECONDS and self._is_as_shown(fleet, monitors))
@@ -141,13 +135,13 @@ class Report:
         # On one line: JSON with indentation is encoded in Python, and that was most of what an idle fleet cost.
         text = json.dumps(self._status(fleet, monitors, now), allow_nan=False)
         with contextlib.suppress(OSError):
-            self._context.layout.private.lstat()  # where the run was taken away, a view of it would begin it again
+            self._context.layout.private.lstat()  # if the run folder was removed, the view must not create it again
             make_way(self._context.layout.status)
             write_bytes(self._context.layout.status, text.encode() + b"\n", durable=False)
         self._pause = min(max(STATUS_SECONDS, 300 * (time.monotonic() - began)), MAX_STATUS_SECONDS)
 
     def _is_as_shown(self, fleet: Fleet, monitors: Mapping[str, Monitor]) -> bool:
-        """Whether only times have changed, and those in a way that whoever reads them can tell."""
+        """Whether only times have changed, which readers can compute themselves."""
         at = self._shown_at
         return (
             fleet is self._shown and not fleet.pending and all(monitor.beat_at <= at for monitor in monitors.values())
@@ -166,10 +160,8 @@ class Report:
             "wall": now.wall_time,
             "clock": round(now.run_time, 3),
             "started_at": self._started_at,
-            "baseline": baseline.score if baseline else None,
-            "best": None
-            if best is None
-            else {"number": best.number, "score": best.score, "agent": best.agent, "title": best.title},
+            "baseline": baseline and baseline.score,
+            "best": best and {"number": best.number, "score": best.score, "agent": best.agent, "title": best.title},
             "attempts": run.progress.evals,
             "grading": self._grading(fleet, now),
             "protection": PROTECTION,

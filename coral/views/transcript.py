@@ -1,7 +1,7 @@
-"""A launch as a conversation: what the agent was told and what its program printed, one entry after the other.
+"""A launch as a conversation: its prompt and what its program printed, one entry after the other.
 
-Read as it streams, by the runtime's own reader. Nothing is kept but the names of tools that are still at work, so that
-the longest log costs no memory; a line without end is passed over and said to be.
+The runtime's own reader reads it as a stream. Only the names of running tools are kept, so that the longest log costs
+no memory; a line that is too long is skipped, and an entry says so.
 """
 
 import json
@@ -14,14 +14,14 @@ from pathlib import Path
 
 from attempts.fields import one_line, printable
 from attempts.files import open_plain
-from coral.runtimes.model import Ending, OutputEvent, Runtime, Usage
+from coral.runtimes.model import Ending, OutputEvent, Runtime, Tool, Usage
 from coral.runtimes.reply_parts import ReplyParts
 from coral.runtimes.usage_total import UsageTotal
 from coral.supervisor.output import LONGEST_LINE, PIECE, LineTail, end_of
 from workspace.layout import Layout
 
 LONGEST_PROMPT = 400_000  # bytes
-MAX_TOOLS = 1000  # at work at the same time
+MAX_TOOLS = 1000  # that run at the same time
 _LOG = re.compile(r"(\d{4,})\.(?:jsonl|prompt\.md)")
 
 
@@ -44,7 +44,7 @@ class EntryKind(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranscriptEntry:
     """`tool`: a name; `id` joins a tool and its result. `until`: seconds since the epoch, when a limit ends. `unknown`:
-    how many lines of the launch its runtime does not know."""
+    the number of lines in the launch that its runtime does not know."""
 
     launch: int
     kind: EntryKind
@@ -60,7 +60,7 @@ class TranscriptEntry:
 
 
 def launches(layout: Layout, agent: str) -> list[int]:
-    """The launches of which there is anything to read, in their order."""
+    """The launches that left a prompt or output, in their order."""
     try:
         with os.scandir(layout.logs(agent)) as found:
             names = [_LOG.fullmatch(path.name) for path in found]
@@ -70,7 +70,7 @@ def launches(layout: Layout, agent: str) -> list[int]:
 
 
 def entries(layout: Layout, agent: str, launch: int, runtime: Runtime) -> Iterator[TranscriptEntry]:
-    """One launch from its prompt to the last word that it has printed by now."""
+    """One launch, from its prompt to the end of what it has printed by now."""
     if prompt := _beginning(layout.prompt(agent, launch)):
         yield TranscriptEntry(launch=launch, kind=EntryKind.PROMPT, text=prompt)
     yield from _Reader(launch, runtime).read(layout.output(agent, launch), layout.errors(agent, launch))
@@ -78,14 +78,14 @@ def entries(layout: Layout, agent: str, launch: int, runtime: Runtime) -> Iterat
 
 @dataclass(frozen=True, slots=True)
 class LaunchHistory:
-    """Of one agent, by the number of the launch: why it was started, and how it ended as its runtime judged."""
+    """Why each launch of an agent was started, and how it ended as its runtime judged, by the launch's number."""
 
     reasons: dict[int, str]
     endings: dict[int, str]
 
 
 def launch_history(layout: Layout, agent: str) -> LaunchHistory:
-    """As far as the run's timeline tells; it is a view, and may be gone."""
+    """Read from the run's timeline; that is a view, and may be gone."""
     found = LaunchHistory({}, {})
     try:
         with open_plain(layout.events) as file:
@@ -139,62 +139,58 @@ class _Reader:
                 yield self._entry(EntryKind.OMITTED, f"a line of more than {LONGEST_LINE >> 20} MB")
         for line in tail.rest():
             yield from self._line(line)
-        for sign in self._reply_parts.rest():
-            yield from self._of(sign)
+        for event in self._reply_parts.rest():
+            yield from self._entries_of(event)
         yield from self._last(errors)
 
     def _line(self, line: bytes) -> Iterator[TranscriptEntry]:
-        for sign in self._runtime.read(line):
-            for joined in self._reply_parts.join((sign,)):
-                if not sign.part:  # a piece of a reply says nothing before the reply is whole
-                    yield from self._of(joined)
+        for event in self._runtime.read(line):
+            for joined in self._reply_parts.join((event,)):
+                if not event.part:  # a piece of a reply says nothing before the reply is whole
+                    yield from self._entries_of(joined)
 
-    def _of(self, sign: OutputEvent) -> Iterator[TranscriptEntry]:
-        """What a sign says, as entries; most signs are one, or none."""
-        self._unknown += bool(sign.unknown)
-        if sign.usage is not None:
-            self._usage_total.take(sign.usage)
-        if sign.ended or sign.ending is not None:
-            before = self._end or sign
-            self._end = replace(sign, ending=sign.ending or before.ending, error=sign.error or before.error)
+    def _entries_of(self, event: OutputEvent) -> Iterator[TranscriptEntry]:
+        """The entries of an event: none or one for most."""
+        self._unknown += bool(event.unknown)
+        if event.usage is not None:
+            self._usage_total.take(event.usage)
+        if event.ended or event.ending is not None:
+            before = self._end or event
+            self._end = replace(event, ending=event.ending or before.ending, error=event.error or before.error)
             return
-        if sign.reply:
-            yield self._entry(EntryKind.REPLY, sign.reply)
-        if sign.tool is not None and not sign.tool.over:
-            self._remember(sign.tool.id, sign.tool.name)
-            yield replace(self._tool(EntryKind.TOOL, sign), edited=sign.edited)
-        elif sign.tool is not None:
-            yield replace(self._tool(EntryKind.RESULT, sign), edited=sign.edited)
-        elif sign.edited:
-            yield replace(self._entry(EntryKind.EDIT, sign.edited), edited=sign.edited)
-        yield from self._event(sign)
+        if event.reply:
+            yield self._entry(EntryKind.REPLY, event.reply)
+        if event.tool is not None:
+            yield self._tool(event.tool, event.edited)
+        elif event.edited:
+            yield replace(self._entry(EntryKind.EDIT, event.edited), edited=event.edited)
+        yield from self._event(event)
 
-    def _event(self, sign: OutputEvent) -> Iterator[TranscriptEntry]:
-        """What is neither said nor done by the agent, but happens to its program."""
-        if sign.retry is not None:
-            yield self._entry(EntryKind.RETRY, sign.message or sign.retry.reason)
-        elif sign.compacted:
-            yield self._entry(EntryKind.COMPACTION, sign.message)
-        elif sign.limit_until is not None:
-            yield replace(self._entry(EntryKind.LIMIT, sign.message or sign.error), until=_exact(sign))
-        elif sign.error:
-            yield self._entry(EntryKind.ERROR, sign.error)
-        elif sign.message and not (sign.reply or sign.tool or sign.edited) and sign.message != self._last_reply:
-            yield self._entry(EntryKind.STEP, sign.message)
+    def _event(self, event: OutputEvent) -> Iterator[TranscriptEntry]:
+        """What happens to the agent's program, rather than what the agent says or does."""
+        if event.retry is not None:
+            yield self._entry(EntryKind.RETRY, event.message or event.retry.reason)
+        elif event.compacted:
+            yield self._entry(EntryKind.COMPACTION, event.message)
+        elif event.limit_until is not None:
+            yield replace(self._entry(EntryKind.LIMIT, event.message or event.error), until=_exact(event))
+        elif event.error:
+            yield self._entry(EntryKind.ERROR, event.error)
+        elif event.message and not (event.reply or event.tool or event.edited) and event.message != self._last_reply:
+            yield self._entry(EntryKind.STEP, event.message)
 
-    def _tool(self, kind: EntryKind, sign: OutputEvent) -> TranscriptEntry:
-        assert sign.tool is not None
-        tool = sign.tool
-        name = tool.name or (self._tools.pop(tool.id, "") if tool.over else "")
-        return replace(self._entry(kind, tool.text), tool=name, id=tool.id, failed=tool.failed)
-
-    def _remember(self, id: str, name: str) -> None:
-        while len(self._tools) >= MAX_TOOLS:
-            del self._tools[next(iter(self._tools))]
-        self._tools[id] = name
+    def _tool(self, tool: Tool, edited: str) -> TranscriptEntry:
+        if tool.over:
+            kind, name = EntryKind.RESULT, tool.name or self._tools.pop(tool.id, "")
+        else:
+            kind, name = EntryKind.TOOL, tool.name
+            while len(self._tools) >= MAX_TOOLS:
+                del self._tools[next(iter(self._tools))]
+            self._tools[tool.id] = name
+        return replace(self._entry(kind, tool.text), tool=name, id=tool.id, failed=tool.failed, edited=edited)
 
     def _last(self, errors: Path) -> Iterator[TranscriptEntry]:
-        """What the launch has used, and how it ended: with the end of its stderr where it does not say so itself."""
+        """The usage of the launch, and its end; with the end of its stderr where the program gives no error."""
         if self._usage_total.figure is not None:
             yield replace(self._entry(EntryKind.USAGE), usage=self._usage_total.figure)
         end = self._end or OutputEvent()
@@ -209,13 +205,13 @@ class _Reader:
         return TranscriptEntry(launch=self._launch, kind=kind, text=text)
 
 
-def _exact(sign: OutputEvent) -> float | None:
-    """The end of a limit, where a figure tells it: clock times in a sentence were read by the clock of today."""
-    return sign.limit_until if sign.exact else None
+def _exact(event: OutputEvent) -> float | None:
+    """The end of a limit if it was given as a number: a time of day in a sentence was read against today's clock."""
+    return event.limit_until if event.exact else None
 
 
 def _beginning(path: Path) -> str:
-    """A prompt, as far as it is reasonable to read; empty where there is none."""
+    """A prompt, up to LONGEST_PROMPT bytes; empty where there is none."""
     try:
         with open_plain(path) as file:
             return printable(file.read(LONGEST_PROMPT).decode("utf-8", "replace")).strip()
