@@ -1,6 +1,8 @@
 """The texts of reasons and of ends: the one place where they are worded, for every screen, prompt and file."""
 
+from collections.abc import Mapping
 from dataclasses import fields
+from functools import lru_cache
 from typing import Any, assert_never
 
 from coral.fleet.actions import LogEvent
@@ -160,7 +162,8 @@ def log_text(event: LogEvent) -> str:
     return with_reason(_with(launch, event.text), event.reason)
 
 
-def reason_data(reason: Reason | RunEnd | None) -> dict[str, Any] | None:
+@lru_cache(maxsize=1024)  # the status of a large fleet holds as many, and is written twice a second
+def reason_data(reason: Reason | RunEnd | None) -> Mapping[str, Any] | None:
     """For programs: the kind, the figures that go with it, and the text."""
     if reason is None:
         return None
