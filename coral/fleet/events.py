@@ -215,6 +215,15 @@ class Requested:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RequestUnreadable:
+    """A file that should be a request is none."""
+
+    sender: str
+    id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Broken:
     """An item could not be read or handled, and was set aside."""
 
@@ -286,6 +295,7 @@ Event = (
     | SpawnFailed
     | JobEnded
     | Requested
+    | RequestUnreadable
     | Broken
     | Restored
     | RecordsDamaged

@@ -9,12 +9,21 @@ from coral.fleet.policy import WRITE_RETRY_SECONDS
 from coral.fleet.transaction import Transaction
 
 Event = (
-    on.Notified | on.Broken | on.Restored | on.RecordsDamaged | on.HeartbeatsAltered | on.WriteFailed | on.WatchFailed
+    on.RequestUnreadable
+    | on.Notified
+    | on.Broken
+    | on.Restored
+    | on.RecordsDamaged
+    | on.HeartbeatsAltered
+    | on.WriteFailed
+    | on.WatchFailed
 )
 
 
 def handle(transaction: Transaction, event: Event) -> None:
     match event:
+        case on.RequestUnreadable(sender=sender, id=id, reason=reason):
+            transaction.act(do.Answer(sender=sender, id=id, ok=False, message=f"cannot read the request: {reason}"))
         case on.Notified(id=id):
             undelivered = tuple(alert for alert in transaction.run.undelivered_alerts if alert.id != id)
             transaction.set_run(undelivered_alerts=undelivered)

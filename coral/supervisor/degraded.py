@@ -65,4 +65,4 @@ def _without_grader(event: on.Event) -> on.Event:
 
 def _lies_in_a_folder(event: on.Event) -> bool:
     requested = isinstance(event, on.Requested) and not event.id.startswith(SIGNAL)
-    return requested or isinstance(event, on.Submitted)
+    return requested or isinstance(event, on.Submitted | on.RequestUnreadable)

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from attempts.fields import one_line
-from attempts.files import Listings, is_plain_file, parse_object, read_bytes, write_json
+from attempts.files import Listings, is_plain_file, parse_object, read_bytes
 from attempts.store import MAX_NAMES, Malformed, Store
 from coral.fleet import events as on
 from coral.fleet.reasons import RunEnd, RunEndKind
@@ -97,19 +97,8 @@ class Inbox:
             )
         except ValueError as error:
             reason = one_line(str(error), 300)
-            message = f"cannot read the request: {reason}"
-            answer(self._layout, sender, path.stem, {"ok": False, "message": message, "hint": ""})
+            yield on.RequestUnreadable(sender=sender, id=path.stem, reason=reason)
             yield from self._complaints.about(sender, f"request {one_line(path.name, 60)} of {sender}", reason, clock)
-
-
-def answer(layout: Layout, sender: str, id: str, data: Mapping[str, object]) -> None:
-    """Answer a request, and take it away."""
-    path = layout.replies_to(sender) / f"{id}.json"
-    try:
-        write_json(path, data, durable=False, new=True)  # no rename in a watched folder, see `Store.submit`
-    except FileExistsError:
-        write_json(path, data, durable=False)
-    (layout.requests_of(sender) / f"{id}.json").unlink(missing_ok=True)
 
 
 def _is_request(entry: "os.DirEntry[str]") -> bool:

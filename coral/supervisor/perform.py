@@ -4,10 +4,11 @@ Only short work is done at once; what may block is done by worker threads. What 
 put on the event queue, which the next turn gathers.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import assert_never
 
+from attempts.files import write_json
 from attempts.record import Kind
 from attempts.store import Store
 from coral.fleet import actions as do
@@ -20,7 +21,6 @@ from coral.processes.launches import Launches
 from coral.records.index_feed import IndexFeed
 from coral.records.integrity import restore
 from coral.records.ledger import Ledger
-from coral.supervisor import inbox
 from coral.supervisor.activity import last_edit
 from coral.supervisor.context import RunContext
 from coral.supervisor.event_queue import EventQueue
@@ -32,6 +32,7 @@ from coral.views.reasons import reason_data, refusal
 from coral.views.report import Report
 from workspace.history import snapshot
 from workspace.intake import take_in
+from workspace.layout import Layout
 
 LAST_SECONDS = 10.0  # for what the threads have yet to do at the end
 
@@ -100,7 +101,7 @@ class Performer:
             case do.Accept() | do.Refuse() | do.Discard():
                 self._answer_submission(action)
             case do.Answer(sender=sender, id=id, ok=ok, message=message, hint=hint):
-                inbox.answer(self._layout, sender, id, {"ok": ok, "message": message, "hint": hint})
+                answer_request(self._layout, sender, id, {"ok": ok, "message": message, "hint": hint})
             case do.Publish():
                 self._publisher.publish(action, fleet, now)
             case do.StartGrader():
@@ -174,3 +175,13 @@ class Performer:
                 process.terminate(launch.identity, launch.tag)
             case do.Kill():
                 process.kill(launch.identity, launch.tag)
+
+
+def answer_request(layout: Layout, sender: str, id: str, data: Mapping[str, object]) -> None:
+    """Answer a request, and take it away."""
+    path = layout.replies_to(sender) / f"{id}.json"
+    try:
+        write_json(path, data, durable=False, new=True)  # no rename in a watched folder, see `Store.submit`
+    except FileExistsError:
+        write_json(path, data, durable=False)
+    (layout.requests_of(sender) / f"{id}.json").unlink(missing_ok=True)

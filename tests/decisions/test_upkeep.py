@@ -65,6 +65,13 @@ def test_heartbeats_that_were_altered_are_shown_again_and_told_of() -> None:
     ]
 
 
+def test_whoever_asks_in_a_way_that_cannot_be_read_is_told_so() -> None:
+    stage = Stage()
+    assert stage.at(10, on.RequestUnreadable(sender="ann", id="7", reason="it is no object")) == [
+        "answer ann/7: no, cannot read the request: it is no object"
+    ]
+
+
 def test_a_supervisor_that_nothing_wakes_says_that_it_polls() -> None:
     stage = Stage()
     assert stage.at(10, on.WatchFailed(reason="no more watches")) == [

@@ -15,7 +15,7 @@ from watchdog.observers import Observer
 from attempts.record import Kind, Submission
 from attempts.store import Store
 from coral.supervisor.folder_watch import FolderWatch
-from coral.supervisor.inbox import answer
+from coral.supervisor.perform import answer_request
 from workspace.layout import Layout
 
 
@@ -83,7 +83,7 @@ def test_what_is_handed_in_or_answered_comes_without_a_rename(tmp_path):
             submitted_at="2026-01-01T00:00:00.000+00:00",
         )
         paths = {str(Store(layout.attempts).submit(submission)), str(layout.replies_to("agent-1") / "7.json")}
-        answer(layout, "agent-1", "7", {"ok": True})
+        answer_request(layout, "agent-1", "7", {"ok": True})
         wait_until(lambda: paths <= {each.src_path for each in seen} | {each.dest_path for each in seen})
     finally:
         observer.stop()

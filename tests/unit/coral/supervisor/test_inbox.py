@@ -10,7 +10,8 @@ from attempts.record import Kind, Submission, to_dict
 from coral.fleet import events as on
 from coral.fleet.reasons import RunEnd, RunEndKind
 from coral.supervisor.alerts import AT_FIRST, QUIET_SECONDS, AlertLimit
-from coral.supervisor.inbox import AT_ONCE, Inbox, answer
+from coral.supervisor.inbox import AT_ONCE, Inbox
+from coral.supervisor.perform import answer_request
 from workspace.layout import OPERATOR, Layout, create, new_run
 
 AGENTS = ("ann", "ben")
@@ -82,19 +83,28 @@ def test_a_flood_of_submissions_is_taken_up_a_few_at_a_time_and_delays_nobody(la
     assert len(list((layout.attempts / "inbox" / "ann").iterdir())) == 600
 
 
+def collected(layout: Layout, post: Inbox, clock: float) -> list[on.Event]:
+    """What is read, once the supervisor has refused the requests that cannot be."""
+    events = list(post.collect(clock, ROOM))
+    for event in events:
+        if isinstance(event, on.RequestUnreadable):
+            answer_request(layout, event.sender, event.id, {"ok": False})
+    return events
+
+
 def test_garbage_is_cleared_at_a_pace_and_told_of_in_measure(layout: Layout, post: Inbox) -> None:
     inbox = layout.attempts / "inbox" / "ann"
     for number in range(600):
         (inbox / f"{number:020d}.json").write_bytes(b"\0\xff")
         ask(layout, "ann", f"{number:020d}", b"[")
     ask(layout, OPERATOR, "stop", json.dumps({"type": "stop"}).encode())
-    events = list(post.collect(0, ROOM))
+    events = collected(layout, post, 0)
     assert post.more
     assert len(list(inbox.iterdir())) == 600 - ROOM["ann"]
     assert on.Requested(sender=OPERATOR, id="stop", request=on.Stop(end=RunEnd(RunEndKind.REQUEST))) in events
     told = [each for each in events if isinstance(each, on.Broken)]
     for _ in range(600):
-        told += [each for each in post.collect(1, ROOM) if isinstance(each, on.Broken)]
+        told += [event for event in collected(layout, post, 1) if isinstance(event, on.Broken)]
     assert not post.more or layout.requests_of(OPERATOR).exists()
     assert not list(inbox.iterdir())
     assert not list(layout.requests_of("ann").glob("*.json"))
@@ -108,8 +118,8 @@ def test_when_there_is_no_more_it_says_so(layout: Layout, post: Inbox) -> None:
         ask(layout, "ann", f"{number:020d}", json.dumps({"type": "alert", "text": "x"}).encode())
     assert len(list(post.collect(0, ROOM))) == AT_ONCE
     assert post.more
-    answer(layout, "ann", f"{0:020d}", {"ok": True})
-    answer(layout, "ann", f"{1:020d}", {"ok": True})
+    answer_request(layout, "ann", f"{0:020d}", {"ok": True})
+    answer_request(layout, "ann", f"{1:020d}", {"ok": True})
     assert len(list(post.collect(0, ROOM))) == AT_ONCE - 1
     assert not post.more
 
