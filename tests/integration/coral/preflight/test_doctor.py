@@ -53,7 +53,7 @@ def look(capsys: pytest.CaptureFixture[str], code: int = 0) -> Checks:
     assert main(("doctor", "--json")) == code
     said = json.loads(capsys.readouterr().out)
     assert said["ok"] is (code == 0)
-    return {each["name"]: each for each in said["checks"]}
+    return {check["name"]: check for check in said["checks"]}
 
 
 def test_a_machine_without_any_agent_program_can_start_native_ones(
@@ -178,6 +178,6 @@ def test_what_is_scarce_is_said_with_what_to_do(
 
 def test_the_versions_that_coral_was_tried_with_are_those_of_its_own_tests() -> None:
     tried = {name: programs(name).verified_version for name in NAMES if name not in UNVERIFIED}
-    assert tried == {name: each.version for name, each in PROGRAMS.items()}
+    assert tried == {name: program.version for name, program in PROGRAMS.items()}
     for name in NAMES:
         assert programs(name).keys

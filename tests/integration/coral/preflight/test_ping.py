@@ -51,7 +51,7 @@ def write_task(here: Path, agents: Mapping[str, object]) -> None:
 def asked(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> dict[str, dict[str, str]]:
     assert main(("doctor", "--json", "--ping", *words)) == code
     checks = json.loads(capsys.readouterr().out)["checks"]
-    return {each["name"]: each for each in checks if each["name"].endswith(" ping")}
+    return {check["name"]: check for check in checks if check["name"].endswith(" ping")}
 
 
 def test_a_program_answers_the_prompt_that_it_gets_in_a_folder_that_is_gone_again(
@@ -152,7 +152,7 @@ def test_who_answers_is_given_at_once_and_who_does_not_is_named(here: Path) -> N
     found = ping.ping_all(None, ["claude", "codex"], said.append, 60.0)
     assert next(found).name == "codex ping"
     (here / "go").touch()
-    assert [(each.name, each.state) for each in found] == [("claude ping", "well")]
+    assert [(check.name, check.state) for check in found] == [("claude ping", "well")]
     assert said == [
         "sending one real, paid request to claude, codex, for at most 1 min each ...",
         "waiting for claude ...",
@@ -168,7 +168,7 @@ def test_the_tasks_programs_are_asked_with_its_options_and_the_others_that_are_h
     parts = [{"runtime": "acp", "model": "m-2", "options": options}, {"runtime": "native"}]
     write_task(here, {"assignments": parts})
     found = asked(capsys)
-    assert {name: each["state"] for name, each in found.items()} == {"acp ping": "well", "codex ping": "note"}
+    assert {name: check["state"] for name, check in found.items()} == {"acp ping": "well", "codex ping": "note"}
     assert ["c-model", "m-2"] in [json.loads(line) for line in (here / "kept/notes.jsonl").read_text().splitlines()]
     assert asked(capsys, "native")["native ping"]["text"] == "it asks no model: there is nobody to answer"
     found = asked(capsys, "pi", "nobody", code=1)

@@ -1,17 +1,17 @@
-"""Real processes: the gate, identity, and the end of everything a launch started."""
+"""Real processes: blocked until released, identified by more than a pid, and ended with all they started."""
 
 import os
 import shlex
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
+from real_runs import wait_until
 
 from coral.processes import process, process_table
 from coral.processes.launches import Launches, LaunchState
@@ -19,13 +19,6 @@ from coral.processes.process import NEVER_RELEASED, Program
 from coral.processes.wakeup import Wakeup
 
 DEAF = "trap '' INT TERM; "
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 120.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.005)
 
 
 @pytest.fixture
@@ -48,7 +41,7 @@ def make(tmp_path: Path) -> Callable[..., Program]:
 
 @pytest.fixture
 def started(make: Callable[..., Program]):
-    """Start a program past its gate; whatever is left of it is killed at the end."""
+    """Starts a program and releases it; whatever is left of it is killed at the end."""
     running = []
 
     def run(script: str, **kwargs: object) -> process.HeldChild:
@@ -63,7 +56,7 @@ def started(make: Callable[..., Program]):
         held.child.wait(120)
 
 
-def test_a_device_is_written_to_and_never_put_aside(make: Callable[..., Program]) -> None:
+def test_a_device_is_written_to_and_never_renamed(make: Callable[..., Program]) -> None:
     master, slave = os.openpty()
     held = process.start(replace(make("echo heard"), stdout=Path(os.ttyname(slave))))
     held.release()
@@ -73,7 +66,7 @@ def test_a_device_is_written_to_and_never_put_aside(make: Callable[..., Program]
     os.close(slave)
 
 
-def test_nothing_runs_before_the_gate_opens(make, tmp_path):
+def test_a_program_starts_only_when_it_is_released(make, tmp_path):
     held = process.start(make("cat; echo ran > ran"))
     assert process_table.is_alive(held.identity)
     assert not (tmp_path / "ran").exists()
@@ -83,21 +76,21 @@ def test_nothing_runs_before_the_gate_opens(make, tmp_path):
     assert (tmp_path / "out").read_text() == "the prompt\n"
 
 
-def test_a_gate_whose_keeper_died_starts_nothing(make, tmp_path):
+def test_an_abandoned_child_never_becomes_the_program(make, tmp_path):
     held = process.start(make("echo ran > ran"))
     held.abandon()
     assert held.child.returncode == NEVER_RELEASED
     assert not (tmp_path / "ran").exists()
 
 
-def test_the_program_has_the_pid_that_was_written_down(started, tmp_path):
+def test_the_program_has_the_recorded_pid(started, tmp_path):
     held = started("echo $$ > pid; sleep 600")
     wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip() != "")
     assert int((tmp_path / "pid").read_text()) == held.identity.pid
     assert os.getsid(held.identity.pid) == held.identity.pid
 
 
-def test_a_program_that_cannot_be_started_says_so(make, tmp_path):
+def test_a_program_that_cannot_be_started_raises(make, tmp_path):
     with pytest.raises(OSError):
         process.start(replace(make("true"), cwd=tmp_path / "absent"))
 
@@ -112,7 +105,7 @@ def test_another_process_with_the_same_pid_is_another_identity(started):
     assert held.child.poll() is None
 
 
-def test_a_zombie_is_dead(started):
+def test_a_zombie_is_not_alive(started):
     held = started("exit 0")
     wait_until(lambda: process_table.identify(held.identity.pid) is None)
     assert not process_table.is_alive(held.identity)
@@ -120,7 +113,7 @@ def test_a_zombie_is_dead(started):
 
 
 @pytest.mark.slow
-def test_whatever_a_deaf_program_started_is_found_and_killed(started, tmp_path):
+def test_children_that_ignore_signals_are_found_and_killed(started, tmp_path):
     """A grandchild in a session of its own, a daemon forked twice, and one that gave up its environment's tag."""
     held = started(
         DEAF
@@ -132,7 +125,7 @@ def test_whatever_a_deaf_program_started_is_found_and_killed(started, tmp_path):
     names = ("one", "two", "three")
     wait_until(lambda: all((tmp_path / name).exists() and (tmp_path / name).read_text().strip() for name in names))
     pids = {int((tmp_path / name).read_text()) for name in names}
-    found = {each.pid for each in process_table.members(held.identity, "run/agent-1/1")}
+    found = {member.pid for member in process_table.members(held.identity, "run/agent-1/1")}
     assert pids | {held.identity.pid} <= found
     process.interrupt(held.identity)
     process.terminate(held.identity, "run/agent-1/1")
@@ -144,14 +137,14 @@ def test_whatever_a_deaf_program_started_is_found_and_killed(started, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_launch_is_over_only_when_everything_it_started_is_gone(make, tmp_path):
-    bell = Wakeup()
-    launches = Launches("run", bell)
+def test_a_launch_lingers_until_all_it_started_is_gone(make, tmp_path):
+    wakeup = Wakeup()
+    launches = Launches("run", wakeup)
     tag = launches.tag("agent-1", 1)
     held = launches.hold("agent-1", 1, make("setsid sh -c 'echo $$ > left; sleep 600' & exit 7", tag=tag), 0.0)
     held.release()
     ended: set[str] = set()
-    wait_until(lambda: bool(ended.update(bell.wait(0.05)) or ended))
+    wait_until(lambda: bool(ended.update(wakeup.wait(0.05)) or ended))
     launches.suspect(ended)
     wait_until(lambda: (tmp_path / "left").exists())
     launch, state = next(launches.ended())
@@ -161,7 +154,7 @@ def test_a_launch_is_over_only_when_everything_it_started_is_gone(make, tmp_path
     wait_until(lambda: [state for _, state in launches.ended()] == [LaunchState.GONE])
     assert launches.find("agent-1", 1) is None
     assert launches.next_check is None
-    bell.close()
+    wakeup.close()
 
 
 @pytest.mark.slow
@@ -206,7 +199,7 @@ held = process.start(program)
 held.release()
 kept = process_table.ProcessTable()
 kept.scan()
-assert [each.pid for each in kept.members(held.identity, tag)] == [held.identity.pid]
+assert [found.pid for found in kept.members(held.identity, tag)] == [held.identity.pid]
 kept.members(process_table.Identity(1, 0, held.identity.boot), "another")  # it has read everybody's tag
 held.child.kill()
 held.child.wait()
@@ -237,7 +230,7 @@ other.wait()
 """
 
 
-def test_who_was_given_a_dead_launchs_pid_is_never_signalled(tmp_path):
+def test_a_process_with_a_reused_pid_is_never_signalled(tmp_path):
     """In a namespace of its own, where the next pid can be chosen: as if all pids had been given once around."""
     root = str(Path(__file__).parents[4])
     space = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]
@@ -259,7 +252,7 @@ time.sleep(600)
 """
 
 
-def test_a_look_sees_who_has_another_parent_since_the_last_one(started, tmp_path):
+def test_a_scan_sees_a_process_that_changed_its_parent(started, tmp_path):
     os.mkfifo(tmp_path / "go")
     held = started(f"exec {shlex.quote(sys.executable)} -c {shlex.quote(ORPHAN)}")
     wait_until(lambda: (tmp_path / "orphan").exists() or held.child.poll() is not None)
@@ -270,25 +263,25 @@ def test_a_look_sees_who_has_another_parent_since_the_last_one(started, tmp_path
     kept = process_table.ProcessTable()
     for _ in range(2):
         kept.scan()
-        assert orphan in {each.pid for each in kept.members(held.identity, "run/agent-1/1")}
+        assert orphan in {member.pid for member in kept.members(held.identity, "run/agent-1/1")}
         if not (tmp_path / "over").exists():
             (tmp_path / "go").write_text("")
             wait_until((tmp_path / "over").exists)
     assert psutil.Process(orphan).ppid() == held.identity.pid
 
 
-def test_one_look_at_all_processes_serves_every_launch_that_ended(make, tmp_path, monkeypatch):
+def test_one_scan_serves_every_launch_that_ended(make, tmp_path, monkeypatch):
     """A fleet has thousands of processes: they are read once a turn, and what each was started with once at all."""
-    bell, looks, read, asked = Wakeup(), [], [], []
+    wakeup, looks, read, asked = Wakeup(), [], [], []
     look, stat, environment = process_table.ProcessTable.scan, process_table._stat, process_table._environment
     monkeypatch.setattr(process_table.ProcessTable, "scan", lambda self: looks.append(1) or look(self))
     monkeypatch.setattr(process_table, "_stat", lambda pid: asked.append(pid) or stat(pid))
     monkeypatch.setattr(process_table, "_environment", lambda pid: read.append(pid) or environment(pid))
-    launches = Launches("run", bell)
+    launches = Launches("run", wakeup)
     tags = {who: launches.tag(who, 1) for who in ("agent-1", "agent-2", "agent-3", "agent-4")}
     held = {who: launches.hold(who, 1, make("exec sleep 600", tag=tag), 0.0) for who, tag in tags.items()}
-    for each in held.values():
-        each.release()
+    for child in held.values():
+        child.release()
     for ending in (("agent-2", "agent-3"), ("agent-4",)):
         looks.clear()
         for who in ending:
@@ -304,7 +297,7 @@ def test_one_look_at_all_processes_serves_every_launch_that_ended(make, tmp_path
     process.kill(held["agent-1"].identity, tags["agent-1"])
     held["agent-1"].child.wait(120)
     launches.close()
-    bell.close()
+    wakeup.close()
 
 
 @pytest.mark.parametrize("has_handles", [True, False])
@@ -313,7 +306,7 @@ def test_the_end_of_a_child_is_waited_for_or_given_up(started, monkeypatch, has_
         monkeypatch.delattr(os, "pidfd_open")
     assert process.wait(started("exit 7").child, 120) == 7
     assert process.wait(started("kill -9 $$").child, 120) == -9
-    held = started("sleep 60")
+    held = started("exec sleep 60")
     assert process.wait(held.child, 0.01) is None
     process.kill(held.identity, "run/agent-1/1")
     assert process.wait(held.child, 120) == -9

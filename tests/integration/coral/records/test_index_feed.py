@@ -68,5 +68,5 @@ def test_a_file_that_is_held_delays_nobody_and_is_written_later(store: Store, po
 def wait_for_all(pool: ThreadPoolExecutor) -> None:
     """Until what was handed in before is done: as many that wait for each other as there are threads."""
     together = threading.Barrier(2)
-    for each in [pool.submit(together.wait) for _ in range(2)]:
-        each.result()
+    for future in [pool.submit(together.wait) for _ in range(2)]:
+        future.result()

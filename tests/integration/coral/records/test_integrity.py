@@ -120,7 +120,7 @@ def test_an_altered_record_is_restored_and_told(room: Room, spoil: Callable[[Pat
     assert room.round() == []
     spoil(room.path(7))
     assert room.round() == [on.Restored(item="the record of #7", found="was altered")]
-    assert [each.number for each in room.written] == [7]
+    assert [attempt.number for attempt in room.written] == [7]
     assert room.store.read(7) == record(7)
     assert room.round() == []
 
@@ -269,7 +269,7 @@ def fed(room: Room) -> Index:
 
 def numbers(index: Index, wanted: Wanted) -> list[int]:
     index.refresh()
-    return [each.number for each in index.ask(lambda rows: ranked(rows, wanted, Direction.MAXIMIZE, None))]
+    return [attempt.number for attempt in index.ask(lambda rows: ranked(rows, wanted, Direction.MAXIMIZE, None))]
 
 
 FORGERIES = {
@@ -290,7 +290,7 @@ def test_an_index_that_lies_is_put_right_and_told(room: Room, monkeypatch: pytes
     with closing(sqlite3.connect(room.store.root / "index.sqlite")) as base, base:
         base.execute(FORGERIES[what])
     assert room.round() == [on.Restored(item="the index of records", found="was altered")]
-    assert [each.number for each in room.written] == [7]
+    assert [attempt.number for attempt in room.written] == [7]
     assert numbers(index, Wanted(text="try 7")) == [7]
     assert room.round() == []
     index.close()
@@ -360,7 +360,7 @@ def test_what_an_agent_forges_in_a_run_is_put_right_and_the_operator_is_told(sta
     run.supervise()
     wait_until(lambda: run.attempts() == published, what="the records")
     wait_until(lambda: len(run.events("alert")) >= 3, what="the alerts")
-    text = " ".join(each["text"] for each in run.events("alert"))
+    text = " ".join(event["text"] for event in run.events("alert"))
     assert "#1 was altered" in text
     assert "#2 was deleted" in text
     assert "#777" in text

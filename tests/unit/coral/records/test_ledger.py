@@ -147,12 +147,12 @@ def test_a_record_in_it_that_is_none_is_made_again_from_the_journal(path: Path, 
 def rewrite(path: Path) -> None:
     """A score in it, in place: whole as a file, and a lie."""
     wal = path.with_name(path.name + "-wal")
-    for each in (path, wal):
-        before, text = each.stat(), each.read_bytes()
-        while each.stat().st_ctime_ns == before.st_ctime_ns:  # the kernel's clock for this is a coarse one
-            with each.open("r+b") as file:
+    for part in (path, wal):
+        before, text = part.stat(), part.read_bytes()
+        while part.stat().st_ctime_ns == before.st_ctime_ns:  # the kernel's clock for this is a coarse one
+            with part.open("r+b") as file:
                 file.write(text.replace(b'"title": "try', b'"title": "lie'))
-            os.utime(each, ns=(before.st_atime_ns, before.st_mtime_ns))
+            os.utime(part, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
 def touch(path: Path) -> None:
@@ -163,7 +163,7 @@ def touch(path: Path) -> None:
 
 AWAY: dict[str, tuple[Callable[[Path], object], str]] = {
     "deleted": (Path.unlink, "was deleted"),
-    "deleted with what belongs to it": (lambda path: [each.unlink() for each in path.parent.iterdir()], "was deleted"),
+    "deleted with what belongs to it": (lambda path: [file.unlink() for file in path.parent.iterdir()], "was deleted"),
     "without its log": (lambda path: path.with_name(path.name + "-wal").unlink(), "was replaced"),
     "replaced": (lambda path: (path.unlink(), path.write_bytes(b"garbage")), "was replaced"),
     "rewritten": (rewrite, "was altered"),
@@ -177,8 +177,8 @@ def test_what_is_done_to_it_while_it_is_open_is_noticed_and_loses_nothing(path: 
     spoil, found = AWAY[away]
     known = [record(1), record(2)]
     ledger = Ledger(path, lambda: known)
-    for each in known:
-        ledger.add(each)
+    for attempt in known:
+        ledger.add(attempt)
     ledger.set_witnesses({1: (1, 2, 3)})
     assert ledger.repair() == ""
     spoil(path)
@@ -238,8 +238,8 @@ LACKING: dict[str, Callable[[], Iterable[Attempt]]] = {
 def test_what_the_journal_lacks_is_kept(path: Path, what: str, touched: bool) -> None:
     ledger = Ledger(path, LACKING[what])
     known = [SEED, *map(record, range(1, 5))]
-    for each in known:
-        ledger.add(each)
+    for attempt in known:
+        ledger.add(attempt)
     if touched:
         touch(path)
         assert ledger.repair() == ""
@@ -291,7 +291,7 @@ def test_one_that_cannot_be_made_again_goes_on_as_it_was(path: Path) -> None:
     ledger.add(record(2))
     with pytest.raises(CoralError, match=r"cannot write .* no space"):
         ledger.ensure(9, [])
-    assert [each.name for each in path.parent.iterdir()] == [path.name]
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
     again = Ledger(path, nothing)
     assert entered(again) == [SEED, record(1), record(2)]
     again.close()
@@ -382,5 +382,5 @@ def test_the_outline_tells_the_standings_as_all_records_do(rows, direction):
     for agent, recent in whole.recent_of.items():
         assert short.last_improvement(agent) == whole.last_improvement(agent)
         assert short.rank(agent) == whole.rank(agent)
-        assert [short.delta(each) for each in recent] == [whole.delta(each) for each in recent]
+        assert [short.delta(attempt) for attempt in recent] == [whole.delta(attempt) for attempt in recent]
     assert len(outline) <= 1 + TOP + 3 * (RECENT + 3)

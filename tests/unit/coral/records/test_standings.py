@@ -46,18 +46,18 @@ def test_they_agree_with_a_look_at_everything(rows, direction):
         standings.add(attempt)
     sign = -1 if direction is Direction.MAXIMIZE else 1
     ranked = sorted(
-        (each for each in attempts if each.score is not None and each.kind is not Kind.TUNE),
-        key=lambda each: (sign * (each.score or 0.0), each.order),
+        (attempt for attempt in attempts if attempt.score is not None and attempt.kind is not Kind.TUNE),
+        key=lambda attempt: (sign * (attempt.score or 0.0), attempt.order),
     )
     assert standings.top == ranked[:TOP]
     assert standings.best == (ranked[0] if ranked else None)
-    for agent in {each.agent for each in attempts}:
-        mine = [each for each in attempts if each.agent == agent]
+    for agent in {attempt.agent for attempt in attempts}:
+        mine = [attempt for attempt in attempts if attempt.agent == agent]
         assert list(standings.recent_of[agent]) == mine[-RECENT:]
-        best = [each for each in ranked if each.agent == agent]
+        best = [attempt for attempt in ranked if attempt.agent == agent]
         assert standings.best_of.get(agent) == (best[0] if best else None)
         assert standings.results_since(agent, 0) == mine[-RECENT:]
-    first_bests = {each.agent: each.score for each in reversed(ranked)}
+    first_bests = {attempt.agent: attempt.score for attempt in reversed(ranked)}
     for agent, score in first_bests.items():
         better = sum(direction.better(other, score) for other in first_bests.values())
         assert standings.rank(agent) == 1 + better
@@ -69,7 +69,7 @@ def test_a_result_says_how_far_it_is_from_the_best_before():
     for attempt in (record(1, "agent-1", 3.0), record(2, "agent-1", 2.5), record(3, "agent-1", None)):
         standings.add(attempt)
     recent = list(standings.recent_of["agent-1"])
-    assert [standings.delta(each) for each in recent] == ["+2 against #0", "-0.5 against #1", ""]
+    assert [standings.delta(attempt) for attempt in recent] == ["+2 against #0", "-0.5 against #1", ""]
 
 
 def test_the_last_improvement_is_kept_for_each_agent() -> None:

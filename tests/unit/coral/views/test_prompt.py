@@ -31,4 +31,4 @@ def test_only_the_longest_lose_anything_and_they_say_how_much() -> None:
 
 def test_each_keeps_its_beginning_however_many_there_are() -> None:
     found = truncate(sections(*[3000] * 40), 100)
-    assert [each["text"][: LEAST_SHOWN + 2] for each in found] == ["x" * LEAST_SHOWN + "\n\n"] * 40
+    assert [section["text"][: LEAST_SHOWN + 2] for section in found] == ["x" * LEAST_SHOWN + "\n\n"] * 40

@@ -1,17 +1,17 @@
-"""Whatever a launch leaves is gone with it: a daemon that gave up its parent, its session and its environment, found by
-its control group or by its mark, each where there is not the other. Nobody else is touched."""
+"""A launch ends with every process it started: also a daemon that gave up its parent, session and environment, which is
+found by its control group or by its resource limit, one without the other. No other process is touched."""
 
 import os
 import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from real_runs import wait_until
 
 from coral.processes import cgroup, process, process_table, rlimit_tag
 from coral.processes.launches import Launches, LaunchState
@@ -22,13 +22,6 @@ from coral.processes.wakeup import Wakeup
 DAEMON = "env -i setsid sh -c 'sh {name}.sh & ' </dev/null >/dev/null 2>&1"
 WAYS = ("group", "mark")
 NO_TAG = "nobody's"
-
-
-def wait_until(condition: Callable[[], object], seconds: float = 120.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.005)
 
 
 def can_make_groups() -> bool:
@@ -53,14 +46,14 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(request.param)
 
 
-class Shed:
+class FolderLaunches:
     """A supervisor's launches, of programs in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.run = f"test-{os.getpid()}-{folder.name}"
-        self.bell = Wakeup()
-        self.launches = Launches(self.run, self.bell)
+        self.wakeup = Wakeup()
+        self.launches = Launches(self.run, self.wakeup)
         self.held: list[process.HeldChild] = []
 
     def start(self, who: str, script: str) -> process.HeldChild:
@@ -104,78 +97,78 @@ class Shed:
         return said[0]
 
     def ends(self) -> None:
-        for each in self.held:
-            process.kill(each.identity, NO_TAG)
-            each.child.wait(120)
+        for held in self.held:
+            process.kill(held.identity, NO_TAG)
+            held.child.wait(120)
         self.launches.close()
-        self.bell.close()
+        self.wakeup.close()
 
 
 @pytest.fixture
-def shed(tmp_path: Path) -> Iterator[Shed]:
-    made = Shed(tmp_path)
+def mine(tmp_path: Path) -> Iterator[FolderLaunches]:
+    made = FolderLaunches(tmp_path)
     yield made
-    for path in (each for each in tmp_path.glob("left*") if not each.suffix):
+    for path in (path for path in tmp_path.glob("left*") if not path.suffix):
         found = process_table.identify(int(path.read_text()))
         if found is not None:
             process._signal_all([found], process.signal.SIGKILL)
     made.ends()
 
 
-def test_a_daemon_is_gone_with_its_launch_and_that_of_another_is_untouched(way: str, shed: Shed) -> None:
-    others = shed.start("agent-2", f"{shed.daemonizing('left-2')}; exec sleep 300")
-    shed.start("agent-1", shed.daemonizing("left-1", "trap '' TERM"))
-    mine, theirs = shed.daemon("left-1"), shed.daemon("left-2")
-    assert shed.next_state() == ("agent-1", LaunchState.LINGERS)
-    launch = shed.launches.find("agent-1", 1)
+def test_a_daemon_ends_with_its_launch_and_no_other_is_touched(way: str, mine: FolderLaunches) -> None:
+    others = mine.start("agent-2", f"{mine.daemonizing('left-2')}; exec sleep 300")
+    mine.start("agent-1", mine.daemonizing("left-1", "trap '' TERM"))
+    left, theirs = mine.daemon("left-1"), mine.daemon("left-2")
+    assert mine.next_state() == ("agent-1", LaunchState.LINGERS)
+    launch = mine.launches.find("agent-1", 1)
     assert launch is not None
     process.terminate(launch.identity, launch.tag)
-    assert shed.next_state() == ("agent-1", LaunchState.LINGERS)
+    assert mine.next_state() == ("agent-1", LaunchState.LINGERS)
     process.kill(launch.identity, launch.tag)
-    wait_until(lambda: shed.next_state()[1] is LaunchState.GONE)
-    assert not process_table.is_alive(mine)
+    wait_until(lambda: mine.next_state()[1] is LaunchState.GONE)
+    assert not process_table.is_alive(left)
     assert process_table.is_alive(theirs)
     assert others.child.poll() is None
     assert not launch.identity.group or not Path(launch.identity.group).exists()
 
 
-def test_a_word_in_time_ends_a_daemon_too(way: str, shed: Shed) -> None:
-    shed.start("agent-1", shed.daemonizing("left"))
-    left = shed.daemon("left")
-    assert shed.next_state() == ("agent-1", LaunchState.LINGERS)
-    launch = shed.launches.find("agent-1", 1)
+def test_sigterm_ends_a_daemon_too(way: str, mine: FolderLaunches) -> None:
+    mine.start("agent-1", mine.daemonizing("left"))
+    left = mine.daemon("left")
+    assert mine.next_state() == ("agent-1", LaunchState.LINGERS)
+    launch = mine.launches.find("agent-1", 1)
     assert launch is not None
     process.terminate(launch.identity, launch.tag)
     wait_until(lambda: not process_table.is_alive(left))
-    assert shed.next_state() == ("agent-1", LaunchState.GONE)
-    assert shed.launches.find("agent-1", 1) is None
+    assert mine.next_state() == ("agent-1", LaunchState.GONE)
+    assert mine.launches.find("agent-1", 1) is None
 
 
-def test_a_new_supervisor_finds_what_a_launch_of_the_one_before_has_left(way: str, shed: Shed) -> None:
-    held = shed.start("agent-1", shed.daemonizing("left"))
-    left = shed.daemon("left")
+def test_a_new_supervisor_adopts_a_launch_by_its_leftovers(way: str, mine: FolderLaunches) -> None:
+    held = mine.start("agent-1", mine.daemonizing("left"))
+    left = mine.daemon("left")
     held.child.wait(120)
-    after = Launches(shed.run, shed.bell)
+    after = Launches(mine.run, mine.wakeup)
     assert after.adopt("agent-1", 1, held.identity, 0.0)
-    assert [(each.who, state) for each, state in after.ended()] == [("agent-1", LaunchState.LINGERS)]
+    assert [(launch.who, state) for launch, state in after.ended()] == [("agent-1", LaunchState.LINGERS)]
     process.kill(held.identity, after.tag("agent-1", 1))
     wait_until(lambda: not process_table.is_alive(left))
-    again = Launches(shed.run, shed.bell)
+    again = Launches(mine.run, mine.wakeup)
     assert not again.adopt("agent-1", 1, held.identity, 0.0)
     assert not held.identity.group or not Path(held.identity.group).exists()
 
 
-def test_what_was_started_after_the_look_by_one_who_has_ended_since_is_found(way: str, shed: Shed) -> None:
+def test_a_daemon_started_after_the_scan_is_found(way: str, mine: FolderLaunches) -> None:
     """A new supervisor looks at all processes when it finds the first launch gone. The second one ends after that."""
-    first = shed.start("agent-1", "exec true")
+    first = mine.start("agent-1", "exec true")
     first.child.wait(60)
-    os.mkfifo(shed.folder / "go")
-    second = shed.start("agent-2", f"touch begun; read go <go; {shed.daemonizing('left')}")
-    wait_until((shed.folder / "begun").exists)
-    after = Launches(shed.run, shed.bell)
+    os.mkfifo(mine.folder / "go")
+    second = mine.start("agent-2", f"touch begun; read go <go; {mine.daemonizing('left')}")
+    wait_until((mine.folder / "begun").exists)
+    after = Launches(mine.run, mine.wakeup)
     assert not after.adopt("agent-1", 1, first.identity, 0.0)
-    (shed.folder / "go").write_text("go\n")
-    left = shed.daemon("left")
+    (mine.folder / "go").write_text("go\n")
+    left = mine.daemon("left")
     second.child.wait(60)
     assert after.adopt("agent-2", 1, second.identity, 0.0)
     process.kill(second.identity, after.tag("agent-2", 1))
@@ -183,64 +176,66 @@ def test_what_was_started_after_the_look_by_one_who_has_ended_since_is_found(way
 
 
 @pytest.mark.parametrize("way", ["group"], indirect=True)
-def test_who_moves_to_a_group_of_its_own_inside_is_still_there(way: str, shed: Shed) -> None:
-    folder = f"{cgroup.own_group()}/coral-{shed.run}/agent-1.1/inner"
+def test_a_process_in_a_nested_group_belongs_to_its_launch(way: str, mine: FolderLaunches) -> None:
+    folder = f"{cgroup.own_group()}/coral-{mine.run}/agent-1.1/inner"
     inner = f"mkdir {folder}; echo 0 >{folder}/cgroup.procs"
-    held = shed.start("agent-1", shed.daemonizing("left", inner))
-    left = shed.daemon("left")
+    held = mine.start("agent-1", mine.daemonizing("left", inner))
+    left = mine.daemon("left")
     held.child.wait(120)
     assert str(left.pid) in (Path(folder) / "cgroup.procs").read_text().split()
-    assert [each.pid for each in process_table.members(held.identity, NO_TAG)] == [left.pid]
+    assert [member.pid for member in process_table.members(held.identity, NO_TAG)] == [left.pid]
     process.kill(held.identity, NO_TAG)
     wait_until(lambda: not process_table.is_alive(left))
-    assert shed.next_state() == ("agent-1", LaunchState.GONE)
+    assert mine.next_state() == ("agent-1", LaunchState.GONE)
     assert not Path(folder).parent.parent.exists()
 
 
 @pytest.mark.parametrize("way", ["group"], indirect=True)
-def test_a_group_goes_with_what_never_started_and_stays_for_who_lives_on(way: str, shed: Shed) -> None:
-    folder = Path(f"{cgroup.own_group()}/coral-{shed.run}")
-    absent, out = shed.folder / "absent", shed.folder / "out"
+def test_empty_groups_are_removed_and_others_stay(way: str, mine: FolderLaunches) -> None:
+    folder = Path(f"{cgroup.own_group()}/coral-{mine.run}")
+    absent, out = mine.folder / "absent", mine.folder / "out"
     with pytest.raises(OSError):
-        shed.launches.hold("agent-1", 1, Program(["true"], {}, absent, Path(os.devnull), out, out, "t"), 0.0)
+        mine.launches.hold("agent-1", 1, Program(["true"], {}, absent, Path(os.devnull), out, out, "t"), 0.0)
     assert not folder.exists()
-    shed.start("agent-1", "exec sleep 300")
+    mine.start("agent-1", "exec sleep 300")
     wait_until(lambda: cgroup.members(str(folder)))
     (folder / "agent-2.7").mkdir()  # of a supervisor that was killed
-    shed.launches.close()
+    mine.launches.close()
     assert [path.name for path in folder.iterdir() if path.is_dir()] == ["agent-1.1"]
     (folder / "agent-2.7").mkdir()
-    Launches(shed.run, shed.bell)
+    Launches(mine.run, mine.wakeup)
     assert [path.name for path in folder.iterdir() if path.is_dir()] == ["agent-1.1"]
 
 
 @pytest.mark.parametrize("way", ["group"], indirect=True)
-def test_what_a_run_has_left_that_nobody_resumed_goes_with_time(way: str, shed: Shed) -> None:
-    other = Path(f"{cgroup.own_group()}/coral-{shed.run}-other")
+def test_old_groups_of_other_runs_are_removed(way: str, mine: FolderLaunches) -> None:
+    other = Path(f"{cgroup.own_group()}/coral-{mine.run}-other")
     try:
         for name in ("old", "new"):
             (other / name).mkdir(parents=True)
         os.utime(other / "old", (0, 0))
-        Launches(shed.run, shed.bell)
+        Launches(mine.run, mine.wakeup)
         assert [path.name for path in other.iterdir() if path.is_dir()] == ["new"]
         os.utime(other / "new", (0, 0))
         os.utime(other, (0, 0))
-        Launches(shed.run, shed.bell)
+        Launches(mine.run, mine.wakeup)
         assert not (other / "new").exists()
     finally:
         cgroup.remove(str(other / "new"))
         cgroup.remove(str(other / "old"))
 
 
-def test_a_program_starts_also_where_its_group_cannot_be_entered(monkeypatch: pytest.MonkeyPatch, shed: Shed) -> None:
+def test_a_program_starts_even_if_its_group_cannot_be_entered(
+    monkeypatch: pytest.MonkeyPatch, mine: FolderLaunches
+) -> None:
     monkeypatch.setattr(cgroup.Groups, "make", lambda self, name: "/nowhere/at all")
-    held = shed.start("agent-1", "echo started; exec sleep 300")
-    wait_until(lambda: (shed.folder / "out").read_text() == "started\n")
-    assert (shed.folder / "err").read_text() == ""
-    assert [each.pid for each in process_table.members(held.identity, NO_TAG)] == [held.identity.pid]
+    held = mine.start("agent-1", "echo started; exec sleep 300")
+    wait_until(lambda: (mine.folder / "out").read_text() == "started\n")
+    assert (mine.folder / "err").read_text() == ""
+    assert [member.pid for member in process_table.members(held.identity, NO_TAG)] == [held.identity.pid]
 
 
-def test_where_no_group_may_be_made_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_group_is_made_where_that_is_impossible(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cgroup, "own_group", lambda: Path("/proc/self/nothing"))
     assert cgroup.Groups("run").make("agent-1.1") == ""
 
@@ -250,11 +245,11 @@ STRANGER = f"import os; input(); os.setuid(65534); os.execv({shutil.which('sleep
 
 
 @pytest.mark.parametrize("sign", ["tag", "mark"])
-def test_somebody_elses_process_is_nobodys_leftover_whatever_it_bears(shed: Shed, sign: str) -> None:
+def test_a_process_of_another_user_belongs_to_no_launch(mine: FolderLaunches, sign: str) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can start a process of somebody else")
-    tag = shed.launches.tag("agent-1", 1)
-    held = shed.start("agent-1", "exec sleep 300")
+    tag = mine.launches.tag("agent-1", 1)
+    held = mine.start("agent-1", "exec sleep 300")
     env = {**os.environ, process_table.TAG: tag if sign == "tag" else "another"}
     scripts = (STRANGER, STRANGER.replace("os.setuid(65534); ", ""))
     both = [
@@ -262,24 +257,24 @@ def test_somebody_elses_process_is_nobodys_leftover_whatever_it_bears(shed: Shed
         for script in scripts
     ]
     try:
-        for each in both:
-            assert sign == "tag" or rlimit_tag.put(each.pid, tag)
-            assert each.stdin is not None
-            each.stdin.write(b"\n")
-            each.stdin.close()
-            comm = Path(f"/proc/{each.pid}/comm")
+        for child in both:
+            assert sign == "tag" or rlimit_tag.put(child.pid, tag)
+            assert child.stdin is not None
+            child.stdin.write(b"\n")
+            child.stdin.close()
+            comm = Path(f"/proc/{child.pid}/comm")
             wait_until(lambda comm=comm: comm.read_text() == "sleep\n")
         stranger, own = both
         if sign == "mark":
             assert str(rlimit_tag.value_of(tag)) in Path(f"/proc/{stranger.pid}/limits").read_text()
-        assert {each.pid for each in process_table.members(held.identity, tag)} == {held.identity.pid, own.pid}
+        assert {member.pid for member in process_table.members(held.identity, tag)} == {held.identity.pid, own.pid}
     finally:
-        for each in both:
-            each.kill()
-            each.wait(120)
+        for child in both:
+            child.kill()
+            child.wait(120)
 
 
-def test_a_launch_of_which_somebody_ends_and_starts_another_at_every_look_is_not_over() -> None:
+def test_a_launch_that_replaces_its_process_at_every_scan_has_not_ended() -> None:
     tag = "run/agent-1/1"
     lived: list[subprocess.Popen[bytes]] = []
 
@@ -287,9 +282,9 @@ def test_a_launch_of_which_somebody_ends_and_starts_another_at_every_look_is_not
         lived.append(
             subprocess.Popen(["sleep", "600"], env={**os.environ, process_table.TAG: tag}, start_new_session=True)
         )
-        for each in lived[:-1]:
-            each.kill()
-            each.wait(120)
+        for child in lived[:-1]:
+            child.kill()
+            child.wait(120)
 
     class Late(process_table.ProcessTable):
         def scan(self) -> None:
@@ -307,29 +302,29 @@ def test_a_launch_of_which_somebody_ends_and_starts_another_at_every_look_is_not
         late.scan()
         assert late.members(identity, tag) != []
     finally:
-        for each in lived:
-            each.kill()
-            each.wait(120)
+        for child in lived:
+            child.kill()
+            child.wait(120)
 
 
-def test_without_a_tag_nobody_is_meant(shed: Shed) -> None:
-    held = shed.start("agent-1", "exec sleep 300")
+def test_an_empty_tag_matches_no_process(mine: FolderLaunches) -> None:
+    held = mine.start("agent-1", "exec sleep 300")
     plain = subprocess.Popen(["env", "-i", "sleep", "300"], start_new_session=True)
     try:
-        assert [each.pid for each in process_table.members(held.identity, "")] == [held.identity.pid]
+        assert [member.pid for member in process_table.members(held.identity, "")] == [held.identity.pid]
     finally:
         plain.kill()
         plain.wait(120)
 
 
-def test_a_grade_enters_no_group_and_its_daemon_is_found_all_the_same(shed: Shed) -> None:
-    held = shed.start("#7", shed.daemonizing("left"))
-    left = shed.daemon("left")
+def test_a_grade_enters_no_group_and_its_daemon_is_found_all_the_same(mine: FolderLaunches) -> None:
+    held = mine.start("#7", mine.daemonizing("left"))
+    left = mine.daemon("left")
     assert held.identity.group == ""
-    assert left.pid in {each.pid for each in process_table.members(held.identity, shed.launches.tag("#7", 1))}
+    assert left.pid in {member.pid for member in process_table.members(held.identity, mine.launches.tag("#7", 1))}
 
 
-def test_the_group_of_a_leader_that_is_gone_is_not_enough() -> None:
+def test_the_process_group_of_an_ended_leader_proves_nothing() -> None:
     """Its number may have been another's since, who left somebody and ended as well: a daemon of anybody's."""
     script = "env -i sleep 300 </dev/null >/dev/null 2>&1 & echo $! $$"
     told = subprocess.run(["sh", "-c", script], start_new_session=True, capture_output=True, text=True, check=True)
@@ -344,7 +339,7 @@ def test_the_group_of_a_leader_that_is_gone_is_not_enough() -> None:
         os.kill(daemon, signal.SIGKILL)
 
 
-def test_a_mark_is_handed_on_and_another_takes_its_place(tmp_path: Path) -> None:
+def test_a_child_inherits_its_tag_until_it_gets_another(tmp_path: Path) -> None:
     """As in a run that an agent of another run has started."""
     line = "import sys; print(sys.stdin.readline())"
     child = subprocess.Popen([sys.executable, "-c", line], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -357,36 +352,3 @@ def test_a_mark_is_handed_on_and_another_takes_its_place(tmp_path: Path) -> None
         assert rlimit_tag.read(os.getpid()) not in (rlimit_tag.value_of("one"), rlimit_tag.value_of("two"))
     finally:
         child.communicate(b"\n")
-
-
-HYBRID = (
-    "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n"
-    "32 31 0:29 / /sys/fs/cgroup/cpu rw,relatime shared:9 - cgroup cgroup rw,cpu\n"
-    "41 31 0:31 / /sys/fs/cgroup/unified rw,relatime shared:9 master:1 - cgroup2 cgroup2 rw\n"
-)
-PLAIN = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"
-PART = "30 23 0:26 /docker/abc /sys/fs/cgroup rw - cgroup2 cgroup rw\n"
-
-
-@pytest.mark.parametrize(
-    ("own", "mounts", "expected"),
-    [
-        ("4:memory:/some/where\n0::/\n", HYBRID, "/sys/fs/cgroup/unified"),
-        (
-            "0::/user.slice/user-1000.slice/app.slice/x.scope\n",
-            PLAIN,
-            "/sys/fs/cgroup/user.slice/user-1000.slice/app.slice/x.scope",
-        ),
-        ("0::/docker/abc/inner\n", PART, "/sys/fs/cgroup/inner"),
-        ("0::/docker/abcdef\n", PART, None),
-        ("0::/../outside\n", PLAIN, None),
-        ("4:memory:/some/where\n", HYBRID, None),
-        ("0::/\n", HYBRID.rpartition("41")[0], None),
-    ],
-)
-def test_where_our_own_group_is(tmp_path: Path, own: str, mounts: str, expected: str | None) -> None:
-    (tmp_path / "own").write_text(own)
-    (tmp_path / "mounts").write_text(mounts)
-    found = cgroup.own_group(tmp_path / "own", tmp_path / "mounts")
-    assert found == (None if expected is None else Path(expected))
-    assert cgroup.own_group(tmp_path / "absent", tmp_path / "mounts") is None

@@ -1,4 +1,4 @@
-"""The journal gives back what was written, whatever became of its last line; what cannot be written was never done."""
+"""A journal folds to what was recorded, also with a torn last line; damage is reported with its line."""
 
 import json
 import resource
@@ -32,27 +32,27 @@ def scribe(tmp_path: Path) -> Iterator[Scribe]:
     made.journal.close()
 
 
-def test_folding_gives_back_the_fleet_the_clock_the_rules_and_who_was_started(scribe: Scribe) -> None:
+def test_folding_recovers_fleet_clock_rules_and_identities(scribe: Scribe) -> None:
     scribe.play()
-    memory = fold(scribe.journal.path)
-    assert memory.fleet == scribe.fleet
+    recovered = fold(scribe.journal.path)
+    assert recovered.fleet == scribe.fleet
     # A decision goes through its records in their order.
-    assert list(memory.fleet.agents) == list(scribe.fleet.agents)
-    assert list(memory.fleet.heartbeats) == [FLEET, "ann", "ben"]
-    assert memory.fleet.pending == {}
-    assert (memory.clock, memory.rules, memory.folder) == (6.0, RULES, FOLDER)
-    assert memory.identities == {"ann": (1, Identity(7, 70, "boot"))}
+    assert list(recovered.fleet.agents) == list(scribe.fleet.agents)
+    assert list(recovered.fleet.heartbeats) == [FLEET, "ann", "ben"]
+    assert recovered.fleet.pending == {}
+    assert (recovered.clock, recovered.rules, recovered.folder) == (6.0, RULES, FOLDER)
+    assert recovered.identities == {"ann": (1, Identity(7, 70, "boot"))}
 
 
-def test_a_journal_without_a_line_is_a_run_before_its_first(tmp_path: Path) -> None:
+def test_an_empty_journal_folds_to_an_empty_fleet(tmp_path: Path) -> None:
     Journal(tmp_path / "journal").close()
-    memory = fold(tmp_path / "journal")
-    assert (memory.fleet, memory.clock, memory.rules, memory.identities) == (Fleet(), 0.0, None, {})
+    recovered = fold(tmp_path / "journal")
+    assert (recovered.fleet, recovered.clock, recovered.rules, recovered.identities) == (Fleet(), 0.0, None, {})
     (file,) = segments(tmp_path / "journal")
     assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
 
 
-def test_deciding_again_what_the_journal_holds_gives_what_it_says(scribe: Scribe) -> None:
+def test_deciding_again_gives_the_recorded_actions(scribe: Scribe) -> None:
     scribe.play()
     fleet, again = Fleet(), []
     for rules, taken in decisions(scribe.journal.path):
@@ -63,18 +63,18 @@ def test_deciding_again_what_the_journal_holds_gives_what_it_says(scribe: Scribe
     assert again == scribe.taken
 
 
-def test_each_decision_comes_with_the_rules_it_was_made_by(scribe: Scribe) -> None:
+def test_each_decision_comes_with_the_rules_in_force(scribe: Scribe) -> None:
     scribe.play()
     scribe.rules = replace(RULES, slots=7)
     scribe.journal.open_supervision(scribe.rules, Moment(run_time=6.5, wall_time=""), (1, 2))
     scribe.decide(7, on.Resumed())
     slots = [rules.slots for rules, _ in decisions(scribe.journal.path)]
     assert slots == [4] * 7 + [7]
-    memory = fold(scribe.journal.path)
-    assert (memory.rules, memory.folder, memory.clock) == (scribe.rules, (1, 2), 7.0)
+    recovered = fold(scribe.journal.path)
+    assert (recovered.rules, recovered.folder, recovered.clock) == (scribe.rules, (1, 2), 7.0)
 
 
-def test_what_was_published_comes_once_each_in_its_order(scribe: Scribe) -> None:
+def test_published_attempts_are_read_once_and_in_order(scribe: Scribe) -> None:
     scribe.play()
     scribe.decide(7, submitted("ben", 9))
     scribe.decide(8, on.TakenIn(number=2, commit=SEED, tree=SEED, parent=""))
@@ -83,15 +83,15 @@ def test_what_was_published_comes_once_each_in_its_order(scribe: Scribe) -> None
     scribe.decide(10, on.Resumed())
     scribe.decide(11, on.Resumed())
     acted = [action for _, taken in decisions(scribe.journal.path) for action in taken.actions]
-    said = [action.attempt for action in acted if isinstance(action, do.Publish)]
-    assert [each.number for each in said] == [0, 1, 2, 2, 2]
-    assert list(published(scribe.journal.path)) == said[:3]
+    attempts = [action.attempt for action in acted if isinstance(action, do.Publish)]
+    assert [changes.number for changes in attempts] == [0, 1, 2, 2, 2]
+    assert list(published(scribe.journal.path)) == attempts[:3]
 
 
-def test_only_what_changed_is_written(scribe: Scribe) -> None:
+def test_only_changed_fields_are_written(scribe: Scribe) -> None:
     scribe.play()
     sets = [line["set"] for line in read_lines(scribe.journal.path) if "set" in line]
-    assert [sorted(each) for each in sets] == [
+    assert [sorted(changes) for changes in sets] == [
         ["agents", "heartbeats", "run"],
         ["agents"],
         ["agents", "pending", "run"],
@@ -100,7 +100,7 @@ def test_only_what_changed_is_written(scribe: Scribe) -> None:
         ["agents", "pending"],
         ["agents", "heartbeats", "run"],
     ]
-    assert [sorted(each.get("agents", {})) for each in sets][2:] == [["ann"], [], ["ann"], ["ann"], ["ann"]]
+    assert [sorted(changes.get("agents", {})) for changes in sets][2:] == [["ann"], [], ["ann"], ["ann"], ["ann"]]
     # A sign of life is a time and a deadline.
     assert sorted(sets[1]["agents"]["ann"]) == ["deadline", "has_output", "last_output_at", "session"]
     # An attempt that is published is no longer on its way.
@@ -109,23 +109,23 @@ def test_only_what_changed_is_written(scribe: Scribe) -> None:
     assert sets[5]["agents"]["ann"]["has_output"] is False
 
 
-def test_what_was_made_anew_and_is_the_same_is_not_written(scribe: Scribe) -> None:
+def test_an_equal_copy_is_no_change(scribe: Scribe) -> None:
     scribe.play()
     again = replace(scribe.fleet.agents["ann"])
     after = replace(scribe.fleet, run=replace(scribe.fleet.run), agents={**scribe.fleet.agents, "ann": again})
     assert difference(scribe.fleet, after) == {}
 
 
-def test_a_quiet_day_is_written_down_minute_by_minute(scribe: Scribe) -> None:
+def test_a_quiet_day_is_recorded_minute_by_minute(scribe: Scribe) -> None:
     scribe.play()
     before, length = fold(scribe.journal.path), segments(scribe.journal.path)[0].stat().st_size
     day = range(6, 6 + 86_400)
     for clock in day[::5]:
         scribe.journal.record_time(Moment(run_time=float(clock), wall_time=f"2030-01-01T00:00:00.{clock:06d}Z"))
-    memory = fold(scribe.journal.path)
-    assert replace(memory, clock=before.clock, wall=before.wall) == before
+    recovered = fold(scribe.journal.path)
+    assert replace(recovered, clock=before.clock, wall=before.wall) == before
     lines = list(read_lines(scribe.journal.path))
-    assert memory.clock > day[-1] - QUIET_SECONDS
+    assert recovered.clock > day[-1] - QUIET_SECONDS
     assert max(after["at"] - line["at"] for line, after in pairwise(lines[-1440:])) == QUIET_SECONDS
     assert len(lines) == len(scribe.taken) + 2 + 1439
     assert segments(scribe.journal.path)[0].stat().st_size - length < 1440 * 90
@@ -145,7 +145,7 @@ def test_the_clock_of_the_run_never_goes_back(scribe: Scribe) -> None:
 # --- torn and damaged ---------------------------------------------------------------------------------------------
 
 
-def test_a_line_torn_at_any_byte_is_as_if_it_had_never_been(scribe: Scribe) -> None:
+def test_a_line_torn_at_any_byte_is_ignored_and_cut(scribe: Scribe) -> None:
     scribe.play()
     path = scribe.journal.path
     (file,) = segments(path)
@@ -161,6 +161,11 @@ def test_a_line_torn_at_any_byte_is_as_if_it_had_never_been(scribe: Scribe) -> N
     file.write_bytes(whole)
     Journal(path).close()
     assert file.read_bytes() == whole
+    file.write_bytes(whole + b'{"at":9,"events":[')
+    scribe.journal.close()
+    scribe.journal = Journal(path)
+    scribe.decide(10, on.OutputSeen(agent="ann", launch=2))
+    assert fold(path).fleet == scribe.fleet
 
 
 def test_a_first_line_that_is_torn_is_cut_however_long(tmp_path: Path) -> None:
@@ -171,17 +176,6 @@ def test_a_first_line_that_is_torn_is_cut_however_long(tmp_path: Path) -> None:
         journal = Journal(tmp_path / "journal")
         assert (journal.recovered.fleet, segments(journal.path)[0].stat().st_size) == (Fleet(), 0)
         journal.close()
-
-
-def test_after_a_torn_line_writing_goes_on(scribe: Scribe) -> None:
-    scribe.play()
-    scribe.journal.close()
-    with segments(scribe.journal.path)[0].open("ab") as file:
-        file.write(b'{"at":9,"events":[')
-    scribe.journal = Journal(scribe.journal.path)
-    assert scribe.journal.recovered.fleet == scribe.fleet
-    scribe.decide(10, on.OutputSeen(agent="ann", launch=2))
-    assert fold(scribe.journal.path).fleet == scribe.fleet
 
 
 CUT = "copy the run folder, then cut it before that line: the run goes on from there"
@@ -202,21 +196,9 @@ CUT = "copy the run folder, then cut it before that line: the run goes on from t
         (lambda lines: [b'{"at":1e999}', *lines], 1, "it is none of ours"),
         (lambda lines: [b"[" * 100_000, *lines], 1, "maximum recursion depth"),
     ],
-    ids=[
-        "cut",
-        "changed",
-        "lost",
-        "doubled",
-        "swapped",
-        "inserted",
-        "inserted first",
-        "no object",
-        "NaN",
-        "infinite",
-        "nested",
-    ],
+    ids=["cut", "changed", "lost", "doubled", "swapped", "inserted", "first", "list", "NaN", "infinite", "nested"],
 )
-def test_whatever_was_done_to_a_line_is_told_with_its_place(scribe: Scribe, damage, line: int, why: str) -> None:
+def test_damage_is_reported_with_its_line(scribe: Scribe, damage, line: int, why: str) -> None:
     scribe.play()
     (file,) = segments(scribe.journal.path)
     file.write_bytes(b"\n".join(damage(file.read_bytes().split(b"\n"))))
@@ -226,7 +208,7 @@ def test_whatever_was_done_to_a_line_is_told_with_its_place(scribe: Scribe, dama
         assert raised.value.hint == CUT
 
 
-def test_what_was_cut_before_a_damaged_line_goes_on_from_there(scribe: Scribe) -> None:
+def test_a_journal_cut_before_a_damaged_line_goes_on(scribe: Scribe) -> None:
     scribe.play()
     scribe.journal.close()
     (file,) = segments(scribe.journal.path)
@@ -239,7 +221,7 @@ def test_what_was_cut_before_a_damaged_line_goes_on_from_there(scribe: Scribe) -
 
 
 @pytest.mark.parametrize("format", [1, 2, 4, "x", None, [[]]])
-def test_a_journal_of_another_format_is_refused_with_what_to_do_and_left_alone(scribe: Scribe, format: object) -> None:
+def test_another_format_is_refused_with_a_hint(scribe: Scribe, format: object) -> None:
     scribe.play()
     (file,) = segments(scribe.journal.path)
     head = {"format": format, "version": "0.0.9", "rules": {}}
@@ -258,7 +240,7 @@ def test_a_journal_of_another_format_is_refused_with_what_to_do_and_left_alone(s
         assert file.read_bytes() == content
 
 
-def test_a_record_that_this_version_does_not_know_is_told(scribe: Scribe) -> None:
+def test_an_unknown_record_is_reported(scribe: Scribe) -> None:
     scribe.play()
     strange = replace(scribe.fleet, agents={**scribe.fleet.agents, "bob": Moment(run_time=1.0, wall_time="")})  # type: ignore[dict-item]
     scribe.journal.record(Moment(run_time=7.0, wall_time=""), (), (), scribe.fleet, strange)
@@ -267,7 +249,7 @@ def test_a_record_that_this_version_does_not_know_is_told(scribe: Scribe) -> Non
     assert "another version" in raised.value.hint
 
 
-def test_a_journal_that_may_not_be_read_is_told(tmp_path: Path) -> None:
+def test_an_unreadable_journal_is_reported(tmp_path: Path) -> None:
     (tmp_path / "journal").mkdir()
     (tmp_path / "journal" / "000001.jsonl").mkdir()
     with pytest.raises(CoralError, match=r"000001.jsonl: it is no regular file"):
@@ -290,13 +272,13 @@ def files_of_at_most(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-@pytest.mark.parametrize("room", [0, 1, 40])
-def test_a_line_that_does_not_fit_leaves_no_trace(scribe: Scribe, room: int) -> None:
+@pytest.mark.parametrize("free", [0, 1, 40])
+def test_a_line_that_does_not_fit_leaves_no_trace(scribe: Scribe, free: int) -> None:
     scribe.play()
     (file,) = segments(scribe.journal.path)
     before, fleet = file.read_bytes(), scribe.fleet
     event = on.Broken(item="x" * 200, reason="y")
-    with files_of_at_most(len(before) + room), pytest.raises(OSError):
+    with files_of_at_most(len(before) + free), pytest.raises(OSError):
         scribe.decide(8, event)
     assert file.read_bytes() == before
     assert scribe.fleet is fleet

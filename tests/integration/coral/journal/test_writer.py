@@ -1,4 +1,4 @@
-"""What somebody does to the journal while the supervisor runs is noticed, told once, and takes nothing with it."""
+"""Changes that others make to the journal while the supervisor runs are noticed, reported once, and lose nothing."""
 
 import os
 import shutil
@@ -12,7 +12,6 @@ from scribe import LongScribe, Scribe, moment
 from stage import submitted
 
 from coral.fleet import events as on
-from coral.fleet.events import Restored
 from coral.fleet.rules import Rules
 from coral.fleet.run_state import Fleet
 from coral.journal import Journal, RecoveredState, fold, segments
@@ -35,8 +34,8 @@ def scribe(tmp_path: Path) -> Iterator[LongScribe]:
     made.journal.close()
 
 
-def told(scribe: Scribe) -> list[str]:
-    return [f"{each.item} {each.found} ({each.source})" for each in scribe.journal.repair()]
+def reports(scribe: Scribe) -> list[str]:
+    return [f"{restored.item} {restored.found} ({restored.source})" for restored in scribe.journal.repair()]
 
 
 def file_of(scribe: Scribe) -> Path:
@@ -95,18 +94,18 @@ def expected(scribe: Scribe) -> RecoveredState:
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_at_the_next_look_it_is_told_once_and_all_is_there_again(scribe: LongScribe, name: str) -> None:
+def test_damage_is_reported_once_and_repaired(scribe: LongScribe, name: str) -> None:
     spoil, found = WRONG[name]
     before = expected(scribe)
     spoil(file_of(scribe))
-    said = told(scribe)
-    assert said[0] == f"the journal was {found} (memory)"
+    found_now = reports(scribe)
+    assert found_now[0] == f"the journal was {found} (memory)"
     lost = ["000001.jsonl of the journal was deleted ()"]
-    assert said[1:] == (lost if found == "deleted" else [])
-    assert told(scribe) == []
+    assert found_now[1:] == (lost if found == "deleted" else [])
+    assert reports(scribe) == []
     assert fold(scribe.journal.path) == before
     scribe.go_on(1)
-    assert told(scribe) == []
+    assert reports(scribe) == []
     again = LongScribe(scribe.journal.path)
     assert again.journal.recovered.fleet == scribe.fleet
     again.journal.close()
@@ -114,7 +113,7 @@ def test_at_the_next_look_it_is_told_once_and_all_is_there_again(scribe: LongScr
 
 @pytest.mark.parametrize("name", WRONG)
 @pytest.mark.parametrize("who", ["a decision", "who was started", "a quiet minute"])
-def test_what_is_written_next_is_found_again(scribe: LongScribe, name: str, who: str) -> None:
+def test_the_next_line_is_found_again(scribe: LongScribe, name: str, who: str) -> None:
     spoil, found = WRONG[name]
     before = expected(scribe)
     spoil(file_of(scribe))
@@ -129,7 +128,7 @@ def test_what_is_written_next_is_found_again(scribe: LongScribe, name: str, who:
         scribe.journal.record_time(moment(clock))
         after = replace(before, clock=clock)
     assert replace(fold(scribe.journal.path), wall="") == replace(after, wall="")
-    assert told(scribe)[0] == f"the journal was {found} (memory)"
+    assert reports(scribe)[0] == f"the journal was {found} (memory)"
     if name in ("deleted", "added to", "replaced by its copy"):
         assert replay(scribe.journal.path).different == 0
 
@@ -143,49 +142,49 @@ def test_what_is_written_next_is_found_again(scribe: LongScribe, name: str, who:
         lambda path: path.write_bytes(path.read_bytes()),
     ],
 )
-def test_a_change_that_changes_nothing_is_not_told(scribe: LongScribe, touch: Spoil) -> None:
+def test_a_change_without_effect_is_not_reported(scribe: LongScribe, touch: Spoil) -> None:
     before = expected(scribe)
     touch(file_of(scribe))
-    assert told(scribe) == []
+    assert reports(scribe) == []
     assert len(segments(scribe.journal.path)) == 1
     assert fold(scribe.journal.path) == before
 
 
-def test_a_file_that_would_be_taken_for_a_newer_one_is_set_aside(scribe: LongScribe) -> None:
+def test_a_forged_newer_file_is_renamed(scribe: LongScribe) -> None:
     forged = scribe.journal.path / "000007.jsonl"
     forged.write_bytes(file_of(scribe).read_bytes())
-    assert told(scribe) == ["a file 000007.jsonl of the journal was put there (memory)"]
+    assert reports(scribe) == ["a file 000007.jsonl of the journal was put there (memory)"]
     (aside,) = scribe.journal.path.glob("foreign-*")
     assert aside.read_bytes() == file_of(scribe).read_bytes()
-    assert [each.name for each in segments(scribe.journal.path)] == ["000001.jsonl"]
-    assert told(scribe) == []
+    assert [file.name for file in segments(scribe.journal.path)] == ["000001.jsonl"]
+    assert reports(scribe) == []
 
 
-def test_what_is_written_to_is_not_packed_however_the_files_are_called(tmp_path: Path) -> None:
+def test_the_current_file_is_never_packed(tmp_path: Path) -> None:
     scribe = LongScribe(tmp_path / "journal", long=1)
     scribe.play()
     (scribe.journal.path / "000099.jsonl").write_bytes(b"")
     scribe.go_on(8)
-    assert len(told(scribe)) == 1
+    assert len(reports(scribe)) == 1
     scribe.journal.close()
     assert fold(scribe.journal.path).fleet == scribe.fleet
     assert segments(scribe.journal.path)[-1].suffix == ".jsonl"
 
 
-def test_an_earlier_file_that_is_gone_is_told_once_and_one_that_is_packed_is_not(tmp_path: Path) -> None:
+def test_a_deleted_earlier_file_is_reported_once(tmp_path: Path) -> None:
     scribe = LongScribe(tmp_path / "journal", long=1)
     scribe.play()
     scribe.go_on(8)
     files = segments(scribe.journal.path)
     assert len(files) > 3
-    assert told(scribe) == []
+    assert reports(scribe) == []
     wait_until(lambda: len(list(scribe.journal.path.glob("*.gz"))) > 1, what="the packing")
-    assert told(scribe) == []
+    assert reports(scribe) == []
     again = reopened(scribe)
     (gone,) = scribe.journal.path.glob("000002.jsonl*")
     gone.unlink()
-    assert told(again) == ["000002.jsonl of the journal was deleted ()"]
-    assert told(again) == []
+    assert reports(again) == ["000002.jsonl of the journal was deleted ()"]
+    assert reports(again) == []
     again.journal.close()
 
 
@@ -196,29 +195,25 @@ def reopened(scribe: LongScribe) -> LongScribe:
     return again
 
 
-def test_what_a_crash_left_is_nobodys_doing(scribe: LongScribe) -> None:
+def test_a_torn_line_after_a_crash_is_not_reported(scribe: LongScribe) -> None:
     scribe.journal.close()
     add(file_of(scribe))
     os.truncate(file_of(scribe), file_of(scribe).stat().st_size - 3)
     scribe.journal = Journal(scribe.journal.path)
-    assert told(scribe) == []
+    assert reports(scribe) == []
     assert scribe.journal.recovered.fleet == scribe.fleet
 
 
-def test_it_is_told_where_the_next_cannot_be_begun_either(scribe: LongScribe, tmp_path: Path) -> None:
+def test_damage_is_reported_even_if_no_file_can_be_begun(scribe: LongScribe, tmp_path: Path) -> None:
     before = expected(scribe)
     shutil.rmtree(scribe.journal.path)
     scribe.journal.path.write_text("in the way")
-    assert told(scribe)[0] == "the journal was deleted (memory)"
+    assert reports(scribe)[0] == "the journal was deleted (memory)"
     with pytest.raises(OSError, match="exists"):
         scribe.decide(before.clock + 1, on.OutputSeen(agent="ben", launch=1))
     scribe.journal.path.unlink()
     scribe.decide(before.clock + 2, on.OutputSeen(agent="ben", launch=1))
     assert fold(scribe.journal.path).fleet == scribe.fleet
-
-
-def test_restored_says_by_what() -> None:
-    assert Restored(item="it", found="was altered").source == "the journal"
 
 
 def test_a_journal_that_is_deleted_before_the_first_supervision_is_begun_anew(tmp_path: Path) -> None:
