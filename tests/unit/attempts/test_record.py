@@ -8,15 +8,7 @@ import sample
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attempts.record import (
-    Attempt,
-    Direction,
-    Kind,
-    Submission,
-    attempt_from_dict,
-    submission_from_dict,
-    to_dict,
-)
+from attempts.record import Attempt, Direction, Kind, Submission, attempt_from_dict, submission_from_dict, to_dict
 
 COMMIT, TREE, PARENT = "a" * 40, "b" * 40, "c" * 40
 ATTEMPT = sample.attempt(

@@ -1,0 +1,58 @@
+"""For how long a disk problem lasts after the disk is well again, and what shows it where the disk does not say."""
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from coral.supervisor.disk import EASED_SECONDS, PAUSES, DiskCheck
+from workspace.disk import ENOUGH, LEAST
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """What the system says of every disk."""
+    answer = SimpleNamespace(f_flag=0, f_frsize=4096, f_blocks=9e9, f_bfree=8e9, f_bavail=8e9, f_files=0, f_favail=0)
+    monkeypatch.setattr(os, "statvfs", lambda _: answer)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    return answer
+
+
+def set_left(disk: SimpleNamespace, count: int) -> None:
+    disk.f_bavail = disk.f_bfree = count // disk.f_frsize
+
+
+def test_a_disk_problem_ends_after_a_while_with_enough_space(disk: SimpleNamespace, tmp_path: Path) -> None:
+    check = DiskCheck(tmp_path)
+    assert (check.look(10), check.next_look) == (None, None)
+    set_left(disk, LEAST - 5000)
+    assert check.look(11) == "the disk is full: 8.0 MB left"
+    assert check.look(12) is None
+    set_left(disk, ENOUGH - 5000)
+    assert check.look(13) is None
+    set_left(disk, ENOUGH + 5000)
+    assert check.next_look == 13 + EASED_SECONDS
+    assert check.look(13 + EASED_SECONDS - 0.1) is None
+    assert check.look(13 + EASED_SECONDS) == ""
+    assert (check.look(20), check.next_look) == (None, None)
+
+
+def test_where_the_disk_says_nothing_failures_show_the_problem_and_the_pauses_grow(
+    disk: SimpleNamespace, tmp_path: Path
+) -> None:
+    check = DiskCheck(tmp_path)
+    clock = 100.0
+    for pause in (15, 30, 60, 120, 240, 480, 600, 600):
+        assert check.look(clock, "Disk quota exceeded") == "Disk quota exceeded"
+        assert check.look(clock + 1, "Disk quota exceeded") is None
+        assert check.next_look == clock + pause
+        assert check.look(clock + pause - 0.1) is None
+        assert check.look(clock + pause) == ""
+        clock += pause + 1
+    clock += PAUSES[1]
+    assert check.look(clock, "Disk quota exceeded") == "Disk quota exceeded"
+    assert check.next_look == clock + PAUSES[0]
+    # And while it goes on failing, it is not over.
+    assert check.look(clock + PAUSES[0], "Disk quota exceeded") is None
+    assert check.next_look == clock + PAUSES[0] + EASED_SECONDS
