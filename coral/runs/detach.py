@@ -13,6 +13,7 @@ import traceback
 from typing import NoReturn
 
 from attempts.files import make_way, parse_object, read_bytes
+from coral.config.load import Config
 from coral.errors import CoralError
 from coral.processes import received_signals
 from coral.runs.create import holder
@@ -22,8 +23,9 @@ from workspace.layout import Layout
 BEGIN_SECONDS = 20.0
 
 
-def detach(layout: Layout, overrides: tuple[str, ...] = ()) -> int:
+def detach(layout: Layout, overrides: tuple[str, ...] = (), config: Config | None = None) -> int:
     """Supervise the run in a process of its own that outlives this terminal; returns its pid once it has begun.
+    `overrides` and `config` are those of `supervise`.
 
     CoralError with its last word, or with what the disk lacks for any, when it could not. This process must have no
     other threads: a lock that one of them held would stay locked in the child.
@@ -35,7 +37,7 @@ def detach(layout: Layout, overrides: tuple[str, ...] = ()) -> int:
         _flush()  # or the child would say it once more
         pid = os.fork()
         if pid == 0:
-            _supervise(layout, overrides, log)
+            _supervise(layout, overrides, config, log)
         os.close(log)
         _wait_for(_Child(pid), layout, held)
         return pid
@@ -86,14 +88,14 @@ def _shown_by(layout: Layout) -> int | None:
     return found if isinstance(found, int) else None
 
 
-def _supervise(layout: Layout, overrides: tuple[str, ...], log: int) -> NoReturn:
+def _supervise(layout: Layout, overrides: tuple[str, ...], config: Config | None, log: int) -> NoReturn:
     """What the child does until its end, which is not that of the command that it was forked from."""
     code = 1
     try:
         _leave(layout, log)
-        from coral.supervisor.loop import main
+        from coral.supervisor.loop import supervise_detached
 
-        code = main([str(layout.root), *overrides])
+        code = supervise_detached(layout, overrides, config)
     finally:
         if sys.exc_info()[0] is not None:
             traceback.print_exc()

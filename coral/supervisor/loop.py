@@ -17,14 +17,14 @@ import gc
 import signal
 import sys
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from attempts.files import read_bytes
 from attempts.record import Attempt
 from attempts.store import Store, StoreError
 from coral.agent_setup.roster import Roster, check_same_agents
-from coral.config.load import load_frozen
+from coral.config.load import Config, load_frozen
 from coral.errors import CoralError
 from coral.fleet import actions as do
 from coral.fleet import events as on
@@ -68,8 +68,9 @@ LOCK = "the lock that keeps a second supervisor out"
 class Supervisor:
     """One supervisor of one run. It must hold the run's lock."""
 
-    def __init__(self, layout: Layout, seed_commit: str) -> None:
-        config = load_frozen(layout.task_file)
+    def __init__(self, layout: Layout, seed_commit: str, config: Config | None = None) -> None:
+        """`config`: the run's task, if it is loaded already."""
+        config = config or load_frozen(layout.task_file)
         self._journal = Journal(layout.journal)
         memory = self._journal.recovered
         self._layout = layout
@@ -208,11 +209,17 @@ class Supervisor:
 
 
 def supervise(
-    layout: Layout, overrides: tuple[str, ...] = (), *, outlives_terminal: bool = False, stop: RunEnd | None = None
+    layout: Layout,
+    overrides: tuple[str, ...] = (),
+    *,
+    config: Config | None = None,
+    outlives_terminal: bool = False,
+    stop: RunEnd | None = None,
 ) -> int:
     """Hold the run's lock and supervise it in this process until it ends; returns the exit code.
 
-    `overrides` (`budget.hours=4`) change the run's task from here on; with a reason to `stop` it is only ended.
+    `overrides` (`budget.hours=4`) change the run's task from here on; `config` is that task where it is loaded already
+    and nothing overrides it. With a reason to `stop` the run is only ended.
     """
     process.rearm_interrupts()
     with received_signals.hold() as held, hold_lock(layout.lock) as lock:
@@ -220,7 +227,7 @@ def supervise(
         if overrides:
             _change_task(layout, overrides)
         try:
-            manager = Supervisor(layout, read_bytes(layout.private / "seed").decode().strip())
+            manager = Supervisor(layout, read_bytes(layout.private / "seed").decode().strip(), config)
         except (OSError, ValueError) as error:
             raise CoralError(f"cannot supervise this run: {error}", "see its disk, and whose folder it is") from error
         # What is there by now stays: to look through all of it takes 30 ms, which somebody would wait for.
@@ -300,15 +307,14 @@ def _differs(before: Fleet, after: Fleet) -> bool:
     return any(before.agents.get(name) is not each for name, each in after.agents.items())
 
 
-def main(words: Sequence[str]) -> int:
-    """A detached supervisor: the run's folder and overrides. Its output goes to the run's own log."""
-    root, *overrides = words
+def supervise_detached(layout: Layout, overrides: tuple[str, ...] = (), config: Config | None = None) -> int:
+    """The same in a process of its own, whose output goes to the run's own log."""
     try:
-        return supervise(Layout(Path(root)), tuple(overrides), outlives_terminal=True)
+        return supervise(layout, overrides, config=config, outlives_terminal=True)
     except CoralError as error:
         print(error, file=sys.stderr)
         return 1
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(supervise_detached(Layout(Path(sys.argv[1])), tuple(sys.argv[2:])))

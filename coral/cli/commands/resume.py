@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
         send_request.send(layout, sender, {"type": "tell", "to": "*", "text": args.instruction.strip()})
     if not args.json:
         print(f"resuming {layout.root.name}")
-    return watch(layout, args, tuple(args.overrides))
+    return watch(layout, args, tuple(args.overrides), None if args.overrides else changed)
 
 
 def _why(end: EndsAtOnce) -> str:

@@ -8,6 +8,7 @@ import json
 import sys
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from coral.cli.run_data import run_lookup
 from coral.cli.ui.program_name import command
@@ -15,6 +16,9 @@ from coral.cli.ui.progress import Steps
 from coral.errors import CoralError
 from coral.processes import received_signals
 from workspace.layout import Layout
+
+if TYPE_CHECKING:
+    from coral.config.load import Config
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
         if not args.json:
             print(f"run {layout.root.name} in {shown(layout.root)}")
         try:
-            return watch(layout, args)
+            return watch(layout, args, config=config)
         except (CoralError, KeyboardInterrupt) as error:
             if has_begun(layout) or not layout.private.exists():  # of what was moved away, nothing is known here
                 raise
@@ -75,12 +79,14 @@ def _import_ahead(args: argparse.Namespace) -> None:
         import coral.cli.ui.summary  # noqa: F401
 
 
-def watch(layout: Layout, args: argparse.Namespace, overrides: tuple[str, ...] = ()) -> int:
+def watch(
+    layout: Layout, args: argparse.Namespace, overrides: tuple[str, ...] = (), config: Config | None = None
+) -> int:
     """Supervise a prepared run: in the background, or here with the live view beside it and the summary at the end."""
     if args.detach:
         from coral.runs.detach import detach
 
-        _say_detached(layout, detach(layout, overrides), as_json=args.json)
+        _say_detached(layout, detach(layout, overrides, config), as_json=args.json)
         return 0
     from coral.cli.ui.live import follow
     from coral.cli.ui.summary import summarize
@@ -96,7 +102,7 @@ def watch(layout: Layout, args: argparse.Namespace, overrides: tuple[str, ...] =
     with received_signals.hold():
         view.start()
         try:
-            code = supervise(layout, overrides)
+            code = supervise(layout, overrides, config=config)
         finally:
             over.set()
             view.join(5)

@@ -135,7 +135,7 @@ def judge(folder: Path, raw: bytes) -> None:
         return
     (folder / "kept.yaml").write_text(config.text, encoding="utf-8")
     again = load_frozen(folder / "kept.yaml")
-    assert again.text == config.text
+    assert again == config  # a start goes on with the one, a resume with the other
     try:
         roster = Roster(again)
     except CoralError:  # a runtime that is not there: the run cannot start

@@ -196,12 +196,27 @@ def test_a_detached_start_imports_each_module_once_and_nothing_that_draws(task: 
     assert "psutil" not in loaded or sys.platform != "linux"
 
 
-def test_a_start_collects_no_garbage_before_it_supervises(task: Path, tmp_path: Path) -> None:
-    told = "import gc, sys; from coral.cli import program; gc.callbacks.append(lambda *_: print('collects')); program()"
-    command = [sys.executable, "-P", "-c", told, "start", str(task), "--detach"]
+WATCHED = """
+import gc, sys
+from coral.cli import program
+
+def look(event, args):
+    if event == "open" and str(args[0]).endswith("private/task.yaml") and args[1] in ("r", "rb"):
+        print("reads the task", flush=True)
+
+sys.addaudithook(look)
+gc.callbacks.append(lambda *_: print("collects", flush=True))
+program()
+"""
+
+
+def test_a_start_neither_collects_garbage_nor_reads_its_task_twice(task: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-P", "-c", WATCHED, "start", str(task), "--detach"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=DEADLINE)
     assert ("supervised by process" in done.stdout, "collects" in done.stdout) == (True, False)
-    wait_until(lambda: "collects" in the_run(tmp_path).log.read_text(), DEADLINE, "a collection")
+    log = the_run(tmp_path).log
+    wait_until(lambda: "collects" in log.read_text(), DEADLINE, "a collection, once the run is supervised")
+    assert "reads the task" not in log.read_text()
 
 
 def test_a_detached_supervisor_keeps_nothing_that_its_starter_was_given(task: Path, tmp_path: Path) -> None:
