@@ -22,7 +22,7 @@ import psutil
 
 from attempts.record import Attempt
 from attempts.store import Store
-from coral.runs.create import holder
+from coral.supervisor.lock import holder
 from workspace.layout import Layout, runs_under
 
 MARK = "BENCH_NOTES"
@@ -120,7 +120,7 @@ class Arena:
 
         def ended() -> bool:
             tell()
-            return holder(run.layout) is None
+            return holder(run.layout.lock) is None
 
         wait_until(ended, seconds, "the end of the run")
 
@@ -129,7 +129,7 @@ class Arena:
         with _undisturbed():
             try:
                 for layout in runs_under(self.root / "runs"):
-                    if holder(layout) is not None:
+                    if holder(layout.lock) is not None:
                         self._stop(layout)
             finally:
                 self._kill_all()

@@ -19,7 +19,7 @@ from benchmarks.figure import Check, Target, check
 from benchmarks.idle import share
 from benchmarks.interrupt import WHOLE, ends, paired
 from benchmarks.results import Result
-from coral.runs.create import holder
+from coral.supervisor.lock import holder
 
 NAME = "fleet"
 PACE = 1.2  # seconds between two attempts of the fleet
@@ -134,7 +134,7 @@ def _soon(place: Arena, run: Started, began: int) -> list[float]:
 
 
 def _supervisor(run: Started) -> psutil.Process:
-    pid = holder(run.layout)
+    pid = holder(run.layout.lock)
     if pid is None:
         raise BenchmarkError("the run has ended")
     return psutil.Process(pid)

@@ -13,7 +13,7 @@ from benchmarks.arena import Arena, BenchmarkError, Started, agents_run, arena, 
 from benchmarks.benchmark import Ask, Full
 from benchmarks.figure import Check, Target, check
 from benchmarks.results import Result
-from coral.runs.create import holder
+from coral.supervisor.lock import holder
 
 NAME = "idle"
 TARGET = Target(median=1)
@@ -104,7 +104,7 @@ def resume(place: Arena, run: Started, agents: int, attempts: int) -> psutil.Pro
     place.call("resume", "--detach", "--run", str(run.layout.root))
     wait_until(lambda: len(list(place.notes.glob("up-*"))) == agents, 120, f"the first line of {agents} agents")
     time.sleep(SETTLING)
-    pid = holder(run.layout)
+    pid = holder(run.layout.lock)
     if pid is None:
         raise BenchmarkError("the run has ended")
     return psutil.Process(pid)

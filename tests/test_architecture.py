@@ -228,7 +228,7 @@ PROCESSES = (
     "workspace.submit",
     "workspace.locks",
     "coral.native",
-    "coral.runs.furnish",
+    "coral.runs.prepare",
     "coral.runs.detach",
 )
 PROCESSES += ("coral.runtimes.scripted.steps", "workspace.cancellation", "coral.preflight.doctor")

@@ -1,7 +1,7 @@
-"""From a task to a run that can be supervised: its folders, the hub, a clone per agent, the graded seed.
+"""Creates a run from a task: its folders, the hub, a clone for each agent, the graded seed.
 
-A run that cannot be made leaves nothing behind. While threads wait for git, what the next step needs is imported, which
-takes as long.
+A run that cannot be created leaves nothing behind. While threads wait for git, the modules of the next step are
+imported, which takes as long.
 """
 
 import contextlib
@@ -17,9 +17,8 @@ from coral.agent_setup.prices import unenforceable_budgets
 from coral.agent_setup.roster import Roster
 from coral.config.load import Config
 from coral.errors import CoralError
-from coral.grading.prepare import copy_grader_files as prepare_grader
+from coral.grading.prepare import copy_grader_files
 from coral.processes import received_signals
-from coral.supervisor.lock import holder as lock_holder
 from coral.supervisor.workers import WorkerPool
 from workspace import git, hub
 from workspace.cancellation import CancelToken
@@ -32,10 +31,10 @@ Begin = Callable[..., Future[Any]]
 T = TypeVar("T")
 
 
-def prepare(config: Config, runs: Path, say: Say, meanwhile: Callable[[], object] = lambda: None) -> Layout:
-    """Make a run of a task in the folder `runs`; `say` is told each step, and `meanwhile` is what else a thread may do.
+def create_run(config: Config, runs: Path, say: Say, meanwhile: Callable[[], object] = lambda: None) -> Layout:
+    """Create a run of a task in the folder `runs`. `say` gets each step; a thread runs `meanwhile`.
 
-    CoralError where that is not possible.
+    CoralError if that is not possible.
     """
     roster = Roster(config)
     roster.check()
@@ -55,9 +54,9 @@ def prepare(config: Config, runs: Path, say: Say, meanwhile: Callable[[], object
             hint = "see workspace.runs in task.yaml"
             raise CoralError(f"cannot make a run in {runs}: {error.strerror}", hint) from error
         try:
-            _furnish(layout, config, roster, say, meanwhile)
+            _fill(layout, config, roster, say, meanwhile)
         except BaseException as error:
-            remove(layout)
+            remove_run(layout)
             if is_disk_problem(error):
                 raise CoralError(f"cannot make the run: {error}", "free some space; nothing was left behind") from error
             if isinstance(error, OSError):
@@ -66,29 +65,24 @@ def prepare(config: Config, runs: Path, say: Say, meanwhile: Callable[[], object
     return layout
 
 
-def remove(layout: Layout) -> None:
-    """A run that never began, with the folders that were made for it alone."""
+def remove_run(layout: Layout) -> None:
+    """Remove a run that never began, with the folders that were created for it alone."""
     shutil.rmtree(layout.root, ignore_errors=True)
     for folder in (layout.root.parent, layout.root.parent.parent):
         with contextlib.suppress(OSError):
             folder.rmdir()
 
 
-def holder(layout: Layout) -> int | None:
-    """The pid of the supervisor of this run; None if nobody supervises it."""
-    return lock_holder(layout.lock)
-
-
-def _furnish(layout: Layout, config: Config, roster: Roster, say: Say, meanwhile: Callable[[], object]) -> None:
-    with received_signals.let_through():  # nothing but files, which go with the run
+def _fill(layout: Layout, config: Config, roster: Roster, say: Say, meanwhile: Callable[[], object]) -> None:
+    with received_signals.let_through():  # these steps create only files, which are removed with the run
         create(layout, tuple(roster))
         layout.task_file.write_text(config.text, encoding="utf-8")
-        prepare_grader(config, layout.grader)
+        copy_grader_files(config, layout.grader)
     say("taking in the seed")
     git.load()
     with _threads() as begin:
         taken_in = begin(hub.create, layout.hub, config.seed)
-        from coral.runs.furnish import context_of, furnish, grade_seed
+        from coral.runs.prepare import context_of, grade_seed, prepare_agent
 
         commit: str = _result(taken_in)
         (layout.private / "seed").write_text(commit)
@@ -96,19 +90,19 @@ def _furnish(layout: Layout, config: Config, roster: Roster, say: Say, meanwhile
         begin(meanwhile)
         clones = {agent: _begin_clone(begin, layout, roster, agent, commit) for agent in roster}
         baseline = grade_seed(layout, config, commit)
-        # In a thread: what was written for the clones goes to the disk with it.
+        # In a thread, because its fsync also writes the files of the clones.
         published = begin(Store(layout.attempts).publish, baseline)
         run_context = context_of(layout, config, roster, baseline)
         for agent, clone in clones.items():
             say(f"preparing {agent}")
             _result(clone)
-            furnish(run_context, agent, commit)
+            prepare_agent(run_context, agent, commit)
         _result(published)
 
 
 @contextlib.contextmanager
 def _threads() -> Iterator[Begin]:
-    """A function that has a thread begin a piece of work. When this is left, no thread is at work any more."""
+    """A function that gives work to a thread. At the end no thread is at work any more."""
     pool, token = WorkerPool(), CancelToken()
     try:
         yield partial(pool.submit_cancellable, token)
@@ -123,6 +117,6 @@ def _begin_clone(begin: Begin, layout: Layout, roster: Roster, agent: str, commi
 
 
 def _result(work: Future[T]) -> T:
-    """What a thread has done, or its exception; an interrupt ends the wait."""
+    """The result of a thread's work, or its exception. An interrupt ends the wait."""
     with received_signals.let_through():
         return work.result()

@@ -16,7 +16,7 @@ from attempts.files import make_way, parse_object, read_bytes
 from coral.config.load import Config
 from coral.errors import CoralError
 from coral.processes import received_signals
-from coral.runs.create import holder
+from coral.supervisor.lock import holder
 from workspace.disk import disk_problem_of
 from workspace.layout import Layout
 
@@ -69,7 +69,7 @@ def _wait_for(child: _Child, layout: Layout, held: received_signals.HeldSignals)
     while _shown_by(layout) != child.pid and child.poll() != 0:
         lacking = disk_problem_of(layout.root)
         late = bool(lacking) or time.monotonic() > deadline
-        if late and not lacking and holder(layout) == child.pid:
+        if late and not lacking and holder(layout.lock) == child.pid:
             break  # it has the run, and reads a long journal
         if child.code is not None or late or held.came:
             child.end()

@@ -1,4 +1,4 @@
-"""The rules a run is decided by, out of its task."""
+"""The rules that a run is decided by, from its task."""
 
 from coral.agent_setup.prices import prices_of
 from coral.agent_setup.roster import Roster

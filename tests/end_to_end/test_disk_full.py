@@ -253,14 +253,14 @@ def test_a_supervisor_that_finds_the_disk_full_never_began(
     from coral.runs import create
 
     task = write_task(tmp_path / "task", ["hang"])
-    prepare = create.prepare
+    create_run = create.create_run
 
-    def prepare_and_fill(*arguments: object) -> object:
-        layout = prepare(*arguments)  # type: ignore[arg-type]
+    def create_and_fill(*arguments: object) -> object:
+        layout = create_run(*arguments)  # type: ignore[arg-type]
         disk.fill()
         return layout
 
-    monkeypatch.setattr(create, "prepare", prepare_and_fill)
+    monkeypatch.setattr(create, "create_run", create_and_fill)
     monkeypatch.chdir(tmp_path)
     assert main(["start", str(task), f"workspace.runs={disk.root / 'runs'}", "--detach"]) == 1
     why = "coral: cannot supervise in the background: the disk is full: 0.0 MB left"

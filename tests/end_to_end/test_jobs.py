@@ -12,7 +12,7 @@ from real_runs import Run, wait_until
 from coral.cli import main
 from coral.fleet.agent_state import Phase
 from coral.fleet.reasons import JobOutcome, ReasonKind
-from coral.runs.create import holder
+from coral.supervisor.lock import holder
 
 pytestmark = pytest.mark.slow
 
@@ -128,7 +128,7 @@ def test_a_job_outlives_its_supervisor_and_the_next_one_ends_it(start, capsys):
     run.kill()
     assert is_alive(pid)
     run.supervise()
-    wait_until(lambda: holder(run.layout) is not None, what="the next supervisor")
+    wait_until(lambda: holder(run.layout.lock) is not None, what="the next supervisor")
     code, out, _ = coral(capsys, run, "stop", "1")
     assert (code, out) == (0, "job 1 ends\n")
     wait_until(lambda: record(run).get("state") == "ended", what="its end")

@@ -142,9 +142,9 @@ PREPARE = """
 import sys
 from pathlib import Path
 from coral.config.load import load
-from coral.runs.create import prepare
+from coral.runs.create import create_run
 
-prepare(load(Path(sys.argv[1]), ()), Path(sys.argv[2]), lambda _: None)
+create_run(load(Path(sys.argv[1]), ()), Path(sys.argv[2]), lambda _: None)
 """
 
 

@@ -21,7 +21,8 @@ from real_runs import TRY, Run, wait_until, write_task
 from attempts.store import Store
 from coral.config.load import load
 from coral.journal.status import has_begun, has_ended
-from coral.runs.create import holder, prepare
+from coral.runs.create import create_run
+from coral.supervisor.lock import holder
 from workspace.layout import Layout, runs_under
 from workspace.submit import _Clone
 
@@ -105,7 +106,7 @@ def assert_over(base: Path, case: object) -> list[Layout]:
     wait_until(lambda: not strays(base), what=f"the end of everything after {case}")
     runs = runs_under(base / "runs")
     for layout in runs:
-        assert holder(layout) is None
+        assert holder(layout.lock) is None
         assert has_begun(layout), case
         assert has_ended(layout), case
     if not runs:
@@ -139,7 +140,7 @@ def test_a_start_leaves_a_run_that_ended_in_order_or_none(nursery: Nursery, tmp_
 def made(tmp_path: Path) -> Layout:
     """A run that is made and has not begun, to be copied."""
     task = write_task(tmp_path / "task", [*TRY, "hang"])
-    return prepare(load(task, ["budget.attempts=1"]), tmp_path / "made", lambda _: None)
+    return create_run(load(task, ["budget.attempts=1"]), tmp_path / "made", lambda _: None)
 
 
 def copy(made: Layout, base: Path) -> Layout:
@@ -156,7 +157,7 @@ def test_a_resume_goes_on_or_ends_in_order(nursery: Nursery, made: Layout, tmp_p
         layout = copy(made, base)
         nursery.run(argv, layout.root, **case)
         wait_until(lambda: not strays(base), what=f"the end of everything after {case}")
-        assert holder(layout) is None
+        assert holder(layout.lock) is None
         assert not has_begun(layout) or has_ended(layout), case
         assert not list(layout.requests_of("operator").glob(".*")), case
 

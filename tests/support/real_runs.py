@@ -21,7 +21,7 @@ from coral.fleet.run_state import Fleet
 from coral.journal import Decision, decisions, fold
 from coral.processes.cgroup import Groups, own_group
 from coral.processes.process_table import TAG
-from coral.runs.create import prepare
+from coral.runs.create import create_run
 from workspace.layout import OPERATOR, Layout
 
 PATIENCE = 120.0  # seconds, as a machine that does much else may need them, or one that stands still for a while
@@ -67,7 +67,7 @@ class Run:
     """A run under supervision. Everything it started is gone when `end` returns."""
 
     def __init__(self, task: Path, runs: Path, overrides: Sequence[str] = ()) -> None:
-        self.layout: Layout = prepare(load(task, overrides), runs, lambda _: None)
+        self.layout: Layout = create_run(load(task, overrides), runs, lambda _: None)
         self.supervisor: subprocess.Popen[bytes] | None = None
 
     def supervise(self, prefix: Sequence[str] = ()) -> "Run":

@@ -42,14 +42,14 @@ def check_watching(args: argparse.Namespace) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from coral.config.load import load
-    from coral.runs.create import prepare, remove
+    from coral.runs.create import create_run, remove_run
 
     check_watching(args)
     task, overrides, base = run_lookup.task_of("start", args.task, args.overrides)
     config = load(task, overrides)
     with received_signals.hold():
         with Steps() as steps:
-            layout = prepare(config, base / config.workspace.runs, steps.say, lambda: _import_ahead(args))
+            layout = create_run(config, base / config.workspace.runs, steps.say, lambda: _import_ahead(args))
         from attempts.store import Store
         from coral.journal.status import has_begun
         from coral.preflight.budget_estimate import warning
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
         except (CoralError, KeyboardInterrupt) as error:
             if has_begun(layout) or not layout.private.exists():  # of what was moved away, nothing is known here
                 raise
-            remove(layout)
+            remove_run(layout)
             if isinstance(error, KeyboardInterrupt):
                 raise
             raise CoralError(str(error), "nothing was left behind") from error

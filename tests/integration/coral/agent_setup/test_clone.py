@@ -7,7 +7,7 @@ import pytest
 from real_runs import READ_NUMBER
 
 from coral.config.load import load
-from coral.runs.create import prepare
+from coral.runs.create import create_run
 
 
 @pytest.mark.slow
@@ -22,7 +22,7 @@ def test_the_instructions_mention_those_of_the_seed_that_the_program_does_not_re
     (folder / "grade.py").write_text(READ_NUMBER)
     agents = f"agents: {{runtime: claude, options: {json.dumps({'program': str(program)})}}}\n"
     (folder / "task.yaml").write_text("task: {name: t, description: d}\ngrader: {entry: grade.py:grade}\n" + agents)
-    layout = prepare(load(folder), tmp_path / "runs", lambda _: None)
+    layout = create_run(load(folder), tmp_path / "runs", lambda _: None)
     clone = layout.clone("agent-1")
     text = (clone / "CLAUDE.md").read_text()
     assert "read AGENTS.md as well" in text

@@ -20,7 +20,7 @@ from attempts.store import Store
 from coral.config.load import load
 from coral.native.memory import AgentMemory, Candidate
 from coral.native.snapshots import Snapshots
-from coral.runs.create import prepare
+from coral.runs.create import create_run
 from coral.runtimes.model import Ending, LaunchSummary
 from coral.runtimes.native import Native
 from workspace.layout import Layout
@@ -33,7 +33,7 @@ class Agent:
     """One agent of a run without a supervisor: its submissions stay in its inbox."""
 
     def __init__(self, task: Path, runs: Path) -> None:
-        self.layout: Layout = prepare(load(task, ["agents.count=1"]), runs, lambda _: None)
+        self.layout: Layout = create_run(load(task, ["agents.count=1"]), runs, lambda _: None)
         self.clone, self.state = self.layout.clone("agent-1"), self.layout.state("agent-1")
         self.started: list[subprocess.Popen[bytes]] = []
 

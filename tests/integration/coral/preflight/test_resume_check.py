@@ -14,7 +14,7 @@ from coral.fleet.reasons import Budget, BudgetKey, Reason, ReasonKind, RunEnd, R
 from coral.fleet.run_state import PendingAttempt, Step
 from coral.journal import Journal
 from coral.preflight.resume_check import ends_at_once
-from coral.runs.create import holder
+from coral.supervisor.lock import holder
 from workspace.layout import Layout
 
 pytestmark = pytest.mark.slow
@@ -76,7 +76,7 @@ def test_a_run_that_is_used_up_is_resumed_only_with_more(
 def test_the_command_that_is_named_goes_on(used_up: Run, coral: Coral) -> None:
     layout = used_up.layout
     assert coral("resume", "--run", str(layout.root), "budget.attempts=6", "--detach")[0] == 0
-    wait_until(lambda: holder(layout) is None, what="the end of the run")
+    wait_until(lambda: holder(layout.lock) is None, what="the end of the run")
     assert len(Store(layout.attempts).numbers()) == 1 + 6
 
 
@@ -113,7 +113,7 @@ def test_a_record_that_there_was_no_room_for_is_written_though_the_run_is_used_u
     path.unlink()
     assert ends_at_once(layout, load_frozen(layout.task_file)) is None
     assert coral("resume", "--run", str(layout.root), "--detach")[0] == 0
-    wait_until(lambda: holder(layout) is None, what="the end of the run")
+    wait_until(lambda: holder(layout.lock) is None, what="the end of the run")
     assert path.read_bytes() == record
     assert coral("resume", "--run", str(layout.root))[0] == 1
 

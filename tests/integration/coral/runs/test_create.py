@@ -13,7 +13,7 @@ from real_runs import write_task
 
 from coral.config.load import load
 from coral.errors import CoralError
-from coral.runs.create import prepare
+from coral.runs.create import create_run
 from workspace.git import load as load_git
 from workspace.gitenv import FLAGS
 
@@ -41,7 +41,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
 def test_a_clone_is_one_git_process(tmp_path: Path, install: Install, count: int) -> None:
     log = install('echo "$@" >> "$LOG"')
     task = load(write_task(tmp_path / "task", ["hang"]), (f"agents.count={count}",))
-    prepare(task, tmp_path / "runs", lambda _: None)
+    create_run(task, tmp_path / "runs", lambda _: None)
     verbs = Counter(line.split()[len(FLAGS)] for line in log.read_text().splitlines())
     seed = {"init": 1, "add": 1, "write-tree": 1, "commit-tree": 1}
     # One `ls-tree` is for what the hub may hold, the other for the instructions that the seed may bring.
@@ -54,6 +54,6 @@ def test_a_seed_that_cannot_be_graded_ends_the_clones_under_way(tmp_path: Path, 
         tmp_path / "task", ["hang"], command=f"until [ -e {shlex.quote(str(log))} ]; do :; done; exit 1"
     )
     with pytest.raises(CoralError, match="cannot grade the seed"):
-        prepare(load(folder, ("agents.count=9",)), tmp_path / "runs", lambda _: None)
+        create_run(load(folder, ("agents.count=9",)), tmp_path / "runs", lambda _: None)
     assert not psutil.pid_exists(int(log.read_text()))
     assert not (tmp_path / "runs").exists()

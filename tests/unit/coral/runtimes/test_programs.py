@@ -15,7 +15,7 @@ from coral.agent_setup.command import fill_state_folder, launch_environment
 from coral.cli import main
 from coral.config.load import load
 from coral.errors import CoralError
-from coral.runs.create import prepare
+from coral.runs.create import create_run
 from coral.runtimes import registry
 from coral.runtimes.agent import AgentProgram
 from coral.runtimes.codex import Codex
@@ -210,7 +210,7 @@ def test_validate_and_start_say_how_to_install_what_is_missing(
     assert main(["validate", str(folder)]) == 1
     assert told in capsys.readouterr().out
     with pytest.raises(CoralError, match="cannot start claude") as caught:
-        prepare(load(folder), tmp_path / "runs", lambda _: None)
+        create_run(load(folder), tmp_path / "runs", lambda _: None)
     assert told in str(caught.value)
     assert not (tmp_path / "runs").exists()
 

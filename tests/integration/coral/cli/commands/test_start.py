@@ -22,7 +22,7 @@ from real_runs import TRY, wait_until, write_task
 
 from attempts.store import Store
 from coral.processes.process_table import TAG
-from coral.runs.create import holder
+from coral.supervisor.lock import holder
 from workspace.layout import Layout, runs_under
 
 pytestmark = pytest.mark.slow
@@ -37,7 +37,7 @@ def task(tmp_path: Path) -> Iterator[Path]:
     """A task whose agents try one number after the other; its runs are stopped at the end."""
     yield write_task(tmp_path / "task", FOREVER)
     for layout in runs_under(tmp_path / "runs"):
-        if holder(layout) is not None:
+        if holder(layout.lock) is not None:
             run(tmp_path, "stop", "--run", str(layout.root))
 
 
@@ -66,7 +66,7 @@ def test_start_in_a_pipe_prints_lines_and_a_summary(task: Path, tmp_path: Path) 
     for text in ("Leaderboard", "Best score over time", "To look further", "the budget of 3 attempts is used up"):
         assert text in done.stdout
     assert "\x1b" not in done.stdout
-    assert holder(the_run(tmp_path)) is None
+    assert holder(the_run(tmp_path).lock) is None
 
 
 def test_a_small_budget_is_warned_of_and_started(task: Path, tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_detach_attach_stop_resume(task: Path, tmp_path: Path) -> None:
     assert (again.returncode, "supervises it already" in again.stderr) == (1, True)
     wait_until(lambda: attempts(tmp_path) > 3, DEADLINE, "attempts")
     status = json.loads(run(tmp_path, "status", "--json").stdout)
-    assert (status["state"], status["supervisor"]) == ("running", holder(layout))
+    assert (status["state"], status["supervisor"]) == ("running", holder(layout.lock))
     with subprocess.Popen([*CORAL, "attach"], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as attached:
         assert attached.stdout is not None
         first = attached.stdout.readline()  # it has found who supervises
@@ -115,7 +115,7 @@ def test_detach_attach_stop_resume(task: Path, tmp_path: Path) -> None:
     assert [event["text"] for event in told if event["type"] == "refused"] == [refused]
     assert any(event["type"] == "asked" and "look at the edges" in event["text"] for event in told)
     assert run(tmp_path, "stop").returncode == 0
-    assert holder(layout) is None
+    assert holder(layout.lock) is None
 
 
 def prompts(layout: Layout) -> list[str]:
@@ -145,7 +145,7 @@ def test_on_a_terminal_ctrl_c_stops_the_run(task: Path, tmp_path: Path) -> None:
     assert b"agent-1" in screen
     assert screen.count(b"\x1b[?1049h") == screen.count(b"\x1b[?1049l") == 1
     assert b"stopped: SIGINT was received" in screen
-    assert holder(the_run(tmp_path)) is None
+    assert holder(the_run(tmp_path).lock) is None
 
 
 def until(terminal: int, seen: Callable[[bytes], bool]) -> bytes:
@@ -166,12 +166,12 @@ def test_detached_for_programs(task: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "runs").exists()
     started = json.loads(run(tmp_path, "start", str(task), "--detach", "--json").stdout)
     layout = the_run(tmp_path)
-    assert started == {"run": layout.root.name, "path": str(layout.root), "pid": holder(layout)}
+    assert started == {"run": layout.root.name, "path": str(layout.root), "pid": holder(layout.lock)}
     stopped = json.loads(run(tmp_path, "stop", "--json").stdout)
     assert (stopped["run"], stopped["stopped"], stopped["seconds"] > 0) == (layout.root.name, True, True)
     assert json.loads(run(tmp_path, "stop", "--json").stdout) == {**stopped, "seconds": 0}
     resumed = json.loads(run(tmp_path, "resume", "--detach", "--json").stdout)
-    assert resumed == {**started, "pid": holder(layout)}
+    assert resumed == {**started, "pid": holder(layout.lock)}
 
 
 def test_a_closed_pipe_does_not_end_the_run(task: Path, tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ def test_a_detached_supervisor_keeps_nothing_that_its_starter_was_given(task: Pa
         os.close(given)
         assert started.stdout is not None
         assert b"supervised by process" in started.stdout.read()
-    assert holder(the_run(tmp_path)) is not None
+    assert holder(the_run(tmp_path).lock) is not None
     assert select.select([reading], [], [], DEADLINE)[0]
     assert os.read(reading, 1) == b""  # as soon as the command has ended, and not when the run has
     os.close(reading)
@@ -258,10 +258,10 @@ def test_stop_ends_what_a_killed_supervisor_left(task: Path, tmp_path: Path) -> 
     assert run(tmp_path, "start", str(task), "--detach").returncode == 0
     layout = the_run(tmp_path)
     wait_until(lambda: attempts(tmp_path) > 2, DEADLINE, "attempts")
-    supervisor = holder(layout)
+    supervisor = holder(layout.lock)
     assert supervisor is not None
     os.kill(supervisor, signal.SIGKILL)
-    wait_until(lambda: holder(layout) is None, DEADLINE, "its end")
+    wait_until(lambda: holder(layout.lock) is None, DEADLINE, "its end")
     assert "nobody supervises this run" in run(tmp_path, "status").stdout
     stopped = run(tmp_path, "stop")
     assert (stopped.returncode, "has stopped" in stopped.stdout) == (0, True)

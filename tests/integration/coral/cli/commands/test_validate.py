@@ -13,7 +13,7 @@ from coral.cli import main
 from coral.config.freeze import write
 from coral.config.load import load
 from coral.errors import CoralError
-from coral.runs.create import prepare
+from coral.runs.create import create_run
 from coral.runtimes.registry import find
 
 
@@ -88,7 +88,7 @@ def test_a_grader_that_crashes_shows_its_own_output(tmp_path: Path, capsys: pyte
 def test_a_run_that_cannot_begin_shows_what_the_grader_printed(tmp_path: Path, end: str) -> None:
     folder = task(tmp_path / "t", f"print('loading weights'); {end}")
     with pytest.raises(CoralError, match="cannot grade the seed") as caught:
-        prepare(load(folder), tmp_path / "runs", lambda _: None)
+        create_run(load(folder), tmp_path / "runs", lambda _: None)
     assert "\nloading weights\n" in f"{caught.value.hint}\n"
     assert not list((tmp_path / "runs").glob("*/*"))
 
@@ -201,7 +201,7 @@ def test_a_model_that_nobody_would_read_is_found(tmp_path: Path, capsys: pytest.
     assert code == 1
     assert "native uses no model; agents.model is 'large'" in str(checks["runtime"]["details"])
     with pytest.raises(CoralError, match="cannot start native: native uses no model"):
-        prepare(load(folder, ["agents.model=large"]), tmp_path / "runs", lambda _: None)
+        create_run(load(folder, ["agents.model=large"]), tmp_path / "runs", lambda _: None)
     assert not (tmp_path / "runs").exists()
 
 
@@ -214,7 +214,7 @@ def test_a_budget_that_nobody_could_keep_is_found(tmp_path: Path, capsys: pytest
         "budget.per_agent.tokens cannot be enforced: native reports nothing of what it uses",
     ]
     with pytest.raises(CoralError, match=r"cannot start: budget\.money cannot be enforced"):
-        prepare(load(folder, ["budget.money=5"]), tmp_path / "runs", lambda _: None)
+        create_run(load(folder, ["budget.money=5"]), tmp_path / "runs", lambda _: None)
     assert not (tmp_path / "runs").exists()
 
 

@@ -14,7 +14,7 @@ from coral.cli import main
 from coral.config.load import load
 from coral.errors import CoralError
 from coral.preflight.task_check import quick_findings
-from coral.runs.create import prepare
+from coral.runs.create import create_run
 from coral.runtimes import registry
 from coral.runtimes.acp import runtime
 from coral.runtimes.acp.tracking import CostMeter, StepUsage, ToolCalls, cut
@@ -421,7 +421,7 @@ def test_a_missing_sdk_is_named_with_the_command_that_installs_it(
     assert main(("validate", str(folder))) == 1
     assert f"{sys.executable} -m pip install 'agent-client-protocol>=" in capsys.readouterr().out
     with pytest.raises(CoralError, match="cannot start acp: the SDK of the Agent Client Protocol is not installed"):
-        prepare(load(folder), tmp_path / "runs", lambda _: None)
+        create_run(load(folder), tmp_path / "runs", lambda _: None)
 
 
 # --- programs that are driven by it -------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The part of making a run that grades its seed and furnishes its agents' clones."""
+"""The part of creating a run that grades the seed and prepares each agent. `create` imports it while git works."""
 
 import contextlib
 import os
@@ -25,11 +25,11 @@ from coral.supervisor.context import RunContext
 from workspace import hub
 from workspace.layout import Layout
 
-SHOWN_OF_SETUP = 2000  # bytes of what a command said that failed
+SHOWN_OF_SETUP = 2000  # bytes of the output of a command that failed
 
 
 def grade_seed(layout: Layout, config: Config, commit: str) -> Attempt:
-    """The baseline, attempt #0. A grader that cannot grade the seed will grade nothing."""
+    """The baseline, attempt #0. CoralError if the seed gets no score: no attempt would get one."""
     started = wall()
     command = prepare_grade(layout, config.grader, Grade(number=0, launch=1, commit=commit, kind=Kind.BASELINE))
     began = time.monotonic()
@@ -58,13 +58,13 @@ def grade_seed(layout: Layout, config: Config, commit: str) -> Attempt:
 
 
 def context_of(layout: Layout, config: Config, roster: Roster, baseline: Attempt) -> RunContext:
-    """What the agents' instructions are written from, in a run that has its baseline and nothing else."""
+    """The context of a run that has its baseline and no other attempt."""
     rules = rules_of(config, roster, baseline.commit)
     return RunContext(layout, config, rules, Standings(rules.direction, [baseline]), roster)
 
 
-def furnish(run_context: RunContext, agent: str, commit: str) -> None:
-    """Make all that an agent finds beside the files of its clone, and run the task's own commands there."""
+def prepare_agent(run_context: RunContext, agent: str, commit: str) -> None:
+    """Create what an agent finds besides the files of its clone, and run the task's set-up commands there."""
     layout = run_context.layout
     for folder in (layout.attempts / "inbox" / agent, layout.attempts / "replies" / agent):
         folder.mkdir(parents=True)
@@ -75,22 +75,22 @@ def furnish(run_context: RunContext, agent: str, commit: str) -> None:
 
 
 def _set_up(layout: Layout, agent: str, command: str) -> None:
-    """What it leaves running ends with it: nobody would know of it later. Its words go to a file, for whoever is left
-    would hold a pipe open."""
-    with tempfile.TemporaryFile() as said:
+    """Run a set-up command in an agent's clone. What it leaves running is killed, because nothing would end it later.
+    Its output goes to a file: a process that is left would hold a pipe open."""
+    with tempfile.TemporaryFile() as output:
         shell = subprocess.Popen(
             ["/bin/sh", "-c", command],
             cwd=layout.clone(agent),
             env=environment.of_agent(layout, agent),
             stdin=subprocess.DEVNULL,
-            stdout=said,
-            stderr=said,
+            stdout=output,
+            stderr=output,
             start_new_session=True,
         )
         try:
             with received_signals.let_through():
                 if hasattr(os, "waitid"):
-                    # Looked at, not reaped: until its group is gone, no other process has its number.
+                    # Waited for but not reaped: no other process gets its number until its group is killed.
                     os.waitid(os.P_PID, shell.pid, os.WEXITED | os.WNOWAIT)
                 else:  # macOS, before Python 3.13
                     shell.wait()
@@ -99,11 +99,11 @@ def _set_up(layout: Layout, agent: str, command: str) -> None:
                 os.killpg(shell.pid, signal.SIGKILL)
             shell.wait()
         if shell.returncode != 0:
-            said.seek(max(said.tell() - SHOWN_OF_SETUP, 0))
-            shown = said.read().decode(errors="replace").strip()
+            output.seek(max(output.tell() - SHOWN_OF_SETUP, 0))
+            shown = output.read().decode(errors="replace").strip()
             raise CoralError(f"cannot set up {agent}: `{command}` ended with exit code {shell.returncode}", shown)
 
 
 def _shown(result: GradeResult) -> str:
-    output = "\n".join(each for each in (result.feedback, result.output) if each.strip()).strip()
+    output = "\n".join(text for text in (result.feedback, result.output) if text.strip()).strip()
     return f"the grader's own output:{os.linesep}{output}" if output else "the grader printed nothing"
