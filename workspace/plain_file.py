@@ -44,7 +44,11 @@ def _walk(
         return
     wanted = (entry for entry in found if is_wanted(entry.name))
     for entry, _ in zip(wanted, names, strict=False):
-        if entry.is_file(follow_symlinks=False):
+        try:
+            is_file, is_folder = entry.is_file(follow_symlinks=False), entry.is_dir(follow_symlinks=False)
+        except OSError:
+            continue
+        if is_file:
             yield entry
-        elif deepest and entry.is_dir(follow_symlinks=False):
+        elif deepest and is_folder:
             yield from _walk(entry.path, deepest - 1, most_in_folder, is_wanted, names)

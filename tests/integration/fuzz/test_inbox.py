@@ -20,7 +20,7 @@ from coral.supervisor.inbox import Inbox
 from workspace.layout import OPERATOR, Layout, create
 
 AGENTS = ("ann", "ben")
-ROOM = {"ann": 4, "ben": 4}
+CAPACITY = {"ann": 4, "ben": 4}
 
 
 def submission(number: int, agent: str = "ann", **other: Any) -> dict[str, object]:
@@ -101,7 +101,7 @@ def test_any_request_is_answered(tmp_path_factory: pytest.TempPathFactory, sende
     layout = run_of(tmp_path_factory)
     stage = Stage(agents=2)
     ask(layout, sender, "it", content)
-    events = list(Inbox(layout, AGENTS).collect(0, ROOM))
+    events = list(Inbox(layout, AGENTS).collect(0, CAPACITY))
     assert len(events) == 1
     decided(stage, events)
     left = (layout.requests_of(sender) / "it.json").exists()
@@ -131,7 +131,7 @@ def test_any_submission_is_taken_up_or_set_aside(tmp_path_factory: pytest.TempPa
     layout = run_of(tmp_path_factory)
     path = layout.attempts / "inbox" / "ann" / f"{1:020d}.json"
     path.write_bytes(content)
-    events = list(Inbox(layout, AGENTS).collect(0, ROOM))
+    events = list(Inbox(layout, AGENTS).collect(0, CAPACITY))
     assert len(events) == 1
     assert isinstance(events[0], on.Submitted | on.Broken)
     assert path.exists() == isinstance(events[0], on.Submitted)

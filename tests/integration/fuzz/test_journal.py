@@ -225,14 +225,14 @@ def test_whatever_is_done_to_it_is_noticed_or_makes_no_difference(damages) -> No
         for which, damage in damages:
             damage_one(path, there, which, damage)
         read_all(path)
-        found, told = fleet_or_error(path)
-        if told is None:
+        found, reported = fleet_or_error(path)
+        if reported is None:
             # What was lost from the end is lost, as by a crash; what is left was decided once.
             assert found in fleets
             go_on(path)
         else:
-            assert str(path) in told.message
-            assert told.hint
+            assert str(path) in reported.message
+            assert reported.hint
             with pytest.raises(CoralError):
                 Journal(path)
 

@@ -49,14 +49,14 @@ def coral(layout: Layout, *words: str) -> str:
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = main([words[0], "--run", str(layout.root), *words[1:]])
-    said = out.getvalue() + err.getvalue()
-    assert code in (0, 1, 2), said
+    printed = out.getvalue() + err.getvalue()
+    assert code in (0, 1, 2), printed
     assert code != EXIT_INTERNAL_ERROR
-    assert not code or err.getvalue().startswith("coral: "), said
-    assert "\x1b" not in said
-    assert "\0" not in said
-    said.encode("utf-8")
-    return said
+    assert not code or err.getvalue().startswith("coral: "), printed
+    assert "\x1b" not in printed
+    assert "\0" not in printed
+    printed.encode("utf-8")
+    return printed
 
 
 def emptied(folder: Path) -> Path:
@@ -102,7 +102,7 @@ FILES = st.one_of(
 @example(content=b"- {name: 2001-01-01, every: .nan, next: 0x10, ? [1, 2]: 3}\n")
 @example(content=b"- {1: 2, null: 3, [a]: 4}\n")
 @example(content=b"\xff\xfe" * 100)
-def test_any_file_of_heartbeats_is_shown_or_passed_over(layout: Layout, content: bytes) -> None:
+def test_any_file_of_heartbeats_is_shown_or_ignored(layout: Layout, content: bytes) -> None:
     (layout.heartbeats / f"{FLEET}.yaml").write_bytes(content)
     coral(layout, "heartbeat")
     json.loads(coral(layout, "heartbeat", "--json"))
@@ -110,7 +110,7 @@ def test_any_file_of_heartbeats_is_shown_or_passed_over(layout: Layout, content:
 
 
 @pytest.mark.slow
-def test_a_file_of_heartbeats_that_unfolds_without_end_is_passed_over(layout: Layout) -> None:
+def test_a_file_of_heartbeats_that_expands_without_end_is_ignored(layout: Layout) -> None:
     bomb = "- &a {name: x, prompt: y}\n- &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\n"
     for before, name in zip("bcdefghi", "cdefghij", strict=True):
         bomb += f"- &{name} {{name: z, prompt: [{','.join(['*' + before] * 9)}]}}\n"
@@ -143,7 +143,7 @@ NUMBERS = st.one_of(st.integers().map(str), st.floats().map(str), st.text(max_si
 @example(name="mine", when=("every", "5"), prompt="@" + "x" * 5000, by_agent=True)
 @example(name="mine", when=("every", "5"), prompt="@a\0b", by_agent=True)
 @example(name="mine", when=("every", "5"), prompt="{{ 'x' * 10**9 }}", by_agent=True)
-def test_any_wish_for_a_heartbeat_is_refused_or_carried_out_and_can_be_said(
+def test_any_request_for_a_heartbeat_is_refused_or_carried_out_and_can_be_shown(
     layout: Layout, name: str, when: tuple[str, str] | None, prompt: str | None, by_agent: bool
 ) -> None:
     sender = AGENT if by_agent else OPERATOR
@@ -167,9 +167,9 @@ def test_any_wish_for_a_heartbeat_is_refused_or_carried_out_and_can_be_said(
     shown = Folder(layout.heartbeats).read(AGENT)
     assert [row["name"] for row in shown] == [heartbeat.name for heartbeat in stage.fleet.heartbeats[AGENT]]
     for heartbeat in stage.fleet.heartbeats[AGENT]:
-        said = render(heartbeat.prompt, {"agent": "ann", "n": 3})
-        assert len(said.text) < 200_000
-        said.text.encode()
+        printed = render(heartbeat.prompt, {"agent": "ann", "n": 3})
+        assert len(printed.text) < 200_000
+        printed.text.encode()
 
 
 NAMES = st.one_of(
@@ -219,20 +219,20 @@ def test_any_notes_and_skills_are_listed_read_and_searched(
         (notes / "link.md").symlink_to(secret)
         (notes / "folder").symlink_to(layout.private)
         (skills / "linked").symlink_to(layout.private)
-    said = [coral(layout, *words) for words in _LOOKS]
-    assert "hidden answers" not in "".join(said)
-    for listed in (said[1], said[-1]):
+    printed = [coral(layout, *words) for words in COMMANDS]
+    assert "hidden answers" not in "".join(printed)
+    for listed in (printed[1], printed[-1]):
         json.loads(listed)
 
 
-_LOOKS = (
+COMMANDS = (
     ["notes"], ["notes", "--json"], ["notes", "--search", "a b"], ["notes", "--read", "1"], ["notes", "--read", "a"],
     ["skills"], ["skills", "--read", "a"], ["skills", "--json"],
 )  # fmt: skip
 
 
 @pytest.mark.slow
-def test_notes_of_every_size_and_depth_are_looked_at_in_bounds(layout: Layout) -> None:
+def test_notes_of_every_size_and_depth_are_read_in_bounds(layout: Layout) -> None:
     notes = emptied(layout.shared / "notes")
     with (notes / "sparse.md").open("wb") as file:
         file.truncate(1 << 30)
@@ -244,7 +244,7 @@ def test_notes_of_every_size_and_depth_are_looked_at_in_bounds(layout: Layout) -
     os.mkfifo(notes / "pipe.md")
     (notes / "nested.md").write_text("> " * 20_000 + "x\n" + "- " * 5_000 + "y\n" + "*" * 20_000)
     (notes / "head.md").write_text("---\n" + "a: [" * 5_000 + "\n---\n")
-    for words in _LOOKS:
+    for words in COMMANDS:
         assert len(coral(layout, *words)) < 5_000_000
     everything: Iterator[str] = (coral(layout, "notes", "--read", str(number)) for number in range(1, 4))
     assert all(len(text) < 5_000_000 for text in everything)

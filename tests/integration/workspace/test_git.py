@@ -72,14 +72,14 @@ def _waits(repository: Git, seconds: int) -> Git:
 
 
 def test_at_the_deadline_git_and_its_children_are_gone(repository: Git) -> None:
-    git, told = _waits(repository, 600), repository.directory / "child.pid"
+    git, pid_file = _waits(repository, 600), repository.directory / "child.pid"
     for seconds in (0.2, 1.0, 5.0, 25.0):  # on a slow machine the child is not born at once
         with pytest.raises(GitError, match=f"more than {seconds:g} s") as caught:
             git.run("slow", timeout=seconds)
         assert caught.value.timed_out
-        if told.exists():
+        if pid_file.exists():
             break
-    child = int(told.read_text())
+    child = int(pid_file.read_text())
     deadline = time.monotonic() + 120  # a fifth of what the child would take
     while _alive(child) and time.monotonic() < deadline:
         time.sleep(0.005)
@@ -91,14 +91,14 @@ def _alive(pid: int) -> bool:
     return bool(found.stdout.strip()) and not found.stdout.strip().startswith("Z")
 
 
-def test_errors_say_what_git_said(repository: Git) -> None:
+def test_errors_hold_git_s_message(repository: Git) -> None:
     with pytest.raises(GitError, match="cannot run git rev-parse: Needed a single revision") as caught:
         repository.run("rev-parse", "--verify", "nothing")
     assert caught.value.detail.startswith("fatal")
     assert not caught.value.timed_out
 
 
-def test_of_a_pipe_it_is_told_which_end_failed(repository: Git) -> None:
+def test_the_error_of_a_pipe_names_the_end_that_failed(repository: Git) -> None:
     head = repository.text("rev-parse", "HEAD").encode()
     repository.pipe(("pack-objects", "--revs", "--stdout", "-q"), repository, ("unpack-objects", "-q"), data=head)
     with pytest.raises(ReaderError, match="unpack-objects"):

@@ -70,7 +70,7 @@ def test_retiming_keeps_what_was_set_before() -> None:
         ({"name": "reflect", 3: 4}, "no key '3'"),
     ],
 )
-def test_what_is_wrong_with_an_entry_is_said(entry: object, reason: str) -> None:
+def test_the_error_names_what_is_wrong_with_an_entry(entry: object, reason: str) -> None:
     with pytest.raises(HeartbeatError, match=reason) as caught:
         merge(BUILT_IN, load_entries([entry]))
     assert caught.value.hint

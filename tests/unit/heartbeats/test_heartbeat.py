@@ -73,7 +73,7 @@ def test_nobody_removes_a_protected_heartbeat(by: str) -> None:
 
 
 @pytest.mark.parametrize("name", [*NAMESAKES, "r*", "x" * 9999])
-def test_a_name_that_only_looks_like_it_is_another_name(name: str) -> None:
+def test_a_similar_name_is_another_name(name: str) -> None:
     with pytest.raises(HeartbeatError, match="no such heartbeat"):
         remove_heartbeat(BUILT_IN, name, "agent-1")
 

@@ -215,7 +215,7 @@ def test_checkpoint_says_how_to_answer() -> None:
         ({"times": 7, "silent": False, "lasted": "9 h"}, ["7th time in a row"], "then begin"),
     ],
 )
-def test_a_stalled_agent_is_told_the_finding_and_what_comes_next(
+def test_a_stalled_agent_reads_the_finding_and_what_comes_next(
     stall: dict[str, Any], demands: list[str], not_yet: str
 ) -> None:
     text = render_file("stalled", {**full(), "stall": stall})
@@ -223,7 +223,7 @@ def test_a_stalled_agent_is_told_the_finding_and_what_comes_next(
     assert not_yet not in text
 
 
-def test_a_stalled_agent_is_not_told_that_nothing_is_wrong() -> None:
+def test_a_stalled_agent_does_not_read_that_nothing_is_wrong() -> None:
     assert "nothing is wrong and nothing is lost" in frame("resume", full(), "reflect")
     text = frame("resume", full(), "reflect", "stalled")
     assert "nothing is lost" in text

@@ -80,9 +80,9 @@ def test_the_innermost_run_counts(run: Layout) -> None:
     assert find_run(inner.private) == inner
 
 
-def test_a_repository_with_the_same_rooms_is_no_run(tmp_path: Path) -> None:
-    for room in ("attempts", "heartbeats", "workspace"):
-        (tmp_path / room).mkdir()
+def test_a_repository_with_the_same_folders_is_no_run(tmp_path: Path) -> None:
+    for name in ("attempts", "heartbeats", "workspace"):
+        (tmp_path / name).mkdir()
     assert find_run(tmp_path) is None
 
 
