@@ -62,7 +62,7 @@ def replay(journal: Path, report: Callable[[Replay], None] = lambda _: None) -> 
     for lines in lines_of_files(journal):
         if number not in (0, number_of(lines.path) - 1):
             found.heads.append(f"what came after {number:06d}.jsonl is missing")
-            replayer.forget()
+            replayer.fleet = None
         number = number_of(lines.path)
         for line in lines:
             try:
@@ -92,11 +92,8 @@ class _Replayer:
     def __init__(self, found: Replay) -> None:
         self._found = found
         self._rules = Rules()
-        self._fleet: Fleet | None = None  # before the first line, and after a missing file
+        self.fleet: Fleet | None = None  # before the first line, and after a missing file
         self._recorded: Plain = empty()
-
-    def forget(self) -> None:
-        self._fleet = None
 
     def replay_line(self, line: Mapping[str, Any], lines: Lines) -> None:
         if "version" in line and line["version"] not in self._found.versions:
@@ -111,13 +108,13 @@ class _Replayer:
     def _begin(self, line: Mapping[str, Any], lines: Lines) -> None:
         self._recorded = copy_of(line["state"])
         fleet = decode_fleet(self._recorded)
-        if lines.number == 1 and self._fleet not in (None, fleet):
+        if lines.number == 1 and self.fleet not in (None, fleet):
             self._found.heads.append(f"{lines.path.name} does not begin where the file before it ended")
-        self._fleet = fleet
+        self.fleet = fleet
 
     def _decide(self, line: Mapping[str, Any], lines: Lines) -> None:
         recorded = decision_of(line)
-        before = self._fleet or Fleet()
+        before = self.fleet or Fleet()
         after, actions = decide(before, recorded.events, recorded.now, self._rules)
         apply(self._recorded, recorded.changes)
         changes = difference(before, after)
@@ -125,10 +122,10 @@ class _Replayer:
         self._found.events += len(recorded.events)
         if actions == recorded.actions and not records:
             self._found.same += 1
-            self._fleet = after
+            self.fleet = after
             return
         self._found.different += 1
-        self._fleet = decode_fleet(self._recorded)
+        self.fleet = decode_fleet(self._recorded)
         if self._found.first is None:
             place = (lines.path.name, lines.number, recorded.now, recorded.events)
             self._found.first = Difference(*place, recorded.actions, actions, records)
@@ -148,13 +145,6 @@ class _Replayer:
 
 def difference_data(found: Difference) -> dict[str, Any]:
     """For programs: actions and events as the journal holds them."""
-    return {
-        "file": found.file,
-        "line": found.line,
-        "at": found.now.run_time,
-        "wall": found.now.wall_time,
-        "events": encode(found.events),
-        "recorded": encode(found.recorded),
-        "again": encode(found.again),
-        "records": list(found.records),
-    }
+    now = {"at": found.now.run_time, "wall": found.now.wall_time}
+    decided = {name: encode(getattr(found, name)) for name in ("events", "recorded", "again")}
+    return {"file": found.file, "line": found.line, **now, **decided, "records": list(found.records)}

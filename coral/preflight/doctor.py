@@ -56,6 +56,10 @@ class Check:
     advice: str = ""
 
 
+def _measured(name: str, enough: bool, text: str, advice: str) -> Check:
+    return Check(name, Health.WELL, text) if enough else Check(name, Health.NOTE, text, advice)
+
+
 def inspect_machine(folder: Path, config: Config | None) -> Iterator[Check]:
     """Checks the machine, then every agent program. `folder`: where runs would be; `config`: the task, if any, whose
     programs must be there."""
@@ -123,27 +127,22 @@ def _watching() -> Iterator[Check]:
         except (OSError, ValueError):
             yield Check("inotify", Health.NOTE, f"{name} cannot be read; files may have to be polled")
             continue
-        few = found < least
-        advice = f"`sudo sysctl fs.inotify.{name}={8 * least}`; until then files may have to be polled" if few else ""
-        yield Check("inotify", Health.NOTE if few else Health.WELL, f"{name} is {found}", advice)
+        advice = f"`sudo sysctl fs.inotify.{name}={8 * least}`; until then files may have to be polled"
+        yield _measured("inotify", found >= least, f"{name} is {found}", advice)
 
 
 def _disk(folder: Path) -> Check:
+    advice = "free some space, or set workspace.runs to a larger disk"
     if disk_problem := disk_problem_of(folder):
-        return Check("disk", Health.WRONG, disk_problem, "free some space, or set workspace.runs to a larger disk")
+        return Check("disk", Health.WRONG, disk_problem, advice)
     free = shutil.disk_usage(folder).free
-    text = f"{free / 1e9:.1f} GB are free in {folder}"
-    if free >= FREE_BYTES:
-        return Check("disk", Health.WELL, text)
-    return Check("disk", Health.NOTE, text, "free some space, or set workspace.runs to a larger disk")
+    return _measured("disk", free >= FREE_BYTES, f"{free / 1e9:.1f} GB are free in {folder}", advice)
 
 
 def _open_files() -> Check:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    text = f"a process may have {soft} open"
-    if soft >= FILES:
-        return Check("files", Health.WELL, text)
-    return Check("files", Health.NOTE, text, f"`ulimit -n {min(4096, hard) if hard > 0 else 4096}` for large fleets")
+    advice = f"`ulimit -n {min(4096, hard) if hard > 0 else 4096}` for large fleets"
+    return _measured("files", soft >= FILES, f"a process may have {soft} open", advice)
 
 
 def _prices() -> Check:
@@ -158,9 +157,7 @@ def _program(name: str, wanted: list[Assignment]) -> list[Check]:
     it."""
     runtime = registry.find(name, wanted[0].options if wanted else {})
     assert isinstance(runtime, AgentProgram)
-    problems = [
-        problem for assignment in wanted for problem in registry.check(name, assignment.options, assignment.model)
-    ]
+    problems = [problem for part in wanted for problem in registry.check(name, part.options, part.model)]
     if problems := problems or runtime.check():
         version_line, _, how = problems[0].removeprefix(f"{runtime.program}: ").partition("; ")
         return [Check(name, Health.WRONG if wanted else Health.ABSENT, version_line, how)]
@@ -168,10 +165,7 @@ def _program(name: str, wanted: list[Assignment]) -> list[Check]:
     text = version or "it does not say its version"
     if not runtime.verified_version:
         text += "; unverified: Coral follows its documentation, and was never tried with it"
-        return [
-            Check(name, Health.NOTE, text, f"`coral doctor --ping {name}` tries one prompt"),
-            _login(runtime),
-        ]
+        return [Check(name, Health.NOTE, text, f"`coral doctor --ping {name}` tries one prompt"), _login(runtime)]
     if runtime.verified_version not in version:
         text += f"; Coral was tried with {runtime.verified_version}"
     return [Check(name, Health.WELL, text), _login(runtime)]

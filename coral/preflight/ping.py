@@ -4,7 +4,6 @@ It is started as in a run, by its own runtime, but in a temporary folder; no pro
 login is refused retries for minutes before it reports that, so the messages about its retries are read as well.
 """
 
-import contextlib
 import os
 import re
 import subprocess
@@ -32,7 +31,7 @@ from coral.runtimes.limits import Patterns
 from coral.runtimes.model import LaunchSpec, Runtime, Usage
 from coral.runtimes.reader import Reader
 from coral.supervisor.output import LineTail, OutputMonitor, end_of
-from coral.views.format import duration, money, tokens
+from coral.views.format import duration, spending
 from coral.views.transcript import EntryKind, entries
 from workspace.layout import Layout
 
@@ -144,7 +143,8 @@ def _finding(asked: _Candidate, seconds: float, stop: threading.Event) -> Check:
 def finding_of(name: str, runtime: Runtime, pong: Pong, seconds: float) -> Check:
     error = pong.error or "it does not say why"
     if pong.ending is Ending.CLEAN:
-        used = _used(pong.usage)
+        usage = pong.usage
+        used = spending({"tokens": usage.input + usage.output, "money": usage.cost or None}) if usage else ""
         answer = f"answered {one_line(pong.reply, 60)!r}" if pong.reply else "ended its turn without a word"
         text = f"{answer} after {duration(pong.seconds)}{f', {used}' if used else ''}"
         return Check(name, Health.WELL if pong.reply else Health.NOTE, text)
@@ -166,14 +166,6 @@ def _login(runtime: Runtime) -> str:
     if not isinstance(runtime, AgentProgram):
         return "mend what it says, and ask again"
     return f"log in with `{runtime.program}`, or set {runtime.keys[0]}; then ask again"
-
-
-def _used(usage: Usage | None) -> str:
-    if usage is None:
-        return ""
-    cost = money(usage.cost) if usage.cost else ""
-    count = usage.input + usage.output
-    return ", ".join([*([f"{tokens(count)} tokens"] if count else []), *([cost] if cost else [])])
 
 
 def ping(runtime: Runtime, model: str, seconds: float, stop: threading.Event) -> Pong:
@@ -224,8 +216,7 @@ def _refused(monitor: OutputMonitor) -> bool:
 def _run(
     program: process.Program, deadline: float, stop: threading.Event, monitor: OutputMonitor
 ) -> tuple[int | None, str]:
-    """Its exit code, None where it did not end before it was over; and the end of its stderr, before anybody ended
-    anything."""
+    """The exit code, None if the program had to be ended; and the end of its stderr before that."""
     held = process.start(program)
     try:
         held.release()
@@ -242,6 +233,5 @@ def _run(
 
 def _ended(child: "subprocess.Popen[bytes]", deadline: float, is_over: Callable[[], bool]) -> bool:
     while child.poll() is None and time.monotonic() < deadline and not is_over():
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(POLL_SECONDS)
+        process.wait(child, POLL_SECONDS)
     return child.returncode is not None

@@ -252,25 +252,20 @@ class Ledger:
 
     def _notice(self) -> None:
         """Remembers that somebody changed the file. The open one stays in use, whatever lies in its place."""
-        if self._stamps() == self._seen:
+        now = self._stamps()
+        if now == self._seen:
             return
-        if not self._is_moved():
+        if [stamp and stamp[:2] for stamp in now] == [stamp and stamp[:2] for stamp in self._seen]:
             self._suspicion = self._suspicion or TOUCHED
-        else:
+        else:  # our writes go into a file that no longer has its name
             self._suspicion = "was replaced" if self._path.exists() else "was deleted"
-        self._seen = self._stamps()
+        self._seen = now
         with contextlib.suppress(sqlite3.DatabaseError):
             self._base.execute("PRAGMA shrink_memory")  # so that queries read the file as it is now
 
     def _stamps(self) -> tuple[tuple[int, ...] | None, ...]:
         """Stamps that show whether somebody else wrote to the file or to its log."""
         return file_stamp(self._path), file_stamp(self._path.with_name(self._path.name + "-wal"))
-
-    def _is_moved(self) -> bool:
-        """Whether our writes go into a file that no longer has its name."""
-        return [witness and witness[:2] for witness in self._stamps()] != [
-            witness and witness[:2] for witness in self._seen
-        ]
 
     def _keep_rows(self, draft: LedgerDraft, count: int) -> bool:
         """Adds the rows that the journal lacks to the draft. Returns whether all other rows agree with the journal."""

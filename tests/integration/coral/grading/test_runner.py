@@ -76,7 +76,7 @@ class Tensor:
         ("return Result([1], feedback='look')", "a score must be a number, got a list", "look"),
     ],
 )
-def test_every_kind_of_failure_is_the_candidates(tmp_path: Path, body: str, reason: str, feedback: str) -> None:
+def test_an_invalid_score_is_the_candidates_failure(tmp_path: Path, body: str, reason: str, feedback: str) -> None:
     result = grade(tmp_path, CODE + f"def grade(workspace): {body}")
     assert (result.outcome, result.score, result.reason, result.feedback) == ("failed", None, reason, feedback)
 
@@ -99,7 +99,7 @@ def test_every_kind_of_failure_is_the_candidates(tmp_path: Path, body: str, reas
         ("import os\ndef grade(w): os.kill(os.getpid(), 9)", "SIGKILL"),
     ],
 )
-def test_what_breaks_the_grader_is_a_crash(tmp_path: Path, code: str, reason: str) -> None:
+def test_a_broken_grader_is_a_crash(tmp_path: Path, code: str, reason: str) -> None:
     result = grade(tmp_path, code)
     assert (result.outcome, result.score) == ("crashed", None)
     assert reason in result.reason
@@ -115,7 +115,7 @@ def test_a_mistake_in_the_interface_of_a_grader_is_told_without_a_traceback(tmp_
 
 
 @pytest.mark.slow
-def test_it_gets_what_its_signature_names(tmp_path: Path) -> None:
+def test_a_grader_gets_the_arguments_of_its_signature(tmp_path: Path) -> None:
     code = """
         def grade(workspace, *, args, kind, attempt, level=3, private=None):
             assert private.joinpath("grade.py").exists() and workspace.name == "checkout"
@@ -128,7 +128,7 @@ def test_it_gets_what_its_signature_names(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_nothing_of_the_candidate_is_imported_but_siblings_are(tmp_path: Path) -> None:
+def test_siblings_are_imported_and_nothing_of_the_candidate(tmp_path: Path) -> None:
     (tmp_path / "checkout").mkdir()
     (tmp_path / "checkout" / "helper.py").write_text("VALUE = 666")
     (tmp_path / "checkout" / "coral.py").write_text("raise SystemExit")
@@ -147,7 +147,7 @@ def test_nothing_of_the_candidate_is_imported_but_siblings_are(tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_what_it_prints_or_leaves_running_cannot_spoil_the_result(tmp_path: Path) -> None:
+def test_output_and_threads_cannot_spoil_the_result(tmp_path: Path) -> None:
     code = """
         import sys, threading
         def grade(workspace):
@@ -189,7 +189,7 @@ def test_progress_outside_a_run_does_nothing(monkeypatch: pytest.MonkeyPatch, tm
 
 
 @pytest.mark.slow
-def test_an_earlier_try_leaves_no_result(tmp_path: Path) -> None:
+def test_an_earlier_result_is_removed(tmp_path: Path) -> None:
     assert grade(tmp_path, "def grade(w): return 5").score == 5
     assert grade(tmp_path, "import os\ndef grade(w): os._exit(0)").outcome == "crashed"
 
@@ -226,7 +226,7 @@ def test_the_parameters_of_a_function_are_those_of_its_signature(shape: str) -> 
     assert runner._of_code(function) == runner._of_signature(function)
 
 
-def test_whatever_can_be_called_gets_what_it_names() -> None:
+def test_any_callable_gets_what_it_names() -> None:
     class Grader:
         def __call__(self, workspace: object, attempt: int) -> float:
             return attempt
@@ -240,7 +240,7 @@ def test_whatever_can_be_called_gets_what_it_names() -> None:
 
 
 @pytest.mark.slow
-def test_a_small_grader_pays_for_nothing_it_does_not_use(tmp_path: Path) -> None:
+def test_a_small_grader_imports_nothing_it_does_not_use(tmp_path: Path) -> None:
     code = """
         import sys
         def grade(workspace, attempt):

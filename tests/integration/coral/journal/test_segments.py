@@ -1,4 +1,4 @@
-"""A journal in many files says what it would say in one, whatever became of the moment when the next was begun."""
+"""A journal in many files holds what it would hold in one, also after a crash between two files."""
 
 import gzip
 import os
@@ -46,7 +46,7 @@ def text(path: Path) -> bytes:
 # --- the same as in one file --------------------------------------------------------------------------------------
 
 
-def test_the_newest_file_says_everything(scribe: LongScribe, tmp_path: Path) -> None:
+def test_the_newest_file_is_enough(scribe: LongScribe, tmp_path: Path) -> None:
     alone = tmp_path / "alone"
     for _ in range(8):
         scribe.go_on(1)
@@ -63,7 +63,7 @@ def test_the_newest_file_says_everything(scribe: LongScribe, tmp_path: Path) -> 
     assert len(segments(scribe.journal.path)) > 4
 
 
-def test_all_files_together_say_what_one_would(scribe: LongScribe, tmp_path: Path) -> None:
+def test_many_files_hold_what_one_would(scribe: LongScribe, tmp_path: Path) -> None:
     scribe.go_on(8)
     single = LongScribe(tmp_path / "single")
     single.play()
@@ -75,7 +75,7 @@ def test_all_files_together_say_what_one_would(scribe: LongScribe, tmp_path: Pat
     assert list(published(scribe.journal.path)) == list(published(single.journal.path))
 
 
-def test_what_is_left_of_a_journal_tells_what_it_still_knows(scribe: LongScribe) -> None:
+def test_the_readable_part_of_a_journal_is_salvaged(scribe: LongScribe) -> None:
     scribe.go_on(8)
     reopened(scribe)  # so that nothing is packed any more
     whole = list(published(scribe.journal.path))
@@ -99,7 +99,7 @@ def orders_in(file: Path) -> list[int]:
     ]
 
 
-def test_deciding_again_from_any_file_on_gives_what_was_written(scribe: LongScribe, tmp_path: Path) -> None:
+def test_a_replay_from_any_file_on_agrees(scribe: LongScribe, tmp_path: Path) -> None:
     scribe.go_on(8)
     reopened(scribe)  # so that nothing is packed any more
     files = segments(scribe.journal.path)
@@ -135,7 +135,7 @@ def test_a_head_keeps_the_processes_that_may_still_run(scribe: LongScribe) -> No
     assert fold(scribe.journal.path).identities["ann"] == held["ann"]
 
 
-def test_in_a_copy_the_next_head_names_no_process_of_the_original(scribe: LongScribe) -> None:
+def test_the_head_in_a_copied_run_names_no_process(scribe: LongScribe) -> None:
     assert fold(scribe.journal.path).identities
     scribe.journal.open_supervision(RULES, Moment(run_time=7.0, wall_time="later"), (1, 2))
     assert fold(scribe.journal.path).identities == {}
@@ -159,7 +159,7 @@ def test_the_rules_of_a_head_are_those_in_force(scribe: LongScribe) -> None:
 # --- when -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_next_file_is_begun_where_nobody_waits_for_it(tmp_path: Path) -> None:
+def test_a_next_file_is_begun_in_a_turn_without_actions(tmp_path: Path) -> None:
     scribe = LongScribe(tmp_path / "journal", long=6000)
     scribe.play()
     scribe.go_on(20)
@@ -173,7 +173,7 @@ def test_a_next_file_is_begun_where_nobody_waits_for_it(tmp_path: Path) -> None:
         assert 6000 < len(text(file)) < 6000 + 12_000  # and a head
 
 
-def test_where_there_is_always_something_to_do_it_is_begun_all_the_same(tmp_path: Path) -> None:
+def test_a_next_file_is_begun_even_if_every_turn_acts(tmp_path: Path) -> None:
     scribe = LongScribe(tmp_path / "journal", long=3000)
     scribe.play()
     for number in range(2, 30):
@@ -184,7 +184,7 @@ def test_where_there_is_always_something_to_do_it_is_begun_all_the_same(tmp_path
     assert fold(scribe.journal.path).fleet == scribe.fleet
 
 
-def test_a_head_that_is_long_is_not_written_again_after_every_line(scribe: LongScribe) -> None:
+def test_a_file_grows_longer_than_its_head(scribe: LongScribe) -> None:
     scribe.go_on(8)
     reopened(scribe)
     for file in segments(scribe.journal.path)[1:-1]:
@@ -192,7 +192,7 @@ def test_a_head_that_is_long_is_not_written_again_after_every_line(scribe: LongS
         assert len(whole) > 2 * (whole.index(b"\n") + 1)
 
 
-def test_what_leads_to_an_action_is_on_the_disk_with_the_name_of_its_file(
+def test_a_line_with_actions_is_synced_with_the_name_of_its_file(
     scribe: LongScribe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced: list[Path] = []
@@ -222,7 +222,7 @@ def test_what_leads_to_an_action_is_on_the_disk_with_the_name_of_its_file(
 # --- dying on the way -----------------------------------------------------------------------------------------------
 
 
-def test_cut_within_its_head_the_newest_file_is_as_if_it_had_not_been_begun(scribe: LongScribe) -> None:
+def test_a_file_with_a_torn_head_is_ignored(scribe: LongScribe) -> None:
     while len(segments(scribe.journal.path)) < 3:
         scribe.go_on(1)
     scribe.journal.close()
@@ -245,7 +245,7 @@ def test_cut_within_its_head_the_newest_file_is_as_if_it_had_not_been_begun(scri
     assert replay(path).agrees
 
 
-def test_what_a_crash_left_half_written_is_removed(scribe: LongScribe) -> None:
+def test_unfinished_files_of_a_crash_are_removed(scribe: LongScribe) -> None:
     scribe.go_on(3)
     path = scribe.journal.path
     before = fold(path)
@@ -256,7 +256,7 @@ def test_what_a_crash_left_half_written_is_removed(scribe: LongScribe) -> None:
     assert [path.name for path in path.iterdir() if path.name.startswith(".")] == []
 
 
-def test_a_file_that_lost_its_head_is_told(scribe: LongScribe) -> None:
+def test_a_missing_head_is_reported(scribe: LongScribe) -> None:
     scribe.go_on(3)
     scribe.journal.close()
     newest = segments(scribe.journal.path)[-1]
@@ -276,7 +276,7 @@ def test_a_file_that_lost_its_head_is_told(scribe: LongScribe) -> None:
     assert fold(scribe.journal.path).fleet == scribe.fleet
 
 
-def test_a_file_that_is_cut_or_missing_before_the_newest_is_no_hindrance_to_go_on(scribe: LongScribe) -> None:
+def test_damage_before_the_newest_file_stops_no_run(scribe: LongScribe) -> None:
     scribe.go_on(8)
     scribe.journal.close()
     path, files = scribe.journal.path, segments(scribe.journal.path)
@@ -301,7 +301,7 @@ def test_a_file_that_is_cut_or_missing_before_the_newest_is_no_hindrance_to_go_o
 
 
 @pytest.mark.parametrize("trouble", ["full", "no file", "no name"])
-def test_that_a_next_file_cannot_be_begun_stops_nothing(tmp_path: Path, trouble: str) -> None:
+def test_a_failure_to_begin_a_file_stops_nothing(tmp_path: Path, trouble: str) -> None:
     scribe = LongScribe(tmp_path / "journal", long=10_000)
     path = scribe.journal.path
     unfinished = path / ".000002.jsonl"
@@ -332,7 +332,7 @@ def test_that_a_next_file_cannot_be_begun_stops_nothing(tmp_path: Path, trouble:
 # --- packed ---------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_no_longer_written_to_is_packed(scribe: LongScribe) -> None:
+def test_finished_files_are_packed(scribe: LongScribe) -> None:
     scribe.go_on(8)
     wait_until(lambda: segments(scribe.journal.path)[0].suffix == ".gz", what="a packed file")
     scribe.go_on(3)
@@ -344,7 +344,7 @@ def test_what_is_no_longer_written_to_is_packed(scribe: LongScribe) -> None:
     assert replay(scribe.journal.path).same == len(scribe.taken)
 
 
-def test_a_packed_file_that_is_damaged_hinders_only_who_looks_back(scribe: LongScribe) -> None:
+def test_a_damaged_packed_file_stops_no_run(scribe: LongScribe) -> None:
     scribe.go_on(8)
     wait_until(lambda: segments(scribe.journal.path)[0].suffix == ".gz", what="a packed file")
     first = segments(scribe.journal.path)[0]
@@ -357,7 +357,7 @@ def test_a_packed_file_that_is_damaged_hinders_only_who_looks_back(scribe: LongS
         assert fold(scribe.journal.path).fleet == scribe.fleet
 
 
-def test_packing_that_cannot_be_done_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+def test_failed_packing_leaves_the_file(tmp_path: Path) -> None:
     file = tmp_path / "000001.jsonl"
     file.write_bytes(b"x" * 1000)
     (tmp_path / ".000001.jsonl.gz").symlink_to("/dev/full")
@@ -377,9 +377,7 @@ def test_packing_that_cannot_be_done_leaves_the_file_as_it_was(tmp_path: Path) -
     assert text(tmp_path / "000001.jsonl.gz") == b"x" * 1000
 
 
-def test_a_file_that_is_packed_while_it_is_being_opened_is_read(
-    scribe: LongScribe, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_packed_while_opened_is_read(scribe: LongScribe, monkeypatch: pytest.MonkeyPatch) -> None:
     scribe.go_on(4)
     reopened(scribe)  # so that nothing is packed any more
     for packed in scribe.journal.path.glob("*.gz"):
@@ -400,9 +398,7 @@ def test_a_file_that_is_packed_while_it_is_being_opened_is_read(
     assert {file.suffix for file in segments(scribe.journal.path)[:-1]} == {".gz"}
 
 
-def test_a_file_that_is_packed_while_the_folder_is_being_read_is_listed(
-    scribe: LongScribe, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_packed_while_listed_is_listed(scribe: LongScribe, monkeypatch: pytest.MonkeyPatch) -> None:
     scribe.go_on(4)
     reopened(scribe)  # so that nothing is packed any more
     listed = segments(scribe.journal.path)

@@ -82,7 +82,7 @@ def test_a_program_is_asked_for_its_version(here: Path, capsys: pytest.CaptureFi
     assert {found[name]["state"] for name in ("codex", "claude", "pi", "copilot")} == {"well"}
 
 
-def test_a_program_that_coral_was_never_tried_with_is_said_to_be_unverified(
+def test_an_untried_program_is_reported_as_unverified(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CURSOR_API_KEY", "k")
@@ -100,7 +100,7 @@ def test_a_program_that_coral_was_never_tried_with_is_said_to_be_unverified(
     assert found["kiro login"]["advice"] == "log in once with `kiro-cli`, or set KIRO_API_KEY"
 
 
-def test_a_program_that_does_not_answer_is_ended_with_what_it_started(
+def test_a_silent_program_is_ended_with_all_it_started(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(doctor, "ANSWER_SECONDS", 0.2)
@@ -158,7 +158,7 @@ def test_without_git_nothing_starts(here: Path, capsys: pytest.CaptureFixture[st
     assert look(capsys, 1)["git"]["advice"] == "install git"
 
 
-def test_what_is_scarce_is_said_with_what_to_do(
+def test_scarce_resources_are_reported_with_advice(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in (("max_user_watches", "8192"), ("max_user_instances", "x")):
@@ -176,7 +176,7 @@ def test_what_is_scarce_is_said_with_what_to_do(
     assert "`ulimit -n " in said
 
 
-def test_the_versions_that_coral_was_tried_with_are_those_of_its_own_tests() -> None:
+def test_the_verified_versions_are_those_of_our_tests() -> None:
     tried = {name: programs(name).verified_version for name in NAMES if name not in UNVERIFIED}
     assert tried == {name: program.version for name, program in PROGRAMS.items()}
     for name in NAMES:

@@ -54,9 +54,7 @@ def asked(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> dic
     return {check["name"]: check for check in checks if check["name"].endswith(" ping")}
 
 
-def test_a_program_answers_the_prompt_that_it_gets_in_a_folder_that_is_gone_again(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_program_answers_in_a_temporary_folder(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     hears = f"cat > {here}/heard; pwd > {here}/where; echo $CLAUDE_CONFIG_DIR >> {here}/where; "
     install(here, "claude", f"{hears}{GREETING}echo '{PONG}'; echo '{DONE}'; sleep 600 & echo $! > {here}/pid")
     found = asked(capsys, "claude")["claude ping"]
@@ -84,7 +82,7 @@ def test_a_program_answers_the_prompt_that_it_gets_in_a_folder_that_is_gone_agai
         (f"echo '{LIMIT}'; exit 1", "note", "its account is at a limit until ", "a run would wait for it"),
     ],
 )
-def test_what_went_wrong_is_said_with_what_to_do(
+def test_a_failure_is_reported_with_advice(
     script: str, state: str, text: str, advice: str, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     install(here, "claude", script)
@@ -105,9 +103,7 @@ def again(error: str) -> str:
     return f'{{"type":"system","subtype":"api_retry","attempt":1,"error":"{error}","session_id":"s"}}'
 
 
-def test_a_program_that_asks_again_with_a_refused_key_is_not_waited_for(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_program_that_retries_a_refused_key_is_ended(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     refused = f"echo '{again('authentication_failed')}'"
     install(here, "claude", f"{GREETING}{refused}; {refused}; exec sleep 600")
     (found,) = ping.ping_all(None, ["claude"], print, 300.0)
@@ -116,7 +112,7 @@ def test_a_program_that_asks_again_with_a_refused_key_is_not_waited_for(
     assert capsys.readouterr().out == "sending one real, paid request to claude, for at most 5 min each ...\n"
 
 
-def test_a_program_that_renews_its_login_when_it_is_refused_has_an_answer(here: Path) -> None:
+def test_a_program_may_renew_its_login(here: Path) -> None:
     renewed = f"{GREETING}echo '{again('authentication_failed')}'; sleep 0.5; echo '{PONG}'; echo '{DONE}'"
     install(here, "claude", renewed)
     (found,) = ping.ping_all(None, ["claude"], print)
@@ -131,7 +127,7 @@ def test_a_program_that_renews_its_login_when_it_is_refused_has_an_answer(here: 
         ("unknown", "look whether its provider can be reached: many ask again and again without a word"),
     ],
 )
-def test_why_a_program_asked_again_is_said_where_it_has_no_answer(reason: str, advice: str, here: Path) -> None:
+def test_the_reason_of_retries_is_reported(reason: str, advice: str, here: Path) -> None:
     told = f"echo '{again(reason)}'"
     install(here, "claude", f"{GREETING}{told}; {told}; touch {here}/told; exec sleep 600")
     runtime, stop = registry.find("claude", {}), threading.Event()
@@ -144,7 +140,7 @@ def test_why_a_program_asked_again_is_said_where_it_has_no_answer(reason: str, a
     assert (found.state, found.text, found.advice) == ("wrong", f"no answer within 5 min: {reason}", advice)
 
 
-def test_who_answers_is_given_at_once_and_who_does_not_is_named(here: Path) -> None:
+def test_answers_come_at_once_and_missing_ones_are_named(here: Path) -> None:
     waits = f"while [ ! -e {here}/go ]; do sleep 0.05; done; "
     install(here, "claude", f"{GREETING}{waits}echo '{PONG}'; echo '{DONE}'")
     install(here, "codex", "echo 'Please log in' >&2; exit 1")
@@ -159,9 +155,7 @@ def test_who_answers_is_given_at_once_and_who_does_not_is_named(here: Path) -> N
     ]
 
 
-def test_the_tasks_programs_are_asked_with_its_options_and_the_others_that_are_here(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_programs_of_the_task_and_installed_ones_are_pinged(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     install(here, "codex", "echo 'Please log in' >&2; exit 1")
     script = json.dumps({"turns": [[{"say": "pong"}]], "choices": {"model": ["m-1", "m-2"]}})
     options = {"command": [sys.executable, "-P", str(AGENT), str(here / "kept"), script]}
@@ -176,7 +170,7 @@ def test_the_tasks_programs_are_asked_with_its_options_and_the_others_that_are_h
     assert "there is none of that name" in found["nobody ping"]["text"]
 
 
-def test_nobody_is_asked_without_the_word(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_program_is_pinged_by_default(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     install(here, "claude", f"touch {here}/started")
     assert main(("doctor", "--json")) == 0
     assert not (here / "started").exists()

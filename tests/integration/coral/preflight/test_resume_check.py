@@ -33,7 +33,7 @@ def used_up(start: Begin, operators_shell: None) -> Run:
     return run
 
 
-def test_a_run_that_is_used_up_is_resumed_only_with_more(
+def test_a_used_up_run_is_resumed_only_with_a_larger_budget(
     used_up: Run, coral: Coral, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name, layout = used_up.layout.root.name, used_up.layout
@@ -73,14 +73,14 @@ def test_a_run_that_is_used_up_is_resumed_only_with_more(
     assert not list(layout.requests_of("operator").glob("*.json"))
 
 
-def test_the_command_that_is_named_goes_on(used_up: Run, coral: Coral) -> None:
+def test_the_suggested_command_goes_on(used_up: Run, coral: Coral) -> None:
     layout = used_up.layout
     assert coral("resume", "--run", str(layout.root), "budget.attempts=6", "--detach")[0] == 0
     wait_until(lambda: holder(layout.lock) is None, what="the end of the run")
     assert len(Store(layout.attempts).numbers()) == 1 + 6
 
 
-def test_agents_that_may_do_no_more_are_a_reason_all_of_them_or_none(start: Begin) -> None:
+def test_the_reasons_of_retired_agents_are_given(start: Begin) -> None:
     run = start(FOREVER, overrides=("agents.count=2", "budget.per_agent.attempts=2"))
     run.wait_for_end()
     end = ends_at_once(run.layout, load_frozen(run.layout.task_file))
@@ -91,7 +91,7 @@ def test_agents_that_may_do_no_more_are_a_reason_all_of_them_or_none(start: Begi
     assert ends_at_once(run.layout, load_frozen(run.layout.task_file, end.overrides)) is None
 
 
-def test_what_was_not_ended_in_order_is_supervised_though_it_is_used_up(start: Begin) -> None:
+def test_a_killed_run_is_supervised_though_it_is_used_up(start: Begin) -> None:
     run = start([*TRY, "hang"])
     wait_until(lambda: 1 in Store(run.layout.attempts).numbers(), what="an attempt")
     run.kill()
@@ -105,7 +105,7 @@ def test_a_run_that_was_stopped_goes_on(start: Begin) -> None:
     assert ends_at_once(run.layout, load_frozen(run.layout.task_file)) is None
 
 
-def test_a_record_that_there_was_no_room_for_is_written_though_the_run_is_used_up(used_up: Run, coral: Coral) -> None:
+def test_a_missing_record_is_written_though_the_run_is_used_up(used_up: Run, coral: Coral) -> None:
     layout = used_up.layout
     path = layout.attempts / "000003.json"
     record = path.read_bytes()

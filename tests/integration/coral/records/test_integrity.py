@@ -1,4 +1,4 @@
-"""The rolling look: whatever becomes of the public records, they say again what was published, and it is told."""
+"""The rolling check restores damaged public records, and reports them."""
 
 import json
 import os
@@ -44,7 +44,7 @@ def record(number: int, score: float = 1.0) -> Attempt:
     )
 
 
-class Room:
+class Records:
     """A folder of published records, with the look that goes round it."""
 
     def __init__(self, root: Path, count: int) -> None:
@@ -57,12 +57,12 @@ class Room:
         self.next_number, self.pending = count, set[int]()
         self.written: list[Attempt] = []
         self.index: Callable[[Attempt], None] = self.written.append
-        self.scrub = IntegrityCheck(self.store, self.ledger)
+        self.check = IntegrityCheck(self.store, self.ledger)
 
     def step(self, *leaders: int) -> list[on.Event]:
         """What is told of one look, and of writing again what it found damaged."""
         told: list[on.Event] = []
-        for event in self.scrub.report(self.scrub.check_next(leaders), self.next_number, self.pending):
+        for event in self.check.report(self.check.check_next(leaders), self.next_number, self.pending):
             told += self.restored(event) if isinstance(event, on.RecordsDamaged) else [event]
         return told
 
@@ -80,12 +80,12 @@ class Room:
 
 
 @pytest.fixture
-def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Room]:
+def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Records]:
     monkeypatch.setattr(integrity, "BATCH", 4)
-    room = Room(tmp_path, 10)
-    yield room
-    room.scrub.close()
-    room.ledger.close()
+    records = Records(tmp_path, 10)
+    yield records
+    records.check.close()
+    records.ledger.close()
 
 
 def forge(path: Path) -> None:
@@ -112,158 +112,143 @@ def link(path: Path) -> None:
     path.symlink_to("elsewhere")
 
 
-SPOILED: list[Callable[[Path], None]] = [forge, swap, pipe, folder, link, lambda path: path.write_bytes(b"\xff{")]
+SPOILED: list[Callable[[Path], object]] = [
+    forge, swap, pipe, folder, link, lambda path: path.write_bytes(b"\xff{"), Path.unlink,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("spoil", SPOILED)
-def test_an_altered_record_is_restored_and_told(room: Room, spoil: Callable[[Path], None]) -> None:
-    assert room.round() == []
-    spoil(room.path(7))
-    assert room.round() == [on.Restored(item="the record of #7", found="was altered")]
-    assert [attempt.number for attempt in room.written] == [7]
-    assert room.store.read(7) == record(7)
-    assert room.round() == []
+def test_a_damaged_record_is_restored_and_told(records: Records, spoil: Callable[[Path], object]) -> None:
+    assert records.round() == []
+    spoil(records.path(7))
+    found = "was deleted" if spoil is Path.unlink else "was altered"
+    assert records.round() == [on.Restored(item="the record of #7", found=found)]
+    if spoil is forge:  # what lay there instead is kept
+        (kept,) = records.store.root.glob(".000007.json.foreign-*")
+        assert json.loads(kept.read_text())["score"] == 99.0
+    assert [attempt.number for attempt in records.written] == [7]
+    assert records.store.read(7) == record(7)
+    assert records.round() == []
 
 
-def test_a_deleted_record_is_restored_and_told(room: Room) -> None:
-    room.path(3).unlink()
-    assert room.round() == [on.Restored(item="the record of #3", found="was deleted")]
-    assert room.store.read(3) == record(3)
-
-
-def test_what_was_there_instead_is_kept(room: Room) -> None:
-    forge(room.path(7))
-    room.round()
-    (kept,) = room.store.root.glob(".000007.json.foreign-*")
-    assert json.loads(kept.read_text())["score"] == 99.0
-
-
-def test_a_record_that_nobody_published_is_set_aside(room: Room) -> None:
-    shutil.copy(room.path(7), room.path(999_999))
-    (told,) = room.round()
+@pytest.mark.parametrize(("number", "pending"), [(999_999, set()), (10, {10})])
+def test_a_record_of_no_published_attempt_is_set_aside(records: Records, number: int, pending: set[int]) -> None:
+    shutil.copy(records.path(7), records.path(number))
+    records.next_number, records.pending = 10 + len(pending), pending
+    (told,) = records.round()
     assert isinstance(told, on.Broken)
-    assert "#999999" in told.item
-    assert room.store.numbers() == list(range(10))
+    assert f"#{number}" in told.item
+    assert records.store.numbers() == list(range(10))
 
 
-def test_a_change_that_changes_nothing_is_not_told(room: Room, tmp_path: Path) -> None:
+def test_a_copied_folder_is_no_damage(records: Records, tmp_path: Path) -> None:
     """As after a copy of the run to another disk: every file is another one, and says the same."""
-    shutil.copytree(room.store.root, tmp_path / "copy")
-    shutil.rmtree(room.store.root)
-    (tmp_path / "copy").rename(room.store.root)
-    assert room.round() == []
-    assert room.ledger.page(6, 1)[0].witness == room.store.witness(7)
+    shutil.copytree(records.store.root, tmp_path / "copy")
+    shutil.rmtree(records.store.root)
+    (tmp_path / "copy").rename(records.store.root)
+    assert records.round() == []
+    assert records.ledger.page(6, 1)[0].witness == records.store.witness(7)
 
 
-def test_a_wiped_folder_is_filled_again_and_told_in_a_few_words(tmp_path: Path) -> None:
-    room = Room(tmp_path, 30)
+def test_a_wiped_folder_is_filled_again_and_told_briefly(tmp_path: Path) -> None:
+    records = Records(tmp_path, 30)
     for number in range(30):
-        room.path(number).unlink()
-    told = room.step()
+        records.path(number).unlink()
+    told = records.step()
     assert len(told) == integrity.MAX_NAMED + 1
     assert told[-1] == on.Restored(item="10 other records", found="were altered or deleted")
-    assert readable(room.store) == [record(number) for number in range(30)]
-    room.scrub.close()
-    room.ledger.close()
+    assert readable(records.store) == [record(number) for number in range(30)]
+    records.check.close()
+    records.ledger.close()
 
 
-def test_a_record_that_is_still_to_be_written_is_written_and_not_told(room: Room) -> None:
-    room.ledger.add(record(10))
-    assert room.round() == []
-    assert room.store.read(10) == record(10)
+def test_an_unwritten_record_is_written_and_not_told(records: Records) -> None:
+    records.ledger.add(record(10))
+    assert records.round() == []
+    assert records.store.read(10) == record(10)
 
 
-def test_a_step_opens_no_file_that_is_as_it_was_left(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unchanged_file_is_not_opened(records: Records, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Store, "read", lambda *_: pytest.fail("it was opened"))
-    assert room.round() == []
+    assert records.round() == []
 
 
 def test_a_step_does_not_look_up_the_names_of_records_that_were_published(
-    room: Room, monkeypatch: pytest.MonkeyPatch
+    records: Records, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []
     known = Ledger.known
     monkeypatch.setattr(Ledger, "known", lambda ledger, numbers: known(ledger, asked.extend(numbers) or numbers))
-    room.path(11).write_text("{}")
-    room.pending.add(3)
-    (told,) = room.round()
+    records.path(11).write_text("{}")
+    records.pending.add(3)
+    (told,) = records.round()
     assert isinstance(told, on.Broken)
     assert set(asked) == {3, 11}
 
 
 @pytest.mark.parametrize("count", [5, 40])
-def test_a_step_looks_at_as_many_records_however_many_there_are(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
-) -> None:
+def test_a_step_checks_a_fixed_number_of_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     monkeypatch.setattr(integrity, "BATCH", 4)
-    room = Room(tmp_path, count)
+    records = Records(tmp_path, count)
     looked: list[int] = []
     witness = Store.witness
     monkeypatch.setattr(Store, "witness", lambda store, number: looked.append(number) or witness(store, number))
-    room.step()
+    records.step()
     assert len(looked) == 4
-    room.scrub.close()
-    room.ledger.close()
+    records.check.close()
+    records.ledger.close()
 
 
-def test_a_ledger_that_was_altered_is_made_again(room: Room, tmp_path: Path) -> None:
-    room.ledger.close()
+def test_an_altered_ledger_is_rebuilt(records: Records, tmp_path: Path) -> None:
+    records.ledger.close()
     base = sqlite3.connect(tmp_path / "ledger.sqlite")
     base.execute("UPDATE records SET record = '{}' WHERE number = 7")
     base.commit()
     base.close()
-    room.path(7).unlink()
-    room.ledger = Ledger(tmp_path / "ledger.sqlite", lambda: [record(number) for number in range(10)])
-    room.scrub = IntegrityCheck(room.store, room.ledger)
-    assert on.Restored(item="the private ledger of records", found="was altered") in room.round()
-    assert room.store.read(7) == record(7)
-    assert room.round() == []
+    records.path(7).unlink()
+    records.ledger = Ledger(tmp_path / "ledger.sqlite", lambda: [record(number) for number in range(10)])
+    records.check = IntegrityCheck(records.store, records.ledger)
+    assert on.Restored(item="the private ledger of records", found="was altered") in records.round()
+    assert records.store.read(7) == record(7)
+    assert records.round() == []
 
 
-def test_a_journal_that_lacks_records_makes_no_forgeries_of_them(room: Room, tmp_path: Path) -> None:
-    room.ledger.close()
+def test_records_that_the_journal_lacks_are_no_forgeries(records: Records, tmp_path: Path) -> None:
+    records.ledger.close()
     (tmp_path / "ledger.sqlite").unlink()
-    room.ledger = Ledger(tmp_path / "ledger.sqlite", lambda: [record(number) for number in range(6, 10)])
-    room.ledger.ensure(10, [])
-    room.scrub = IntegrityCheck(room.store, room.ledger)
-    (told,) = room.round()
+    records.ledger = Ledger(tmp_path / "ledger.sqlite", lambda: [record(number) for number in range(6, 10)])
+    records.ledger.ensure(10, [])
+    records.check = IntegrityCheck(records.store, records.ledger)
+    (told,) = records.round()
     assert told == on.Restored(
         item="6 published records", found="are gone from journal, ledger and attempts/", source=""
     )
-    assert room.store.numbers() == list(range(10))
+    assert records.store.numbers() == list(range(10))
 
 
-def test_a_record_of_what_is_not_published_yet_is_set_aside(room: Room) -> None:
-    shutil.copy(room.path(7), room.path(10))
-    room.next_number, room.pending = 11, {10}
-    (told,) = room.round()
-    assert isinstance(told, on.Broken)
-    assert room.store.numbers() == list(range(10))
-
-
-def test_a_ledger_that_was_touched_is_made_again_in_the_look_and_not_by_the_loop(room: Room, tmp_path: Path) -> None:
+def test_a_touched_ledger_is_rebuilt_by_the_check(records: Records, tmp_path: Path) -> None:
     made = []
-    room.ledger._published = lambda: made.append(1) or [record(number) for number in range(10)]
-    seen = room.scrub.check_next([])
-    room.ledger._path.chmod(0o640)
-    list(room.scrub.report(seen, 10, set()))
-    room.ledger.add(record(9))
+    records.ledger._published = lambda: made.append(1) or [record(number) for number in range(10)]
+    seen = records.check.check_next([])
+    records.ledger._path.chmod(0o640)
+    list(records.check.report(seen, 10, set()))
+    records.ledger.add(record(9))
     assert made == []
-    assert room.scrub.check_next([]).witnesses
+    assert records.check.check_next([]).witnesses
     assert made == [1]
 
 
-def test_the_leaders_are_looked_at_in_every_step(room: Room) -> None:
-    forge(room.path(9))
-    assert room.step() == []
-    assert room.step(9) == [on.Restored(item="the record of #9", found="was altered")]
+def test_the_leaders_are_checked_in_every_step(records: Records) -> None:
+    forge(records.path(9))
+    assert records.step() == []
+    assert records.step(9) == [on.Restored(item="the record of #9", found="was altered")]
 
 
-def fed(room: Room) -> Index:
+def fed(records: Records) -> Index:
     """An index that is fed as a supervisor feeds it."""
-    index = Index(room.store.root)
+    index = Index(records.store.root)
     index.refresh()
-    room.index = lambda attempt: room.written.append(attempt) or index.add([attempt])
+    records.index = lambda attempt: records.written.append(attempt) or index.add([attempt])
     return index
 
 
@@ -283,47 +268,47 @@ FORGERIES = {
 
 
 @pytest.mark.parametrize("what", FORGERIES)
-def test_an_index_that_lies_is_put_right_and_told(room: Room, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+def test_a_forged_index_is_corrected_and_told(records: Records, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     monkeypatch.setattr(check, "SEARCHED", 1.0)
-    index = fed(room)
-    assert room.round() == []
-    with closing(sqlite3.connect(room.store.root / "index.sqlite")) as base, base:
+    index = fed(records)
+    assert records.round() == []
+    with closing(sqlite3.connect(records.store.root / "index.sqlite")) as base, base:
         base.execute(FORGERIES[what])
-    assert room.round() == [on.Restored(item="the index of records", found="was altered")]
-    assert [attempt.number for attempt in room.written] == [7]
+    assert records.round() == [on.Restored(item="the index of records", found="was altered")]
+    assert [attempt.number for attempt in records.written] == [7]
     assert numbers(index, Wanted(text="try 7")) == [7]
-    assert room.round() == []
+    assert records.round() == []
     index.close()
 
 
-def test_what_an_index_hides_is_shown_again(room: Room) -> None:
-    index = fed(room)
-    with closing(sqlite3.connect(room.store.root / "index.sqlite")) as base, base:
+def test_a_record_hidden_by_the_index_is_added_again(records: Records) -> None:
+    index = fed(records)
+    with closing(sqlite3.connect(records.store.root / "index.sqlite")) as base, base:
         for name in ("records", "texts"):
             base.execute(f"DELETE FROM {name} WHERE number = 7")
-    assert room.round() == []
+    assert records.round() == []
     assert numbers(index, Wanted()) == list(range(10))
     index.close()
 
 
-def test_a_lie_of_a_record_that_was_altered_is_told_of_the_record(room: Room) -> None:
-    index = fed(room)
-    forge(room.path(7))
+def test_an_altered_record_in_the_index_is_told_once(records: Records) -> None:
+    index = fed(records)
+    forge(records.path(7))
     index.refresh()
     index.audit()  # somebody looks
-    assert room.round() == [on.Restored(item="the record of #7", found="was altered")]
+    assert records.round() == [on.Restored(item="the record of #7", found="was altered")]
     assert numbers(index, Wanted()) == list(range(10))
     index.close()
 
 
-def test_an_index_that_is_none_is_left_to_those_who_look(room: Room) -> None:
-    (room.store.root / "index.sqlite").write_bytes(b"\xff" * 5000)
-    assert room.round() == []
-    assert room.written == []
+def test_an_unusable_index_is_left_to_its_readers(records: Records) -> None:
+    (records.store.root / "index.sqlite").write_bytes(b"\xff" * 5000)
+    assert records.round() == []
+    assert records.written == []
 
 
 @pytest.mark.slow
-def test_the_records_are_looked_at_however_rarely_the_inboxes_are(start: Callable[..., Run]) -> None:
+def test_records_are_checked_however_rarely_inboxes_are_read(start: Callable[..., Run]) -> None:
     run = start(["hang"], overrides=("run.poll_seconds=3600",), supervise=False)
     manager = Supervisor(run.layout, (run.layout.private / "seed").read_text().strip())
     baseline = Store(run.layout.attempts).read(0)
@@ -348,7 +333,7 @@ def test_the_records_are_looked_at_however_rarely_the_inboxes_are(start: Callabl
 
 
 @pytest.mark.slow
-def test_what_an_agent_forges_in_a_run_is_put_right_and_the_operator_is_told(start: Callable[..., Run]) -> None:
+def test_a_forgery_in_a_run_is_corrected_and_alerted(start: Callable[..., Run]) -> None:
     run = start([*tries(1, 2), "hang"], overrides=("run.poll_seconds=0.2",))
     published = run.wait_for_attempts(2, 30)
     run.stop()

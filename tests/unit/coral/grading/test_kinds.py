@@ -21,12 +21,12 @@ def place(tmp_path: Path) -> GradePlace:
     )
 
 
-def test_every_key_that_a_task_may_set_has_its_kind() -> None:
+def test_every_grader_key_has_its_kind() -> None:
     assert tuple(KINDS) == GRADER_KINDS
     assert {key: kind_of(GraderSection(**{key: "x.py:f"})) for key in KINDS} == KINDS
 
 
-def test_a_function_is_called_in_an_empty_folder_by_a_process_of_ours(place: GradePlace) -> None:
+def test_a_function_is_called_in_an_empty_folder(place: GradePlace) -> None:
     grader = GraderSection(entry="grade.py:score", args={"k": 1})
     command = kind_of(grader).command(grader, place)
     assert command.cwd == place.folder / "tmp"
@@ -54,13 +54,13 @@ def test_a_command_runs_in_the_checkout_with_the_graders_own_files(place: GradeP
         (GraderSection(command=("./run.sh", "../outside.sh", "absent")), ["run.sh"]),
     ],
 )
-def test_what_is_copied_for_the_grader(grader: GraderSection, needed: list[str], tmp_path: Path) -> None:
+def test_the_files_of_a_grader(grader: GraderSection, needed: list[str], tmp_path: Path) -> None:
     for name in ("grade.py", "bench.py", "run.sh"):
         (tmp_path / name).touch()
     assert [str(path) for path in kind_of(grader).files(grader, tmp_path)] == needed
 
 
-def test_a_candidate_cannot_stand_in_for_the_grader(tmp_path: Path) -> None:
+def test_a_candidate_cannot_replace_the_grader(tmp_path: Path) -> None:
     private = tmp_path / "private"
     private.mkdir()
     (private / "grade.py").touch()

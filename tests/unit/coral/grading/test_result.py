@@ -1,4 +1,4 @@
-"""Whatever a grader leaves at its result path: it never raises, and only a finite number scores."""
+"""Nothing that a grader leaves as its result raises, and only a finite number scores."""
 
 import json
 import math
@@ -51,7 +51,7 @@ def test_a_finite_number_scores(tmp_path: Path, text: str, score: float) -> None
         ('{"failed": true}', "without a reason"),
     ],
 )
-def test_what_is_no_score_fails_with_the_reason(tmp_path: Path, text: str, reason: str) -> None:
+def test_an_invalid_score_fails_with_the_reason(tmp_path: Path, text: str, reason: str) -> None:
     result = judge(tmp_path, text)
     assert (result.outcome, result.score) == ("failed", None)
     assert reason in result.reason
@@ -74,7 +74,7 @@ def test_what_is_no_score_fails_with_the_reason(tmp_path: Path, text: str, reaso
         ('{"crashed": "KeyError: 3"}', "KeyError: 3"),
     ],
 )
-def test_what_is_no_result_is_a_crash(tmp_path: Path, text: str | None, reason: str) -> None:
+def test_an_unreadable_result_is_a_crash(tmp_path: Path, text: str | None, reason: str) -> None:
     result = judge(tmp_path, text)
     assert (result.outcome, result.score) == ("crashed", None)
     assert reason in result.reason
@@ -119,7 +119,7 @@ def test_what_was_printed_comes_before_the_recorded_traceback(tmp_path: Path) ->
     assert judge(tmp_path, recorded, code=1).output == "loading data\nTraceback: KeyError: 3\n"
 
 
-def test_a_refusal_shows_what_was_printed_to_the_operator_alone(tmp_path: Path) -> None:
+def test_only_the_operator_sees_the_output_of_a_refusal(tmp_path: Path) -> None:
     (tmp_path / "stdout").write_text("row 3 of the hidden data\n")
     for refused in ('{"failed": "too far"}', '{"score": null}', '{"score": NaN}'):
         result = judge(tmp_path, refused)

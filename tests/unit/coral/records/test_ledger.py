@@ -54,9 +54,9 @@ def entered(ledger: Ledger) -> list[Attempt]:
     return [row.attempt for row in ledger.page(-1, 1000)]
 
 
-def test_what_was_entered_is_there_for_the_next_supervisor(path: Path) -> None:
+def test_the_next_supervisor_has_the_same_records(path: Path) -> None:
     ledger = Ledger(path, nothing)
-    for number in (2, 1, 3):
+    for number in (2, 1, 3, 1):  # adding one again has no effect
         ledger.add(record(number))
     ledger.set_witnesses({2: (7, 8, 9)})
     ledger.close()
@@ -67,16 +67,8 @@ def test_what_was_entered_is_there_for_the_next_supervisor(path: Path) -> None:
     ledger.close()
 
 
-def test_entering_again_is_nothing(path: Path) -> None:
-    ledger = Ledger(path, nothing)
-    ledger.add(record(1))
-    ledger.add(record(1))
-    assert entered(ledger) == [record(1)]
-    ledger.close()
-
-
 @pytest.mark.parametrize("damage", ["garbage", "empty", "another", "older", "gone", "folder", "cut"])
-def test_a_damaged_ledger_is_made_again_from_the_journal(path: Path, damage: str) -> None:
+def test_a_damaged_ledger_is_rebuilt_from_the_journal(path: Path, damage: str) -> None:
     ledger = Ledger(path, nothing)
     for number in range(1, 50):
         ledger.add(record(number))
@@ -107,7 +99,7 @@ def test_a_damaged_ledger_is_made_again_from_the_journal(path: Path, damage: str
     ledger.close()
 
 
-def test_it_is_made_again_only_where_it_lacks_something(path: Path) -> None:
+def test_a_complete_ledger_is_not_rebuilt(path: Path) -> None:
     ledger = Ledger(path, lambda: pytest.fail("nothing is missing"))
     ledger.ensure(0, [])
     ledger.add(SEED)
@@ -119,7 +111,7 @@ def test_it_is_made_again_only_where_it_lacks_something(path: Path) -> None:
     ledger.close()
 
 
-def test_one_that_lacks_as_many_as_it_has_too_many_is_seen_through(path: Path) -> None:
+def test_a_ledger_with_a_wrong_record_of_the_right_count_is_rebuilt(path: Path) -> None:
     ledger = Ledger(path, lambda: [SEED, record(1), record(2)])
     ledger.add(SEED)
     ledger.add(record(9))
@@ -129,7 +121,7 @@ def test_one_that_lacks_as_many_as_it_has_too_many_is_seen_through(path: Path) -
 
 
 @pytest.mark.parametrize("said", ["not json", '{"number": 1}', "[]"])
-def test_a_record_in_it_that_is_none_is_made_again_from_the_journal(path: Path, said: str) -> None:
+def test_a_spoiled_record_is_rebuilt_from_the_journal(path: Path, said: str) -> None:
     ledger = Ledger(path, nothing)
     ledger.add(SEED)
     ledger.add(record(1))
@@ -173,7 +165,7 @@ AWAY: dict[str, tuple[Callable[[Path], object], str]] = {
 
 @pytest.mark.parametrize("away", AWAY)
 @pytest.mark.parametrize("first", ["a look", "a record", "witnesses"])
-def test_what_is_done_to_it_while_it_is_open_is_noticed_and_loses_nothing(path: Path, away: str, first: str) -> None:
+def test_damage_to_the_open_file_is_noticed_and_loses_nothing(path: Path, away: str, first: str) -> None:
     spoil, found = AWAY[away]
     known = [record(1), record(2)]
     ledger = Ledger(path, lambda: known)
@@ -198,7 +190,7 @@ def test_what_is_done_to_it_while_it_is_open_is_noticed_and_loses_nothing(path: 
 
 
 @pytest.mark.parametrize(("names", "found"), [(["", "-wal"], "was deleted"), (["-wal"], "was replaced")])
-def test_what_is_taken_away_in_the_moment_of_a_write_is_noticed(
+def test_a_deletion_during_a_write_is_noticed(
     path: Path, monkeypatch: pytest.MonkeyPatch, names: list[str], found: str
 ) -> None:
     known = [record(1)]
@@ -235,7 +227,7 @@ LACKING: dict[str, Callable[[], Iterable[Attempt]]] = {
 
 @pytest.mark.parametrize("what", LACKING)
 @pytest.mark.parametrize("touched", [False, True])
-def test_what_the_journal_lacks_is_kept(path: Path, what: str, touched: bool) -> None:
+def test_records_that_the_journal_lacks_are_kept(path: Path, what: str, touched: bool) -> None:
     ledger = Ledger(path, LACKING[what])
     known = [SEED, *map(record, range(1, 5))]
     for attempt in known:
@@ -258,7 +250,7 @@ def test_what_the_journal_lacks_is_kept(path: Path, what: str, touched: bool) ->
     ledger.close()
 
 
-def test_what_neither_knows_is_taken_from_the_folder_and_told(path: Path) -> None:
+def test_records_in_neither_are_taken_from_the_folder_and_told(path: Path) -> None:
     asked: list[Collection[int]] = []
 
     def unvouched(known: Collection[int]) -> list[Attempt]:
@@ -277,7 +269,7 @@ def test_what_neither_knows_is_taken_from_the_folder_and_told(path: Path) -> Non
     ledger.close()
 
 
-def test_one_that_cannot_be_made_again_goes_on_as_it_was(path: Path) -> None:
+def test_a_failed_rebuild_keeps_the_old_ledger(path: Path) -> None:
     def full() -> Iterator[Attempt]:
         yield SEED
         raise OSError("no space left")
@@ -297,7 +289,7 @@ def test_one_that_cannot_be_made_again_goes_on_as_it_was(path: Path) -> None:
     again.close()
 
 
-def test_what_is_entered_while_it_is_made_again_is_there(path: Path) -> None:
+def test_a_record_added_during_a_rebuild_is_kept(path: Path) -> None:
     def published() -> Iterator[Attempt]:
         yield SEED
         ledger.add(record(1))
@@ -309,7 +301,7 @@ def test_what_is_entered_while_it_is_made_again_is_there(path: Path) -> None:
     ledger.close()
 
 
-def test_only_who_mends_it_reads_the_journal_and_not_at_each_touch(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_a_repair_reads_the_journal_and_not_at_each_touch(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Attempt] = []
 
     def published() -> list[Attempt]:
@@ -332,7 +324,7 @@ def test_only_who_mends_it_reads_the_journal_and_not_at_each_touch(path: Path, m
     ledger.close()
 
 
-def test_a_lock_that_somebody_keeps_on_it_is_got_round(path: Path) -> None:
+def test_a_ledger_locked_by_others_is_replaced(path: Path) -> None:
     Ledger(path, nothing).close()
     other = sqlite3.connect(path)
     other.execute("BEGIN EXCLUSIVE")
@@ -342,7 +334,7 @@ def test_a_lock_that_somebody_keeps_on_it_is_got_round(path: Path) -> None:
     other.close()
 
 
-def test_a_duplicate_is_of_the_first_attempt_with_the_tree_and_a_score(path: Path) -> None:
+def test_a_duplicate_is_of_the_first_scored_attempt_with_its_tree(path: Path) -> None:
     ledger = Ledger(path, nothing)
     tree = f"{5:040x}"
     first = replace(record(1, score=None), tree=tree)
@@ -367,7 +359,7 @@ ROWS = st.lists(
 
 
 @given(ROWS, st.sampled_from(list(Direction)))
-def test_the_outline_tells_the_standings_as_all_records_do(rows, direction):
+def test_the_outline_gives_the_standings_of_all_records(rows, direction):
     attempts = [SEED, *(record(place, *row) for place, row in enumerate(rows, 1))]
     ledger = Ledger(Path(":memory:"), lambda: attempts)
     for attempt in attempts:
