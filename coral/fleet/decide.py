@@ -14,7 +14,7 @@ from coral.fleet.policy import BUDGET_NOTICES_AT, BUSY_SECONDS
 from coral.fleet.process_key import grade_in, job_in
 from coral.fleet.reasons import RunEnd, RunEndKind
 from coral.fleet.rules import Rules
-from coral.fleet.run_state import FLEET, Fleet, Step
+from coral.fleet.run_state import FLEET, AttemptStep, Fleet
 from coral.fleet.transaction import Transaction
 from heartbeats.heartbeat import Scope
 from heartbeats.trigger import Elapsed
@@ -146,14 +146,18 @@ def _advance_time(transaction: Transaction) -> None:
 def _reason_to_stop(transaction: Transaction) -> RunEnd | None:
     if spent := budgets.run_over(transaction.fleet(), transaction.clock, transaction.rules):
         return spent
-    idle = all(attempt.step is Step.SETTLED for attempt in transaction.pending.values())
+    idle = all(attempt.step is AttemptStep.SETTLED for attempt in transaction.pending.values())
     if idle and all(agent.phase is Phase.RETIRED for agent in transaction.agents.values()):
         return RunEnd(RunEndKind.ALL_RETIRED)
     return None
 
 
 def _everything_is_gone(transaction: Transaction) -> bool:
-    waiting = (Step.TAKING, Step.QUEUED, Step.SETTLED)  # a resume fetches the commits that are still on their way
+    waiting = (
+        AttemptStep.TAKING,
+        AttemptStep.QUEUED,
+        AttemptStep.SETTLED,
+    )  # a resume fetches the commits that are still on their way
     resting = all(agent.phase not in LIVE for agent in transaction.agents.values()) and not transaction.jobs
     return resting and all(attempt.step in waiting for attempt in transaction.pending.values())
 

@@ -20,8 +20,8 @@ Tell = requests.Tell
 Stop = requests.Stop
 Leave = requests.Leave
 Acknowledge = requests.Acknowledge
-Alert = requests.Alert
-StartJob = requests.StartJob
+RaiseAlert = requests.RaiseAlert
+RunJob = requests.RunJob
 StopJob = requests.StopJob
 Request = requests.Request
 

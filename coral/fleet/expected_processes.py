@@ -2,7 +2,7 @@
 
 from coral.fleet.agent_state import LIVE, Agent, Phase
 from coral.fleet.policy import MAX_KILLS
-from coral.fleet.run_state import OCCUPYING, Fleet, Job, PendingAttempt, Step
+from coral.fleet.run_state import OCCUPYING, AttemptStep, Fleet, Job, PendingAttempt
 
 START_SECONDS = 30.0  # for so long a launch without output is taken to be starting
 
@@ -33,4 +33,4 @@ def jobs_to_find(fleet: Fleet) -> list[Job]:
 
 def settled(fleet: Fleet) -> list[int]:
     """The attempts that have a verdict, and of which it is not known whether their record is written."""
-    return [number for number, attempt in fleet.pending.items() if attempt.step is Step.SETTLED]
+    return [number for number, attempt in fleet.pending.items() if attempt.step is AttemptStep.SETTLED]

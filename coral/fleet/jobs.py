@@ -20,7 +20,7 @@ LAUNCH = 1  # the launch number of every job, which is started once
 WHICH = "`coral job list` shows what runs"
 
 
-def start(transaction: Transaction, wanted: on.StartJob) -> str:
+def start(transaction: Transaction, wanted: on.RunJob) -> str:
     """Start a job for an agent; CoralError says why it cannot be."""
     agent, run = transaction.agents.get(wanted.agent), transaction.run
     if agent is None:

@@ -64,7 +64,7 @@ def _log_text(request: on.Request, ok: bool) -> str:
             return f'tell {"everybody" if to == EVERYBODY else to} "{one_line(text, SHOWN)}"'
         case on.SetHeartbeat(owner=owner) | on.RemoveHeartbeat(owner=owner) | on.ResetHeartbeats(owner=owner):
             return f"heartbeats of {_OWNERS.get(owner, owner)}"
-        case on.StartJob() | on.StopJob() if not ok:
+        case on.RunJob() | on.StopJob() if not ok:
             return "job"
     return ""
 
@@ -83,7 +83,7 @@ def _check_allowed(transaction: Transaction, event: on.Requested) -> None:
             retimes = isinstance(event.request, on.SetHeartbeat) and owner == FLEET
             if owner != event.sender and not retimes:
                 raise CoralError("cannot change the heartbeats of somebody else", "leave out the owner")
-        case on.StartJob(agent=agent) if agent != event.sender:
+        case on.RunJob(agent=agent) if agent != event.sender:
             raise CoralError("cannot start a job of somebody else", "leave out the agent")
 
 
@@ -110,10 +110,10 @@ def _carry_out(transaction: Transaction, sender: str, request: on.Request) -> st
             acknowledge(transaction, sender, tuple(id for id in ids if id in printed))
             job_notices.mark_delivered(transaction, sender, numbers)
             return "acknowledged"
-        case on.Alert(text=text):
+        case on.RaiseAlert(text=text):
             transaction.alert(text, "" if sender == OPERATOR else sender)
             return "the operator gets this alert"
-        case on.StartJob():
+        case on.RunJob():
             return jobs.start(transaction, request)
         case on.StopJob(number=number):
             return jobs.stop(transaction, sender, number)

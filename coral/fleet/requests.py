@@ -54,14 +54,14 @@ class Acknowledge:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Alert:
+class RaiseAlert:
     """Send a message to the operator."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StartJob:
+class RunJob:
     """Run a command that belongs to an agent. `what`: its name; `folder`: where it runs, within the agent's clone."""
 
     agent: str
@@ -76,5 +76,5 @@ class StopJob:
 
 
 Request = (
-    SetHeartbeat | RemoveHeartbeat | ResetHeartbeats | Tell | Stop | Leave | Acknowledge | Alert | StartJob | StopJob
+    SetHeartbeat | RemoveHeartbeat | ResetHeartbeats | Tell | Stop | Leave | Acknowledge | RaiseAlert | RunJob | StopJob
 )

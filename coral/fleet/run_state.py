@@ -19,7 +19,7 @@ FLEET = "fleet"
 TITLE = 80  # characters of its command by which a job without a name is called
 
 
-class Step(StrEnum):
+class AttemptStep(StrEnum):
     """Where an attempt is on its way from a submission to a published record."""
 
     TAKING = "taking"  # the hub fetches the commit; at the deadline it tries again
@@ -30,7 +30,7 @@ class Step(StrEnum):
     SETTLED = "settled"  # it has its verdict and counts; its record is being written
 
 
-OCCUPYING = frozenset({Step.GRADING, Step.TERMINATED, Step.KILLED})
+OCCUPYING = frozenset({AttemptStep.GRADING, AttemptStep.TERMINATED, AttemptStep.KILLED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class PendingAttempt:
 
     number: int
     submission: Submission
-    step: Step = Step.TAKING
+    step: AttemptStep = AttemptStep.TAKING
     deadline: float | None = None
     waited_until: float = 0.0  # until then its author stays in `coral eval`
     launch: int = 0  # the number of its current or last grader process

@@ -14,7 +14,7 @@ from coral.fleet.agent_state import Phase
 from coral.fleet.decide import decide
 from coral.fleet.events import Moment, Resumed
 from coral.fleet.reasons import Reason, RunEnd
-from coral.fleet.run_state import Fleet, Step
+from coral.fleet.run_state import AttemptStep, Fleet
 from coral.journal import RecoveredState, fold
 from coral.runs.rules import rules_of
 from coral.supervisor.clock import since
@@ -51,7 +51,7 @@ def ends_at_once(layout: Layout, config: Config) -> EndsAtOnce | None:
 def _lacks_a_record(memory: RecoveredState, layout: Layout) -> bool:
     """Whether a settled attempt has no record: the disk was full until the run had ended."""
     store = Store(layout.attempts)
-    settled = (number for number, pending in memory.fleet.pending.items() if pending.step is Step.SETTLED)
+    settled = (number for number, pending in memory.fleet.pending.items() if pending.step is AttemptStep.SETTLED)
     return any(store.witness(number) is None for number in settled)
 
 

@@ -127,7 +127,7 @@ def _parse(data: Mapping[str, object]) -> on.Request:  # noqa: C901 - one arm pe
                 raise ValueError("jobs: must be a list of whole numbers")
             return on.Acknowledge(owed=tuple(ids[:IDS_LIMIT]), jobs=tuple(numbers[:IDS_LIMIT]))
         case "start_job":
-            return on.StartJob(
+            return on.RunJob(
                 agent=_text(data, "agent"),
                 argv=_words(data.get("command")),
                 what=one_line(_text(data, "what", ""), WHAT_LENGTH),
@@ -139,7 +139,7 @@ def _parse(data: Mapping[str, object]) -> on.Request:  # noqa: C901 - one arm pe
                 raise ValueError("number: must be a whole number")
             return on.StopJob(number=number)
         case "alert":
-            return on.Alert(text=_text(data, "text"))
+            return on.RaiseAlert(text=_text(data, "text"))
         case other:
             raise ValueError(f"type: there is no request {one_line(str(other), 60)!r}")
 

@@ -5,7 +5,7 @@ from typing import Any
 from coral.fleet.agent_state import Agent, Spent
 from coral.fleet.agents.stalls import reason_of
 from coral.fleet.messages import BEGIN
-from coral.fleet.run_state import FLEET, OCCUPYING, Fleet, Run, Step
+from coral.fleet.run_state import FLEET, OCCUPYING, AttemptStep, Fleet, Run
 from coral.views.heartbeat_view import Unit, due, due_data
 from coral.views.reasons import reason_data
 
@@ -20,7 +20,7 @@ def grading_of(fleet: Fleet, clock: float) -> dict[str, Any]:
     steps = {number: pending.step for number, pending in fleet.pending.items()}
     return {
         "running": [number for number, step in steps.items() if step in OCCUPYING],
-        "queued": [number for number, step in steps.items() if step in (Step.TAKING, Step.QUEUED)],
+        "queued": [number for number, step in steps.items() if step in (AttemptStep.TAKING, AttemptStep.QUEUED)],
         "paused": clock < fleet.run.queue_paused_until,
     }
 

@@ -8,7 +8,7 @@ from stage import QUIET_RULES, Stage, attempt_zero, submitted
 from attempts.progress import Progress
 from attempts.record import Attempt, Direction, Kind, Verdict, attempt_from_dict, to_dict
 from coral.fleet import events as on
-from coral.fleet.run_state import Step
+from coral.fleet.run_state import AttemptStep
 
 NOISY = replace(QUIET_RULES, noise=0.5)
 
@@ -19,7 +19,7 @@ def test_a_submission_is_taken_in_graded_and_published() -> None:
     assert stage.at(3, stage.taken(1)) == ["grade #1/1: commit 1"]
     assert stage.at(5, stage.graded(1, 1.5)) == ["publish #1 improved 1.5"]
     settled = stage.pending(1)
-    assert (settled.step, settled.deadline, settled.waited_until) == (Step.SETTLED, None, 0.0)
+    assert (settled.step, settled.deadline, settled.waited_until) == (AttemptStep.SETTLED, None, 0.0)
     assert stage.at(6, on.Published(number=1)) == []
     assert stage.fleet.pending == {}
     assert stage.fleet.run.progress == stage["ann"].progress == Progress(1, 1.5, 1, 0, 1)
@@ -148,7 +148,7 @@ def test_a_slow_grade_holds_up_nothing_but_its_slot() -> None:
     stage.in_grading(2, "ann", "ann", "ann")
     assert stage.at(3, stage.graded(1, 1.0)) == ["publish #1 improved 1", "grade #3/1: commit 3"]
     assert stage.at(4, stage.graded(3, 2.0)) == ["publish #3 improved 2"]
-    assert stage.pending(2).step is Step.GRADING
+    assert stage.pending(2).step is AttemptStep.GRADING
 
 
 # --- the same again -----------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from stage import QUIET_RULES, Stage, on_request
 from coral.fleet import events as on
 from coral.fleet.agent_state import Phase
 from coral.fleet.events import Ending, Outcome
-from coral.fleet.run_state import Step
+from coral.fleet.run_state import AttemptStep
 from heartbeats.heartbeat import BUILT_IN
 
 FULL = on.DiskChecked(problem="the disk has 0.0 MB left")
@@ -58,7 +58,7 @@ def test_a_grade_that_failed_meanwhile_is_done_again_and_tells_nothing(outcome: 
     stage = Stage()
     stage.in_grading(2, "ann")
     assert stage.at(3, FULL, stage.graded(1, outcome=outcome, reason="No space left")) == [TOLD, "tidy #1/1 whole"]
-    assert (stage.pending(1).step, stage.pending(1).suspicion) == (Step.QUEUED, "")
+    assert (stage.pending(1).step, stage.pending(1).suspicion) == (AttemptStep.QUEUED, "")
     assert stage.at(4, EASED) == [GOES_ON, "grade #1/2: commit 1"]
 
 
@@ -123,7 +123,7 @@ def test_a_stop_on_a_full_disk_leaves_nothing_of_a_grade_and_counts_it_for_nothi
         "exited ann: launch 1 ended: clean",
         "finish: request (enough)",
     ]
-    assert (stage.pending(1).step, stage.pending(1).lost_grades) == (Step.QUEUED, 0)
+    assert (stage.pending(1).step, stage.pending(1).lost_grades) == (AttemptStep.QUEUED, 0)
 
 
 def test_nothing_is_graded_before_it_is_over() -> None:

@@ -57,7 +57,7 @@ def test_grades_are_looked_for_from_their_checkout_to_their_end() -> None:
 
 def test_jobs_are_looked_for_once_they_run() -> None:
     stage = Stage()
-    stage.at(2, stage.asks("ann", on.StartJob(agent="ann", argv=("true",))))
+    stage.at(2, stage.asks("ann", on.RunJob(agent="ann", argv=("true",))))
     (job,) = jobs_to_find(stage.fleet)
     assert job.number == 1
     waiting = replace(stage.fleet, jobs={1: replace(job, phase=Phase.WAITING)})

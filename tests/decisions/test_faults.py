@@ -8,7 +8,7 @@ from stage import QUIET_RULES, Stage, on_request
 from attempts.progress import Progress
 from coral.fleet import events as on
 from coral.fleet.events import Outcome
-from coral.fleet.run_state import Step
+from coral.fleet.run_state import AttemptStep
 
 
 def test_what_cannot_be_taken_in_is_failed_or_void() -> None:
@@ -145,7 +145,7 @@ def test_a_grade_is_not_forgotten_because_it_is_said_to_be_published() -> None:
     stage = Stage()
     stage.in_grading(2, "ann")
     assert stage.at(2, on.Published(number=1)) == []
-    assert stage.pending(1).step is Step.GRADING
+    assert stage.pending(1).step is AttemptStep.GRADING
 
 
 def test_an_end_that_comes_before_the_launch_changes_nothing() -> None:
@@ -155,7 +155,7 @@ def test_an_end_that_comes_before_the_launch_changes_nothing() -> None:
     assert (
         stage.at(3, queued, on.SpawnFailed(who="#2", launch=0, reason="?"), on.LeftProcesses(who="#2", launch=0)) == []
     )
-    assert stage.pending(2).step is Step.QUEUED
+    assert stage.pending(2).step is AttemptStep.QUEUED
 
 
 def test_a_grader_that_cannot_be_started_is_no_fault_of_the_candidate() -> None:
@@ -179,7 +179,11 @@ def test_a_grade_that_could_not_be_begun_is_tried_again_and_keeps_nobody_waiting
     stage = Stage(rules=AGAIN)
     stage.in_grading(2, "ann", "ann")
     assert stage.at(3, stage.not_started("#1", "git hangs")) == ["grade #2/1: commit 2"]
-    assert (stage.pending(1).step, stage.pending(1).deadline, stage.pending(1).failed_starts) == (Step.QUEUED, 8, 1)
+    assert (stage.pending(1).step, stage.pending(1).deadline, stage.pending(1).failed_starts) == (
+        AttemptStep.QUEUED,
+        8,
+        1,
+    )
     assert stage.at(4, stage.graded(2, 1.0)) == ["publish #2 improved 1"]
     assert stage.until(7.9) == []
     assert stage.until(8) == ["8 grade #1/2: commit 1"]

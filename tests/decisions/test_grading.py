@@ -9,7 +9,7 @@ from coral.fleet import events as on
 from coral.fleet.events import Outcome
 from coral.fleet.reasons import RunEnd, RunEndKind
 from coral.fleet.rules import Rules
-from coral.fleet.run_state import Step
+from coral.fleet.run_state import AttemptStep
 
 TIMED = Rules(seed_commit=SEED, heartbeats=(), grade_timeout=10.0, terminate_grace=3.0)
 
@@ -29,7 +29,7 @@ def test_a_score_that_comes_too_late_does_not_count() -> None:
     stage = Stage(rules=TIMED)
     stage.in_grading(2, "ann")
     assert stage.until(12) == ["12 terminate #1/1"]
-    assert (stage.pending(1).step, stage.pending(1).deadline) == (Step.TERMINATED, 15)
+    assert (stage.pending(1).step, stage.pending(1).deadline) == (AttemptStep.TERMINATED, 15)
     assert stage.at(13, stage.graded(1, 99.0)) == ["publish #1 failed (the grader took longer than 10 seconds)"]
 
 
@@ -139,7 +139,11 @@ def test_a_stop_comes_before_a_grader_that_has_not_started() -> None:
     # What was started before the stop is ended; what was checked out after it waits for a resume.
     assert [line for line in said if "#" in line] == ["start the grader of #1/1", "terminate #1/1", "terminate #3/1"]
     assert stage.at(4, stage.checked_out(3)) == []
-    assert [stage.pending(number).step for number in (1, 2, 3)] == [Step.TERMINATED, Step.QUEUED, Step.QUEUED]
+    assert [stage.pending(number).step for number in (1, 2, 3)] == [
+        AttemptStep.TERMINATED,
+        AttemptStep.QUEUED,
+        AttemptStep.QUEUED,
+    ]
 
 
 def test_no_grader_starts_once_the_supervisor_leaves() -> None:
@@ -148,7 +152,7 @@ def test_no_grader_starts_once_the_supervisor_leaves() -> None:
     leave = stage.asks("operator", on.Leave(end=RunEnd(RunEndKind.REQUEST)))
     said = stage.at(3, leave, stage.checked_out(1))
     assert [line for line in said if "#" in line] == []
-    assert stage.pending(1).step is Step.QUEUED
+    assert stage.pending(1).step is AttemptStep.QUEUED
 
 
 def test_on_a_full_disk_an_ended_checkout_makes_room() -> None:

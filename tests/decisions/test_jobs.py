@@ -21,7 +21,7 @@ from coral.fleet.reasons import JobOutcome
 from coral.fleet.run_state import Job
 
 RULES = replace(QUIET_RULES, stall=9e9, backoff=10.0, backoff_max=600.0, max_defer=300.0, interrupt_grace=10.0)
-TRAIN = on.StartJob(agent="ann", argv=("python", "train.py"), what="wide net", folder="src")
+TRAIN = on.RunJob(agent="ann", argv=("python", "train.py"), what="wide net", folder="src")
 LOGGED = "`coral job log 1` shows its output, and you are told when it ends"
 
 
@@ -58,7 +58,7 @@ def test_an_agent_starts_a_job_and_goes_on() -> None:
 
 def test_numbers_are_given_once_in_a_run_and_a_job_without_a_name_is_called_by_its_command() -> None:
     stage = stage_with_a_job(2)
-    command = on.StartJob(agent="ben", argv=("sweep", "x" * 100))
+    command = on.RunJob(agent="ben", argv=("sweep", "x" * 100))
     title = "sweep " + "x" * 74
     assert stage.ask("ben", command, 3)[2] == f"job ben: job 2 starts: {title}"
     stage.at(4, ended(2))

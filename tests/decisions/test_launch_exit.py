@@ -7,7 +7,7 @@ from stage import QUIET_RULES, Stage, brief, on_request
 from coral.fleet import events as on
 from coral.fleet.agent_state import Phase
 from coral.fleet.events import Ending, Outcome
-from coral.fleet.run_state import Step
+from coral.fleet.run_state import AttemptStep
 from heartbeats.heartbeat import Delivery, Heartbeat, Scope
 from heartbeats.trigger import Elapsed, Every
 
@@ -124,9 +124,9 @@ def test_stop_keeps_attempts_in_hand_for_the_resume() -> None:
     # A score that comes now is not waited for; another slot is not filled; nor is a commit that is on its way.
     assert stage.at(5, stage.graded(2, 9.0)) == ["finish: request (enough)"]
     assert {number: pending.step for number, pending in stage.fleet.pending.items()} == {
-        2: Step.QUEUED,
-        3: Step.QUEUED,
-        4: Step.TAKING,
+        2: AttemptStep.QUEUED,
+        3: AttemptStep.QUEUED,
+        4: AttemptStep.TAKING,
     }
     assert stage.at(7, on.Resumed()) == [
         "accept 2 of ann as #2",
@@ -162,7 +162,7 @@ def test_a_deaf_grader_is_killed_and_its_attempt_kept() -> None:
     assert stop(stage, 3)[1:] == ["terminate #1/1"]
     assert stage.until(8) == ["8 kill #1/1"]
     assert stage.at(9, stage.graded(1, outcome=Outcome.CRASHED)) == ["finish: request (enough)"]
-    assert stage.pending(1).step is Step.QUEUED
+    assert stage.pending(1).step is AttemptStep.QUEUED
     assert stage.pending(1).suspicion == ""
 
 
@@ -175,7 +175,7 @@ def test_an_unkillable_grader_is_named_and_its_attempt_kept() -> None:
         "18 alert run-alert-2: the grader of #1 cannot be killed; its slot is given up",
         "18 finish: request (enough)",
     ]
-    assert (stage.pending(1).step, stage.pending(1).deadline) == (Step.QUEUED, None)
+    assert (stage.pending(1).step, stage.pending(1).deadline) == (AttemptStep.QUEUED, None)
     stage.at(20, on.Resumed())
     assert stage.until(400)[-7:-5] == ["325 kill #1/2", "327 kill #1/2"]
 
@@ -197,7 +197,7 @@ def test_a_grader_that_was_not_started_because_of_the_stop_is_no_void() -> None:
     stage.in_grading(2, "ann")
     stop(stage, 3)
     assert stage.at(4, stage.not_started("#1")) == ["finish: request (enough)"]
-    assert stage.pending(1).step is Step.QUEUED
+    assert stage.pending(1).step is AttemptStep.QUEUED
 
 
 def test_what_cannot_be_published_holds_up_no_stop_and_is_published_by_the_resume() -> None:

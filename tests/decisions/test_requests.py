@@ -95,16 +95,18 @@ def test_an_agent_neither_stops_the_run_nor_speaks_as_the_operator(request_: on.
 
 def test_nobody_is_not_answered_as_somebody() -> None:
     stage = Stage(rules=RULES)
-    assert stage.ask("eve", on.Alert(text="hello")) == ["answer eve: no, cannot answer eve: there is no such agent"]
+    assert stage.ask("eve", on.RaiseAlert(text="hello")) == [
+        "answer eve: no, cannot answer eve: there is no such agent"
+    ]
 
 
 def test_an_agent_alerts_the_operator() -> None:
     stage = Stage(rules=RULES)
-    assert stage.ask("ann", on.Alert(text="no disk left")) == [
+    assert stage.ask("ann", on.RaiseAlert(text="no disk left")) == [
         "alert run-alert-1 of ann: no disk left",
         "answer ann: yes, the operator gets this alert",
     ]
-    assert stage.ask("operator", on.Alert(text="test")) == [
+    assert stage.ask("operator", on.RaiseAlert(text="test")) == [
         "alert run-alert-2: test",
         "answer operator: yes, the operator gets this alert",
     ]
@@ -293,7 +295,7 @@ def test_a_message_to_nobody_or_without_words_is_refused(to: str, text: str, ans
         (on.ResetHeartbeats(owner=FLEET), "asked: heartbeats of the fleet: heartbeats are as the run started with"),
         (on.StopJob(number=7), "refused: job: cannot stop job 7: there is none that runs"),
         (
-            on.StartJob(agent="eve", argv=("train",)),
+            on.RunJob(agent="eve", argv=("train",)),
             "refused: job: cannot start a job of 'eve': there is no such agent",
         ),
     ],
@@ -313,9 +315,9 @@ def test_the_timeline_repeats_nothing_that_it_tells_anyway_and_no_agent_s_reques
         (
             ("ann", setting("ann", name="redirect", every=3)),
             ("ann", on.Tell(to="ben", text="no")),
-            ("operator", on.StartJob(agent="ann", argv=("train",))),
+            ("operator", on.RunJob(agent="ann", argv=("train",))),
             ("operator", on.StopJob(number=1)),
-            ("operator", on.Alert(text="look")),
+            ("operator", on.RaiseAlert(text="look")),
             ("operator", on.Acknowledge(owed=("h1",))),
             ("operator", on.Leave(end=on_request())),
             ("operator", on.Stop(end=on_request("enough"))),
@@ -355,7 +357,7 @@ def test_a_request_whose_answer_was_lost_is_answered_again_and_not_done_again() 
 
 def test_a_limited_number_of_requests_is_remembered() -> None:
     stage = Stage(rules=RULES)
-    requests = [stage.asks("operator", on.Alert(text="x")) for _ in range(129)]
+    requests = [stage.asks("operator", on.RaiseAlert(text="x")) for _ in range(129)]
     stage.at(2, *requests)
     assert len(stage.fleet.run.requests) == 128
     assert stage.at(3, requests[1]) == ["answer operator/2: yes, this was done before"]

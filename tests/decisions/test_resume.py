@@ -154,11 +154,11 @@ def test_who_never_started_starts_as_for_the_first_time() -> None:
 def test_an_alert_is_said_again_until_it_is_known_to_be_said() -> None:
     stage = Stage(3)
     for name in ("ann", "ben"):
-        stage.at(2, stage.asks(name, on.Alert(text=f"look at {name}")))
+        stage.at(2, stage.asks(name, on.RaiseAlert(text=f"look at {name}")))
     assert stage.at(3, on.Notified(id="run-alert-1")) == []
     for clock in (4, 5):
         assert stage.at(clock, on.Resumed())[0] == "alert run-alert-2 of ben: look at ben again"
-    stage.at(6, stage.asks("cid", on.Alert(text="look at cid")), on.Notified(id="run-alert-2"))
+    stage.at(6, stage.asks("cid", on.RaiseAlert(text="look at cid")), on.Notified(id="run-alert-2"))
     assert stage.at(7, on.Resumed())[0] == "alert run-alert-3 of cid: look at cid again"
     stage.at(8, on.Notified(id="run-alert-3"))
     assert stage.at(9, on.Resumed()) == ["show fleet", "show ann", "show ben", "show cid"]

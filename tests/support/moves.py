@@ -25,7 +25,7 @@ REQUESTS: tuple[on.Request, ...] = (
     on.Tell(to="*", text="to all"),
     on.Tell(to="ann", text="to ann"),
     on.SetHeartbeat(owner="ben", entry={"name": "mine", "every": 1, "prompt": "mine", "delivery": "inline"}),
-    on.Alert(text="alert"),
+    on.RaiseAlert(text="alert"),
 )
 CHANGES: tuple[on.Request, ...] = (
     on.SetHeartbeat(owner="*", entry={"name": "reflect", "every": 2}),
@@ -154,7 +154,7 @@ def make(world: World, move: Move) -> None:  # noqa: C901 - one arm per kind of 
         case "stop":
             ask(world, "operator", on.Stop(end=on_request("enough")))
         case "job":
-            command = on.StartJob(agent=NAMES[x % len(NAMES)], argv=("train",))
+            command = on.RunJob(agent=NAMES[x % len(NAMES)], argv=("train",))
             ask(world, command.agent if y % 4 else "operator", command)
         case "stop job":
             ask(world, ("operator", *NAMES)[y % 4], on.StopJob(number=x % 4 + 1))

@@ -26,7 +26,7 @@ from attempts.record import Attempt, Direction
 from attempts.store import Store
 from coral.fleet.agent_state import PendingMessage
 from coral.fleet.decide import decide
-from coral.fleet.run_state import Fleet, Step
+from coral.fleet.run_state import AttemptStep, Fleet
 from coral.journal import decisions
 from coral.journal.writer import QUIET_SECONDS
 from workspace.git import Git
@@ -254,7 +254,7 @@ def assert_attempts_are_whole(run: Mortal, fleet: Fleet) -> list[Attempt]:
     """Each attempt has one number, one place in the order, one submission; and progress is what they add up to."""
     attempts = run.attempts()
     by_order = sorted(attempts, key=lambda attempt: attempt.order)
-    under_way = {number for number, pending in fleet.pending.items() if pending.step is not Step.SETTLED}
+    under_way = {number for number, pending in fleet.pending.items() if pending.step is not AttemptStep.SETTLED}
     assert {attempt.number for attempt in attempts} == set(range(1, fleet.run.next_number)) - under_way
     assert [each.order for each in by_order] == list(range(1, len(attempts) + 1))
     assert (

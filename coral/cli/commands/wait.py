@@ -18,7 +18,7 @@ from coral.cli.parser import Parser, attempt_number, finite
 from coral.cli.run_data import send_request, submissions, visibility
 from coral.cli.run_data.lenient_json import LenientJson
 from coral.cli.run_data.run_lookup import agent_here
-from coral.cli.run_data.submissions import Inline, Outcome
+from coral.cli.run_data.submissions import Inline, SubmissionState
 from coral.errors import CoralError
 from coral.views import format
 from workspace.layout import Layout
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     seconds = submissions.patience(args.timeout)
     if submission:
         return finish(layout, agent, submission, seconds, as_json=args.json)
-    outcome = Outcome(number=args.number, attempt=_others(layout, args.number), settled=True)
+    outcome = SubmissionState(number=args.number, attempt=_others(layout, args.number), settled=True)
     _show(store, outcome, args.json)
     return 0
 
@@ -111,7 +111,7 @@ def _others(layout: Layout, number: int) -> Attempt:
     return attempt
 
 
-def _show(store: Store, outcome: Outcome, as_json: bool) -> None:
+def _show(store: Store, outcome: SubmissionState, as_json: bool) -> None:
     if as_json:
         print(_data(store, outcome), flush=True)
     elif outcome.refused:
@@ -127,7 +127,7 @@ def _show(store: Store, outcome: Outcome, as_json: bool) -> None:
             print(f"\n## Heartbeat: {heartbeat.name} (id {heartbeat.id})\n\n{text}", flush=True)
 
 
-def _pending(outcome: Outcome) -> None:
+def _pending(outcome: SubmissionState) -> None:
     again = f"coral wait {outcome.number}" if outcome.number is not None else "coral wait"
     if outcome.abandoned:
         print("nobody supervises this run: the submission is kept, and graded when the run is resumed")
@@ -169,7 +169,7 @@ def _result(store: Store, attempt: Attempt) -> str:
     return "\n".join(lines)
 
 
-def _data(store: Store, outcome: Outcome) -> str:
+def _data(store: Store, outcome: SubmissionState) -> str:
     """The outcome for programs, whatever it is."""
     attempt = outcome.attempt
     data: dict[str, object] = {"attempt": outcome.number, "state": _state(outcome)}
@@ -183,7 +183,7 @@ def _data(store: Store, outcome: Outcome) -> str:
     return json.dumps(data, indent=1)
 
 
-def _state(outcome: Outcome) -> str:
+def _state(outcome: SubmissionState) -> str:
     if outcome.refused:
         return "refused"
     return "graded" if outcome.attempt is not None else "pending"

@@ -44,7 +44,7 @@ class Inline:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SubmissionState:
     """What is known of a submission: nothing, a number, a refusal, or a record and what follows from it.
 
     `settled`: nothing more will come. `abandoned`: nothing will come before somebody resumes the run.
@@ -61,9 +61,9 @@ class Outcome:
     abandoned: bool = False
 
 
-def wait(layout: Layout, agent: str, submission: str, seconds: float) -> Outcome:
+def wait(layout: Layout, agent: str, submission: str, seconds: float) -> SubmissionState:
     """Wait until the grade is published, the submission refused or the run abandoned, at most `seconds`."""
-    store, outcome = Store(layout.attempts), Outcome()
+    store, outcome = Store(layout.attempts), SubmissionState()
     published_at, doubt = float("inf"), DOUBT
     for passed in pauses(seconds):
         outcome = outcome_of(store, agent, submission)
@@ -80,16 +80,18 @@ def wait(layout: Layout, agent: str, submission: str, seconds: float) -> Outcome
     return outcome
 
 
-def outcome_of(store: Store, agent: str, submission: str) -> Outcome:
+def outcome_of(store: Store, agent: str, submission: str) -> SubmissionState:
     """What is known of a submission now."""
     reply = LenientJson(store.read_reply(agent, submission))
     if refused := reply.text("refused", 2000):
-        return Outcome(refused=refused, hint=reply.text("hint"), reason=reply.inner("reason").data, settled=True)
+        return SubmissionState(
+            refused=refused, hint=reply.text("hint"), reason=reply.inner("reason").data, settled=True
+        )
     number = reply.integer("attempt")
     attempt = published(store, number)
     launch = reply.integer("launch")
     follows = launch is None or launch_here(agent) <= launch
-    return Outcome(
+    return SubmissionState(
         number=number,
         attempt=attempt,
         heartbeats=tuple(reply.texts("heartbeats")) if follows else (),
@@ -129,7 +131,7 @@ def own(store: Store, agent: str) -> list[str]:
     return sorted(name for name in names if len(name) == 20 and name.isdecimal() and name.isascii())
 
 
-def pending(layout: Layout, store: Store, agent: str, own: list[str], commit: str) -> Outcome | None:
+def pending(layout: Layout, store: Store, agent: str, own: list[str], commit: str) -> SubmissionState | None:
     """What is known of the newest submission of this commit that waits for its grade; None if there is none."""
     for submission in reversed(own[-PENDING_LOOKED_AT:]):
         outcome = outcome_of(store, agent, submission)
@@ -154,7 +156,7 @@ def graded(store: Store, tree: str, *, tune: bool) -> Attempt | None:
     return None
 
 
-def _commit_of(layout: Layout, agent: str, submission: str, outcome: Outcome) -> str:
+def _commit_of(layout: Layout, agent: str, submission: str, outcome: SubmissionState) -> str:
     """The commit of a submission that is not graded yet: from the inbox, later from where the hub pins it."""
     if outcome.number is None:
         return read(layout.attempts / "inbox" / agent / f"{submission}.json").text("commit")

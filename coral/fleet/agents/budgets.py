@@ -10,7 +10,7 @@ from coral.fleet.messages import LAND
 from coral.fleet.policy import BUDGET_NOTICES_AT, waits_until
 from coral.fleet.reasons import Budget, BudgetKey, Reason, ReasonKind, RunEnd, RunEndKind
 from coral.fleet.rules import Rules
-from coral.fleet.run_state import Fleet, Run, Step
+from coral.fleet.run_state import AttemptStep, Fleet, Run
 from coral.fleet.transaction import Transaction
 
 # What is used (None: not known), and the limit (None: there is none). Hours are measured in seconds.
@@ -46,7 +46,7 @@ def money_left(fleet: Fleet, agent: Agent, rules: Rules) -> float | None:
 
 def no_attempt_left(fleet: Fleet, agent: Agent, rules: Rules) -> Reason | None:
     """Why one more submission of this agent is not paid for, those on their way counted; None where it is."""
-    coming = [attempt.submission.agent for attempt in fleet.pending.values() if attempt.step is not Step.SETTLED]
+    coming = [attempt.submission.agent for attempt in fleet.pending.values() if attempt.step is not AttemptStep.SETTLED]
     for kind, used, limit in (
         (ReasonKind.RUN_BUDGET, fleet.run.progress.graded + len(coming), rules.budget_attempts),
         (ReasonKind.OWN_BUDGET, agent.progress.graded + coming.count(agent.name), rules.own.attempts),

@@ -11,7 +11,7 @@ from coral.fleet import events as on
 from coral.fleet.attempts.intake import take_again
 from coral.fleet.attempts.settlement import settle
 from coral.fleet.policy import KILL_AGAIN_SECONDS, MAX_KILLS, MAX_LOST_GRADES, MAX_START_RETRIES, START_RETRY_SECONDS
-from coral.fleet.run_state import OCCUPYING, PendingAttempt, Step
+from coral.fleet.run_state import OCCUPYING, AttemptStep, PendingAttempt
 from coral.fleet.transaction import Transaction
 
 
@@ -62,7 +62,9 @@ def on_grade_not_started(transaction: Transaction, number: int, launch: int, rea
         _queue_again(transaction, pending)
     elif pending.failed_starts < MAX_START_RETRIES:
         later = transaction.clock + START_RETRY_SECONDS
-        transaction.set_pending(number, step=Step.QUEUED, failed_starts=pending.failed_starts + 1, deadline=later)
+        transaction.set_pending(
+            number, step=AttemptStep.QUEUED, failed_starts=pending.failed_starts + 1, deadline=later
+        )
     else:
         settle(transaction, pending, Verdict.VOID, reason=f"the grader could not be started: {reason}")
 
@@ -70,13 +72,13 @@ def on_grade_not_started(transaction: Transaction, number: int, launch: int, rea
 def on_left_processes(transaction: Transaction, number: int, launch: int) -> None:
     """The grader has ended, but processes that it started still run: kill them, so that the slot is really free."""
     pending = transaction.pending.get(number)
-    if pending is not None and pending.launch == launch and pending.step is Step.GRADING:
+    if pending is not None and pending.launch == launch and pending.step is AttemptStep.GRADING:
         _kill(transaction, pending)
 
 
 def on_published(transaction: Transaction, number: int) -> None:
     pending = transaction.pending.get(number)
-    if pending is not None and pending.step is Step.SETTLED:
+    if pending is not None and pending.step is AttemptStep.SETTLED:
         del transaction.pending[number]
 
 
@@ -85,7 +87,7 @@ def repeat_unfinished(transaction: Transaction) -> None:
     for number, pending in transaction.pending.items():
         agent = pending.submission.agent
         transaction.act(do.Accept(agent=agent, submission=pending.submission.id, number=number))
-        if pending.step is Step.TAKING:
+        if pending.step is AttemptStep.TAKING:
             take_again(transaction, pending)
         elif pending.attempt is not None:
             launch = transaction.agents[agent].launch
@@ -97,7 +99,7 @@ def stop_grading(transaction: Transaction) -> None:
     for number, pending in list(transaction.pending.items()):
         if pending.step in OCCUPYING and not pending.stopped:
             transaction.set_pending(number, stopped=True)
-            if pending.step is Step.GRADING:
+            if pending.step is AttemptStep.GRADING:
                 _terminate(transaction, pending)
 
 
@@ -105,15 +107,15 @@ def advance_timers(transaction: Transaction) -> None:
     for number, pending in list(transaction.pending.items()):
         if pending.deadline is None or transaction.clock < pending.deadline:
             continue
-        if pending.step is Step.TAKING:
+        if pending.step is AttemptStep.TAKING:
             if not transaction.run.disk_problem and not transaction.run.stopping:
                 take_again(transaction, pending)
-        elif pending.step is Step.GRADING:
+        elif pending.step is AttemptStep.GRADING:
             transaction.set_pending(number, timed_out=True)
             _terminate(transaction, pending)
         elif pending.step in OCCUPYING:
             _kill(transaction, pending)
-        elif pending.step is Step.QUEUED:
+        elif pending.step is AttemptStep.QUEUED:
             transaction.set_pending(number, deadline=None)
 
 
@@ -127,14 +129,16 @@ def fill_slots(transaction: Transaction) -> None:
         return
     taken = sum(attempt.step in OCCUPYING for attempt in transaction.pending.values())
     queue = [
-        attempt for attempt in transaction.pending.values() if attempt.step is Step.QUEUED and attempt.deadline is None
+        attempt
+        for attempt in transaction.pending.values()
+        if attempt.step is AttemptStep.QUEUED and attempt.deadline is None
     ]
     queue.sort(key=lambda attempt: not attempt.suspicion)
     for pending in queue[: max(transaction.rules.slots - taken, 0)]:
         launch = pending.launch + 1
         transaction.set_pending(
             pending.number,
-            step=Step.GRADING,
+            step=AttemptStep.GRADING,
             launch=launch,
             deadline=transaction.clock + transaction.rules.grade_timeout,
             grader_started=False,
@@ -153,7 +157,7 @@ def _kind_to_grade(pending: PendingAttempt) -> Kind:
 
 def _terminate(transaction: Transaction, pending: PendingAttempt) -> None:
     deadline = transaction.clock + transaction.rules.terminate_grace
-    transaction.set_pending(pending.number, step=Step.TERMINATED, deadline=deadline)
+    transaction.set_pending(pending.number, step=AttemptStep.TERMINATED, deadline=deadline)
     transaction.act(do.Terminate(who=pending.who, launch=pending.launch))
 
 
@@ -166,13 +170,13 @@ def _kill(transaction: Transaction, pending: PendingAttempt) -> None:
             settle(transaction, pending, Verdict.VOID, reason="the grader could not be killed")
         return
     deadline = transaction.clock + KILL_AGAIN_SECONDS
-    transaction.set_pending(pending.number, step=Step.KILLED, deadline=deadline, kills=pending.kills + 1)
+    transaction.set_pending(pending.number, step=AttemptStep.KILLED, deadline=deadline, kills=pending.kills + 1)
     transaction.act(do.Kill(who=pending.who, launch=pending.launch))
 
 
 def _queue_again(transaction: Transaction, pending: PendingAttempt) -> None:
     """Grade the attempt again: this grade said nothing about it."""
-    transaction.set_pending(pending.number, step=Step.QUEUED, deadline=None)
+    transaction.set_pending(pending.number, step=AttemptStep.QUEUED, deadline=None)
 
 
 def _lose(transaction: Transaction, pending: PendingAttempt) -> None:

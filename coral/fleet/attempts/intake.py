@@ -10,7 +10,7 @@ from coral.fleet.agents.budgets import no_attempt_left
 from coral.fleet.agents.stalls import record_progress
 from coral.fleet.attempts.settlement import settle
 from coral.fleet.policy import INTAKE_RETRY_SECONDS, MAX_INTAKE_RETRIES, counts_same, is_repeat, remember
-from coral.fleet.run_state import PendingAttempt, Step
+from coral.fleet.run_state import AttemptStep, PendingAttempt
 from coral.fleet.transaction import Transaction
 
 
@@ -40,19 +40,19 @@ def on_submitted(transaction: Transaction, submission: Submission) -> None:
 
 def on_taken_in(transaction: Transaction, event: on.TakenIn) -> None:
     pending = transaction.pending.get(event.number)
-    if pending is None or pending.step is not Step.TAKING:
+    if pending is None or pending.step is not AttemptStep.TAKING:
         return
     pending = transaction.set_pending(event.number, commit=event.commit, tree=event.tree, parent=event.parent)
     if event.duplicate_of is not None and transaction.rules.noise == 0 and counts_same(pending.submission.kind):
         reason = f"the same tree as #{event.duplicate_of}"
         settle(transaction, pending, Verdict.TIED, score=event.duplicate_score, reason=reason)
     else:
-        transaction.set_pending(event.number, step=Step.QUEUED, deadline=None)
+        transaction.set_pending(event.number, step=AttemptStep.QUEUED, deadline=None)
 
 
 def on_intake_failed(transaction: Transaction, event: on.IntakeFailed) -> None:
     pending = transaction.pending.get(event.number)
-    if pending is None or pending.step is not Step.TAKING:
+    if pending is None or pending.step is not AttemptStep.TAKING:
         return
     if not event.our_fault:
         settle(transaction, pending, Verdict.FAILED, reason=event.reason)

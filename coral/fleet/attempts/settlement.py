@@ -12,7 +12,7 @@ from coral.fleet import events as on
 from coral.fleet.agents.stalls import restart_timer
 from coral.fleet.messages import deliver_at_eval, fire_after_attempt, withdraw_overtaken
 from coral.fleet.policy import MAX_VOIDS, QUEUE_PAUSE_SECONDS
-from coral.fleet.run_state import PendingAttempt, Step
+from coral.fleet.run_state import AttemptStep, PendingAttempt
 from coral.fleet.transaction import Transaction
 
 
@@ -37,7 +37,7 @@ def settle(
         restart_timer(transaction, attempt.agent)
     transaction.set_pending(
         pending.number,
-        step=Step.SETTLED,
+        step=AttemptStep.SETTLED,
         deadline=None,
         waited_until=0.0,
         attempt=attempt,

@@ -39,7 +39,7 @@ from coral.fleet.messages import ENDED
 from coral.fleet.policy import KILL_AGAIN_SECONDS, MAX_JOBS, MAX_KILLS, is_due, may_interrupt, runs_job
 from coral.fleet.process_key import of_grade
 from coral.fleet.reasons import Finding, ReasonKind, RunEnd, RunEndKind
-from coral.fleet.run_state import FLEET, Fleet, Step
+from coral.fleet.run_state import FLEET, AttemptStep, Fleet
 from coral.journal import difference, fold_lines
 from heartbeats.heartbeat import Scope, find
 
@@ -189,7 +189,7 @@ def test_nobody_is_interrupted_without_a_reason_before_its_first_words_or_at_a_t
                 assert not any(
                     turn.clock < pending.waited_until
                     for pending in turn.before.pending.values()
-                    if pending.submission.agent == agent.name and pending.step is not Step.SETTLED
+                    if pending.submission.agent == agent.name and pending.step is not AttemptStep.SETTLED
                 )
             else:
                 assert agent.reason.kind is ReasonKind.STOP
@@ -320,7 +320,7 @@ def test_budgets_end_the_run_and_are_never_overdrawn(history: History) -> None:
         ]
         assert not any(spent) or run.stopping or run.detached_reason
         if rules.budget_attempts is not None:
-            coming = sum(pending.step is not Step.SETTLED for pending in turn.after.pending.values())
+            coming = sum(pending.step is not AttemptStep.SETTLED for pending in turn.after.pending.values())
             assert run.progress.graded + coming <= rules.budget_attempts
 
 

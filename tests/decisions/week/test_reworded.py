@@ -20,7 +20,7 @@ from coral.fleet import actions as do
 from coral.fleet.agent_state import Phase
 from coral.fleet.reasons import ReasonKind
 from coral.fleet.rules import Rules
-from coral.journal import Memory
+from coral.journal import RecoveredState
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -79,7 +79,7 @@ class Reworded(Week):
     def _perform(self, action: do.Action) -> None:
         super()._perform(reworded(action))
 
-    def recall(self) -> Memory:
+    def recall(self) -> RecoveredState:
         memory = super().recall()
         self.log[-1] = replace(self.log[-1], after=reworded(self.log[-1].after))
         return replace(memory, fleet=reworded(memory.fleet))

@@ -11,7 +11,7 @@ from attempts.store import Store
 from coral.config.load import load_frozen
 from coral.fleet.events import Moment
 from coral.fleet.reasons import Budget, BudgetKey, Reason, ReasonKind, RunEnd, RunEndKind
-from coral.fleet.run_state import PendingAttempt, Step
+from coral.fleet.run_state import AttemptStep, PendingAttempt
 from coral.journal import Journal
 from coral.preflight.resume_check import ends_at_once
 from coral.supervisor.lock import holder
@@ -125,7 +125,7 @@ def forget_that_it_was_published(layout: Layout, number: int) -> None:
         id=attempt.submission, agent=attempt.agent, commit=attempt.commit, tree=attempt.tree, title="", kind=Kind.REAL,
         of=None, wait=0.0, submitted_at="",
     )  # fmt: skip
-    settled = PendingAttempt(number=number, submission=submission, step=Step.SETTLED, attempt=attempt)
+    settled = PendingAttempt(number=number, submission=submission, step=AttemptStep.SETTLED, attempt=attempt)
     journal = Journal(layout.journal)
     memory, now = journal.recovered, Moment(run_time=journal.recovered.clock, wall_time=journal.recovered.wall)
     assert memory.rules is not None
