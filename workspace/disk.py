@@ -17,7 +17,8 @@ LEAST = 8 * MEGABYTE  # with less, nothing new is begun: the rest is for work in
 ENOUGH = 12 * MEGABYTE  # with that much again, the work goes on
 FEWEST = 200  # files that must be creatable, likewise
 _CODES = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
-_ENDINGS = tuple(f": {os.strerror(code)}" for code in _CODES)
+_OUT_OF_SPACE = " write error. Out of diskspace"  # git says this of a pack that it cannot write
+_ENDINGS = (*(f": {os.strerror(code)}" for code in _CODES), _OUT_OF_SPACE)
 _UNWRITTEN = "unable to write file "  # git says this without a reason
 _SQLITE_FULL = 13
 
