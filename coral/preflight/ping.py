@@ -191,10 +191,10 @@ def _ask(runtime: Runtime, layout: Layout, model: str, seconds: float, stop: thr
     monitor = OutputMonitor(AGENT, 1, runtime, LineTail(output), errors, command.session or None)
     code, words = _run(program, began + seconds, stop, monitor)
     refused = code is None and _refused(monitor)
-    while monitor.tail.is_behind:
-        monitor.listen(0.0)
-    monitor.listen(0.0, ended=True)
-    summary, printed = monitor.said(), list(entries(layout, AGENT, 1, runtime))
+    while monitor.tail.has_more:
+        monitor.read(0.0)
+    monitor.read(0.0, ended=True)
+    summary, printed = monitor.summary(), list(entries(layout, AGENT, 1, runtime))
     ending = runtime.judge(code, summary) if code is not None else Ending.TERMINAL if refused else None
     reply = next((entry.text for entry in reversed(printed) if entry.kind is EntryKind.REPLY), "")
     usage = next((entry.usage for entry in printed if entry.usage is not None), None)
@@ -205,7 +205,7 @@ def _ask(runtime: Runtime, layout: Layout, model: str, seconds: float, stop: thr
 
 def _refused(monitor: OutputMonitor) -> bool:
     """Whether the program keeps retrying although its login or its key was refused."""
-    monitor.listen(0.0)
+    monitor.read(0.0)
     if monitor.count.in_a_row < REFUSALS:
         return False
     patterns = monitor.runtime.patterns if isinstance(monitor.runtime, Reader) else Patterns({})

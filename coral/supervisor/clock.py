@@ -1,7 +1,8 @@
-"""The run's clock: seconds since the run first started, standing still while nobody supervises.
+"""The run's clock: seconds since the run first started, without those in which nobody supervised.
 
-It follows the machine's monotonic clock: no deadline moves when somebody sets the time. Wall time is for people. What
-the supervisor overslept, stopped by a signal or with the machine, is no time that passed: nobody was listening.
+It follows the machine's monotonic clock, so no deadline moves when somebody sets the time; the time of day is for
+people. Seconds for which the supervisor was stopped by a signal, or slept with the machine, do not count: nobody read
+what agents said.
 """
 
 import time
@@ -9,24 +10,24 @@ from datetime import UTC, datetime
 
 from coral.fleet.events import Moment
 
-LONGEST = 2.0  # seconds of work between two looks at the clock, at most, that count
+LONGEST = 2.0  # seconds of work between two readings of the clock that count, at most
 
 
 class Clock:
     def __init__(self, elapsed: float) -> None:
         """`elapsed`: what the clock showed when the run was last supervised, in seconds."""
         self._elapsed = elapsed
-        self._looked_at = time.monotonic()
+        self._read_at = time.monotonic()
         self._longest = LONGEST
 
     def now(self) -> Moment:
         at = time.monotonic()
-        self._elapsed += min(at - self._looked_at, self._longest)
-        self._looked_at, self._longest = at, LONGEST
+        self._elapsed += min(at - self._read_at, self._longest)
+        self._read_at, self._longest = at, LONGEST
         return Moment(run_time=self._elapsed, wall_time=wall())
 
     def sleep(self, seconds: float) -> None:
-        """So long may it be, rightly, until the next look at the clock, and what a look takes besides."""
+        """Let so many seconds count until the next reading, besides those of work."""
         self._longest = max(seconds, 0.0) + LONGEST
 
 
@@ -36,7 +37,7 @@ def wall() -> str:
 
 
 def since(then: str) -> float:
-    """Seconds that have passed since a time of day; 0 where it is none, or lies ahead because a clock was set."""
+    """Seconds since a time of day; 0 if it is none, or lies in the future because a clock was set."""
     try:
         return max((datetime.now(UTC) - datetime.fromisoformat(then)).total_seconds(), 0.0)
     except (ValueError, TypeError):

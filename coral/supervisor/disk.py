@@ -1,43 +1,44 @@
-"""Watches over the disk of the run: what it lacks, and that it has lacked nothing for a while.
+"""Reads whether the run's disk can be written to.
 
-What failed for want of space is heard of a moment later: so it is over only when it has been so for some seconds. Where
-the disk says nothing of itself, what fails tells, and is tried again after ever longer pauses.
+A write that failed on a full disk is known a moment later, so the disk is usable again only when it has been so for
+some seconds. A disk may seem to have space and fail all the same, at a quota for example: then the failure says so, and
+writing is tried again after longer and longer pauses.
 """
 
 from pathlib import Path
 
 from workspace.disk import ENOUGH, LEAST, disk_problem_of
 
-EASED_SECONDS = 2.0
-PAUSES = (15.0, 600.0)  # after the first failure that the disk did not announce, and at most
+USABLE_SECONDS = 2.0
+PAUSES = (15.0, 600.0)  # after the first failure on a disk that seems to have space, and at most
 
 
 class DiskCheck:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._lack = ""
+        self._problem = ""
         self._until = float("-inf")
         self._pause = PAUSES[0]
 
-    def look(self, clock: float, failed: str = "") -> str | None:
-        """What is lacking from now on, empty if nothing is any more; None if that is as it was at the last look.
+    def check(self, clock: float, failed: str = "") -> str | None:
+        """Why the disk cannot be written to from now on; empty where it can again; None where nothing has changed.
 
-        `clock`: the run's, in seconds. `failed`: what could not be written since then, for want of space.
+        `clock`: the run's, in seconds. `failed`: the error of a write that failed on a full disk since the last check.
         """
-        found = disk_problem_of(self._folder, ENOUGH if self._lack else LEAST) or failed
-        if found and self._lack:
-            self._until = max(self._until, clock + EASED_SECONDS)
-        elif found == failed != "":
+        problem = disk_problem_of(self._folder, ENOUGH if self._problem else LEAST) or failed
+        if problem and self._problem:
+            self._until = max(self._until, clock + USABLE_SECONDS)
+        elif problem == failed != "":
             self._pause = PAUSES[0] if clock > self._until + PAUSES[1] else min(2 * self._pause, PAUSES[1])
             self._until = clock + self._pause
-        elif found:
-            self._until = clock + EASED_SECONDS
-        if bool(found) == bool(self._lack) or (not found and clock < self._until):
+        elif problem:
+            self._until = clock + USABLE_SECONDS
+        if bool(problem) == bool(self._problem) or (not problem and clock < self._until):
             return None
-        self._lack = found
-        return found
+        self._problem = problem
+        return problem
 
     @property
-    def next_look(self) -> float | None:
-        """When to look again though nothing happens, on the run's clock; None while nothing is lacking."""
-        return self._until if self._lack else None
+    def next_check(self) -> float | None:
+        """When to check again though nothing happens, on the run's clock; None while the disk can be written to."""
+        return self._until if self._problem else None

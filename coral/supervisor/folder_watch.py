@@ -1,7 +1,7 @@
-"""Notifications of the folders that agents and the operator write in. They only wake the loop and say where to look.
+"""Notifications from the folders in which agents and the operator write. They wake the loop, and say where to read.
 
-The truth is what a poll finds: a lost notification costs time, never a submission. Where a folder cannot be watched
-the run goes on at the pace of the poll.
+What counts is what a poll finds: a lost notification costs time, never a submission. Where a folder cannot be watched,
+the run continues at the pace of the poll.
 """
 
 import contextlib
@@ -24,9 +24,9 @@ from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver
 
 _RELEVANT = frozenset({"created", "moved", "closed"})
-# Nothing else is asked of the system: every look into a folder opens and closes it, and to be told of our own looks
-# into a thousand of them would cost more than the looks.
-_ASKED: list[type[FileSystemEvent]] = [
+# The system is asked for nothing else: each time that the supervisor reads a folder it opens and closes it, and to be
+# notified of that for a thousand folders would cost more than to read them.
+_WATCHED: list[type[FileSystemEvent]] = [
     FileCreatedEvent,
     FileMovedEvent,
     FileClosedEvent,
@@ -37,28 +37,28 @@ _ASKED: list[type[FileSystemEvent]] = [
 
 
 class FolderWatch:
-    """One recursive watch per folder; `ring` is called for every file that came."""
+    """One recursive watch for each folder; `wake` is called for every new file."""
 
-    def __init__(self, folders: tuple[Path, ...], ring: Callable[[], None]) -> None:
+    def __init__(self, folders: tuple[Path, ...], wake: Callable[[], None]) -> None:
         self._folders = folders
-        self._ring = ring
+        self._wake = wake
         self._observer: BaseObserver | None = None
         self._inodes: dict[Path, int] = {}
         self._touched: set[Path] = set()
         self._lock = threading.Lock()
         self._lost = threading.Event()
-        self._lack = ""
+        self._error = ""
 
     def take(self) -> frozenset[Path]:
-        """The folders that something came into since the last call."""
+        """The folders that got a new file since the last call."""
         with self._lock:
             touched, self._touched = frozenset(self._touched), set()
         return touched
 
     def keep_alive(self) -> str:
-        """Start watching, or start again what has died. Returns what is lacking, or an empty text."""
+        """Start watching, or start again where the watch has died. Returns why not all is watched, or an empty text."""
         if self._observer is not None and self._is_healthy(self._observer):
-            return self._lack
+            return self._error
         self.close()
         observer: BaseObserver | None = None
         try:
@@ -68,15 +68,15 @@ class FolderWatch:
             for folder in self._folders:
                 self._inodes[folder] = folder.stat().st_ino
                 handler = _Handler(folder, self._touch, self._lost.set)
-                observer.schedule(handler, str(folder), recursive=True, event_filter=_ASKED)
+                observer.schedule(handler, str(folder), recursive=True, event_filter=_WATCHED)
             observer.start()
         except OSError as error:
             if observer is not None:
-                observer.stop()  # a part of its threads runs already
+                observer.stop()  # some of its threads run already
             return str(error)
         self._observer = observer
-        self._lack = _lack(wanted)
-        return self._lack
+        self._error = _missing_watches(wanted)
+        return self._error
 
     def close(self) -> None:
         if self._observer is not None:
@@ -86,7 +86,8 @@ class FolderWatch:
             self._observer = None
 
     def _is_healthy(self, observer: BaseObserver) -> bool:
-        """A folder that was deleted and made again is silent for ever; an emitter may have died alone."""
+        """Whether it still watches the folders: one that was deleted and created again is another, and a single emitter
+        may have died."""
         try:
             same = all(folder.stat().st_ino == self._inodes[folder] for folder in self._folders)
         except OSError:
@@ -95,23 +96,23 @@ class FolderWatch:
             same
             and not self._lost.is_set()
             and observer.is_alive()
-            and all(each.is_alive() for each in observer.emitters)
+            and all(emitter.is_alive() for emitter in observer.emitters)
         )
 
     def _touch(self, folder: Path) -> None:
         with self._lock:
             self._touched.add(folder)
-        self._ring()
+        self._wake()
 
 
-def _lack(wanted: int) -> str:
-    """Where the system's watches are used up, a part of the folders is watched, and nobody says so: count them."""
+def _missing_watches(wanted: int) -> str:
+    """Whether the system's watches were used up: then only some of the folders are watched, and nothing reports it."""
     watched = 0
     try:
-        for each in Path("/proc/self/fd").iterdir():
+        for descriptor in Path("/proc/self/fd").iterdir():
             with contextlib.suppress(FileNotFoundError):  # closed by another thread
-                if "inotify" in str(each.readlink()):
-                    watched += Path("/proc/self/fdinfo", each.name).read_text().count("inotify wd:")
+                if "inotify" in str(descriptor.readlink()):
+                    watched += Path("/proc/self/fdinfo", descriptor.name).read_text().count("inotify wd:")
     except OSError:
         return ""
     return f"the system's watches are used up, {watched} of {wanted} folders have one" if watched < wanted else ""
@@ -125,7 +126,7 @@ class _Handler(FileSystemEventHandler):
 
     def dispatch(self, event: FileSystemEvent) -> None:
         if event.event_type == "deleted" and str(event.src_path) == self._root:
-            # The last word of this watch; a folder made anew may even have the old one's inode.
+            # This watch reports nothing more; a folder that is created again may even have the old one's inode.
             self._lose()
         if event.event_type not in _RELEVANT:
             return

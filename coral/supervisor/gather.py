@@ -29,7 +29,7 @@ from coral.supervisor.job_end import read_job_end
 from coral.supervisor.output import OutputMonitor, OutputMonitors
 from heartbeats.beat import Status
 
-LISTEN_SECONDS = 0.5  # how often output is read that nobody waits for
+OUTPUT_SECONDS = 0.5  # how often output is read that nobody waits for
 STARTING_SECONDS = 0.05  # how often it is read while the first output of a launch is expected
 CHECK_SECONDS = 5.0  # how often the supervisor's files are checked, however rarely the inboxes are read
 MORE_SECONDS = 0.2  # how soon an inbox is read again that holds more than is read at a time
@@ -63,7 +63,7 @@ class Gatherer:
         self._poll_seconds = run_context.config.run.poll_seconds
         self._check_seconds = min(self._poll_seconds, CHECK_SECONDS)
         self._polled_at = self._checked_at = self._collected_at = NEVER
-        self._listened_at = self._looked_at = NEVER  # to everybody; to anybody
+        self._all_read_at = self._output_read_at = NEVER  # to everybody; to anybody
         self._full: set[str] = set()  # agents whose inbox waits for room
         self._watch_error = ""
         self._broken: set[str] = set()  # sources that could not be read at the last turn
@@ -71,7 +71,7 @@ class Gatherer:
 
     def gather(self, fleet: Fleet, now: on.Moment) -> list[on.Event]:
         """Everything that happened, in an order that a person would tell it in."""
-        disk_problem = self._disk.look(now.run_time, self._queue.take_disk_error())
+        disk_problem = self._disk.check(now.run_time, self._queue.take_disk_error())
         # What fails on a full disk comes after the disk is said to be full, and before it is said to be usable again.
         events: list[on.Event] = [on.DiskChecked(problem=disk_problem)] if disk_problem else []
         polls = now.run_time - self._polled_at >= self._poll_seconds
@@ -81,27 +81,27 @@ class Gatherer:
             self._launches.suspect_all()
         if now.run_time - self._checked_at >= self._check_seconds:
             self._checked_at = now.run_time
-            events += self._guarded("the look at the records", self._damage.read(fleet))
+            events += self._guarded("the check of the records", self._damage.read(fleet))
         events += self._from_queue()
         events += self._read_inboxes(fleet, polls, now)
-        events += self._listen(fleet, now)
+        events += self._read_output(fleet, now)
         events += self._guarded("the launches that are over", self._ends(fleet, now))
         return [*events, on.DiskChecked(problem="")] if disk_problem == "" else events
 
-    def next_look(self, fleet: Fleet, now: on.Moment) -> float:
+    def next_reading(self, fleet: Fleet, now: on.Moment) -> float:
         """Seconds until there is something to read again."""
         if not self._queue.is_empty:
             return 0.0
         live = live_agents(fleet)
-        looks = [self._polled_at + self._poll_seconds, self._checked_at + self._check_seconds]
-        if self._disk.next_look is not None:
-            looks.append(self._disk.next_look)
+        times = [self._polled_at + self._poll_seconds, self._checked_at + self._check_seconds]
+        if self._disk.next_check is not None:
+            times.append(self._disk.next_check)
         if self._inbox.more:
-            looks.append(self._collected_at + MORE_SECONDS)
+            times.append(self._collected_at + MORE_SECONDS)
         if live:
             starting = any(is_starting(agent, now.run_time) for agent in live)
-            looks.append(self._looked_at + (STARTING_SECONDS if starting else LISTEN_SECONDS))
-        seconds = min(looks) - now.run_time
+            times.append(self._output_read_at + (STARTING_SECONDS if starting else OUTPUT_SECONDS))
+        seconds = min(times) - now.run_time
         if self._launches.next_check is not None:
             seconds = min(seconds, self._launches.next_check)
         return max(seconds, 0.0)
@@ -169,14 +169,14 @@ class Gatherer:
             found = self._inbox.collect(now.run_time, room, None if everywhere else touched)
             yield from self._guarded("the inboxes", found)
 
-    def _listen(self, fleet: Fleet, now: on.Moment) -> Iterator[on.Event]:
+    def _read_output(self, fleet: Fleet, now: on.Moment) -> Iterator[on.Event]:
         """Everybody's output now and then, that of the silent less often; a first output, which may acknowledge
         messages, soon."""
-        if now.run_time - self._looked_at < STARTING_SECONDS:
+        if now.run_time - self._output_read_at < STARTING_SECONDS:
             return
-        self._looked_at = now.run_time
-        everybody = now.run_time - self._listened_at >= LISTEN_SECONDS
-        self._listened_at = now.run_time if everybody else self._listened_at
+        self._output_read_at = now.run_time
+        everybody = now.run_time - self._all_read_at >= OUTPUT_SECONDS
+        self._all_read_at = now.run_time if everybody else self._all_read_at
         for agent in live_agents(fleet):
             monitor = self._monitors.find(agent.name, agent.launch)
             if monitor is None or not (
@@ -184,7 +184,7 @@ class Gatherer:
             ):
                 continue
             try:
-                seen = monitor.listen(now.run_time)
+                seen = monitor.read(now.run_time)
             except Exception as error:  # noqa: BLE001 - the quarantine of one item in the loop
                 self._monitors.close(agent.name)
                 yield _broken(f"the output of {agent.name}", error)
@@ -219,18 +219,18 @@ class Gatherer:
     def _last_output(self, monitor: OutputMonitor, now: on.Moment) -> Iterator[on.Event]:
         """Everything a launch printed before its end counts before its end does."""
         for _ in range(MAX_PIECES):
-            if not monitor.tail.is_behind:
+            if not monitor.tail.has_more:
                 break
-            yield from monitor.listen(now.run_time)
-        yield from monitor.listen(now.run_time, ended=True)
-        monitor.consult(self._layout.state(monitor.agent))
+            yield from monitor.read(now.run_time)
+        yield from monitor.read(now.run_time, ended=True)
+        monitor.read_usage_log(self._layout.state(monitor.agent))
         yield from monitor.used()
 
     def _judge(self, launch: Launch, monitor: OutputMonitor) -> on.Exited:
-        said = monitor.said()
-        ending = on.Ending.LOST if launch.code is None else monitor.runtime.judge(launch.code, said)
-        lines = said.stderr.strip().splitlines()
-        detail = said.error or (lines[-1] if lines else f"exit code {launch.code}")
+        summary = monitor.summary()
+        ending = on.Ending.LOST if launch.code is None else monitor.runtime.judge(launch.code, summary)
+        lines = summary.stderr.strip().splitlines()
+        detail = summary.error or (lines[-1] if lines else f"exit code {launch.code}")
         monitor.message, monitor.phase = detail if ending is on.Ending.CRASHED else "", "ended"
         monitor.status = ENDED.get(ending, Status.ERROR)
         self._monitors.mark(monitor)
@@ -239,7 +239,7 @@ class Gatherer:
             launch=launch.number,
             ending=ending,
             detail=one_line(detail, 300),
-            until=None if said.limit_until is None else max(said.limit_until - time.time(), 0.0),
+            until=None if summary.limit_until is None else max(summary.limit_until - time.time(), 0.0),
         )
 
     def _guarded(self, source: str, events: Iterator[on.Event]) -> Iterator[on.Event]:

@@ -201,7 +201,7 @@ class Supervisor:
 
     def _sleep(self, now: on.Moment) -> None:
         passed = self._clock.now().run_time - now.run_time
-        self._wait(min(self._due - now.run_time, MAX_SLEEP, self._gatherer.next_look(self._fleet, now)) - passed)
+        self._wait(min(self._due - now.run_time, MAX_SLEEP, self._gatherer.next_reading(self._fleet, now)) - passed)
 
     def _wait(self, seconds: float) -> None:
         self._clock.sleep(seconds)

@@ -1,4 +1,4 @@
-"""What an agent's program prints, read as it grows: only what is new, and never a line longer than memory allows."""
+"""Reads what agents' programs print, while they print it: only what is new, and no line longer than memory allows."""
 
 import os
 from collections.abc import Iterator
@@ -17,34 +17,34 @@ from heartbeats.reply import OtherReply, parse_reply
 
 PIECE = 1 << 20  # bytes read at a time
 LONGEST_LINE = 1 << 20
-REMIND_SECONDS = 15.0  # how often a sign of life that says nothing new is passed on
+REMIND_SECONDS = 15.0  # how often output that says nothing new is an event all the same
 STDERR_TAIL = 4000
 FAILED = (Ending.LIMIT, Ending.TERMINAL, Ending.CRASHED, Ending.UNKNOWN_SESSION)
-QUIET_SECONDS = 30.0  # after so long without a word, somebody is listened to less often
-QUIET_PAUSE = 2.0  # seconds
-MAX_ANSWERS = 8  # to checkpoints that are told of one look; the last ones
+QUIET_SECONDS = 30.0  # after so long without output, a program's is read less often
+QUIET_PAUSE = 2.0  # seconds between those readings
+MAX_ANSWERS = 8  # to checkpoints that one reading reports; the latest
 
 
 class LineTail:
-    """The lines that were added to a file since the last look. Lines that are too long are passed over, and counted in
-    `omitted`."""
+    """The lines that were added to a file since they were read last. Lines that are too long are left out, and counted
+    in `omitted`."""
 
     def __init__(self, path: Path) -> None:
         self.omitted = 0
-        self.place = 0  # where in the file the line ends that was given last
+        self.place = 0  # where in the file the last line that was read ends
         self._path = path
         self._offset = 0
         self._part = b""
         self._skipping = False
 
     def lines(self) -> Iterator[bytes]:
-        if not self.is_behind:
+        if not self.has_more:
             return
         try:
             with open_plain(self._path) as file:
                 file.seek(self._offset)
                 piece = file.read(PIECE)
-        except (FileNotFoundError, ValueError):  # nothing yet; or the agent laid something else there: it is silent
+        except (FileNotFoundError, ValueError):  # nothing yet; or the agent put something else there
             return
         place = self._offset - len(self._part)
         self._offset += len(piece)
@@ -61,14 +61,14 @@ class LineTail:
             self._part, self._skipping = b"", True
 
     def rest(self) -> Iterator[bytes]:
-        """A last line without its end: whoever wrote it is gone."""
+        """The last line without its end, once the program that wrote it has ended."""
         part, self._part = self._part, b""
         if part and not self._skipping:
             self.place = self._offset
             yield part
 
     @property
-    def is_behind(self) -> bool:
+    def has_more(self) -> bool:
         try:
             return os.stat(self._path).st_size > self._offset  # noqa: PTH116 - once per agent and tick
         except OSError:
@@ -77,8 +77,7 @@ class LineTail:
 
 @dataclass(slots=True)
 class OutputMonitor:
-    """One launch of an agent, as far as it has been heard. `last_retry`: why its program asked its model again, as it
-    said last."""
+    """What is known of a launch of an agent from its output."""
 
     agent: str
     launch: int
@@ -90,70 +89,71 @@ class OutputMonitor:
     message: str = ""
     progress: float | None = None
     status: Status = Status.PENDING
-    beat_at: float = 0.0
-    listened_at: float = float("-inf")
-    output: bool = False
+    printed_at: float = 0.0
+    read_at: float = float("-inf")
+    has_output: bool = False  # something that shows that the prompt was taken in
     last_error: str = ""
-    last_retry: str = ""
+    last_retry: str = ""  # why the program asked its model again, as it said last
     limit_until: float | None = None
     ending: Ending | None = None
     count: OutputCounts = field(default_factory=OutputCounts)
     _exact: bool = False
-    _speech: ReplyParts = field(default_factory=ReplyParts)
-    _tally: UsageTotal = field(default_factory=UsageTotal)
+    _reply_parts: ReplyParts = field(default_factory=ReplyParts)
+    _usage: UsageTotal = field(default_factory=UsageTotal)
     _used: Used | None = None
-    _told: OutputSeen | None = field(default=None)
-    _told_at: float = 0.0
-    _reply: str = ""
+    _seen: OutputSeen | None = field(default=None)
+    _seen_at: float = 0.0
+    _last_reply: str = ""
     _replies: list[tuple[int, str]] = field(default_factory=list)
-    _spoken: int = 0
+    _reply_place: int = 0
 
     def is_due(self, now: float) -> bool:
-        """Whether to listen again. To look at those who are silent is most of what an idle fleet costs."""
-        return now - self.beat_at < QUIET_SECONDS or now - self.listened_at >= QUIET_PAUSE
+        """Whether to read again. To read the output of silent programs is most of what an idle fleet costs."""
+        return now - self.printed_at < QUIET_SECONDS or now - self.read_at >= QUIET_PAUSE
 
-    def listen(self, now: float, *, ended: bool = False) -> list[OutputSeen]:
+    def read(self, now: float, *, ended: bool = False) -> list[OutputSeen]:
         """Read what is new. Returns an event when it says more than the last one did, or as a reminder, and one for
         each answer to a checkpoint. `now` is the run's clock; `ended` takes an unfinished last line for whole."""
-        heard, self.listened_at, self.status = False, now, Status.RUNNING
+        printed, self.read_at, self.status = False, now, Status.RUNNING
         for line in self.tail.rest() if ended else self.tail.lines():
-            heard = True
-            signs = self.runtime.read(line)
-            self.output = self.output or _proves(signs)
-            for sign in self._speech.join(signs):
-                self._take(sign)
-                self._hear(sign.reply)
-        if heard:
-            self.beat_at = now
-        if not self.output or (self.session is None and self.runtime.resumes):
+            printed = True
+            said = self.runtime.read(line)
+            self.has_output = self.has_output or _shows_prompt_taken(said)
+            for event in self._reply_parts.join(said):
+                self._take(event)
+                self._take_reply(event.reply)
+        if printed:
+            self.printed_at = now
+        if not self.has_output or (self.session is None and self.runtime.resumes):
             return []
         session = self.session if self.runtime.resumes else None
-        event = OutputSeen(agent=self.agent, launch=self.launch, session=session, activity=self.phase, count=self.count)
+        seen = OutputSeen(agent=self.agent, launch=self.launch, session=session, activity=self.phase, count=self.count)
         replies, self._replies = self._replies, []
-        says_more = any(_is_answer(reply) or reply != self._reply for _, reply in replies)
-        reminds = heard and now - self._told_at >= REMIND_SECONDS
-        if event == self._told and not says_more and not reminds:
+        says_more = any(_is_answer(reply) or reply != self._last_reply for _, reply in replies)
+        reminds = printed and now - self._seen_at >= REMIND_SECONDS
+        if seen == self._seen and not says_more and not reminds:
             return []
-        self._told, self._told_at, self._reply = event, now, replies[-1][1] if replies else self._reply
-        return [replace(event, reply=reply, place=place) for place, reply in replies] or [event]
+        self._seen, self._seen_at, self._last_reply = seen, now, replies[-1][1] if replies else self._last_reply
+        return [replace(seen, reply=reply, place=place) for place, reply in replies] or [seen]
 
-    def _hear(self, reply: str) -> None:
-        """Of what was said at one look, the answers count, and the last words. Two replies never have one place."""
+    def _take_reply(self, reply: str) -> None:
+        """Keep, of the replies of one reading, those that answer a checkpoint, and the last one. No two have the same
+        place."""
         if not reply:
             return
-        self._spoken = max(self._spoken + 1, self.tail.place)
+        self._reply_place = max(self._reply_place + 1, self.tail.place)
         if self._replies and not _is_answer(self._replies[-1][1]):
             del self._replies[-1]
-        self._replies = [*self._replies[1 - MAX_ANSWERS :], (self._spoken, reply)]
+        self._replies = [*self._replies[1 - MAX_ANSWERS :], (self._reply_place, reply)]
 
-    def consult(self, state: Path) -> None:
-        """Once the launch has ended: take in what it used by the log that its program keeps, if there is one."""
+    def read_usage_log(self, state: Path) -> None:
+        """Once the launch has ended: read what it used from the log that its program keeps, if there is one."""
         if self.session and (usage := self.runtime.usage(state, self.session)) is not None:
-            self._tally.take(usage)
+            self._usage.take(usage)
 
     def used(self) -> list[Used]:
-        """What its program says that it has used, when that is more than was told before."""
-        figure = self._tally.figure
+        """What the program reports that it has used, if that is more than it had reported before."""
+        figure = self._usage.figure
         if figure is None:
             return []
         session = (self.session or "") if figure.counted is Counted.SESSION else ""
@@ -164,10 +164,10 @@ class OutputMonitor:
         self._used = event
         return [event]
 
-    def said(self) -> LaunchSummary:
-        """Everything that judging the end of the launch needs."""
+    def summary(self) -> LaunchSummary:
+        """Everything by which the end of the launch is judged."""
         return LaunchSummary(
-            output=self.output,
+            output=self.has_output,
             session=self.session or "",
             error=self.last_error,
             stderr=end_of(self.errors),
@@ -175,19 +175,20 @@ class OutputMonitor:
             ending=self.ending,
         )
 
-    def _take(self, sign: OutputEvent) -> None:
-        self.session = sign.session or self.session
-        self.phase = sign.phase or self.phase
-        self.message = sign.message or self.message
-        self.progress = sign.progress if sign.phase else self.progress
-        self.last_error = sign.error or self.last_error
-        self.last_retry = (sign.retry.reason if sign.retry is not None else "") or self.last_retry
-        self.ending = sign.ending or self.ending
-        self.count = counted(self.count, sign)
-        if sign.usage is not None:
-            self._tally.take(sign.usage)
-        if sign.limit_until is not None and (sign.exact or not self._exact):
-            self.limit_until, self._exact = sign.limit_until, sign.exact  # a figure beats a sentence
+    def _take(self, event: OutputEvent) -> None:
+        self.session = event.session or self.session
+        self.phase = event.phase or self.phase
+        self.message = event.message or self.message
+        self.progress = event.progress if event.phase else self.progress
+        self.last_error = event.error or self.last_error
+        self.last_retry = (event.retry.reason if event.retry is not None else "") or self.last_retry
+        self.ending = event.ending or self.ending
+        self.count = counted(self.count, event)
+        if event.usage is not None:
+            self._usage.take(event.usage)
+        if event.limit_until is not None and (event.exact or not self._exact):
+            # A time that the provider named exactly is not replaced by one that was read from a sentence.
+            self.limit_until, self._exact = event.limit_until, event.exact
 
 
 class OutputMonitors:
@@ -204,7 +205,7 @@ class OutputMonitors:
         """Read what a launch prints, from its beginning."""
         output, errors = LineTail(self._layout.output(agent, launch)), self._layout.errors(agent, launch)
         runtime = self._roster.runtime(agent)
-        monitor = OutputMonitor(agent, launch, runtime, output, errors, session, beat_at=clock)
+        monitor = OutputMonitor(agent, launch, runtime, output, errors, session, printed_at=clock)
         self.by_agent[agent] = monitor
         return monitor
 
@@ -216,7 +217,7 @@ class OutputMonitors:
         del self.by_agent[agent]
 
     def mark(self, monitor: OutputMonitor) -> None:
-        """It was listened to: there may be a beat of it to archive."""
+        """Note that it was read: there may be a beat of it to archive."""
         self._heard[monitor.agent] = monitor
 
     def take_marked(self) -> list[OutputMonitor]:
@@ -224,26 +225,28 @@ class OutputMonitors:
         return marked
 
 
-def counted(count: OutputCounts, sign: OutputEvent) -> OutputCounts:
-    """The count with one more sign. Whatever the model says or does is an answer; that a turn ends is none."""
-    if sign.retry is not None:
+def counted(count: OutputCounts, event: OutputEvent) -> OutputCounts:
+    """The count with one more event. Whatever the model says or does is an answer; that a turn ends is none."""
+    if event.retry is not None:
         return replace(count, retries=count.retries + 1)
-    answers = (sign.phase or sign.reply or sign.part or sign.tool) and not (sign.error or sign.early or sign.ended)
-    if not (answers or sign.edited or sign.compacted):
+    answers = (event.phase or event.reply or event.part or event.tool) and not (
+        event.error or event.early or event.ended
+    )
+    if not (answers or event.edited or event.compacted):
         return count
     return replace(
         count,
-        edits=count.edits + bool(sign.edited),
-        compactions=count.compactions + sign.compacted,
+        edits=count.edits + bool(event.edited),
+        compactions=count.compactions + event.compacted,
         answered=count.retries if answers else count.answered,
     )
 
 
-def _proves(signs: tuple[OutputEvent, ...]) -> bool:
+def _shows_prompt_taken(events: tuple[OutputEvent, ...]) -> bool:
     """Whether a line shows that the conversation has taken the prompt in. A turn that failed or was
     interrupted may have left nothing, and one whose conversation is given up leaves nothing."""
-    cut = any(sign.ending in FAILED or sign.ending is Ending.INTERRUPTED for sign in signs)
-    return not cut and not (signs and all(sign.early for sign in signs))
+    cut = any(event.ending in FAILED or event.ending is Ending.INTERRUPTED for event in events)
+    return not cut and not (events and all(event.early for event in events))
 
 
 def _is_answer(reply: str) -> bool:

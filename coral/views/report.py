@@ -33,7 +33,7 @@ PROTECTION = "unprotected"
 
 
 class Monitor(Protocol):
-    """What the report shows of the launch of an agent; `output`: whether it said anything, `beat_at`: when it did."""
+    """What the report shows of an agent's launch. `printed_at`: when it printed last, on the run's clock."""
 
     agent: str
     launch: int
@@ -41,8 +41,8 @@ class Monitor(Protocol):
     phase: str
     message: str
     progress: float | None
-    output: bool
-    beat_at: float
+    has_output: bool
+    printed_at: float
 
 
 class Report:
@@ -105,7 +105,7 @@ class Report:
     def beat(self, monitor: Monitor, now: Moment) -> None:
         """Archives a beat when the phase or the status changes, otherwise every BEAT_SECONDS."""
         status = monitor.status
-        phase = (monitor.phase or "working") if monitor.output else "starting"
+        phase = (monitor.phase or "working") if monitor.has_output else "starting"
         before, at = self._beats.get(monitor.agent, (("", Status.PENDING, 0), -BEAT_SECONDS))
         if (phase, status, monitor.launch) == before and now.run_time - at < BEAT_SECONDS:
             return
@@ -144,7 +144,9 @@ class Report:
         """Whether only times have changed, which readers can compute themselves."""
         at = self._shown_at
         return (
-            fleet is self._shown and not fleet.pending and all(monitor.beat_at <= at for monitor in monitors.values())
+            fleet is self._shown
+            and not fleet.pending
+            and all(monitor.printed_at <= at for monitor in monitors.values())
         )
 
     def _status(self, fleet: Fleet, monitors: Mapping[str, Monitor], now: Moment) -> dict[str, Any]:
@@ -183,8 +185,12 @@ class Report:
 
     def _agent(self, view: dict[str, Any], monitor: Monitor | None, now: Moment) -> dict[str, Any]:
         beat = None
-        if monitor is not None and monitor.output and view["phase"] != Phase.RETIRED.value:
-            beat = {"phase": monitor.phase, "message": monitor.message, "age": round(now.run_time - monitor.beat_at, 1)}
+        if monitor is not None and monitor.has_output and view["phase"] != Phase.RETIRED.value:
+            beat = {
+                "phase": monitor.phase,
+                "message": monitor.message,
+                "age": round(now.run_time - monitor.printed_at, 1),
+            }
         runtime = self._context.roster.assignment(view["name"]).runtime
         return {**view, "runtime": runtime, "beat": beat}
 

@@ -80,7 +80,7 @@ with path.open("wb") as file:
     file.seek(expected)
     file.write(b"\\nthe end\\n")
 tail, found = Tail(path), []
-while tail.is_behind:
+while tail.has_more:
     found += tail.lines()
 assert found == [b"the end"], found
 with path.open("ab") as file:

@@ -82,8 +82,8 @@ class Launch:
 
     def hear(self) -> None:
         """Read what it has printed so far."""
-        while self._ear.tail.is_behind:
-            self.heard = bool(self._ear.listen(0.0)) or self.heard
+        while self._ear.tail.has_more:
+            self.heard = bool(self._ear.read(0.0)) or self.heard
 
     def hear_until(self, condition: Callable[[], Any], seconds: float = PATIENCE) -> bool:
         """Listen to it until the condition holds, or it ends, or the time is over. Returns whether it holds."""
@@ -108,8 +108,8 @@ class Launch:
         code = self._wait()
         wait_until(self._is_gone, PATIENCE, "the end of what it left")
         self.hear()
-        self.heard = bool(self._ear.listen(0.0, ended=True)) or self.heard
-        said = self._ear.said()
+        self.heard = bool(self._ear.read(0.0, ended=True)) or self.heard
+        said = self._ear.summary()
         ending = self._runtime.judge(code, said)
         return Ended(code, ending, said.session, self.heard, said.limit_until, self._signs())
 

@@ -43,9 +43,9 @@ def read(case: str, scratch: Path) -> dict[str, Any]:
     errors = scratch / "err"
     errors.write_text("\n".join(about["stderr"]))
     monitor = OutputMonitor("agent-1", 1, runtime, LineTail(FOLDER / f"{case}.jsonl"), errors, None)
-    monitor.listen(0.0)
-    monitor.listen(1.0, ended=True)
-    said, tally, unknown = monitor.said(), UsageTotal(), Counter[str]()
+    monitor.read(0.0)
+    monitor.read(1.0, ended=True)
+    said, tally, unknown = monitor.summary(), UsageTotal(), Counter[str]()
     for sign in (sign for line in lines(case) for sign in runtime.read(line)):
         unknown.update([sign.unknown] if sign.unknown else [])
         if sign.usage is not None:

@@ -325,7 +325,7 @@ def test_records_are_checked_however_rarely_inboxes_are_read(start: Callable[...
         look = manager._gatherer._damage._look
         assert look is not None
         look.exception(30)
-        clock += manager._gatherer.next_look(Fleet(), now)
+        clock += manager._gatherer.next_reading(Fleet(), now)
         looks += 1
         assert clock < 3600 / (100_000 / integrity.BATCH) * (looks + 1)
     assert Store(run.layout.attempts).read(0) == baseline

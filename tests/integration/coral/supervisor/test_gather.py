@@ -9,7 +9,7 @@ from real_runs import Run
 from coral.fleet import events as on
 from coral.fleet.agent_state import Agent, Phase
 from coral.fleet.run_state import Fleet
-from coral.supervisor.gather import LISTEN_SECONDS
+from coral.supervisor.gather import OUTPUT_SECONDS
 from coral.supervisor.loop import Supervisor
 from coral.supervisor.output import QUIET_PAUSE, QUIET_SECONDS
 
@@ -28,16 +28,16 @@ def test_an_agent_that_has_long_been_silent_is_listened_to_less_often_until_it_s
     def pauses(since: float, seconds: float) -> set[float]:
         """Between two looks at what it printed, while the loop comes by twice a second."""
         looks = []
-        for turn in range(int(seconds / LISTEN_SECONDS)):
-            now = on.Moment(run_time=since + turn * LISTEN_SECONDS, wall_time="")
-            list(manager._gatherer._listen(fleet, now))
-            if monitor.listened_at == now.run_time:
+        for turn in range(int(seconds / OUTPUT_SECONDS)):
+            now = on.Moment(run_time=since + turn * OUTPUT_SECONDS, wall_time="")
+            list(manager._gatherer._read_output(fleet, now))
+            if monitor.read_at == now.run_time:
                 looks.append(now.run_time)
         return {later - before for before, later in pairwise(looks)}
 
-    assert pauses(0.0, QUIET_SECONDS) == {LISTEN_SECONDS}
+    assert pauses(0.0, QUIET_SECONDS) == {OUTPUT_SECONDS}
     assert pauses(QUIET_SECONDS, 20.0) == {QUIET_PAUSE}
     output.write_text("a word\n")
-    list(manager._gatherer._listen(fleet, on.Moment(run_time=QUIET_SECONDS + 30.0, wall_time="")))
-    assert pauses(QUIET_SECONDS + 30.5, 20.0) == {LISTEN_SECONDS}
+    list(manager._gatherer._read_output(fleet, on.Moment(run_time=QUIET_SECONDS + 30.0, wall_time="")))
+    assert pauses(QUIET_SECONDS + 30.5, 20.0) == {OUTPUT_SECONDS}
     manager.close()

@@ -54,7 +54,7 @@ def test_what_is_decided_is_shown_soon(shown: Shown) -> None:
 
 def test_what_an_agent_says_is_shown_soon(shown: Shown) -> None:
     shown.at(SILENT)
-    shown.monitors["agent-1"].beat_at = SILENT + 1
+    shown.monitors["agent-1"].printed_at = SILENT + 1
     assert shown.at(SILENT + MAX_STATUS_SECONDS) == SILENT + MAX_STATUS_SECONDS
 
 

@@ -41,20 +41,20 @@ def test_a_line_is_read_when_it_is_whole_and_once(output):
         file.write(b"o\nthree\n")
     assert list(tail.lines()) == [b"two", b"three"]
     assert list(tail.lines()) == []
-    assert not tail.is_behind
+    assert not tail.has_more
 
 
 def test_the_silent_are_listened_to_less_often_until_they_speak(output):
     listening = monitor(output)
     for now in (0.5, 1.0, QUIET_SECONDS - 0.5):
         assert listening.is_due(now)
-        listening.listen(now)
+        listening.read(now)
     looks = [QUIET_SECONDS + step / 2 for step in range(40)]
-    heard = [now for now in looks if listening.is_due(now) and listening.listen(now) is not None]
+    heard = [now for now in looks if listening.is_due(now) and listening.read(now) is not None]
     assert [later - now for now, later in pairwise(heard)] == [QUIET_PAUSE] * (len(heard) - 1)
     assert len(heard) == 20 / QUIET_PAUSE
     output.write_bytes(b"a word\n")
-    listening.listen(60.0)
+    listening.read(60.0)
     assert listening.is_due(60.5)
 
 
@@ -62,34 +62,34 @@ def test_a_line_that_is_too_long_is_passed_over_and_the_next_one_is_read(output)
     output.write_bytes(b"x" * (3 * LONGEST_LINE) + b"\nafter\n")
     tail = LineTail(output)
     lines = []
-    while tail.is_behind:
+    while tail.has_more:
         lines += list(tail.lines())
     assert lines == [b"after"]
 
 
 def test_nothing_is_heard_before_a_session_and_a_first_output_exist(output):
     listening = monitor(output)
-    assert listening.listen(1.0) == []
+    assert listening.read(1.0) == []
     output.write_bytes(b'{"phase": "thinking"}\n')
-    assert listening.listen(2.0) == []
+    assert listening.read(2.0) == []
     with output.open("ab") as file:
         file.write(b'{"session": "abc"}\n')
-    assert listening.listen(3.0) == [OutputSeen(agent="agent-1", launch=1, session="abc", activity="thinking")]
+    assert listening.read(3.0) == [OutputSeen(agent="agent-1", launch=1, session="abc", activity="thinking")]
 
 
 def test_a_program_without_sessions_is_heard_at_its_first_word(output):
     output.write_bytes(b"hello\n")
-    assert monitor(output, "command").listen(1.0) == [OutputSeen(agent="agent-1", launch=1, reply="hello", place=6)]
+    assert monitor(output, "command").read(1.0) == [OutputSeen(agent="agent-1", launch=1, reply="hello", place=6)]
 
 
 def test_usage_is_told_as_what_the_launch_came_to(output):
     listening = monitor(output, session="abc")
     output.write_bytes(b'{"phase": "thinking"}\n')
-    listening.listen(1.0)
+    listening.read(1.0)
     assert listening.used() == []
     with output.open("ab") as file:
         file.write(b'{"usage": {"input": 10, "output": 1, "cost": 0.25}}\n{"usage": {"input": 5, "cached": 3}}\n')
-    listening.listen(2.0)
+    listening.read(2.0)
     figure = Spent(input=15, cached=3, output=1, money=0.25)
     assert listening.used() == [Used(agent="agent-1", launch=1, figure=figure)]
     assert listening.used() == []
@@ -98,7 +98,7 @@ def test_usage_is_told_as_what_the_launch_came_to(output):
 def test_usage_of_a_conversation_names_it(output):
     output.write_bytes(b'{"type": "result", "session_id": "abc", "total_cost_usd": 0.5}\n')
     listening = OutputMonitor("agent-1", 1, find("claude", {}), LineTail(output), output.with_suffix(".err"), None)
-    listening.listen(1.0)
+    listening.read(1.0)
     assert listening.used() == [Used(agent="agent-1", launch=1, figure=Spent(money=0.5), session="abc")]
 
 
@@ -111,40 +111,40 @@ def test_what_a_program_wrote_down_itself_is_counted_once_it_has_ended(output, t
     book.write_text(json.dumps(info) + "\n")
     output.write_text(json.dumps({"type": "thread.started", "thread_id": thread}) + "\n")
     listening = OutputMonitor("agent-1", 1, find("codex", {}), LineTail(output), output.with_suffix(".err"), None)
-    listening.consult(tmp_path / "state")
+    listening.read_usage_log(tmp_path / "state")
     assert listening.used() == []  # it has not said which thread is its own
-    listening.listen(1.0)
-    listening.consult(tmp_path / "state")
+    listening.read(1.0)
+    listening.read_usage_log(tmp_path / "state")
     spent = Spent(input=100, cached=900, output=17)
     assert listening.used() == [Used(agent="agent-1", launch=1, figure=spent, session=thread)]
-    listening.consult(tmp_path / "state")
+    listening.read_usage_log(tmp_path / "state")
     assert listening.used() == []
     # Most programs keep no books that we could read.
     other = monitor(output, session="abc")
-    other.consult(tmp_path / "state")
+    other.read_usage_log(tmp_path / "state")
     assert other.used() == []
 
 
 def test_what_says_nothing_new_is_only_a_reminder_now_and_then(output):
     listening = monitor(output, session="abc")
     output.write_bytes(b'{"phase": "busy"}\n')
-    assert listening.listen(100.0) != []
+    assert listening.read(100.0) != []
     for seconds, expected in ((1.0, False), (REMIND_SECONDS, True), (REMIND_SECONDS + 1, False)):
         with output.open("ab") as file:
             file.write(b'{"phase": "busy"}\n')
-        assert (listening.listen(100.0 + seconds) != []) is expected
-    assert listening.listen(1000.0) == []  # silence is no sign of life
+        assert (listening.read(100.0 + seconds) != []) is expected
+    assert listening.read(1000.0) == []  # silence is no sign of life
 
 
 def test_an_answer_is_passed_on(output):
     listening = monitor(output, session="abc")
     output.write_bytes(b'{"reply": "HEARTBEAT_OK"}\n')
-    (heard,) = listening.listen(1.0)
+    (heard,) = listening.read(1.0)
     assert (heard.reply, heard.place) == ("HEARTBEAT_OK", 26)
 
 
 def replies(listening: OutputMonitor) -> list[tuple[str, int]]:
-    return [(each.reply, each.place) for each in listening.listen(1.0)]
+    return [(each.reply, each.place) for each in listening.read(1.0)]
 
 
 def test_each_answer_is_told_and_of_other_words_the_last(output):
@@ -180,27 +180,27 @@ def test_the_same_words_again_say_nothing_new_but_the_same_answer_does(output):
     for said, told in (("hm", 1), ("hm", 0), ("HEARTBEAT_OK", 1), ("HEARTBEAT_OK", 1), ("hm", 1)):
         with output.open("ab") as file:
             file.write(json.dumps({"reply": said}).encode() + b"\n")
-        assert len(listening.listen(1.0)) == told
+        assert len(listening.read(1.0)) == told
 
 
 def test_after_a_line_that_is_too_long_places_are_as_they_are_in_the_file(output):
     output.write_bytes(b"x" * (3 * LONGEST_LINE) + b'\n{"reply": "HEARTBEAT_OK"}\n{"reply": "ALERT: a')
     listening, heard = monitor(output, session="abc"), []
-    while listening.tail.is_behind:
+    while listening.tail.has_more:
         heard += replies(listening)
     length = 3 * LONGEST_LINE + 1 + 26
     assert heard[-1] == ("HEARTBEAT_OK", length)
     with output.open("ab") as file:
         file.write(b'"}')
     assert replies(listening) == []
-    (last,) = listening.listen(2.0, ended=True)
+    (last,) = listening.read(2.0, ended=True)
     assert (last.reply, last.place) == ("ALERT: a", output.stat().st_size)
 
 
 def test_garbage_is_a_sign_of_life_and_nothing_more(output):
     listening = monitor(output, session="abc")
     output.write_bytes(b"\xff\xfe\x00\n[[[[\n{}\n")
-    assert listening.listen(1.0) == [OutputSeen(agent="agent-1", launch=1, session="abc")]
+    assert listening.read(1.0) == [OutputSeen(agent="agent-1", launch=1, session="abc")]
 
 
 def test_a_turn_that_failed_at_once_does_not_show_that_its_prompt_was_taken_in(output):
@@ -213,12 +213,12 @@ def test_a_turn_that_failed_at_once_does_not_show_that_its_prompt_was_taken_in(o
         {"type": "result", "status": "error", "error": error, "stats": {}},
     ]
     output.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert listening.listen(1.0) == []
-    assert listening.said().ending is Ending.LIMIT
+    assert listening.read(1.0) == []
+    assert listening.summary().ending is Ending.LIMIT
     answer = {"type": "message", "role": "assistant", "content": "I look around.", "delta": True}
     output.write_text("".join(json.dumps(line) + "\n" for line in [*lines[:2], answer, *lines[2:]]))
     listening = OutputMonitor("agent-1", 1, find("gemini", {}), LineTail(output), output.with_suffix(".err"), None)
-    assert [each.session for each in listening.listen(1.0)] == ["abc"]
+    assert [each.session for each in listening.read(1.0)] == ["abc"]
 
 
 def test_a_conversation_that_is_given_up_has_not_taken_its_prompt_in(output):
@@ -232,7 +232,7 @@ def test_a_conversation_that_is_given_up_has_not_taken_its_prompt_in(output):
     }
     output.write_text(json.dumps(result) + "\n")
     listening = OutputMonitor("agent-1", 1, find("claude", {}), LineTail(output), output.with_suffix(".err"), "abc")
-    assert listening.listen(1.0) == []
+    assert listening.read(1.0) == []
     assert listening.ending is Ending.UNKNOWN_SESSION
 
 
@@ -246,20 +246,20 @@ def test_an_interrupt_at_once_does_not_show_that_the_prompt_was_taken_in(output)
     ]
     output.write_text("\n".join(words) + "\n")
     listening = OutputMonitor("agent-1", 1, find("copilot", {}), LineTail(output), output.with_suffix(".err"), "abc")
-    assert listening.listen(1.0) == listening.listen(2.0, ended=True) == []
+    assert listening.read(1.0) == listening.read(2.0, ended=True) == []
     assert listening.ending is Ending.INTERRUPTED
     # What came before the interrupt shows it.
     said = '{"type": "assistant.message", "data": {"content": "I look.", "toolRequests": [{"name": "bash"}]}}'
     output.write_text("\n".join([words[0], said, *words[1:]]) + "\n")
     listening = OutputMonitor("agent-1", 1, find("copilot", {}), LineTail(output), output.with_suffix(".err"), "abc")
-    assert [event.session for event in listening.listen(1.0)] == ["abc"]
+    assert [event.session for event in listening.read(1.0)] == ["abc"]
 
 
 def printing(output: Path, listening: OutputMonitor, *lines: dict[str, object]) -> OutputCounts:
     """What it has counted after these lines."""
     with output.open("ab") as file:
         file.writelines(json.dumps(each).encode() + b"\n" for each in lines)
-    listening.listen(1.0)
+    listening.read(1.0)
     return listening.count
 
 
@@ -312,5 +312,5 @@ def test_each_new_count_is_told_at_once(output):
     for line in ({"phase": "tool"}, {"phase": "tool"}, {"edited": "a"}, {"phase": "tool"}, {"edited": "a"}):
         with output.open("ab") as file:
             file.write(json.dumps(line).encode() + b"\n")
-        told += [each.count.edits for each in listening.listen(1.0)]
+        told += [each.count.edits for each in listening.read(1.0)]
     assert told == [0, 1, 2]
