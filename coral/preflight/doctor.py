@@ -85,12 +85,8 @@ def _git() -> Check:
     found = shutil.which("git")
     if found is None:
         return Check("git", Health.WRONG, "there is none on PATH", "install git")
-    version_line = _first_line([found, "--version"], environment.base())
-    return Check(
-        "git",
-        Health.WELL,
-        f"{version_line.removeprefix('git version ') or 'it does not say its version'} ({found})",
-    )
+    version = _first_line([found, "--version"], environment.base()).removeprefix("git version ")
+    return Check("git", Health.WELL, f"{version or 'it does not say its version'} ({found})")
 
 
 def _leftovers() -> Check:
@@ -159,8 +155,8 @@ def _program(name: str, wanted: list[Assignment]) -> list[Check]:
     assert isinstance(runtime, AgentProgram)
     problems = [problem for part in wanted for problem in registry.check(name, part.options, part.model)]
     if problems := problems or runtime.check():
-        version_line, _, how = problems[0].removeprefix(f"{runtime.program}: ").partition("; ")
-        return [Check(name, Health.WRONG if wanted else Health.ABSENT, version_line, how)]
+        problem, _, how = problems[0].removeprefix(f"{runtime.program}: ").partition("; ")
+        return [Check(name, Health.WRONG if wanted else Health.ABSENT, problem, how)]
     version = _version(runtime)
     text = version or "it does not say its version"
     if not runtime.verified_version:
@@ -214,10 +210,10 @@ def _first_line(argv: list[str], env: Mapping[str, str]) -> str:
     except OSError:
         return ""
     try:
-        version_line, _ = child.communicate(timeout=ANSWER_SECONDS)
+        printed, _ = child.communicate(timeout=ANSWER_SECONDS)
     except subprocess.TimeoutExpired:
         os.killpg(child.pid, signal.SIGKILL)
         child.communicate()
         return ""
-    lines = version_line.decode("utf-8", "replace").split("\n") if child.returncode == 0 else []
+    lines = printed.decode("utf-8", "replace").split("\n") if child.returncode == 0 else []
     return next((one_line(line, 80) for line in lines if line.strip()), "")

@@ -71,7 +71,7 @@ class _Candidate:
     runtime: Runtime | None
 
     @property
-    def asks_no_model(self) -> bool:
+    def needs_no_model(self) -> bool:
         return self.runtime is not None and not self.runtime.account
 
 
@@ -85,7 +85,7 @@ def ping_all(
         try:
             candidates = candidates_for(config, names)
             asked = {pool.submit(_finding, candidate, seconds, stop): candidate.name for candidate in candidates}
-            if paid := [candidate.name for candidate in candidates if not candidate.asks_no_model]:
+            if paid := [candidate.name for candidate in candidates if not candidate.needs_no_model]:
                 say(f"sending one real, paid request to {_listed(paid)}, for at most {duration(seconds)} each ...")
             for done in as_completed(list(asked)):
                 del asked[done]
@@ -107,7 +107,7 @@ def candidates_for(config: Config | None, names: Sequence[str]) -> list[_Candida
         for assignment in driven
         if not names or assignment.runtime in names
     ]
-    asked = [candidate for candidate in asked if names or not candidate.asks_no_model]
+    asked = [candidate for candidate in asked if names or not candidate.needs_no_model]
     known = {candidate.name for candidate in asked}
     if names:
         return asked + [_candidate(name, None, True) for name in dict.fromkeys(names) if name not in known]
@@ -125,7 +125,7 @@ def _candidate(name: str, assignment: Assignment | None, wanted: bool) -> _Candi
 
 def _finding(asked: _Candidate, seconds: float, stop: threading.Event) -> Check:
     name, options = f"{asked.name} ping", asked.assignment.options if asked.assignment else {}
-    if asked.asks_no_model:
+    if asked.needs_no_model:
         return Check(name, Health.WELL, "it asks no model: there is nobody to answer")
     model = asked.assignment.model if asked.assignment else ""
     if problems := registry.check(asked.name, options, model):

@@ -20,7 +20,7 @@ from coral.fleet.events import Restored
 from coral.records.ledger_file import (
     COLUMNS,
     FORMAT,
-    LedgerDraft,
+    NewLedgerFile,
     connect,
     file_stamp,
     insert,
@@ -168,21 +168,21 @@ class Ledger:
         The witnesses are lost: the next check of each public file reads it.
         """
         with self._rebuilding:
-            draft = LedgerDraft(self._path)
+            rebuilt = NewLedgerFile(self._path)
             try:
                 with self._lock:
                     count, self._added = self._count, []
-                draft.add(self._readable())
-                same = self._keep_rows(draft, count)
-                losses = draft.add_unvouched(self._unvouched, count, self._pending)
+                rebuilt.add(self._readable())
+                same = self._keep_rows(rebuilt, count)
+                losses = rebuilt.add_unvouched(self._unvouched, count, self._pending)
                 with self._lock:
-                    draft.add(self._added)
-                    draft.replace(self._path)
+                    rebuilt.add(self._added)
+                    rebuilt.replace(self._path)
                     self._open()
                     self._suspicion, self._losses = "", losses
             finally:
                 self._added = None
-                draft.discard()
+                rebuilt.discard()
             return not same
 
     def page(self, after: int, count: int) -> list[LedgerRow]:
@@ -267,22 +267,22 @@ class Ledger:
         """Stamps that show whether somebody else wrote to the file or to its log."""
         return file_stamp(self._path), file_stamp(self._path.with_name(self._path.name + "-wal"))
 
-    def _keep_rows(self, draft: LedgerDraft, count: int) -> bool:
-        """Adds the rows that the journal lacks to the draft. Returns whether all other rows agree with the journal."""
-        missing = draft.missing(count)
+    def _keep_rows(self, rebuilt: NewLedgerFile, count: int) -> bool:
+        """Adds the rows that the journal lacks. Returns whether all other rows agree with the journal."""
+        missing = rebuilt.missing(count)
         same, ours = True, set[int]()
         try:
             for row in self._blocks():
                 ours.add(row[0])
-                if row[0] not in draft.places and row[1] in missing and (kept := read_row(row)):
-                    draft.add([kept])
+                if row[0] not in rebuilt.places and row[1] in missing and (kept := read_row(row)):
+                    rebuilt.add([kept])
                     missing.remove(kept.order)
-                elif row != draft.row(row[0]):
+                elif row != rebuilt.row(row[0]):
                     same = same and row[0] in [attempt.number for attempt in self._added or ()]
         except sqlite3.DatabaseError:
             return False
-        gone = draft.places.keys() - ours - self._pending
-        return same and all(draft.places[number] >= count for number in gone)
+        gone = rebuilt.places.keys() - ours - self._pending
+        return same and all(rebuilt.places[number] >= count for number in gone)
 
     def _readable(self) -> Iterator[Attempt]:
         """The journal's attempts, as far as it can be read."""

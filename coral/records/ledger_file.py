@@ -1,4 +1,4 @@
-"""The file of the ledger: its tables, and the draft of a new one, which replaces it whole or not at all."""
+"""The file of the ledger: its tables, and a new one, which replaces it whole or not at all."""
 
 import json
 import os
@@ -76,7 +76,7 @@ def read_row(row: tuple[Any, ...]) -> Attempt | None:
     return attempt if (attempt.number, attempt.order) == row[:2] else None
 
 
-class LedgerDraft:
+class NewLedgerFile:
     """A ledger that is being built. `places`: the place in the order of publication, by number."""
 
     def __init__(self, path: Path) -> None:

@@ -20,8 +20,8 @@ def show_begin(layout: Layout, job: Job) -> None:
 
 def show_end(layout: Layout, action: ShowJob) -> None:
     end = action.end
-    said = {"ended": action.ended, "seconds": round(end.seconds, 3), "code": end.code}
-    _show(layout, action.job, {**said, **_ended(end)})
+    outcome = {"ended": action.ended, "seconds": round(end.seconds, 3), "code": end.code}
+    _show(layout, action.job, {**outcome, **_ended(end)})
 
 
 def end_lost(layout: Layout, agent: str, jobs: Mapping[int, Job]) -> None:
