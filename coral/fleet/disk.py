@@ -6,6 +6,7 @@ A failure in that time counts as lost, and is tried again when the disk is usabl
 from dataclasses import replace
 
 from coral.fleet import events as on
+from coral.fleet import upkeep
 from coral.fleet.agents import stalls
 from coral.fleet.process_key import grade_in, job_in
 from coral.fleet.transaction import Transaction
@@ -22,6 +23,7 @@ def on_disk_checked(transaction: Transaction, disk_problem: str) -> None:
         transaction.set_run(disk_problem_since=transaction.clock)
         transaction.alert(f"nothing new is begun, until the disk can be used again: {disk_problem}")
     elif before and not disk_problem:
+        upkeep.write_again_now(transaction)
         transaction.alert("the disk can be used again; the run continues")
 
 

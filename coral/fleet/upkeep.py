@@ -49,6 +49,11 @@ def write_again(transaction: Transaction) -> None:
     """Try again, once it is time, what could not be written: the disk may have space by now."""
     due = transaction.run.write_again_at
     if due is not None and transaction.clock >= due:
+        write_again_now(transaction)
+
+
+def write_again_now(transaction: Transaction) -> None:
+    if transaction.run.write_again_at is not None:
         transaction.set_run(write_again_at=None)
         transaction.act(do.WriteAgain())
 

@@ -42,6 +42,19 @@ def test_it_is_tried_while_a_run_stops_and_while_the_disk_is_full() -> None:
     assert "15 write again" in stage.until(15)
 
 
+def test_it_is_tried_at_once_when_the_disk_can_be_used_again() -> None:
+    stage = Stage()
+    stage.at(10, on.DiskChecked(problem="no space"))
+    stage.at(10, FAILED)
+    assert stage.at(11, on.DiskChecked(problem="")) == [
+        "write again",
+        "alert run-alert-2: the disk can be used again; the run continues",
+    ]
+    assert stage.until(99) == []
+    stage.at(100, on.DiskChecked(problem="no space"))
+    assert stage.at(101, on.DiskChecked(problem=""))[0].startswith("alert")
+
+
 def test_a_new_supervisor_has_nothing_to_write_again() -> None:
     stage = Stage()
     stage.at(10, FAILED)

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from coral.supervisor.disk import EASED_SECONDS, PAUSES, DiskCheck
+from coral.supervisor.disk import PAUSES, USABLE_SECONDS, DiskCheck
 from workspace.disk import ENOUGH, LEAST
 
 
@@ -25,17 +25,17 @@ def set_left(disk: SimpleNamespace, count: int) -> None:
 
 def test_a_disk_problem_ends_after_a_while_with_enough_space(disk: SimpleNamespace, tmp_path: Path) -> None:
     check = DiskCheck(tmp_path)
-    assert (check.look(10), check.next_look) == (None, None)
+    assert (check.check(10), check.next_check) == (None, None)
     set_left(disk, LEAST - 5000)
-    assert check.look(11) == "the disk is full: 8.0 MB left"
-    assert check.look(12) is None
+    assert check.check(11) == "the disk is full: 8.0 MB left"
+    assert check.check(12) is None
     set_left(disk, ENOUGH - 5000)
-    assert check.look(13) is None
+    assert check.check(13) is None
     set_left(disk, ENOUGH + 5000)
-    assert check.next_look == 13 + EASED_SECONDS
-    assert check.look(13 + EASED_SECONDS - 0.1) is None
-    assert check.look(13 + EASED_SECONDS) == ""
-    assert (check.look(20), check.next_look) == (None, None)
+    assert check.next_check == 13 + USABLE_SECONDS
+    assert check.check(13 + USABLE_SECONDS - 0.1) is None
+    assert check.check(13 + USABLE_SECONDS) == ""
+    assert (check.check(20), check.next_check) == (None, None)
 
 
 def test_where_the_disk_says_nothing_failures_show_the_problem_and_the_pauses_grow(
@@ -44,15 +44,15 @@ def test_where_the_disk_says_nothing_failures_show_the_problem_and_the_pauses_gr
     check = DiskCheck(tmp_path)
     clock = 100.0
     for pause in (15, 30, 60, 120, 240, 480, 600, 600):
-        assert check.look(clock, "Disk quota exceeded") == "Disk quota exceeded"
-        assert check.look(clock + 1, "Disk quota exceeded") is None
-        assert check.next_look == clock + pause
-        assert check.look(clock + pause - 0.1) is None
-        assert check.look(clock + pause) == ""
+        assert check.check(clock, "Disk quota exceeded") == "Disk quota exceeded"
+        assert check.check(clock + 1, "Disk quota exceeded") is None
+        assert check.next_check == clock + pause
+        assert check.check(clock + pause - 0.1) is None
+        assert check.check(clock + pause) == ""
         clock += pause + 1
     clock += PAUSES[1]
-    assert check.look(clock, "Disk quota exceeded") == "Disk quota exceeded"
-    assert check.next_look == clock + PAUSES[0]
+    assert check.check(clock, "Disk quota exceeded") == "Disk quota exceeded"
+    assert check.next_check == clock + PAUSES[0]
     # And while it goes on failing, it is not over.
-    assert check.look(clock + PAUSES[0], "Disk quota exceeded") is None
-    assert check.next_look == clock + PAUSES[0] + EASED_SECONDS
+    assert check.check(clock + PAUSES[0], "Disk quota exceeded") is None
+    assert check.next_check == clock + PAUSES[0] + USABLE_SECONDS
