@@ -97,7 +97,7 @@ MAY_IMPORT = {
         "coral.config",
         "coral.agent_setup.roster",
         "coral.fleet",
-        "coral.grading.checkout",
+        "coral.grading.outcome",
         "coral.supervisor.context",
         "coral.supervisor.output",
         "coral.agent_setup.mounts",
