@@ -1,6 +1,6 @@
-"""When a file in an agent's clone was last changed: a walk in a thread, bounded, that follows no link.
+"""Finds when a file in an agent's clone was last changed: a bounded walk that follows no link, for a worker thread.
 
-Some tools edit without a word of it in what their program prints; before an agent counts as idle somebody looks.
+Some tools edit files without a word in their program's output: an agent counts as idle only after this was looked at.
 """
 
 import contextlib
@@ -12,28 +12,28 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-MAX_ENTRIES = 20_000  # of a clone that are looked at
-PASSED_OVER = frozenset({"__pycache__", "node_modules"})  # and whatever is hidden: written by tools, not by an agent
+MAX_ENTRIES = 20_000  # of a clone that are examined
+IGNORED = frozenset({"__pycache__", "node_modules"})  # and hidden files: tools write them, not the agent
 
 
 def last_edit(clone: Path) -> float | None:
-    """How many seconds ago a file was changed, the last of them. What is said to be changed in the future is not
-    believed: it would count for ever."""
+    """How many seconds ago the last change of a file was; None where there is none. A time in the future is left out,
+    because it would be the last one for ever."""
     now = time.time()
-    times = [each for each in islice(_changes(clone), MAX_ENTRIES) if each <= now]
-    last = max(times, default=-math.inf)
+    last = max((time for time in islice(_changes(clone), MAX_ENTRIES) if time <= now), default=-math.inf)
     return now - last if last > -math.inf else None
 
 
 def _changes(clone: Path) -> Iterator[float]:
-    """When each file was changed, seconds since the epoch, and never of what is none; the nearest first."""
+    """For each entry, nearest folders first: when it was changed, in seconds since the epoch, or -inf for what is no
+    file."""
     folders = deque([str(clone)])
     while folders:
-        # What is gone by the time that it is looked at is passed over.
+        # What was removed meanwhile is left out.
         with contextlib.suppress(OSError), os.scandir(folders.popleft()) as entries:
             for entry in entries:
-                ours = entry.name.startswith(".") or entry.name in PASSED_OVER
-                if not ours and entry.is_dir(follow_symlinks=False):
+                ignored = entry.name.startswith(".") or entry.name in IGNORED
+                if not ignored and entry.is_dir(follow_symlinks=False):
                     folders.append(entry.path)
-                is_file = not ours and entry.is_file(follow_symlinks=False)
+                is_file = not ignored and entry.is_file(follow_symlinks=False)
                 yield entry.stat(follow_symlinks=False).st_mtime if is_file else -math.inf

@@ -1,7 +1,8 @@
-"""What agents and the operator put down for the supervisor: submissions and requests, read as if an enemy wrote them.
+"""Reads what agents and the operator write for the supervisor, submissions and requests, as if an enemy wrote them.
 
-A file that is no submission or request is set aside and reported; it never stops the loop, and never stays to do so.
-Of one sender only so much is read at a time, and only so much is told, so that a flood delays nobody else.
+A file that is neither never stops the loop, and does not stay: a submission is removed and reported, a request is an
+event that leads to a refusal. At most a few files of one sender are read at a time, and few are reported, so that a
+flood delays nobody else.
 """
 
 import os
@@ -22,73 +23,73 @@ REQUEST_BYTES = 64 * 1024
 TEXT_LIMIT = 20_000
 IDS_LIMIT = 100
 WHAT_LENGTH = 200
-AT_ONCE = 16  # files of one sender that are read at one look
-NAME_BYTES = 100  # of a request; its answer has the same name and a little more
+AT_ONCE = 16  # files of one sender that are read at a time
+NAME_BYTES = 100  # of the name of a request; its reply has a slightly longer one
+OTHERS = "somebody else"  # all who are no agents of this run count as one sender
 
 
 class Inbox:
-    """The inboxes of a run. `agents` are the names whose folders are looked at."""
+    """The inboxes and request folders of a run's agents and operator."""
 
     def __init__(self, layout: Layout, agents: tuple[str, ...]) -> None:
         self._layout = layout
         self._store = Store(layout.attempts)
         self._agents = frozenset(agents)
-        self._asked = {layout.requests_of(sender): sender for sender in (*agents, OPERATOR)}
+        self._request_folders = {layout.requests_of(sender): sender for sender in (*agents, OPERATOR)}
         self._listings = Listings()
-        self._troubled: set[Path] = set()
-        self._complaints = AlertLimit()
-        self.more = False  # whether somebody has more lying there than was read at the last look
+        self._failed: set[Path] = set()  # files that this machine could not read, and that were reported
+        self._alerts = AlertLimit()
+        self.more = False  # whether somebody has more files there than were read last
 
     def collect(
         self, clock: float, room: Mapping[str, int], touched: Collection[Path] | None = None
     ) -> Iterator[on.Event]:
-        """What waits, submissions in the order of their ids: of each agent as many as there is `room` for.
+        """What is there, submissions in the order of their ids: of each agent as many as there is `room` for.
 
-        Given `touched`, what waits in those folders: a fleet has a thousand, and something comes into one at a time.
+        `touched`: only these folders are read. A fleet has a thousand, and one at a time gets a new file.
         """
         counts: Counter[str] = Counter()
         for agent, _, path in self._store.inbox(AT_ONCE, touched):
-            # All those who are not of this run count as one sender.
-            sender = agent if agent in self._agents else "somebody else"
+            sender = agent if agent in self._agents else OTHERS
             if counts[sender] >= min(room.get(agent, AT_ONCE), AT_ONCE):
                 continue
             counts[sender] += 1
             try:
                 yield from self._submission(agent, path, clock)
             except OSError as error:
-                yield from self._trouble(path, f"submission {one_line(path.name, 60)} of {agent}", error)
-        for folder, sender in self._asked.items():
+                yield from self._report_error(path, f"submission {one_line(path.name, 60)} of {agent}", error)
+        for folder, sender in self._request_folders.items():
             if touched is not None and folder not in touched:
                 continue
-            # Nothing in a link's place: what is answered is taken away, and never in a folder that is somebody else's.
+            # A link in the folder's place is not followed: requests are removed, and only those of this run.
             waiting = sorted(self._listings.entries(folder, _is_request, MAX_NAMES))[:AT_ONCE]
             counts[f"{sender}'s requests"] = len(waiting)
             for path in waiting:
                 try:
                     yield from self._request(sender, path, clock)
                 except OSError as error:
-                    yield from self._trouble(path, f"request {one_line(path.name, 60)} of {sender}", error)
+                    yield from self._report_error(path, f"request {one_line(path.name, 60)} of {sender}", error)
         self.more = any(count >= AT_ONCE for count in counts.values())
-        yield from self._complaints.left(clock)
+        yield from self._alerts.left(clock)
 
-    def _trouble(self, path: Path, item: str, error: OSError) -> Iterator[on.Event]:
-        """This machine's trouble, not the file's: it stays, and is read again at the next poll. Told once."""
-        if path not in self._troubled:
-            self._troubled.add(path)
+    def _report_error(self, path: Path, item: str, error: OSError) -> Iterator[on.Event]:
+        """An error of this machine, not of the file: it is reported once. The file is read again at the next poll."""
+        if path not in self._failed:
+            self._failed.add(path)
             yield on.Broken(item=item, reason=str(error))
 
     def _submission(self, agent: str, path: Path, clock: float) -> Iterator[on.Event]:
         if agent not in self._agents:
             self._store.discard(path)
             item = f"a submission of {one_line(agent, 60)}"
-            yield from self._complaints.about("somebody else", item, "there is no such agent", clock)
+            yield from self._alerts.about(OTHERS, item, "there is no such agent", clock)
             return
         try:
             yield on.Submitted(submission=self._store.read_submission(agent, path))
         except Malformed as error:
             self._store.discard(path)
             item = f"submission {one_line(path.name, 60)} of {agent}"
-            yield from self._complaints.about(agent, item, str(error), clock)
+            yield from self._alerts.about(agent, item, str(error), clock)
 
     def _request(self, sender: str, path: Path, clock: float) -> Iterator[on.Event]:
         try:
@@ -98,7 +99,7 @@ class Inbox:
         except ValueError as error:
             reason = one_line(str(error), 300)
             yield on.RequestUnreadable(sender=sender, id=path.stem, reason=reason)
-            yield from self._complaints.about(sender, f"request {one_line(path.name, 60)} of {sender}", reason, clock)
+            yield from self._alerts.about(sender, f"request {one_line(path.name, 60)} of {sender}", reason, clock)
 
 
 def _is_request(entry: "os.DirEntry[str]") -> bool:
@@ -121,15 +122,15 @@ def _parse(data: Mapping[str, object]) -> on.Request:  # noqa: C901 - one arm pe
             return on.Leave(end=RunEnd(RunEndKind.REQUEST, detail=_text(data, "reason", "")))
         case "acknowledge":
             ids, numbers = data.get("owed", []), data.get("jobs", [])
-            if not isinstance(ids, list) or not all(isinstance(each, str) for each in ids):
+            if not isinstance(ids, list) or not all(isinstance(id, str) for id in ids):
                 raise ValueError("owed: must be a list of ids")
-            if not isinstance(numbers, list) or not all(type(each) is int for each in numbers):
+            if not isinstance(numbers, list) or not all(type(number) is int for number in numbers):
                 raise ValueError("jobs: must be a list of whole numbers")
             return on.Acknowledge(owed=tuple(ids[:IDS_LIMIT]), jobs=tuple(numbers[:IDS_LIMIT]))
         case "start_job":
             return on.RunJob(
                 agent=_text(data, "agent"),
-                argv=_words(data.get("command")),
+                argv=_command(data.get("command")),
                 what=one_line(_text(data, "what", ""), WHAT_LENGTH),
                 folder=_text(data, "folder", ""),
             )
@@ -158,11 +159,12 @@ def _entry(value: object) -> dict[str, str | int | float | bool | None]:
     return entry
 
 
-def _words(value: object) -> tuple[str, ...]:
-    """A command. What cannot be written as UTF-8 cannot be journalled, and half of it is another command."""
-    if not isinstance(value, list) or not value or not all(isinstance(each, str) for each in value):
+def _command(value: object) -> tuple[str, ...]:
+    """A command: its words. One that cannot be written as UTF-8 cannot be journalled, and a part of it would be another
+    command."""
+    if not isinstance(value, list) or not value or not all(isinstance(word, str) for word in value):
         raise ValueError("command: must be a list of words, and not an empty one")
-    if any("\0" in each or not _is_text(each) for each in value):
+    if any("\0" in word or not _is_text(word) for word in value):
         raise ValueError("command: must be text")
     return tuple(value)
 

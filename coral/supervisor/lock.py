@@ -14,12 +14,12 @@ from attempts.files import read_bytes
 from coral.errors import CoralError
 from workspace.layout import Layout
 
-LOOKERS = 25
-GONE_SECONDS = 5.0  # for so long a folder may be away: a disk may come back
+TRIES = 25
+GONE_SECONDS = 5.0  # for so long the run's folder may be gone: a disk may come back
 
 
 class Lock:
-    """The lock, held. What is locked is a file, not its name: whoever removes it lets another supervisor in."""
+    """The lock, held. The file is locked, not its name: once it is removed, another supervisor could lock a new one."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -29,9 +29,9 @@ class Lock:
             raise CoralError(f"cannot supervise this run: {error}", "see its disk, and whose folder it is") from error
 
     def put_back(self) -> bool:
-        """Hold the lock by its name again where that was taken away; whether it was. CoralError if another one holds
-        it by now."""
-        with contextlib.suppress(OSError):  # what cannot be put back is tried again: nobody else can hold it either
+        """Lock a new file where the file was removed; whether it was. CoralError if another supervisor holds the lock
+        by now."""
+        with contextlib.suppress(OSError):  # the next call tries again; meanwhile nobody else can lock it either
             if self._is_there():
                 return False
             before, self._descriptor = self._descriptor, _taken(self._path)
@@ -51,22 +51,22 @@ class Lock:
 
 class RunFolderGuard:
     def __init__(self, layout: Layout, lock: Lock, stop: Callable[[], None]) -> None:
-        """`stop` is called once, when the folder was taken away for good: nobody else could stop that run any more."""
+        """`stop` is called once, when the folder is gone for good: nobody could find that run to stop it."""
         self._layout = layout
         self._lock = lock
         self._stop = stop
-        self._missed: float | None = None
+        self._gone_since: float | None = None
 
     def restore_lock(self, clock: float) -> bool:
-        """Put the lock back where it was removed; whether it was. `clock`: the run's, in seconds. CoralError when
+        """Lock again where the lock's file was removed; whether it was. `clock`: the run's, in seconds. CoralError when
         another supervisor has the run by now."""
         if not is_gone(self._layout):
-            self._missed = None
+            self._gone_since = None
             return self._lock.put_back()
-        if self._missed is None:
-            self._missed = clock
-        elif clock - self._missed >= GONE_SECONDS:
-            self._missed = float("inf")
+        if self._gone_since is None:
+            self._gone_since = clock
+        elif clock - self._gone_since >= GONE_SECONDS:
+            self._gone_since = float("inf")
             self._stop()
         return False
 
@@ -84,21 +84,21 @@ def is_gone(layout: Layout) -> bool:
 
 @contextlib.contextmanager
 def hold_lock(path: Path) -> Iterator[Lock]:
-    """Hold the lock. CoralError names the one who has it already."""
+    """Hold the lock. CoralError names the process that holds it already."""
     with contextlib.closing(Lock(path)) as lock:
         yield lock
 
 
 def _taken(path: Path) -> int:
-    """A descriptor of the file, locked, that says who holds it."""
+    """A descriptor of the locked file, in which it stands who holds it."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    from coral.supervisor.clock import wall  # those who only look who holds it do without
+    from coral.supervisor.clock import wall  # who only asks for the holder does without
 
     try:
         if not _take(descriptor):
-            raise CoralError(f"cannot supervise this run: {_holder(path)}", "`coral attach` watches it")
+            raise CoralError(f"cannot supervise this run: {_holder_text(path)}", "`coral attach` watches it")
         who = {"pid": os.getpid(), "host": socket.gethostname(), "since": wall()}
-        with contextlib.suppress(OSError):  # without it on a full disk: only what it says is missing then
+        with contextlib.suppress(OSError):  # on a full disk only the text is missing
             os.ftruncate(descriptor, os.pwrite(descriptor, json.dumps(who).encode(), 0))
     except BaseException:
         os.close(descriptor)
@@ -107,8 +107,8 @@ def _taken(path: Path) -> int:
 
 
 def _take(descriptor: int) -> bool:
-    """Whoever only looks who holds it (below) has it for a moment: that is waited for, a holder is not."""
-    for _ in range(LOOKERS):
+    """Whether the file could be locked. `holder` locks it for a moment: that is waited for, a supervisor is not."""
+    for _ in range(TRIES):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -134,7 +134,7 @@ def holder(path: Path) -> int | None:
         os.close(descriptor)
 
 
-def _holder(path: Path) -> str:
+def _holder_text(path: Path) -> str:
     who = _read(path)
     return f"process {who.get('pid', '?')} on {who.get('host', '?')} supervises it since {who.get('since', '?')}"
 
