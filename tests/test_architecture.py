@@ -8,12 +8,16 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import fields
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
+from attempts.record import Attempt
+from coral.fleet.agent_state import Agent
+from coral.fleet.run_state import Job, PendingAttempt
 from coral.runtimes.registry import RUNTIMES
 
 ROOT = Path(__file__).parent.parent
@@ -81,7 +85,7 @@ MAY_IMPORT = {
         "heartbeats",
         "workspace.layout",
     ),
-    "coral.records": ("coral.records", "coral.errors", "coral.fleet", "coral.supervisor.workers", "attempts"),
+    "coral.records": ("coral.records", "coral.errors", "coral.fleet", "attempts"),
     "coral.grading": (
         "coral.grading",
         "coral.config",
@@ -99,7 +103,6 @@ MAY_IMPORT = {
         "coral.fleet",
         "coral.grading.outcome",
         "coral.supervisor.context",
-        "coral.supervisor.output",
         "coral.agent_setup.mounts",
         "coral.records",
         "coral.runtimes",
@@ -462,3 +465,63 @@ def test_no_other_module_knows_a_runtime_by_name(module: str) -> None:
     words = {word for text in texts for word in re.findall(r"[a-z]+", text.lower())} - {"command", "pi"}
     named = (words | set(texts)) & RUNTIMES.keys()
     assert {(module, name) for name in named} <= NAMED_RUNTIMES
+
+
+# Records of the fleet's state, by the names that the supervisor's variables have for them. A published record is also
+# named `attempt`.
+STATE = {"agent": Agent, "pending": PendingAttempt, "attempt": PendingAttempt, "job": Job}
+NO_STATE = {"name", "number", "agent", "launch", *(part.name for part in fields(Attempt))}
+# What of it the supervisor asks for all the same, and why.
+ASKED_FOR = {
+    ("coral.supervisor.gather", "agent.session"),  # the program may have said it in output that is not read yet
+}
+
+
+def conditions(node: ast.AST) -> Iterator[ast.expr]:
+    """The expressions by which a statement or an expression chooses."""
+    match node:
+        case ast.If() | ast.IfExp() | ast.While() | ast.Assert():
+            yield node.test
+        case ast.comprehension(ifs=ifs):
+            yield from ifs
+        case ast.BoolOp(values=values):
+            yield from values
+        case ast.Match(subject=subject):
+            yield subject
+        case ast.match_case(guard=guard) if guard is not None:
+            yield guard
+
+
+@pytest.mark.parametrize("module", [module for module in MODULES if within(module, ("coral.supervisor",))])
+def test_the_supervisor_chooses_nothing_by_the_state_of_an_agent_or_an_attempt(module: str) -> None:
+    """It asks the fleet; the phases and steps that decisions are made from it does not even know."""
+    assert {name for name in tree_names(module) if name in ("Phase", "Step", "LIVE", "OCCUPYING")} == set()
+    asked = {
+        (module, ast.unparse(part))
+        for node in ast.walk(tree(module))
+        for condition in conditions(node)
+        for part in ast.walk(condition)
+        if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and is_state(part.value.id, part.attr)
+    }
+    assert asked <= ASKED_FOR
+
+
+def tree_names(module: str) -> set[str]:
+    return {alias.name for node in ast.walk(tree(module)) if isinstance(node, ast.ImportFrom) for alias in node.names}
+
+
+def is_state(name: str, field: str) -> bool:
+    return name in STATE and field in {part.name for part in fields(STATE[name])} - NO_STATE
+
+
+def test_gathering_and_performing_know_nothing_of_each_other() -> None:
+    readers = ("gather", "inbox", "damage", "disk", "folder_watch", "job_end")
+    gathering = {f"coral.supervisor.{name}" for name in readers}
+    performing = {f"coral.supervisor.{name}" for name in ("perform", "starts", "publisher", "workers")}
+    assert starts_with("coral.supervisor.gather") & performing == set()
+    assert starts_with("coral.supervisor.perform") & gathering == set()
+
+
+def test_views_know_of_the_supervisor_its_context_alone() -> None:
+    known = {name for module in MODULES if within(module, ("coral.views",)) for name in imports(module)}
+    assert {name for name in known if within(name, ("coral.supervisor",))} == {"coral.supervisor.context"}

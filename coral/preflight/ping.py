@@ -28,9 +28,10 @@ from coral.processes import environment, process
 from coral.runtimes import registry
 from coral.runtimes.agent import AgentProgram
 from coral.runtimes.limits import Patterns
+from coral.runtimes.line_tail import LineTail, end_of
 from coral.runtimes.model import LaunchSpec, Runtime, Usage
 from coral.runtimes.reader import Reader
-from coral.supervisor.output import LineTail, OutputMonitor, end_of
+from coral.supervisor.output import OutputMonitor
 from coral.views.format import duration, spending
 from coral.views.transcript import EntryKind, entries
 from workspace.layout import Layout

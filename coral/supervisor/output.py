@@ -1,13 +1,11 @@
-"""Reads what agents' programs print, while they print it: only what is new, and no line longer than memory allows."""
+"""Reads what agents' programs print, while they print it: events of what is new, and what it says of each launch."""
 
-import os
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from attempts.files import open_plain
 from coral.fleet.agent_state import OutputCounts, Spent
 from coral.fleet.events import Ending, OutputSeen, Used
+from coral.runtimes.line_tail import LineTail, end_of
 from coral.runtimes.model import Counted, LaunchSummary, OutputEvent, Runtime
 from coral.runtimes.reply_parts import ReplyParts
 from coral.runtimes.usage_total import UsageTotal
@@ -15,64 +13,11 @@ from coral.supervisor.context import RunContext
 from heartbeats.beat import Status
 from heartbeats.reply import OtherReply, parse_reply
 
-PIECE = 1 << 20  # bytes read at a time
-LONGEST_LINE = 1 << 20
 REMIND_SECONDS = 15.0  # how often output that says nothing new is an event all the same
-STDERR_TAIL = 4000
 FAILED = (Ending.LIMIT, Ending.TERMINAL, Ending.CRASHED, Ending.UNKNOWN_SESSION)
 QUIET_SECONDS = 30.0  # after so long without output, a program's is read less often
 QUIET_PAUSE = 2.0  # seconds between those readings
 MAX_ANSWERS = 8  # to checkpoints that one reading reports; the latest
-
-
-class LineTail:
-    """The lines that were added to a file since they were read last. Lines that are too long are left out, and counted
-    in `omitted`."""
-
-    def __init__(self, path: Path) -> None:
-        self.omitted = 0
-        self.place = 0  # where in the file the last line that was read ends
-        self._path = path
-        self._offset = 0
-        self._part = b""
-        self._skipping = False
-
-    def lines(self) -> Iterator[bytes]:
-        if not self.has_more:
-            return
-        try:
-            with open_plain(self._path) as file:
-                file.seek(self._offset)
-                piece = file.read(PIECE)
-        except (FileNotFoundError, ValueError):  # nothing yet; or the agent put something else there
-            return
-        place = self._offset - len(self._part)
-        self._offset += len(piece)
-        *whole, self._part = (self._part + piece).split(b"\n")
-        for line in whole:
-            place += len(line) + 1
-            if self._skipping:
-                self._skipping = False
-            else:
-                self.place = place
-                yield line
-        if len(self._part) > LONGEST_LINE:
-            self.omitted += not self._skipping
-            self._part, self._skipping = b"", True
-
-    def rest(self) -> Iterator[bytes]:
-        """The last line without its end, once the program that wrote it has ended."""
-        part, self._part = self._part, b""
-        if part and not self._skipping:
-            self.place = self._offset
-            yield part
-
-    @property
-    def has_more(self) -> bool:
-        try:
-            return os.stat(self._path).st_size > self._offset  # noqa: PTH116 - once per agent and tick
-        except OSError:
-            return False
 
 
 @dataclass(slots=True)
@@ -251,13 +196,3 @@ def _shows_prompt_taken(events: tuple[OutputEvent, ...]) -> bool:
 
 def _is_answer(reply: str) -> bool:
     return not isinstance(parse_reply(reply), OtherReply)
-
-
-def end_of(path: Path) -> str:
-    """The last words of a file."""
-    try:
-        with open_plain(path) as file:
-            file.seek(max(os.fstat(file.fileno()).st_size - STDERR_TAIL, 0))
-            return file.read(STDERR_TAIL).decode("utf-8", "replace")
-    except (OSError, ValueError):
-        return ""

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from attempts.fields import one_line, printable
 from attempts.files import open_plain
+from coral.runtimes.line_tail import LONGEST_LINE, PIECE, LineTail, end_of
 from coral.runtimes.model import Ending, OutputEvent, Runtime, Tool, Usage
 from coral.runtimes.reply_parts import ReplyParts
 from coral.runtimes.usage_total import UsageTotal
-from coral.supervisor.output import LONGEST_LINE, PIECE, LineTail, end_of
 from workspace.layout import Layout
 
 LONGEST_PROMPT = 400_000  # bytes

@@ -72,14 +72,14 @@ def test_whatever_agents_and_graders_print_is_read_in_bounds(start, capsys) -> N
 READS = """
 import sys, time
 from pathlib import Path
-from coral.inputs.listen import Tail
+from coral.runtimes.line_tail import LineTail
 
 path, expected = Path(sys.argv[1]), int(sys.argv[2])
 with path.open("wb") as file:
     file.truncate(expected)  # one line of zeros, which takes no room
     file.seek(expected)
     file.write(b"\\nthe end\\n")
-tail, found = Tail(path), []
+tail, found = LineTail(path), []
 while tail.has_more:
     found += tail.lines()
 assert found == [b"the end"], found

@@ -16,9 +16,10 @@ from coral.agent_setup.command import fill_state_folder, launch_environment
 from coral.fleet.events import Ending
 from coral.processes import environment, process
 from coral.processes.process import HeldChild, Identity, Program
+from coral.runtimes.line_tail import LineTail
 from coral.runtimes.model import LaunchSpec, OutputEvent, Runtime
 from coral.runtimes.reply_parts import ReplyParts
-from coral.supervisor.output import LineTail, OutputMonitor
+from coral.supervisor.output import OutputMonitor
 from workspace.layout import Layout
 
 Drive = Callable[..., "tuple[ModelServer, Desk]"]  # a fixture: a program's name, its script, its options

@@ -8,18 +8,10 @@ import pytest
 
 from coral.fleet.agent_state import OutputCounts, Spent
 from coral.fleet.events import Ending, OutputSeen, Used
+from coral.runtimes.line_tail import LONGEST_LINE, LineTail
 from coral.runtimes.model import OutputEvent, Tool
 from coral.runtimes.registry import find
-from coral.supervisor.output import (
-    LONGEST_LINE,
-    MAX_ANSWERS,
-    QUIET_PAUSE,
-    QUIET_SECONDS,
-    REMIND_SECONDS,
-    LineTail,
-    OutputMonitor,
-    counted,
-)
+from coral.supervisor.output import MAX_ANSWERS, QUIET_PAUSE, QUIET_SECONDS, REMIND_SECONDS, OutputMonitor, counted
 
 
 @pytest.fixture
@@ -30,18 +22,6 @@ def output(tmp_path: Path) -> Path:
 def monitor(output: Path, runtime: str = "scripted", session: str | None = None) -> OutputMonitor:
     options = {"script": ["hang"]} if runtime == "scripted" else {"start": ["true"]}
     return OutputMonitor("agent-1", 1, find(runtime, options), LineTail(output), output.with_suffix(".err"), session)
-
-
-def test_a_line_is_read_when_it_is_whole_and_once(output):
-    tail = LineTail(output)
-    assert list(tail.lines()) == []
-    output.write_bytes(b"one\ntw")
-    assert list(tail.lines()) == [b"one"]
-    with output.open("ab") as file:
-        file.write(b"o\nthree\n")
-    assert list(tail.lines()) == [b"two", b"three"]
-    assert list(tail.lines()) == []
-    assert not tail.has_more
 
 
 def test_the_silent_are_listened_to_less_often_until_they_speak(output):
@@ -56,15 +36,6 @@ def test_the_silent_are_listened_to_less_often_until_they_speak(output):
     output.write_bytes(b"a word\n")
     listening.read(60.0)
     assert listening.is_due(60.5)
-
-
-def test_a_line_that_is_too_long_is_passed_over_and_the_next_one_is_read(output):
-    output.write_bytes(b"x" * (3 * LONGEST_LINE) + b"\nafter\n")
-    tail = LineTail(output)
-    lines = []
-    while tail.has_more:
-        lines += list(tail.lines())
-    assert lines == [b"after"]
 
 
 def test_nothing_is_heard_before_a_session_and_a_first_output_exist(output):

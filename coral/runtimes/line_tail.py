@@ -1,0 +1,71 @@
+"""Reads a file that a program is still writing: its new lines, and no line longer than memory allows; or its end."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from attempts.files import open_plain
+
+PIECE = 1 << 20  # bytes read at a time
+LONGEST_LINE = 1 << 20
+END_BYTES = 4000
+
+
+class LineTail:
+    """The lines that were added to a file since they were read last. Lines that are too long are left out, and counted
+    in `omitted`."""
+
+    def __init__(self, path: Path) -> None:
+        self.omitted = 0
+        self.place = 0  # where in the file the last line that was read ends
+        self._path = path
+        self._offset = 0
+        self._part = b""
+        self._skipping = False
+
+    def lines(self) -> Iterator[bytes]:
+        if not self.has_more:
+            return
+        try:
+            with open_plain(self._path) as file:
+                file.seek(self._offset)
+                piece = file.read(PIECE)
+        except (FileNotFoundError, ValueError):  # nothing yet; or the agent put something else there
+            return
+        place = self._offset - len(self._part)
+        self._offset += len(piece)
+        *whole, self._part = (self._part + piece).split(b"\n")
+        for line in whole:
+            place += len(line) + 1
+            if self._skipping:
+                self._skipping = False
+            else:
+                self.place = place
+                yield line
+        if len(self._part) > LONGEST_LINE:
+            self.omitted += not self._skipping
+            self._part, self._skipping = b"", True
+
+    def rest(self) -> Iterator[bytes]:
+        """The last line without its end, once the program that wrote it has ended."""
+        part, self._part = self._part, b""
+        if part and not self._skipping:
+            self.place = self._offset
+            yield part
+
+    @property
+    def has_more(self) -> bool:
+        try:
+            return os.stat(self._path).st_size > self._offset  # noqa: PTH116 - once per agent and tick
+        except OSError:
+            return False
+
+
+def end_of(path: Path) -> str:
+    """The end of a file, as text; empty if it cannot be read."""
+    try:
+        with open_plain(path) as file:
+            file.seek(max(os.fstat(file.fileno()).st_size - END_BYTES, 0))
+            return file.read(END_BYTES).decode("utf-8", "replace")
+    except (OSError, ValueError):
+        return ""
