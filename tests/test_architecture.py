@@ -1,4 +1,4 @@
-"""The rooms of the house: who may import whom, what is pure, and which file alone touches a foreign thing.
+"""The packages: who may import whom, what is pure, which file alone touches a foreign thing, the words, the tests.
 
 Read from the source, so that it also holds for code that no test runs.
 """
@@ -14,6 +14,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+from mirror import SMALL_WITH_ONE_IMPORTER, WITHOUT_OWN_TEST
 
 from attempts.record import Attempt
 from coral.fleet.agent_state import Agent
@@ -21,17 +22,17 @@ from coral.fleet.run_state import Job, PendingAttempt
 from coral.runtimes.registry import RUNTIMES
 
 ROOT = Path(__file__).parent.parent
-ROOMS = ("attempts", "heartbeats", "workspace", "coral")
-TOP = {*ROOMS, "benchmarks", "docs", "examples", "tests", ".ci", ".gitignore", "Makefile", "pyproject.toml"}
+PACKAGES = ("attempts", "heartbeats", "workspace", "coral")
+TOP = {*PACKAGES, "benchmarks", "docs", "examples", "tests", ".ci", ".gitignore", "Makefile", "pyproject.toml"}
 TOP |= {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"}
-FILES = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))
+FILES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 
 # module or package -> what of ours it may import. The most precise entry counts; `coral` may import everything else.
 MAY_IMPORT = {
     "attempts": ("attempts",),
     "heartbeats": ("heartbeats", "attempts"),
     "workspace": ("workspace",),
-    "coral": ROOMS,
+    "coral": PACKAGES,
     "coral.errors": (),
     "coral.types": (),
     "coral.grader": ("coral.types",),
@@ -59,7 +60,7 @@ MAY_IMPORT = {
     ),
     "coral.native": ("coral.native", "coral.codec", "attempts", "workspace"),
     "coral.native.search.numeric": ("coral.native.search.numeric",),  # the numerical methods know nothing of agents
-    # The rooms of the supervisor, from the ground up.
+    # The packages of the supervisor, from the ground up.
     "coral.processes": ("coral.processes", "coral.fleet.process_key", "workspace.layout"),
     "coral.processes.cgroup": (),
     "coral.processes.rlimit_tag": (),
@@ -135,7 +136,7 @@ MAY_IMPORT = {
     ),
 }
 FOR_THE_TOP = ("coral.cli", "coral.__main__")  # imported by nobody else
-EMPTY_ROOMS = (
+EMPTY_PACKAGES = (
     "attempts",
     "heartbeats",
     "workspace",
@@ -341,15 +342,15 @@ def calls(module: str) -> Iterator[str]:
             yield origin.get(said, said)
 
 
-def test_the_rooms_are_found() -> None:
-    assert {name.split(".")[0] for name in MODULES} == set(ROOMS)
+def test_the_packages_are_found() -> None:
+    assert {name.split(".")[0] for name in MODULES} == set(PACKAGES)
     assert len(MODULES) > 40
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_nobody_reaches_into_a_room_that_is_not_open_to_him(module: str) -> None:
+def test_a_module_imports_only_what_its_package_may(module: str) -> None:
     rule = max((place for place in MAY_IMPORT if within(module, (place,))), key=len)
-    ours = {name for name in imports(module) if name.split(".")[0] in ROOMS}
+    ours = {name for name in imports(module) if name.split(".")[0] in PACKAGES}
     allowed = MAY_IMPORT[rule]
     assert {name for name in ours if not within(name, allowed) and name != "coral"} == set()
     if not within(module, FOR_THE_TOP):
@@ -361,7 +362,7 @@ def test_the_top_of_the_repository_is_what_a_reader_expects_and_nothing_else() -
     assert {name.partition("/")[0] for name in kept.split("\0") if name} == TOP
 
 
-def test_no_two_modules_need_each_other_to_start() -> None:
+def test_no_modules_import_each_other_in_a_circle() -> None:
     graph = {module: {name for name in at_start(tree(module).body) if name in MODULES} for module in MODULES}
     try:
         list(TopologicalSorter(graph).static_order())
@@ -369,21 +370,21 @@ def test_no_two_modules_need_each_other_to_start() -> None:
         pytest.fail(f"modules import each other in a circle: {' <- '.join(error.args[1])}")
 
 
-@pytest.mark.parametrize("module", EMPTY_ROOMS)
-def test_entering_a_room_costs_nothing(module: str) -> None:
+@pytest.mark.parametrize("module", EMPTY_PACKAGES)
+def test_importing_a_package_imports_nothing_else(module: str) -> None:
     assert imports(module) == set()
 
 
 @pytest.mark.parametrize("module", [module for module in MODULES if within(module, PURE)])
-def test_what_is_pure_knows_no_world(module: str) -> None:
-    foreign = {name for name in imports(module) if name.split(".")[0] not in ROOMS}
+def test_a_pure_module_imports_and_calls_nothing_impure(module: str) -> None:
+    foreign = {name for name in imports(module) if name.split(".")[0] not in PACKAGES}
     assert {name for name in foreign if name.split(".")[0] not in PURE_STDLIB} == set()
     assert {name for name in imports(module) - foreign if not within(name, PURE)} == set()
     assert set(calls(module)) & IMPURE_CALLS == set()
 
 
 @pytest.mark.parametrize("module", STDLIB_ONLY)
-def test_what_agents_start_a_thousand_times_imports_the_standard_library_alone(module: str) -> None:
+def test_what_agents_run_often_imports_the_standard_library_alone(module: str) -> None:
     others = {name for name in starts_with(module) if name not in MODULES}
     assert {name for name in others if name.split(".")[0] not in sys.stdlib_module_names} == set()
     assert {name for name in others if within(name, tuple(SLOW_STDLIB))} == set()
@@ -391,18 +392,18 @@ def test_what_agents_start_a_thousand_times_imports_the_standard_library_alone(m
 
 @pytest.mark.parametrize("module", MODULES)
 def test_one_home_for_each_foreign_package(module: str) -> None:
-    foreign = {name.split(".")[0] for name in imports(module)} - set(ROOMS) - sys.stdlib_module_names
+    foreign = {name.split(".")[0] for name in imports(module)} - set(PACKAGES) - sys.stdlib_module_names
     assert foreign <= HOMES.keys()
     assert {name for name in foreign if not within(module, HOMES[name])} == set()
 
 
 @pytest.mark.parametrize("module", [module for module in MODULES if not within(module, PROCESSES)])
 def test_processes_are_started_and_signalled_in_one_place(module: str) -> None:
-    forbidden = {f"{room}.{what}" for room, names in STARTERS.items() for what in names}
+    forbidden = {f"{package}.{what}" for package, names in STARTERS.items() for what in names}
     assert set(calls(module)) & forbidden == set()
 
 
-def test_nobody_clones_the_address_space_on_the_way() -> None:
+def test_no_child_is_started_with_preexec_fn() -> None:
     """preexec_fn is slow and unsafe with threads."""
     assert [module for module in MODULES if "preexec_fn" in MODULES[module].read_text(encoding="utf-8")] == []
 
@@ -417,7 +418,7 @@ def test_git_is_run_by_two_files() -> None:
     assert words <= set(GIT)
 
 
-def test_errors_are_swallowed_wholesale_in_few_places() -> None:
+def test_broad_exception_handlers_are_in_named_modules() -> None:
     broad = {
         module
         for module in MODULES
@@ -430,7 +431,7 @@ def test_errors_are_swallowed_wholesale_in_few_places() -> None:
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_modules_and_functions_stay_short_and_say_their_rule(module: str) -> None:
+def test_modules_and_functions_are_short_and_modules_have_a_docstring(module: str) -> None:
     source = MODULES[module].read_text(encoding="utf-8")
     assert len(source.splitlines()) <= 400
     assert ast.get_docstring(tree(module)) or not source.strip(), "a module opens with the rule it keeps"
@@ -495,7 +496,7 @@ def conditions(node: ast.AST) -> Iterator[ast.expr]:
 @pytest.mark.parametrize("module", [module for module in MODULES if within(module, ("coral.supervisor",))])
 def test_the_supervisor_chooses_nothing_by_the_state_of_an_agent_or_an_attempt(module: str) -> None:
     """It asks the fleet; the phases and steps that decisions are made from it does not even know."""
-    assert {name for name in tree_names(module) if name in ("Phase", "Step", "LIVE", "OCCUPYING")} == set()
+    assert {name for name in tree_names(module) if name in ("Phase", "AttemptStep", "LIVE", "OCCUPYING")} == set()
     asked = {
         (module, ast.unparse(part))
         for node in ast.walk(tree(module))
@@ -525,3 +526,72 @@ def test_gathering_and_performing_know_nothing_of_each_other() -> None:
 def test_views_know_of_the_supervisor_its_context_alone() -> None:
     known = {name for module in MODULES if within(module, ("coral.views",)) for name in imports(module)}
     assert {name for name in known if within(name, ("coral.supervisor",))} == {"coral.supervisor.context"}
+
+
+# Words that had several meanings, or none outside of this repository. A name is split at underscores and capitals.
+BANNED = frozenset(
+    ["amends", "asks", "census", "crew", "desk", "doorbell", "draft", "each", "ear", "ears", "enlist", "equip", "forgives", "gates", "house", "lack", "lacking", "ladder", "lanes", "leash", "loose", "office", "owe", "owed", "owes", "recounts", "room", "rooms", "said", "senses", "speech", "tally", "tidings", "told", "twin", "wear"]
+)  # fmt: skip
+GIT_WORDS = frozenset(["loose_object", "loose"])  # git's own name for an object that is not packed
+WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+
+
+def identifiers(module: str) -> Iterator[str]:
+    for node in ast.walk(tree(module)):
+        if isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.arg | ast.keyword) and node.arg:
+            yield node.arg
+        elif isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_no_identifier_has_a_banned_word(module: str) -> None:
+    names = {*identifiers(module), *module.split(".")} - GIT_WORDS
+    assert {name for name in names if BANNED & {word.lower() for word in WORD.findall(name)}} == set()
+
+
+def test_no_two_public_classes_have_one_name() -> None:
+    defined: dict[str, list[str]] = {}
+    for module in MODULES:
+        for node in tree(module).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                defined.setdefault(node.name, []).append(module)
+    assert {name: modules for name, modules in defined.items() if len(modules) > 1} == {}
+
+
+def test_few_modules_lie_directly_in_coral() -> None:
+    assert len(list((ROOT / "coral").glob("*.py"))) <= 6
+
+
+def test_a_small_module_with_one_importer_has_a_reason() -> None:
+    importers: dict[str, set[str]] = {}
+    for module in MODULES:
+        for name in imports(module):
+            importers.setdefault(name, set()).add(module)
+    small = {name for name, path in MODULES.items() if path.name != "__init__.py" and lines_of(path) < 60}
+    assert {name for name in small if len(importers.get(name, ())) == 1} - SMALL_WITH_ONE_IMPORTER.keys() == set()
+
+
+def lines_of(path: Path) -> int:
+    return len(path.read_text(encoding="utf-8").splitlines())
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        name
+        for name, path in MODULES.items()
+        if not path.name.startswith("__") and not within(name, ("coral.templates",))
+    ],
+)
+def test_a_module_has_a_test_file_of_its_name(module: str) -> None:
+    *packages, name = module.split(".")
+    folders = [ROOT.joinpath("tests", kind, *packages) for kind in ("unit", "integration")]
+    if packages[:2] == ["coral", "fleet"]:
+        folders.append(ROOT / "tests" / "decisions")
+    found = any((folder / f"test_{name}.py").is_file() for folder in folders)
+    assert found != (module in WITHOUT_OWN_TEST), WITHOUT_OWN_TEST.get(module)

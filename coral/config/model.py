@@ -194,7 +194,7 @@ class AgentsSection(Assignment):
     )
 
     @model_validator(mode="after")
-    def _give_each_key_once(self) -> Self:
+    def _refuse_keys_given_twice(self) -> Self:
         if self.assignments:
             fields = Assignment.model_fields.items()
             twice = [

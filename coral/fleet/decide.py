@@ -119,9 +119,9 @@ def _on_not_started(transaction: Transaction, who: str, launch: int, reason: str
 def _advance_time(transaction: Transaction) -> None:
     """Do whatever the clock makes due, again until no action follows: a grade that is given up may fire a heartbeat,
     and the last agent that retires ends the run."""
-    said = None
-    while said != len(transaction.actions) and not transaction.run.finished:
-        said = len(transaction.actions)
+    count = None
+    while count != len(transaction.actions) and not transaction.run.finished:
+        count = len(transaction.actions)
         grading.advance_timers(transaction)
         if not transaction.run.stopping and (end := _reason_to_stop(transaction)):
             transaction.set_run(stopping=end)

@@ -136,12 +136,12 @@ def acknowledge(transaction: Transaction, name: str, ids: tuple[str, ...]) -> No
         return
     names = tuple(dict.fromkeys(message.name for message in received))
     # Only the heartbeats of the clock await a reply.
-    asks = tuple(message.name for message in received if message.attempt is None and message.name not in UNASKED)
+    questions = tuple(message.name for message in received if message.attempt is None and message.name not in UNASKED)
     transaction.set_agent(
         name,
         pending_messages=tuple(message for message in agent.pending_messages if message.id not in ids),
         in_flight=tuple(id for id in agent.in_flight if id not in ids),
-        awaiting_reply=tuple(dict.fromkeys(agent.awaiting_reply + asks)),
+        awaiting_reply=tuple(dict.fromkeys(agent.awaiting_reply + questions)),
     )
     transaction.log("heartbeat", f"{', '.join(names)} ({', '.join(message.id for message in received)}) received", name)
 

@@ -104,7 +104,7 @@ def _carry_out(transaction: Transaction, sender: str, request: on.Request) -> st
             return "stopping"
         case on.Leave(end=end):
             return _leave(transaction, end)
-        case on.Acknowledge(owed=ids, jobs=numbers):
+        case on.Acknowledge(messages=ids, jobs=numbers):
             # Only printed messages: otherwise an agent could avoid an interrupt by acknowledging its message unread.
             printed = {message.id for message in transaction.agents[sender].pending_messages if message.printed}
             acknowledge(transaction, sender, tuple(id for id in ids if id in printed))

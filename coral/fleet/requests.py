@@ -49,7 +49,7 @@ class Leave:
 class Acknowledge:
     """The agent has read these messages (`owed`: their ids), and has seen the ends of these jobs."""
 
-    owed: tuple[str, ...] = ()
+    messages: tuple[str, ...] = ()
     jobs: tuple[int, ...] = ()
 
 

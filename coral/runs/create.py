@@ -38,9 +38,9 @@ def create_run(config: Config, runs: Path, say: Say, meanwhile: Callable[[], obj
     """
     roster = Roster(config)
     roster.check()
-    if lacking := disk_problem_of(runs):
+    if problem := disk_problem_of(runs):
         raise CoralError(
-            f"cannot make a run in {runs}: {lacking}", "free some space, or see workspace.runs in task.yaml"
+            f"cannot make a run in {runs}: {problem}", "free some space, or see workspace.runs in task.yaml"
         )
     for assignment, runtime in roster.assignments:
         if budgets := unenforceable_budgets(config, assignment, runtime):

@@ -67,14 +67,14 @@ def _wait_for(child: _Child, layout: Layout, held: received_signals.HeldSignals)
     """Until it supervises the run. An interrupt ends it in order; it may have started agents."""
     deadline = time.monotonic() + BEGIN_SECONDS
     while _shown_by(layout) != child.pid and child.poll() != 0:
-        lacking = disk_problem_of(layout.root)
-        late = bool(lacking) or time.monotonic() > deadline
-        if late and not lacking and holder(layout.lock) == child.pid:
+        problem = disk_problem_of(layout.root)
+        late = bool(problem) or time.monotonic() > deadline
+        if late and not problem and holder(layout.lock) == child.pid:
             break  # it has the run, and reads a long journal
         if child.code is not None or late or held.came:
             child.end()
             held.check()
-            last = lacking or layout.log.read_text(errors="replace").strip().rpartition("\n")[2]
+            last = problem or layout.log.read_text(errors="replace").strip().rpartition("\n")[2]
             raise CoralError(f"cannot supervise in the background: {last or 'no word from it'}", f"see {layout.log}")
         time.sleep(0.01)
 

@@ -157,8 +157,8 @@ class Gatherer:
     def _read_inboxes(self, fleet: Fleet, polls: bool, now: on.Moment) -> Iterator[on.Event]:
         """All of them at a poll, or where somebody's inbox has room again; else those in which something changed."""
         touched = self._watch.take() if self._watch is not None else frozenset()
-        room = intake_capacity(fleet.agents, fleet.pending.values(), self._context.rules)
-        before, self._full = self._full, {agent for agent, left in room.items() if not left}
+        capacity = intake_capacity(fleet.agents, fleet.pending.values(), self._context.rules)
+        before, self._full = self._full, {agent for agent, left in capacity.items() if not left}
         everywhere = polls or self._inbox.more or bool(before - self._full)
         if self._inbox.more:  # while somebody floods an inbox there is always more: it is read at a pace
             is_due = now.run_time - self._collected_at >= MORE_SECONDS
@@ -166,7 +166,7 @@ class Gatherer:
             is_due = everywhere or bool(touched)
         if is_due:
             self._collected_at = now.run_time
-            found = self._inbox.collect(now.run_time, room, None if everywhere else touched)
+            found = self._inbox.collect(now.run_time, capacity, None if everywhere else touched)
             yield from self._guarded("the inboxes", found)
 
     def _read_output(self, fleet: Fleet, now: on.Moment) -> Iterator[on.Event]:

@@ -42,16 +42,16 @@ class Inbox:
         self.more = False  # whether somebody has more files there than were read last
 
     def collect(
-        self, clock: float, room: Mapping[str, int], touched: Collection[Path] | None = None
+        self, clock: float, capacity: Mapping[str, int], touched: Collection[Path] | None = None
     ) -> Iterator[on.Event]:
-        """What is there, submissions in the order of their ids: of each agent as many as there is `room` for.
+        """What is there, submissions in the order of their ids: of each agent as many as `capacity` allows.
 
         `touched`: only these folders are read. A fleet has a thousand, and one at a time gets a new file.
         """
         counts: Counter[str] = Counter()
         for agent, _, path in self._store.inbox(AT_ONCE, touched):
             sender = agent if agent in self._agents else OTHERS
-            if counts[sender] >= min(room.get(agent, AT_ONCE), AT_ONCE):
+            if counts[sender] >= min(capacity.get(agent, AT_ONCE), AT_ONCE):
                 continue
             counts[sender] += 1
             try:
@@ -126,7 +126,7 @@ def _parse(data: Mapping[str, object]) -> on.Request:  # noqa: C901 - one arm pe
                 raise ValueError("owed: must be a list of ids")
             if not isinstance(numbers, list) or not all(type(number) is int for number in numbers):
                 raise ValueError("jobs: must be a list of whole numbers")
-            return on.Acknowledge(owed=tuple(ids[:IDS_LIMIT]), jobs=tuple(numbers[:IDS_LIMIT]))
+            return on.Acknowledge(messages=tuple(ids[:IDS_LIMIT]), jobs=tuple(numbers[:IDS_LIMIT]))
         case "start_job":
             return on.RunJob(
                 agent=_text(data, "agent"),

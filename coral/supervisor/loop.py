@@ -304,7 +304,7 @@ def _differs(before: Fleet, after: Fleet) -> bool:
         return True
     if before.jobs != after.jobs:
         return True
-    return any(before.agents.get(name) is not each for name, each in after.agents.items())
+    return any(before.agents.get(name) is not agent for name, agent in after.agents.items())
 
 
 def supervise_detached(layout: Layout, overrides: tuple[str, ...] = (), config: Config | None = None) -> int:

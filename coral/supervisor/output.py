@@ -62,9 +62,9 @@ class OutputMonitor:
         printed, self.read_at, self.status = False, now, Status.RUNNING
         for line in self.tail.rest() if ended else self.tail.lines():
             printed = True
-            said = self.runtime.read(line)
-            self.has_output = self.has_output or _shows_prompt_taken(said)
-            for event in self._reply_parts.join(said):
+            events = self.runtime.read(line)
+            self.has_output = self.has_output or _shows_prompt_taken(events)
+            for event in self._reply_parts.join(events):
                 self._take(event)
                 self._take_reply(event.reply)
         if printed:

@@ -85,7 +85,7 @@ def test_a_waiting_that_was_asked_for_in_the_past_is_none() -> None:
 def test_an_inline_heartbeat_is_printed_once_and_acknowledged_by_the_eval() -> None:
     stage = Stage(rules=rules(TIP))
     assert stage.tried(2, "ann", 1.0, wait=60) == ["publish #1 improved 1, printing tip:h1"]
-    assert stage.at(3, stage.asks("ann", on.Acknowledge(owed=("h1",)))) == [
+    assert stage.at(3, stage.asks("ann", on.Acknowledge(messages=("h1",)))) == [
         "heartbeat ann: tip (h1) received",
         "answer ann/1: yes, acknowledged",
     ]
@@ -103,7 +103,7 @@ def test_what_was_printed_and_not_acknowledged_interrupts() -> None:
         "heartbeat ann: tip (h1) received",
     ]
     # An acknowledgement that comes late has nothing left to do.
-    assert stage.at(34, stage.asks("ann", on.Acknowledge(owed=("h1",)))) == ["answer ann/1: yes, acknowledged"]
+    assert stage.at(34, stage.asks("ann", on.Acknowledge(messages=("h1",)))) == ["answer ann/1: yes, acknowledged"]
 
 
 def test_two_evals_that_end_at_once_print_each_its_own() -> None:
@@ -114,7 +114,7 @@ def test_two_evals_that_end_at_once_print_each_its_own() -> None:
         "publish #1 improved 1, printing tip:h1",
         "publish #2 improved 2, printing tip:h2",
     ]
-    assert stage.at(4, stage.asks("ann", on.Acknowledge(owed=("h2", "h1")))) == [
+    assert stage.at(4, stage.asks("ann", on.Acknowledge(messages=("h2", "h1")))) == [
         "heartbeat ann: tip (h1, h2) received",
         "answer ann/1: yes, acknowledged",
     ]
@@ -142,7 +142,7 @@ def test_an_inline_heartbeat_of_the_clock_is_printed_at_the_next_eval() -> None:
     stage = Stage(rules=replace(rules(replace(CHECKPOINT, delivery=Delivery.INLINE)), stall=9e9))
     assert stage.until(1800) == []
     assert stage.tried(1900, "ann", 1.0, wait=60) == ["publish #1 improved 1, printing checkpoint:h1"]
-    assert stage.at(1901, stage.asks("ann", on.Acknowledge(owed=("h1",))))[0] == (
+    assert stage.at(1901, stage.asks("ann", on.Acknowledge(messages=("h1",))))[0] == (
         "heartbeat ann: checkpoint (h1) received"
     )
     assert stage["ann"].awaiting_reply == ("checkpoint",)
@@ -152,7 +152,7 @@ def test_an_agent_cannot_wave_away_what_is_about_to_interrupt_it() -> None:
     # It could: the ids are easily guessed, and whoever acknowledged in time never reflected.
     stage = Stage(rules=rules(REFLECT, TIP))
     stage.tried(2, "ann", 1.0)
-    assert stage.at(2, stage.asks("ann", on.Acknowledge(owed=("h1", "h2", "h3")))) == [
+    assert stage.at(2, stage.asks("ann", on.Acknowledge(messages=("h1", "h2", "h3")))) == [
         "answer ann/1: yes, acknowledged"
     ]
     assert stage.owed("ann") == ["reflect h1", "tip h2"]
@@ -163,6 +163,6 @@ def test_acknowledging_what_a_launch_carries_lets_go_of_it_there_too() -> None:
     stage.tried(2, "ann", 1.0, wait=60)
     stage.at(3, stage.exited("ann"))
     assert stage["ann"].in_flight == ("h1",)
-    stage.at(4, stage.asks("ann", on.Acknowledge(owed=("h1",))))
+    stage.at(4, stage.asks("ann", on.Acknowledge(messages=("h1",))))
     assert (stage["ann"].pending_messages, stage["ann"].in_flight) == ((), ())
     assert stage.at(5, stage.heard("ann")) == []

@@ -242,7 +242,7 @@ def _do_to_agent(world: World, process: Process, kind: str, code: int) -> None:
     elif kind == "edit silently":
         process.silently = world.clock
     elif kind == "ack" and process.printed_inline:
-        ask(world, process.who, on.Acknowledge(owed=tuple(process.printed_inline)))
+        ask(world, process.who, on.Acknowledge(messages=tuple(process.printed_inline)))
         process.printed_inline = []
     elif kind == "end":
         process.ending, process.leftovers = ENDINGS[code % 6], code // 6 % 4 == 1

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from coral.cli.parser import Parser
 
 CHANGES = ("every", "stagnant", "minutes", "scope", "delivery", "prompt")
-EACH = 6  # agents that get rows of their own; more are grouped by equal heartbeats
+UNGROUPED = 6  # agents that get rows of their own; more are grouped by equal heartbeats
 COLUMNS = ("whose", "heartbeat", "when*", "next*", "delivery?", "set by?", "prompt*?")
 
 Rows = Mapping[str, list[LenientJson]]
@@ -155,7 +155,7 @@ def _rows(view: RunView, owners: list[str]) -> Rows:
 def _groups(rows: Rows) -> list[tuple[str, str]]:
     """(name of the group, one owner in it)."""
     owners = [owner for owner in rows if rows[owner]]
-    if len(owners) <= EACH + 1:
+    if len(owners) <= UNGROUPED + 1:
         return [(owner, owner) for owner in owners]
     alike: dict[str, list[str]] = {}
     for owner in owners:

@@ -35,9 +35,9 @@ def run(args: argparse.Namespace) -> int:
     if pid is not None:
         hint = f"`{command('attach', layout)}` watches it"
         raise CoralError(f"cannot resume {layout.root.name}: process {pid} supervises it already", hint)
-    if lacking := disk_problem_of(layout.root):
+    if problem := disk_problem_of(layout.root):
         hint = "what still runs continues; free some space, or end it with `coral stop`"
-        raise CoralError(f"cannot resume {layout.root.name}: {lacking}", hint)
+        raise CoralError(f"cannot resume {layout.root.name}: {problem}", hint)
     # A mistake in the overrides is reported here, not in the log of a supervisor.
     changed = load_frozen(layout.task_file, args.overrides)
     if args.overrides:

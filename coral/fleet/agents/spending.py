@@ -51,14 +51,14 @@ def _before(meter: Meter, event: on.Used) -> Spent:
 
 
 def _since(before: Spent, now: Spent, prices: Prices | None) -> Spent:
-    told = None if now.money is None else max(now.money - (before.money or 0.0), 0.0)
+    difference = None if now.money is None else max(now.money - (before.money or 0.0), 0.0)
     tokens = Spent(
         input=max(now.input - before.input, 0),
         cached=max(now.cached - before.cached, 0),
         output=max(now.output - before.output, 0),
     )
     # A program that does not know a model's price reports a cost of 0.
-    money = cost(tokens, prices) if not told and prices is not None else told
+    money = cost(tokens, prices) if not difference and prices is not None else difference
     return Spent(input=tokens.input, cached=tokens.cached, output=tokens.output, money=money)
 
 

@@ -88,7 +88,7 @@ class AgentSession:
             stop=result.line("stopReason", limit=40),
             usage=cut(result.raw("usage")) or self._steps.sum,
             cost=self._cost.spent,
-            said=self._reply,
+            reply=self._reply,
         )
 
     async def cancel(self) -> bool:

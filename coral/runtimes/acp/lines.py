@@ -13,7 +13,7 @@ from heartbeats.reply import OtherReply, parse_reply
 
 AUTH_REQUIRED = -32000  # of the protocol; JSON-RPC lets a server use it for other errors as well
 WRONG = (-32600, -32601, -32602)  # of JSON-RPC: the agent does not understand the request, and never will
-_ASKS_FOR_LOGIN = ("initialize", "new")
+_LOGIN_REQUESTS = ("initialize", "new")
 _NOT_OFFERED = "choice: it offers no "  # how our client begins the message
 # Errors after which another try may succeed.
 _PASSING = re.compile(
@@ -78,7 +78,7 @@ class AcpReader(Reader):
             return OutputEvent(phase="ended", message="interrupted", ended=True, ending=Ending.INTERRUPTED, early=True)
         if reason == "refusal":
             return self.failed("the model refused")
-        reply = event.text("said")
+        reply = event.text("reply")
         if reply and not _is_answer(reply) and self.patterns.meaning(reply, self.now()):
             end = self.failed(reply)
             # No agent is retired for a sentence that a model may have written itself.
@@ -123,7 +123,7 @@ def _is_answer(reply: str) -> bool:
 def _is_denied(event: JsonObject, text: str) -> bool:
     """Whether an error that does not pass needs a person to change something, such as a login."""
     during, code = event.line("during"), event.number("code")
-    if code == AUTH_REQUIRED and (during in _ASKS_FOR_LOGIN or event.items("data", "authMethods")):
+    if code == AUTH_REQUIRED and (during in _LOGIN_REQUESTS or event.items("data", "authMethods")):
         return True
     if during in ("authenticate", "choice") and code in WRONG:
         return True

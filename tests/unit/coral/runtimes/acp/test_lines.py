@@ -37,15 +37,15 @@ def read(**event: object) -> tuple[OutputEvent, ...]:
 @pytest.mark.parametrize(
     ("event", "ending"),
     [
-        ({"type": "result", "stop": "end_turn", "said": None}, CLEAN),
-        ({"type": "result", "stop": "end_turn", "said": "I am done with it."}, CLEAN),
+        ({"type": "result", "stop": "end_turn", "reply": None}, CLEAN),
+        ({"type": "result", "stop": "end_turn", "reply": "I am done with it."}, CLEAN),
         ({"type": "result", "stop": "max_turn_requests"}, CLEAN),
         ({"type": "result", "stop": "cancelled"}, INTERRUPTED),
         ({"type": "result", "stop": "refusal"}, CRASHED),
         # Some say an error as if it were an answer.
-        ({"type": "result", "stop": "end_turn", "said": "You've hit your usage limit. Try again later."}, LIMIT),
-        ({"type": "result", "stop": "end_turn", "said": "Error: (HTTP 401) bad credentials"}, CRASHED),
-        ({"type": "result", "stop": "end_turn", "said": "prompt is too long: 9 tokens > 8 maximum"}, UNKNOWN),
+        ({"type": "result", "stop": "end_turn", "reply": "You've hit your usage limit. Try again later."}, LIMIT),
+        ({"type": "result", "stop": "end_turn", "reply": "Error: (HTTP 401) bad credentials"}, CRASHED),
+        ({"type": "result", "stop": "end_turn", "reply": "prompt is too long: 9 tokens > 8 maximum"}, UNKNOWN),
         ({"type": "error", "during": "prompt", "code": -32603, "message": "Internal error", "data": None}, CRASHED),
         ({"type": "error", "during": "prompt", "code": -32000, "message": "Authentication required"}, TERMINAL),
         ({"type": "error", "during": "new", "code": -32000, "message": "Authentication required"}, TERMINAL),
@@ -137,7 +137,7 @@ def test_an_error_that_needs_a_person_is_fatal(
 
 
 @pytest.mark.parametrize(
-    "said",
+    "reply",
     [
         "HEARTBEAT_OK - I saw 'usage limit' in the log of yesterday, and it is over.",
         "**HEARTBEAT_OK**\nNobody is told: (HTTP 401)",

@@ -224,7 +224,7 @@ def test_a_nonsensical_entry_is_refused_with_a_hint() -> None:
 def test_the_operator_does_not_acknowledge_for_an_agent() -> None:
     # This ended the loop: there is no agent named operator.
     stage = Stage(rules=RULES)
-    assert stage.ask("operator", on.Acknowledge(owed=("h1",))) == [
+    assert stage.ask("operator", on.Acknowledge(messages=("h1",))) == [
         "answer operator: no, cannot acknowledge a heartbeat for an agent (an agent does so when it has read it)"
     ]
 
@@ -318,7 +318,7 @@ def test_the_timeline_repeats_nothing_that_it_tells_anyway_and_no_agent_s_reques
             ("operator", on.RunJob(agent="ann", argv=("train",))),
             ("operator", on.StopJob(number=1)),
             ("operator", on.RaiseAlert(text="look")),
-            ("operator", on.Acknowledge(owed=("h1",))),
+            ("operator", on.Acknowledge(messages=("h1",))),
             ("operator", on.Leave(end=on_request())),
             ("operator", on.Stop(end=on_request("enough"))),
         ),
