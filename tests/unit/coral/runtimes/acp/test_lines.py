@@ -146,8 +146,8 @@ def test_an_error_that_needs_a_person_is_fatal(
         "prompt is too long, says a note.\n\nHEARTBEAT_OK",
     ],
 )
-def test_an_answer_to_a_checkpoint_is_no_error(said: str) -> None:
-    assert read(type="result", stop="end_turn", said=said)[-1].ending is CLEAN
+def test_an_answer_to_a_checkpoint_is_no_error(reply: str) -> None:
+    assert read(type="result", stop="end_turn", reply=reply)[-1].ending is CLEAN
 
 
 def test_an_error_after_a_cancelled_turn_is_an_interrupt() -> None:
