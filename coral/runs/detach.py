@@ -1,7 +1,7 @@
 """Supervises a run in the background: in a child of this process that leaves the terminal and outlives it.
 
-The child is forked and does not start another interpreter: what this process has imported, and that takes longer than
-all else that a supervisor does before it starts agents, it need not import again.
+The child is forked and starts no other interpreter, so that it need not import again what this process has imported:
+that takes longer than everything else that a supervisor does before it starts agents.
 """
 
 import contextlib
@@ -24,17 +24,17 @@ BEGIN_SECONDS = 20.0
 
 
 def detach(layout: Layout, overrides: tuple[str, ...] = (), config: Config | None = None) -> int:
-    """Supervise the run in a process of its own that outlives this terminal; returns its pid once it has begun.
-    `overrides` and `config` are those of `supervise`.
+    """Supervise the run in a child that outlives this terminal. Returns its pid once it supervises; `overrides` and
+    `config` are those of `supervise`.
 
-    CoralError with its last word, or with what the disk lacks for any, when it could not. This process must have no
-    other threads: a lock that one of them held would stay locked in the child.
+    CoralError if it cannot, with the last line of its log, or with what is wrong with the disk. This process must have
+    no other threads: a lock that one of them held would stay locked in the child.
     """
     with received_signals.hold() as held:
         held.check()
         make_way(layout.log)
         log = os.open(layout.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
-        _flush()  # or the child would say it once more
+        _flush()  # or the child would print it again
         pid = os.fork()
         if pid == 0:
             _supervise(layout, overrides, config, log)
@@ -57,14 +57,14 @@ class _Child:
         return self.code
 
     def end(self) -> None:
-        """SIGTERM, which ends a supervisor in order; returns when it has ended."""
+        """Send SIGTERM, on which a supervisor ends in order, and wait for its end."""
         if self.poll() is None:
             os.kill(self.pid, signal.SIGTERM)
             self.poll(0)
 
 
 def _wait_for(child: _Child, layout: Layout, held: received_signals.HeldSignals) -> None:
-    """Until it supervises the run. An interrupt ends it in order; it may have started agents."""
+    """Wait until the child supervises the run. An interrupt ends the child in order, as it may have started agents."""
     deadline = time.monotonic() + BEGIN_SECONDS
     while _shown_by(layout) != child.pid and child.poll() != 0:
         problem = disk_problem_of(layout.root)
@@ -80,7 +80,7 @@ def _wait_for(child: _Child, layout: Layout, held: received_signals.HeldSignals)
 
 
 def _shown_by(layout: Layout) -> int | None:
-    """The pid of the supervisor that wrote the run's status: it does so when it has begun."""
+    """The pid of the supervisor that wrote the run's status, which it does when it has begun."""
     try:
         found = parse_object(read_bytes(layout.status)).get("pid")
     except (OSError, ValueError):
@@ -89,7 +89,7 @@ def _shown_by(layout: Layout) -> int | None:
 
 
 def _supervise(layout: Layout, overrides: tuple[str, ...], config: Config | None, log: int) -> NoReturn:
-    """What the child does until its end, which is not that of the command that it was forked from."""
+    """Supervise in the child, and exit: the child never returns into the command that it was forked from."""
     code = 1
     try:
         _leave(layout, log)
@@ -104,13 +104,13 @@ def _supervise(layout: Layout, overrides: tuple[str, ...], config: Config | None
 
 
 def _leave(layout: Layout, log: int) -> None:
-    """Keep nothing of the terminal, nor of what this process was given: a pipe that stays open in the background keeps
-    its reader waiting. What this interpreter opened itself is not inheritable, and stays."""
+    """Leave the terminal, and close the files that this process inherited: a pipe that stays open would keep its reader
+    waiting. Files that this interpreter opened are not inheritable, and stay open."""
     os.setsid()
     os.chdir(layout.root)
     given = [int(name) for name in os.listdir("/dev/fd")]  # noqa: PTH208 - names alone
     for descriptor in given:
-        with contextlib.suppress(OSError):  # that of the listing itself is closed by now
+        with contextlib.suppress(OSError):  # the listing's own is closed already
             if descriptor > 2 and os.get_inheritable(descriptor):
                 os.close(descriptor)
     nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
@@ -120,5 +120,5 @@ def _leave(layout: Layout, log: int) -> None:
 
 def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
-        if stream is not None:  # as it is where whoever started us had closed it
+        if stream is not None:  # None if it was closed when this process started
             stream.flush()
