@@ -46,7 +46,7 @@ def test_what_is_slept_rightly_counts_and_what_is_overslept_does_not(machine: li
     assert mine.now().run_time == 117 + 2 * LONGEST
 
 
-STALL, ASLEEP = 8.0, 10.0
+STALL, ASLEEP = 5.0, 6.0
 
 
 @pytest.mark.slow

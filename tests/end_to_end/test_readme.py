@@ -24,6 +24,13 @@ def test_there_is_a_first_session_to_run():
     assert [line.split()[1] for line in commands()][:3] == ["init", "validate", "start"]
 
 
+def make_quick(task: Path) -> None:
+    """ "Change it into yours": the built-in agent searches for half a second before it hands anything in, not five."""
+    text = task.read_text()
+    assert "runtime: native " in text
+    task.write_text(text.replace("runtime: native ", "options: {seconds: 0.5}\n  runtime: native "))
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_commands_run_as_written(tmp_path):
@@ -50,6 +57,8 @@ def test_the_commands_run_as_written(tmp_path):
             done = run(line)
             assert done.returncode == 0, f"$ {line}\n{done.stdout}\n{done.stderr}"
             assert "Traceback" not in done.stderr
+            if line.startswith("coral init"):
+                make_quick(here / line.split()[-1] / "task.yaml")
     finally:
         run("coral stop")
     assert list((tmp_path / "home").iterdir()) == []

@@ -98,7 +98,7 @@ sleep 600
     wait_until(
         lambda: {attempt.agent for attempt in run.attempts()} == {"agent-1", "agent-2"}, what="an attempt of each"
     )
-    wait_until(lambda: len(run.attempts()) >= 6, what="what follows the heartbeats")
+    wait_until(lambda: len(run.attempts()) >= 4, what="what follows the heartbeats")
     asked = send_request.send(run.layout, "operator", {"type": "tell", "to": "agent-2", "text": "are you there"})
     answer = send_request.answer(run.layout, "operator", asked, PATIENCE)
     assert answer is not None

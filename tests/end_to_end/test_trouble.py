@@ -26,7 +26,7 @@ from coral.supervisor.alerts import AT_FIRST
 
 pytestmark = pytest.mark.slow
 
-PAUSE = 10.0  # seconds that a run stands still
+PAUSE = 2.0  # seconds that a run stands still
 
 COUNTING = [{"repeat": {"steps": [{"edit": {"file": "x.txt", "content": "{n}"}}, {"submit": "try {n}"}]}}]
 
@@ -54,7 +54,7 @@ def is_alive(pid: int) -> bool:
 
 
 def test_a_deaf_agent_is_gone_within_the_graces_and_delays_nobody(start):
-    run = start(DEAF, overrides=("agents.count=2", "grader.slots=2", "run.interrupt_grace=3", "run.terminate_grace=3"))
+    run = start(DEAF, overrides=("agents.count=2", "grader.slots=2", "run.interrupt_grace=2", "run.terminate_grace=2"))
     wait_until(lambda: [event for event in run.events("exited") if event["agent"] == "agent-1"], what="its end")
     # The grandchild is gone with the launch. A later launch may have written down a grandchild of its own.
     (first, *_) = sorted(run.layout.shared.glob("child-*"), key=lambda path: path.stat().st_mtime_ns)
@@ -174,7 +174,7 @@ def test_a_grade_that_takes_too_long_is_killed_with_everything_it_started(start)
 
 @pytest.mark.parametrize("watch", ["false", "true"])
 def test_attempts_are_noticed_with_and_without_notifications(start, watch):
-    run = start([*tries(1, 2), "hang"], overrides=(f"run.watch={watch}", "run.poll_seconds=1"))
+    run = start([*tries(1, 2), "hang"], overrides=(f"run.watch={watch}", "run.poll_seconds=0.3"))
     run.wait_for_attempts(2)
     wait_until(lambda: len(run.received("agent-1", "reflect")) == 2, what="both reflections")
     entry = {"name": "mine", "every": 1, "prompt": "look again"}
@@ -286,7 +286,7 @@ def acknowledged(run: Run) -> Counter[str]:
 
 
 def test_killed_in_the_middle_a_run_goes_on_with_nothing_lost_or_doubled(start):
-    run = start(UP_AND_DOWN, overrides=("agents.count=3", "grader.slots=2", "budget.attempts=30"))
+    run = start(UP_AND_DOWN, overrides=("agents.count=3", "grader.slots=2", "budget.attempts=18"))
     run.wait_for_attempts(8)
     run.kill()
     before = run.fleet()
@@ -294,10 +294,10 @@ def test_killed_in_the_middle_a_run_goes_on_with_nothing_lost_or_doubled(start):
     run.supervise()
     run.wait_for_end()
     fleet, attempts = run.fleet(), run.attempts()
-    assert len(attempts) == 30
-    assert sorted(attempt.order for attempt in attempts) == list(range(1, 31))
-    assert len({attempt.submission for attempt in attempts}) == 30
-    assert len({attempt.commit for attempt in attempts}) == 30
+    assert len(attempts) == 18
+    assert sorted(attempt.order for attempt in attempts) == list(range(1, 19))
+    assert len({attempt.submission for attempt in attempts}) == 18
+    assert len({attempt.commit for attempt in attempts}) == 18
     assert {name: agent.session for name, agent in fleet.agents.items() if sessions[name]} == {
         name: session for name, session in sessions.items() if session
     }
@@ -479,9 +479,10 @@ def test_time_goes_on_from_where_the_clock_stood(start):
     run.stop()
     stood, count = fold(run.layout.journal).clock, len(run.decisions())
     time.sleep(PAUSE)  # nothing else tells how long it stood
+    began = time.monotonic()
     run.supervise()
     wait_until(lambda: len(run.prompts("agent-1")) == 2)
-    # What the new supervisor did before its first decision counts, and is short; the pause does not.
+    # What the new supervisor did before its first decision counts; the pause does not.
     passed = run.decisions()[count].now.run_time - stood
-    assert 0 <= passed < PAUSE / 2
+    assert 0 <= passed < time.monotonic() - began
     run.stop()

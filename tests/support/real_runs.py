@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from forked import ForkedSupervisor
 from records import readable
 
 from attempts.files import parse_object, read_bytes
@@ -68,9 +69,12 @@ class Run:
 
     def __init__(self, task: Path, runs: Path, overrides: Sequence[str] = ()) -> None:
         self.layout: Layout = create_run(load(task, overrides), runs, lambda _: None)
-        self.supervisor: subprocess.Popen[bytes] | None = None
+        self.supervisor: ForkedSupervisor | subprocess.Popen[bytes] | None = None
 
     def supervise(self, prefix: Sequence[str] = ()) -> "Run":
+        if not prefix:
+            self.supervisor = ForkedSupervisor(self.layout)
+            return self
         with self.layout.log.open("ab") as log:
             self.supervisor = subprocess.Popen(
                 [*prefix, sys.executable, "-P", "-m", "coral.supervisor.loop", str(self.layout.root)],

@@ -201,10 +201,10 @@ def test_an_interrupt_at_any_moment_loses_nothing(make):
     whole = seconds_of(agent.start(resume=False, steps=1))
     before = agent.memory()
     for k in count():
-        if k >= 24 and before.episodes > 3 and len(before.trials) > 1:
+        if k >= 16 and before.episodes > 3 and len(before.trials) > 1:
             break
         process = agent.start(f"## Heartbeat: reflect (id h{k})\n\nThink.\n", seconds=0.3)
-        time.sleep(whole * k / 20)  # the moment under test, not a wait for something
+        time.sleep(whole * k / 13)  # the moment under test, not a wait for something
         process.send_signal(signal.SIGINT)
         output, errors = process.communicate(timeout=WITHIN)
         summary = LaunchSummary(output=bool(output), stderr=errors.decode())
@@ -230,10 +230,10 @@ def test_a_kill_at_any_moment_leaves_a_memory(make):
     whole = seconds_of(agent.start(resume=False, steps=1))
     before = agent.memory()
     for k in count():
-        if k >= 12 and before.launches > 5:
+        if k >= 8 and before.launches > 3:
             break
         process = agent.start()
-        time.sleep(whole * k / 10)  # the moment under test
+        time.sleep(whole * k / 7)  # the moment under test
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate(timeout=WITHIN)
         after = agent.memory()
