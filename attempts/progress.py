@@ -7,6 +7,7 @@ so that small gains add up without counting as improvements.
 from dataclasses import dataclass, replace
 
 from attempts.record import Attempt, Direction, Kind, Verdict
+from attempts.verdict import judge
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,17 +23,6 @@ class Progress:
     best_attempt: int | None = None
     stagnant: int = 0
     graded: int = 0
-
-
-def judge(progress: Progress, score: float | None, direction: Direction, noise: float) -> Verdict:
-    """The verdict on a score, given the progress before it. An attempt without a score has failed."""
-    if score is None:
-        return Verdict.FAILED
-    if progress.best is None:
-        return Verdict.IMPROVED
-    if abs(score - progress.best) <= noise:
-        return Verdict.TIED
-    return Verdict.IMPROVED if direction.better(score, progress.best) else Verdict.REGRESSED
 
 
 def advance(progress: Progress, attempt: Attempt, direction: Direction, noise: float) -> Progress:
@@ -52,7 +42,7 @@ def advance(progress: Progress, attempt: Attempt, direction: Direction, noise: f
         case Kind.CONFIRM:
             return replace(_with_best(progress, attempt, direction), graded=progress.graded + 1)
         case Kind.REAL:
-            improved = judge(progress, attempt.score, direction, noise) is Verdict.IMPROVED
+            improved = judge(progress.best, attempt.score, direction, noise) is Verdict.IMPROVED
             improved = improved and attempt.verdict is not Verdict.TIED
             return replace(
                 _with_best(progress, attempt, direction),

@@ -12,9 +12,10 @@ from pathlib import Path
 
 from attempts.files import write_json
 from attempts.index.index import Index
-from attempts.progress import advance, judge
+from attempts.progress import advance
 from attempts.record import Attempt, Direction, Kind, to_dict
 from attempts.store import REPLIES, Store
+from attempts.verdict import judge
 from benchmarks.arena import Started
 from coral.fleet.actions import Publish
 from coral.fleet.agent_state import Agent
@@ -111,7 +112,7 @@ def _attempt(number: int, agent: Agent, transaction: Transaction, seed: str, rul
         submitted_at="2030-01-01T00:00:00.000Z",
         published_at=transaction.wall,
         order=transaction.run.order + 1,
-        verdict=judge(agent.progress, score, rules.direction, rules.noise),
+        verdict=judge(agent.progress.best, score, rules.direction, rules.noise),
         score=score,
         feedback="the second half is worse than the first",
         metrics={"loss": number / 7},

@@ -36,8 +36,8 @@ MAY_IMPORT = {
     "coral.errors": (),
     "coral.types": (),
     "coral.grader": ("coral.types",),
-    "coral.grading.runner": ("coral.types", "coral.grading.score"),
-    "coral.grading.score": (),
+    "coral.grading.runner": ("coral.types", "coral.grading.finite_score"),
+    "coral.grading.finite_score": (),
     "coral.native.search.check_child": (),
     "coral.fleet": ("coral.fleet", "coral.errors", "attempts", "heartbeats"),
     "coral.config": (
@@ -64,14 +64,14 @@ MAY_IMPORT = {
     "coral.processes": ("coral.processes", "coral.fleet.process_key", "workspace.layout"),
     "coral.processes.cgroup": (),
     "coral.processes.rlimit_tag": (),
-    "coral.processes.process_table": (
+    "coral.processes.process_tree": (
         "coral.processes.cgroup",
         "coral.processes.rlimit_tag",
         "coral.processes.without_proc",
     ),
     "coral.processes.without_proc": (),
     "coral.processes.process": (
-        "coral.processes.process_table",
+        "coral.processes.process_tree",
         "coral.processes.cgroup",
         "coral.processes.rlimit_tag",
         "coral.errors",
@@ -81,7 +81,7 @@ MAY_IMPORT = {
         "coral.codec",
         "coral.errors",
         "coral.fleet",
-        "coral.processes.process_table",  # who was started
+        "coral.processes.process_tree",  # who was started
         "attempts",
         "heartbeats",
         "workspace.layout",
@@ -122,7 +122,7 @@ MAY_IMPORT = {
         "coral.fleet",
         "coral.grading",
         "coral.supervisor.context",
-        "coral.supervisor.output",
+        "coral.supervisor.output_monitor",
         "coral.journal",
         "coral.native",
         "coral.agent_setup.prices",
@@ -158,10 +158,11 @@ PURE = (
     "attempts.fields",
     "attempts.record",
     "attempts.progress",
+    "attempts.verdict",
     "heartbeats.heartbeat",
 )
 PURE += ("heartbeats.trigger", "heartbeats.reply", "heartbeats.beat", "heartbeats.entry", "coral.fleet", "coral.errors")
-PURE += ("coral.types", "coral.codec", "coral.grading.score", "coral.records.standings")
+PURE += ("coral.types", "coral.codec", "coral.grading.finite_score", "coral.records.standings")
 PURE_STDLIB = {
     "__future__",
     "abc",

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from attempts.progress import Progress, advance
 from coral.fleet import actions as do
-from coral.fleet import disk, jobs, operator, upkeep
+from coral.fleet import disk, jobs, requests, upkeep
 from coral.fleet import events as on
 from coral.fleet.agent_state import LIVE, Agent, Phase
 from coral.fleet.agents import accounts, budgets, launch_exit, lifecycle, outages, research, spending, stalls
@@ -91,7 +91,7 @@ def _handle(transaction: Transaction, event: on.Event) -> None:  # noqa: C901 - 
         case on.JobEnded():
             jobs.on_ended(transaction, event)
         case on.Requested():
-            operator.on_requested(transaction, event)
+            requests.on_requested(transaction, event)
         case on.DiskChecked(problem=disk_problem):
             disk.on_disk_checked(transaction, disk_problem)
         case _:
@@ -169,12 +169,12 @@ def _open(transaction: Transaction, event: on.Opened) -> None:
     start = advance(Progress(), event.baseline, transaction.rules.direction, transaction.rules.noise)
     transaction.set_run(id=event.run, opened=True, progress=start)
     transaction.act(do.Publish(attempt=event.baseline))
-    operator.put_in_force(transaction, FLEET, transaction.rules.defaults(Scope.FLEET))
+    requests.put_in_force(transaction, FLEET, transaction.rules.defaults(Scope.FLEET))
     for place, name in enumerate(event.agents):
         transaction.agents[name] = Agent(
             name=name, progress=start, deadline=transaction.clock + place * transaction.rules.stagger
         )
-        operator.put_in_force(transaction, name, transaction.rules.defaults(Scope.OWN))
+        requests.put_in_force(transaction, name, transaction.rules.defaults(Scope.OWN))
 
 
 def _resume(transaction: Transaction, away: float) -> None:

@@ -9,21 +9,21 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from attempts.record import Attempt, Metric, Submission
-from coral.fleet import requests
+from coral.fleet import request_types
 from coral.fleet.agent_state import OutputCounts, Spent
 
 # The requests, so that a decision finds them beside the events.
-SetHeartbeat = requests.SetHeartbeat
-RemoveHeartbeat = requests.RemoveHeartbeat
-ResetHeartbeats = requests.ResetHeartbeats
-Tell = requests.Tell
-Stop = requests.Stop
-Leave = requests.Leave
-Acknowledge = requests.Acknowledge
-RaiseAlert = requests.RaiseAlert
-RunJob = requests.RunJob
-StopJob = requests.StopJob
-Request = requests.Request
+SetHeartbeat = request_types.SetHeartbeat
+RemoveHeartbeat = request_types.RemoveHeartbeat
+ResetHeartbeats = request_types.ResetHeartbeats
+Tell = request_types.Tell
+Stop = request_types.Stop
+Leave = request_types.Leave
+Acknowledge = request_types.Acknowledge
+RaiseAlert = request_types.RaiseAlert
+RunJob = request_types.RunJob
+StopJob = request_types.StopJob
+Request = request_types.Request
 
 
 class Ending(StrEnum):

@@ -11,7 +11,8 @@ from coral.fleet import events as on
 from coral.fleet import job_notices
 from coral.fleet.agent_state import Agent, JobEnd, Phase
 from coral.fleet.agents import stalls
-from coral.fleet.policy import KILL_AGAIN_SECONDS, MAX_JOBS, MAX_KILLS, back_off, runs_job
+from coral.fleet.back_off import back_off
+from coral.fleet.policy import KILL_AGAIN_SECONDS, MAX_JOBS, MAX_KILLS, runs_job
 from coral.fleet.reasons import JobOutcome, Reason, ReasonKind
 from coral.fleet.run_state import Job
 from coral.fleet.transaction import Transaction

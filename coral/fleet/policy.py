@@ -1,6 +1,5 @@
-"""Constants of all decisions, and small questions that several of them ask: back-off, interruptibility, capacity."""
+"""Constants of all decisions, and small questions that several of them ask: interruptibility, capacity."""
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
@@ -40,14 +39,6 @@ BUDGET_NOTICES_AT = (0.8, 0.95)  # the parts of any budget at which agents are a
 MAX_JOBS = 3  # of one agent at a time
 MAX_NOTICE_JOBS = 10  # jobs that one notice names ...
 MAX_NOTICE_OUTPUTS = 3  # ... and of how many of them it has the last lines
-
-
-def back_off(run: str, agent: Agent, failures: int, rules: Rules) -> float:
-    """The exponential back-off after so many failures in a row, in seconds. A jitter of up to a fifth is hashed from
-    run, agent and launch: decisions are free of chance."""
-    seconds: float = min(rules.backoff * 2.0 ** min(failures - 1, 30), rules.backoff_max)
-    digest = hashlib.sha256(f"{run}/{agent.name}/{agent.launch}".encode()).digest()
-    return seconds * (1.0 + 0.2 * digest[0] / 255)
 
 
 def is_due(message: PendingMessage, agent: Agent, now: float) -> bool:

@@ -1,80 +1,216 @@
-"""The requests that agents and the operator may make: plain frozen data, which the journal records."""
+"""Handles the requests of the operator and of agents: each is checked, carried out and answered once.
+
+An agent may change its own heartbeats, start and stop its own jobs, and retime the fleet's heartbeats.
+"""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from attempts.fields import one_line
+from coral.errors import CoralError
+from coral.fleet import actions as do
+from coral.fleet import events as on
+from coral.fleet import job_notices, jobs
+from coral.fleet.agent_state import Agent, Phase
+from coral.fleet.messages import MESSAGE, UNASKED, acknowledge, queue_operator_message
+from coral.fleet.policy import REQUEST_WINDOW
 from coral.fleet.reasons import RunEnd
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetHeartbeat:
-    """Set or change a heartbeat. `entry`: the heartbeat as in task.yaml; what it leaves out stays as it is in force."""
-
-    owner: str
-    entry: Mapping[str, str | int | float | bool | None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveHeartbeat:
-    owner: str
-    name: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResetHeartbeats:
-    owner: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tell:
-    """Send a message to an agent, or to all (`*`)."""
-
-    to: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stop:
-    end: RunEnd
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Leave:
-    """End the supervisor alone; agents and grades go on, until `coral resume` takes the run over."""
-
-    end: RunEnd
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Acknowledge:
-    """The agent has read these messages (`owed`: their ids), and has seen the ends of these jobs."""
-
-    messages: tuple[str, ...] = ()
-    jobs: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RaiseAlert:
-    """Send a message to the operator."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunJob:
-    """Run a command that belongs to an agent. `what`: its name; `folder`: where it runs, within the agent's clone."""
-
-    agent: str
-    argv: tuple[str, ...]
-    what: str = ""
-    folder: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StopJob:
-    number: int
-
-
-Request = (
-    SetHeartbeat | RemoveHeartbeat | ResetHeartbeats | Tell | Stop | Leave | Acknowledge | RaiseAlert | RunJob | StopJob
+from coral.fleet.run_state import FLEET
+from coral.fleet.transaction import Transaction
+from heartbeats.entry import from_entry
+from heartbeats.heartbeat import (
+    Heartbeat,
+    HeartbeatError,
+    Scope,
+    find,
+    remove_heartbeat,
+    reset_heartbeats,
+    set_heartbeat,
 )
+from heartbeats.trigger import arm, retime
+
+OPERATOR = "operator"
+EVERYBODY = "*"
+_OWNERS = {EVERYBODY: "everybody", FLEET: "the fleet"}
+SHOWN = 80  # characters of a message in the timeline
+
+
+def on_requested(transaction: Transaction, event: on.Requested) -> None:
+    if any(
+        isinstance(action, do.Answer) and (action.sender, action.id) == (event.sender, event.id)
+        for action in transaction.actions
+    ):
+        return
+    key = f"{event.sender}/{event.id}"
+    if key in transaction.run.requests:
+        # The request is still there although it was carried out: a crash lost its answer.
+        transaction.act(do.Answer(sender=event.sender, id=event.id, ok=True, message="this was done before"))
+        return
+    try:
+        _check_allowed(transaction, event)
+        message, ok, hint = _carry_out(transaction, event.sender, event.request), True, ""
+        transaction.set_run(requests=(*transaction.run.requests, key)[-REQUEST_WINDOW:])
+    except (CoralError, HeartbeatError) as error:
+        message, ok, hint = str(error), False, error.hint
+    transaction.act(do.Answer(sender=event.sender, id=event.id, ok=ok, message=message, hint=hint))
+    if event.sender == OPERATOR and (what := _log_text(event.request, ok)):
+        transaction.log("asked" if ok else "refused", f"{what}: {message}")
+
+
+def _log_text(request: on.Request, ok: bool) -> str:
+    """How the timeline names a request of the operator, who may have asked while nobody supervised and reads the answer
+    there; empty for requests whose effects have log lines of their own."""
+    match request:
+        case on.Tell(to=to, text=text):
+            return f'tell {"everybody" if to == EVERYBODY else to} "{one_line(text, SHOWN)}"'
+        case on.SetHeartbeat(owner=owner) | on.RemoveHeartbeat(owner=owner) | on.ResetHeartbeats(owner=owner):
+            return f"heartbeats of {_OWNERS.get(owner, owner)}"
+        case on.RunJob() | on.StopJob() if not ok:
+            return "job"
+    return ""
+
+
+def _check_allowed(transaction: Transaction, event: on.Requested) -> None:
+    if event.sender == OPERATOR:
+        if isinstance(event.request, on.Acknowledge):
+            raise CoralError("cannot acknowledge a heartbeat for an agent", "an agent does so when it has read it")
+        return
+    if event.sender not in transaction.agents:
+        raise CoralError(f"cannot answer {event.sender}: there is no such agent", "")
+    match event.request:
+        case on.Stop() | on.Leave() | on.Tell():
+            raise CoralError("cannot do this for an agent", "only the operator can")
+        case on.SetHeartbeat(owner=owner) | on.RemoveHeartbeat(owner=owner) | on.ResetHeartbeats(owner=owner):
+            retimes = isinstance(event.request, on.SetHeartbeat) and owner == FLEET
+            if owner != event.sender and not retimes:
+                raise CoralError("cannot change the heartbeats of somebody else", "leave out the owner")
+        case on.RunJob(agent=agent) if agent != event.sender:
+            raise CoralError("cannot start a job of somebody else", "leave out the agent")
+
+
+def _carry_out(transaction: Transaction, sender: str, request: on.Request) -> str:
+    match request:
+        case on.SetHeartbeat(owner=owner, entry=entry):
+            scope = Scope.FLEET if entry.get("scope") == Scope.FLEET.value else Scope.OWN
+            return _change(transaction, sender, _owners(transaction, owner, str(entry.get("name")), scope), entry)
+        case on.RemoveHeartbeat(owner=owner, name=name):
+            return _remove(transaction, sender, _owners(transaction, owner, name, Scope.OWN), name)
+        case on.ResetHeartbeats(owner=owner):
+            return _reset(transaction, _owners(transaction, owner, "", Scope.OWN))
+        case on.Tell(to=to, text=text):
+            return _tell(transaction, to, text)
+        case on.Stop(end=end):
+            if not transaction.run.stopping:
+                transaction.set_run(stopping=end, detached_reason=None)
+            return "stopping"
+        case on.Leave(end=end):
+            return _leave(transaction, end)
+        case on.Acknowledge(messages=ids, jobs=numbers):
+            # Only printed messages: otherwise an agent could avoid an interrupt by acknowledging its message unread.
+            printed = {message.id for message in transaction.agents[sender].pending_messages if message.printed}
+            acknowledge(transaction, sender, tuple(id for id in ids if id in printed))
+            job_notices.mark_delivered(transaction, sender, numbers)
+            return "acknowledged"
+        case on.RaiseAlert(text=text):
+            transaction.alert(text, "" if sender == OPERATOR else sender)
+            return "the operator gets this alert"
+        case on.RunJob():
+            return jobs.start(transaction, request)
+        case on.StopJob(number=number):
+            return jobs.stop(transaction, sender, number)
+
+
+def _leave(transaction: Transaction, end: RunEnd) -> str:
+    if transaction.run.stopping:
+        raise CoralError(
+            "cannot leave the agents at work: the run is stopping", "wait for its end, then `coral resume`"
+        )
+    transaction.set_run(detached_reason=end)
+    transaction.log("left", "agents and grades continue without a supervisor")
+    return "agents and grades continue without a supervisor"
+
+
+def _owners(transaction: Transaction, owner: str, name: str, scope: Scope) -> list[str]:
+    """The owners that a request names. `*` means the fleet for a heartbeat of the fleet, else every agent."""
+    if owner == EVERYBODY:
+        of_fleet = scope is Scope.FLEET or find(transaction.heartbeats[FLEET], name) is not None
+        return [FLEET] if of_fleet else [FLEET, *transaction.agents] if not name else list(transaction.agents)
+    if owner not in transaction.heartbeats:
+        known = ", ".join(transaction.agents)
+        raise CoralError(f"cannot find the owner {owner!r}", f"there are: {known}, and {FLEET}")
+    return [owner]
+
+
+def _change(transaction: Transaction, sender: str, owners: list[str], entry: Mapping[str, object]) -> str:
+    # All owners or none: the first refusal leaves every owner as it was.
+    changed = {}
+    for owner in owners:
+        current = transaction.heartbeats[owner]
+        wanted = _wanted(entry, owner, current)
+        changed[owner] = set_heartbeat(current, wanted, sender)
+    for owner, heartbeats in changed.items():
+        put_in_force(transaction, owner, heartbeats)
+    return f"{wanted.name}: {wanted.when}"
+
+
+def _wanted(entry: Mapping[str, object], owner: str, current: tuple[Heartbeat, ...]) -> Heartbeat:
+    """The heartbeat that an entry describes. Its scope must be the owner's: an agent's own heartbeat among those of the
+    fleet would reach everybody under rules that were made for one agent."""
+    scope = Scope.FLEET if owner == FLEET else Scope.OWN
+    wanted = from_entry({**entry, "scope": scope.value} if entry.get("scope") is None else entry, current)
+    if wanted.scope is not scope:
+        raise CoralError(f"cannot set {wanted.name} for {owner}: its scope is {wanted.scope}", "leave out the scope")
+    if wanted.name in UNASKED:
+        sends = "the operator sends" if wanted.name == MESSAGE else "Coral sends itself"
+        raise CoralError(f"cannot name a heartbeat {wanted.name}: that is what {sends}", "choose another name")
+    return wanted
+
+
+def _remove(transaction: Transaction, sender: str, owners: list[str], name: str) -> str:
+    having = [owner for owner in owners if find(transaction.heartbeats[owner], name)] or owners
+    changed = {owner: remove_heartbeat(transaction.heartbeats[owner], name, sender) for owner in having}
+    for owner, heartbeats in changed.items():
+        put_in_force(transaction, owner, heartbeats)
+    return f"{name} is removed"
+
+
+def _reset(transaction: Transaction, owners: list[str]) -> str:
+    for owner in owners:
+        defaults = transaction.rules.defaults(Scope.FLEET if owner == FLEET else Scope.OWN)
+        put_in_force(transaction, owner, reset_heartbeats(defaults, transaction.heartbeats[owner]))
+    return "heartbeats are as the run started with"
+
+
+def _tell(transaction: Transaction, to: str, text: str) -> str:
+    names = list(transaction.agents) if to == EVERYBODY else [to]
+    if not text.strip():
+        raise CoralError("cannot send an empty message", "say something")
+    if any(name not in transaction.agents for name in names):
+        raise CoralError(f"cannot tell {to!r}: there is no such agent", f"there are: {', '.join(transaction.agents)}")
+    there = [name for name in names if transaction.agents[name].phase is not Phase.RETIRED]
+    if not there:
+        raise CoralError(f"cannot tell {to!r}: it has retired", "coral status shows who is at work")
+    for name in there:
+        queue_operator_message(transaction, name, text)
+    return "queued: it is delivered when a turn or an eval ends"
+
+
+def put_in_force(transaction: Transaction, owner: str, heartbeats: tuple[Heartbeat, ...]) -> None:
+    """Replace an owner's heartbeats. An interval that is running may become shorter by it, never longer."""
+    before = transaction.heartbeats.get(owner, ())
+    holder = transaction.run if owner == FLEET else transaction.agents[owner]
+    targets = {}
+    for heartbeat in heartbeats:
+        old = find(before, heartbeat.name)
+        if old is None:
+            targets[heartbeat.name] = arm(heartbeat.trigger, holder.progress, transaction.clock)
+        else:
+            running = holder.targets[heartbeat.name]
+            targets[heartbeat.name] = retime(
+                old.trigger, heartbeat.trigger, running, holder.progress, transaction.clock
+            )
+    transaction.heartbeats[owner] = heartbeats
+    if isinstance(holder, Agent):
+        transaction.set_agent(owner, targets=targets)
+    else:
+        transaction.set_run(targets=targets)
+    transaction.act(do.ShowHeartbeats(owner=owner))

@@ -16,7 +16,7 @@ from attempts.files import open_plain
 from attempts.record import Metric
 from coral.fleet.events import Outcome
 from coral.grading.command import RESULT, STDERR, STDOUT
-from coral.grading.score import finite_score
+from coral.grading.finite_score import finite_score
 
 LARGEST = 1 << 20  # bytes of a result
 FEEDBACK = 20_000  # bytes of feedback, as UTF-8

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 
-from coral.grading.score import finite_score
+from coral.grading.finite_score import finite_score
 
 TYPE_CHECKING = False  # as in typing, which takes as long to import as a small grader to run
 if TYPE_CHECKING:

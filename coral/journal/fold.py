@@ -17,7 +17,7 @@ from coral.fleet.run_state import Fleet
 from coral.journal.changes import PARTS, Plain, apply, decode_fleet, empty
 from coral.journal.lines import Lines, lines_of_files
 from coral.journal.segments import number_of, segments
-from coral.processes.process_table import Identity
+from coral.processes.process_tree import Identity
 
 NOT_OURS = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)  # what plain data of others may raise
 _TO_PARSE = (b'"Publish"', b'"format"')

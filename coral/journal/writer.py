@@ -27,7 +27,7 @@ from coral.journal.changes import difference, encode_fleet
 from coral.journal.fold import recover
 from coral.journal.lines import FORMAT, Lines, seal
 from coral.journal.segments import PACKED, Packing, number_of, prepare_folder, segment_path, segments
-from coral.processes.process_table import Identity
+from coral.processes.process_tree import Identity
 
 LONG = 8 << 20  # bytes after the head, from which on the next file is begun
 QUIET_SECONDS = 60.0  # of the run's clock without a line, after which one is written that only tells the time

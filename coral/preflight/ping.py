@@ -27,11 +27,11 @@ from coral.preflight.doctor import Check, Health
 from coral.processes import environment, process
 from coral.runtimes import registry
 from coral.runtimes.agent import AgentProgram
+from coral.runtimes.json_lines import Reader
 from coral.runtimes.limits import Patterns
 from coral.runtimes.line_tail import LineTail, end_of
 from coral.runtimes.model import LaunchSpec, Runtime, Usage
-from coral.runtimes.reader import Reader
-from coral.supervisor.output import OutputMonitor
+from coral.supervisor.output_monitor import OutputMonitor
 from coral.views.format import duration, spending
 from coral.views.transcript import EntryKind, entries
 from workspace.layout import Layout

@@ -12,7 +12,7 @@ from enum import StrEnum
 from coral.fleet.process_key import grade_in
 from coral.processes import cgroup, process
 from coral.processes.process import HeldChild, Program
-from coral.processes.process_table import Identity, ProcessTable, is_alive
+from coral.processes.process_tree import Identity, ProcessTable, is_alive
 from coral.processes.wakeup import Wakeup
 
 LINGERING_SECONDS = 0.05  # until the first check whether leftovers are gone; each further pause is twice as long

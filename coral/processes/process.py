@@ -17,7 +17,7 @@ from stat import S_ISBLK, S_ISCHR, S_ISREG
 from typing import BinaryIO
 
 from coral.processes import cgroup, rlimit_tag
-from coral.processes.process_table import TAG, Identity, identify, is_alive, members
+from coral.processes.process_tree import TAG, Identity, identify, is_alive, members
 
 NEVER_RELEASED = 125
 # Reads a line from a pipe, then becomes the program. An end of file instead means that the supervisor died before it

@@ -7,8 +7,8 @@ import subprocess
 import tempfile
 import time
 
-from attempts.progress import Progress, judge
 from attempts.record import Attempt, Kind
+from attempts.verdict import judge
 from coral.agent_setup.clone import create_knowledge, set_up_clone
 from coral.agent_setup.roster import Roster
 from coral.config.load import Config
@@ -49,7 +49,7 @@ def grade_seed(layout: Layout, config: Config, commit: str) -> Attempt:
         submitted_at=started,
         published_at=wall(),
         order=0,
-        verdict=judge(Progress(), result.score, config.grader.direction, config.grader.noise),
+        verdict=judge(None, result.score, config.grader.direction, config.grader.noise),
         score=result.score,
         feedback=result.feedback,
         metrics=result.metrics,

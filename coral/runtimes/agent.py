@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from coral.runtimes import coral_protocol, programs
+from coral.runtimes.json_lines import Reader
 from coral.runtimes.model import Command, LaunchSpec
-from coral.runtimes.reader import Reader
 
 # Variables of other agents, or left by one that Coral was started from: they would redirect or change a program.
 FOREIGN = (

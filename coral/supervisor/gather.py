@@ -17,7 +17,7 @@ from coral.fleet.process_key import grade_in, job_in
 from coral.fleet.run_state import Fleet
 from coral.grading import outcome
 from coral.processes.launches import Launch, Launches, LaunchState
-from coral.processes.process_table import Identity
+from coral.processes.process_tree import Identity
 from coral.supervisor.alerts import SeenAlerts
 from coral.supervisor.context import RunContext
 from coral.supervisor.damage import DamageCheck
@@ -26,7 +26,7 @@ from coral.supervisor.event_queue import EventQueue
 from coral.supervisor.folder_watch import FolderWatch
 from coral.supervisor.inbox import Inbox
 from coral.supervisor.job_end import read_job_end
-from coral.supervisor.output import OutputMonitor, OutputMonitors
+from coral.supervisor.output_monitor import OutputMonitor, OutputMonitors
 from heartbeats.beat import Status
 
 OUTPUT_SECONDS = 0.5  # how often output is read that nobody waits for

@@ -35,7 +35,7 @@ from coral.fleet.run_state import Fleet, Run
 from coral.journal import Journal, RecoveredState, salvaged
 from coral.processes import process, received_signals
 from coral.processes.launches import Launches
-from coral.processes.process_table import Identity
+from coral.processes.process_tree import Identity
 from coral.processes.wakeup import Wakeup
 from coral.records.ledger import Ledger
 from coral.records.standings import RECENT, TOP, Standings
@@ -49,7 +49,7 @@ from coral.supervisor.folder_watch import FolderWatch
 from coral.supervisor.gather import Gatherer
 from coral.supervisor.inbox import Inbox
 from coral.supervisor.lock import Lock, RunFolderGuard, hold_lock, is_gone
-from coral.supervisor.output import OutputMonitors
+from coral.supervisor.output_monitor import OutputMonitors
 from coral.supervisor.perform import Performer
 from coral.supervisor.starts import Starter
 from coral.supervisor.workers import WorkerPool

@@ -18,7 +18,7 @@ from coral.journal import Journal
 from coral.processes.launches import Launches
 from coral.processes.process import HeldChild, Program
 from coral.supervisor.context import RunContext
-from coral.supervisor.output import OutputMonitors
+from coral.supervisor.output_monitor import OutputMonitors
 from coral.views import job_record
 from coral.views.report import Report
 

@@ -13,7 +13,7 @@ from coral.fleet.agent_state import Phase
 from coral.fleet.events import Moment
 from coral.fleet.policy import MAX_KILLS
 from coral.journal import Journal
-from coral.processes.process_table import Identity, identify
+from coral.processes.process_tree import Identity, identify
 
 pytestmark = pytest.mark.slow
 

@@ -19,7 +19,7 @@ from coral.processes.process import HeldChild, Identity, Program
 from coral.runtimes.line_tail import LineTail
 from coral.runtimes.model import LaunchSpec, OutputEvent, Runtime
 from coral.runtimes.reply_parts import ReplyParts
-from coral.supervisor.output import OutputMonitor
+from coral.supervisor.output_monitor import OutputMonitor
 from workspace.layout import Layout
 
 Drive = Callable[..., "tuple[ModelServer, Desk]"]  # a fixture: a program's name, its script, its options

@@ -21,7 +21,7 @@ from coral.config.load import load
 from coral.fleet.run_state import Fleet
 from coral.journal import Decision, decisions, fold
 from coral.processes.cgroup import Groups, own_group
-from coral.processes.process_table import TAG
+from coral.processes.process_tree import TAG
 from coral.runs.create import create_run
 from workspace.layout import OPERATOR, Layout
 

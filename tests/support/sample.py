@@ -8,9 +8,10 @@ from pathlib import Path
 
 from records import readable
 
-from attempts.progress import Progress, advance, judge
+from attempts.progress import Progress, advance
 from attempts.record import Attempt, Direction, Kind, Verdict
 from attempts.store import Store
+from attempts.verdict import judge
 from coral.fleet.reasons import START
 from coral.views.heartbeat_view import Unit, due_data
 from coral.views.reasons import reason_data
@@ -60,7 +61,7 @@ def make_run(runs: Path, scores: Sequence[float | None] = (1.0, 1.5, None, 1.25,
         plain = attempt(number, score)
         if plain.agent:
             own = progress[plain.agent]
-            plain = attempt(number, score, verdict=judge(own, score, Direction.MAXIMIZE, 0.0))
+            plain = attempt(number, score, verdict=judge(own.best, score, Direction.MAXIMIZE, 0.0))
             progress[plain.agent] = advance(own, plain, Direction.MAXIMIZE, 0.0)
         Store(layout.attempts).publish(plain)
     return layout

@@ -11,7 +11,7 @@ from coral.fleet.events import Ending, Moment
 from coral.fleet.rules import Rules
 from coral.fleet.run_state import Fleet
 from coral.journal import Decision, Journal
-from coral.processes.process_table import Identity
+from coral.processes.process_tree import Identity
 from heartbeats.heartbeat import BUILT_IN
 
 RULES = replace(QUIET_RULES, stagger=0.05, heartbeats=BUILT_IN)

@@ -13,7 +13,7 @@ from coral.runtimes import registry
 from coral.runtimes.line_tail import LineTail
 from coral.runtimes.model import OutputEvent, Runtime, Usage
 from coral.runtimes.usage_total import UsageTotal
-from coral.supervisor.output import OutputMonitor
+from coral.supervisor.output_monitor import OutputMonitor
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "agent-clis"
 NOW = 1795231800.0  # 2026-11-21 03:30 UTC, shortly before the resets that the transcripts speak of

@@ -20,7 +20,7 @@ from coral.fleet.rules import Rules
 from coral.fleet.run_state import Fleet
 from coral.journal import Journal, RecoveredState
 from coral.journal.writer import QUIET_SECONDS
-from coral.processes.process_table import Identity
+from coral.processes.process_tree import Identity
 
 LONG = 100_000  # bytes of a file of the journal
 STRANGERS = 5  # processes that have the pids and start times after a reboot that ours had before

@@ -4,8 +4,8 @@ A crash of the grader makes an attempt void only with proof that the candidate i
 place, fails too.
 """
 
-from attempts.progress import judge
 from attempts.record import Kind, Verdict
+from attempts.verdict import judge
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.attempts.intake import take_again
@@ -45,7 +45,7 @@ def on_graded(transaction: Transaction, event: on.Graded) -> None:
         settle(transaction, pending, Verdict.FAILED, reason=reason, graded=event)
     elif event.outcome is on.Outcome.SCORED and event.score is not None:
         agent = transaction.agents[pending.submission.agent]
-        verdict = judge(agent.progress, event.score, transaction.rules.direction, transaction.rules.noise)
+        verdict = judge(agent.progress.best, event.score, transaction.rules.direction, transaction.rules.noise)
         settle(transaction, pending, verdict, score=event.score, graded=event)
     elif event.outcome is on.Outcome.FAILED:
         settle(transaction, pending, Verdict.FAILED, reason=event.reason, graded=event)

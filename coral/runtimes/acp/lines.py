@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from attempts.fields import one_line
 from coral.runtimes import messages
+from coral.runtimes.json_lines import Reader
 from coral.runtimes.json_object import MESSAGE, REPLY, JsonObject
 from coral.runtimes.model import Counted, Ending, OutputEvent, Usage
-from coral.runtimes.reader import Reader
 from heartbeats.reply import OtherReply, parse_reply
 
 AUTH_REQUIRED = -32000  # of the protocol; JSON-RPC lets a server use it for other errors as well

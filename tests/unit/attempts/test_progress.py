@@ -7,8 +7,9 @@ import sample
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from attempts.progress import Progress, advance, judge
+from attempts.progress import Progress, advance
 from attempts.record import Attempt, Direction, Kind, Verdict
+from attempts.verdict import judge
 
 
 def attempt(number: int, score: float | None, kind: Kind = Kind.REAL, verdict: Verdict | None = None) -> Attempt:
@@ -45,7 +46,7 @@ def fold(attempts: list[Attempt], direction: Direction = UP, noise: float = 0.0)
 def test_judging_a_score(
     best: float | None, score: float | None, direction: Direction, noise: float, verdict: Verdict
 ) -> None:
-    assert judge(Progress(best=best), score, direction, noise) is verdict
+    assert judge(best, score, direction, noise) is verdict
 
 
 def test_real_attempts_count_whatever_became_of_them() -> None:

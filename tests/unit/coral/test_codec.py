@@ -19,7 +19,7 @@ from coral.fleet.events import Ending, Event, Exited, Graded, Outcome, OutputSee
 from coral.fleet.reasons import START, RunEnd, RunEndKind
 from coral.fleet.rules import Rules
 from coral.fleet.run_state import PendingAttempt, Run
-from coral.processes.process_table import Identity
+from coral.processes.process_tree import Identity
 from heartbeats.heartbeat import BUILT_IN, Heartbeat
 from heartbeats.trigger import Elapsed, Every, Stagnant
 

@@ -20,7 +20,7 @@ from coral.journal import Journal, decisions, fold, published, read_lines, salva
 from coral.journal.lines import Lines, seal
 from coral.journal.replay import replay
 from coral.journal.segments import Packing
-from coral.processes.process_table import Identity
+from coral.processes.process_tree import Identity
 
 ALWAYS = 1  # bytes: a next file after every line, as soon as there are as many lines as head
 

@@ -18,7 +18,7 @@ from coral.journal import Journal, RecoveredState, fold, segments
 from coral.journal.changes import encode_fleet
 from coral.journal.lines import FORMAT, seal
 from coral.journal.replay import replay
-from coral.processes.process_table import Identity
+from coral.processes.process_tree import Identity
 
 Spoil = Callable[[Path], object]
 RULES = Rules()

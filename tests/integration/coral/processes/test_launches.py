@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from real_runs import wait_until
 
-from coral.processes import cgroup, process, process_table, rlimit_tag
+from coral.processes import cgroup, process, process_tree, rlimit_tag
 from coral.processes.launches import Launches, LaunchState
 from coral.processes.process import Program
 from coral.processes.wakeup import Wakeup
@@ -76,10 +76,10 @@ class FolderLaunches:
         (self.folder / f"{name}.sh").write_text(f"{before}\n{told}\n")
         return DAEMON.format(name=name)
 
-    def daemon(self, name: str) -> process_table.Identity:
+    def daemon(self, name: str) -> process_tree.Identity:
         """The daemon that wrote its pid into the file of that name."""
         wait_until((self.folder / name).exists)
-        found = process_table.identify(int((self.folder / name).read_text()))
+        found = process_tree.identify(int((self.folder / name).read_text()))
         assert found is not None
         return found
 
@@ -109,7 +109,7 @@ def mine(tmp_path: Path) -> Iterator[FolderLaunches]:
     made = FolderLaunches(tmp_path)
     yield made
     for path in (path for path in tmp_path.glob("left*") if not path.suffix):
-        found = process_table.identify(int(path.read_text()))
+        found = process_tree.identify(int(path.read_text()))
         if found is not None:
             process._signal_all([found], process.signal.SIGKILL)
     made.ends()
@@ -126,8 +126,8 @@ def test_a_daemon_ends_with_its_launch_and_no_other_is_touched(way: str, mine: F
     assert mine.next_state() == ("agent-1", LaunchState.LINGERS)
     process.kill(launch.identity, launch.tag)
     wait_until(lambda: mine.next_state()[1] is LaunchState.GONE)
-    assert not process_table.is_alive(left)
-    assert process_table.is_alive(theirs)
+    assert not process_tree.is_alive(left)
+    assert process_tree.is_alive(theirs)
     assert others.child.poll() is None
     assert not launch.identity.group or not Path(launch.identity.group).exists()
 
@@ -139,7 +139,7 @@ def test_sigterm_ends_a_daemon_too(way: str, mine: FolderLaunches) -> None:
     launch = mine.launches.find("agent-1", 1)
     assert launch is not None
     process.terminate(launch.identity, launch.tag)
-    wait_until(lambda: not process_table.is_alive(left))
+    wait_until(lambda: not process_tree.is_alive(left))
     assert mine.next_state() == ("agent-1", LaunchState.GONE)
     assert mine.launches.find("agent-1", 1) is None
 
@@ -152,7 +152,7 @@ def test_a_new_supervisor_adopts_a_launch_by_its_leftovers(way: str, mine: Folde
     assert after.adopt("agent-1", 1, held.identity, 0.0)
     assert [(launch.who, state) for launch, state in after.ended()] == [("agent-1", LaunchState.LINGERS)]
     process.kill(held.identity, after.tag("agent-1", 1))
-    wait_until(lambda: not process_table.is_alive(left))
+    wait_until(lambda: not process_tree.is_alive(left))
     again = Launches(mine.run, mine.wakeup)
     assert not again.adopt("agent-1", 1, held.identity, 0.0)
     assert not held.identity.group or not Path(held.identity.group).exists()
@@ -172,7 +172,7 @@ def test_a_daemon_started_after_the_scan_is_found(way: str, mine: FolderLaunches
     second.child.wait(60)
     assert after.adopt("agent-2", 1, second.identity, 0.0)
     process.kill(second.identity, after.tag("agent-2", 1))
-    wait_until(lambda: not process_table.is_alive(left))
+    wait_until(lambda: not process_tree.is_alive(left))
 
 
 @pytest.mark.parametrize("way", ["group"], indirect=True)
@@ -183,9 +183,9 @@ def test_a_process_in_a_nested_group_belongs_to_its_launch(way: str, mine: Folde
     left = mine.daemon("left")
     held.child.wait(120)
     assert str(left.pid) in (Path(folder) / "cgroup.procs").read_text().split()
-    assert [member.pid for member in process_table.members(held.identity, NO_TAG)] == [left.pid]
+    assert [member.pid for member in process_tree.members(held.identity, NO_TAG)] == [left.pid]
     process.kill(held.identity, NO_TAG)
-    wait_until(lambda: not process_table.is_alive(left))
+    wait_until(lambda: not process_tree.is_alive(left))
     assert mine.next_state() == ("agent-1", LaunchState.GONE)
     assert not Path(folder).parent.parent.exists()
 
@@ -232,7 +232,7 @@ def test_a_program_starts_even_if_its_group_cannot_be_entered(
     held = mine.start("agent-1", "echo started; exec sleep 300")
     wait_until(lambda: (mine.folder / "out").read_text() == "started\n")
     assert (mine.folder / "err").read_text() == ""
-    assert [member.pid for member in process_table.members(held.identity, NO_TAG)] == [held.identity.pid]
+    assert [member.pid for member in process_tree.members(held.identity, NO_TAG)] == [held.identity.pid]
 
 
 def test_no_group_is_made_where_that_is_impossible(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,7 +250,7 @@ def test_a_process_of_another_user_belongs_to_no_launch(mine: FolderLaunches, si
         pytest.skip("only root can start a process of somebody else")
     tag = mine.launches.tag("agent-1", 1)
     held = mine.start("agent-1", "exec sleep 300")
-    env = {**os.environ, process_table.TAG: tag if sign == "tag" else "another"}
+    env = {**os.environ, process_tree.TAG: tag if sign == "tag" else "another"}
     scripts = (STRANGER, STRANGER.replace("os.setuid(65534); ", ""))
     both = [
         subprocess.Popen([sys.executable, "-c", script], env=env, stdin=subprocess.PIPE, start_new_session=True)
@@ -267,7 +267,7 @@ def test_a_process_of_another_user_belongs_to_no_launch(mine: FolderLaunches, si
         stranger, own = both
         if sign == "mark":
             assert str(rlimit_tag.value_of(tag)) in Path(f"/proc/{stranger.pid}/limits").read_text()
-        assert {member.pid for member in process_table.members(held.identity, tag)} == {held.identity.pid, own.pid}
+        assert {member.pid for member in process_tree.members(held.identity, tag)} == {held.identity.pid, own.pid}
     finally:
         for child in both:
             child.kill()
@@ -280,13 +280,13 @@ def test_a_launch_that_replaces_its_process_at_every_scan_has_not_ended() -> Non
 
     def next_one() -> None:
         lived.append(
-            subprocess.Popen(["sleep", "600"], env={**os.environ, process_table.TAG: tag}, start_new_session=True)
+            subprocess.Popen(["sleep", "600"], env={**os.environ, process_tree.TAG: tag}, start_new_session=True)
         )
         for child in lived[:-1]:
             child.kill()
             child.wait(120)
 
-    class Late(process_table.ProcessTable):
+    class Late(process_tree.ProcessTable):
         def scan(self) -> None:
             super().scan()
             self._related(identity, tag, set())  # whose they are is read while they live
@@ -294,7 +294,7 @@ def test_a_launch_that_replaces_its_process_at_every_scan_has_not_ended() -> Non
 
     try:
         next_one()
-        first = process_table.identify(lived[0].pid)
+        first = process_tree.identify(lived[0].pid)
         assert first is not None
         identity = first
         next_one()
@@ -311,7 +311,7 @@ def test_an_empty_tag_matches_no_process(mine: FolderLaunches) -> None:
     held = mine.start("agent-1", "exec sleep 300")
     plain = subprocess.Popen(["env", "-i", "sleep", "300"], start_new_session=True)
     try:
-        assert [member.pid for member in process_table.members(held.identity, "")] == [held.identity.pid]
+        assert [member.pid for member in process_tree.members(held.identity, "")] == [held.identity.pid]
     finally:
         plain.kill()
         plain.wait(120)
@@ -321,7 +321,7 @@ def test_a_grade_enters_no_group_and_its_daemon_is_found_all_the_same(mine: Fold
     held = mine.start("#7", mine.daemonizing("left"))
     left = mine.daemon("left")
     assert held.identity.group == ""
-    assert left.pid in {member.pid for member in process_table.members(held.identity, mine.launches.tag("#7", 1))}
+    assert left.pid in {member.pid for member in process_tree.members(held.identity, mine.launches.tag("#7", 1))}
 
 
 def test_the_process_group_of_an_ended_leader_proves_nothing() -> None:
@@ -329,12 +329,12 @@ def test_the_process_group_of_an_ended_leader_proves_nothing() -> None:
     script = "env -i sleep 300 </dev/null >/dev/null 2>&1 & echo $! $$"
     told = subprocess.run(["sh", "-c", script], start_new_session=True, capture_output=True, text=True, check=True)
     daemon, leader = map(int, told.stdout.split())
-    found = process_table.identify(daemon)
+    found = process_tree.identify(daemon)
     assert found is not None
     try:
         assert os.getpgid(daemon) == leader
         earlier = replace(found, pid=leader)
-        assert process_table.members(earlier, "run/agent-1/7") == []
+        assert process_tree.members(earlier, "run/agent-1/7") == []
     finally:
         os.kill(daemon, signal.SIGKILL)
 

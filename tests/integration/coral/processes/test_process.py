@@ -13,7 +13,7 @@ import psutil
 import pytest
 from real_runs import wait_until
 
-from coral.processes import process, process_table
+from coral.processes import process, process_tree
 from coral.processes.launches import Launches, LaunchState
 from coral.processes.process import NEVER_RELEASED, Program
 from coral.processes.wakeup import Wakeup
@@ -68,7 +68,7 @@ def test_a_device_is_written_to_and_never_renamed(make: Callable[..., Program]) 
 
 def test_a_program_starts_only_when_it_is_released(make, tmp_path):
     held = process.start(make("cat; echo ran > ran"))
-    assert process_table.is_alive(held.identity)
+    assert process_tree.is_alive(held.identity)
     assert not (tmp_path / "ran").exists()
     held.release()
     assert held.child.wait(120) == 0
@@ -97,19 +97,19 @@ def test_a_program_that_cannot_be_started_raises(make, tmp_path):
 
 def test_another_process_with_the_same_pid_is_another_identity(started):
     held = started("sleep 600")
-    assert process_table.is_alive(held.identity)
+    assert process_tree.is_alive(held.identity)
     older = replace(held.identity, started=held.identity.started - 1)
-    assert not process_table.is_alive(older)
+    assert not process_tree.is_alive(older)
     process.interrupt(older)
-    assert process_table.members(replace(held.identity, boot="another boot"), "run/agent-1/1") == []
+    assert process_tree.members(replace(held.identity, boot="another boot"), "run/agent-1/1") == []
     assert held.child.poll() is None
 
 
 def test_a_zombie_is_not_alive(started):
     held = started("exit 0")
-    wait_until(lambda: process_table.identify(held.identity.pid) is None)
-    assert not process_table.is_alive(held.identity)
-    assert process_table.members(held.identity, "run/agent-1/1") == []
+    wait_until(lambda: process_tree.identify(held.identity.pid) is None)
+    assert not process_tree.is_alive(held.identity)
+    assert process_tree.members(held.identity, "run/agent-1/1") == []
 
 
 @pytest.mark.slow
@@ -125,15 +125,15 @@ def test_children_that_ignore_signals_are_found_and_killed(started, tmp_path):
     names = ("one", "two", "three")
     wait_until(lambda: all((tmp_path / name).exists() and (tmp_path / name).read_text().strip() for name in names))
     pids = {int((tmp_path / name).read_text()) for name in names}
-    found = {member.pid for member in process_table.members(held.identity, "run/agent-1/1")}
+    found = {member.pid for member in process_tree.members(held.identity, "run/agent-1/1")}
     assert pids | {held.identity.pid} <= found
     process.interrupt(held.identity)
     process.terminate(held.identity, "run/agent-1/1")
     assert held.child.poll() is None
     process.kill(held.identity, "run/agent-1/1")
     held.child.wait(120)
-    wait_until(lambda: not process_table.members(held.identity, "run/agent-1/1"))
-    assert not any(process_table.identify(pid) for pid in pids)
+    wait_until(lambda: not process_tree.members(held.identity, "run/agent-1/1"))
+    assert not any(process_tree.identify(pid) for pid in pids)
 
 
 @pytest.mark.slow
@@ -259,8 +259,8 @@ def test_a_scan_sees_a_process_that_changed_its_parent(started, tmp_path):
     if held.child.poll() == 77:
         pytest.skip("orphans always fall to the first process here")
     orphan = int((tmp_path / "orphan").read_text())
-    wait_until(lambda: os.getsid(orphan) == orphan and not process_table._environment(orphan).count(b"="))
-    kept = process_table.ProcessTable()
+    wait_until(lambda: os.getsid(orphan) == orphan and not process_tree._environment(orphan).count(b"="))
+    kept = process_tree.ProcessTable()
     for _ in range(2):
         kept.scan()
         assert orphan in {member.pid for member in kept.members(held.identity, "run/agent-1/1")}
@@ -273,10 +273,10 @@ def test_a_scan_sees_a_process_that_changed_its_parent(started, tmp_path):
 def test_one_scan_serves_every_launch_that_ended(make, tmp_path, monkeypatch):
     """A fleet has thousands of processes: they are read once a turn, and what each was started with once at all."""
     wakeup, looks, read, asked = Wakeup(), [], [], []
-    look, stat, environment = process_table.ProcessTable.scan, process_table._stat, process_table._environment
-    monkeypatch.setattr(process_table.ProcessTable, "scan", lambda self: looks.append(1) or look(self))
-    monkeypatch.setattr(process_table, "_stat", lambda pid: asked.append(pid) or stat(pid))
-    monkeypatch.setattr(process_table, "_environment", lambda pid: read.append(pid) or environment(pid))
+    look, stat, environment = process_tree.ProcessTable.scan, process_tree._stat, process_tree._environment
+    monkeypatch.setattr(process_tree.ProcessTable, "scan", lambda self: looks.append(1) or look(self))
+    monkeypatch.setattr(process_tree, "_stat", lambda pid: asked.append(pid) or stat(pid))
+    monkeypatch.setattr(process_tree, "_environment", lambda pid: read.append(pid) or environment(pid))
     launches = Launches("run", wakeup)
     tags = {who: launches.tag(who, 1) for who in ("agent-1", "agent-2", "agent-3", "agent-4")}
     held = {who: launches.hold(who, 1, make("exec sleep 600", tag=tag), 0.0) for who, tag in tags.items()}
@@ -286,7 +286,7 @@ def test_one_scan_serves_every_launch_that_ended(make, tmp_path, monkeypatch):
         looks.clear()
         for who in ending:
             os.kill(held[who].identity.pid, signal.SIGKILL)
-        wait_until(lambda gone=ending: not any(process_table.is_alive(held[who].identity) for who in gone))
+        wait_until(lambda gone=ending: not any(process_tree.is_alive(held[who].identity) for who in gone))
         launches.suspect_all()
         assert sorted((launch.who, state) for launch, state in launches.ended()) == [
             (who, LaunchState.GONE) for who in ending

@@ -6,30 +6,30 @@ import sys
 
 import pytest
 
-from coral.processes import process_table, without_proc
+from coral.processes import process_tree, without_proc
 
 
 @pytest.fixture(autouse=True)
 def no_proc(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process_table, "_has_proc", lambda: False)
+    monkeypatch.setattr(process_tree, "_has_proc", lambda: False)
 
 
 def test_a_process_is_known_with_its_descendants_and_its_tag() -> None:
     script = f'{sys.executable} -c "import time; time.sleep(60)" & echo up; wait'
-    environment = {**os.environ, process_table.TAG: "run/agent-1/1"}
+    environment = {**os.environ, process_tree.TAG: "run/agent-1/1"}
     command = ["/bin/sh", "-c", script]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, start_new_session=True) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == b"up\n"
-        identity = process_table.identify(child.pid)
+        identity = process_tree.identify(child.pid)
         assert identity is not None
-        assert process_table.is_alive(identity)
+        assert process_tree.is_alive(identity)
         assert without_proc.environment(child.pid).split(b"\0").count(b"CORAL_LAUNCH=run/agent-1/1") == 1
-        found = process_table.members(identity, "run/agent-1/1")
+        found = process_tree.members(identity, "run/agent-1/1")
         assert len(found) == 2
         for one in found:
             os.kill(one.pid, 9)
-    assert not process_table.is_alive(identity)
+    assert not process_tree.is_alive(identity)
     assert without_proc.environment(child.pid) == b""
 
 

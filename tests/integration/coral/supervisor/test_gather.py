@@ -11,7 +11,7 @@ from coral.fleet.agent_state import Agent, Phase
 from coral.fleet.run_state import Fleet
 from coral.supervisor.gather import OUTPUT_SECONDS
 from coral.supervisor.loop import Supervisor
-from coral.supervisor.output import QUIET_PAUSE, QUIET_SECONDS
+from coral.supervisor.output_monitor import QUIET_PAUSE, QUIET_SECONDS
 
 
 @pytest.mark.slow

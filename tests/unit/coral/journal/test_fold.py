@@ -22,7 +22,7 @@ from coral.journal import Journal, decisions, difference, fold, published, read_
 from coral.journal.lines import Lines, seal
 from coral.journal.replay import replay
 from coral.journal.writer import QUIET_SECONDS
-from coral.processes.process_table import Identity
+from coral.processes.process_tree import Identity
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coral.runtimes import registry
+from coral.runtimes.json_lines import Reader
 from coral.runtimes.model import Ending, LaunchSummary, OutputEvent, Runtime
-from coral.runtimes.reader import Reader
 from coral.runtimes.reply_parts import ReplyParts
 
 PROGRAMS = sorted({case.partition("-")[0] for case in transcripts.CASES})

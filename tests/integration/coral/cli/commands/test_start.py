@@ -21,7 +21,7 @@ import pytest
 from real_runs import TRY, wait_until, write_task
 
 from attempts.store import Store
-from coral.processes.process_table import TAG
+from coral.processes.process_tree import TAG
 from coral.supervisor.lock import holder
 from workspace.layout import Layout, runs_under
 

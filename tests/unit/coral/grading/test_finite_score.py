@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from coral.grading.score import finite_score
+from coral.grading.finite_score import finite_score
 
 
 @pytest.mark.parametrize("value", [0, 1.5, -3, Fraction(1, 2), 2**53])

@@ -11,7 +11,14 @@ from coral.fleet.events import Ending, OutputSeen, Used
 from coral.runtimes.line_tail import LONGEST_LINE, LineTail
 from coral.runtimes.model import OutputEvent, Tool
 from coral.runtimes.registry import find
-from coral.supervisor.output import MAX_ANSWERS, QUIET_PAUSE, QUIET_SECONDS, REMIND_SECONDS, OutputMonitor, counted
+from coral.supervisor.output_monitor import (
+    MAX_ANSWERS,
+    QUIET_PAUSE,
+    QUIET_SECONDS,
+    REMIND_SECONDS,
+    OutputMonitor,
+    counted,
+)
 
 
 @pytest.fixture
