@@ -206,7 +206,7 @@ def test_with_notifications_an_attempt_does_not_wait_for_the_poll(start):
 
 def test_heartbeats_interrupt_under_nohup(start):
     run = start([*tries(1, 2), "hang"], supervise=False)
-    run.supervise(prefix=["/bin/sh", "-c", "trap '' INT HUP; exec \"$@\"", "sh"])
+    run.supervise(ignored=(signal.SIGINT, signal.SIGHUP))
     wait_until(lambda: len(run.prompts("agent-1")) == 3, what="two heartbeats")
     assert [event["ending"] for event in run.events("exited")] == ["interrupted"] * 2
     run.stop()

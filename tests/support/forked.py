@@ -8,7 +8,9 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 
+from coral.supervisor.loop import supervise_detached
 from workspace.layout import Layout
 
 FORKS = multiprocessing.get_context("forkserver")
@@ -18,8 +20,8 @@ FORKS.set_forkserver_preload(["coral.supervisor.loop", "coral.runtimes.scripted"
 class ForkedSupervisor:
     """A supervisor of the run; to be waited for and signalled like a Popen."""
 
-    def __init__(self, layout: Layout) -> None:
-        self._process = FORKS.Process(target=_supervise, args=(str(layout.root), str(layout.log), dict(os.environ)))
+    def __init__(self, layout: Layout, ignored: Sequence[int]) -> None:
+        self._process = FORKS.Process(target=_supervise, args=(layout, ignored, dict(os.environ)))
         self._process.start()
         assert self._process.pid is not None
         self.pid = self._process.pid
@@ -38,15 +40,14 @@ class ForkedSupervisor:
             os.kill(self.pid, number)
 
 
-def _supervise(root: str, log: str, environment: dict[str, str]) -> None:
-    from coral.supervisor.loop import main  # by now it is loaded
-
+def _supervise(layout: Layout, ignored: Sequence[int], environment: dict[str, str]) -> None:
     os.setsid()
-    os.chdir(root)
+    os.chdir(layout.root)
     os.environ.clear()
     os.environ.update(environment)
-    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    output = os.open(layout.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
     for number in (1, 2):
         os.dup2(output, number)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    sys.exit(main([root]))
+    for number in ignored:
+        signal.signal(number, signal.SIG_IGN)
+    sys.exit(supervise_detached(layout))

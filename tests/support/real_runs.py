@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -71,19 +70,9 @@ class Run:
         self.layout: Layout = create_run(load(task, overrides), runs, lambda _: None)
         self.supervisor: ForkedSupervisor | subprocess.Popen[bytes] | None = None
 
-    def supervise(self, prefix: Sequence[str] = ()) -> "Run":
-        if not prefix:
-            self.supervisor = ForkedSupervisor(self.layout)
-            return self
-        with self.layout.log.open("ab") as log:
-            self.supervisor = subprocess.Popen(
-                [*prefix, sys.executable, "-P", "-m", "coral.supervisor.loop", str(self.layout.root)],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                cwd=self.layout.root,
-                start_new_session=True,
-            )
+    def supervise(self, ignored: Sequence[int] = ()) -> "Run":
+        """`ignored`: the signals that whoever started it ignored, as nohup does."""
+        self.supervisor = ForkedSupervisor(self.layout, ignored)
         return self
 
     def kill(self) -> None:
