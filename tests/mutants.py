@@ -1,9 +1,9 @@
 """Whether the tests of the decisions notice a fault: `coral/fleet` with one small fault at a time, and what they say.
 
 Run by `make mutants`; `tests/mutants.py coral/fleet/jobs.py` takes that module alone. Each mutant lives in a child of
-this process and is never written to a file. The tests are the transcripts that are not slow, chosen by the functions
-they reach. A line that ends with `# mutants: equivalent, <reason>` may hide what no test could see; one that hides
-nothing is reported, too.
+this process and is never written to a file. The tests are the transcripts, chosen by the functions they reach. A line
+that ends with `# mutants: equivalent, <reason>` may hide what no test could see; one that hides nothing is reported,
+too.
 """
 
 import ast
@@ -67,7 +67,7 @@ class Collector:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         for item in session.items:
             assert isinstance(item, pytest.Function)
-            if item.get_closest_marker("slow"):
+            if hasattr(item.obj, "hypothesis"):
                 continue  # every mutant would pay for it, and what it says a transcript says in a millisecond
             given = item.callspec.params if hasattr(item, "callspec") else {}
             missing = set(item.fixturenames) - set(given) - {"request"}

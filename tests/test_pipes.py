@@ -20,7 +20,6 @@ from coral.runs.rules import rules_of
 from coral.supervisor.context import RunContext
 from coral.views.report import Report
 
-pytestmark = pytest.mark.slow
 SECONDS = 20.0  # far more than a command takes
 COMMANDS = ("status", "log", "show 1", "runs", "heartbeat", "notes", "skills", "transcript agent-1", "stop")
 

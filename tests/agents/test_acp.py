@@ -14,7 +14,7 @@ from whole_runs import delivered, trying
 from coral.fleet.events import Ending
 from coral.runtimes.registry import find
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 COMMANDS = {
     "opencode": ["opencode", "acp"],

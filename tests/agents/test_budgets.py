@@ -10,7 +10,7 @@ from whole_runs import noting
 from coral.fleet.reasons import Budget, BudgetKey, RunEnd, RunEndKind
 from coral.journal import fold
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 AGENTS, BUDGET = 2, 1.0
 USAGE, PRICES = (100_000, 1000, 0), {"input": 1, "output": 2}

@@ -6,7 +6,7 @@ from model_server import Asked, Step
 
 from coral.fleet.events import Ending
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 
 def tireless(asked: Asked) -> Step:

@@ -6,7 +6,7 @@ from model_server import ModelServer, Step
 
 from coral.fleet.events import Ending
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 FIRST, SECOND = "The first prompt: MARK-ONE.", "The second prompt: MARK-TWO."
 # qwen refuses a bare sleep, and reads this comment.

@@ -10,7 +10,7 @@ from model_server import ModelServer, Step
 
 from coral.fleet.events import Ending
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 INTERRUPTS = 12
 # The moments that an interrupt follows, and by how many seconds at most. They are seen and not reckoned: on a slow

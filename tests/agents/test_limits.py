@@ -8,7 +8,7 @@ from model_server import ModelServer, Step
 
 from coral.fleet.events import Ending
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 HOUR = 3600
 

@@ -9,7 +9,7 @@ from model_server import Step
 from coral.fleet.events import Ending
 from coral.preflight.ping import PROMPT, ping
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 
 def test_a_program_answers_with_a_word(program: str, drive: Drive) -> None:

@@ -15,7 +15,7 @@ from coral.runtimes import registry
 from coral.views.transcript import EntryKind, entries, launches
 from workspace.layout import Layout
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 AGENTS, EACH = 2, 3  # attempts; of the last nobody needs to hear any more
 FLEET, EACH_OF_FLEET = ("claude", "codex", "opencode", "qwen"), 6

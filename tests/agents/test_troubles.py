@@ -6,7 +6,7 @@ from model_server import Step
 
 from coral.fleet.events import Ending
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 PROMPT, AGAIN = "The prompt: MARK-ONE.", "Go on: MARK-TWO."
 TERMINAL, CRASHED, FRESH = Ending.TERMINAL, Ending.CRASHED, Ending.UNKNOWN_SESSION

@@ -438,7 +438,6 @@ def test_a_restart_does_not_shorten_what_the_one_who_tries_has_to_show() -> None
 # --- many -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_133_agents_behind_one_account_send_one_at_the_reset_and_nobody_before_it() -> None:
     names = tuple(f"agent-{number}" for number in range(133))
     rules = Rules(heartbeats=(), accounts=dict.fromkeys(names, "acme"), backoff=1.0)

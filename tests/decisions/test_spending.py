@@ -180,7 +180,6 @@ def test_what_the_program_says_itself_goes_before_the_prices() -> None:
 FIGURES = st.tuples(st.integers(0, 50), st.integers(0, 50), st.integers(0, 50))
 
 
-@pytest.mark.slow
 @given(
     launches=st.lists(st.lists(FIGURES, min_size=1, max_size=5), min_size=1, max_size=4),
     whole=st.booleans(),

@@ -3,7 +3,6 @@
 import contextlib
 import threading
 
-import pytest
 from real_runs import tries
 
 from attempts.record import Kind
@@ -12,7 +11,6 @@ from coral.fleet.actions import Grade
 from coral.grading.checkout import prepare_grade
 
 
-@pytest.mark.slow
 def test_checkouts_are_removed_and_outputs_are_kept(start):
     grade = "def grade(workspace):\n    print('looked at it')\n    return float((workspace / 'x.txt').read_text())\n"
     run = start([*tries(1, 2), "hang"], grade=grade)
@@ -24,7 +22,6 @@ def test_checkouts_are_removed_and_outputs_are_kept(start):
         assert (run.layout.grading(number) / "stdout").read_text() == "looked at it\n"
 
 
-@pytest.mark.slow
 def test_a_checkout_that_a_dead_supervisor_left_running_is_in_nobodys_way(start):
     layout = start(["hang"], supervise=False).layout
     config, commit = load_frozen(layout.task_file), (layout.private / "seed").read_text()

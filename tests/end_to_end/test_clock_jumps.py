@@ -49,7 +49,6 @@ def test_what_is_slept_rightly_counts_and_what_is_overslept_does_not(machine: li
 STALL, ASLEEP = 5.0, 6.0
 
 
-@pytest.mark.slow
 def test_a_supervisor_that_was_stopped_with_its_agents_charges_nobody_for_it(start) -> None:
     run = start("echo here; exec sleep 300", overrides=(f"agents.stall={STALL:g}", "run.poll_seconds=0.5"))
     wait_until(lambda: any(agent.has_output for agent in run.fleet().agents.values()), what="its first word")

@@ -15,8 +15,6 @@ from attempts.files import write_json
 from coral.fleet.reasons import RunEnd, RunEndKind
 from coral.supervisor.lock import hold_lock, holder
 
-pytestmark = pytest.mark.slow
-
 # Each does what it is told, by a file for each of its tries, and writes down who it is.
 AGENT = """\
 echo $$ >> "$CORAL_RUN/$CORAL_AGENT.pids"

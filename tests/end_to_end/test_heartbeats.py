@@ -2,13 +2,10 @@
 
 import json
 
-import pytest
 from real_runs import TRY, Run, tries, wait_until
 
 from coral.fleet.actions import Grade
 from coral.fleet.events import Graded
-
-pytestmark = pytest.mark.slow
 
 # Holds every grade until four of them run, so that they settle in the same instant.
 BARRIER = """

@@ -2,13 +2,10 @@
 
 import json
 
-import pytest
 from real_runs import tries, wait_until
 
 from coral.supervisor.alerts import AT_FIRST
 from workspace.clone_overlay import SHARED
-
-pytestmark = pytest.mark.slow
 
 FLOOD = 10_000
 

@@ -5,12 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from real_runs import wait_until
 
 from coral.cli import main
-
-pytestmark = pytest.mark.slow
 
 MEGABYTE = 1_000_000
 LINE = 100 * MEGABYTE

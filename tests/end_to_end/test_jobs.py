@@ -14,8 +14,6 @@ from coral.fleet.agent_state import Phase
 from coral.fleet.reasons import JobOutcome, ReasonKind
 from coral.supervisor.lock import holder
 
-pytestmark = pytest.mark.slow
-
 QUICK = ("run.max_defer=0.05",)
 # Works until it is told to end.
 WORK = "echo begun; echo $$ >../pid; while [ ! -e ../go ]; do sleep 0.05; done; echo the end; exit 3"

@@ -42,7 +42,6 @@ def sessions(run: Run) -> dict[str, set[str | None]]:
     return {name: {spawn.session for spawn in spawns if spawn.agent == name and spawn.launch > 1} for name in AGENTS}
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_a_fleet_on_a_real_problem(tmp_path):
     run = Run(EXAMPLE, tmp_path / "runs", OVERRIDES)
@@ -93,7 +92,6 @@ def test_a_fleet_on_a_real_problem(tmp_path):
         run.end()
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("check", [True, False])
 def test_a_real_task_gets_better_with_and_without_a_check(tmp_path, check):

@@ -14,8 +14,6 @@ from attempts.record import attempt_from_dict, to_dict
 from attempts.store import Store
 from coral.journal import segments
 
-pytestmark = pytest.mark.slow
-
 
 def still_supervised(run: Run) -> bool:
     return run.supervisor is not None and run.supervisor.poll() is None

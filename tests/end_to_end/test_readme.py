@@ -31,7 +31,6 @@ def make_quick(task: Path) -> None:
     task.write_text(text.replace("runtime: native ", "options: {seconds: 0.5}\n  runtime: native "))
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_commands_run_as_written(tmp_path):
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"

@@ -15,8 +15,6 @@ from coral.fleet.policy import MAX_KILLS
 from coral.journal import Journal
 from coral.processes.process_tree import Identity, identify
 
-pytestmark = pytest.mark.slow
-
 WAITS = (
     "import time\n\ndef grade(workspace, private, kind):\n"
     "    if kind != 'baseline':\n        (private / 'graded').open('a').write('once ')\n"

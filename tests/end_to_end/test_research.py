@@ -7,8 +7,6 @@ from real_runs import Run, tries, wait_until
 
 from coral.cli import main
 
-pytestmark = pytest.mark.slow
-
 READS = [*tries(5), {"crash": 0}, {"submit": "the same at last"}, *tries(6), "hang"]
 
 

@@ -13,8 +13,6 @@ from coral.records.standings import Standings
 from coral.runs.rules import rules_of
 from coral.supervisor.context import RunContext
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.mark.parametrize(
     "ruin",

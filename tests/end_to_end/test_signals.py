@@ -26,8 +26,6 @@ from coral.supervisor.lock import holder
 from workspace.layout import Layout, runs_under
 from workspace.submit import _Clone
 
-pytestmark = pytest.mark.slow
-
 MOMENTS = int(os.environ.get("MOMENTS", "1"))
 NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

@@ -2,13 +2,10 @@
 
 import json
 
-import pytest
 from real_runs import Run, wait_until
 
 from coral.cli import main
 from coral.fleet.reasons import Budget, BudgetKey, Reason, ReasonKind, RunEnd, RunEndKind
-
-pytestmark = pytest.mark.slow
 
 ONCE = {"use": {"input": 1000, "cached": 5000, "output": 100, "cost": 0.25}}
 SUBMIT = [{"edit": {"file": "x.txt", "content": "{n}"}}, {"submit": "try {n}"}]

@@ -5,7 +5,6 @@ import subprocess
 import sys
 from typing import Any
 
-import pytest
 from real_runs import TRY, Run, wait_until
 
 from coral.fleet.actions import Interrupt, LogEvent, ScanEdits, Spawn
@@ -15,8 +14,6 @@ from coral.fleet.reasons import Finding, Reason, ReasonKind
 from coral.journal import Decision
 from coral.journal.replay import replay
 from coral.views.reasons import reason_data
-
-pytestmark = pytest.mark.slow
 
 
 def reasons_of(run: Run) -> list[dict[str, Any]]:

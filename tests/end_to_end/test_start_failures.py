@@ -7,10 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from real_runs import Run, wait_until, write_task
-
-pytestmark = pytest.mark.slow
 
 
 def attempt(base: Path, *overrides: str, path: str = "") -> subprocess.CompletedProcess[str]:

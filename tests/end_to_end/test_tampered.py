@@ -13,8 +13,6 @@ from coral.records.ledger import Ledger
 from coral.supervisor.lock import hold_lock, holder
 from coral.supervisor.loop import Supervisor, supervise
 
-pytestmark = pytest.mark.slow
-
 COUNTING = [{"repeat": {"steps": TRY}}]
 OFTEN = ("run.poll_seconds=0.2",)
 

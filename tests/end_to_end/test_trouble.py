@@ -24,8 +24,6 @@ from coral.journal import fold, read_lines
 from coral.runs.detach import detach
 from coral.supervisor.alerts import AT_FIRST
 
-pytestmark = pytest.mark.slow
-
 PAUSE = 2.0  # seconds that a run stands still
 
 COUNTING = [{"repeat": {"steps": [{"edit": {"file": "x.txt", "content": "{n}"}}, {"submit": "try {n}"}]}}]

@@ -3,14 +3,11 @@
 import json
 from pathlib import Path
 
-import pytest
 from real_runs import READ_NUMBER, Run, wait_until
 
 from coral.cli import main
 from coral.fleet import actions as do
 from coral.fleet import events as on
-
-pytestmark = pytest.mark.slow
 
 LAUNCHES = 5
 PROGRAMS = {

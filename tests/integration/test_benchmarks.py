@@ -162,7 +162,6 @@ def run_benchmarks(*words: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=180, check=False)
 
 
-@pytest.mark.slow
 def test_a_quick_benchmark_runs_and_keeps_nothing(tmp_path: Path) -> None:
     before = {path: path.read_bytes() for path in (PAGE, *RESULTS.glob("*"))}
     done = run_benchmarks("help", "--quick", "--json")
@@ -175,7 +174,6 @@ def test_a_quick_benchmark_runs_and_keeps_nothing(tmp_path: Path) -> None:
     assert {path: path.read_bytes() for path in (PAGE, *RESULTS.glob("*"))} == before
 
 
-@pytest.mark.slow
 def test_the_page_is_written_anew_from_what_is_kept(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "benchmarks", tmp_path / "benchmarks", ignore=shutil.ignore_patterns("__pycache__"))
     command = [sys.executable, "-m", "benchmarks", "--page"]
@@ -184,7 +182,6 @@ def test_the_page_is_written_anew_from_what_is_kept(tmp_path: Path) -> None:
     assert (tmp_path / "docs" / "benchmarks.md").read_bytes() == PAGE.read_bytes()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_a_benchmark_leaves_nothing_running(tmp_path: Path, number: signal.Signals) -> None:
     command = [sys.executable, "-m", "benchmarks", "interrupt", "--quick", "--results", str(tmp_path / "results")]

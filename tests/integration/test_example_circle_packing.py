@@ -57,7 +57,6 @@ def test_the_seed_is_modest_and_feasible():
     assert min(checked["slack"]) > 0
 
 
-@pytest.mark.slow
 def test_the_task_is_graded_as_coral_grades_it(tmp_path):
     config = load(EXAMPLE, ())
     found = grade_once(config, tmp_path)
@@ -167,7 +166,6 @@ def test_nothing_of_the_candidates_is_executed(tmp_path):
     assert GRADE.grade(workspace(tmp_path, grid())).score == pytest.approx(1.82)
 
 
-@pytest.mark.slow
 def test_the_commands_of_its_page_work_as_written(tmp_path):
     """In a copy, and with one attempt for each run; without a name a run lies beside its task."""
     shutil.copytree(EXAMPLE, tmp_path / "examples" / "circle_packing", ignore=shutil.ignore_patterns("runs"))

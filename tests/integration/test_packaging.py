@@ -45,7 +45,6 @@ def shipped() -> set[str]:
     return {str(path.relative_to(ROOT)) for path in paths if "__pycache__" not in path.parts}
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_the_wheel_works_in_an_empty_environment(tmp_path: Path) -> None:
     wheel = build(tmp_path)

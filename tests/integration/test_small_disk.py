@@ -3,7 +3,6 @@
 import sys
 from pathlib import Path
 
-import pytest
 from real_runs import wait_until
 from small_disk import run_bounded
 
@@ -22,13 +21,11 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-@pytest.mark.slow
 def test_what_hangs_is_ended_with_all_that_it_started() -> None:
     code, said = run_bounded([sys.executable, "-c", HANGS], 3)
     assert code is None
     wait_until(lambda: not [pid for pid in said.split() if is_alive(int(pid))], what="its end")
 
 
-@pytest.mark.slow
 def test_what_ends_has_said_what_it_said() -> None:
     assert run_bounded([sys.executable, "-c", "print('here'); raise SystemExit(3)"], 60) == (3, "here\n")

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from chronicle import (
     assert_counted_once,
     assert_owed_once,
@@ -42,8 +41,6 @@ from coral.fleet.reasons import Finding, ReasonKind, RunEnd, RunEndKind
 from coral.fleet.run_state import FLEET, AttemptStep, Fleet
 from coral.journal import difference, fold_lines
 from heartbeats.heartbeat import Scope, find
-
-pytestmark = pytest.mark.slow
 
 QUICK = {"deadline": None, "database": None, "suppress_health_check": list(HealthCheck)}
 TIMES = int(os.environ.get("TIMES", "1"))

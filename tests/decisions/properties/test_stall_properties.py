@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-import pytest
 from chronicle import (
     assert_counted_once,
     assert_owed_once,
@@ -27,8 +26,6 @@ from coral.fleet.agent_state import LIVE, Agent, Phase
 from coral.fleet.agents.stalls import FRESH, RESTING, reason_of
 from coral.fleet.policy import REST_SECONDS
 from coral.fleet.reasons import ReasonKind
-
-pytestmark = pytest.mark.slow
 
 TIMES = int(os.environ.get("TIMES", "1"))
 QUICK = settings(max_examples=25 * TIMES, deadline=None, database=None, suppress_health_check=list(HealthCheck))

@@ -30,7 +30,6 @@ def test_the_line_is_for_a_shell_and_this_python(monkeypatch: pytest.MonkeyPatch
     assert shlex.split(extras.installs("acp")) == ["uv", "pip", "install", "--python", sys.executable, package]
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(find_spec("pip") is None, reason="this environment has no pip")
 def test_pip_takes_the_line_and_finds_what_is_here_already() -> None:
     """The SDK is installed where these tests run: nothing is fetched."""

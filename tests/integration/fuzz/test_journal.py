@@ -26,8 +26,6 @@ from coral.fleet.run_state import Fleet
 from coral.journal import Journal, decisions, fold, published, read_lines, segments
 from coral.journal.replay import fold_until, replay
 
-pytestmark = pytest.mark.slow
-
 FOLDER = (1, 2)
 FAST = next((folder for folder in ("/dev/shm",) if os.access(folder, os.W_OK)), None)  # every line is synced
 

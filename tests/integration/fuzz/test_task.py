@@ -144,7 +144,6 @@ def judge(folder: Path, raw: bytes) -> None:
     assert decode(Rules, json.loads(json.dumps(encode(rules), allow_nan=False))) == rules
 
 
-@pytest.mark.slow
 @trying("task.yaml", "something wrong")
 @example(text=json.dumps(put(TASK, ("task", "editable"), ["9" * 400])))
 @given(one_value_wrong() | one_token_wrong() | spoilt())
@@ -152,7 +151,6 @@ def test_a_task_with_something_wrong_in_it(folder: Path, text: str) -> None:
     judge(folder, text.encode("utf-8", "surrogatepass"))
 
 
-@pytest.mark.slow
 @trying("task.yaml", "any text")
 @given(special | st.text(max_size=60) | st.lists(bare | special, max_size=8).map(" ".join))
 def test_any_text(folder: Path, text: str) -> None:
@@ -167,7 +165,6 @@ def test_any_bytes(folder: Path, raw: bytes) -> None:
     judge(folder, raw)
 
 
-@pytest.mark.slow
 @trying("task.yaml", "overrides")
 @given(st.sampled_from([".".join(map(str, path)) for path in PLACES]), bare | special | st.text(max_size=20))
 def test_any_override(folder: Path, key: str, text: str) -> None:
@@ -196,7 +193,6 @@ LARGE = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("text", LARGE.values(), ids=LARGE.keys())
 def test_what_grows_without_end_is_refused(folder: Path, text: str) -> None:
     (folder / "task.yaml").write_text(text)

@@ -84,7 +84,6 @@ FILES = st.one_of(
 )
 
 
-@pytest.mark.slow
 @trying("requests", "files of heartbeats")
 @given(content=FILES)
 @example(content=b"- " + b"[" * 30_000)
@@ -109,7 +108,6 @@ def test_any_file_of_heartbeats_is_shown_or_ignored(layout: Layout, content: byt
     assert isinstance(Folder(layout.heartbeats).read(FLEET), list)
 
 
-@pytest.mark.slow
 def test_a_file_of_heartbeats_that_expands_without_end_is_ignored(layout: Layout) -> None:
     bomb = "- &a {name: x, prompt: y}\n- &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\n"
     for before, name in zip("bcdefghi", "cdefghij", strict=True):
@@ -123,7 +121,6 @@ TEXTS = st.one_of(st.text(max_size=60), st.text(alphabet="{}%# \nab'\"[]|().", m
 NUMBERS = st.one_of(st.integers().map(str), st.floats().map(str), st.text(max_size=8), st.just("1e999"))
 
 
-@pytest.mark.slow
 @trying("requests", "wishes for heartbeats")
 @given(
     name=st.one_of(st.sampled_from(["reflect", "redirect", "mine", "checkpoint"]), TEXTS),
@@ -200,7 +197,6 @@ CONTENTS = st.one_of(
 )
 
 
-@pytest.mark.slow
 @trying("requests", "notes and skills")
 @given(files=st.lists(st.tuples(NAMES, CONTENTS), max_size=3), link=st.booleans())
 def test_any_notes_and_skills_are_listed_read_and_searched(
@@ -231,7 +227,6 @@ COMMANDS = (
 )  # fmt: skip
 
 
-@pytest.mark.slow
 def test_notes_of_every_size_and_depth_are_read_in_bounds(layout: Layout) -> None:
     notes = emptied(layout.shared / "notes")
     with (notes / "sparse.md").open("wb") as file:

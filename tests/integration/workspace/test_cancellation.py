@@ -67,7 +67,6 @@ def is_alive(pid: int) -> bool:
 ONCE = 'echo here; echo "$$" > x.txt; coral eval -m one; exec sleep 300\n'
 
 
-@pytest.mark.slow
 def test_commits_that_hang_on_their_way_hold_up_no_others_and_no_stop(start, tmp_path, monkeypatch):
     agents = "agents.count=6"
     run = start(ONCE, overrides=(agents, "run.poll_seconds=0.5", "grader.slots=2"), supervise=False)
@@ -94,7 +93,6 @@ def test_commits_that_hang_on_their_way_hold_up_no_others_and_no_stop(start, tmp
     assert run.left() == []
 
 
-@pytest.mark.slow
 def test_a_checkout_that_hangs_does_not_outlive_a_stop(start, tmp_path, monkeypatch):
     run = start(ONCE, supervise=False)
     hanging = Hanging(tmp_path, monkeypatch, "read-tree", 1)
@@ -106,7 +104,6 @@ def test_a_checkout_that_hangs_does_not_outlive_a_stop(start, tmp_path, monkeypa
     assert run.events("alert") == []
 
 
-@pytest.mark.slow
 def test_a_checkout_that_failed_by_our_fault_is_tried_again(start, tmp_path, monkeypatch):
     run = start(ONCE, supervise=False)
     hanging = Hanging(tmp_path, monkeypatch, "read-tree", 1)
@@ -149,7 +146,6 @@ def test_at_the_end_a_hanging_git_is_killed_and_waiting_work_does_not_begin(tmp_
     assert hanging.alive() == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("word", ["pack-objects", "unpack-objects"])
 def test_a_git_that_hangs_is_not_the_fault_of_whose_commit_it_reads(
     layout: Layout, clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str

@@ -130,7 +130,6 @@ def test_nothing_that_the_agent_planted_is_run(layout: Layout, clone: Path, tmp_
     assert not touched.exists()
 
 
-@pytest.mark.slow
 def test_a_lock_that_a_killed_agent_left_is_no_obstacle(clone: Path) -> None:
     (clone / ".git" / "index.lock").write_text("")
     instruct(clone, "AGENTS.md", "Do well.\n")

@@ -183,7 +183,6 @@ def test_a_file_that_went_while_the_state_was_lost_is_gone(shared: Path) -> None
     assert tracked(shared) == ["notes/two.md"]
 
 
-@pytest.mark.slow
 def test_a_failure_that_is_not_the_repositorys_keeps_it(shared: Path) -> None:
     snapshot(shared, "first")
     # A folder in the place of the branch's lock: git cannot write, and the repository is sound.

@@ -212,7 +212,6 @@ def test_a_clone_is_the_agents_own(layout: Layout, seed: Path) -> None:
         hub.clone(layout.hub, clone, "agent-1", commit, [])
 
 
-@pytest.mark.slow
 def test_a_garbage_collection_in_a_clone_harms_nobody(layout: Layout, seed: Path) -> None:
     commit = hub.create(layout.hub, seed)
     clones = [layout.clone(agent) for agent in ("agent-1", "agent-2")]

@@ -61,7 +61,6 @@ def test_a_rewritten_history_is_taken_in_like_any_other(layout: Layout, clone: P
     assert git(layout.hub, "cat-file", "-t", first) == "commit"
 
 
-@pytest.mark.slow
 def test_a_merge_and_many_commits_at_once(layout: Layout, clone: Path) -> None:
     git(clone, "checkout", "-q", "-b", "side")
     lines = ["commit refs/heads/side\ncommitter a <a@x> 1 +0000\ndata 1\nx\nfrom refs/heads/agent-1^0\n"]
@@ -100,7 +99,6 @@ def test_the_seed_itself_can_be_taken_in(layout: Layout, clone: Path) -> None:
     assert intake.take_in(layout.hub, clone, seed, 1) == intake.Taken(seed, git(clone, "rev-parse", "HEAD^{tree}"), "")
 
 
-@pytest.mark.slow
 def test_after_a_kill_between_any_two_moves_the_next_try_completes(layout: Layout, tmp_path: Path, monkeypatch) -> None:
     class Killed(BaseException):
         pass
@@ -248,9 +246,7 @@ SPOILED: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.parametrize(
-    "spoil", [pytest.param(name, marks=pytest.mark.slow if "pipe" in name else ()) for name in SPOILED]
-)
+@pytest.mark.parametrize("spoil", SPOILED)
 def test_what_cannot_be_read_is_refused_and_leaves_nothing(
     layout: Layout, clone: Path, spoil: str, monkeypatch
 ) -> None:
@@ -298,7 +294,6 @@ def test_a_submodule_is_refused_by_name(layout: Layout, clone: Path) -> None:
         intake.take_in(layout.hub, clone, made, 1)
 
 
-@pytest.mark.slow
 def test_too_many_files_are_refused(layout: Layout, clone: Path) -> None:
     content = blob(clone, "x")
     limit = tree.MAX_FILES
@@ -309,7 +304,6 @@ def test_too_many_files_are_refused(layout: Layout, clone: Path) -> None:
         intake.take_in(layout.hub, clone, too_many, 2)
 
 
-@pytest.mark.slow
 def test_a_tree_that_unfolds_without_end_is_refused(layout: Layout, clone: Path) -> None:
     inner = git(clone, "mktree", data=f"100644 blob {blob(clone, 'x')}\tx\n")
     for _ in range(9):
@@ -319,7 +313,6 @@ def test_a_tree_that_unfolds_without_end_is_refused(layout: Layout, clone: Path)
         intake.take_in(layout.hub, clone, bomb, 1)
 
 
-@pytest.mark.slow
 def test_too_many_bytes_are_refused_with_the_largest_files(layout: Layout, clone: Path) -> None:
     (clone / "part").write_bytes(b"\0" * 21_000_000)
     content = git(clone, "hash-object", "-w", "part")

@@ -22,7 +22,6 @@ from workspace.locks import clear_stale_lock, one_at_a_time
 __all__ = ["clone", "layout", "template"]  # fixtures
 
 
-@pytest.mark.slow
 def test_locks_of_dead_gits_in_the_hub_are_cleared(layout: Layout, clone: Path) -> None:
     locks = [layout.hub / name for name in ("refs/attempts/1.lock", "packed-refs.lock", "shallow.lock", "HEAD.lock")]
     for lock in locks:
@@ -34,7 +33,6 @@ def test_locks_of_dead_gits_in_the_hub_are_cleared(layout: Layout, clone: Path) 
     assert not locks[0].exists()
 
 
-@pytest.mark.slow
 def test_a_lock_of_a_living_git_is_waited_for_and_others_at_work_there_do_not_count(layout: Layout) -> None:
     """`git` is what a process is called here, and its command line says what it is at."""
     name = "refs/attempts/1"
@@ -65,7 +63,6 @@ def test_a_lock_of_a_living_git_is_waited_for_and_others_at_work_there_do_not_co
             other.kill()
 
 
-@pytest.mark.slow
 def test_locks_of_dead_gits_in_the_history_of_shared_knowledge_are_cleared(tmp_path: Path) -> None:
     shared = tmp_path / "shared"
     place(shared, "notes/one.md", "one")
@@ -77,7 +74,6 @@ def test_locks_of_dead_gits_in_the_history_of_shared_knowledge_are_cleared(tmp_p
     assert [change.message for change in history(shared)] == ["second", "first"]
 
 
-@pytest.mark.slow
 def test_the_lock_of_a_living_git_stays_and_that_of_a_dead_one_is_removed(clone: Path, tmp_path: Path) -> None:
     (clone / "a.txt").write_text("one\n")
     editor = tmp_path / "editor"

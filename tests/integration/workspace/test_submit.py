@@ -358,7 +358,6 @@ def wrapped(clone: Path, tmp_path: Path) -> Iterator[Wrapped]:
 STEPS = ["rev-parse", "add", "write-tree", "commit-tree", "update-ref"]
 
 
-@pytest.mark.slow
 def test_five_processes_of_git_and_three_when_nothing_changed(wrapped: Wrapped) -> None:
     assert wrapped.run() == 0
     lines = wrapped.calls.read_text().splitlines()
@@ -368,7 +367,6 @@ def test_five_processes_of_git_and_three_when_nothing_changed(wrapped: Wrapped) 
     assert len(wrapped.calls.read_text().splitlines()) == 3
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("step", STEPS)
 def test_killed_at_any_step(wrapped: Wrapped, clone: Path, step: str, when: str) -> None:
@@ -383,7 +381,6 @@ def test_killed_at_any_step(wrapped: Wrapped, clone: Path, step: str, when: str)
     assert git(clone, "fsck", "--no-dangling") == ""
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("whom", ["$PPID", "-$PPID"])
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("step", STEPS)
@@ -398,7 +395,6 @@ def test_interrupted_at_any_step(wrapped: Wrapped, clone: Path, step: str, when:
     assert commit(clone, "again").unchanged == moved
 
 
-@pytest.mark.slow
 def test_interrupted_while_git_holds_its_lock_the_lock_goes_too(wrapped: Wrapped, clone: Path, tmp_path: Path) -> None:
     """A filter of the agent's that takes long; the signal reaches us alone, and git by us."""
     git(clone, "config", "filter.slow.clean", f"touch {tmp_path}/started; sleep 600")
@@ -414,7 +410,6 @@ def test_interrupted_while_git_holds_its_lock_the_lock_goes_too(wrapped: Wrapped
     assert list(wrapped.inbox.iterdir()) == []
 
 
-@pytest.mark.slow
 def test_killed_with_all_of_git_while_the_branch_moves(wrapped: Wrapped, clone: Path) -> None:
     wrapped.run("update-ref", "touch .git/HEAD.lock .git/refs/heads/agent-1.lock .git/index.lock; kill -9 -$PPID")
     (submitted,) = (path.name for path in wrapped.inbox.iterdir())

@@ -104,7 +104,6 @@ histories = st.lists(
 )
 
 
-@pytest.mark.slow
 @given(histories, st.sampled_from(list(Direction)), st.sampled_from([0.0, 0.5, 10.0]))
 @example([attempt(1, 1.0), attempt(2, 1.0, Kind.CONFIRM)], UP, 0.0)
 def test_the_fold_is_what_counting_would_give(history: list[Attempt], direction: Direction, noise: float) -> None:
@@ -120,14 +119,12 @@ def test_the_fold_is_what_counting_would_give(history: list[Attempt], direction:
         assert history[done.best_attempt - 1].score == done.best
 
 
-@pytest.mark.slow
 @given(histories, st.integers(0, 40), st.sampled_from(list(Direction)))
 def test_a_fold_can_be_cut_anywhere(history: list[Attempt], cut: int, direction: Direction) -> None:
     halfway = fold(history[:cut], direction)
     assert reduce(lambda p, a: advance(p, a, direction, 0.0), history[cut:], halfway) == fold(history, direction)
 
 
-@pytest.mark.slow
 @given(histories, st.sampled_from(list(Direction)))
 def test_without_noise_stagnation_is_the_distance_to_the_last_gain(
     history: list[Attempt], direction: Direction

@@ -73,7 +73,6 @@ def through_json(value: object) -> Any:
     return json.loads(json.dumps(encode(value), allow_nan=False).encode())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", [Event, Action, Agent, PendingAttempt, Run, Rules, Heartbeat, Identity], ids=str)
 def test_everything_survives(kind: Any) -> None:
     @given(values_of(kind))

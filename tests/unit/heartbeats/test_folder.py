@@ -68,7 +68,6 @@ def test_an_empty_list_is_shown_too(tmp_path: Path) -> None:
 lines = st.lists(st.text("ab#:-'\"|>{} \t\u2028\x85\ufeff", max_size=8), max_size=4).map("\n".join)
 
 
-@pytest.mark.slow
 @settings(max_examples=25)
 @given(lines | st.text(max_size=40))
 @example("a\n\u2028")

@@ -301,7 +301,6 @@ actions = st.tuples(
 )
 
 
-@pytest.mark.slow
 @given(st.lists(actions, max_size=30), st.sampled_from([BUILT_IN, OWN, FLEET]))
 def test_whatever_is_asked_the_protected_ones_stay(
     asked: list[tuple[str, Heartbeat, str]], start: tuple[Heartbeat, ...]

@@ -18,7 +18,6 @@ VALUES = st.one_of(TEXT, st.integers(), st.booleans(), st.none(), st.lists(TEXT,
 FRONTS = st.dictionaries(st.from_regex(r"[a-z][a-z_]{0,8}", fullmatch=True), VALUES, max_size=5)
 
 
-@pytest.mark.slow
 @given(front=FRONTS, body=TEXT)
 def test_a_head_is_yaml_that_any_reader_understands(front: dict[str, object], body: str) -> None:
     text = frontmatter.write(front, body)  # type: ignore[arg-type]

@@ -93,7 +93,6 @@ def test_what_a_head_says_by_escapes_is_found(shared: Path) -> None:
     assert find_notes([shared], "cafe") == []
 
 
-@pytest.mark.slow
 def test_more_than_some_thousand_notes_are_all_there(shared: Path) -> None:
     for number in range(3000):
         (shared / "notes" / f"n{number}.md").write_text(f"number {number} of many")

@@ -39,7 +39,6 @@ TARGETS = st.lists(NAMES, min_size=1, max_size=5).map("/".join)
 PLACES = st.sampled_from(["a", "b/x", "c/y/z", "b/a", "c/y/b", "d"])
 
 
-@pytest.mark.slow
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(links=st.dictionaries(PLACES, TARGETS, min_size=1, max_size=5))
 def test_it_agrees_with_the_file_system(links: dict[str, str], tmp_path: Path) -> None:

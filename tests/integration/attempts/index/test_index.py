@@ -271,7 +271,6 @@ def harmed(path: Path, harm: str) -> Iterator[None]:
 HARMS = ["garbage", "empty", "torn", "holes", "folder", "link", "pipe", *STATEMENTS, *HELD]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("harm", HARMS)
 def test_the_answer_is_right_with_any_index(harm: str, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file, "PATIENCE", 0.05)
@@ -341,7 +340,6 @@ while True:
 """
 
 
-@pytest.mark.slow
 def test_a_writer_killed_at_any_moment_leaves_nothing_wrong(store: Store) -> None:
     root = Path(__file__).parents[4]
     for moment in range(8):

@@ -3,14 +3,12 @@
 import json
 from pathlib import Path
 
-import pytest
 from real_runs import READ_NUMBER
 
 from coral.config.load import load
 from coral.runs.create import create_run
 
 
-@pytest.mark.slow
 def test_the_instructions_mention_those_of_the_seed_that_the_program_does_not_read(tmp_path: Path) -> None:
     program = tmp_path / "claude"
     program.write_text("#!/bin/sh\n")

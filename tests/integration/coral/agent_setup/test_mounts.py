@@ -177,7 +177,6 @@ def test_a_file_of_the_agent_in_place_of_a_mount_stays(tmp_path: Path) -> None:
 SCRIPT = "cat data/table.csv\ncp data/table.csv x.txt\ncoral eval -m copied\nrm data\nexit 0\n"
 
 
-@pytest.mark.slow
 def test_an_agent_reads_its_mounts_and_never_submits_them(start: Callable[..., Run], tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()

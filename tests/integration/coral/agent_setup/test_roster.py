@@ -163,7 +163,6 @@ def test_two_equal_assignments_are_two(tmp_path: Path) -> None:
 SHELL = 'echo 7 > x.txt; coral eval -m "from the shell"; sleep 600'
 
 
-@pytest.mark.slow
 def test_a_mixed_fleet_works_in_one_run(tmp_path: Path) -> None:
     task = write_task(tmp_path / "task", TRY)
     text = (task / "task.yaml").read_text()

@@ -304,7 +304,6 @@ def ending(command: Sequence[str], **given: Any) -> Iterator[subprocess.Popen[An
             child.kill()
 
 
-@pytest.mark.slow
 def test_interrupts_leave_the_submission(bench: Bench) -> None:
     """SIGINT in the wait, and SIGINT in the wait for a heartbeat, as an agent's program sends it."""
     bench.change()
@@ -328,7 +327,6 @@ def test_interrupts_leave_the_submission(bench: Bench) -> None:
         assert staying.wait(DEADLINE) == 130
 
 
-@pytest.mark.slow
 def test_heartbeats_of_an_earlier_launch_are_not_waited_for(
     bench: Bench, coral: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

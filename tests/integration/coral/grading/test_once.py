@@ -14,7 +14,6 @@ from coral.errors import CoralError
 from coral.grading.once import grade_once
 from coral.grading.prepare import copy_grader_files
 
-pytestmark = pytest.mark.slow
 TASK = "task: {name: t, description: d}\ngrader:\n"
 
 

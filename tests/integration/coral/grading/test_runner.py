@@ -31,7 +31,6 @@ def grade(folder: Path, code: str, args: Mapping[str, object] | None = None, kin
     return run_grader(command, 20)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("returned", "score", "metrics", "feedback"),
     [
@@ -61,7 +60,6 @@ class Tensor:
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "reason", "feedback"),
     [
@@ -81,7 +79,6 @@ def test_an_invalid_score_is_the_candidates_failure(tmp_path: Path, body: str, r
     assert (result.outcome, result.score, result.reason, result.feedback) == ("failed", None, reason, feedback)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "reason"),
     [
@@ -105,7 +102,6 @@ def test_a_broken_grader_is_a_crash(tmp_path: Path, code: str, reason: str) -> N
     assert reason in result.reason
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("code", ["def other(w): return 1", "def grade(w, size): return 1", "def grade(): return 1"])
 def test_a_mistake_in_the_interface_of_a_grader_is_told_without_a_traceback(tmp_path: Path, code: str) -> None:
     found = grade(tmp_path, code)
@@ -114,7 +110,6 @@ def test_a_mistake_in_the_interface_of_a_grader_is_told_without_a_traceback(tmp_
     assert str(tmp_path) not in found.output
 
 
-@pytest.mark.slow
 def test_a_grader_gets_the_arguments_of_its_signature(tmp_path: Path) -> None:
     code = """
         def grade(workspace, *, args, kind, attempt, level=3, private=None):
@@ -127,7 +122,6 @@ def test_a_grader_gets_the_arguments_of_its_signature(tmp_path: Path) -> None:
     assert everything.metrics == {"names": "args attempt kind private"}
 
 
-@pytest.mark.slow
 def test_siblings_are_imported_and_nothing_of_the_candidate(tmp_path: Path) -> None:
     (tmp_path / "checkout").mkdir()
     (tmp_path / "checkout" / "helper.py").write_text("VALUE = 666")
@@ -146,7 +140,6 @@ def test_siblings_are_imported_and_nothing_of_the_candidate(tmp_path: Path) -> N
     assert grade(tmp_path, code).score == 7
 
 
-@pytest.mark.slow
 def test_output_and_threads_cannot_spoil_the_result(tmp_path: Path) -> None:
     code = """
         import sys, threading
@@ -159,7 +152,6 @@ def test_output_and_threads_cannot_spoil_the_result(tmp_path: Path) -> None:
     assert grade(tmp_path, code).score == 1
 
 
-@pytest.mark.slow
 def test_progress_is_a_beat(tmp_path: Path) -> None:
     code = """
         from coral.grader import progress
@@ -188,13 +180,11 @@ def test_progress_outside_a_run_does_nothing(monkeypatch: pytest.MonkeyPatch, tm
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.slow
 def test_an_earlier_result_is_removed(tmp_path: Path) -> None:
     assert grade(tmp_path, "def grade(w): return 5").score == 5
     assert grade(tmp_path, "import os\ndef grade(w): os._exit(0)").outcome == "crashed"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "code", ["import nothing_of_that_name\n", "def grade(w):\n    return 1 / 0\n", "def grade(w) 3\n"]
 )
@@ -239,7 +229,6 @@ def test_any_callable_gets_what_it_names() -> None:
         assert runner._wanted(grader, {"attempt": 3, "kind": "real"}) == {"attempt": 3}
 
 
-@pytest.mark.slow
 def test_a_small_grader_imports_nothing_it_does_not_use(tmp_path: Path) -> None:
     code = """
         import sys

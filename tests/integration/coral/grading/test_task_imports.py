@@ -12,7 +12,6 @@ from coral.config.load import load
 from coral.grading.once import grade_once
 from coral.native.search.check import PublicCheck
 
-pytestmark = pytest.mark.slow
 NAMES = ("attempts", "heartbeats", "workspace")
 OWN = "import attempts, heartbeats, workspace\nSCORE = attempts.VALUE + heartbeats.VALUE + workspace.VALUE\n"
 FUNCTION = OWN + "from coral.grader import Result, progress\ndef grade(workspace): return Result(SCORE)\n"

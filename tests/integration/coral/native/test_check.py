@@ -8,7 +8,6 @@ import pytest
 
 from coral.native.search.check import CheckBroken, PublicCheck, copy_workspace
 
-pytestmark = pytest.mark.slow
 PLAIN = "import json, os\ndef check(folder):\n    return json.load(open(os.path.join(folder, 'p.json')))['x']\n"
 
 

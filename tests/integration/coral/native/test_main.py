@@ -25,7 +25,6 @@ from coral.runtimes.model import Ending, LaunchSummary
 from coral.runtimes.native import Native
 from workspace.layout import Layout
 
-pytestmark = pytest.mark.slow
 WITHIN = 120.0  # seconds: what takes longer has failed, on any machine
 
 

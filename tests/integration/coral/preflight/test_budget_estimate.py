@@ -60,7 +60,6 @@ def test_all_of_it_is_one_line(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.slow
 def test_the_record_of_the_seed_says_how_long_its_grade_took(tmp_path: Path) -> None:
     slow = "import time\n\n\ndef grade(workspace):\n    time.sleep(0.3)\n    return 1.0\n"
     run = Run(write_task(tmp_path / "task", tries(1), grade=slow), tmp_path / "runs")

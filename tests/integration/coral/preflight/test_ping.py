@@ -15,7 +15,6 @@ from coral.cli import main
 from coral.preflight import ping
 from coral.runtimes import registry
 
-pytestmark = pytest.mark.slow
 AGENT = Path(__file__).parents[3] / "support" / "acp_agent.py"
 GREETING = 'echo \'{"type":"system","subtype":"init","session_id":"s"}\'; '
 PONG = '{"type":"assistant","session_id":"s","message":{"content":[{"type":"text","text":"pong"}]}}'

@@ -17,8 +17,6 @@ from coral.preflight.resume_check import ends_at_once
 from coral.supervisor.lock import holder
 from workspace.layout import Layout
 
-pytestmark = pytest.mark.slow
-
 EVER_THE_SAME = "def grade(workspace):\n    return 1.0\n"
 FOREVER = [{"repeat": {"steps": TRY, "times": 1000}}]
 Begin = Callable[..., Run]

@@ -112,7 +112,6 @@ def test_a_zombie_is_not_alive(started):
     assert process_tree.members(held.identity, "run/agent-1/1") == []
 
 
-@pytest.mark.slow
 def test_children_that_ignore_signals_are_found_and_killed(started, tmp_path):
     """A grandchild in a session of its own, a daemon forked twice, and one that gave up its environment's tag."""
     held = started(
@@ -136,7 +135,6 @@ def test_children_that_ignore_signals_are_found_and_killed(started, tmp_path):
     assert not any(process_tree.identify(pid) for pid in pids)
 
 
-@pytest.mark.slow
 def test_a_launch_lingers_until_all_it_started_is_gone(make, tmp_path):
     wakeup = Wakeup()
     launches = Launches("run", wakeup)
@@ -157,7 +155,6 @@ def test_a_launch_lingers_until_all_it_started_is_gone(make, tmp_path):
     wakeup.close()
 
 
-@pytest.mark.slow
 def test_an_ignored_interrupt_is_not_inherited(make, tmp_path):
     """As under `nohup`, or in the background of a script: there SIGINT is ignored, and stays so through every exec."""
     script = (

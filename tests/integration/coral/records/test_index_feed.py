@@ -48,7 +48,6 @@ def test_it_catches_up_and_then_takes_what_comes(store: Store, pool: ThreadPoolE
     assert held(store) == list(range(40))
 
 
-@pytest.mark.slow
 def test_a_file_that_is_held_delays_nobody_and_is_written_later(store: Store, pool: ThreadPoolExecutor) -> None:
     file.made(store.root, ((number, row_of(store.read(number), NOWHERE)) for number in range(3))).close()
     feed = IndexFeed(store.root, pool)

@@ -307,7 +307,6 @@ def test_an_unusable_index_is_left_to_its_readers(records: Records) -> None:
     assert records.written == []
 
 
-@pytest.mark.slow
 def test_records_are_checked_however_rarely_inboxes_are_read(start: Callable[..., Run]) -> None:
     run = start(["hang"], overrides=("run.poll_seconds=3600",), supervise=False)
     manager = Supervisor(run.layout, (run.layout.private / "seed").read_text().strip())
@@ -332,7 +331,6 @@ def test_records_are_checked_however_rarely_inboxes_are_read(start: Callable[...
     manager.close()
 
 
-@pytest.mark.slow
 def test_a_forgery_in_a_run_is_corrected_and_alerted(start: Callable[..., Run]) -> None:
     run = start([*tries(1, 2), "hang"], overrides=("run.poll_seconds=0.2",))
     published = run.wait_for_attempts(2, 30)

@@ -49,7 +49,6 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return program
 
 
-@pytest.mark.slow
 def test_a_runtime_of_ones_own_drives_a_whole_run(own: Path, start, capsys: pytest.CaptureFixture[str]) -> None:
     overrides = ("agents.runtime=my_runtime:MyAgent", "agents.model=large", "budget.attempts=3")
     run = start(["hang"], overrides=(*overrides, f"agents.options={{program: {own}}}"))

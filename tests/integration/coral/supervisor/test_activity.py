@@ -74,7 +74,6 @@ def test_only_so_many_entries_are_looked_at_and_the_nearest_first(
     assert found(tmp_path) == 9
 
 
-@pytest.mark.slow
 def test_a_scan_that_cannot_begin_has_found_nothing_and_is_told_of(start: Any) -> None:
     run = start(["hang"], supervise=False)
     with hold_lock(run.layout.lock):

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from itertools import pairwise
 
-import pytest
 from real_runs import Run
 
 from coral.fleet import events as on
@@ -14,7 +13,6 @@ from coral.supervisor.loop import Supervisor
 from coral.supervisor.output_monitor import QUIET_PAUSE, QUIET_SECONDS
 
 
-@pytest.mark.slow
 def test_an_agent_that_has_long_been_silent_is_listened_to_less_often_until_it_speaks(
     start: Callable[..., Run],
 ) -> None:

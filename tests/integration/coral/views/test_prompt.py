@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from coral.agent_setup.roster import Roster
 from coral.config.load import load_frozen
 from coral.fleet.actions import Spawn
@@ -19,7 +17,6 @@ from coral.views.prompt import MAX_CHARACTERS, launch_prompt
 RESUMED = Reason(ReasonKind.RESUMED)
 
 
-@pytest.mark.slow
 def test_a_prompt_is_no_longer_than_a_program_can_take(start: Any) -> None:
     layout = start(["hang"], supervise=False).layout
     config = load_frozen(layout.task_file)

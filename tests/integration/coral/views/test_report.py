@@ -14,7 +14,6 @@ from coral.fleet.run_state import Fleet, PendingAttempt
 from coral.supervisor.loop import Supervisor
 from coral.views.report import MAX_STATUS_SECONDS, QUIET_STATUS_SECONDS
 
-pytestmark = pytest.mark.slow
 SILENT = 2 * QUIET_STATUS_SECONDS
 
 

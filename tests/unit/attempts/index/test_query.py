@@ -69,7 +69,6 @@ WANTED = st.builds(
 )
 
 
-@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(histories(), WANTED, st.sampled_from(Direction), st.sampled_from((None, 1, 2, 5)), st.booleans())
 def test_every_answer_is_the_one_that_all_records_give(

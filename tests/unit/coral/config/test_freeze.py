@@ -76,7 +76,6 @@ def test_a_task_file_is_no_frozen_task(folder: Path) -> None:
         load_frozen(folder / "task.yaml")
 
 
-@pytest.mark.slow
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(text, plain, min_size=1, max_size=4))
 def test_written_yaml_is_read_back_to_the_same_values(data: dict[str, object]) -> None:

@@ -1,6 +1,5 @@
 """The attempts that an agent knows: a fold over records that come in any order."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sample import attempt
@@ -9,7 +8,6 @@ from attempts.record import Direction, Kind, Verdict
 from coral.native.known_attempts import RECENT, KnownAttempts
 
 
-@pytest.mark.slow
 @given(st.permutations(list(range(8))), st.lists(st.integers(1, 3)))
 def test_the_order_of_the_records_makes_no_difference(order, sizes):
     records = [attempt(number, float(number * 7 % 5)) for number in range(8)]

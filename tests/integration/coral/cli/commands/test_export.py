@@ -16,7 +16,6 @@ from workspace.git import Git
 from workspace.layout import Layout, create, new_run
 from workspace.submit import commit
 
-pytestmark = pytest.mark.slow
 Run = Callable[..., tuple[int, str, str]]
 
 

@@ -10,7 +10,6 @@ from sample import make_run
 from workspace import knowledge
 
 
-@pytest.mark.slow
 def test_the_history_of_notes(
     tmp_path: Path, coral: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

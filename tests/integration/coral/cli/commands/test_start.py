@@ -25,8 +25,6 @@ from coral.processes.process_tree import TAG
 from coral.supervisor.lock import holder
 from workspace.layout import Layout, runs_under
 
-pytestmark = pytest.mark.slow
-
 CORAL = (sys.executable, "-P", "-m", "coral")
 DEADLINE = 120.0  # seconds: what takes longer has failed, on any machine
 FOREVER = [{"repeat": {"steps": TRY, "times": 100_000}}]

@@ -44,7 +44,6 @@ def validate(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict
     return code, {check["name"]: check for check in said["checks"]}
 
 
-@pytest.mark.slow
 def test_the_skeleton_is_valid(tmp_path: Path, temporary: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["init", str(tmp_path / "fit")])
     before = sorted(path.relative_to(tmp_path) for path in (tmp_path / "fit").rglob("*"))
@@ -71,7 +70,6 @@ def test_the_skeleton_is_valid(tmp_path: Path, temporary: Path, capsys: pytest.C
     assert psutil.Process().children(recursive=True) == children
 
 
-@pytest.mark.slow
 def test_a_grader_that_crashes_shows_its_own_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = task(tmp_path / "t", "print('loading weights'); return 1 / 0")
     assert main(["validate", str(folder)]) == 1
@@ -83,7 +81,6 @@ def test_a_grader_that_crashes_shows_its_own_output(tmp_path: Path, capsys: pyte
     assert said.endswith("Fix what is marked before `coral start`.\n")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("end", ["return 1 / 0", "from coral.grader import Fail; raise Fail('too short')"])
 def test_a_run_that_cannot_begin_shows_what_the_grader_printed(tmp_path: Path, end: str) -> None:
     folder = task(tmp_path / "t", f"print('loading weights'); {end}")
@@ -93,7 +90,6 @@ def test_a_run_that_cannot_begin_shows_what_the_grader_printed(tmp_path: Path, e
     assert not list((tmp_path / "runs").glob("*/*"))
 
 
-@pytest.mark.slow
 def test_a_grader_that_is_too_slow_is_killed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pids = tmp_path / "pids"
     body = f"import os, time; open({str(pids)!r}, 'w').write(f'{{os.getpid()}} '); time.sleep(600)"
@@ -107,7 +103,6 @@ def test_a_grader_that_is_too_slow_is_killed(tmp_path: Path, capsys: pytest.Capt
     assert not psutil.pid_exists(int(pids.read_text()))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("noise", "code"), [(0, 1), (0.5, 1), (2, 0)])
 def test_noise_that_the_task_does_not_admit_is_found(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], noise: float, code: int
@@ -121,7 +116,6 @@ def test_noise_that_the_task_does_not_admit_is_found(
     assert checks["again"]["ok"] == (code == 0)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("target", "direction", "ok"), [(42, "maximize", 0), (41, "maximize", 0), (41, "minimize", 1)])
 def test_a_target_that_is_reached_already_is_found(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], target: float, direction: str, ok: int
@@ -134,7 +128,6 @@ def test_a_target_that_is_reached_already_is_found(
     assert ("target" in checks) == (not ok)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("check", "told"),
     [
@@ -264,7 +257,6 @@ def test_the_task_around_here_is_meant(
     assert "there is no task.yaml in or above" in str(checks["task"]["text"])
 
 
-@pytest.mark.slow
 def test_a_small_budget_is_warned_of_and_valid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = task(tmp_path / "t", "return 1.0", agents={"count": 4}, budget={"attempts": 2})
     code, checks = validate(capsys, str(made))

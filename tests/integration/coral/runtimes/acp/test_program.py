@@ -65,7 +65,6 @@ def conversation(tmp_path: Path, session: str) -> list[dict[str, Any]]:
 # --- a launch -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_a_conversation_is_resumed_in_another_process(begin: Begin, tmp_path: Path) -> None:
     used = {"totalTokens": 1700, "inputTokens": 1000, "outputTokens": 100, "cachedReadTokens": 600}
     tomorrow = {"sessionUpdate": "of_tomorrow", "x": [1]}
@@ -101,7 +100,6 @@ def test_a_conversation_is_resumed_in_another_process(begin: Begin, tmp_path: Pa
     assert told[0]["pid"] != told[1]["pid"]
 
 
-@pytest.mark.slow
 def test_an_interrupt_cancels_the_turn_and_the_conversation_goes_on(begin: Begin, tmp_path: Path) -> None:
     long = "touch started; sleep 300"
     desk = begin(turns([{"say": "This takes long."}, {"run": long}], [{"wait": "waits"}], [{"say": "Here."}]))
@@ -142,7 +140,6 @@ def last(said: bytes) -> OutputEvent:
     return registry.find("acp", {}).read(said.splitlines()[-1])[-1]
 
 
-@pytest.mark.slow
 def test_an_agent_that_does_not_answer_is_not_waited_for(tmp_path: Path) -> None:
     said, _ = talk(tmp_path, {"mute": True, "turns": []}).communicate(b"go", LONG)
     sign = last(said)
@@ -150,7 +147,6 @@ def test_an_agent_that_does_not_answer_is_not_waited_for(tmp_path: Path) -> None
     assert sign.ending is Ending.CRASHED
 
 
-@pytest.mark.slow
 def test_an_agent_that_ignores_an_interrupt_is_left_to_the_supervisor(tmp_path: Path) -> None:
     out = tmp_path / "said"
     with out.open("wb") as file:
@@ -171,7 +167,6 @@ def test_an_agent_that_ignores_an_interrupt_is_left_to_the_supervisor(tmp_path: 
     assert b"Not yet." in out.read_bytes().splitlines()[-1]
 
 
-@pytest.mark.slow
 def test_an_agent_that_reads_no_more_and_dies_is_not_waited_for(begin: Begin, tmp_path: Path) -> None:
     launch = begin("stalls").launch(LARGE)
     launch.wait_for((tmp_path / "kept" / "stalled").exists, "the prompt's beginning")
@@ -182,7 +177,6 @@ def test_an_agent_that_reads_no_more_and_dies_is_not_waited_for(begin: Begin, tm
     assert '"interrupted"' in launch.output, "it ended by itself"
 
 
-@pytest.mark.slow
 def test_a_permission_asked_for_after_an_interrupt_is_not_granted(begin: Begin, tmp_path: Path) -> None:
     launch = begin("asks").launch("go")
     launch.wait_for((tmp_path / "kept" / "waits").exists, "the prompt")
@@ -191,25 +185,21 @@ def test_a_permission_asked_for_after_an_interrupt_is_not_granted(begin: Begin, 
     assert json.loads((tmp_path / "kept" / "answer").read_text()) == {"outcome": {"outcome": "cancelled"}}
 
 
-@pytest.mark.slow
 def test_lines_that_are_no_messages_are_skipped(begin: Begin, tmp_path: Path) -> None:
     ended = begin("prints").launch("go").end()
     assert (ended.ending, ended.replies) == (Ending.CLEAN, "New.")
 
 
-@pytest.mark.slow
 def test_an_error_of_the_wrong_type_is_an_error(begin: Begin) -> None:
     ended = begin("refuses").launch("go").end()
     assert (ended.ending, ended.signs[-1].error) == (Ending.CRASHED, "boom")
 
 
-@pytest.mark.slow
 def test_a_replay_of_the_conversation_is_no_part_of_the_turn(begin: Begin) -> None:
     ended = begin("replays").launch("go", "s-1").end()
     assert (ended.ending, ended.replies) == (Ending.CLEAN, "New.")
 
 
-@pytest.mark.slow
 def test_the_crash_of_an_agent_is_reported_with_its_stderr(begin: Begin) -> None:
     desk = begin({"noise": ["not JSON", "Starting ..."], **turns([{"say": "Wait."}, {"exit": 7}])})
     ended = desk.launch("go").end()
@@ -219,7 +209,6 @@ def test_the_crash_of_an_agent_is_reported_with_its_stderr(begin: Begin) -> None
     assert "Traceback" not in desk.layout.errors("agent-1", 1).read_text()
 
 
-@pytest.mark.slow
 def test_an_agent_that_dies_while_it_is_written_to_is_a_crash(begin: Begin) -> None:
     desk = begin("dies")
     launch = desk.launch(LARGE)
@@ -229,14 +218,12 @@ def test_an_agent_that_dies_while_it_is_written_to_is_a_crash(begin: Begin) -> N
     assert desk.layout.errors("agent-1", 1).read_text() == ""
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("how", [{}, {"leaves_at_load": True}])
 def test_an_unknown_conversation_is_told_from_a_crash(begin: Begin, how: Mapping[str, Any]) -> None:
     ended = begin({**how, **turns([{"say": "No."}])}).launch("go", "s-unknown").end()
     assert (ended.ending, ended.heard) == (Ending.UNKNOWN_SESSION, False)
 
 
-@pytest.mark.slow
 def test_the_choices_of_the_task_are_set_if_the_agent_offers_them(begin: Begin, tmp_path: Path) -> None:
     offers = {
         "modes": ["ask", "bypassPermissions", "plan"],
@@ -259,7 +246,6 @@ def test_the_choices_of_the_task_are_set_if_the_agent_offers_them(begin: Begin, 
 # --- a whole run --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_every_heartbeat_of_a_run_arrives_in_the_one_conversation(tmp_path: Path) -> None:
     attempt = "echo {n} > x.txt && coral eval -m 'try {n}'"
     folder, options = tmp_path / "task", {"command": command(tmp_path / "kept", turns([{"run": attempt}]))}

@@ -20,7 +20,6 @@ from coral.supervisor.lock import hold_lock
 from workspace import hub
 from workspace.layout import Layout, create
 
-pytestmark = pytest.mark.slow
 WITHIN = 120.0  # seconds: what takes longer has failed, on any machine
 
 

@@ -163,7 +163,6 @@ def test_json_is_one_object_a_line(layout: Layout, shown: Shown) -> None:
     assert usage == {"counted": "session", "input": 1000, "cached": 1200, "output": 59}
 
 
-@pytest.mark.slow
 def test_an_endless_line_is_left_out(bare: Layout) -> None:
     with bare.output("agent-1", 1).open("wb") as file:
         file.write(b'{"reply": "before"}\n')
@@ -179,7 +178,6 @@ def test_an_endless_line_is_left_out(bare: Layout) -> None:
     assert most < 10_000_000
 
 
-@pytest.mark.slow
 def test_memory_does_not_grow_with_the_log(bare: Layout) -> None:
     line = json.dumps({"reply": "word " * 200}).encode() + b"\n"
     bare.output("agent-1", 1).write_bytes(line * 10_000)

@@ -15,7 +15,6 @@ def plan(family, start, seconds, **fields):
     return EpisodePlan(**{"family": family, "start": start, "chain": start, "others": [], "seconds": seconds, **fields})
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("family", [name for name, family in FAMILIES.items() if not family.needs_others])
 def test_every_family_brings_a_better_candidate(family):
     task = problem(repelling_points, EIGHT_POINTS)
@@ -31,7 +30,6 @@ def test_every_family_brings_a_better_candidate(family):
     assert all(0 <= share <= 1 for _, share in reports)
 
 
-@pytest.mark.slow
 def test_at_an_optimum_the_next_best_is_the_candidate():
     """Else stagnation could not be seen: the same result again would look like an attempt that changed nothing."""
 

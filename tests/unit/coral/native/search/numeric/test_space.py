@@ -21,7 +21,6 @@ def test_what_is_not_varied_keeps_its_characters():
     assert file.text(values) == text
 
 
-@pytest.mark.slow
 @given(st.floats(allow_nan=False, allow_infinity=False))
 @example(5e-324)
 @example(1.7976931348623157e308)
@@ -33,7 +32,6 @@ def test_a_real_reads_back_as_it_was_written(value):
         assert file.values(file.text([value])) == [value]
 
 
-@pytest.mark.slow
 @given(
     st.text(alphabet="{}[]\",:0123456789.eE+-truefalsn \n#_x'()", max_size=80), st.sampled_from(["json", "py", "txt"])
 )
