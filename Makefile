@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO ?= examples/circle_packing agents.count=4 budget.hours=0.025
 
-.PHONY: demo unit test test-agents check bench bench-packing mutants clean
+.PHONY: demo unit test test-agents check lint bench bench-packing mutants clean
 
 demo: .venv/.ready
 	$(BIN)/coral start $(DEMO)
@@ -13,18 +13,20 @@ unit: .venv/.ready
 	$(BIN)/python -m pytest -n 2 tests/unit
 
 test: .venv/.ready
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 # The real agent programs, against a scripted model on loopback; npm installs them into .programs, once.
 test-agents: .venv/.ready
 	$(BIN)/python tests/support/agent_programs.py
 	$(BIN)/python -m pytest -n 2 -rfE tests/agents
 
-check: .venv/.ready
+check: lint mutants
+
+lint: .venv/.ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(MAKE) mutants
+	$(BIN)/python -m pytest -q tests/test_architecture.py
 
 bench: .venv/.ready
 	$(BIN)/python -m benchmarks
