@@ -46,11 +46,9 @@ class Starter:
         agent, launch = action.agent, action.launch
         tag = self._launches.tag(agent, launch)
         prepared = self._setups[agent].prepare(action, fleet, now.run_time, tag)
-        for warning in prepared.warnings:
-            self._report.note(now, "warning", warning, agent)
         self._hold(agent, launch, prepared.program, now)
         monitor = self._monitors.open(agent, launch, prepared.session, now.run_time)
-        self._report.spawned(now, action)
+        self._report.spawned(now, action, prepared.warnings)
         self._report.beat(monitor, now)
 
     def start_grader(self, action: do.StartGrader, now: on.Moment) -> None:

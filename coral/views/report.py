@@ -7,7 +7,7 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -67,7 +67,10 @@ class Report:
         line |= {name: value for name, value in given.items() if value not in (None, "", [])}
         return _append(self._context.layout.events, line)
 
-    def spawned(self, now: Moment, action: Spawn) -> None:
+    def spawned(self, now: Moment, action: Spawn, warnings: Iterable[str]) -> None:
+        """`warnings`: about the templates of its prompt."""
+        for warning in warnings:
+            self.note(now, "warning", warning, action.agent)
         names = list(dict.fromkeys(message.name for message in action.messages))
         text = f"launch {action.launch} ({reason_text(action.reason)}){': ' + ', '.join(names) if names else ''}"
         given = {"launch": action.launch, "reason": reason_data(action.reason), "heartbeats": names}
