@@ -73,7 +73,7 @@ def _hear(run: Started, count: int) -> None:
         for number in range(count):
             agent = fleet.agents[names[number % AGENTS]]
             busy = f"tool {number}"
-            after = replace(fleet, agents={**fleet.agents, agent.name: replace(agent, busy=busy)})
+            after = replace(fleet, agents={**fleet.agents, agent.name: replace(agent, activity=busy)})
             journal.record(now, [OutputSeen(agent=agent.name, launch=agent.launch, activity=busy)], (), fleet, after)
             fleet = after
 

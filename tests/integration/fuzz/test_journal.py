@@ -229,7 +229,7 @@ def test_whatever_is_done_to_it_is_noticed_or_makes_no_difference(damages) -> No
             assert found in fleets
             go_on(path)
         else:
-            assert str(path) in reported.message
+            assert str(path) in str(reported)
             assert reported.hint
             with pytest.raises(CoralError):
                 Journal(path)

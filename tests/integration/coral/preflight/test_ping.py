@@ -135,7 +135,7 @@ def test_the_reason_of_retries_is_reported(reason: str, advice: str, here: Path)
         while not (here / "told").exists() and not pong.done():
             time.sleep(0.02)
         stop.set()
-    found = ping.meaning("claude ping", runtime, pong.result(), 300.0)
+    found = ping.finding_of("claude ping", runtime, pong.result(), 300.0)
     assert (found.state, found.text, found.advice) == ("wrong", f"no answer within 5 min: {reason}", advice)
 
 

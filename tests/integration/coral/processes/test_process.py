@@ -187,17 +187,17 @@ def test_an_ignored_interrupt_is_not_inherited(make, tmp_path):
 GIVEN_AGAIN = """
 import os, pathlib, subprocess, sys
 sys.path.insert(0, sys.argv[2])
-from coral.processes import process, process_table
+from coral.processes import process, process_tree
 here, tag = pathlib.Path(sys.argv[1]), "run/agent-1/1"
 last = pathlib.Path("/proc/sys/kernel/ns_last_pid")
 files = pathlib.Path(os.devnull), here / "out", here / "err"
 program = process.Program(["/bin/sleep", "600"], dict(os.environ), here, *files, tag)
 held = process.start(program)
 held.release()
-kept = process_table.ProcessTable()
+kept = process_tree.ProcessTable()
 kept.scan()
 assert [found.pid for found in kept.members(held.identity, tag)] == [held.identity.pid]
-kept.members(process_table.Identity(1, 0, held.identity.boot), "another")  # it has read everybody's tag
+kept.members(process_tree.Identity(1, 0, held.identity.boot), "another")  # it has read everybody's tag
 held.child.kill()
 held.child.wait()
 while True:  # a start time has a resolution of a hundredth of a second
@@ -207,12 +207,12 @@ while True:  # a start time has a resolution of a hundredth of a second
         sys.exit(77)
     other = subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
     assert other.pid == held.identity.pid
-    if process_table.identify(other.pid) != held.identity:
+    if process_tree.identify(other.pid) != held.identity:
         break
     other.kill()
     other.communicate()
 kept.scan()
-assert kept.members(held.identity, tag) == process_table.members(held.identity, tag) == []
+assert kept.members(held.identity, tag) == process_tree.members(held.identity, tag) == []
 process.interrupt(held.identity)
 process.terminate(held.identity, tag)
 process.kill(held.identity, tag)
