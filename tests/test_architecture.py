@@ -229,6 +229,7 @@ HOMES = {
 # The last but two is itself an agent, which does what agents do; the last starts the agent that it talks to.
 PROCESSES = (
     "coral.processes.process",
+    "coral.processes.prestarted",
     "workspace.git",
     "workspace.submit",
     "workspace.locks",

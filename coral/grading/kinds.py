@@ -4,6 +4,7 @@ A kind names the files of the task that it needs and says how one grade is start
 `private/grader`, so that a candidate cannot replace them.
 """
 
+import contextlib
 import json
 import re
 import shlex
@@ -15,15 +16,23 @@ from typing import Protocol
 from coral.config.model import GraderSection
 from coral.config.paths import split_entry
 from coral.grading.command import RESULT, SCRATCH, SPEC, GradeCommand, GradePlace
+from coral.processes import environment
+from coral.processes.prestarted import PrestartedInterpreter
 from workspace.layout import leads_outside
 
 # Not -m: that imports what runs modules, and takes milliseconds of every grade.
 _CALL = "import sys; from coral.grading.runner import main; main(sys.argv[1])"
+_CALL_WHEN_TOLD = "from coral.grading.runner import wait; wait()"
 _PLAIN_SHELL = re.compile(r"[\w@%+=:,./ \t-]+")  # words without quotes, variables, globs, pipes
 _PATHS = re.compile(r"[\w@%+=:,./-]+")
 
 
 class GraderKind(Protocol):
+    @property
+    def interpreter(self) -> tuple[str, ...]:
+        """The command line of an interpreter that can be started before it is known which grade it is for, if any. Of
+        the arguments of `command` it needs the last one."""
+
     def files(self, grader: GraderSection, folder: Path) -> Iterator[Path]:
         """The files and folders of the task's `folder` that the grader needs, relative to it."""
 
@@ -33,6 +42,8 @@ class GraderKind(Protocol):
 
 class FunctionGrader:
     """`entry: grade.py:grade`. A process of its own calls the function, in an empty folder."""
+
+    interpreter = (sys.executable, "-P", "-u", "-c", _CALL_WHEN_TOLD)
 
     def files(self, grader: GraderSection, folder: Path) -> Iterator[Path]:  # noqa: ARG002 - as the protocol says
         """An entry in a folder of its own brings the whole folder, so that its siblings can be imported."""
@@ -59,6 +70,8 @@ class FunctionGrader:
 class CommandGrader:
     """`command: ./grade.sh`. Any program, started in the checkout; it writes its result to `$CORAL_RESULT`."""
 
+    interpreter = ()
+
     def files(self, grader: GraderSection, folder: Path) -> Iterator[Path]:
         """The files that the command names."""
         words = _PATHS.findall(grader.command) if isinstance(grader.command, str) else grader.command
@@ -73,6 +86,14 @@ class CommandGrader:
         }
         argv = command_argv(grader.command, place.private)
         return GradeCommand(argv=argv, env=place.environment | env, cwd=place.workspace, folder=place.folder)
+
+
+def prestart(grader: GraderSection) -> PrestartedInterpreter | None:
+    """An interpreter that imports what the next grade needs, while its commit is taken in and checked out."""
+    argv = kind_of(grader).interpreter
+    with contextlib.suppress(OSError):  # then the grade starts one itself, or fails
+        return PrestartedInterpreter(argv, environment.base()) if argv else None
+    return None
 
 
 KINDS: Mapping[str, GraderKind] = {"entry": FunctionGrader(), "command": CommandGrader()}

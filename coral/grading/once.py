@@ -15,6 +15,7 @@ from coral.grading.kinds import kind_of
 from coral.grading.prepare import copy_grader_files
 from coral.grading.result import GradeResult, read_result
 from coral.processes import process, received_signals
+from coral.processes.prestarted import PrestartedInterpreter
 from workspace import hub
 from workspace.errors import GitError
 
@@ -40,11 +41,12 @@ def grade_once(config: Config, folder: Path, timeout: float | None = None) -> Gr
     return run_grader(command, config.grader.timeout if timeout is None else timeout)
 
 
-def run_grader(command: GradeCommand, timeout: float) -> GradeResult:
-    """Runs a grader and waits for it, at most `timeout` seconds. All that it started ends with it."""
+def run_grader(command: GradeCommand, timeout: float, interpreter: PrestartedInterpreter | None = None) -> GradeResult:
+    """Runs a grader, in the interpreter if one was started for it, and waits at most `timeout` seconds. All that the
+    grader started ends with it."""
     program = command.program(f"grade-{os.getpid()}-{command.folder.name}")
     try:
-        held = process.start(program)
+        held = process.start(program) if interpreter is None else interpreter.hold(program)
     except OSError as error:
         raise CoralError(f"cannot start the grader: {error}", "see grader in task.yaml") from error
     try:

@@ -35,6 +35,27 @@ def main(spec_path: str) -> None:
     _leave()
 
 
+def wait() -> None:
+    """The same in an interpreter that was started before it is known which grade it is for: a line on standard input
+    tells. An end of file means that the supervisor ended before it had recorded this process: nothing is graded."""
+    line = b""
+    while not line.endswith(b"\n"):
+        piece = os.read(0, 65536)
+        if not piece:
+            os._exit(125)
+        line += piece
+    told = json.loads(line)
+    os.environ.update(told["env"])
+    os.chdir(told["cwd"])
+    for number, path in enumerate(told["streams"]):
+        flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW if number else os.O_RDONLY
+        stream = os.open(path, flags)
+        os.dup2(stream, number)
+        os.close(stream)
+    sys.argv[1:] = [told["argument"]]
+    main(told["argument"])
+
+
 def _load(path: Path, function: str, private: str) -> Callable[..., object]:
     """The function of the file. Its folder comes first on the path, as for a script, then the grader's other files."""
     sys.path[:0] = dict.fromkeys((str(path.parent), private))

@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from coral.fleet.process_key import grade_in
 from coral.processes import cgroup, process
+from coral.processes.prestarted import PrestartedInterpreter
 from coral.processes.process import HeldChild, Program
 from coral.processes.process_tree import Identity, ProcessTable, is_alive
 from coral.processes.wakeup import Wakeup
@@ -56,13 +57,17 @@ class Launches:
     def tag(self, who: str, number: int) -> str:
         return f"{self._run}/{who}/{number}"
 
-    def hold(self, who: str, number: int, program: Program, now: float) -> HeldChild:
-        """Starts a child that waits for its release. OSError where that fails; then there is no launch."""
+    def hold(
+        self, who: str, number: int, program: Program, now: float, interpreter: PrestartedInterpreter | None = None
+    ) -> HeldChild:
+        """Starts a child that waits for its release, or takes the interpreter that was started for it. OSError where
+        that fails; then there is no launch."""
         # A grade gets no group: the kernel takes some ten milliseconds to let a process into one, and grades are
         # waited for. The tag by a resource limit has to do there.
         group = self._groups.make(f"{who}.{number}") if grade_in(who) is None else ""
         try:
-            held = process.start(replace(program, group=group))
+            start = process.start if interpreter is None else interpreter.hold
+            held = start(replace(program, group=group))
         except BaseException:
             cgroup.remove(group)
             raise

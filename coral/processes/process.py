@@ -54,15 +54,17 @@ class Program:
 class HeldChild:
     """A child that is blocked on a pipe until it is released."""
 
-    def __init__(self, child: "subprocess.Popen[bytes]", pipe: int, identity: Identity) -> None:
+    def __init__(self, child: "subprocess.Popen[bytes]", pipe: int, identity: Identity, word: str = "go") -> None:
+        """`word`: the line that it waits for."""
         self.child = child
         self.identity = identity
         self._pipe = pipe
+        self._word = word
 
     def release(self) -> None:
         # A child that was killed while it was blocked is found by its exit, like any other.
         with contextlib.suppress(BrokenPipeError):
-            os.write(self._pipe, b"go\n")
+            os.write(self._pipe, f"{self._word}\n".encode())
         os.close(self._pipe)
 
     def abandon(self) -> None:
@@ -76,7 +78,7 @@ def start(program: Program) -> HeldChild:
     reading, pipe = os.pipe()
     script, code = (_EXEC, []) if program.code is None else (_KEEP, [str(program.code)])
     try:
-        with _open_output(program.stdout) as out, _open_output(program.stderr) as err:
+        with open_output(program.stdout) as out, open_output(program.stderr) as err:
             child = subprocess.Popen(
                 ["/bin/sh", "-c", script, str(program.stdin), program.group, *code, *program.argv],
                 stdin=reading,
@@ -117,7 +119,7 @@ def wait(child: "subprocess.Popen[bytes]", seconds: float) -> int | None:
     return None
 
 
-def _open_output(path: Path) -> BinaryIO:
+def open_output(path: Path) -> BinaryIO:
     """A file to append to. Anything else that lies in its place is renamed: a pipe would block us, a link lead
     elsewhere. A device is not: it belongs to the system."""
     with contextlib.suppress(FileNotFoundError):

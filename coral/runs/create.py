@@ -16,9 +16,12 @@ from attempts.store import Store
 from coral.agent_setup.prices import unenforceable_budgets
 from coral.agent_setup.roster import Roster
 from coral.config.load import Config
+from coral.config.model import GraderSection
 from coral.errors import CoralError
+from coral.grading.kinds import prestart
 from coral.grading.prepare import copy_grader_files
 from coral.processes import received_signals
+from coral.processes.prestarted import PrestartedInterpreter
 from coral.supervisor.workers import WorkerPool
 from workspace import git, hub
 from workspace.cancellation import CancelToken
@@ -79,8 +82,8 @@ def _fill(layout: Layout, config: Config, roster: Roster, say: Say, meanwhile: C
         layout.task_file.write_text(config.text, encoding="utf-8")
         copy_grader_files(config, layout.grader)
     say("taking in the seed")
-    git.load()
-    with _threads() as begin:
+    with _threads() as begin, _interpreter(config.grader) as interpreter:
+        git.load()
         taken_in = begin(hub.create, layout.hub, config.seed)
         from coral.runs.prepare import context_of, grade_seed, prepare_agent
 
@@ -89,7 +92,7 @@ def _fill(layout: Layout, config: Config, roster: Roster, say: Say, meanwhile: C
         say("grading the seed")
         begin(meanwhile)
         clones = {agent: _begin_clone(begin, layout, roster, agent, commit) for agent in roster}
-        baseline = grade_seed(layout, config, commit)
+        baseline = grade_seed(layout, config, commit, interpreter)
         # In a thread, because its fsync also writes the files of the clones.
         published = begin(Store(layout.attempts).publish, baseline)
         run_context = context_of(layout, config, roster, baseline)
@@ -109,6 +112,17 @@ def _threads() -> Iterator[Begin]:
     finally:
         token.cancel()
         pool.finish(0.0)
+
+
+@contextlib.contextmanager
+def _interpreter(grader: GraderSection) -> Iterator[PrestartedInterpreter | None]:
+    """The interpreter that grades the seed, if the grader is a function."""
+    interpreter = prestart(grader)
+    try:
+        yield interpreter
+    finally:
+        if interpreter is not None:
+            interpreter.close()
 
 
 def _begin_clone(begin: Begin, layout: Layout, roster: Roster, agent: str, commit: str) -> Future[None]:

@@ -18,6 +18,7 @@ from coral.grading.checkout import prepare_grade
 from coral.grading.once import run_grader
 from coral.grading.result import GradeResult
 from coral.processes import environment, received_signals
+from coral.processes.prestarted import PrestartedInterpreter
 from coral.records.standings import Standings
 from coral.runs.rules import rules_of
 from coral.supervisor.clock import wall
@@ -28,12 +29,14 @@ from workspace.layout import Layout
 SHOWN_OF_SETUP = 2000  # bytes of the output of a command that failed
 
 
-def grade_seed(layout: Layout, config: Config, commit: str) -> Attempt:
+def grade_seed(
+    layout: Layout, config: Config, commit: str, interpreter: PrestartedInterpreter | None = None
+) -> Attempt:
     """The baseline, attempt #0. CoralError if the seed gets no score: no attempt would get one."""
     started = wall()
     command = prepare_grade(layout, config.grader, Grade(number=0, launch=1, commit=commit, kind=Kind.BASELINE))
     began = time.monotonic()
-    result = run_grader(command, config.grader.timeout)
+    result = run_grader(command, config.grader.timeout, interpreter)
     seconds = time.monotonic() - began
     if result.score is None:
         raise CoralError(f"cannot grade the seed: {result.reason}", _shown(result))

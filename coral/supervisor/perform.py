@@ -74,6 +74,7 @@ class Performer:
         """End what the threads are at, and keep the history of the notes that were written since the last snapshot."""
         self._pool.submit(snapshot, self._layout.shared, "at the end")
         self._background.close(LAST_SECONDS)
+        self._starter.close()
 
     def _try(self, action: do.Action, fleet: Fleet, now: on.Moment) -> None:
         try:
@@ -89,6 +90,7 @@ class Performer:
         match action:
             case do.TakeIn(number=number):
                 self._background.run_later(action, partial(self._take_in, action), of_grade(number))
+                self._starter.prestart_interpreter()
             case do.Grade(number=number):
                 self._background.run_later(action, partial(self._check_out, action), of_grade(number))
             case do.ScanEdits():

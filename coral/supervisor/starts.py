@@ -14,8 +14,10 @@ from coral.fleet.jobs import LAUNCH
 from coral.fleet.process_key import of_grade
 from coral.fleet.run_state import Fleet
 from coral.grading import checkout
+from coral.grading.kinds import prestart
 from coral.journal import Journal
 from coral.processes.launches import Launches
+from coral.processes.prestarted import PrestartedInterpreter
 from coral.processes.process import HeldChild, Program
 from coral.supervisor.context import RunContext
 from coral.supervisor.output_monitor import OutputMonitors
@@ -41,6 +43,7 @@ class Starter:
         self._report = report
         self._setups = {agent: LaunchSetup(run_context, agent, pool) for agent in run_context.roster}
         self._held: dict[str, tuple[int, HeldChild]] = {}
+        self._interpreters: list[PrestartedInterpreter] = []
 
     def start_agent(self, action: do.Spawn, fleet: Fleet, now: on.Moment) -> None:
         agent, launch = action.agent, action.launch
@@ -55,7 +58,27 @@ class Starter:
         who = of_grade(action.number)
         tag = self._launches.tag(who, action.launch)
         program = checkout.grader_program(self._layout, self._grader, action, tag)
-        self._hold(who, action.launch, program, now)
+        interpreter = self._interpreters.pop() if self._has_interpreter() else None
+        self._held[who] = (action.launch, self._launches.hold(who, action.launch, program, now.run_time, interpreter))
+
+    def prestart_interpreter(self) -> None:
+        """A commit is being taken in, which takes as long as an interpreter needs to start: one for its grade, and no
+        more than can be used at once."""
+        if self._has_interpreter() and len(self._interpreters) >= self._grader.slots:
+            return
+        if (interpreter := prestart(self._grader)) is not None:
+            self._interpreters.append(interpreter)
+
+    def close(self) -> None:
+        """End the interpreters that were not used."""
+        for interpreter in self._interpreters:
+            interpreter.close()
+
+    def _has_interpreter(self) -> bool:
+        for ended in [interpreter for interpreter in self._interpreters if not interpreter.is_ready()]:
+            ended.close()
+            self._interpreters.remove(ended)
+        return bool(self._interpreters)
 
     def start_job(self, action: do.StartJob, now: on.Moment) -> None:
         job = action.job
