@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from clones import blob, clone, commit, crafted, git, layout, objects, template
+from wrapped_git import verbs, wrap_git
 
 from workspace import intake, tree
 from workspace.errors import GitError, Unacceptable
@@ -106,7 +107,7 @@ def test_after_a_kill_between_any_two_moves_the_next_try_completes(layout: Layou
     commit(layout.clone("agent-1"), "one")
     mine = commit(layout.clone("agent-1"), "two")
     real = Path.replace
-    for moves in range(7):
+    for moves in range(8):
         copied = Layout(tmp_path / str(moves))
         shutil.copytree(layout.root, copied.root, symlinks=True)
         left = moves
@@ -123,9 +124,9 @@ def test_after_a_kill_between_any_two_moves_the_next_try_completes(layout: Layou
             try:
                 intake.take_in(copied.hub, copied.clone("agent-1"), mine, 1)
             except Killed:
-                assert moves < 6
+                assert moves < 7
             else:
-                assert moves == 6
+                assert moves == 7
         # Whatever commit is there already has all that it refers to.
         for path in (copied.hub / "objects").glob("??/*"):
             name = path.parent.name + path.name
@@ -368,7 +369,25 @@ def test_pinning_is_checked(layout: Layout, clone: Path) -> None:
     intake.pin(layout.hub, 0, seed)
     with pytest.raises(GitError, match="not a whole commit id"):
         intake.pin(layout.hub, 1, "HEAD")
+    with pytest.raises(GitError, match="it is pinned at"):
+        intake.pin(layout.hub, 0, commit(clone, "another"))
     assert Git(layout.hub).text("rev-parse", "refs/attempts/0") == seed
+    assert Git(layout.hub).run("fsck", "--no-dangling") == b""
+
+
+def test_what_a_killed_supervisor_left_of_a_pin_is_in_nobodys_way(layout: Layout, clone: Path) -> None:
+    seed = git(clone, "rev-parse", "HEAD")
+    (layout.hub / "refs" / "attempts").mkdir()
+    os.mkfifo(layout.hub / "refs" / "attempts" / "5.lock")
+    intake.pin(layout.hub, 5, seed)
+    assert Git(layout.hub).text("for-each-ref", "--format=%(refname)", "refs/attempts") == "refs/attempts/5"
+
+
+def test_a_commit_is_taken_in_by_three_git_processes(layout: Layout, clone: Path, tmp_path: Path, monkeypatch) -> None:
+    mine = commit(clone, "one")
+    log = wrap_git(tmp_path, monkeypatch)
+    intake.take_in(layout.hub, clone, mine, 1)
+    assert verbs(log) == ["ls-tree", "pack-objects", "unpack-objects"]
 
 
 def test_taking_in_walks_what_is_new_and_not_the_history(layout: Layout, clone: Path) -> None:

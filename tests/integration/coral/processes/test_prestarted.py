@@ -1,0 +1,130 @@
+"""An interpreter that was started before its grade was known: the grader cannot tell, and none is ever left."""
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from real_runs import tries, wait_until
+
+from attempts.record import Kind
+from attempts.store import Store
+from coral.config.model import GraderSection
+from coral.grading.command import GradeCommand, GradePlace, prepare_folder
+from coral.grading.kinds import kind_of, prestart
+from coral.grading.once import run_grader
+from coral.processes import environment, process
+from coral.processes.process_table import TAG, identify, is_alive
+
+pytestmark = pytest.mark.slow
+
+# What a program can see of how it was started.
+GRADE = """
+import json, os, resource, signal, sys
+
+def grade(workspace):
+    print("said")
+    print("complained", file=sys.stderr)
+    limits = [each for each in dir(resource) if each.startswith("RLIMIT_") and each != "RLIMIT_MSGQUEUE"]
+    return {"score": 1, "feedback": json.dumps({
+        "env": dict(os.environ), "cwd": os.getcwd(), "argv": sys.argv, "path": sys.path, "flags": list(sys.flags),
+        "modules": sorted(sys.modules), "read": sys.stdin.read(), "stdin": os.readlink("/proc/self/fd/0"),
+        "files": sorted(map(int, os.listdir("/proc/self/fd"))), "leads": os.getpid() == os.getsid(0) == os.getpgid(0),
+        "umask": os.umask(0o22), "signals": [str(signal.getsignal(each)) for each in signal.valid_signals()],
+        "blocked": sorted(signal.pthread_sigmask(signal.SIG_BLOCK, [])),
+        "limits": [resource.getrlimit(getattr(resource, each)) for each in limits],
+    })}
+"""
+SECTION = GraderSection(entry="grade.py:grade")
+
+
+def command_in(folder: Path, code: str = GRADE) -> GradeCommand:
+    private, workspace = folder / "private", folder / "checkout"
+    for made in (private, workspace, folder / "g"):
+        made.mkdir(parents=True, exist_ok=True)
+    for said in ("stdout", "stderr"):
+        (folder / "g" / said).unlink(missing_ok=True)
+    (private / "grade.py").write_text(code)
+    place = GradePlace(workspace=workspace, private=private, folder=folder / "g", attempt=17, kind=Kind.REAL)
+    command = kind_of(SECTION).command(SECTION, place)
+    prepare_folder(command)
+    return command
+
+
+def seen(folder: Path, *, is_prestarted: bool) -> dict[str, Any]:
+    interpreter = prestart(SECTION) if is_prestarted else None
+    result = run_grader(command_in(folder), 60, interpreter)
+    assert (result.outcome, result.output) == ("scored", "said\ncomplained\n")
+    found = json.loads(result.feedback)
+    assert found["env"].pop(TAG)
+    return dict(found)
+
+
+def test_a_grader_cannot_tell_when_its_interpreter_was_started(tmp_path: Path) -> None:
+    usual = seen(tmp_path, is_prestarted=False)
+    assert seen(tmp_path, is_prestarted=True) == usual
+    assert usual["cwd"] == str(tmp_path / "g" / "tmp") == usual["env"]["PWD"]
+
+
+def test_it_ends_with_the_supervisor_and_when_it_is_not_used(tmp_path: Path) -> None:
+    unused = prestart(SECTION)
+    assert unused is not None
+    assert unused.is_ready()
+    unused.close()
+    assert not unused.is_ready()
+    unused.close()
+    held = prestart(SECTION).hold(command_in(tmp_path).program("run/grade-17/1"))
+    assert identify(held.child.pid) == held.identity
+    held.abandon()
+    assert held.child.returncode == process.NEVER_RELEASED
+    assert not (tmp_path / "g" / "result.json").exists()
+
+
+def test_what_it_starts_belongs_to_the_launch(tmp_path: Path) -> None:
+    script = (
+        "import subprocess, time\ndef grade(workspace):\n    subprocess.Popen(['sleep', '300'], start_new_session=True)"
+    )
+    held = prestart(SECTION).hold(command_in(tmp_path, f"{script}\n    time.sleep(300)\n").program("run/grade-17/1"))
+    held.release()
+    (sleeper,) = wait_until(lambda: psutil.Process(held.child.pid).children(), what="what it starts")
+    process.kill(held.identity, "run/grade-17/1")
+    held.child.wait()
+    assert not is_alive(held.identity)
+    wait_until(lambda: not sleeper.is_running() or sleeper.status() == psutil.STATUS_ZOMBIE, what="its end")
+
+
+def test_one_that_died_or_has_no_place_to_write_is_told_at_once(tmp_path: Path) -> None:
+    interpreter, program = prestart(SECTION), command_in(tmp_path).program("run/grade-17/1")
+    pid = interpreter._child.pid
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not interpreter.is_ready(), what="its end")
+    with pytest.raises(OSError, match="before it could be identified"):
+        interpreter.hold(program)
+    other = prestart(SECTION)
+    (tmp_path / "g").rename(tmp_path / "elsewhere")
+    with pytest.raises(FileNotFoundError):
+        other.hold(program)
+    other.close()
+
+
+def test_a_run_grades_with_interpreters_that_were_there_before(start) -> None:
+    code = "def grade(workspace):\n    return {'score': 1, 'feedback': open('/proc/self/cmdline').read()}\n"
+    run = start(tries(1, 2), grade=code)
+    wait_until(lambda: len(Store(run.layout.attempts).numbers()) > 2, what="attempts")
+    assert run.supervisor is not None
+    children = psutil.Process(run.supervisor.pid).children()
+    run.stop()
+    assert not any(child.is_running() for child in children)
+    told = [Store(run.layout.attempts).read(number).feedback for number in (0, 1, 2)]
+    assert ["wait()" in text for text in told] == [True, True, True]
+    assert run.left() == []
+
+
+def test_only_a_function_has_one() -> None:
+    assert prestart(GraderSection(command="sh grade.sh")) is None
+    assert environment.base().get(TAG) is None
+    assert sys.executable in kind_of(SECTION).interpreter
