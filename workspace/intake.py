@@ -76,14 +76,14 @@ def pin(hub: Path, number: int, commit: str) -> None:
     if known:
         raise GitError(f"cannot pin attempt {number} at {commit}: it is pinned at {known}")
     # As git writes a reference, without the 2 ms of a process. Nobody else writes there, and git reads no such name.
-    draft = reference.with_name(f"{reference.name}.lock")
-    draft.parent.mkdir(exist_ok=True)
-    draft.unlink(missing_ok=True)  # of a supervisor that was killed
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644), "w") as file:
+    temporary = reference.with_name(f"{reference.name}.lock")
+    temporary.parent.mkdir(exist_ok=True)
+    temporary.unlink(missing_ok=True)  # of a supervisor that was killed
+    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644), "w") as file:
         file.write(f"{commit}\n")
         file.flush()
         os.fsync(file.fileno())
-    draft.replace(reference)
+    temporary.replace(reference)
 
 
 def full(commit: str) -> str:

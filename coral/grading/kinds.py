@@ -22,7 +22,7 @@ from workspace.layout import leads_outside
 
 # Not -m: that imports what runs modules, and takes milliseconds of every grade.
 _CALL = "import sys; from coral.grading.runner import main; main(sys.argv[1])"
-_CALL_WHEN_TOLD = "from coral.grading.runner import wait; wait()"
+_WAIT_AND_CALL = "from coral.grading.runner import wait; wait()"
 _PLAIN_SHELL = re.compile(r"[\w@%+=:,./ \t-]+")  # words without quotes, variables, globs, pipes
 _PATHS = re.compile(r"[\w@%+=:,./-]+")
 
@@ -43,7 +43,7 @@ class GraderKind(Protocol):
 class FunctionGrader:
     """`entry: grade.py:grade`. A process of its own calls the function, in an empty folder."""
 
-    interpreter = (sys.executable, "-P", "-u", "-c", _CALL_WHEN_TOLD)
+    interpreter = (sys.executable, "-P", "-u", "-c", _WAIT_AND_CALL)
 
     def files(self, grader: GraderSection, folder: Path) -> Iterator[Path]:  # noqa: ARG002 - as the protocol says
         """An entry in a folder of its own brings the whole folder, so that its siblings can be imported."""
@@ -88,11 +88,12 @@ class CommandGrader:
         return GradeCommand(argv=argv, env=place.environment | env, cwd=place.workspace, folder=place.folder)
 
 
-def prestart(grader: GraderSection) -> PrestartedInterpreter | None:
-    """An interpreter that imports what the next grade needs, while its commit is taken in and checked out."""
+def prestart(grader: GraderSection, tag: str) -> PrestartedInterpreter | None:
+    """An interpreter that imports what a grade needs while its commit is taken in and checked out. `tag` names its
+    launch."""
     argv = kind_of(grader).interpreter
     with contextlib.suppress(OSError):  # then the grade starts one itself, or fails
-        return PrestartedInterpreter(argv, environment.base()) if argv else None
+        return PrestartedInterpreter(argv, environment.base(), tag) if argv else None
     return None
 
 

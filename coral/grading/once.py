@@ -44,7 +44,7 @@ def grade_once(config: Config, folder: Path, timeout: float | None = None) -> Gr
 def run_grader(command: GradeCommand, timeout: float, interpreter: PrestartedInterpreter | None = None) -> GradeResult:
     """Runs a grader, in the interpreter if one was started for it, and waits at most `timeout` seconds. All that the
     grader started ends with it."""
-    program = command.program(f"grade-{os.getpid()}-{command.folder.name}")
+    program = command.program(interpreter.tag if interpreter else f"grade-{os.getpid()}-{command.folder.name}")
     try:
         held = process.start(program) if interpreter is None else interpreter.hold(program)
     except OSError as error:

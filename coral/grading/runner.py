@@ -44,16 +44,16 @@ def wait() -> None:
         if not piece:
             os._exit(125)
         line += piece
-    told = json.loads(line)
-    os.environ.update(told["env"])
-    os.chdir(told["cwd"])
-    for number, path in enumerate(told["streams"]):
+    order = json.loads(line)
+    os.environ.update(order["env"])
+    os.chdir(order["cwd"])
+    for number, path in enumerate(order["streams"]):
         flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW if number else os.O_RDONLY
         stream = os.open(path, flags)
         os.dup2(stream, number)
         os.close(stream)
-    sys.argv[1:] = [told["argument"]]
-    main(told["argument"])
+    sys.argv[1:] = [order["argument"]]
+    main(order["argument"])
 
 
 def _load(path: Path, function: str, private: str) -> Callable[..., object]:

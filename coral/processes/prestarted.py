@@ -15,44 +15,46 @@ from coral.processes.process_table import TAG, identify
 
 
 class PrestartedInterpreter:
-    def __init__(self, argv: Sequence[str], env: Mapping[str, str]) -> None:
-        """`argv`: what reads from standard input, as JSON, how to continue (see `coral.grading.runner.wait`). OSError
-        where it cannot be started."""
-        self._env = env
+    def __init__(self, argv: Sequence[str], env: Mapping[str, str], tag: str) -> None:
+        """`argv`: what reads from standard input, as JSON, how to continue (see `coral.grading.runner.wait`). `tag`
+        names the launch that it is for. OSError where it cannot be started."""
+        self.tag = tag
+        self._env = {**env, TAG: tag}
         reading, self._pipe = os.pipe()
         null = subprocess.DEVNULL
         try:
             self._child = subprocess.Popen(
-                argv, stdin=reading, stdout=null, stderr=null, cwd="/", env=env, start_new_session=True
+                argv, stdin=reading, stdout=null, stderr=null, cwd="/", env=self._env, start_new_session=True
             )
         except BaseException:
             os.close(self._pipe)
             raise
         finally:
             os.close(reading)
+        rlimit_tag.put(self._child.pid, tag)
 
     def is_ready(self) -> bool:
         """Whether it is still there."""
         return self._child.poll() is None
 
     def hold(self, program: Program) -> HeldChild:
-        """As `process.start`: the child runs the program when it is released. Of its arguments it gets the last one."""
+        """As `process.start`: the child runs the program, which has the same tag, when it is released. Of its arguments
+        it gets the last one."""
         with open_output(program.stdout), open_output(program.stderr):
             pass
         identity = identify(self._child.pid)
         if identity is None:
             self.close()
             raise OSError("it ended before it could be identified")
-        rlimit_tag.put(self._child.pid, program.tag)
-        env = {**program.env, TAG: program.tag, "PWD": str(program.cwd)}
-        told = {
+        env = {**program.env, TAG: self.tag, "PWD": str(program.cwd)}
+        order = {
             "argument": program.argv[-1],
             "env": {name: value for name, value in env.items() if self._env.get(name) != value},
             "cwd": str(program.cwd),
             "streams": [str(program.stdin), str(program.stdout), str(program.stderr)],
         }
         pipe, self._pipe = self._pipe, -1
-        return HeldChild(self._child, pipe, identity, json.dumps(told))
+        return HeldChild(self._child, pipe, identity, json.dumps(order))
 
     def close(self) -> None:
         """End it, unless it was held."""

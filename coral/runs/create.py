@@ -5,6 +5,7 @@ imported, which takes as long.
 """
 
 import contextlib
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -117,7 +118,7 @@ def _threads() -> Iterator[Begin]:
 @contextlib.contextmanager
 def _interpreter(grader: GraderSection) -> Iterator[PrestartedInterpreter | None]:
     """The interpreter that grades the seed, if the grader is a function."""
-    interpreter = prestart(grader)
+    interpreter = prestart(grader, f"grade-{os.getpid()}-0")
     try:
         yield interpreter
     finally:

@@ -90,7 +90,7 @@ class Performer:
         match action:
             case do.TakeIn(number=number):
                 self._background.run_later(action, partial(self._take_in, action), of_grade(number))
-                self._starter.prestart_interpreter()
+                self._starter.prestart_interpreter(number)
             case do.Grade(number=number):
                 self._background.run_later(action, partial(self._check_out, action), of_grade(number))
             case do.ScanEdits():
@@ -106,6 +106,7 @@ class Performer:
                 answer_request(self._layout, sender, id, {"ok": ok, "message": message, "hint": hint})
             case do.Publish():
                 self._publisher.publish(action, fleet, now)
+                self._starter.end_interpreter(action.attempt.number)
             case do.StartGrader():
                 self._starter.start_grader(action, now)
             case do.Spawn():

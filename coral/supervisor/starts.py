@@ -24,6 +24,8 @@ from coral.supervisor.output_monitor import OutputMonitors
 from coral.views import job_record
 from coral.views.report import Report
 
+FIRST_LAUNCH = 1
+
 
 class Starter:
     def __init__(
@@ -43,7 +45,7 @@ class Starter:
         self._report = report
         self._setups = {agent: LaunchSetup(run_context, agent, pool) for agent in run_context.roster}
         self._held: dict[str, tuple[int, HeldChild]] = {}
-        self._interpreters: list[PrestartedInterpreter] = []
+        self._interpreters: dict[str, PrestartedInterpreter] = {}  # by the tag of their launch
 
     def start_agent(self, action: do.Spawn, fleet: Fleet, now: on.Moment) -> None:
         agent, launch = action.agent, action.launch
@@ -58,27 +60,28 @@ class Starter:
         who = of_grade(action.number)
         tag = self._launches.tag(who, action.launch)
         program = checkout.grader_program(self._layout, self._grader, action, tag)
-        interpreter = self._interpreters.pop() if self._has_interpreter() else None
+        interpreter = self._interpreters.pop(tag, None)
+        if interpreter is not None and not interpreter.is_ready():  # somebody killed it
+            interpreter.close()
+            interpreter = None
         self._held[who] = (action.launch, self._launches.hold(who, action.launch, program, now.run_time, interpreter))
 
-    def prestart_interpreter(self) -> None:
-        """A commit is being taken in, which takes as long as an interpreter needs to start: one for its grade, and no
-        more than can be used at once."""
-        if self._has_interpreter() and len(self._interpreters) >= self._grader.slots:
-            return
-        if (interpreter := prestart(self._grader)) is not None:
-            self._interpreters.append(interpreter)
+    def prestart_interpreter(self, number: int) -> None:
+        """Start the interpreter of an attempt's grade, if the grader is a function: taking its commit in takes as long.
+        No more than can be used at once."""
+        tag = self._launches.tag(of_grade(number), FIRST_LAUNCH)
+        if len(self._interpreters) < self._grader.slots and (interpreter := prestart(self._grader, tag)) is not None:
+            self._interpreters[tag] = interpreter
+
+    def end_interpreter(self, number: int) -> None:
+        """End that of an attempt which was not graded."""
+        if interpreter := self._interpreters.pop(self._launches.tag(of_grade(number), FIRST_LAUNCH), None):
+            interpreter.close()
 
     def close(self) -> None:
         """End the interpreters that were not used."""
-        for interpreter in self._interpreters:
+        for interpreter in self._interpreters.values():
             interpreter.close()
-
-    def _has_interpreter(self) -> bool:
-        for ended in [interpreter for interpreter in self._interpreters if not interpreter.is_ready()]:
-            ended.close()
-            self._interpreters.remove(ended)
-        return bool(self._interpreters)
 
     def start_job(self, action: do.StartJob, now: on.Moment) -> None:
         job = action.job

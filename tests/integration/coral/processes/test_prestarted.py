@@ -40,6 +40,7 @@ def grade(workspace):
     })}
 """
 SECTION = GraderSection(entry="grade.py:grade")
+LAUNCH = "run/#17/1"
 
 
 def command_in(folder: Path, code: str = GRADE) -> GradeCommand:
@@ -56,7 +57,7 @@ def command_in(folder: Path, code: str = GRADE) -> GradeCommand:
 
 
 def seen(folder: Path, *, is_prestarted: bool) -> dict[str, Any]:
-    interpreter = prestart(SECTION) if is_prestarted else None
+    interpreter = prestart(SECTION, LAUNCH) if is_prestarted else None
     result = run_grader(command_in(folder), 60, interpreter)
     assert (result.outcome, result.output) == ("scored", "said\ncomplained\n")
     found = json.loads(result.feedback)
@@ -71,13 +72,13 @@ def test_a_grader_cannot_tell_when_its_interpreter_was_started(tmp_path: Path) -
 
 
 def test_it_ends_with_the_supervisor_and_when_it_is_not_used(tmp_path: Path) -> None:
-    unused = prestart(SECTION)
+    unused = prestart(SECTION, LAUNCH)
     assert unused is not None
     assert unused.is_ready()
     unused.close()
     assert not unused.is_ready()
     unused.close()
-    held = prestart(SECTION).hold(command_in(tmp_path).program("run/grade-17/1"))
+    held = prestart(SECTION, LAUNCH).hold(command_in(tmp_path).program(LAUNCH))
     assert identify(held.child.pid) == held.identity
     held.abandon()
     assert held.child.returncode == process.NEVER_RELEASED
@@ -88,23 +89,23 @@ def test_what_it_starts_belongs_to_the_launch(tmp_path: Path) -> None:
     script = (
         "import subprocess, time\ndef grade(workspace):\n    subprocess.Popen(['sleep', '300'], start_new_session=True)"
     )
-    held = prestart(SECTION).hold(command_in(tmp_path, f"{script}\n    time.sleep(300)\n").program("run/grade-17/1"))
+    held = prestart(SECTION, LAUNCH).hold(command_in(tmp_path, f"{script}\n    time.sleep(300)\n").program(LAUNCH))
     held.release()
     (sleeper,) = wait_until(lambda: psutil.Process(held.child.pid).children(), what="what it starts")
-    process.kill(held.identity, "run/grade-17/1")
+    process.kill(held.identity, LAUNCH)
     held.child.wait()
     assert not is_alive(held.identity)
     wait_until(lambda: not sleeper.is_running() or sleeper.status() == psutil.STATUS_ZOMBIE, what="its end")
 
 
 def test_one_that_died_or_has_no_place_to_write_is_told_at_once(tmp_path: Path) -> None:
-    interpreter, program = prestart(SECTION), command_in(tmp_path).program("run/grade-17/1")
+    interpreter, program = prestart(SECTION, LAUNCH), command_in(tmp_path).program(LAUNCH)
     pid = interpreter._child.pid
     os.kill(pid, signal.SIGKILL)
     wait_until(lambda: not interpreter.is_ready(), what="its end")
     with pytest.raises(OSError, match="before it could be identified"):
         interpreter.hold(program)
-    other = prestart(SECTION)
+    other = prestart(SECTION, LAUNCH)
     (tmp_path / "g").rename(tmp_path / "elsewhere")
     with pytest.raises(FileNotFoundError):
         other.hold(program)
@@ -125,6 +126,6 @@ def test_a_run_grades_with_interpreters_that_were_there_before(start) -> None:
 
 
 def test_only_a_function_has_one() -> None:
-    assert prestart(GraderSection(command="sh grade.sh")) is None
+    assert prestart(GraderSection(command="sh grade.sh"), LAUNCH) is None
     assert environment.base().get(TAG) is None
     assert sys.executable in kind_of(SECTION).interpreter
