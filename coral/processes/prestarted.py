@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from coral.processes import rlimit_tag
 from coral.processes.process import HeldChild, Program, open_output
-from coral.processes.process_table import TAG, identify
+from coral.processes.process_tree import TAG, identify
 
 
 class PrestartedInterpreter:

@@ -18,7 +18,7 @@ from coral.grading.command import GradeCommand, GradePlace, prepare_folder
 from coral.grading.kinds import kind_of, prestart
 from coral.grading.once import run_grader
 from coral.processes import environment, process
-from coral.processes.process_table import TAG, identify, is_alive
+from coral.processes.process_tree import TAG, identify, is_alive
 
 pytestmark = pytest.mark.slow
 
