@@ -212,9 +212,7 @@ def test_a_job_that_cannot_begin_is_no_job(start, capsys):
         assert "cannot read the request: command: must be" in answer["message"]
     assert run.ask({"type": "stop_job", "number": "1"})["ok"] is False
     assert coral(capsys, run, "log", "7")[0] == 1
-    assert coral(capsys, run, "start", "--", "true")[2].startswith(
-        "coral: cannot start a job: whose it is was not said"
-    )
+    assert coral(capsys, run, "start", "--", "true")[2].startswith("coral: cannot start a job: no agent is named")
     assert coral(capsys, run, "start", "--agent", "agent-1", "--", "echo", "--", "a b")[0] == 0
     wait_until(lambda: record(run, 2).get("state") == "ended", what="its end")
     assert run.layout.job_output("agent-1", 2).read_text() == "-- a b\n"

@@ -1,6 +1,7 @@
 """The commands that look: on run folders with a history, from anywhere in them, also when files are damaged or gone."""
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -33,7 +34,7 @@ def test_status_shows_the_fleet(layout: Layout, shown: Shown) -> None:
     assert lines[2] == "4 attempts · grading #5 · 1 queued · unprotected"
     assert lines[3] == "budget 6 of 10 attempts are left"
     assert lines[5].split() == "agent phase launch attempts best stagnant last beat next heartbeat".split()  # noqa: SIM905
-    assert lines[6].endswith("2 s thinking about rows  redirect 4")
+    assert re.search(r"\b\d+ s thinking about rows  redirect 4$", lines[6]), "its beat is as old as the test is slow"
     assert "supervises" not in "\n".join(lines)
 
 
