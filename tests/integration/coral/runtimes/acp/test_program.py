@@ -96,7 +96,7 @@ def test_a_conversation_is_resumed_in_another_process(begin: Begin, tmp_path: Pa
     assert [sign.usage.cost for sign in again.signs if sign.usage is not None] == [0.25, 0.25]
     told = conversation(tmp_path, ended.session)
     assert [each["prompt"] for each in told] == [prompt, "The second prompt."]
-    assert told[1]["reply"] == "{}error -32601Again."
+    assert told[1]["said"] == "{}error -32601Again."
     assert told[0]["pid"] != told[1]["pid"]
 
 
