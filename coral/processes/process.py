@@ -1,7 +1,7 @@
 """Starts processes in a session of their own, blocked until the supervisor has recorded them, and sends them signals.
 
 No other module starts or signals a process of an agent or a grader. A signal goes only to a process whose pid and start
-time were recorded when it was started, or that belongs to its launch (see `process_table`).
+time were recorded when it was started, or that belongs to its launch (see `process_tree`).
 """
 
 import contextlib

@@ -20,8 +20,6 @@ from coral.grading.once import run_grader
 from coral.processes import environment, process
 from coral.processes.process_tree import TAG, identify, is_alive
 
-pytestmark = pytest.mark.slow
-
 # What a program can see of how it was started.
 GRADE = """
 import json, os, resource, signal, sys
