@@ -28,7 +28,7 @@ class DamageCheck:
         self._look: Future[CheckResult] | None = None
 
     def read(self, fleet: Fleet) -> Iterator[on.Event]:
-        """What was found. The records are compared in a worker thread; what it finds is told at the next call."""
+        """What was found. The records are compared in a worker thread; what that finds is returned by the next call."""
         yield from (on.HeartbeatsAltered(owner=owner) for owner in self._heartbeat_files.altered())
         yield from self._journal.repair()
         if self._look is not None and self._look.done():

@@ -40,15 +40,15 @@ class Degraded:
 def kept(events: Iterable[on.Event]) -> list[on.Event]:
     """The events in their order, without those that a later one of the same launch makes superfluous."""
     found = list(events)
-    last = {key: place for place, event in enumerate(found) if (key := _again(event)) is not None}
-    return [event for place, event in enumerate(found) if (key := _again(event)) is None or last[key] == place]
+    last = {key: place for place, event in enumerate(found) if (key := _subject(event)) is not None}
+    return [event for place, event in enumerate(found) if (key := _subject(event)) is None or last[key] == place]
 
 
-def _again(event: on.Event) -> tuple[str, str, int, str] | None:
-    """What an event tells of, where only the newest figure or text about it counts."""
+def _subject(event: on.Event) -> tuple[str, str, int, str] | None:
+    """The subject of an event of which only the newest figure or text counts; None where every event counts."""
     match event:
         case on.OutputSeen(agent=agent, launch=launch, reply=reply) if isinstance(parse_reply(reply), OtherReply):
-            return ("heard", agent, launch, "")
+            return ("output", agent, launch, "")
         case on.Used(agent=agent, launch=launch, session=session):
             return ("used", agent, launch, session)
         case _:

@@ -63,14 +63,14 @@ class Gatherer:
         self._poll_seconds = run_context.config.run.poll_seconds
         self._check_seconds = min(self._poll_seconds, CHECK_SECONDS)
         self._polled_at = self._checked_at = self._collected_at = NEVER
-        self._all_read_at = self._output_read_at = NEVER  # to everybody; to anybody
+        self._all_read_at = self._output_read_at = NEVER  # all output; any output
         self._full: set[str] = set()  # agents whose inbox waits for room
         self._watch_error = ""
         self._broken: set[str] = set()  # sources that could not be read at the last turn
         self._alerts = SeenAlerts()
 
     def gather(self, fleet: Fleet, now: on.Moment) -> list[on.Event]:
-        """Everything that happened, in an order that a person would tell it in."""
+        """Everything that happened since the last turn, in an order in which a person would report it."""
         disk_problem = self._disk.check(now.run_time, self._queue.take_disk_error())
         # What fails on a full disk comes after the disk is said to be full, and before it is said to be usable again.
         events: list[on.Event] = [on.DiskChecked(problem=disk_problem)] if disk_problem else []
@@ -149,18 +149,18 @@ class Gatherer:
         self._watch_error = error
 
     def _from_queue(self) -> Iterator[on.Event]:
-        """What the performer left. A failure that repeats is told once."""
+        """What performing came to. A failure that repeats is reported once."""
         for event in self._queue.take():
             if not isinstance(event, on.Broken) or self._alerts.is_new(event.item, event.reason):
                 yield event
 
     def _read_inboxes(self, fleet: Fleet, polls: bool, now: on.Moment) -> Iterator[on.Event]:
-        """All of them at a poll, or where somebody's inbox has room again; else those in which something changed."""
+        """All inboxes at a poll, or when there is room again for an agent's submissions; else those that changed."""
         touched = self._watch.take() if self._watch is not None else frozenset()
         capacity = intake_capacity(fleet.agents, fleet.pending.values(), self._context.rules)
         before, self._full = self._full, {agent for agent, left in capacity.items() if not left}
         everywhere = polls or self._inbox.more or bool(before - self._full)
-        if self._inbox.more:  # while somebody floods an inbox there is always more: it is read at a pace
+        if self._inbox.more:  # an inbox that is flooded always holds more: it is read at a pace
             is_due = now.run_time - self._collected_at >= MORE_SECONDS
         else:
             is_due = everywhere or bool(touched)
@@ -175,12 +175,12 @@ class Gatherer:
         if now.run_time - self._output_read_at < STARTING_SECONDS:
             return
         self._output_read_at = now.run_time
-        everybody = now.run_time - self._all_read_at >= OUTPUT_SECONDS
-        self._all_read_at = now.run_time if everybody else self._all_read_at
+        reads_all = now.run_time - self._all_read_at >= OUTPUT_SECONDS
+        self._all_read_at = now.run_time if reads_all else self._all_read_at
         for agent in live_agents(fleet):
             monitor = self._monitors.find(agent.name, agent.launch)
             if monitor is None or not (
-                (everybody and monitor.is_due(now.run_time)) or is_starting(agent, now.run_time)
+                (reads_all and monitor.is_due(now.run_time)) or is_starting(agent, now.run_time)
             ):
                 continue
             try:
@@ -243,8 +243,8 @@ class Gatherer:
         )
 
     def _guarded(self, source: str, events: Iterator[on.Event]) -> Iterator[on.Event]:
-        """The quarantine of a source: what it said is taken, that it broke is told once, and it is read again at the
-        next turn."""
+        """The quarantine of a source that breaks: the events that it had given count, the error is reported once, and
+        the source is read again at the next turn."""
         try:
             yield from events
             self._broken.discard(source)

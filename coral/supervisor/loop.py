@@ -227,46 +227,47 @@ def supervise(
         if overrides:
             _change_task(layout, overrides)
         try:
-            manager = Supervisor(layout, read_bytes(layout.private / "seed").decode().strip(), config)
+            supervisor = Supervisor(layout, read_bytes(layout.private / "seed").decode().strip(), config)
         except (OSError, ValueError) as error:
             raise CoralError(f"cannot supervise this run: {error}", "see its disk, and whose folder it is") from error
-        # What is there by now stays: to look through all of it takes 30 ms, which somebody would wait for.
+        # What exists by now stays: to collect garbage among it would take 30 ms, for which somebody would wait.
         gc.freeze()
         gc.set_threshold(700)
         if stop is not None:
-            manager.stop(stop)
+            supervisor.stop(stop)
 
         def take(number: int) -> None:
             if number != signal.SIGHUP or not outlives_terminal:
-                manager.stop(RunEnd(RunEndKind.SIGNAL, detail=signal.Signals(number).name))
+                supervisor.stop(RunEnd(RunEndKind.SIGNAL, detail=signal.Signals(number).name))
 
         try:
             if stop is None:
                 held.check()  # nothing has begun yet
             with held.handled_by(take):
-                manager.run(lock)
+                supervisor.run(lock)
             if is_gone(layout):
                 hint = "if it was moved, `coral resume --run PATH` continues it"
                 raise CoralError(f"the run has ended: {layout.root} was removed or moved", hint)
             return 0
         finally:
-            manager.close()
+            supervisor.close()
 
 
 def _change_task(layout: Layout, overrides: tuple[str, ...]) -> None:
-    """Overrides hold from here on, for later supervisors too."""
+    """Change the run's task for this supervisor and later ones."""
     before, after = load_frozen(layout.task_file), load_frozen(layout.task_file, overrides)
     check_same_agents(before, after)
     place(layout.private, layout.task_file.name, after.text)
 
 
 def _is_over(run: Run) -> bool:
-    """Whether a supervisor has nothing more to do here: all has ended, or goes on without one."""
+    """Whether the supervisor has nothing more to do: everything has ended, or goes on without it."""
     return bool(run.finished or run.detached_reason)
 
 
 def _ledger_of(layout: Layout, fleet: Fleet) -> Ledger:
-    """What was published so far, whatever became of the files. CoralError where all that would be begun again."""
+    """The ledger of what was published so far. CoralError where the journal is gone: the run would begin anew among the
+    attempts that it has published."""
     if not fleet.run.opened and (layout.attempts / "000001.json").exists():
         hint = f"put it back from a backup; {layout.attempts} and the hub are as they were"
         raise CoralError(f"cannot resume {layout.root.name}: its journal is gone, and its attempts are there", hint)
@@ -286,7 +287,7 @@ def _ledger_of(layout: Layout, fleet: Fleet) -> Ledger:
 
 
 def _folder(layout: Layout) -> tuple[int, int]:
-    """What tells a run's folder from a copy of it."""
+    """Device and inode, by which a run's folder differs from a copy of it."""
     found = layout.root.stat()
     return found.st_dev, found.st_ino
 

@@ -96,7 +96,6 @@ WITHOUT_OWN_TEST = {
     "coral.supervisor.damage": "end_to_end/test_tampered",
     "coral.supervisor.job_end": "end_to_end/test_jobs",
     "coral.supervisor.loop": "end_to_end, in every run",
-    "coral.supervisor.perform": "end_to_end, in every run; test_event_queue for what fails",
     "coral.supervisor.publisher": "end_to_end/test_heartbeats and test_tampered",
     "coral.supervisor.starts": "end_to_end/test_survival kills at every start",
     "coral.types": "integration/coral/grading/test_runner",
