@@ -45,6 +45,9 @@ IDENTIFIERS = frozenset([
     "failed", "account", "by", "requests",
 ])
 # fmt: on
+# Records whose texts are backwards, by their id: most of a state is as it was a decision before.
+KNOWN: dict[int, Any] = {}
+MAX_KNOWN = 10_000
 MARK = "\N{RIGHT-TO-LEFT OVERRIDE}"
 
 
@@ -57,6 +60,8 @@ def reworded(value: Any, backwards: bool = True, name: str = "") -> Any:
             return value
         return "" if not backwards else value if value.startswith(MARK) else MARK + value[::-1]
     if is_dataclass(value):
+        if backwards and KNOWN.get(id(value)) is value:
+            return value
         parts = {part: (getattr(value, part), part) for part in value.__slots__}
     elif isinstance(value, Mapping):
         parts = {key: (held, name) for key, held in value.items()}
@@ -66,9 +71,13 @@ def reworded(value: Any, backwards: bool = True, name: str = "") -> Any:
     else:
         return value
     changed = {key: new for key, (held, of) in parts.items() if (new := reworded(held, backwards, of)) is not held}
-    if not changed:
-        return value
-    return {**value, **changed} if isinstance(value, Mapping) else replace(value, **changed)
+    if changed:
+        value = {**value, **changed} if isinstance(value, Mapping) else replace(value, **changed)
+    if backwards and is_dataclass(value):
+        if len(KNOWN) >= MAX_KNOWN:
+            KNOWN.clear()
+        KNOWN[id(value)] = value
+    return value
 
 
 class Reworded(Week):
