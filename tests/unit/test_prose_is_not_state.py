@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 # Runtimes and preflight read the words of other programs; views compare what they show with what they have shown.
 EXCEPT = ("runtimes", "preflight", "views")
 FILES = sorted(path for path in (ROOT / "coral").rglob("*.py") if path.relative_to(ROOT).parts[1] not in EXCEPT)
