@@ -11,7 +11,6 @@ import contextlib
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from workspace.errors import SubmitError
@@ -19,39 +18,16 @@ from workspace.gitenv import FLAGS, environment, identity
 from workspace.locks import clear_stale_lock, one_at_a_time
 from workspace.plain_file import read_plain
 
+TYPE_CHECKING = False  # as in typing, which nothing else of an eval needs
+if TYPE_CHECKING:
+    from workspace.commits import Head, Made, Moved
+
 OURS = "info/coral"  # in .git: names of the tracked files that the supervisor replaced by its own, one per line
 _LARGEST_INDEX, _LONGEST_LIST = 1 << 30, 1 << 20  # bytes
 _SAVED = "refs/coral/saved"
 _EMBEDDED = "warning: adding embedded git repository: "
 _ABOUT_HEAD = ("rev-parse", "HEAD", "HEAD^{tree}", "HEAD^@", "--symbolic-full-name", "HEAD")
 _HELD_BACK = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
-@dataclass(frozen=True, slots=True)
-class Made:
-    """A commit. `unchanged`: the tree is the last commit's, and `commit` is that one. `branch` is "" when detached."""
-
-    commit: str
-    tree: str
-    parent: str
-    branch: str
-    unchanged: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Moved:
-    """Where the branch is now; `saved` is a commit of what was not committed before, or ""."""
-
-    commit: str
-    saved: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Head:
-    commit: str
-    tree: str
-    parents: tuple[str, ...]
-    branch: str
 
 
 def commit(
@@ -64,7 +40,7 @@ def commit(
     """Commit everything in the clone, calling `announce` before the branch moves.
 
     `announce` is called once, for an unchanged tree too (an agent may commit by itself). If it raises, branch and files
-    stay as they are. `meanwhile` is called while git is at work.
+    stay as they are. `meanwhile` is called each time that git is at work for long.
     """
     title = message.replace("\0", "").strip()
     if not title:
@@ -74,10 +50,14 @@ def commit(
         with git.begun(*_ABOUT_HEAD) as end:
             tree = git.add(meanwhile)
             head = git.head_from(end)
+        from workspace.commits import Made
+
         if tree == head.tree:
             made = Made(head.commit, tree, next(iter(head.parents), ""), head.branch, unchanged=True)
         else:
-            made = Made(git.commit_tree(tree, head.commit, title), tree, head.commit, head.branch, unchanged=False)
+            made = Made(
+                git.commit_tree(tree, head.commit, title, meanwhile), tree, head.commit, head.branch, unchanged=False
+            )
         git.clear_reference_locks(head.branch)
         with _signals_held_back():
             announce(made)
@@ -170,12 +150,14 @@ class _Clone:
             raise SubmitError(f"cannot run git {verb}: {reason[-500:] or git.returncode}")
         return output.decode("utf-8", "replace").strip()
 
-    def head(self) -> _Head:
+    def head(self) -> Head:
         with self.begun(*_ABOUT_HEAD) as end:
             return self.head_from(end)
 
-    def head_from(self, end: Callable[[bytes], str]) -> _Head:
+    def head_from(self, end: Callable[[bytes], str]) -> Head:
         """The commit, its tree and parents and the branch, from one process."""
+        from workspace.commits import Head
+
         try:
             words = end(b"").split()
         except SubmitError as error:
@@ -183,9 +165,9 @@ class _Clone:
             if self.run("for-each-ref", "--format=%(refname)", branch):
                 # As a branch without a commit, it could not be moved after the submission was written.
                 raise SubmitError(f"cannot read the commit of {branch}", "`git fsck` says what is damaged") from error
-            return _Head("", "", (), branch)  # no commit yet
+            return Head("", "", (), branch)  # no commit yet
         branch = words.pop() if words[-1].startswith("refs/") else ""
-        return _Head(words[0], words[1], tuple(word for word in words[2:] if word != "HEAD"), branch)
+        return Head(words[0], words[1], tuple(word for word in words[2:] if word != "HEAD"), branch)
 
     def add(self, meanwhile: Callable[[], object] = lambda: None) -> str:
         """Put everything but our own files into the index; returns the tree of it."""
@@ -204,7 +186,9 @@ class _Clone:
             self.run("update-index", "--force-remove", "--", *inside)  # or it would stay, even without its .git
             hint = f"remove {inside[0]}/.git, or name {inside[0]} in .gitignore"
             raise SubmitError(f"cannot submit {inside[0]}: it is a repository of its own", hint)
-        return self.run("write-tree")
+        with self.begun("write-tree") as end:
+            meanwhile()
+            return end(b"")
 
     def move(self, new: str, old: str, why: str) -> None:
         """Move the branch (or the detached head) from `old` to `new`, and nothing else."""
@@ -217,16 +201,20 @@ class _Clone:
             if name:
                 clear_stale_lock(self.directory, f"{name}.lock")
 
-    def commit_tree(self, tree: str, parent: str, message: str) -> str:
+    def commit_tree(self, tree: str, parent: str, message: str, meanwhile: Callable[[], object] = lambda: None) -> str:
         parents = ("-p", parent) if parent else ()
-        return self.run("commit-tree", tree, *parents, "-F", "-", data=message.encode("utf-8", "replace") + b"\n")
+        with self.begun("commit-tree", tree, *parents, "-F", "-") as end:
+            meanwhile()
+            return end(message.encode("utf-8", "replace") + b"\n")
 
-    def travel(self, target: str, head: _Head, tree: str) -> Moved:
+    def travel(self, target: str, head: Head, tree: str) -> Moved:
         """Save `tree` as a commit with a reference, unless it is committed; then put files and branch at `target`."""
         saved = ""
         if tree != head.tree:
             saved = self.commit_tree(tree, head.commit, "Not committed")
             self.run("update-ref", f"{_SAVED}/{saved[:12]}", saved)
+        from workspace.commits import Moved
+
         self.clear_reference_locks(head.branch)
         with _signals_held_back():
             self.run("read-tree", "-u", "--reset", target)

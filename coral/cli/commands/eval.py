@@ -12,11 +12,12 @@ from coral.cli.parser import Parser, finite
 TYPE_CHECKING = False  # as in typing, which nothing else of an eval needs
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator
 
     from attempts.record import Attempt
     from attempts.store import Store
+    from workspace.commits import Made
     from workspace.layout import Layout
-    from workspace.submit import Made
 
 
 def add_arguments(parser: Parser) -> None:
@@ -35,13 +36,21 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from functools import partial
+
     from coral.cli.run_data.run_lookup import agent_here
     from workspace.submit import commit
 
     layout, agent = agent_here()
     submitter = Submitter(layout, agent, args)
     try:
-        commit(layout.clone(agent), agent, args.message, submitter.submit, meanwhile=submitter.import_all)
+        commit(
+            layout.clone(agent),
+            agent,
+            args.message,
+            submitter.submit,
+            meanwhile=partial(next, submitter.imports(), None),
+        )
         if not args.no_wait:
             from coral.cli.commands.wait import finish
 
@@ -70,10 +79,13 @@ class Submitter:
         self.id = ""
         self.seconds = 0.0
 
-    def import_all(self) -> None:
-        """Import what `submit` needs. This takes longer than all that git has to do, so it is done while git works."""
-        import coral.cli.run_data.submissions
-        import coral.views.format  # noqa: F401
+    def imports(self) -> Iterator[None]:
+        """Import what `submit` needs, a part each time that git is at work: together they take as long."""
+        import importlib
+
+        for part in ("workspace.commits", "attempts.record", "coral.cli.run_data.submissions"):
+            importlib.import_module(part)
+            yield
 
     def submit(self, made: Made) -> None:
         """Write the submission; an exception here leaves the workspace and its branch as they were."""

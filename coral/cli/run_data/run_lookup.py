@@ -9,7 +9,6 @@ import argparse
 import shlex
 from pathlib import Path
 
-from attempts.files import open_plain
 from coral.errors import CoralError
 from workspace.layout import Layout, find_agent, find_run, find_runs, runs_under
 
@@ -150,6 +149,8 @@ def _task_folder() -> Path | None:
 
 def origin(run: Layout) -> Path | None:
     """The folder of the task that a run was started from: the `origin` of its frozen task."""
+    from attempts.files import open_plain  # not at the top, or each `coral eval` would import it before it starts git
+
     try:
         with open_plain(run.task_file) as file:
             for line in (next(file, b"").decode() for _ in range(5)):

@@ -111,7 +111,7 @@ def as_operator(what: str) -> str:
 def pauses(seconds: float) -> Iterator[float]:
     """Yields the seconds that have passed, whenever it is time to look again: at once, and last after `seconds`.
 
-    A pause is a twentieth of the time that has passed, from 5 to 50 ms; after 10 s it is one second, so that a long
+    A pause is a twentieth of the time that has passed, from 2 to 50 ms; after 10 s it is one second, so that a long
     wait costs nothing.
     """
     start = time.monotonic()
@@ -120,5 +120,5 @@ def pauses(seconds: float) -> Iterator[float]:
         yield passed
         if passed >= seconds:
             return
-        pause = min(max(0.005, passed / 20), 0.05) if passed < 10 else 1.0
+        pause = min(max(0.002, passed / 20), 0.05) if passed < 10 else 1.0
         time.sleep(min(pause, max(0.0, seconds - passed)))

@@ -18,10 +18,10 @@ from real_runs import wait_until
 
 from workspace import hub, intake, submit
 from workspace.clone_overlay import link_shared
+from workspace.commits import Made, Moved
 from workspace.errors import LockedError, SubmitError, Unacceptable
 from workspace.gitenv import environment
 from workspace.layout import Layout, create, new_run
-from workspace.submit import Made
 
 __all__ = ["clone", "layout"]  # fixtures
 
@@ -464,7 +464,7 @@ def test_revert_steps_back_once_and_keeps_what_was_not_committed(clone: Path) ->
     assert not (clone / "new").exists()
     assert git(clone, "show", f"{moved.saved}:new") == "new"
     assert moved.saved in git(clone, "for-each-ref", "--format=%(objectname)")
-    assert submit.revert(clone) == submit.Moved(seed, "")
+    assert submit.revert(clone) == Moved(seed, "")
     assert (clone / "a.txt").read_text() == "seed\n"
     assert git(clone, "symbolic-ref", "HEAD") == "refs/heads/agent-1"
     with pytest.raises(SubmitError, match="no commit before"):
