@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Mapping
 from enum import StrEnum
 
+SUBMISSION_ID = re.compile(r"[0-9]{20}")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _INVISIBLE = re.compile(r"[\xad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
 TYPE_CHECKING = False  # as in typing, which nothing else of an eval needs

@@ -10,13 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from attempts.fields import Fields, json_safe, one_line, printable, shown
+from attempts.fields import SUBMISSION_ID, Fields, json_safe, one_line, printable, shown
 
 TITLE_LIMIT = 500
 COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 COMMIT_OR_NONE = re.compile(rf"({COMMIT.pattern})?")
 LARGEST = math.nextafter(math.inf, 0.0)
-SUBMISSION_ID = re.compile(r"[0-9]{20}")
 
 Metric = float | int | str | bool | None
 

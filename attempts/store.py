@@ -6,10 +6,10 @@ Agents write `inbox/<agent>/`, the supervisor everything else. Whatever lies in 
 
 import os
 import re
-import time
 from collections.abc import Collection
 from pathlib import Path
 
+from attempts.fields import SUBMISSION_ID
 from attempts.files import (
     Listings,
     Witness,
@@ -22,7 +22,6 @@ from attempts.files import (
     write_json,
 )
 from attempts.record import (
-    SUBMISSION_ID,
     Attempt,
     Submission,
     attempt_from_dict,
@@ -33,7 +32,6 @@ from attempts.record import (
 SUBMISSION_BYTES = 64 * 1024
 REPLIES = 1_000  # kept for one agent; each `coral eval` lists them
 MAX_NAMES = 5_000  # read of one folder; the others are read when these are gone
-_LAST_ID = "9" * 20
 _REPLY = re.compile(rf"{SUBMISSION_ID.pattern}\.json")
 _RECORD = re.compile(r"[0-9]{6}\.json|[1-9][0-9]{6,11}\.json")
 
@@ -62,22 +60,6 @@ class Store:
         self._listings = Listings()
 
     # Submissions.
-
-    @staticmethod
-    def next_id(last: str) -> str:
-        """An id for the next submission: later than `last`, whatever the wall clock does meanwhile."""
-        floor = int(last) + 1 if SUBMISSION_ID.fullmatch(last) and last < _LAST_ID else 0
-        return f"{max(time.time_ns(), floor):020d}"
-
-    def submit(self, submission: Submission) -> Path:
-        """Hand in a submission. It is in the inbox when this returns, and survives a loss of power."""
-        path = self._inbox_file(submission.agent, submission.id)
-        try:
-            # By a link and not a rename: watchdog may read a rename as two events, and then reports it 0.5 s late.
-            write_json(path, to_dict(submission), durable=True, new=True)
-        except FileExistsError:
-            raise StoreError(f"cannot submit {submission.id}: it is in the inbox already", "submit again") from None
-        return path
 
     def inbox(self, most: int | None = None, only: Collection[Path] | None = None) -> list[tuple[str, str, Path]]:
         """The submissions in the inboxes, oldest first: agent, id, path. Files whose name is no id are listed too.

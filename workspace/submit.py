@@ -12,15 +12,12 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 from workspace.errors import SubmitError
 from workspace.gitenv import FLAGS, environment, identity
 from workspace.locks import clear_stale_lock, one_at_a_time
 from workspace.plain_file import read_plain
-
-TYPE_CHECKING = False  # as in typing, which nothing else of an eval needs
-if TYPE_CHECKING:
-    from workspace.commits import Head, Made, Moved
 
 OURS = "info/coral"  # in .git: names of the tracked files that the supervisor replaced by its own, one per line
 _LARGEST_INDEX, _LONGEST_LIST = 1 << 30, 1 << 20  # bytes
@@ -28,6 +25,30 @@ _SAVED = "refs/coral/saved"
 _EMBEDDED = "warning: adding embedded git repository: "
 _ABOUT_HEAD = ("rev-parse", "HEAD", "HEAD^{tree}", "HEAD^@", "--symbolic-full-name", "HEAD")
 _HELD_BACK = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Made(SimpleNamespace):  # no dataclass: to import what makes one takes 6 ms of each eval
+    """A commit. `unchanged`: the tree is the last commit's, and `commit` is that one. `branch` is "" when detached."""
+
+    commit: str
+    tree: str
+    parent: str
+    branch: str
+    unchanged: bool
+
+
+class Moved(SimpleNamespace):
+    """Where the branch is now; `saved` is a commit of what was not committed before, or ""."""
+
+    commit: str
+    saved: str
+
+
+class _Head(SimpleNamespace):
+    commit: str
+    tree: str
+    parents: tuple[str, ...]
+    branch: str
 
 
 def commit(
@@ -50,14 +71,14 @@ def commit(
         with git.begun(*_ABOUT_HEAD) as end:
             tree = git.add(meanwhile)
             head = git.head_from(end)
-        from workspace.commits import Made
-
-        if tree == head.tree:
-            made = Made(head.commit, tree, next(iter(head.parents), ""), head.branch, unchanged=True)
-        else:
-            made = Made(
-                git.commit_tree(tree, head.commit, title, meanwhile), tree, head.commit, head.branch, unchanged=False
-            )
+        unchanged = tree == head.tree
+        made = Made(
+            commit=head.commit if unchanged else git.commit_tree(tree, head.commit, title, meanwhile),
+            tree=tree,
+            parent=next(iter(head.parents), "") if unchanged else head.commit,
+            branch=head.branch,
+            unchanged=unchanged,
+        )
         git.clear_reference_locks(head.branch)
         with _signals_held_back():
             announce(made)
@@ -150,14 +171,12 @@ class _Clone:
             raise SubmitError(f"cannot run git {verb}: {reason[-500:] or git.returncode}")
         return output.decode("utf-8", "replace").strip()
 
-    def head(self) -> Head:
+    def head(self) -> _Head:
         with self.begun(*_ABOUT_HEAD) as end:
             return self.head_from(end)
 
-    def head_from(self, end: Callable[[bytes], str]) -> Head:
+    def head_from(self, end: Callable[[bytes], str]) -> _Head:
         """The commit, its tree and parents and the branch, from one process."""
-        from workspace.commits import Head
-
         try:
             words = end(b"").split()
         except SubmitError as error:
@@ -165,9 +184,10 @@ class _Clone:
             if self.run("for-each-ref", "--format=%(refname)", branch):
                 # As a branch without a commit, it could not be moved after the submission was written.
                 raise SubmitError(f"cannot read the commit of {branch}", "`git fsck` says what is damaged") from error
-            return Head("", "", (), branch)  # no commit yet
+            return _Head(commit="", tree="", parents=(), branch=branch)  # no commit yet
         branch = words.pop() if words[-1].startswith("refs/") else ""
-        return Head(words[0], words[1], tuple(word for word in words[2:] if word != "HEAD"), branch)
+        parents = tuple(word for word in words[2:] if word != "HEAD")
+        return _Head(commit=words[0], tree=words[1], parents=parents, branch=branch)
 
     def add(self, meanwhile: Callable[[], object] = lambda: None) -> str:
         """Put everything but our own files into the index; returns the tree of it."""
@@ -207,20 +227,18 @@ class _Clone:
             meanwhile()
             return end(message.encode("utf-8", "replace") + b"\n")
 
-    def travel(self, target: str, head: Head, tree: str) -> Moved:
+    def travel(self, target: str, head: _Head, tree: str) -> Moved:
         """Save `tree` as a commit with a reference, unless it is committed; then put files and branch at `target`."""
         saved = ""
         if tree != head.tree:
             saved = self.commit_tree(tree, head.commit, "Not committed")
             self.run("update-ref", f"{_SAVED}/{saved[:12]}", saved)
-        from workspace.commits import Moved
-
         self.clear_reference_locks(head.branch)
         with _signals_held_back():
             self.run("read-tree", "-u", "--reset", target)
             if target != head.commit:
                 self.move(target, head.commit, f"to {target[:12]}")
-        return Moved(target, saved)
+        return Moved(commit=target, saved=saved)
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from math import isfinite, nan
 
 from coral.errors import CoralError
@@ -10,6 +11,8 @@ from coral.errors import CoralError
 TYPE_CHECKING = False  # as in typing, which nothing else of an eval needs
 if TYPE_CHECKING:
     from typing import NoReturn
+
+TOOL_SECONDS = 540.0  # agent programs cut a tool off after ten minutes; where it is less, CORAL_TOOL_SECONDS says so
 
 
 def finite(text: str) -> float:
@@ -41,6 +44,17 @@ def attempt_number(text: str) -> int:
     if not text.removeprefix("#").isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not the number of an attempt")
     return int(text.removeprefix("#"))
+
+
+def patience(timeout: float | None) -> float:
+    """How many seconds to wait: `timeout`, or as long as the agent's program lets one of its tools run."""
+    if timeout is not None:
+        return max(0.0, timeout)
+    try:
+        seconds = float(os.environ.get("CORAL_TOOL_SECONDS", ""))
+    except ValueError:
+        return TOOL_SECONDS
+    return seconds if 0 < seconds < 1e6 else TOOL_SECONDS
 
 
 class Parser(argparse.ArgumentParser):

@@ -68,7 +68,8 @@ class Performer:
         for action in actions:
             self._try(action, fleet, now)
         self._queue.put(*self._starter.commit())
-        self._publisher.clean_up()
+        if self._publisher.clean_up():
+            self._starter.prestart_interpreter(fleet.run.next_number)
 
     def close(self) -> None:
         """End what the threads are at, and keep the history of the notes that were written since the last snapshot."""

@@ -69,12 +69,13 @@ class Publisher:
         self._queue.put(on.Published(number=attempt.number))
         self._published.append(attempt)
 
-    def clean_up(self) -> None:
+    def clean_up(self) -> bool:
         """Remove what is of no more use of the attempts published since, and keep the history of the notes: in threads,
-        after all other actions, so that the git processes delay no start and no signal."""
+        after all other actions, so that the git processes delay no start and no signal. Whether there were any."""
         published, self._published = self._published, []
         for attempt in published:
             self._clean_up(attempt)
+        return bool(published)
 
     def _clean_up(self, attempt: Attempt) -> None:
         layout, number = self._context.layout, attempt.number

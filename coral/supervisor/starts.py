@@ -67,10 +67,12 @@ class Starter:
         self._held[who] = (action.launch, self._launches.hold(who, action.launch, program, now.run_time, interpreter))
 
     def prestart_interpreter(self, number: int) -> None:
-        """Start the interpreter of an attempt's grade, if the grader is a function: taking its commit in takes as long.
-        No more than can be used at once."""
+        """Start the interpreter of an attempt's grade, if the grader is a function: at the latest when its commit is
+        taken in, which takes as long. No more than can be used at once."""
         tag = self._launches.tag(of_grade(number), FIRST_LAUNCH)
-        if len(self._interpreters) < self._grader.slots and (interpreter := prestart(self._grader, tag)) is not None:
+        if tag in self._interpreters or len(self._interpreters) >= self._grader.slots:
+            return
+        if (interpreter := prestart(self._grader, tag)) is not None:
             self._interpreters[tag] = interpreter
 
     def end_interpreter(self, number: int) -> None:

@@ -17,7 +17,7 @@ from workspace.layout import Layout
 
 if TYPE_CHECKING:
     from attempts.index.index import Index
-    from workspace.commits import Moved
+    from workspace.submit import Moved
 
 JSON_HELP = "for programs: commit, attempt, saved"
 NUMBER = re.compile(r"#?[0-9]{1,9}")  # a commit in digits alone has more of them

@@ -7,7 +7,7 @@ longer than all of `coral eval --help`.
 from __future__ import annotations
 
 from coral.cli import EXIT_INTERRUPTED, EXIT_PENDING, EXIT_USER_ERROR
-from coral.cli.parser import Parser, finite
+from coral.cli.parser import Parser, finite, patience
 
 TYPE_CHECKING = False  # as in typing, which nothing else of an eval needs
 if TYPE_CHECKING:
@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from attempts.record import Attempt
-    from attempts.store import Store
-    from workspace.commits import Made
     from workspace.layout import Layout
+    from workspace.submit import Made
 
 
 def add_arguments(parser: Parser) -> None:
@@ -83,7 +82,7 @@ class Submitter:
         """Import what `submit` needs, a part each time that git is at work: together they take as long."""
         import importlib
 
-        for part in ("workspace.commits", "attempts.record", "coral.cli.run_data.submissions"):
+        for part in ("attempts.inbox", "datetime", "coral.views.format"):
             importlib.import_module(part)
             yield
 
@@ -91,38 +90,40 @@ class Submitter:
         """Write the submission; an exception here leaves the workspace and its branch as they were."""
         from datetime import UTC, datetime
 
-        from attempts.record import Kind, Submission
-        from attempts.store import Store
-        from coral.cli.run_data import submissions
+        from attempts import inbox
+        from coral.errors import CoralError
         from coral.views import format
 
-        args, store = self.args, Store(self.layout.attempts)
-        own = submissions.own(store, self.agent)
-        same = self._graded_before(store, own, made) if made.unchanged else None
-        kind = Kind.TUNE if args.tune else Kind.REAL if same is None else Kind.CONFIRM
-        self.seconds = 0.0 if args.no_wait else submissions.patience(args.timeout)
-        self.id = store.next_id(own[-1] if own else "")
-        store.submit(
-            Submission(
-                id=self.id,
-                agent=self.agent,
-                commit=made.commit,
-                tree=made.tree,
-                title=format.line(args.message.strip().partition("\n")[0]),
-                kind=kind,
-                of=same.number if same is not None and kind is Kind.CONFIRM else None,
-                wait=self.seconds,
-                submitted_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
-            )
-        )
+        args, attempts = self.args, self.layout.attempts
+        own = inbox.submission_ids(attempts, self.agent)
+        same = self._graded_before(own, made) if made.unchanged else None
+        kind = "tune" if args.tune else "real" if same is None else "confirm"
+        self.seconds = 0.0 if args.no_wait else patience(args.timeout)
+        self.id = inbox.next_id(own[-1] if own else "")
+        submission = {
+            "id": self.id,
+            "agent": self.agent,
+            "commit": made.commit,
+            "tree": made.tree,
+            "title": format.line(args.message.strip().partition("\n")[0]),
+            "kind": kind,
+            "of": same.number if same is not None and kind == "confirm" else None,
+            "wait": self.seconds,
+            "submitted_at": datetime.now(UTC).isoformat(timespec="milliseconds"),
+        }
+        try:
+            inbox.submit(attempts, submission)
+        except FileExistsError:
+            raise CoralError(f"cannot submit {self.id}: it is in the inbox already", "submit again") from None
 
-    def _graded_before(self, store: Store, own: list[str], made: Made) -> Attempt | None:
+    def _graded_before(self, own: list[str], made: Made) -> Attempt | None:
         """The attempt with the same tree. CoralError if it is pending or graded, unless --again asks for more."""
+        from attempts.store import Store
         from coral.cli.run_data import submissions
         from coral.errors import CoralError
         from coral.views import format
 
-        again = self.args.again
+        again, store = self.args.again, Store(self.layout.attempts)
         if not again and (pending := submissions.pending(self.layout, store, self.agent, own, made.commit)):
             which, wait = ("", "") if pending.number is None else (f" as #{pending.number}", f" {pending.number}")
             raise CoralError(

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from attempts.files import open_plain
 from coral.cli import EXIT_INTERRUPTED, EXIT_PENDING, EXIT_USER_ERROR
 from coral.cli.commands.tell import check_agent
-from coral.cli.parser import count, finite
-from coral.cli.run_data import run_lookup, send_request, submissions
+from coral.cli.parser import count, finite, patience
+from coral.cli.run_data import run_lookup, send_request
 from coral.cli.run_data.lenient_json import LenientJson, read
 from coral.cli.run_data.run_view import RunView
 from coral.errors import CoralError
@@ -95,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
                 _record(place, args.number)  # no supervisor would answer that there is no such job
             return send_request.ask(layout, sender, {"type": "stop_job", "number": args.number}, as_json=args.json)
         case "wait":
-            seconds = submissions.patience(args.timeout)
+            seconds = patience(args.timeout)
             return _wait(place, args.number, seconds, args.json)
     return _list(place, args.json)
 

@@ -11,10 +11,11 @@ import sys
 import time
 from dataclasses import asdict
 
+from attempts.inbox import submission_ids
 from attempts.record import Attempt, Kind, Verdict, to_dict
 from attempts.store import Store
 from coral.cli import EXIT_INTERRUPTED, EXIT_PENDING, EXIT_USER_ERROR
-from coral.cli.parser import Parser, attempt_number, finite
+from coral.cli.parser import Parser, attempt_number, finite, patience
 from coral.cli.run_data import send_request, submissions, visibility
 from coral.cli.run_data.lenient_json import LenientJson
 from coral.cli.run_data.run_lookup import agent_here
@@ -53,11 +54,11 @@ def add_arguments(parser: Parser) -> None:
 def run(args: argparse.Namespace) -> int:
     layout, agent = agent_here()
     store = Store(layout.attempts)
-    own = submissions.own(store, agent)
+    own = submission_ids(store.root, agent)
     if args.number is None and not own:
         raise CoralError("cannot wait: you have submitted nothing yet", "coral eval -m 'what you tried'")
     submission = own[-1] if args.number is None else _submission(store, agent, own, args.number)
-    seconds = submissions.patience(args.timeout)
+    seconds = patience(args.timeout)
     if submission:
         return finish(layout, agent, submission, seconds, as_json=args.json)
     outcome = SubmissionState(number=args.number, attempt=_others(layout, args.number), settled=True)
@@ -198,7 +199,7 @@ def compared_with(store: Store, attempt: Attempt) -> Attempt | None:
     named = LenientJson(reply).integer("against")
     if named is not None:
         return submissions.published(store, named)
-    earlier = [id for id in submissions.own(store, attempt.agent) if id < attempt.submission]
+    earlier = [id for id in submission_ids(store.root, attempt.agent) if id < attempt.submission]
     for id in reversed(earlier[-FAR_BACK:]):
         found = submissions.published(store, LenientJson(store.read_reply(attempt.agent, id)).integer("attempt"))
         if found is None or found.kind is Kind.TUNE or found.order > attempt.order:

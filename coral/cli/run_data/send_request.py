@@ -11,9 +11,9 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from attempts.fields import SUBMISSION_ID
 from attempts.files import entries, is_plain_file, write_json
-from attempts.record import SUBMISSION_ID
-from attempts.store import Store
+from attempts.inbox import next_id
 from coral.cli.run_data import lenient_json
 from coral.cli.run_data.lenient_json import LenientJson
 from coral.errors import CoralError
@@ -28,7 +28,7 @@ def send(layout: Layout, sender: str, request: Mapping[str, object]) -> str:
     out later."""
     requests, replies = layout.requests_of(sender), layout.replies_to(sender)
     while True:
-        id = Store.next_id(max([*_ids(requests), *_ids(replies)], default=""))
+        id = next_id(max([*_ids(requests), *_ids(replies)], default=""))
         try:
             write_json(requests / f"{id}.json", request, durable=True, new=True)
         except FileExistsError:

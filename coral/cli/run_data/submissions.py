@@ -17,21 +17,9 @@ from coral.cli.run_data.lenient_json import LenientJson, read
 from coral.cli.run_data.send_request import pauses, unsupervised
 from workspace.layout import Layout
 
-TOOL_SECONDS = 540.0  # agent programs cut a tool off after ten minutes; where it is less, CORAL_TOOL_SECONDS says so
 FOLLOW_UP_SECONDS = 2.0  # that a published record waits for the reply that names the heartbeats which follow
 DOUBT = 0.3  # seconds without a number before asking whether there is a supervisor at all, and then every ten
 PENDING_LOOKED_AT = 20  # of the latest submissions
-
-
-def patience(timeout: float | None) -> float:
-    """How many seconds to wait: `timeout`, or as long as the agent's program lets one of its tools run."""
-    if timeout is not None:
-        return max(0.0, timeout)
-    try:
-        seconds = float(os.environ.get("CORAL_TOOL_SECONDS", ""))
-    except ValueError:
-        return TOOL_SECONDS
-    return seconds if 0 < seconds < 1e6 else TOOL_SECONDS
 
 
 @dataclass(frozen=True)
@@ -117,18 +105,6 @@ def published(store: Store, number: int | None) -> Attempt | None:
         return store.read(number)
     except (StoreError, OSError):
         return None
-
-
-def own(store: Store, agent: str) -> list[str]:
-    """The ids of what this agent handed in, oldest first: those that were answered and those that wait."""
-    names: set[str] = set()
-    for folder in (store.root / "replies" / agent, store.root / "inbox" / agent):
-        try:
-            with os.scandir(folder) as entries:
-                names.update(entry.name[:-5] for entry in entries if entry.name.endswith(".json"))
-        except OSError:
-            continue
-    return sorted(name for name in names if len(name) == 20 and name.isdecimal() and name.isascii())
 
 
 def pending(layout: Layout, store: Store, agent: str, own: list[str], commit: str) -> SubmissionState | None:

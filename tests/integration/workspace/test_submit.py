@@ -18,10 +18,10 @@ from real_runs import wait_until
 
 from workspace import hub, intake, submit
 from workspace.clone_overlay import link_shared
-from workspace.commits import Made, Moved
 from workspace.errors import LockedError, SubmitError, Unacceptable
 from workspace.gitenv import environment
 from workspace.layout import Layout, create, new_run
+from workspace.submit import Made, Moved
 
 __all__ = ["clone", "layout"]  # fixtures
 
@@ -63,11 +63,11 @@ def test_a_commit_is_announced_before_the_branch_moves(clone: Path) -> None:
     made = submit.commit(clone, "agent-1", "  one\n\nmore of it ", announce)
     assert seen == [(made, seed, "commit")]
     assert made == Made(
-        git(clone, "rev-parse", "refs/heads/agent-1"),
-        git(clone, "rev-parse", "HEAD^{tree}"),
-        seed,
-        "refs/heads/agent-1",
-        False,
+        commit=git(clone, "rev-parse", "refs/heads/agent-1"),
+        tree=git(clone, "rev-parse", "HEAD^{tree}"),
+        parent=seed,
+        branch="refs/heads/agent-1",
+        unchanged=False,
     )
     assert git(clone, "status", "--short") == ""
     assert git(clone, "ls-files").split() == ["CLAUDE.md", "a.txt", "new/deep/b"]
@@ -78,11 +78,12 @@ def test_a_commit_is_announced_before_the_branch_moves(clone: Path) -> None:
 
 def test_an_unchanged_tree_names_the_commit_that_has_it(clone: Path) -> None:
     seed = git(clone, "rev-parse", "HEAD")
-    assert commit(clone) == Made(seed, git(clone, "rev-parse", "HEAD^{tree}"), "", "refs/heads/agent-1", True)
+    tree, branch = git(clone, "rev-parse", "HEAD^{tree}"), "refs/heads/agent-1"
+    assert commit(clone) == Made(commit=seed, tree=tree, parent="", branch=branch, unchanged=True)
     (clone / "a.txt").write_text("one\n")
     made = commit(clone)
     os.utime(clone / "a.txt", (1, 1))
-    assert commit(clone) == Made(made.commit, made.tree, seed, made.branch, True)
+    assert commit(clone) == Made(commit=made.commit, tree=made.tree, parent=seed, branch=branch, unchanged=True)
     (clone / "a.txt").write_text("seed\n")
     back = commit(clone)
     assert not back.unchanged
@@ -464,7 +465,7 @@ def test_revert_steps_back_once_and_keeps_what_was_not_committed(clone: Path) ->
     assert not (clone / "new").exists()
     assert git(clone, "show", f"{moved.saved}:new") == "new"
     assert moved.saved in git(clone, "for-each-ref", "--format=%(objectname)")
-    assert submit.revert(clone) == Moved(seed, "")
+    assert submit.revert(clone) == Moved(commit=seed, saved="")
     assert (clone / "a.txt").read_text() == "seed\n"
     assert git(clone, "symbolic-ref", "HEAD") == "refs/heads/agent-1"
     with pytest.raises(SubmitError, match="no commit before"):

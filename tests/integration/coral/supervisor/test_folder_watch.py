@@ -12,8 +12,8 @@ import pytest
 from watchdog.events import FileSystemEvent, FileSystemEventHandler
 from watchdog.observers import Observer
 
-from attempts.record import Kind, Submission
-from attempts.store import Store
+from attempts.inbox import next_id, submit
+from attempts.record import Kind, Submission, to_dict
 from coral.supervisor.folder_watch import FolderWatch
 from coral.supervisor.perform import answer_request
 from workspace.layout import Layout
@@ -72,7 +72,7 @@ def test_what_is_handed_in_or_answered_comes_without_a_rename(tmp_path):
     observer.start()
     try:
         submission = Submission(
-            id=Store.next_id(""),
+            id=next_id(""),
             agent="agent-1",
             commit="c" * 40,
             tree="e" * 40,
@@ -82,7 +82,7 @@ def test_what_is_handed_in_or_answered_comes_without_a_rename(tmp_path):
             wait=0.0,
             submitted_at="2026-01-01T00:00:00.000+00:00",
         )
-        paths = {str(Store(layout.attempts).submit(submission)), str(layout.replies_to("agent-1") / "7.json")}
+        paths = {str(submit(layout.attempts, to_dict(submission))), str(layout.replies_to("agent-1") / "7.json")}
         answer_request(layout, "agent-1", "7", {"ok": True})
         wait_until(lambda: paths <= {each.src_path for each in seen} | {each.dest_path for each in seen})
     finally:
