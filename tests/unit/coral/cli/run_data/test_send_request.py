@@ -232,8 +232,8 @@ def test_pauses_grow_with_the_time_that_has_passed() -> None:
     assert list(send_request.pauses(0.0))[-1] >= 0.0
     looks = list(send_request.pauses(0.2))
     assert looks == sorted(looks)
-    assert 5 <= len(looks) <= 41  # never sooner than 5 ms after the last one ...
+    assert 5 <= len(looks) <= 101  # never sooner than 2 ms after the last one ...
     assert (
-        len([seconds for seconds in looks if 0.1 <= seconds < 0.2]) <= 15
+        len([seconds for seconds in looks if 0.1 <= seconds < 0.2]) <= 22
     )  # ... and later than that the longer it took
     assert looks[-1] >= 0.2
