@@ -22,7 +22,7 @@ from benchmarks import (
     packing,
     page,
     resume,
-    startup,
+    start,
     tick,
 )
 from benchmarks.arena import BenchmarkError
@@ -34,7 +34,7 @@ ALL: tuple[Benchmark, ...] = (
     interrupt,
     evals,
     command_help,
-    startup,
+    start,
     failing,
     idle,
     fleet,
