@@ -66,7 +66,7 @@ class _Child:
 def _wait_for(child: _Child, layout: Layout, held: received_signals.HeldSignals) -> None:
     """Wait until the child supervises the run. An interrupt ends the child in order, as it may have started agents."""
     deadline = time.monotonic() + BEGIN_SECONDS
-    while _shown_by(layout) != child.pid and child.poll() != 0:
+    while shown_supervisor(layout) != child.pid and child.poll() != 0:
         problem = disk_problem_of(layout.root)
         late = bool(problem) or time.monotonic() > deadline
         if late and not problem and holder(layout.lock) == child.pid:
@@ -79,7 +79,7 @@ def _wait_for(child: _Child, layout: Layout, held: received_signals.HeldSignals)
         time.sleep(0.01)
 
 
-def _shown_by(layout: Layout) -> int | None:
+def shown_supervisor(layout: Layout) -> int | None:
     """The pid of the supervisor that wrote the run's status, which it does when it has begun."""
     try:
         found = parse_object(read_bytes(layout.status)).get("pid")

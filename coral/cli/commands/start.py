@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import sys
 import threading
 from pathlib import Path
@@ -19,6 +20,8 @@ from workspace.layout import Layout
 
 if TYPE_CHECKING:
     from coral.config.load import Config
+
+BEGIN_LOOK_SECONDS = 0.02  # between two looks whether the supervisor has begun
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     config = load(task, overrides)
     with received_signals.hold():
         with Steps() as steps:
-            layout = create_run(config, base / config.workspace.runs, steps.say, lambda: _import_ahead(args))
+            layout = create_run(config, base / config.workspace.runs, steps.say, _import_ahead)
         from attempts.store import Store
         from coral.journal.status import has_begun
         from coral.preflight.budget_estimate import warning
@@ -69,34 +72,33 @@ def run(args: argparse.Namespace) -> int:
             raise CoralError(str(error), "nothing was left behind") from error
 
 
-def _import_ahead(args: argparse.Namespace) -> None:
+def _import_ahead() -> None:
     """What is needed once the run is made. It takes long to import, and can be while git and the grader are at work."""
     import coral.preflight.budget_estimate
-    import coral.supervisor.loop
-
-    if not args.detach:
-        import coral.cli.ui.live
-        import coral.cli.ui.summary  # noqa: F401
+    import coral.supervisor.loop  # noqa: F401
 
 
 def watch(
     layout: Layout, args: argparse.Namespace, overrides: tuple[str, ...] = (), config: Config | None = None
 ) -> int:
     """Supervise a prepared run: in the background, or here with the live view beside it and the summary at the end."""
-    if args.detach:
-        from coral.runs.detach import detach
+    from coral.runs.detach import detach, shown_supervisor
 
+    if args.detach:
         _say_detached(layout, detach(layout, overrides, config), as_json=args.json)
         return 0
-    from coral.cli.ui.live import follow
-    from coral.cli.ui.summary import summarize
     from coral.supervisor.loop import supervise
 
-    over = threading.Event()
+    over, since = threading.Event(), _size_of(layout.events)
 
     def show() -> None:
+        while not over.is_set() and shown_supervisor(layout) != os.getpid():
+            over.wait(BEGIN_LOOK_SECONDS)
+        # Not before the agents are started, which would wait for it: to import what draws takes as long as that.
+        from coral.cli.ui.live import follow
+
         with contextlib.suppress(BrokenPipeError):  # nobody reads any more, as after `| head`: the run continues
-            follow(layout, over.is_set, plain=args.plain, from_now=True, hint="Ctrl-C stops the run")
+            follow(layout, over.is_set, plain=args.plain, since=since, hint="Ctrl-C stops the run")
 
     view = threading.Thread(target=show, name="view", daemon=True)
     with received_signals.hold():
@@ -107,8 +109,17 @@ def watch(
             over.set()
             view.join(5)
         with received_signals.let_through():
+            from coral.cli.ui.summary import summarize
+
             summarize(layout)
         return code
+
+
+def _size_of(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def _say_detached(layout: Layout, pid: int, *, as_json: bool) -> None:

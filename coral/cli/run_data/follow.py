@@ -19,11 +19,12 @@ Curve = list[tuple[str, int, int, float]]  # published_at, order, number, best, 
 
 
 class Timeline:
-    """Reads logs/events.jsonl from where it was last read; an unfinished line waits for the next time."""
+    """Reads logs/events.jsonl, from `since` (in bytes) and then from where it was last read; an unfinished line waits
+    for the next time."""
 
-    def __init__(self, layout: Layout, *, from_now: bool = False) -> None:
+    def __init__(self, layout: Layout, since: int = 0) -> None:
         self._path = layout.events
-        self._offset = self._size() if from_now else 0
+        self._offset = since
 
     def new(self) -> list[LenientJson]:
         try:

@@ -36,10 +36,11 @@ STYLES = {
 }
 
 
-def follow(layout: Layout, over: Callable[[], bool], *, hint: str, plain: bool = False, from_now: bool = False) -> None:
-    """Show the run until `over()`, and its last state once more. `hint` stands below the view."""
+def follow(layout: Layout, over: Callable[[], bool], *, hint: str, plain: bool = False, since: int = 0) -> None:
+    """Show the run until `over()`, and its last state once more. `hint` stands below the view. In lines, the events are
+    shown from `since` on, in bytes of their file."""
     if plain or not sys.stdout.isatty():
-        _lines(layout, over, from_now=from_now)
+        _lines(layout, over, since)
         return
     out, watch = console(), RunFollower(layout)
     with Live(console=out, screen=True, auto_refresh=False) as live:
@@ -96,8 +97,8 @@ def _fit(text: Text) -> Text:
     return text
 
 
-def _lines(layout: Layout, over: Callable[[], bool], *, from_now: bool) -> None:
-    timeline = Timeline(layout, from_now=from_now)
+def _lines(layout: Layout, over: Callable[[], bool], since: int) -> None:
+    timeline = Timeline(layout, since)
     while True:
         last = over()
         for event in timeline.new():

@@ -48,7 +48,7 @@ def test_an_unfinished_line_waits(layout: Layout) -> None:
 
 def test_a_timeline_from_now_leaves_out_earlier_events(layout: Layout) -> None:
     write_events(layout, published(1, 5))
-    timeline = Timeline(layout, from_now=True)
+    timeline = Timeline(layout, layout.events.stat().st_size)
     write_events(layout, published(2, 6))
     assert [event.integer("attempt") for event in timeline.new()] == [2]
 
