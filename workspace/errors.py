@@ -46,7 +46,7 @@ class SubmitError(WorkspaceError):
 
 
 class LockedError(SubmitError):
-    """Somebody else has been at work in this clone for too long."""
+    """Another command has held this clone's lock for too long."""
 
 
 class Unacceptable(WorkspaceError):  # noqa: N818 - a judgement on a candidate, not a failure of ours

@@ -1,4 +1,4 @@
-"""The folder of shared knowledge, and the skills in it (each a folder with `SKILL.md`); `notes` reads the notes.
+"""The shared knowledge: its folder, and its skills (each a folder with `SKILL.md`). The module `notes` reads notes.
 
 An agent may put anything into the folder: it is listed as well as possible or left out, as in `notes`.
 """

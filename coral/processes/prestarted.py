@@ -57,7 +57,7 @@ class PrestartedInterpreter:
         return HeldChild(self._child, pipe, identity, json.dumps(order))
 
     def close(self) -> None:
-        """End it, unless it was held."""
+        """End the interpreter, unless `hold` has handed it over."""
         if self._pipe >= 0:
             os.close(self._pipe)
             self._pipe = -1

@@ -65,7 +65,7 @@ class FamilyStats:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, object]) -> FamilyStats:
-        """Tolerant: other agents write the files that this is read from."""
+        """Skip what does not fit: other agents write the files that this reads."""
         values = [data.get(name, 0.0) for name in ("tries", "wins", "gain")]
         tries, wins, gain = (float(v) if isinstance(v, int | float) and 0 <= v < 1e9 else 0.0 for v in values)
         return cls(tries, min(wins, tries), gain)

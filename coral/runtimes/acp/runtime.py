@@ -93,7 +93,7 @@ class Acp(AcpReader):
 
 
 class AcpProgram(AcpReader, AgentProgram):
-    """A well-known program that speaks the protocol: its arguments start it as an agent of the protocol."""
+    """A program that is known to speak the protocol, with the arguments that start it as an agent."""
 
     def check(self) -> list[str]:
         return super().check() or missing_sdk()

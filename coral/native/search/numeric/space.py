@@ -71,7 +71,7 @@ class Column:
     high: float
 
     def seen(self, points: Sequence[Sequence[float]]) -> tuple[float, float]:
-        """The lowest and the highest of its values in these points."""
+        """The lowest and the highest value of the variable in these points."""
         values = [point[k] for point in points for k in self.members]
         return min(values), max(values)
 
