@@ -82,9 +82,9 @@ class Opencode(AgentProgram):
                 yield OutputEvent(session=session, unknown=kind or "no type")
 
     def judge(self, code: int, summary: LaunchSummary) -> Ending:
-        """If a signal ended it, the step that it finished was not the last one: the step may have been a summary of the
-        conversation."""
-        signalled = code < 0 and summary.ending is Ending.CLEAN
+        """If a signal ended it, what it printed last was not the end of its turn: the step that it finished may have been
+        a summary of the conversation, and an error of a conversation that is too long is printed before the summary."""
+        signalled = code < 0 and summary.ending in (Ending.CLEAN, Ending.UNKNOWN_SESSION)
         return super().judge(code, replace(summary, ending=None) if signalled else summary)
 
     def _error(self, error: JsonObject) -> OutputEvent:

@@ -42,11 +42,13 @@ def test_interrupts_at_any_moment_lose_no_prompt(program: str, drive: Drive) -> 
             acknowledged, owed = acknowledged + owed, []
     assert acknowledged
     server.then(Step(say="That is all."))
-    last = desk.launch("\n".join(["At last.", *owed]), session).end()
+    launch = desk.launch("\n".join(["At last.", *owed]), session)
+    last = launch.end()
     if last.ending is Ending.UNKNOWN_SESSION:
         assert acknowledged == []
-        last = desk.launch("\n".join(["At last.", *owed])).end()
-    assert last.ending is Ending.CLEAN
+        launch = desk.launch("\n".join(["At last.", *owed]))
+        last = launch.end()
+    assert last.ending is Ending.CLEAN, launch.words
     assert server.turns[-1].has(*acknowledged, "At last.", *owed)
 
 

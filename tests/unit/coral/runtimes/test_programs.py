@@ -230,14 +230,17 @@ def test_claude_has_no_ceiling_without_a_budget_and_keeps_the_tasks_own(tmp_path
         assert argv[-len(own) :] == tuple(own)
 
 
+@pytest.mark.parametrize("printed", [Ending.CLEAN, Ending.UNKNOWN_SESSION])  # the latter: its context is full
 @pytest.mark.parametrize(
-    ("code", "ending"), [(0, Ending.CLEAN), (-2, Ending.INTERRUPTED), (-15, Ending.INTERRUPTED), (-9, Ending.CRASHED)]
+    ("code", "ending"), [(0, None), (1, None), (-2, Ending.INTERRUPTED), (-15, Ending.INTERRUPTED), (-9, Ending.CRASHED)]
 )
-def test_a_step_of_opencode_that_a_signal_ended_is_not_the_end_of_its_turn(code: int, ending: Ending) -> None:
-    finished = LaunchSummary(output=True, session="ses_1", ending=Ending.CLEAN)
+def test_what_opencode_printed_before_a_signal_is_not_the_end_of_its_turn(
+    code: int, ending: Ending | None, printed: Ending
+) -> None:
+    summary = LaunchSummary(output=True, session="ses_1", ending=printed)
     opencode = Opencode({})
-    assert opencode.judge(code, finished) is ending
-    assert opencode.judge(code, replace(finished, ending=Ending.LIMIT)) is Ending.LIMIT
+    assert opencode.judge(code, summary) is (ending or printed)
+    assert opencode.judge(code, replace(summary, ending=Ending.LIMIT)) is Ending.LIMIT
 
 
 THREAD = "01a1ffa1-d2d8-7a33-8265-40f45bb321ce"  # it began on 21 November 2026, as its first figures say
