@@ -104,7 +104,6 @@ MAY_IMPORT = {
         "coral.fleet",
         "coral.grading.outcome",
         "coral.supervisor.context",
-        "coral.agent_setup.mounts",
         "coral.records",
         "coral.runtimes",
         "attempts",
@@ -116,7 +115,7 @@ MAY_IMPORT = {
         "coral.supervisor.clock",
         "coral.config",
         "coral.agent_setup.roster",
-        "coral.agent_setup.command",
+        "coral.agent_setup.launch",
         "coral.errors",
         "coral.extras",
         "coral.fleet",
@@ -447,7 +446,7 @@ NAMED_RUNTIMES = {
     ("coral.config.model", "native"),  # the default of agents.runtime
     ("coral.extras", "acp"),  # the extra of the package
     *((f"coral.{module}", "command") for module in ("config.model", "config.paths", "grading.kinds")),  # grader.command
-    *((f"coral.{module}", "command") for module in ("cli.commands.job", "supervisor.inbox", "views.job_record")),
+    *((f"coral.{module}", "command") for module in ("cli.commands.job", "supervisor.inbox", "views.report")),
 }
 
 

@@ -1,17 +1,20 @@
 """The clone that an agent works in: set up once, restored before each launch, cloned again when git cannot use it."""
 
+import contextlib
 from concurrent.futures import Executor, Future
 from dataclasses import asdict
 from pathlib import Path
 
 from attempts.files import parse_object, read_bytes, write_json
-from coral.agent_setup.mounts import Mount, mounts_of, restore_mounts, set_up_mounts
+from coral.agent_setup.roster import Mount, mounts_of
+from coral.errors import CoralError
 from coral.runtimes.registry import INSTRUCTION_FILES
 from coral.supervisor.context import RunContext
 from coral.views.prompt import instructions
 from heartbeats.render import render_file
 from workspace import hub, knowledge
-from workspace.clone_overlay import SHARED, Instructions, link_shared, place, put_back, write_instructions
+from workspace.clone_overlay import SHARED, Instructions, link_shared, mount, place, put_back, write_instructions
+from workspace.errors import GitError
 
 
 def create_knowledge(run_context: RunContext, agent: str) -> None:
@@ -51,6 +54,22 @@ def restore_clone(run_context: RunContext, agent: str) -> None:
     restore_mounts(clone, _mounts(run_context, agent))
     if not (clone / filename).exists():
         put_back(clone, filename, _kept_instructions(run_context, agent))
+
+
+def set_up_mounts(clone: Path, mounts: list[Mount], instruction_file: str) -> None:
+    """Link the mounts in a new clone. CoralError if the seed or the instructions are at the same path."""
+    for planned in mounts:
+        if planned.at == instruction_file or (clone / planned.at).exists():
+            hint = "see agents.mounts in task.yaml: choose another path"
+            raise CoralError(f"cannot mount {planned.source}: {planned.at} is taken", hint)
+        mount(clone, planned.at, planned.source)
+
+
+def restore_mounts(clone: Path, mounts: list[Mount]) -> None:
+    """Link again what the agent removed. A file of the agent at the same path stays."""
+    for planned in mounts:
+        with contextlib.suppress(OSError, GitError):
+            mount(clone, planned.at, planned.source)
 
 
 def reclone(run_context: RunContext, agent: str) -> None:

@@ -1,18 +1,23 @@
 """Prepares what one agent starts: the clone, the prompt and the program of its launches, the programs of its jobs."""
 
+import contextlib
 import os
+from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
 
 from attempts.files import write_bytes
 from coral.agent_setup.clone import CloneRepair
-from coral.agent_setup.command import environment_of, program_of
 from coral.fleet.actions import Spawn
+from coral.fleet.agents.budgets import money_left
 from coral.fleet.run_state import Fleet, Job
+from coral.processes import environment
 from coral.processes.process import Program
+from coral.runtimes.model import Command, LaunchSpec
 from coral.supervisor.context import RunContext
 from coral.views.prompt import launch_prompt
+from workspace.clone_overlay import place
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +61,83 @@ class LaunchSetup:
             tag=tag,
             code=self._layout.job_code(self._agent, job.number),
         )
+
+
+def program_of(run_context: RunContext, fleet: Fleet, agent: str, spawn: Spawn, tag: str) -> tuple[Program, str | None]:
+    """The program of a launch, and its session if that is known before the program says it."""
+    layout = run_context.layout
+    launch = spawn.launch
+    money = money_left(fleet, fleet.agents[agent], run_context.rules)
+    command = run_context.roster.runtime(agent).command(_spec(run_context, agent, launch, spawn.session, money))
+    fill_state_folder(command, layout.state(agent))
+    program = Program(
+        argv=command.argv,
+        env=launch_environment(environment.of_agent(layout, agent), command),
+        cwd=layout.clone(agent),
+        stdin=layout.prompt(agent, launch),
+        stdout=layout.output(agent, launch),
+        stderr=layout.errors(agent, launch),
+        tag=tag,
+    )
+    return program, command.session or spawn.session
+
+
+def session_of(run_context: RunContext, agent: str, launch: int) -> str | None:
+    """The session that this launch began, if the runtime chose its id: asked again, it chooses the same one."""
+    return run_context.roster.runtime(agent).command(_spec(run_context, agent, launch, None)).session or None
+
+
+def environment_of(run_context: RunContext, agent: str) -> dict[str, str]:
+    """The environment in which an agent's program runs its tools."""
+    command = run_context.roster.runtime(agent).command(_spec(run_context, agent, 1, None))
+    return launch_environment(environment.of_agent(run_context.layout, agent), command)
+
+
+def fill_state_folder(command: Command, state: Path) -> None:
+    """Add the command's settings files and links to the state folder. What is there already stays, because the program
+    may have changed it. OSError if that is not possible."""
+    state.mkdir(parents=True, exist_ok=True)
+    for name, text in command.files.items():
+        if not os.path.lexists(state / name):
+            place(state, name, text)
+    for name, target in command.links.items():
+        link = state / name
+        if target.exists() and not os.path.lexists(link):
+            link.parent.mkdir(parents=True, exist_ok=True)
+            with contextlib.suppress(FileExistsError):
+                link.symlink_to(target.resolve())
+
+
+def launch_environment(base: Mapping[str, str], command: Command) -> dict[str, str]:
+    """The base environment without the variables that the command drops, and with those that it adds."""
+    kept = {
+        name: value
+        for name, value in base.items()
+        if not name.startswith(command.drop) or name.startswith(command.keep)
+    }
+    return {**kept, **command.env}
+
+
+def _spec(
+    run_context: RunContext, agent: str, launch: int, session: str | None, money: float | None = None
+) -> LaunchSpec:
+    config, layout = run_context.config, run_context.layout
+    return LaunchSpec(
+        agent=agent,
+        launch=launch,
+        session=session,
+        clone=layout.clone(agent),
+        state=layout.state(agent),
+        model=run_context.roster.assignment(agent).model,
+        editable=config.task.editable,
+        check=config.task.check,
+        direction=config.grader.direction.value,
+        run_root=layout.root,
+        seed=_random_seed(agent),
+        money=money,
+    )
+
+
+def _random_seed(agent: str) -> int:
+    """The agent's number: another one for each agent, the same in every launch."""
+    return int("".join(character for character in agent if character.isdigit()) or 0)

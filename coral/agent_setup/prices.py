@@ -1,17 +1,22 @@
 """The prices of tokens, for programs that report tokens only: the task's own, else those of the package genai-prices.
 
-They are looked up when a supervisor starts, and hold until it ends.
+They are looked up when a supervisor starts, and hold until it ends. What a budget can buy is estimated from them before
+it is spent: rough figures, and never a reason to refuse a start.
 """
 
 import importlib
+from collections.abc import Iterator
 from typing import Any
 
-from coral.agent_setup.roster import account_of
+from coral.agent_setup.roster import Roster, account_of, members_of
 from coral.config.load import Config
 from coral.config.model import Assignment
+from coral.fleet.agent_state import Spent
+from coral.fleet.agents.spending import cost
 from coral.fleet.policy import MILLION
 from coral.fleet.rules import Prices
 from coral.runtimes.model import Runtime
+from coral.views.format import duration, money, tokens
 
 LIMITED = ("money", "tokens")
 SAMPLE = 1000  # tokens: where the price rises with the length of a request, the lowest price is taken
@@ -60,3 +65,45 @@ def look_up(model: str) -> Prices | None:
 def _rate(genai: Any, provider: str, model: str, **tokens: int) -> float:
     price = genai.calc_price(genai.Usage(**tokens), model_ref=model, provider_id=provider or None)
     return float(price.total_price) * MILLION / SAMPLE
+
+
+FEWEST = 3  # attempts from which anything can be learned
+# Roughly the tokens of one attempt: reading the task and the last results, thinking, changing a file.
+ATTEMPT = Spent(input=30_000, cached=300_000, output=6_000)
+TYPICAL = Prices(input=3.0, cached=0.3, output=15.0)  # where nobody knows what the model costs
+
+
+def budget_warning(config: Config, grade_seconds: float) -> str:
+    """A line for whoever starts the run; empty if the budget will do. `grade_seconds`: what grading the seed took."""
+    found = "; ".join(budget_concerns(config, grade_seconds))
+    return f"the budget may be too small: {found}" if found else ""
+
+
+def budget_concerns(config: Config, grade_seconds: float) -> Iterator[str]:
+    budget, agents = config.budget, len(members_of(config))
+    enough = max(FEWEST, agents)
+    if budget.attempts is not None and budget.attempts < agents:
+        yield f"budget.attempts={budget.attempts} is less than one for each of {agents} agents"
+    if budget.hours is not None and grade_seconds > 0:
+        grades = budget.hours * 3600 * config.grader.slots / grade_seconds
+        if grades < enough:
+            took = duration(grade_seconds)
+            yield f"budget.hours={budget.hours:g} is enough for {_attempts(grades)}, as grading the seed took {took}"
+    price = _price(config)
+    for name, limits, wanted in (("budget", budget, enough), ("budget.per_agent", budget.per_agent, FEWEST)):
+        if limits.money is not None and price and limits.money < wanted * price:
+            buys = _attempts(limits.money / price)
+            yield f"{name}.money={limits.money:g} is enough for {buys}, at a rough {money(price)} each"
+        if limits.tokens is not None and limits.tokens < wanted * ATTEMPT.tokens:
+            buys = _attempts(limits.tokens / ATTEMPT.tokens)
+            yield f"{name}.tokens={limits.tokens} is enough for {buys}, at a rough {tokens(ATTEMPT.tokens)} each"
+
+
+def _price(config: Config) -> float | None:
+    """What one attempt costs the agents that pay the least; None where nobody pays."""
+    paying = [assignment for assignment, runtime in Roster(config).assignments if account_of(assignment, runtime)]
+    return min((cost(ATTEMPT, prices_of(assignment) or TYPICAL) for assignment in paying), default=None)
+
+
+def _attempts(count: float) -> str:
+    return "less than one attempt" if count < 1 else f"about {int(count)} attempt{'s' if count >= 2 else ''}"

@@ -1,6 +1,8 @@
 """The roster of a run: its agents in order, the assignment of each, and the runtime that drives it."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 
 from coral.config.load import Config
 from coral.config.model import Assignment
@@ -18,6 +20,21 @@ def members_of(config: Config) -> dict[str, Assignment]:
     """The assignment of each agent by its name: `agent-1` and on, one assignment after the other."""
     agents = (assignment for assignment in assignments_of(config) for _ in range(assignment.count))
     return {f"agent-{number}": assignment for number, assignment in enumerate(agents, 1)}
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A file or folder of this machine that agents find in their clone, as a symbolic link at the path `at`."""
+
+    source: Path
+    at: str
+
+
+def mounts_of(config: Config, assignment: Assignment) -> list[Mount]:
+    return [
+        Mount(config.folder / Path(source).expanduser(), str(PurePosixPath(at)))
+        for at, source in assignment.mounts.items()
+    ]
 
 
 def check_same_agents(before: Config, after: Config) -> None:

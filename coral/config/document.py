@@ -1,7 +1,10 @@
-"""Reads YAML 1.2 as plain values, with line and column of every key. Tags and merge keys are refused."""
+"""Reads YAML 1.2 as plain values, with line and column of every key. Tags and merge keys are refused.
+
+Overrides such as `agents.count=4` on the command line change the document before it is checked.
+"""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from ruamel.yaml import YAML
@@ -31,9 +34,8 @@ def read(text: str) -> Document:
     document = Document()
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore"
-            )  # about an anchor that is given twice: YAML allows it, and the last one counts
+            # About an anchor that is given twice: YAML allows it, and the last one counts.
+            warnings.simplefilter("ignore")
             root = YAML(typ="safe", pure=True).compose(text)
         document.data = _value(document, root, ()) if root is not None else None
     except MarkedYAMLError as error:
@@ -141,3 +143,46 @@ _READ: dict[str, Callable[[str], object]] = {
 
 def _mark(node: Node) -> Mark:
     return Mark(node.start_mark.line + 1, node.start_mark.column + 1)
+
+
+def apply_overrides(document: Document, overrides: Iterable[str]) -> None:
+    """Set each `section.key=value` in the document, in order: a later one wins."""
+    for override in overrides:
+        mark = Mark(0, 0, override)
+        path, found, text = override.partition("=")
+        keys: KeyPath = tuple(key.strip() for key in path.split("."))
+        if not found or not all(keys):
+            document.problems.append(Problem((), "is not of the form section.key=value", mark))
+            continue
+        _set(document, keys, _override(text, mark, keys, document.problems), mark)
+
+
+def _override(text: str, mark: Mark, keys: KeyPath, problems: list[Problem]) -> object:
+    """The value of a YAML scalar, or of a list or mapping in brackets; else the text as it is: `task.tips=a: b # c`."""
+    if text.strip() == "":
+        return ""
+    found = read(text)
+    if text.lstrip()[0] in "[{\"'":
+        problems.extend(Problem(keys, problem.text, mark) for problem in found.problems)
+        return found.data
+    plain = text.lstrip()[0] not in "&*!|>" and "#" not in text and "\n" not in text
+    return found.data if plain and not found.problems and not isinstance(found.data, dict | list) else text
+
+
+def _set(document: Document, keys: KeyPath, value: object, mark: Mark) -> None:
+    if not isinstance(document.data, dict):
+        return  # the file is not a task: that problem is listed
+    section = document.data
+    for depth, key in enumerate(keys[:-1], start=1):
+        below = section.get(key)
+        if below is None:
+            below = section[key] = {}
+            document.marks[keys[:depth]] = mark
+        elif not isinstance(below, dict):
+            document.problems.append(Problem(keys[:depth], "holds no keys; override it whole: key=value", mark))
+            return
+        section = below
+    section[keys[-1]] = value
+    for inner in [path for path in document.marks if path[: len(keys)] == keys]:
+        del document.marks[inner]  # the keys below the replaced value are gone
+    document.marks[keys] = mark

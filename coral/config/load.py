@@ -11,9 +11,8 @@ from pydantic import BaseModel
 
 from coral.config import document as yaml
 from coral.config import validate
-from coral.config.document import Document
+from coral.config.document import Document, apply_overrides
 from coral.config.freeze import ORIGIN, frozen
-from coral.config.heartbeats import read_heartbeats
 from coral.config.model import (
     AgentsSection,
     BudgetSection,
@@ -26,9 +25,9 @@ from coral.config.model import (
     WorkspaceSection,
     slug,
 )
-from coral.config.overrides import apply_overrides
 from coral.config.paths import assignments_in, path_problems, with_roles
 from coral.config.problem import Problem, refuse
+from coral.config.validate import read_heartbeats
 from coral.errors import CoralError
 from coral.runtimes.registry import find
 from heartbeats.heartbeat import Heartbeat

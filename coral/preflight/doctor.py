@@ -21,7 +21,7 @@ from pathlib import Path
 
 from attempts.fields import one_line
 from coral import __version__, extras
-from coral.agent_setup.command import launch_environment
+from coral.agent_setup.launch import launch_environment
 from coral.agent_setup.roster import assignments_of
 from coral.config.load import Config
 from coral.config.model import Assignment

@@ -17,7 +17,7 @@ from datetime import datetime
 from pathlib import Path
 
 from attempts.fields import one_line
-from coral.agent_setup.command import fill_state_folder, launch_environment
+from coral.agent_setup.launch import fill_state_folder, launch_environment
 from coral.agent_setup.roster import assignments_of
 from coral.config.load import Config
 from coral.config.model import Assignment

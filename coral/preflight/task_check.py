@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 
-from coral.agent_setup.prices import unenforceable_budgets
+from coral.agent_setup.prices import budget_concerns, unenforceable_budgets
 from coral.agent_setup.roster import assignments_of
 from coral.config.load import Config
 from coral.config.model import Assignment
@@ -17,7 +17,6 @@ from coral.fleet.events import Outcome
 from coral.grading.once import grade_once
 from coral.grading.result import GradeResult
 from coral.native.search.check import CheckBroken, PublicCheck
-from coral.preflight.budget_estimate import concerns
 from coral.runtimes import registry
 from coral.runtimes.model import Runtime
 from coral.views.format import plural
@@ -66,7 +65,7 @@ def grade_findings(config: Config, say: Callable[[str], None]) -> Iterator[TaskF
         yield TaskFinding(
             "target", False, f"the seed reaches the target {target:g} already", ("set budget.target further",)
         )
-    if found_concerns := tuple(concerns(config, seconds)):
+    if found_concerns := tuple(budget_concerns(config, seconds)):
         yield TaskFinding("budget", True, "it may be too small; nothing is refused for that", found_concerns)
     say("grading the seed once more")
     yield _repeated(first.score, _grade(config), config.grader.noise)

@@ -13,7 +13,7 @@ from coral.journal import Journal
 from coral.records.integrity import CheckResult, IntegrityCheck
 from coral.records.ledger import Ledger
 from coral.supervisor.context import RunContext
-from coral.views.heartbeat_view import HeartbeatFiles
+from coral.views.fleet_view import HeartbeatFiles
 
 
 class DamageCheck:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 
 from attempts.fields import one_line
-from coral.agent_setup.command import session_of
+from coral.agent_setup.launch import session_of
 from coral.fleet import events as on
 from coral.fleet.expected_processes import agents_to_find, grades_to_find, is_starting, jobs_to_find, live_agents
 from coral.fleet.jobs import LAUNCH

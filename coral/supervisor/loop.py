@@ -53,9 +53,8 @@ from coral.supervisor.output_monitor import OutputMonitors
 from coral.supervisor.perform import Performer
 from coral.supervisor.starts import Starter
 from coral.supervisor.workers import WorkerPool
-from coral.views import job_record
-from coral.views.heartbeat_view import HeartbeatFiles
-from coral.views.report import Report
+from coral.views.fleet_view import HeartbeatFiles
+from coral.views.report import Report, end_lost_jobs
 from workspace.clone_overlay import place
 from workspace.git import load
 from workspace.layout import OPERATOR, Layout
@@ -143,7 +142,7 @@ class Supervisor:
             baseline = Store(self._layout.attempts).read(0)
             return [on.Opened(run=self._layout.root.name, agents=self._agents, baseline=baseline)]
         for agent in self._agents:
-            job_record.end_lost(self._layout, agent, self._fleet.jobs)
+            end_lost_jobs(self._layout, agent, self._fleet.jobs)
         return [on.Resumed(away=self._away), *self._gatherer.reconcile(self._fleet, self._identities, now)]
 
     def _turn(self, first: list[on.Event]) -> None:

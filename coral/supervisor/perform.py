@@ -27,7 +27,7 @@ from coral.supervisor.event_queue import EventQueue
 from coral.supervisor.publisher import Publisher
 from coral.supervisor.starts import Starter
 from coral.supervisor.workers import BackgroundActions, WorkerPool
-from coral.views.heartbeat_view import HeartbeatFiles
+from coral.views.fleet_view import HeartbeatFiles
 from coral.views.reasons import reason_data, refusal
 from coral.views.report import Report
 from workspace.history import snapshot

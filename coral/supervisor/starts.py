@@ -21,8 +21,7 @@ from coral.processes.prestarted import PrestartedInterpreter
 from coral.processes.process import HeldChild, Program
 from coral.supervisor.context import RunContext
 from coral.supervisor.output_monitor import OutputMonitors
-from coral.views import job_record
-from coral.views.report import Report
+from coral.views.report import Report, show_job
 
 FIRST_LAUNCH = 1
 
@@ -89,7 +88,7 @@ class Starter:
         job = action.job
         program = self._setups[job.agent].job_program(job, self._launches.tag(job.who, LAUNCH))
         self._hold(job.who, LAUNCH, program, now)
-        job_record.show_begin(self._layout, job)
+        show_job(self._layout, job)
 
     def cancel(self, who: str) -> None:
         """Never let a child go whose start failed on the way."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from attempts.record import Attempt
-from coral.agent_setup.mounts import mounts_of
+from coral.agent_setup.roster import mounts_of
 from coral.fleet.actions import Spawn
 from coral.fleet.agent_state import Agent, PendingMessage, Spent
 from coral.fleet.messages import ENDED, MESSAGE

@@ -9,20 +9,22 @@ import os
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol
 
-from attempts.files import append_bytes, make_way, open_plain, write_bytes
+from attempts.files import append_bytes, make_way, open_plain, parse_object, read_bytes, write_bytes, write_json
 from coral.fleet.actions import Finish, LogEvent, Notify, ShowJob, Spawn
-from coral.fleet.agent_state import Phase
+from coral.fleet.agent_state import JobEnd, Phase
 from coral.fleet.events import Moment
-from coral.fleet.run_state import Fleet
+from coral.fleet.reasons import JobOutcome
+from coral.fleet.run_state import Fleet, Job
 from coral.grading.outcome import progress_of
 from coral.supervisor.context import RunContext
-from coral.views import job_record
 from coral.views.fleet_view import agents_of, grading_of, spent_of, state_of
 from coral.views.prompt import budget
 from coral.views.reasons import log_text, outcome_text, reason_data, reason_text, run_end_text, with_reason
 from heartbeats.beat import Beat, Status, to_dict
+from workspace.layout import Layout
 
 STATUS_SECONDS, MAX_STATUS_SECONDS = 0.5, 5.0
 QUIET_STATUS_SECONDS = 10.0  # while nothing happens, only its times grow older
@@ -30,6 +32,7 @@ BEAT_SECONDS = 10.0
 ALERTS_SHOWN = 20
 DELIVERED_BYTES = 65_536  # of the end of the timeline, in which a delivered alert is looked for
 PROTECTION = "unprotected"
+RUNNING = "running"  # the state of a job
 
 
 class Monitor(Protocol):
@@ -78,7 +81,7 @@ class Report:
 
     def job_ended(self, now: Moment, action: ShowJob) -> None:
         """OSError where its record cannot be written."""
-        job_record.show_end(self._context.layout, action)
+        show_job_end(self._context.layout, action)
         self.note(now, "job", f"job {action.job.number} {outcome_text(action.end)}", action.job.agent)
 
     def finish(self, now: Moment, action: Finish) -> None:
@@ -204,3 +207,32 @@ def _append(path: Path, line: Mapping[str, Any]) -> bool:
         append_bytes(path, json.dumps(line).encode() + b"\n")
         return True
     return False
+
+
+def show_job(layout: Layout, job: Job, state: Mapping[str, object] = MappingProxyType({"state": RUNNING})) -> None:
+    """Write the record of a job: what it runs, and how it stands or ended, for agents and people to read."""
+    record = {"number": job.number, "agent": job.agent, "what": job.what, "command": list(job.argv)}
+    record |= {"folder": job.folder, "began": job.began}
+    write_json(layout.job(job.agent, job.number), {**record, **state}, durable=False)
+
+
+def show_job_end(layout: Layout, action: ShowJob) -> None:
+    end = action.end
+    outcome = {"ended": action.ended, "seconds": round(end.seconds, 3), "code": end.code}
+    show_job(layout, action.job, {**outcome, **_ended(end)})
+
+
+def end_lost_jobs(layout: Layout, agent: str, jobs: Mapping[int, Job]) -> None:
+    """Say of an agent's jobs that they ended, where their record says that they run and the fleet knows nothing more of
+    them: their end could not be written."""
+    for path in layout.logs(agent).glob(layout.job(agent, 0).name.replace("0", "*")):
+        with contextlib.suppress(OSError, ValueError):
+            record = parse_object(read_bytes(path))
+            if record.get("state") == RUNNING and record.get("number") not in jobs:
+                end = JobEnd(number=0, title="", outcome=JobOutcome.UNKNOWN)
+                write_json(path, {**record, **_ended(end)}, durable=False)
+
+
+def _ended(end: JobEnd) -> dict[str, object]:
+    """How a job ended, for programs and in words."""
+    return {"state": "ended", "outcome": end.outcome, "reason": reason_data(end.reason), "how": outcome_text(end)}

@@ -12,7 +12,7 @@ from typing import Any
 from model_server import ModelServer
 from real_runs import wait_until
 
-from coral.agent_setup.command import fill_state_folder, launch_environment
+from coral.agent_setup.launch import fill_state_folder, launch_environment
 from coral.fleet.events import Ending
 from coral.processes import environment, process
 from coral.processes.process import HeldChild, Identity, Program

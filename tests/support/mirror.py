@@ -6,8 +6,7 @@ WITHOUT_OWN_TEST = {
     "attempts.index.file": "test_index opens, damages and locks the file",
     "attempts.index.row": "test_index and test_query compare rows with records",
     "attempts.verdict": "test_progress",
-    "coral.agent_setup.command": "test_roster and unit/coral/runtimes/test_programs compare whole commands",
-    "coral.agent_setup.launch": "end_to_end, where every launch is prepared by it",
+    "coral.agent_setup.launch": "test_roster and unit/coral/runtimes/test_programs compare whole commands",
     "coral.cli.commands.attach": "unit/coral/cli/ui/test_live shows what it shows",
     "coral.cli.commands.checkout": "integration/coral/cli/test_agent_commands",
     "coral.cli.commands.doctor": "integration/coral/preflight/test_doctor runs the command",
@@ -34,8 +33,6 @@ WITHOUT_OWN_TEST = {
     "coral.cli.ui.markdown": "test_reading_commands prints notes",
     "coral.cli.ui.progress": "integration/coral/cli/commands/test_start and test_validate",
     "coral.cli.ui.summary": "unit/coral/cli/ui/test_live",
-    "coral.config.document": "test_load: places of mistakes",
-    "coral.config.heartbeats": "test_load",
     "coral.config.model": "test_load and test_schema",
     "coral.config.paths": "test_load",
     "coral.config.problem": "test_load compares whole messages",
@@ -99,7 +96,6 @@ WITHOUT_OWN_TEST = {
     "coral.supervisor.publisher": "end_to_end/test_heartbeats and test_tampered",
     "coral.supervisor.starts": "end_to_end/test_survival kills at every start",
     "coral.types": "integration/coral/grading/test_runner",
-    "coral.views.heartbeat_view": "test_report",
     "coral.views.transcript": "unit/coral/cli/commands/test_transcript",
     "heartbeats.example": "test_prompts renders every prompt with it",
     "workspace.errors": "raised by all of workspace; test_disk tells errors apart by git's own words",
@@ -117,9 +113,6 @@ WITHOUT_OWN_TEST |= dict.fromkeys(
 )
 
 SMALL_WITH_ONE_IMPORTER = {
-    "coral.agent_setup.launch": "what one launch needs, apart from how it is started",
-    "coral.config.heartbeats": "one section of task.yaml",
-    "coral.config.overrides": "what the command line changes of a task",
     "coral.config.schema": "a program of its own: python -m coral.config.schema",
     "coral.fleet.agents.session_health": "a subject of its own among the decisions about agents",
     "coral.fleet.disk": "a subject of its own among the decisions",

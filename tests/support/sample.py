@@ -13,7 +13,7 @@ from attempts.record import Attempt, Direction, Kind, Verdict
 from attempts.store import Store
 from attempts.verdict import judge
 from coral.fleet.reasons import START
-from coral.views.heartbeat_view import Unit, due_data
+from coral.views.fleet_view import Unit, due_data
 from coral.views.reasons import reason_data
 from heartbeats.folder import Folder
 from heartbeats.heartbeat import BUILT_IN, Scope

@@ -54,10 +54,10 @@ def run(args: argparse.Namespace) -> int:
         with Steps() as steps:
             layout = create_run(config, base / config.workspace.runs, steps.say, _import_ahead)
         from attempts.store import Store
+        from coral.agent_setup.prices import budget_warning
         from coral.journal.status import has_begun
-        from coral.preflight.budget_estimate import warning
 
-        if problem := warning(config, Store(layout.attempts).read(0).seconds):
+        if problem := budget_warning(config, Store(layout.attempts).read(0).seconds):
             print(f"coral: {problem}", file=sys.stderr)
         if not args.json:
             print(f"run {layout.root.name} in {shown(layout.root)}")
@@ -74,7 +74,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _import_ahead() -> None:
     """What is needed once the run is made. It takes long to import, and can be while git and the grader are at work."""
-    import coral.preflight.budget_estimate
     import coral.supervisor.loop  # noqa: F401
 
 

@@ -20,7 +20,7 @@ from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.run_state import FLEET
 from coral.supervisor.inbox import Inbox
-from coral.views.heartbeat_view import HeartbeatFiles
+from coral.views.fleet_view import HeartbeatFiles
 from heartbeats.folder import Folder
 from heartbeats.render import render
 from workspace.layout import OPERATOR, Layout

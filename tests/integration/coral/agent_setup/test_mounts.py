@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from real_runs import Run, wait_until
 
-from coral.agent_setup.mounts import Mount, restore_mounts
-from coral.agent_setup.roster import members_of
+from coral.agent_setup.clone import restore_mounts
+from coral.agent_setup.roster import Mount, members_of
 from coral.config.load import Config, load, load_frozen
 from coral.errors import CoralError
 from workspace.git import Git

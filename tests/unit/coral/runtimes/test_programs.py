@@ -11,7 +11,7 @@ import transcripts
 from launch_specs import launch_spec
 from real_runs import READ_NUMBER
 
-from coral.agent_setup.command import fill_state_folder, launch_environment
+from coral.agent_setup.launch import fill_state_folder, launch_environment
 from coral.cli import main
 from coral.config.load import load
 from coral.errors import CoralError

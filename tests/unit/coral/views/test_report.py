@@ -9,7 +9,7 @@ from coral.fleet.actions import ShowJob
 from coral.fleet.agent_state import JobEnd
 from coral.fleet.reasons import JobOutcome, Reason, ReasonKind
 from coral.fleet.run_state import Job
-from coral.views import job_record
+from coral.views.report import end_lost_jobs, show_job, show_job_end
 from workspace.layout import Layout
 
 JOB = Job(number=1, agent="ann", argv=("train", "--lr", "3"), what="wide net", began="then")
@@ -28,7 +28,7 @@ def shown(layout: Layout) -> dict[str, object]:
 
 
 def test_the_end_of_a_job_is_shown_for_programs_and_in_words(layout: Layout) -> None:
-    job_record.show_begin(layout, JOB)
+    show_job(layout, JOB)
     begun = shown(layout)
     assert (begun["state"], begun["what"]) == ("running", "wide net")
     end = JobEnd(
@@ -39,7 +39,7 @@ def test_the_end_of_a_job_is_shown_for_programs_and_in_words(layout: Layout) -> 
         reason=Reason(ReasonKind.REQUEST, detail="operator"),
         seconds=1.23456,
     )
-    job_record.show_end(layout, ShowJob(job=JOB, end=end, ended="now"))
+    show_job_end(layout, ShowJob(job=JOB, end=end, ended="now"))
     assert shown(layout) == {
         **begun,
         "state": "ended",
@@ -53,10 +53,10 @@ def test_the_end_of_a_job_is_shown_for_programs_and_in_words(layout: Layout) -> 
 
 
 def test_a_job_whose_end_could_not_be_shown_is_put_right(layout: Layout) -> None:
-    job_record.show_begin(layout, JOB)
-    job_record.end_lost(layout, "ann", {1: JOB})
+    show_job(layout, JOB)
+    end_lost_jobs(layout, "ann", {1: JOB})
     assert shown(layout)["state"] == "running"
-    job_record.end_lost(layout, "ann", {})
+    end_lost_jobs(layout, "ann", {})
     assert {**shown(layout), "began": ""} == {
         "number": 1,
         "agent": "ann",

@@ -6,8 +6,8 @@ import pytest
 from real_runs import Run, tries, write_task
 
 from attempts.store import Store
+from coral.agent_setup.prices import budget_concerns, budget_warning
 from coral.config.load import Config, load
-from coral.preflight.budget_estimate import concerns, warning
 
 HEAD = "task: {name: t, description: d}\ngrader: {command: 'true', slots: 2}\n"
 CLAUDE = "agents: {runtime: claude, count: 4}\n"
@@ -47,14 +47,14 @@ def config(folder: Path, text: str) -> Config:
     ],
 )  # fmt: skip
 def test_what_a_budget_may_not_be_enough_for(text: str, grade: float, told: str, tmp_path: Path) -> None:
-    found = list(concerns(config(tmp_path, text), grade))
+    found = list(budget_concerns(config(tmp_path, text), grade))
     assert len(found) == (1 if told else 0)
     assert told in "".join(found)
 
 
 def test_all_of_it_is_one_line(tmp_path: Path) -> None:
     tight = config(tmp_path, CLAUDE + "budget: {attempts: 1, money: 0.1}\n")
-    assert warning(tight, 1.0) == (
+    assert budget_warning(tight, 1.0) == (
         "the budget may be too small: budget.attempts=1 is less than one for each of 4 agents; "
         "budget.money=0.1 is enough for less than one attempt, at a rough $0.27 each"
     )
