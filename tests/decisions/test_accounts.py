@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from stage import NAMES, QUIET_RULES, Stage, attempt_zero, brief, on_request
+from stage import NAMES, QUIET_RULES, REFLECT, Stage, attempt_zero, brief
 
 from coral.fleet import actions as do
 from coral.fleet import events as on
@@ -14,11 +14,8 @@ from coral.fleet.events import Ending
 from coral.fleet.policy import JITTER_SECONDS, PROBE_SECONDS, RETURN_SECONDS
 from coral.fleet.rules import Rules
 from coral.fleet.run_state import Fleet, Limit
-from heartbeats.heartbeat import Heartbeat
-from heartbeats.trigger import Every
 
 SHARED = replace(QUIET_RULES, accounts=dict.fromkeys(NAMES, "acme"))
-REFLECT = Heartbeat(name="reflect", trigger=Every(1), protected=True)
 
 
 def limited(stage: Stage, clock: float = 2, until: float | None = 3600.0) -> float:
@@ -30,9 +27,7 @@ def limited(stage: Stage, clock: float = 2, until: float | None = 3600.0) -> flo
         assert stage.at(clock, stage.exited(name, Ending.INTERRUPTED)) == [
             f"exited {name}: launch 1 ended: interrupted"
         ]
-    at = stage.fleet.run.limits["acme"].until
-    assert at is not None
-    return at
+    return stage.retry_at()
 
 
 def phases(stage: Stage) -> list[Phase]:
@@ -112,8 +107,7 @@ def test_the_one_who_tries_meets_the_limit_again_and_all_stay_parked() -> None:
     stage.at(at)
     stage.at(at + 1, stage.heard("ann"))
     assert stage.at(at + 2, stage.exited("ann", Ending.LIMIT, until=7200.0)) == ["exited ann: launch 2 ended: limit"]
-    again = stage.fleet.run.limits["acme"].until
-    assert again is not None
+    again = stage.retry_at()
     assert at + 7202 <= again <= at + 7202 + JITTER_SECONDS
     assert phases(stage) == [Phase.PARKED] * 2
     assert stage.until(again, including=False) == []
@@ -125,8 +119,7 @@ def test_without_a_reset_the_tries_come_further_and_further_apart() -> None:
     waits, at = [], 2.0
     for _ in range(6):
         stage.at(at, stage.exited("ann", Ending.LIMIT))
-        due = stage.fleet.run.limits["acme"].until
-        assert due is not None
+        due = stage.retry_at()
         waits.append(due - at)
         stage.at(due)
         stage.at(due, stage.heard("ann"))
@@ -160,8 +153,7 @@ def test_a_late_word_of_the_limit_does_not_disturb_the_one_who_tries() -> None:
     stage.at(2, stage.exited("ann", Ending.LIMIT, until=5.0))
     assert stage.fleet.run.limits["acme"].probe == ""
     stage.until(7.9)  # ben has still not ended
-    at = stage.fleet.run.limits["acme"].until
-    assert at is not None
+    at = stage.retry_at()
     stage.at(at)
     assert stage.fleet.run.limits["acme"].probe == "ann"
     stage.at(at, stage.exited("ben", Ending.LIMIT, until=9000.0))
@@ -175,8 +167,7 @@ def test_one_who_crashes_while_it_tries_lets_another_try_after_its_back_off() ->
     stage.at(at)
     stage.at(at + 1, stage.heard("ann"))
     stage.at(at + 2, stage.exited("ann", Ending.CRASHED, detail="oops"))
-    due = stage["ann"].deadline
-    assert due is not None
+    due = stage.deadline("ann")
     assert stage.fleet.run.limits["acme"] == Limit(failed="ann", until=due)
     assert stage.until(due) == [
         f"{due:g} probing ben: whether acme has usage again",
@@ -247,8 +238,7 @@ def test_if_all_have_retired_nobody_tries() -> None:
     rules = replace(QUIET_RULES, accounts={"ann": "acme"}, interrupt_grace=1.0, terminate_grace=1.0)
     stage = Stage(2, rules)
     stage.at(2, stage.exited("ann", Ending.LIMIT, until=50.0))
-    at = stage.fleet.run.limits["acme"].until
-    assert at is not None
+    at = stage.retry_at()
     stage.at(at)
     stage.at(at + 1, stage.heard("ann"))
     stage.at(at + 1, stage.heard("ben"), stage.lingered("ann"))
@@ -260,13 +250,11 @@ def test_if_all_have_retired_nobody_tries() -> None:
 def test_who_is_parked_tries_rather_than_who_waits_for_something_else() -> None:
     stage = Stage(2, replace(SHARED, backoff=100.0))
     stage.at(1.5, stage.exited("ann", Ending.CRASHED))
-    at = stage["ann"].deadline
-    assert at is not None
+    at = stage.deadline("ann")
     stage.at(at)
     stage.at(at, stage.exited("ann", Ending.CRASHED))
     stage.at(at, stage.exited("ben", Ending.LIMIT, until=50.0))
-    due = stage.fleet.run.limits["acme"].until
-    assert due is not None
+    due = stage.retry_at()
     assert stage["ann"].deadline is not None
     assert stage["ann"].deadline > due
     assert stage.at(due)[0] == "probing ben: whether acme has usage again"
@@ -275,8 +263,7 @@ def test_who_is_parked_tries_rather_than_who_waits_for_something_else() -> None:
 def test_who_waits_out_a_back_off_tries_when_that_is_over_and_not_before() -> None:
     stage = Stage(1, replace(SHARED, backoff=5000.0, backoff_max=5000.0))
     stage.at(2, stage.exited("ann", Ending.LIMIT, until=1.0))
-    at = stage.fleet.run.limits["acme"].until
-    assert at is not None
+    at = stage.retry_at()
     assert at >= 5002  # never sooner than a back-off
 
 
@@ -400,7 +387,7 @@ def test_a_closed_account_is_tried_again_when_the_run_is_resumed() -> None:
 def test_the_reset_comes_nearer_while_nobody_supervises() -> None:
     stage = Stage(2, SHARED)
     at = limited(stage)
-    stage.at(10, stage.asks("operator", on.Stop(end=on_request("night"))))
+    stage.stop(10, "night")
     stage.at(11, on.Resumed(away=1000.0))
     assert stage.fleet.run.limits["acme"].until == at - 1000
     assert "probing ann: whether acme has usage again" in stage.at(12, on.Resumed(away=1e6))
@@ -484,7 +471,7 @@ def test_the_figures_are_those_that_people_are_told() -> None:
     stage = Stage(2, SHARED)
     at = limited(stage)
     assert at == 3602 + 60.0 * 183 / 255
-    stage.at(10, stage.asks("operator", on.Stop(end=on_request("night"))))
+    stage.stop(10, "night")
     stage.at(11, on.Resumed())  # nobody knows how long it was: the reset stays where it was
     assert stage.fleet.run.limits["acme"].until == at
     stage.at(at)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from stage import QUIET_RULES, Stage, brief, on_request, submitted
+from stage import QUIET_RULES, REFLECTING, Stage, brief, submitted
 
 from coral.fleet import events as on
 from coral.fleet.agent_state import Spent
@@ -11,15 +11,6 @@ from coral.fleet.agents.budgets import money_left
 from coral.fleet.events import Ending, Outcome
 from coral.fleet.policy import MAX_INTAKE_RETRIES
 from coral.fleet.rules import Allowance
-from heartbeats.heartbeat import Heartbeat
-from heartbeats.trigger import Every
-
-REFLECT = Heartbeat(name="reflect", trigger=Every(1), protected=True)
-REFLECTING = replace(QUIET_RULES, heartbeats=(REFLECT,))
-
-
-def stop(stage: Stage, clock: float, reason: str = "enough") -> list[str]:
-    return stage.at(clock, stage.asks("operator", on.Stop(end=on_request(reason))))
 
 
 def test_the_budget_of_attempts_ends_the_run_when_the_last_is_graded() -> None:

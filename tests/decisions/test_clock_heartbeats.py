@@ -3,28 +3,19 @@
 from dataclasses import replace
 
 import pytest
-from stage import QUIET_RULES, Stage, on_request
+from stage import CHECKPOINT, REFLECT, Stage, on_request, rules_with
 
 from coral.fleet import events as on
 from coral.fleet.events import Ending, Outcome
-from coral.fleet.rules import Rules
 from heartbeats.heartbeat import Heartbeat, Scope
 from heartbeats.trigger import Elapsed, Every
 
-REFLECT = Heartbeat(name="reflect", trigger=Every(1), protected=True)
 CONSOLIDATE = Heartbeat(name="consolidate", trigger=Every(10), scope=Scope.FLEET, protected=True)
 HOURLY = Heartbeat(name="hourly", trigger=Elapsed(3600), scope=Scope.FLEET, prompt="look at the clock")
 
 
-def rules(*heartbeats: Heartbeat) -> Rules:
-    return replace(QUIET_RULES, heartbeats=heartbeats, slots=20)
-
-
-CHECKPOINT = Heartbeat(name="checkpoint", trigger=Elapsed(1800))
-
-
 def test_a_checkpoint_is_owed_every_half_hour_and_never_twice_before_it_is_delivered() -> None:
-    stage = Stage(rules=replace(rules(CHECKPOINT), stall=9e9, max_defer=2000.0))
+    stage = Stage(rules=replace(rules_with(CHECKPOINT), stall=9e9, max_defer=2000.0))
     assert stage.until(1800) == []
     (owed,) = stage["ann"].pending_messages
     assert (owed.id, owed.name, owed.since, owed.due, owed.attempt, owed.defers) == (
@@ -42,7 +33,7 @@ def test_a_checkpoint_is_owed_every_half_hour_and_never_twice_before_it_is_deliv
 
 
 def test_periods_that_were_missed_are_not_made_up_for() -> None:
-    stage = Stage(rules=replace(rules(CHECKPOINT), stall=9e9, max_defer=9e9))
+    stage = Stage(rules=replace(rules_with(CHECKPOINT), stall=9e9, max_defer=9e9))
     stage._decide(7000, ())
     assert stage.owed("ann") == ["checkpoint h1"]
     assert stage["ann"].targets == {"checkpoint": 8800}
@@ -50,7 +41,7 @@ def test_periods_that_were_missed_are_not_made_up_for() -> None:
 
 @pytest.mark.parametrize("reply", ["still looking", ""])
 def test_a_checkpoint_that_was_not_answered_leaves_the_next_one_out(reply: str) -> None:
-    stage = Stage(rules=replace(rules(CHECKPOINT), stall=9e9))
+    stage = Stage(rules=replace(rules_with(CHECKPOINT), stall=9e9))
     stage.until(2400)
     assert stage.resumed("ann", 2401)[1:] == [
         "spawn ann/2: heartbeat, session of ann, told 0, owed checkpoint:h1",
@@ -67,7 +58,7 @@ def test_a_checkpoint_that_was_not_answered_leaves_the_next_one_out(reply: str) 
 
 
 def test_an_answer_makes_room_for_the_next_checkpoint() -> None:
-    stage = Stage(rules=replace(rules(CHECKPOINT), stall=9e9))
+    stage = Stage(rules=replace(rules_with(CHECKPOINT), stall=9e9))
     stage.until(2400)
     stage.resumed("ann", 2401)
     assert stage.at(2500, stage.heard("ann", reply="All is well.\nHEARTBEAT_OK")) == []
@@ -85,7 +76,7 @@ def test_an_answer_makes_room_for_the_next_checkpoint() -> None:
 
 
 def test_checkpoints_that_are_left_unanswered_in_a_row_raise_one_alert() -> None:
-    stage = Stage(rules=replace(rules(CHECKPOINT), stall=9e9))
+    stage = Stage(rules=replace(rules_with(CHECKPOINT), stall=9e9))
     stage.until(2400)
     stage.resumed("ann", 2401)
     left_out = "skipped ann: checkpoint: unanswered"
@@ -110,7 +101,7 @@ def test_checkpoints_that_are_left_unanswered_in_a_row_raise_one_alert() -> None
 
 
 def test_a_checkpoint_that_a_stop_left_no_time_to_answer_is_held_against_nobody() -> None:
-    stage = Stage(rules=replace(rules(CHECKPOINT), stall=9e9))
+    stage = Stage(rules=replace(rules_with(CHECKPOINT), stall=9e9))
     stage.until(2400)
     stage.resumed("ann", 2401)
     assert stage["ann"].awaiting_reply == ("checkpoint",)
@@ -127,7 +118,7 @@ def test_a_checkpoint_that_a_stop_left_no_time_to_answer_is_held_against_nobody(
 
 
 def test_an_alert_ends_a_row_of_unanswered_checkpoints_too() -> None:
-    stage = Stage(rules=replace(rules(CHECKPOINT), stall=9e9))
+    stage = Stage(rules=replace(rules_with(CHECKPOINT), stall=9e9))
     stage.until(2400)
     stage.resumed("ann", 2401)
     stage.until(3600)
@@ -137,7 +128,7 @@ def test_an_alert_ends_a_row_of_unanswered_checkpoints_too() -> None:
 
 
 def test_an_answer_that_is_read_again_answers_nothing_else() -> None:
-    stage = Stage(rules=replace(rules(CHECKPOINT), stall=9e9))
+    stage = Stage(rules=replace(rules_with(CHECKPOINT), stall=9e9))
     stage.until(2400)
     stage.resumed("ann", 2401)
     answer = replace(stage.heard("ann", reply="HEARTBEAT_OK"), place=30)
@@ -157,17 +148,17 @@ def test_an_answer_that_is_read_again_answers_nothing_else() -> None:
 
 def test_an_agent_that_owes_a_lot_is_not_asked_for_more() -> None:
     hearts = [Heartbeat(name=f"h-{each}", trigger=Every(1), prompt="?") for each in range(5)]
-    stage = Stage(rules=replace(rules(CHECKPOINT, *hearts[:4]), stall=9e9, interrupt_grace=9e9))
+    stage = Stage(rules=replace(rules_with(CHECKPOINT, *hearts[:4]), stall=9e9, interrupt_grace=9e9))
     stage.tried(2, "ann", 1.0)
     assert stage.until(1800) == []
     assert stage.owed("ann")[4:] == ["checkpoint h5"]
-    stage = Stage(rules=replace(rules(CHECKPOINT, *hearts), stall=9e9, interrupt_grace=9e9))
+    stage = Stage(rules=replace(rules_with(CHECKPOINT, *hearts), stall=9e9, interrupt_grace=9e9))
     stage.tried(2, "ann", 1.0)
     assert stage.until(1800) == ["1800 skipped ann: checkpoint: saturated (5)"]
 
 
 def test_the_clock_goes_on_for_who_waits_and_stops_for_who_retired() -> None:
-    stage = Stage(2, replace(rules(CHECKPOINT), stall=9e9))
+    stage = Stage(2, replace(rules_with(CHECKPOINT), stall=9e9))
     stage.at(2, stage.exited("ann", Ending.LIMIT, until=4000.0), stage.exited("ben", Ending.TERMINAL))
     assert stage.until(1900) == []
     assert (stage.owed("ann"), stage.owed("ben")) == (["checkpoint h1"], [])
@@ -179,7 +170,7 @@ def test_the_clock_goes_on_for_who_waits_and_stops_for_who_retired() -> None:
 
 
 def test_who_is_being_interrupted_takes_a_checkpoint_along() -> None:
-    stage = Stage(rules=replace(rules(CHECKPOINT, REFLECT), stall=9e9))
+    stage = Stage(rules=replace(rules_with(CHECKPOINT, REFLECT), stall=9e9))
     stage.tried(1799, "ann", 1.0)
     assert stage.until(1800) == []
     assert stage.at(1801, stage.exited("ann", Ending.INTERRUPTED))[1:] == [
@@ -189,7 +180,7 @@ def test_who_is_being_interrupted_takes_a_checkpoint_along() -> None:
 
 def test_what_the_fleet_s_clock_sets_off_falls_to_the_next_who_submits() -> None:
     # Nothing looked at the clock for the fleet: a task could ask for it, and it never came.
-    stage = Stage(2, replace(rules(HOURLY), stall=9e9))
+    stage = Stage(2, replace(rules_with(HOURLY), stall=9e9))
     assert stage.until(3600) == []
     assert [message.name for message in stage.fleet.run.unassigned_messages] == ["hourly"]
     assert stage.until(7200) == ["7200 skipped: hourly: undelivered"]
@@ -203,7 +194,9 @@ def test_what_the_fleet_s_clock_sets_off_falls_to_the_next_who_submits() -> None
 
 
 def test_another_heartbeat_of_the_fleet_is_no_reason_to_leave_one_out() -> None:
-    stage = Stage(rules=replace(rules(HOURLY, replace(CONSOLIDATE, trigger=Every(1))), stall=9e9, interrupt_grace=9e9))
+    stage = Stage(
+        rules=replace(rules_with(HOURLY, replace(CONSOLIDATE, trigger=Every(1))), stall=9e9, interrupt_grace=9e9)
+    )
     stage.tried(2, "ann", 1.0)
     assert stage.until(3600) == []
     assert [message.name for message in stage.fleet.run.unassigned_messages] == ["hourly"]
@@ -212,7 +205,7 @@ def test_another_heartbeat_of_the_fleet_is_no_reason_to_leave_one_out() -> None:
 def test_own_and_fleet_s_heartbeats_of_one_name_do_not_stand_in_each_other_s_way() -> None:
     of_fleet = Heartbeat(name="tick", trigger=Every(1), scope=Scope.FLEET, prompt="all")
     own = Heartbeat(name="tick", trigger=Elapsed(60), prompt="one")
-    stage = Stage(rules=replace(rules(of_fleet), stall=9e9, interrupt_grace=9e9))
+    stage = Stage(rules=replace(rules_with(of_fleet), stall=9e9, interrupt_grace=9e9))
     entry = {"name": "tick", "seconds": 60, "prompt": "one"}
     assert stage.at(2, stage.asks("ann", on.SetHeartbeat(owner="ann", entry=entry))) == [
         "show ann",
@@ -229,7 +222,7 @@ def test_own_and_fleet_s_heartbeats_of_one_name_do_not_stand_in_each_other_s_way
 
 
 def test_only_the_clock_s_heartbeats_ask_for_an_answer() -> None:
-    stage = Stage(rules=rules(Heartbeat(name="tick", trigger=Every(1), prompt="all")))
+    stage = Stage(rules=rules_with(Heartbeat(name="tick", trigger=Every(1), prompt="all")))
     stage.at(1, stage.asks("operator", on.Tell(to="ann", text="hello")))
     stage.tried(3, "ann", 1.0)
     stage.resumed("ann", 4)
@@ -238,7 +231,7 @@ def test_only_the_clock_s_heartbeats_ask_for_an_answer() -> None:
 
 
 def test_a_lost_grade_is_no_attempt() -> None:
-    stage = Stage(rules=rules(REFLECT))
+    stage = Stage(rules=rules_with(REFLECT))
     stage.in_grading(2, "ann")
     stage.at(3, stage.graded(1, outcome=Outcome.LOST))
     assert stage.owed("ann") == []

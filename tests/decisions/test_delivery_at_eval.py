@@ -3,29 +3,21 @@
 from dataclasses import replace
 
 import pytest
-from stage import QUIET_RULES, Stage
+from stage import CHECKPOINT, REFLECT, TIP, Stage, rules_with
 
 from coral.fleet import events as on
 from coral.fleet.events import Ending
-from coral.fleet.rules import Rules
 from heartbeats.heartbeat import Delivery, Heartbeat
-from heartbeats.trigger import Elapsed, Every, Stagnant
+from heartbeats.trigger import Stagnant
 
-REFLECT = Heartbeat(name="reflect", trigger=Every(1), protected=True)
 REDIRECT = Heartbeat(name="redirect", trigger=Stagnant(1))
-CHECKPOINT = Heartbeat(name="checkpoint", trigger=Elapsed(1800))
-TIP = Heartbeat(name="tip", trigger=Every(1), delivery=Delivery.INLINE, prompt="mind the gap")
-
-
-def rules(*heartbeats: Heartbeat) -> Rules:
-    return replace(QUIET_RULES, heartbeats=heartbeats)
 
 
 # --- at the end of `coral eval` ---------------------------------------------------------------------------------------
 
 
 def test_everything_owed_goes_along_at_the_end_of_an_eval() -> None:
-    stage = Stage(rules=replace(rules(REFLECT, CHECKPOINT), stall=9e9))
+    stage = Stage(rules=replace(rules_with(REFLECT, CHECKPOINT), stall=9e9))
     assert stage.until(1800) == []
     stage.at(1801, stage.asks("operator", on.Tell(to="ann", text="be quick")))
     assert stage.owed("ann") == ["checkpoint h1", "message h2"]
@@ -38,14 +30,14 @@ def test_everything_owed_goes_along_at_the_end_of_an_eval() -> None:
 
 @pytest.mark.parametrize("busy", ["tool", "thinking"])
 def test_the_end_of_an_eval_is_a_good_moment_though_the_eval_is_a_tool(busy: str) -> None:
-    stage = Stage(rules=replace(rules(CHECKPOINT), stall=9e9))
+    stage = Stage(rules=replace(rules_with(CHECKPOINT), stall=9e9))
     stage.until(1800)
     stage.at(1801, stage.heard("ann", busy=busy))
     assert stage.tried(1802, "ann", 1.0, wait=60) == ["publish #1 improved 1, then checkpoint", "interrupt ann/1"]
 
 
 def test_who_does_not_wait_at_the_eval_is_not_told_there() -> None:
-    stage = Stage(rules=replace(rules(CHECKPOINT), stall=9e9))
+    stage = Stage(rules=replace(rules_with(CHECKPOINT), stall=9e9))
     stage.until(1800)
     assert stage.tried(1802, "ann", 1.0) == ["publish #1 improved 1"]
     (number,) = stage.in_grading(1803, "ann", wait=10)
@@ -56,7 +48,7 @@ def test_who_does_not_wait_at_the_eval_is_not_told_there() -> None:
 
 def test_whoever_waited_in_an_eval_is_gone_with_its_launch() -> None:
     # The next launch was told that its `coral eval` prints something; it was running none.
-    stage = Stage(rules=rules(TIP))
+    stage = Stage(rules=rules_with(TIP))
     stage.in_grading(2, "ann", wait=600)
     stage.at(3, stage.exited("ann"))
     stage.at(3, stage.heard("ann"))
@@ -64,7 +56,7 @@ def test_whoever_waited_in_an_eval_is_gone_with_its_launch() -> None:
 
 
 def test_what_a_launch_was_handed_is_not_told_at_its_eval_too() -> None:
-    stage = Stage(rules=rules(REFLECT, REDIRECT))
+    stage = Stage(rules=rules_with(REFLECT, REDIRECT))
     stage.tried(2, "ann", -1.0)
     stage.at(3, stage.exited("ann", Ending.INTERRUPTED))
     assert stage["ann"].in_flight == ("h1", "h2")
@@ -74,7 +66,7 @@ def test_what_a_launch_was_handed_is_not_told_at_its_eval_too() -> None:
 
 
 def test_a_waiting_that_was_asked_for_in_the_past_is_none() -> None:
-    stage = Stage(rules=rules(TIP))
+    stage = Stage(rules=rules_with(TIP))
     assert stage.tried(2, "ann", 1.0, wait=-5) == ["publish #1 improved 1", "interrupt ann/1"]
     assert stage["ann"].pending_messages[0].printed is False
 
@@ -83,7 +75,7 @@ def test_a_waiting_that_was_asked_for_in_the_past_is_none() -> None:
 
 
 def test_an_inline_heartbeat_is_printed_once_and_acknowledged_by_the_eval() -> None:
-    stage = Stage(rules=rules(TIP))
+    stage = Stage(rules=rules_with(TIP))
     assert stage.tried(2, "ann", 1.0, wait=60) == ["publish #1 improved 1, printing tip:h1"]
     assert stage.at(3, stage.asks("ann", on.Acknowledge(messages=("h1",)))) == [
         "heartbeat ann: tip (h1) received",
@@ -94,7 +86,7 @@ def test_an_inline_heartbeat_is_printed_once_and_acknowledged_by_the_eval() -> N
 
 
 def test_what_was_printed_and_not_acknowledged_interrupts() -> None:
-    stage = Stage(rules=rules(TIP))
+    stage = Stage(rules=rules_with(TIP))
     stage.tried(2, "ann", 1.0, wait=60)
     assert stage.until(31.9) == []
     assert stage.until(32) == ["32 interrupt ann/1"]
@@ -108,7 +100,7 @@ def test_what_was_printed_and_not_acknowledged_interrupts() -> None:
 
 def test_two_evals_that_end_at_once_print_each_its_own() -> None:
     # What the first had printed interrupted the agent at the second, before it could be acknowledged.
-    stage = Stage(rules=rules(TIP))
+    stage = Stage(rules=rules_with(TIP))
     stage.in_grading(2, "ann", "ann", wait=60)
     assert stage.at(3, stage.graded(1, 1.0), stage.graded(2, 2.0)) == [
         "publish #1 improved 1, printing tip:h1",
@@ -121,7 +113,7 @@ def test_two_evals_that_end_at_once_print_each_its_own() -> None:
 
 
 def test_what_was_printed_and_never_acknowledged_goes_with_the_next_eval_s_interrupt() -> None:
-    stage = Stage(rules=replace(rules(TIP), interrupt_grace=9e9))
+    stage = Stage(rules=replace(rules_with(TIP), interrupt_grace=9e9))
     stage.tried(2, "ann", 1.0, wait=60)
     # The agent has no session to interrupt: it waits, and submits again when the time is over.
     stage.fleet = replace(stage.fleet, agents={"ann": replace(stage["ann"], has_output=False, spawned_at=31.0)})
@@ -129,17 +121,17 @@ def test_what_was_printed_and_never_acknowledged_goes_with_the_next_eval_s_inter
 
 
 def test_an_inline_heartbeat_interrupts_where_nobody_waits() -> None:
-    stage = Stage(rules=rules(TIP))
+    stage = Stage(rules=rules_with(TIP))
     assert stage.tried(2, "ann", 1.0) == ["publish #1 improved 1", "interrupt ann/1"]
 
 
 def test_an_inline_heartbeat_goes_along_with_an_interrupt_that_happens_anyway() -> None:
-    stage = Stage(rules=rules(TIP, REFLECT))
+    stage = Stage(rules=rules_with(TIP, REFLECT))
     assert stage.tried(2, "ann", 1.0, wait=60) == ["publish #1 improved 1, then tip reflect", "interrupt ann/1"]
 
 
 def test_an_inline_heartbeat_of_the_clock_is_printed_at_the_next_eval() -> None:
-    stage = Stage(rules=replace(rules(replace(CHECKPOINT, delivery=Delivery.INLINE)), stall=9e9))
+    stage = Stage(rules=replace(rules_with(replace(CHECKPOINT, delivery=Delivery.INLINE)), stall=9e9))
     assert stage.until(1800) == []
     assert stage.tried(1900, "ann", 1.0, wait=60) == ["publish #1 improved 1, printing checkpoint:h1"]
     assert stage.at(1901, stage.asks("ann", on.Acknowledge(messages=("h1",))))[0] == (
@@ -150,7 +142,7 @@ def test_an_inline_heartbeat_of_the_clock_is_printed_at_the_next_eval() -> None:
 
 def test_an_agent_cannot_wave_away_what_is_about_to_interrupt_it() -> None:
     # It could: the ids are easily guessed, and whoever acknowledged in time never reflected.
-    stage = Stage(rules=rules(REFLECT, TIP))
+    stage = Stage(rules=rules_with(REFLECT, TIP))
     stage.tried(2, "ann", 1.0)
     assert stage.at(2, stage.asks("ann", on.Acknowledge(messages=("h1", "h2", "h3")))) == [
         "answer ann/1: yes, acknowledged"
@@ -159,7 +151,7 @@ def test_an_agent_cannot_wave_away_what_is_about_to_interrupt_it() -> None:
 
 
 def test_acknowledging_what_a_launch_carries_lets_go_of_it_there_too() -> None:
-    stage = Stage(rules=rules(TIP))
+    stage = Stage(rules=rules_with(TIP))
     stage.tried(2, "ann", 1.0, wait=60)
     stage.at(3, stage.exited("ann"))
     assert stage["ann"].in_flight == ("h1",)

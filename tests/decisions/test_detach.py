@@ -3,15 +3,14 @@
 from dataclasses import replace
 
 import pytest
-from stage import QUIET_RULES, Stage, brief, on_request
+from stage import QUIET_RULES, REFLECT, Stage, brief, on_request
 
 from coral.fleet import events as on
 from coral.fleet.agent_state import Phase
 from coral.fleet.events import Ending
 from heartbeats.heartbeat import Heartbeat
-from heartbeats.trigger import Elapsed, Every
+from heartbeats.trigger import Elapsed
 
-REFLECT = Heartbeat(name="reflect", trigger=Every(1), protected=True)
 CHECKPOINT = Heartbeat(name="checkpoint", trigger=Elapsed(100))
 YES = "yes, agents and grades continue without a supervisor"
 

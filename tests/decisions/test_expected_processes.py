@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from stage import QUIET_RULES, Stage, on_request
+from stage import QUIET_RULES, Stage
 
 from coral.fleet import events as on
 from coral.fleet.agent_state import Phase
@@ -26,7 +26,7 @@ def test_agents_that_wait_have_no_process() -> None:
 
 def test_an_agent_that_could_not_be_killed_is_looked_for_again() -> None:
     stage = Stage()
-    stage.at(2, stage.asks("operator", on.Stop(end=on_request("enough"))))
+    stage.stop(2)
     stage.until(200)
     assert stage["ann"].kills == MAX_KILLS
     assert live_agents(stage.fleet) == []

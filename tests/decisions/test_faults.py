@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from stage import QUIET_RULES, Stage, on_request
+from stage import QUIET_RULES, Stage
 
 from attempts.progress import Progress
 from coral.fleet import events as on
@@ -218,7 +218,7 @@ def test_a_grade_that_waits_to_be_tried_again_stands_in_no_way_of_a_stop() -> No
     stage = Stage(rules=AGAIN)
     stage.in_grading(2, "ann")
     stage.at(3, stage.not_started("#1", "git hangs"))
-    stage.at(4, stage.asks("operator", on.Stop(end=on_request("enough"))))
+    stage.stop(4)
     assert "finish: request (enough)" in stage.at(5, stage.exited("ann", on.Ending.INTERRUPTED))
     assert stage.at(20, on.Resumed())[-1] == "grade #1/2: commit 1"
 

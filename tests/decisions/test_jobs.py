@@ -99,7 +99,7 @@ def test_a_job_that_could_not_have_its_time_is_refused() -> None:
         "refused: job: cannot start a job: ben has retired",
     ]
     stopping = "answer ann: no, cannot start a job: the run is stopping (`coral resume` continues it)"
-    stage.at(7, stage.asks("operator", on.Stop(end=on_request())))
+    stage.stop(7, "")
     assert stage.ask("ann", TRAIN, 8) == [stopping]
 
 
@@ -397,7 +397,7 @@ def test_who_waits_for_something_else_is_not_woken_by_a_job() -> None:
 def test_a_stop_leaves_nobody_waiting_for_a_job() -> None:
     stage = stage_with_a_job(clock=70)
     stage.at(80, stage.exited("ann"))
-    stage.at(81, stage.asks("operator", on.Stop(end=on_request())))
+    stage.stop(81, "")
     assert stage.at(82, ended(code=-2))[-1].startswith("finish")
     assert stage["ann"].deadline is None
 
@@ -517,8 +517,7 @@ def test_a_job_that_another_launch_goes_on_with_is_taken_off_both() -> None:
     stage.ask("ann", TRAIN, 300)
     stage.at(500, stage.exited("ann", Ending.CRASHED))
     assert stage["ann"].stall.accumulated == 300
-    began = stage["ann"].deadline
-    assert began is not None
+    began = stage.deadline("ann")
     stage.until(began)
     stage.at(began + 1, stage.heard("ann"))
     stage.at(600, ended())

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from stage import QUIET_RULES, Stage, brief, on_request
+from stage import QUIET_RULES, REFLECT, REFLECTING, Stage, brief, on_request
 
 from coral.fleet import events as on
 from coral.fleet.agent_state import Phase
@@ -11,21 +11,13 @@ from coral.fleet.run_state import AttemptStep
 from heartbeats.heartbeat import Delivery, Heartbeat, Scope
 from heartbeats.trigger import Elapsed, Every
 
-REFLECT = Heartbeat(name="reflect", trigger=Every(1), protected=True)
-REFLECTING = replace(QUIET_RULES, heartbeats=(REFLECT,))
-
-
-def stop(stage: Stage, clock: float, reason: str = "enough") -> list[str]:
-    return stage.at(clock, stage.asks("operator", on.Stop(end=on_request(reason))))
-
-
 # --- stop ---------------------------------------------------------------------------------------------------------
 
 
 def test_stop_interrupts_who_runs_starts_nobody_and_finishes_when_all_are_gone() -> None:
     stage = Stage(4, REFLECTING)
     stage.at(2, stage.exited("ben", Ending.CRASHED), stage.exited("cid", Ending.LIMIT, until=50.0))
-    assert stop(stage, 3) == ["answer operator/1: yes, stopping", "interrupt ann/1", "interrupt dot/1"]
+    assert stage.stop(3) == ["answer operator/1: yes, stopping", "interrupt ann/1", "interrupt dot/1"]
     assert (brief(stage["ann"].reason), stage["ann"].deadline) == ("stop", 13)
     assert (stage["ben"].phase, stage["ben"].deadline, brief(stage["ben"].reason)) == (Phase.WAITING, None, "stop")
     assert stage.at(4, stage.exited("ann", Ending.INTERRUPTED)) == ["exited ann: launch 1 ended: interrupted"]
@@ -42,21 +34,21 @@ def test_stop_interrupts_who_runs_starts_nobody_and_finishes_when_all_are_gone()
 
 def test_stopping_twice_keeps_the_first_reason() -> None:
     stage = Stage()
-    stop(stage, 2, "")
-    assert stop(stage, 3, "again") == ["answer operator/2: yes, stopping"]
+    stage.stop(2, "")
+    assert stage.stop(3, "again") == ["answer operator/2: yes, stopping"]
     assert stage.at(4, stage.exited("ann"))[-1] == "finish: request"
 
 
 def test_a_fleet_at_rest_finishes_at_once() -> None:
     stage = Stage()
     stage.at(2, stage.exited("ann", Ending.LIMIT, until=50.0))
-    assert stop(stage, 3) == ["answer operator/1: yes, stopping", "finish: request (enough)"]
+    assert stage.stop(3) == ["answer operator/1: yes, stopping", "finish: request (enough)"]
 
 
 def test_what_is_interrupted_for_a_heartbeat_when_the_stop_comes_stays_owed() -> None:
     stage = Stage(rules=REFLECTING)
     stage.tried(2, "ann", 1.0)
-    assert stop(stage, 3) == ["answer operator/1: yes, stopping"]
+    assert stage.stop(3) == ["answer operator/1: yes, stopping"]
     assert stage["ann"].deadline == 12
     assert stage.at(4, stage.exited("ann", Ending.INTERRUPTED))[1:] == ["finish: request (enough)"]
     assert stage.at(5, on.Resumed()) == [
@@ -80,7 +72,7 @@ def test_a_stop_with_the_end_of_a_launch_starts_no_other() -> None:
 
 def test_an_unkillable_agent_is_named_and_holds_up_no_stop() -> None:
     stage = Stage(2)
-    stop(stage, 2)
+    stage.stop(2)
     stage.at(3, stage.exited("ben", Ending.INTERRUPTED))
     assert stage.until(100)[-3:] == [
         "25 kill ann/1",
@@ -95,7 +87,7 @@ def test_an_unkillable_agent_that_ends_while_the_run_stops_waits_for_the_resume(
     stage.at(2, stage.lingered("ann"))
     stage.until(17)
     assert stage["ann"].phase is Phase.RETIRED
-    stop(stage, 18)
+    stage.stop(18)
     stage.at(19, stage.exited("ann", Ending.CRASHED))
     assert (stage["ann"].phase, stage["ann"].deadline) == (Phase.WAITING, None)
 
@@ -104,7 +96,7 @@ def test_heartbeats_rest_while_a_run_stops() -> None:
     clock = Heartbeat(name="checkpoint", trigger=Elapsed(5))
     pulse = Heartbeat(name="pulse", trigger=Elapsed(5), scope=Scope.FLEET, prompt="tick")
     stage = Stage(rules=replace(QUIET_RULES, heartbeats=(clock, pulse)))
-    stop(stage, 2)
+    stage.stop(2)
     assert stage.until(12) == ["12 terminate ann/1"]
     assert stage["ann"].pending_messages == ()
     assert stage.fleet.run.unassigned_messages == ()
@@ -120,7 +112,7 @@ def test_stop_keeps_attempts_in_hand_for_the_resume() -> None:
     stage.in_grading(3, "ann", "ann")
     stage.at(3, stage.submission("ben"))
     stage.at(4, on.Notified(id="run-alert-1"), on.Notified(id="run-alert-2"))
-    assert stop(stage, 4) == ["answer operator/1: yes, stopping", "terminate #2/1"]
+    assert stage.stop(4) == ["answer operator/1: yes, stopping", "terminate #2/1"]
     # A score that comes now is not waited for; another slot is not filled; nor is a commit that is on its way.
     assert stage.at(5, stage.graded(2, 9.0)) == ["finish: request (enough)"]
     assert {number: pending.step for number, pending in stage.fleet.pending.items()} == {
@@ -145,7 +137,7 @@ def test_stop_keeps_attempts_in_hand_for_the_resume() -> None:
 def test_a_submission_during_the_stop_stays_in_the_inbox() -> None:
     stage = Stage()
     submission = stage.submission("ann")
-    stop(stage, 2)
+    stage.stop(2)
     assert stage.at(3, submission) == []
     stage.at(4, stage.exited("ann"))
     assert stage.at(5, on.Resumed(), submission)[2:] == [
@@ -159,7 +151,7 @@ def test_a_deaf_grader_is_killed_and_its_attempt_kept() -> None:
     stage = Stage()
     stage.at(2, stage.exited("ann", Ending.LIMIT))
     stage.in_grading(2, "ann")
-    assert stop(stage, 3)[1:] == ["terminate #1/1"]
+    assert stage.stop(3)[1:] == ["terminate #1/1"]
     assert stage.until(8) == ["8 kill #1/1"]
     assert stage.at(9, stage.graded(1, outcome=Outcome.CRASHED)) == ["finish: request (enough)"]
     assert stage.pending(1).step is AttemptStep.QUEUED
@@ -170,7 +162,7 @@ def test_an_unkillable_grader_is_named_and_its_attempt_kept() -> None:
     stage = Stage()
     stage.at(2, stage.exited("ann", Ending.LIMIT))
     stage.in_grading(2, "ann")
-    stop(stage, 3)
+    stage.stop(3)
     assert stage.until(100)[-2:] == [
         "18 alert run-alert-2: the grader of #1 cannot be killed; its slot is given up",
         "18 finish: request (enough)",
@@ -185,7 +177,7 @@ def test_a_grade_that_was_out_of_time_when_the_stop_came_is_graded_again() -> No
     stage.at(2, stage.exited("ann", Ending.LIMIT))
     stage.in_grading(2, "ann")
     assert stage.until(12) == ["12 terminate #1/1"]
-    assert stop(stage, 13) == ["answer operator/1: yes, stopping"]
+    assert stage.stop(13) == ["answer operator/1: yes, stopping"]
     assert stage.at(14, stage.graded(1, outcome=Outcome.CRASHED)) == ["finish: request (enough)"]
     stage.at(15, on.Resumed())
     assert stage.at(16, stage.graded(1, 1.0)) == ["publish #1 improved 1"]
@@ -195,7 +187,7 @@ def test_a_grader_that_was_not_started_because_of_the_stop_is_no_void() -> None:
     stage = Stage()
     stage.at(2, stage.exited("ann", Ending.LIMIT))
     stage.in_grading(2, "ann")
-    stop(stage, 3)
+    stage.stop(3)
     assert stage.at(4, stage.not_started("#1")) == ["finish: request (enough)"]
     assert stage.pending(1).step is AttemptStep.QUEUED
 
@@ -205,7 +197,7 @@ def test_what_cannot_be_published_holds_up_no_stop_and_is_published_by_the_resum
     stage = Stage(2, replace(QUIET_RULES, heartbeats=(REFLECT, tip)))
     stage.in_grading(2, "ann", wait=60)
     stage.at(3, stage.graded(1, 1.0))
-    stop(stage, 4)
+    stage.stop(4)
     stage.at(5, stage.exited("ann", Ending.INTERRUPTED))
     assert stage.at(5, stage.exited("ben", Ending.INTERRUPTED))[-1] == "finish: request (enough)"
     assert stage.at(6, on.Resumed())[:2] == [

@@ -3,17 +3,14 @@
 from dataclasses import replace
 
 import pytest
-from stage import QUIET_RULES, Stage
+from stage import QUIET_RULES, REFLECTING, Stage
 
 from coral.fleet import events as on
 from coral.fleet.agent_state import Agent, Phase, Stall
 from coral.fleet.back_off import back_off
 from coral.fleet.events import Ending
 from coral.fleet.reasons import START
-from heartbeats.heartbeat import Heartbeat
-from heartbeats.trigger import Every
 
-REFLECTING = replace(QUIET_RULES, heartbeats=(Heartbeat(name="reflect", trigger=Every(1), protected=True),))
 SHORT = replace(QUIET_RULES, stall=100.0)
 
 

@@ -2,29 +2,21 @@
 
 from dataclasses import replace
 
-from stage import QUIET_RULES, Stage
+from stage import REFLECT, Stage, rules_with
 
 from coral.fleet import events as on
 from coral.fleet.events import Ending
-from coral.fleet.rules import Rules
-from heartbeats.heartbeat import Delivery, Heartbeat
-from heartbeats.trigger import Elapsed, Every, Stagnant
+from heartbeats.heartbeat import Heartbeat
+from heartbeats.trigger import Every, Stagnant
 
-REFLECT = Heartbeat(name="reflect", trigger=Every(1), protected=True)
 REDIRECT = Heartbeat(name="redirect", trigger=Stagnant(1))
-CHECKPOINT = Heartbeat(name="checkpoint", trigger=Elapsed(1800))
-TIP = Heartbeat(name="tip", trigger=Every(1), delivery=Delivery.INLINE, prompt="mind the gap")
-
-
-def rules(*heartbeats: Heartbeat) -> Rules:
-    return replace(QUIET_RULES, heartbeats=heartbeats)
 
 
 # --- by interrupt and resume --------------------------------------------------------------------------------------
 
 
 def test_an_agent_is_interrupted_resumed_with_all_that_is_owed_and_acknowledges_it_by_its_first_words() -> None:
-    stage = Stage(rules=rules(REFLECT, REDIRECT))
+    stage = Stage(rules=rules_with(REFLECT, REDIRECT))
     assert stage.tried(2, "ann", -1.0, wait=60) == ["publish #1 regressed -1, then reflect redirect", "interrupt ann/1"]
     assert stage.at(3, stage.exited("ann", Ending.INTERRUPTED)) == [
         "exited ann: launch 1 ended: interrupted",
@@ -39,7 +31,7 @@ def test_an_agent_is_interrupted_resumed_with_all_that_is_owed_and_acknowledges_
 
 
 def test_several_crossings_of_one_heartbeat_are_one_delivery_that_names_them_all() -> None:
-    stage = Stage(rules=rules(REFLECT))
+    stage = Stage(rules=rules_with(REFLECT))
     stage.in_grading(2, "ann", "ann")
     assert stage.at(3, stage.graded(1, 1.0), stage.graded(2, 2.0))[2:] == ["interrupt ann/1"]
     assert stage.resumed("ann", 4)[1:] == [
@@ -49,7 +41,7 @@ def test_several_crossings_of_one_heartbeat_are_one_delivery_that_names_them_all
 
 
 def test_what_a_launch_did_not_acknowledge_is_said_again_by_the_next() -> None:
-    stage = Stage(rules=rules(REFLECT))
+    stage = Stage(rules=rules_with(REFLECT))
     stage.tried(2, "ann", 1.0)
     stage.at(3, stage.exited("ann", Ending.INTERRUPTED))
     # It dies before its first words: with a back-off, for it might do so for ever.
@@ -64,7 +56,7 @@ def test_what_a_launch_did_not_acknowledge_is_said_again_by_the_next() -> None:
 
 
 def test_a_program_that_cannot_be_started_is_no_delivery() -> None:
-    stage = Stage(rules=rules(REFLECT))
+    stage = Stage(rules=rules_with(REFLECT))
     stage.tried(2, "ann", 1.0)
     stage.at(3, stage.exited("ann", Ending.INTERRUPTED))
     assert stage.at(3, stage.not_started("ann")) == ["crashed ann: launch 2: not started (no such program)"]
@@ -73,21 +65,21 @@ def test_a_program_that_cannot_be_started_is_no_delivery() -> None:
 
 
 def test_nobody_is_interrupted_before_its_first_words() -> None:
-    stage = Stage(rules=rules(REFLECT), started=False)
+    stage = Stage(rules=rules_with(REFLECT), started=False)
     assert stage.tried(2, "ann", 1.0) == ["publish #1 improved 1"]
     assert stage.until(20) == []
     assert stage.at(21, stage.heard("ann")) == ["interrupt ann/1"]
 
 
 def test_a_start_that_stays_silent_is_not_waited_for_for_ever() -> None:
-    stage = Stage(rules=rules(REFLECT), started=False)
+    stage = Stage(rules=rules_with(REFLECT), started=False)
     stage.tried(2, "ann", 1.0)
     assert stage.until(59) == []
     assert stage.until(60) == ["60 interrupt ann/1"]
 
 
 def test_what_a_silent_launch_was_handed_is_on_its_way_and_no_reason_to_interrupt_it() -> None:
-    stage = Stage(rules=rules(REFLECT))
+    stage = Stage(rules=rules_with(REFLECT))
     stage.tried(2, "ann", 1.0)
     stage.at(3, stage.exited("ann", Ending.INTERRUPTED))
     assert stage.until(900) == []
@@ -99,7 +91,7 @@ def test_what_a_silent_launch_was_handed_is_on_its_way_and_no_reason_to_interrup
 
 
 def test_words_of_a_launch_that_is_over_acknowledge_nothing() -> None:
-    stage = Stage(rules=rules(REFLECT))
+    stage = Stage(rules=rules_with(REFLECT))
     stage.tried(2, "ann", 1.0)
     echo = stage.heard("ann")
     assert stage.at(3, stage.exited("ann", Ending.INTERRUPTED), echo)[1:] == [
@@ -111,7 +103,7 @@ def test_words_of_a_launch_that_is_over_acknowledge_nothing() -> None:
 
 
 def test_words_that_come_with_the_end_count_before_it() -> None:
-    stage = Stage(rules=rules(REFLECT))
+    stage = Stage(rules=rules_with(REFLECT))
     stage.tried(2, "ann", 1.0)
     stage.at(3, stage.exited("ann", Ending.INTERRUPTED))
     assert stage.at(4, stage.heard("ann"), stage.exited("ann"))[0] == "heartbeat ann: reflect (h1) received"
@@ -119,7 +111,7 @@ def test_words_that_come_with_the_end_count_before_it() -> None:
 
 
 def test_a_launch_that_is_interrupted_is_not_interrupted_again() -> None:
-    stage = Stage(rules=rules(REFLECT))
+    stage = Stage(rules=rules_with(REFLECT))
     assert stage.tried(2, "ann", 1.0)[1:] == ["interrupt ann/1"]
     assert stage.tried(3, "ann", 2.0, wait=60) == ["publish #2 improved 2"]
     assert stage.resumed("ann", 4)[1:] == [
@@ -129,7 +121,7 @@ def test_a_launch_that_is_interrupted_is_not_interrupted_again() -> None:
 
 
 def test_what_is_owed_never_shortens_a_back_off_or_a_limit() -> None:
-    stage = Stage(2, rules(REFLECT))
+    stage = Stage(2, rules_with(REFLECT))
     stage.in_grading(2, "ann", "ben")
     stage.at(3, stage.exited("ann", Ending.LIMIT, until=1000.0), stage.exited("ben", Ending.CRASHED))
     assert stage.at(4, stage.graded(1, 1.0), stage.graded(2, 1.0)) == ["publish #1 improved 1", "publish #2 improved 1"]
@@ -141,7 +133,7 @@ def test_what_is_owed_never_shortens_a_back_off_or_a_limit() -> None:
 
 def test_a_heartbeat_that_is_removed_while_it_is_owed_is_still_delivered() -> None:
     custom = Heartbeat(name="breathe", trigger=Every(1), prompt="in and out")
-    stage = Stage(rules=rules(custom))
+    stage = Stage(rules=rules_with(custom))
     stage.tried(2, "ann", 1.0)
     stage.at(2, stage.asks("ann", on.RemoveHeartbeat(owner="ann", name="breathe")))
     assert stage.resumed("ann", 3)[1:] == [
@@ -152,7 +144,7 @@ def test_a_heartbeat_that_is_removed_while_it_is_owed_is_still_delivered() -> No
 
 
 def test_results_are_told_until_the_words_that_follow_them_are_heard() -> None:
-    stage = Stage(rules=rules(), started=False)
+    stage = Stage(rules=rules_with(), started=False)
     stage.tried(2, "ann", 1.0)
     stage.at(3, stage.heard("ann"))
     assert stage["ann"].last_result_seen == 0
@@ -176,7 +168,7 @@ def message(stage: Stage, clock: float) -> None:
 
 
 def test_a_message_waits_at_most_so_long() -> None:
-    stage = Stage(rules=rules())
+    stage = Stage(rules=rules_with())
     message(stage, 2)
     (owed,) = stage["ann"].pending_messages
     assert (owed.id, owed.name, owed.prompt, owed.since, owed.due) == ("h1", "message", "try hexagons", 2, 602)
@@ -191,13 +183,13 @@ def test_a_message_waits_at_most_so_long() -> None:
 
 
 def test_a_message_goes_along_at_the_end_of_a_turn() -> None:
-    stage = Stage(rules=rules())
+    stage = Stage(rules=rules_with())
     message(stage, 2)
     assert stage.at(70, stage.exited("ann"))[1:] == ["spawn ann/2: turn ended, session of ann, told 0, owed message:h1"]
 
 
 def test_a_tool_that_goes_on_is_never_cut() -> None:
-    stage = Stage(rules=rules())
+    stage = Stage(rules=rules_with())
     message(stage, 2)
     assert stage.until(590) == []
     for clock in range(590, 900, 50):
@@ -208,7 +200,7 @@ def test_a_tool_that_goes_on_is_never_cut() -> None:
 
 
 def test_the_end_of_a_tool_is_a_good_moment_once_the_time_has_come() -> None:
-    stage = Stage(rules=rules())
+    stage = Stage(rules=rules_with())
     message(stage, 2)
     stage.until(590)
     stage.at(590, stage.heard("ann", busy="tool"))
@@ -217,14 +209,14 @@ def test_the_end_of_a_tool_is_a_good_moment_once_the_time_has_come() -> None:
 
 
 def test_a_heartbeat_of_an_attempt_cuts_a_tool() -> None:
-    stage = Stage(rules=rules(REFLECT))
+    stage = Stage(rules=rules_with(REFLECT))
     stage.at(2, stage.heard("ann", busy="tool"))
     assert stage.tried(3, "ann", 1.0) == ["publish #1 improved 1", "interrupt ann/1"]
 
 
 def test_deadlines_that_are_no_round_numbers_are_met_exactly() -> None:
     # 4.1 + 60.0 - 4.1 is less than 60.0: by subtraction the moment never came.
-    stage = Stage(rules=replace(rules(), max_defer=10.0))
+    stage = Stage(rules=replace(rules_with(), max_defer=10.0))
     message(stage, 2)
     heard_at = 4.1
     stage.at(heard_at, stage.heard("ann", busy="tool"))

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from stage import QUIET_RULES, Stage, brief, on_request
+from stage import QUIET_RULES, Stage, brief
 
 from coral.fleet import events as on
 from coral.fleet.agent_state import OutputCounts, Phase
@@ -88,7 +88,7 @@ def test_an_answer_after_the_interrupt_makes_it_one_like_any_other() -> None:
 def test_the_end_of_a_retrying_launch_for_another_reason_is_no_crash() -> None:
     stage = Stage(rules=RULES)
     stage.at(10, retries(stage, 2))
-    stage.at(11, stage.asks("operator", on.Stop(end=on_request("enough"))))
+    stage.stop(11)
     stage.at(12, stage.exited("ann", Ending.INTERRUPTED))
     assert (stage["ann"].crashes, brief(stage["ann"].reason)) == (0, "stop")
 

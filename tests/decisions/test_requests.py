@@ -304,7 +304,7 @@ def test_the_timeline_says_what_came_of_a_request_that_the_operator_made_while_n
     asked: on.Request, told: str
 ) -> None:
     stage = Stage(2, RULES)
-    stage.at(2, stage.asks("operator", on.Stop(end=on_request("enough"))))
+    stage.stop(2)
     said = stage.at(3, on.Resumed(), stage.asks("operator", asked))
     assert [line for line in said if line.startswith(("asked: ", "refused: "))] == [told]
 

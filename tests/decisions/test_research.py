@@ -6,7 +6,7 @@ And starts that are spread.
 from dataclasses import replace
 
 import pytest
-from stage import QUIET_RULES, Stage, on_request
+from stage import QUIET_RULES, Stage
 
 from coral.fleet import events as on
 from coral.fleet.agent_state import Phase
@@ -91,7 +91,7 @@ def test_another_end_is_no_end_of_the_reading(ending: Ending) -> None:
 
 def test_a_stop_takes_no_time_of_it() -> None:
     stage = Stage(1, READING)
-    stage.at(2, stage.asks("operator", on.Stop(end=on_request("night"))))
+    stage.stop(2, "night")
     stage.at(3, stage.exited("ann", Ending.CLEAN))
     assert stage["ann"].research_until == 600
     stage.at(4, on.Resumed())
@@ -125,7 +125,7 @@ def started(lines: list[str]) -> list[str]:
 def test_agents_start_one_after_the_other_and_come_back_so() -> None:
     stage = Stage(3, replace(QUIET_RULES, stagger=20.0), started=False)
     assert started(stage.opening + stage.until(100)) == ["spawn ann/1", "20 spawn ben/1", "40 spawn cid/1"]
-    stage.at(101, stage.asks("operator", on.Stop(end=on_request("night"))))
+    stage.stop(101, "night")
     stage.at(102, *(stage.exited(name, Ending.INTERRUPTED) for name in stage.names))
     assert started(stage.at(200, on.Resumed()) + stage.until(300)) == [
         "spawn ann/2",

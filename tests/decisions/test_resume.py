@@ -2,20 +2,11 @@
 
 from dataclasses import replace
 
-from stage import QUIET_RULES, Stage, brief, on_request
+from stage import QUIET_RULES, REFLECTING, Stage, brief
 
 from coral.fleet import events as on
 from coral.fleet.agent_state import Phase
 from coral.fleet.events import Ending
-from heartbeats.heartbeat import Heartbeat
-from heartbeats.trigger import Every
-
-REFLECT = Heartbeat(name="reflect", trigger=Every(1), protected=True)
-REFLECTING = replace(QUIET_RULES, heartbeats=(REFLECT,))
-
-
-def stop(stage: Stage, clock: float, reason: str = "enough") -> list[str]:
-    return stage.at(clock, stage.asks("operator", on.Stop(end=on_request(reason))))
 
 
 def test_a_new_supervisor_leaves_who_runs_alone_and_does_again_what_may_not_have_been_done() -> None:
@@ -60,8 +51,7 @@ def test_remainders_of_pauses_are_carried_over_a_resume_but_no_breaker_is() -> N
     stage.at(2, stage.exited("ann", Ending.LIMIT, until=600.0), stage.exited("ben", Ending.CRASHED))
     stage.at(3, stage.exited("cid", Ending.CRASHED), stage.exited("dot", Ending.TERMINAL))
     assert stage.fleet.run.starts_paused_until == 303
-    waiting = stage["ben"].deadline
-    assert waiting is not None
+    waiting = stage.deadline("ben")
     assert stage.at(4, on.Resumed())[-1] == "spawn dot/2: resumed, session of dot, told 0"
     assert (stage.fleet.run.starts_paused_until, stage.fleet.run.crashes) == (0, ())
     assert stage["ben"].deadline == waiting
@@ -91,7 +81,7 @@ def test_a_resume_ends_the_pause_of_the_queue() -> None:
 def test_who_was_being_stopped_when_the_supervisor_died_goes_on_as_resumed() -> None:
     stage = Stage(3, REFLECTING)
     stage.tried(2, "cid", 1.0)
-    stop(stage, 3)
+    stage.stop(3)
     stage.at(4, stage.exited("cid"))
     stage.until(13)
     assert [stage[name].phase for name in stage.names] == [Phase.TERMINATED, Phase.TERMINATED, Phase.WAITING]
@@ -103,7 +93,7 @@ def test_who_was_being_stopped_when_the_supervisor_died_goes_on_as_resumed() -> 
 
 def test_who_was_interrupted_to_be_stopped_is_interrupted_again_and_goes_on_as_resumed() -> None:
     stage = Stage()
-    stop(stage, 2)
+    stage.stop(2)
     assert stage.at(5, on.Resumed())[0] == "interrupt ann/1"
     assert stage["ann"].deadline == 12
     assert stage.at(6, stage.exited("ann"))[1:] == ["spawn ann/2: resumed, session of ann, told 0"]
@@ -124,7 +114,7 @@ def test_the_unkillable_stay_retired_while_their_process_may_live_and_others_com
     stage.at(2, stage.exited("ben", Ending.CRASHED))
     stage.at(3, stage.exited("cid", Ending.TERMINAL, "no key"))
     stage.until(17)
-    stop(stage, 18)
+    stage.stop(18)
     assert stage["ann"].phase is Phase.RETIRED
     stage.at(18, stage.exited("ben"))
     assert "spawn cid/2: resumed, session of cid, told 0" in stage.at(20, on.Resumed())
@@ -145,7 +135,7 @@ def test_a_new_supervisor_forgives_the_crashes_that_made_an_agent_retire() -> No
 
 def test_who_never_started_starts_as_for_the_first_time() -> None:
     stage = Stage(2, replace(QUIET_RULES, stagger=0.05), started=False)
-    stage.at(0, stage.asks("operator", on.Stop(end=on_request("enough"))))
+    stage.stop(0)
     stage.at(1, stage.exited("ann"))
     assert stage.at(2, on.Resumed())[-1] == "spawn ann/2: resumed, told 0"
     assert stage.until(3) == ["2.05 spawn ben/1: start, told 0"]

@@ -3,15 +3,12 @@
 from dataclasses import replace
 
 import pytest
-from stage import QUIET_RULES, Stage, brief
+from stage import REFLECTING, Stage, brief
 
 from coral.fleet import events as on
 from coral.fleet.agent_state import Conversation, OutputCounts, Spent
 from coral.fleet.events import Ending
-from heartbeats.heartbeat import Heartbeat
-from heartbeats.trigger import Every
 
-REFLECTING = replace(QUIET_RULES, heartbeats=(Heartbeat(name="reflect", trigger=Every(1), protected=True),))
 RULES = replace(REFLECTING, fresh_compactions=2, fresh_tokens=1000)
 
 

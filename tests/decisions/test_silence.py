@@ -3,16 +3,13 @@
 from dataclasses import replace
 
 import pytest
-from stage import QUIET_RULES, Stage, attempt_zero, brief
+from stage import QUIET_RULES, REFLECTING, Stage, attempt_zero, brief
 
 from coral.fleet import events as on
 from coral.fleet.agent_state import Phase
 from coral.fleet.back_off import back_off
 from coral.fleet.events import Ending
-from heartbeats.heartbeat import Heartbeat
-from heartbeats.trigger import Every
 
-REFLECTING = replace(QUIET_RULES, heartbeats=(Heartbeat(name="reflect", trigger=Every(1), protected=True),))
 SHORT = replace(QUIET_RULES, stall=100.0)
 
 

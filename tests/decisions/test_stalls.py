@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from stage import NOTHING, QUIET_RULES, Stage, brief, on_request
+from stage import NOTHING, QUIET_RULES, Stage, brief
 
 from coral.fleet import events as on
 from coral.fleet.agent_state import OutputCounts, Phase, Stall
@@ -38,8 +38,7 @@ def fruitless(stage: Stage, clock: float) -> list[str]:
 
 def begin_again(stage: Stage) -> float:
     """When the pause after a crash ends, and with it the next launch begins; a second later it has been heard."""
-    began = stage["ann"].deadline
-    assert began is not None
+    began = stage.deadline("ann")
     stage.until(began)
     stage.at(began + 1, stage.heard("ann"))
     return began
@@ -83,8 +82,7 @@ def test_each_rest_is_longer_up_to_a_bound_and_the_operator_is_told_once() -> No
         assert [line for line in said if "alert" in line] == []
         stage.at(stage.clock, stage.exited("ann", Ending.INTERRUPTED))
         assert stage["ann"].session is None
-        due = stage["ann"].deadline
-        assert due is not None
+        due = stage.deadline("ann")
         rests.append((due - stage.clock) / REST_SECONDS)
         stage.until(due)
         assert stage["ann"].phase is Phase.RUNNING
@@ -216,7 +214,7 @@ def test_who_rests_when_the_run_is_stopped_begins_with_the_next_supervisor() -> 
     stage.until(101)
     cut(stage, 102)
     assert stage["ann"].phase is Phase.PARKED
-    stage.at(110, stage.asks("operator", on.Stop(end=on_request("enough"))))
+    stage.stop(110)
     assert (stage["ann"].phase, brief(stage["ann"].reason), stage["ann"].deadline) == (Phase.WAITING, "stop", None)
     assert stage.at(111, on.Resumed())[-1].startswith("spawn ann/2: resumed, told 0")
 

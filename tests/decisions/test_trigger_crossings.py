@@ -3,28 +3,22 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from stage import QUIET_RULES, Stage
+from stage import REFLECT, Stage, rules_with
 
 from attempts.progress import Progress
 from attempts.record import Kind
 from coral.fleet.events import Ending
-from coral.fleet.rules import Rules
 from heartbeats.heartbeat import BUILT_IN, Delivery, Heartbeat, Scope
 from heartbeats.trigger import Elapsed, Every, Stagnant
 
-REFLECT = Heartbeat(name="reflect", trigger=Every(1), protected=True)
 CONSOLIDATE = Heartbeat(name="consolidate", trigger=Every(10), scope=Scope.FLEET, protected=True)
 REDIRECT = Heartbeat(name="redirect", trigger=Stagnant(5))
 HOURLY = Heartbeat(name="hourly", trigger=Elapsed(3600), scope=Scope.FLEET, prompt="look at the clock")
 
 
-def rules(*heartbeats: Heartbeat) -> Rules:
-    return replace(QUIET_RULES, heartbeats=heartbeats, slots=20)
-
-
 def crossings(heartbeats: Sequence[Heartbeat], scores: Sequence[float | None]) -> list[str]:
     """Which heartbeats one agent is owed after each of these scores, as `number name`. Nobody takes them up."""
-    stage, seen = Stage(rules=rules(*heartbeats)), []
+    stage, seen = Stage(rules=rules_with(*heartbeats)), []
     for score in scores:
         known = {message.id for message in stage["ann"].pending_messages}
         stage.tried(2, "ann", score)
@@ -37,7 +31,7 @@ def crossings(heartbeats: Sequence[Heartbeat], scores: Sequence[float | None]) -
 
 
 def test_four_agents_settle_in_the_same_instant() -> None:
-    stage = Stage(4, rules(*BUILT_IN))
+    stage = Stage(4, rules_with(*BUILT_IN))
     stage.in_grading(2, *stage.names, wait=60)
     assert stage.at(3, *[stage.graded(number, float(number)) for number in (1, 2, 3, 4)]) == [
         "publish #1 improved 1, then reflect",
@@ -90,7 +84,7 @@ def test_two_triggers_crossed_by_one_attempt_are_both_owed() -> None:
 
 
 def test_every_10_of_the_fleet_is_neither_skipped_nor_doubled_in_one_batch() -> None:
-    stage = Stage(3, rules(CONSOLIDATE))
+    stage = Stage(3, rules_with(CONSOLIDATE))
     authors = ["ann", "ben", "cid", "ben"] * 6
     numbers = stage.in_grading(2, *authors[:20]) + stage.in_grading(2, *authors[20:])
     said = stage.at(3, *[stage.graded(number, float(number)) for number in numbers[:19]])
@@ -105,7 +99,7 @@ def test_every_10_of_the_fleet_is_neither_skipped_nor_doubled_in_one_batch() -> 
 
 
 def test_what_is_void_or_tried_out_or_confirmed_crosses_nothing() -> None:
-    stage = Stage(rules=rules(REFLECT, replace(CONSOLIDATE, trigger=Every(1))))
+    stage = Stage(rules=rules_with(REFLECT, replace(CONSOLIDATE, trigger=Every(1))))
     stage.in_grading(2, "ann")
     stage.voided(2, 1)
     for kind in (Kind.TUNE, Kind.CONFIRM):
@@ -117,7 +111,7 @@ def test_what_is_void_or_tried_out_or_confirmed_crosses_nothing() -> None:
 
 
 def test_the_fleet_stagnates_by_its_own_best() -> None:
-    stage = Stage(2, rules(Heartbeat(name="stuck", trigger=Stagnant(2), scope=Scope.FLEET, prompt="look up")))
+    stage = Stage(2, rules_with(Heartbeat(name="stuck", trigger=Stagnant(2), scope=Scope.FLEET, prompt="look up")))
     stage.tried(2, "ann", 5.0)
     stage.tried(2, "ben", 1.0)
     assert stage.fleet.run.targets == {"stuck": 2}
@@ -130,7 +124,7 @@ def test_the_fleet_stagnates_by_its_own_best() -> None:
 
 
 def test_what_is_owed_says_what_it_is() -> None:
-    stage = Stage(rules=rules(replace(REFLECT, delivery=Delivery.INLINE), REDIRECT))
+    stage = Stage(rules=rules_with(replace(REFLECT, delivery=Delivery.INLINE), REDIRECT))
     stage.tried(7, "ann", 1.0)
     (owed,) = stage["ann"].pending_messages
     assert (owed.id, owed.name, owed.since, owed.due, owed.prompt) == ("h1", "reflect", 7, 7, "")
@@ -146,7 +140,7 @@ def retire(stage: Stage, clock: float, agent: str) -> None:
 
 
 def test_what_the_fleet_crossed_falls_to_the_next_submitter_if_the_author_has_retired() -> None:
-    stage = Stage(2, rules(replace(CONSOLIDATE, trigger=Every(2))))
+    stage = Stage(2, rules_with(replace(CONSOLIDATE, trigger=Every(2))))
     stage.in_grading(2, "ann", "ann")
     retire(stage, 3, "ann")
     assert stage.at(4, stage.graded(1, 1.0), stage.graded(2, 2.0)) == ["publish #1 improved 1", "publish #2 improved 2"]
@@ -165,7 +159,7 @@ def test_what_the_fleet_crossed_falls_to_the_next_submitter_if_the_author_has_re
 
 
 def test_an_author_who_retired_still_owes_its_own() -> None:
-    stage = Stage(2, rules(REFLECT, CONSOLIDATE))
+    stage = Stage(2, rules_with(REFLECT, CONSOLIDATE))
     stage.in_grading(2, "ann")
     retire(stage, 3, "ann")
     assert stage.at(4, stage.graded(1, 1.0)) == ["publish #1 improved 1"]
@@ -174,7 +168,7 @@ def test_an_author_who_retired_still_owes_its_own() -> None:
 
 
 def test_several_crossings_of_those_who_retired_fall_to_one() -> None:
-    stage = Stage(3, rules(replace(CONSOLIDATE, trigger=Every(1))))
+    stage = Stage(3, rules_with(replace(CONSOLIDATE, trigger=Every(1))))
     stage.in_grading(2, "ann", "ben", "cid")
     retire(stage, 3, "ann")
     retire(stage, 3, "ben")
@@ -184,7 +178,7 @@ def test_several_crossings_of_those_who_retired_fall_to_one() -> None:
 
 def test_what_an_agent_owes_of_the_fleet_s_is_handed_on_when_it_retires() -> None:
     # It was lost with the agent: nobody consolidated until ten attempts later.
-    stage = Stage(2, rules(REFLECT, replace(CONSOLIDATE, trigger=Every(1))))
+    stage = Stage(2, rules_with(REFLECT, replace(CONSOLIDATE, trigger=Every(1))))
     stage.tried(2, "ann", 1.0)
     assert stage.owed("ann") == ["reflect h1", "consolidate h2"]
     retire(stage, 3, "ann")
@@ -196,7 +190,7 @@ def test_what_an_agent_owes_of_the_fleet_s_is_handed_on_when_it_retires() -> Non
 
 def test_what_was_printed_to_one_who_retires_has_to_be_said_again_to_another() -> None:
     inline = Heartbeat(name="pooled", trigger=Every(1), scope=Scope.FLEET, delivery=Delivery.INLINE, prompt="pool")
-    stage = Stage(2, rules(inline))
+    stage = Stage(2, rules_with(inline))
     assert stage.tried(2, "ann", 1.0, wait=9) == ["publish #1 improved 1, printing pooled:h1"]
     retire(stage, 3, "ann")
     assert not stage.fleet.run.unassigned_messages[0].printed
@@ -206,7 +200,7 @@ def test_what_was_printed_to_one_who_retires_has_to_be_said_again_to_another() -
 
 
 def test_a_stagnation_that_an_improvement_overtakes_is_withdrawn() -> None:
-    stage = Stage(2, rules(replace(REDIRECT, trigger=Stagnant(1)), REFLECT))
+    stage = Stage(2, rules_with(replace(REDIRECT, trigger=Stagnant(1)), REFLECT))
     stage.in_grading(2, "ann", "ann", "ben")
     assert stage.at(3, stage.graded(1, -1.0), stage.graded(3, -1.0))[2:] == ["interrupt ann/1", "interrupt ben/1"]
     assert stage.at(4, stage.graded(2, 1.0)) == [
@@ -219,7 +213,7 @@ def test_a_stagnation_that_an_improvement_overtakes_is_withdrawn() -> None:
 
 
 def test_a_stagnation_that_is_on_its_way_is_not_withdrawn() -> None:
-    stage = Stage(rules=rules(replace(REDIRECT, trigger=Stagnant(1))))
+    stage = Stage(rules=rules_with(replace(REDIRECT, trigger=Stagnant(1))))
     stage.in_grading(2, "ann", "ann", "ann")
     stage.at(3, stage.graded(1, -1.0))
     stage.at(3, stage.graded(2, -1.0), stage.exited("ann", Ending.INTERRUPTED))
@@ -230,7 +224,7 @@ def test_a_stagnation_that_is_on_its_way_is_not_withdrawn() -> None:
 
 def test_a_stagnation_of_the_fleet_is_overtaken_by_anybody_s_improvement_of_the_fleet_s_best() -> None:
     stuck = Heartbeat(name="stuck", trigger=Stagnant(3), scope=Scope.FLEET, prompt="look up")
-    stage = Stage(2, rules(stuck, replace(REDIRECT, trigger=Stagnant(2))))
+    stage = Stage(2, rules_with(stuck, replace(REDIRECT, trigger=Stagnant(2))))
     stage.tried(2, "ann", 5.0)
     numbers = stage.in_grading(2, "ann", "ann", "ann", "ben", "ben")
     stage.at(3, *[stage.graded(number, 0.5) for number in numbers[:3]])
@@ -247,7 +241,7 @@ def test_a_stagnation_of_the_fleet_is_overtaken_by_anybody_s_improvement_of_the_
 def test_a_stagnation_that_waits_for_the_next_submitter_is_overtaken_too() -> None:
     # It reached the very agent whose improvement had made it pointless.
     stuck = Heartbeat(name="stuck", trigger=Stagnant(1), scope=Scope.FLEET, prompt="look up")
-    stage = Stage(2, rules(stuck, replace(CONSOLIDATE, trigger=Every(1))))
+    stage = Stage(2, rules_with(stuck, replace(CONSOLIDATE, trigger=Every(1))))
     stage.in_grading(2, "ann")
     retire(stage, 3, "ann")
     stage.at(4, stage.graded(1, -1.0))
@@ -257,7 +251,7 @@ def test_a_stagnation_that_waits_for_the_next_submitter_is_overtaken_too() -> No
 
 
 def test_a_tie_within_the_noise_overtakes_nothing() -> None:
-    noisy = replace(rules(replace(REDIRECT, trigger=Stagnant(1))), noise=0.5)
+    noisy = replace(rules_with(replace(REDIRECT, trigger=Stagnant(1))), noise=0.5)
     stage = Stage(rules=noisy)
     stage.tried(2, "ann", 0.2)
     stage.tried(2, "ann", 0.4)

@@ -6,7 +6,7 @@ between two calls may pass only if nothing falls due in it, so that no transcrip
 
 import math
 from collections.abc import Iterable
-from dataclasses import fields
+from dataclasses import fields, replace
 from enum import StrEnum
 from typing import assert_never
 
@@ -18,11 +18,21 @@ from coral.fleet.decide import decide, next_deadline
 from coral.fleet.reasons import Reason, RunEnd, RunEndKind
 from coral.fleet.rules import Rules
 from coral.fleet.run_state import Fleet, PendingAttempt
+from heartbeats.heartbeat import Delivery, Heartbeat
+from heartbeats.trigger import Elapsed, Every
 
 NAMES = ("ann", "ben", "cid", "dot")
 SEED = "5eed" * 10
 NOTHING = OutputCounts()
+REFLECT = Heartbeat(name="reflect", trigger=Every(1), protected=True)
+CHECKPOINT = Heartbeat(name="checkpoint", trigger=Elapsed(1800))
+TIP = Heartbeat(name="tip", trigger=Every(1), delivery=Delivery.INLINE, prompt="mind the gap")
 QUIET_RULES = Rules(seed_commit=SEED, slots=4, heartbeats=(), stagger=0.0)
+REFLECTING = replace(QUIET_RULES, heartbeats=(REFLECT,))
+
+
+def rules_with(*heartbeats: Heartbeat) -> Rules:
+    return replace(QUIET_RULES, heartbeats=heartbeats, slots=20)
 
 
 class Stage:
@@ -110,6 +120,10 @@ class Stage:
         said = self.at(clock, self.asks(sender, request))
         return [line.replace(f"/{self._answers}:", ":") for line in said]
 
+    def stop(self, clock: float, reason: str = "enough") -> list[str]:
+        """What is said to the operator's request to stop."""
+        return self.at(clock, self.asks("operator", on.Stop(end=on_request(reason))))
+
     # What becomes of an attempt.
 
     def checked_out(self, number: int) -> on.CheckedOut:
@@ -162,6 +176,17 @@ class Stage:
 
     def __getitem__(self, agent: str) -> Agent:
         return self.fleet.agents[agent]
+
+    def deadline(self, agent: str) -> float:
+        due = self[agent].deadline
+        assert due is not None
+        return due
+
+    def retry_at(self, account: str = "acme") -> float:
+        """When somebody tries whether an account at its limit has usage again."""
+        due = self.fleet.run.limits[account].until
+        assert due is not None
+        return due
 
     def pending(self, number: int) -> PendingAttempt:
         return self.fleet.pending[number]
