@@ -34,7 +34,7 @@ def phases(stage: Stage) -> list[Phase]:
     return [stage[name].phase for name in stage.names]
 
 
-def test_who_meets_the_limit_parks_all_of_its_account_with_one_alert() -> None:
+def test_who_meets_the_limit_parks_all_of_its_account_and_nobody_else_with_one_alert() -> None:
     stage = Stage(3, SHARED)
     said = stage.at(2, stage.exited("ann", Ending.LIMIT, until=3600.0))
     assert said == [
@@ -47,6 +47,13 @@ def test_who_meets_the_limit_parks_all_of_its_account_with_one_alert() -> None:
     assert phases(stage) == [Phase.PARKED] * 3
     assert [brief(stage[name].reason) for name in stage.names] == ["at limit"] * 3
     assert [stage[name].deadline for name in stage.names] == [None] * 3
+    stage = Stage(3, replace(QUIET_RULES, accounts={"ann": "acme", "ben": "other", "cid": "acme"}))
+    said = stage.at(2, stage.exited("ann", Ending.LIMIT, until=3600.0))
+    assert said[1:] == [
+        "alert run-alert-1: acme has reached its usage limit; 2 agents are parked for 60.7 minutes",
+        "interrupt cid/1",
+    ]
+    assert stage["ben"].phase is Phase.RUNNING
 
 
 def test_nothing_is_asked_of_the_provider_before_its_reset_and_then_by_one() -> None:
@@ -91,7 +98,7 @@ def test_they_come_back_no_closer_together_than_they_were_started(stagger: float
     assert [stage[name].deadline for name in ("ben", "cid")] == [over + between, over + 2 * between]
 
 
-def test_a_turn_that_ends_well_shows_as_much() -> None:
+def test_a_turn_that_ends_well_shows_as_much_and_one_that_a_heartbeat_ends_shows_nothing() -> None:
     stage = Stage(2, SHARED)
     at = limited(stage)
     stage.at(at)
@@ -99,6 +106,14 @@ def test_a_turn_that_ends_well_shows_as_much() -> None:
     said = stage.at(at + 2, stage.exited("ann", Ending.CLEAN))
     assert "limit lifted: acme has usage again; 1 more agents come back" in said
     assert stage.fleet.run.limits == {}
+    stage = Stage(2, replace(SHARED, heartbeats=(REFLECT,)))
+    at = limited(stage)
+    stage.at(at)
+    stage.at(at + 1, stage.heard("ann"))
+    stage.tried(at + 2, "ann", 1.0)
+    stage.at(at + 3, stage.exited("ann", Ending.INTERRUPTED))
+    assert stage.fleet.run.limits["acme"] == Limit(probe="ann", until=at + 1 + PROBE_SECONDS)
+    assert stage["ann"].launch == 3
 
 
 def test_the_one_who_tries_meets_the_limit_again_and_all_stay_parked() -> None:
@@ -128,12 +143,14 @@ def test_without_a_reset_the_tries_come_further_and_further_apart() -> None:
     assert all(low <= wait <= low + JITTER_SECONDS for low, wait in zip(least, waits, strict=True))
 
 
-def test_a_reset_that_has_come_already_is_not_believed_to_the_second() -> None:
+def test_a_reset_is_not_believed_sooner_than_a_back_off() -> None:
     stage = Stage(1, SHARED)
     stage.at(2, stage.exited("ann", Ending.LIMIT, until=0.0))
-    at = stage.fleet.run.limits["acme"].until
     least = back_off("run", stage["ann"], 1, SHARED)
-    assert at == pytest.approx(2 + least * (1 + 0.1 * 183 / 255), abs=1e-9)
+    assert stage.retry_at() == pytest.approx(2 + least * (1 + 0.1 * 183 / 255), abs=1e-9)
+    stage = Stage(1, replace(SHARED, backoff=5000.0, backoff_max=5000.0))
+    stage.at(2, stage.exited("ann", Ending.LIMIT, until=1.0))
+    assert stage.retry_at() >= 5002
 
 
 def test_the_latest_reset_of_one_wave_is_believed() -> None:
@@ -176,17 +193,6 @@ def test_one_who_crashes_while_it_tries_lets_another_try_after_its_back_off() ->
     assert stage["ann"].phase is Phase.PARKED
     stage.at(due, stage.heard("ben"))
     assert stage.fleet.run.limits["acme"].until == due + PROBE_SECONDS
-
-
-def test_a_heartbeat_for_the_one_who_tries_is_no_sign_of_anything() -> None:
-    stage = Stage(2, replace(SHARED, heartbeats=(REFLECT,)))
-    at = limited(stage)
-    stage.at(at)
-    stage.at(at + 1, stage.heard("ann"))
-    stage.tried(at + 2, "ann", 1.0)
-    stage.at(at + 3, stage.exited("ann", Ending.INTERRUPTED))
-    assert stage.fleet.run.limits["acme"] == Limit(probe="ann", until=at + 1 + PROBE_SECONDS)
-    assert stage["ann"].launch == 3
 
 
 def test_if_the_one_who_tries_retires_another_does() -> None:
@@ -260,13 +266,6 @@ def test_who_is_parked_tries_rather_than_who_waits_for_something_else() -> None:
     assert stage.at(due)[0] == "probing ben: whether acme has usage again"
 
 
-def test_who_waits_out_a_back_off_tries_when_that_is_over_and_not_before() -> None:
-    stage = Stage(1, replace(SHARED, backoff=5000.0, backoff_max=5000.0))
-    stage.at(2, stage.exited("ann", Ending.LIMIT, until=1.0))
-    at = stage.retry_at()
-    assert at >= 5002  # never sooner than a back-off
-
-
 def test_a_crash_while_the_account_is_held_leads_to_parking_not_to_a_start() -> None:
     stage = Stage(2, SHARED)
     stage.at(2, stage.exited("ben", Ending.CRASHED))
@@ -274,16 +273,6 @@ def test_a_crash_while_the_account_is_held_leads_to_parking_not_to_a_start() -> 
     assert stage["ben"].phase is Phase.WAITING
     assert stage.until(3000) == []
     assert (stage["ben"].phase, brief(stage["ben"].reason)) == (Phase.PARKED, "at limit")
-
-
-def test_another_account_goes_on() -> None:
-    stage = Stage(3, replace(QUIET_RULES, accounts={"ann": "acme", "ben": "other", "cid": "acme"}))
-    said = stage.at(2, stage.exited("ann", Ending.LIMIT, until=3600.0))
-    assert said[1:] == [
-        "alert run-alert-1: acme has reached its usage limit; 2 agents are parked for 60.7 minutes",
-        "interrupt cid/1",
-    ]
-    assert stage["ben"].phase is Phase.RUNNING
 
 
 @pytest.mark.parametrize("accounts", [{}, {"ann": "acme", "ben": "acme"}])

@@ -102,7 +102,7 @@ def test_where_less_is_better_and_noise_is_known() -> None:
     assert stage["ann"].progress == Progress(4, -3.0, 4, 0, 4)
 
 
-def test_a_repeated_submission_is_taken_out_of_the_inbox_and_not_graded_twice() -> None:
+def test_a_submission_that_is_repeated_or_of_nobody_is_not_graded() -> None:
     stage = Stage()
     submission = stage.submission("ann")
     assert stage.at(2, submission, submission) == [
@@ -112,6 +112,8 @@ def test_a_repeated_submission_is_taken_out_of_the_inbox_and_not_graded_twice() 
     ]
     assert stage.at(3, submission) == ["discard 1 of ann"]
     assert stage["ann"].submitted == 1
+    stage = Stage()
+    assert stage.at(2, submitted("eve", 1)) == []
 
 
 def test_submissions_in_any_order_are_told_from_repeats() -> None:
@@ -122,11 +124,6 @@ def test_submissions_in_any_order_are_told_from_repeats() -> None:
     ]
     # The same id of somebody else is another submission.
     assert stage.at(2, submitted("ben", 9)) == ["take in #3: commit 9 of ben", "accept 9 of ben as #3"]
-
-
-def test_nobody_is_taken_for_an_agent() -> None:
-    stage = Stage()
-    assert stage.at(2, submitted("eve", 1)) == []
 
 
 @pytest.mark.parametrize("score", [1.0, None])
@@ -154,15 +151,12 @@ def test_a_slow_grade_holds_up_nothing_but_its_slot() -> None:
 # --- the same again -----------------------------------------------------------------------------------------------
 
 
-def test_a_tree_that_was_graded_before_is_tied_at_once() -> None:
+def test_a_tree_that_was_graded_before_is_tied_at_once_and_no_improvement_whosever_it_was() -> None:
     stage = Stage()
     stage.tried(2, "ann", 1.0)
     stage.at(3, stage.submission("ann"))
     assert stage.at(3, stage.taken(2, duplicate=1, duplicate_score=1.0)) == ["publish #2 tied 1 (the same tree as #1)"]
     assert stage["ann"].progress == Progress(2, 1.0, 1, 1, 2)
-
-
-def test_a_copy_of_somebody_s_better_attempt_is_no_improvement() -> None:
     stage = Stage(2)
     stage.tried(2, "ann", 5.0)
     stage.at(3, stage.submission("ben"))
@@ -180,14 +174,11 @@ def test_the_record_of_a_tie_can_be_read_again() -> None:
     assert record.of is None
 
 
-def test_where_grades_are_noisy_the_same_tree_is_graded_again() -> None:
+def test_the_same_tree_is_graded_again_where_grades_are_noisy_or_to_confirm() -> None:
     stage = Stage(rules=NOISY)
     stage.tried(2, "ann", 1.0)
     stage.at(3, stage.submission("ann"))
     assert stage.at(3, stage.taken(2, duplicate=1, duplicate_score=1.0)) == ["grade #2/1: commit 2"]
-
-
-def test_a_confirmation_is_measured_again_and_names_what_it_confirms() -> None:
     stage = Stage()
     stage.tried(2, "ann", 1.0)
     stage.at(3, stage.submission("ann", kind=Kind.CONFIRM, of=1))

@@ -3,19 +3,17 @@
 from dataclasses import replace
 
 import pytest
-from stage import QUIET_RULES, Stage, on_request
+from stage import QUIET_RULES, REFLECTING, Stage
 
 from coral.fleet import events as on
 from coral.fleet.agent_state import Phase
 from coral.fleet.events import Ending, Outcome
 from coral.fleet.run_state import AttemptStep
-from heartbeats.heartbeat import BUILT_IN
 
 FULL = on.DiskChecked(problem="the disk has 0.0 MB left")
 EASED = on.DiskChecked(problem="")
 TOLD = "alert run-alert-1: nothing new is begun, until the disk can be used again: the disk has 0.0 MB left"
 GOES_ON = "alert run-alert-2: the disk can be used again; the run continues"
-REFLECT = replace(QUIET_RULES, heartbeats=tuple(each for each in BUILT_IN if each.name == "reflect"))
 
 
 def test_it_is_told_once_and_so_is_its_end() -> None:
@@ -53,25 +51,14 @@ def test_the_fault_of_the_candidate_is_its_fault_all_the_same() -> None:
     assert said == [TOLD, "publish #1 failed (no commit)"]
 
 
-@pytest.mark.parametrize("outcome", [Outcome.CRASHED, Outcome.FAILED])
-def test_a_grade_that_failed_meanwhile_is_done_again_and_tells_nothing(outcome: Outcome) -> None:
+@pytest.mark.parametrize("outcome", [Outcome.CRASHED, Outcome.FAILED, None])
+def test_a_grade_that_failed_meanwhile_or_could_not_start_is_done_again(outcome: Outcome | None) -> None:
     stage = Stage()
     stage.in_grading(2, "ann")
-    assert stage.at(3, FULL, stage.graded(1, outcome=outcome, reason="No space left")) == [TOLD, "tidy #1/1 whole"]
+    why = "No space left"
+    failed = stage.graded(1, outcome=outcome, reason=why) if outcome else stage.not_started("#1", why)
+    assert stage.at(3, FULL, failed) == [TOLD, "tidy #1/1 whole"]
     assert (stage.pending(1).step, stage.pending(1).suspicion) == (AttemptStep.QUEUED, "")
-    assert stage.at(4, EASED) == [GOES_ON, "grade #1/2: commit 1"]
-
-
-def test_a_score_counts_whenever_it_comes() -> None:
-    stage = Stage()
-    stage.in_grading(2, "ann")
-    assert stage.at(3, FULL, stage.graded(1, 5.0)) == [TOLD, "tidy #1/1", "publish #1 improved 5"]
-
-
-def test_a_grade_that_could_not_be_started_is_started_later() -> None:
-    stage = Stage()
-    stage.in_grading(2, "ann")
-    assert stage.at(3, FULL, stage.not_started("#1", "No space left")) == [TOLD, "tidy #1/1 whole"]
     assert stage.at(4, EASED) == [GOES_ON, "grade #1/2: commit 1"]
 
 
@@ -115,8 +102,8 @@ def test_grades_of_which_nobody_saw_the_end_do_not_count_among_those() -> None:
 def test_a_stop_on_a_full_disk_leaves_nothing_of_a_grade_and_counts_it_for_nothing() -> None:
     stage = Stage()
     stage.in_grading(2, "ann")
-    stop = on.Requested(sender="operator", id="1", request=on.Stop(end=on_request("enough")))
-    stage.at(3, FULL, stop)
+    stage.at(3, FULL)
+    stage.stop(3)
     lost = stage.graded(1, outcome=Outcome.CRASHED)
     assert stage.at(4, lost, stage.exited("ann")) == [
         "tidy #1/1 whole",
@@ -126,7 +113,7 @@ def test_a_stop_on_a_full_disk_leaves_nothing_of_a_grade_and_counts_it_for_nothi
     assert (stage.pending(1).step, stage.pending(1).lost_grades) == (AttemptStep.QUEUED, 0)
 
 
-def test_nothing_is_graded_before_it_is_over() -> None:
+def test_a_score_counts_whenever_it_comes_and_nothing_else_is_graded_before_it_is_over() -> None:
     stage = Stage(rules=replace(QUIET_RULES, slots=1))
     stage.in_grading(2, "ann", "ann")
     assert stage.at(3, FULL, stage.graded(1, 5.0)) == [TOLD, "tidy #1/1", "publish #1 improved 5"]
@@ -144,7 +131,7 @@ def test_an_agent_that_ended_badly_or_could_not_start_is_not_said_to_crash(ends:
 
 
 def test_nobody_is_interrupted_who_could_not_be_started_again() -> None:
-    stage = Stage(rules=REFLECT)
+    stage = Stage(rules=REFLECTING)
     stage.in_grading(2, "ann")
     stage.at(3, FULL, stage.graded(1, 5.0))
     assert stage.until(99) == []
@@ -152,24 +139,19 @@ def test_nobody_is_interrupted_who_could_not_be_started_again() -> None:
     assert stage.at(99, EASED) == [GOES_ON, "interrupt ann/1"]
 
 
-def test_a_stop_stops_all_the_same() -> None:
+def test_a_stop_stops_all_the_same_and_what_its_gits_were_at_is_taken_in_by_the_next() -> None:
     stage = Stage()
     stage.at(2, stage.submission("ann"))
     stage.at(3, FULL)
-    stop = on.Requested(sender="operator", id="1", request=on.Stop(end=on_request("enough")))
-    assert stage.at(4, stop) == ["answer operator/1: yes, stopping", "interrupt ann/1"]
+    assert stage.stop(4) == ["answer operator/1: yes, stopping", "interrupt ann/1"]
     lost = on.IntakeFailed(number=1, reason="git was killed", our_fault=True)
     assert stage.at(5, lost, stage.exited("ann"))[-1] == "finish: request (enough)"
     # Whether it lacks anything still, a new supervisor sees for itself.
     assert stage.at(6, on.Resumed())[1:3] == ["accept 1 of ann as #1", "take in #1: commit 1 of ann"]
     assert (stage.pending(1).deadline, stage.fleet.run.disk_problem) == (None, "")
-
-
-def test_a_stop_that_ends_the_gits_takes_in_again_what_they_were_at() -> None:
     stage = Stage()
     stage.at(2, stage.submission("ann"))
-    stop = on.Requested(sender="operator", id="1", request=on.Stop(end=on_request("enough")))
-    stage.at(4, stop)
+    stage.stop(4)
     assert stage.at(5, *[on.IntakeFailed(number=1, reason="git was killed", our_fault=True)] * 9) == []
     assert stage.at(6, stage.exited("ann"))[-1] == "finish: request (enough)"
     assert stage.at(7, on.Resumed())[:2] == ["accept 1 of ann as #1", "take in #1: commit 1 of ann"]

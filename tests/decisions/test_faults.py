@@ -10,6 +10,8 @@ from coral.fleet import events as on
 from coral.fleet.events import Outcome
 from coral.fleet.run_state import AttemptStep
 
+ONE_SLOT = replace(QUIET_RULES, slots=1)
+
 
 def test_what_cannot_be_taken_in_is_failed_or_void() -> None:
     stage = Stage()
@@ -78,8 +80,8 @@ def test_a_crash_that_the_seed_shares_is_void(outcome: Outcome, reason: str, tol
     assert stage["ann"].progress == Progress(0, 0.0, 0, 0, 0)
 
 
-def test_a_question_of_fault_is_answered_before_the_queue() -> None:
-    stage = Stage(rules=replace(QUIET_RULES, slots=1))
+def test_a_question_of_fault_is_answered_before_the_queue_and_before_earlier_attempts() -> None:
+    stage = Stage(rules=ONE_SLOT)
     stage.in_grading(2, "ann", "ann")
     assert stage.at(3, stage.graded(1, outcome=Outcome.CRASHED)) == ["grade #1/2: commit seed as a probe"]
     stage.at(3, stage.submission("ann"))
@@ -91,10 +93,7 @@ def test_a_question_of_fault_is_answered_before_the_queue() -> None:
     stage.at(5, stage.graded(2, outcome=Outcome.CRASHED))
     assert stage.pending(2).deadline == 305
     assert stage.at(6, stage.graded(2, 0.0))[1] == "grade #3/1: commit 3"
-
-
-def test_a_later_question_of_fault_goes_before_an_earlier_attempt() -> None:
-    stage = Stage(rules=replace(QUIET_RULES, slots=1))
+    stage = Stage(rules=ONE_SLOT)
     stage.at(2, stage.submission("ann"), stage.submission("ann"), stage.submission("ann"))
     stage.at(2, stage.taken(3))
     # #3 came into the hub first and is being graded; #1 and #2 wait.
@@ -108,21 +107,18 @@ def test_fewer_slots_than_are_taken_start_nothing() -> None:
     # A resume may bring fewer than the grades that go on.
     stage = Stage(rules=replace(QUIET_RULES, slots=2))
     stage.in_grading(2, *["ann"] * 5)
-    stage.rules = replace(QUIET_RULES, slots=1)
+    stage.rules = ONE_SLOT
     assert [line for line in stage.at(3, on.Resumed()) if "grade" in line] == []
     assert stage.at(4, stage.graded(1, 1.0)) == ["publish #1 improved 1"]
     assert stage.at(5, stage.graded(2, 1.0))[1:] == ["grade #3/1: commit 3"]
 
 
-def test_a_grade_nobody_saw_end_is_done_again() -> None:
+def test_a_grade_or_a_probe_nobody_saw_end_is_done_again() -> None:
     stage = Stage()
     stage.in_grading(2, "ann")
     assert stage.at(3, stage.graded(1, outcome=Outcome.LOST)) == ["grade #1/2: commit 1"]
     assert stage.pending(1).deadline == 303
     assert stage.at(4, stage.graded(1, 2.0)) == ["publish #1 improved 2"]
-
-
-def test_a_probe_nobody_saw_end_is_done_again() -> None:
     stage = Stage()
     stage.in_grading(2, "ann")
     stage.at(3, stage.graded(1, outcome=Outcome.CRASHED))
@@ -139,9 +135,6 @@ def test_echoes_of_a_grade_that_is_over_are_dropped() -> None:
     assert stage.at(6, replace(first, launch=2)) == []
     assert stage.at(6, on.Published(number=1), on.Published(number=1), replace(first, launch=2)) == []
     assert stage.fleet.run.progress == Progress(1, 1.0, 1, 0, 1)
-
-
-def test_a_grade_is_not_forgotten_because_it_is_said_to_be_published() -> None:
     stage = Stage()
     stage.in_grading(2, "ann")
     assert stage.at(2, on.Published(number=1)) == []
@@ -149,7 +142,7 @@ def test_a_grade_is_not_forgotten_because_it_is_said_to_be_published() -> None:
 
 
 def test_an_end_that_comes_before_the_launch_changes_nothing() -> None:
-    stage = Stage(rules=replace(QUIET_RULES, slots=1))
+    stage = Stage(rules=ONE_SLOT)
     stage.in_grading(2, "ann", "ann")
     queued = on.Graded(number=2, launch=0, outcome=Outcome.SCORED, score=9.0)
     assert (
@@ -158,26 +151,11 @@ def test_an_end_that_comes_before_the_launch_changes_nothing() -> None:
     assert stage.pending(2).step is AttemptStep.QUEUED
 
 
-def test_a_grader_that_cannot_be_started_is_no_fault_of_the_candidate() -> None:
-    stage = Stage()
-    stage.in_grading(2, "ann")
+def test_a_grade_that_could_not_be_begun_is_tried_again_and_keeps_nobody_waiting_meanwhile() -> None:
+    stage = Stage(rules=ONE_SLOT)
+    stage.in_grading(2, "ann", "ann")
     echo = on.SpawnFailed(who="#1", launch=7, reason="no such file")
     assert stage.at(3, echo, on.SpawnFailed(who="#9", launch=1, reason="?")) == []
-    for clock in (3, 8, 13):
-        assert stage.at(clock, stage.not_started("#1", "no such file")) == []
-        assert stage.until(clock + 5)[0].startswith(f"{clock + 5} grade #1/")
-    assert stage.at(18, stage.not_started("#1", "no such file")) == [
-        "publish #1 void (the grader could not be started: no such file)"
-    ]
-    assert stage.at(19, on.SpawnFailed(who="#1", launch=4, reason="again")) == []
-
-
-AGAIN = replace(QUIET_RULES, slots=1)
-
-
-def test_a_grade_that_could_not_be_begun_is_tried_again_and_keeps_nobody_waiting_meanwhile() -> None:
-    stage = Stage(rules=AGAIN)
-    stage.in_grading(2, "ann", "ann")
     assert stage.at(3, stage.not_started("#1", "git hangs")) == ["grade #2/1: commit 2"]
     assert (stage.pending(1).step, stage.pending(1).deadline, stage.pending(1).failed_starts) == (
         AttemptStep.QUEUED,
@@ -195,10 +173,16 @@ def test_a_grade_that_could_not_be_begun_is_tried_again_and_keeps_nobody_waiting
     assert stage.at(21, stage.not_started("#1", "git hangs")) == [
         "publish #1 void (the grader could not be started: git hangs)"
     ]
+    assert stage.at(22, on.SpawnFailed(who="#1", launch=4, reason="again")) == []
+    stage = Stage(rules=ONE_SLOT)
+    stage.in_grading(2, "ann")
+    stage.at(3, stage.graded(1, outcome=Outcome.CRASHED, reason="odd"))
+    assert stage.at(4, stage.not_started("#1", "git hangs")) == []
+    assert stage.until(9) == ["9 grade #1/3: commit seed as a probe"]
 
 
 def test_a_grade_whose_time_was_over_before_it_began_is_tried_again_with_all_of_its_time() -> None:
-    stage = Stage(rules=replace(AGAIN, grade_timeout=10.0, terminate_grace=3.0))
+    stage = Stage(rules=replace(ONE_SLOT, grade_timeout=10.0, terminate_grace=3.0))
     stage.in_grading(2, "ann")
     assert stage.until(12) == ["12 terminate #1/1"]
     assert stage.at(12, stage.not_started("#1", "it is to end")) == []
@@ -206,16 +190,8 @@ def test_a_grade_whose_time_was_over_before_it_began_is_tried_again_with_all_of_
     assert stage.at(18, stage.graded(1, 1.0)) == ["publish #1 improved 1"]
 
 
-def test_a_probe_that_could_not_be_begun_is_tried_again_as_a_probe() -> None:
-    stage = Stage(rules=AGAIN)
-    stage.in_grading(2, "ann")
-    stage.at(3, stage.graded(1, outcome=Outcome.CRASHED, reason="odd"))
-    assert stage.at(4, stage.not_started("#1", "git hangs")) == []
-    assert stage.until(9) == ["9 grade #1/3: commit seed as a probe"]
-
-
 def test_a_grade_that_waits_to_be_tried_again_stands_in_no_way_of_a_stop() -> None:
-    stage = Stage(rules=AGAIN)
+    stage = Stage(rules=ONE_SLOT)
     stage.in_grading(2, "ann")
     stage.at(3, stage.not_started("#1", "git hangs"))
     stage.stop(4)
@@ -242,6 +218,13 @@ def test_three_voids_in_a_row_hold_the_queue_up() -> None:
     assert stage.at(7, stage.graded(4, 1.0)) == ["publish #4 improved 1"]
     assert stage.until(304.9) == []
     assert stage.until(305) == ["305 grade #5/1: commit 5"]
+    stage = Stage()
+    stage.in_grading(2, *["ann"] * 4)
+    stage.voided(3, 1)
+    stage.voided(3, 2)
+    stage.at(4, stage.graded(3, reason="wrong"))
+    assert stage.voided(5, 4) == ["publish #4 void (the grader fails on the seed too: no disk)"]
+    assert stage.fleet.run.voids_in_a_row == 1
 
 
 def test_one_more_void_after_the_pause_holds_the_queue_up_again() -> None:
@@ -254,13 +237,3 @@ def test_one_more_void_after_the_pause_holds_the_queue_up_again() -> None:
     assert stage.until(303) == ["303 grade #4/1: commit 4"]
     assert "4 attempts in a row are void" in stage.voided(310, 4)[0]
     assert stage.fleet.run.queue_paused_until == 610
-
-
-def test_anything_but_a_void_ends_the_row() -> None:
-    stage = Stage()
-    stage.in_grading(2, *["ann"] * 4)
-    stage.voided(3, 1)
-    stage.voided(3, 2)
-    stage.at(4, stage.graded(3, reason="wrong"))
-    assert stage.voided(5, 4) == ["publish #4 void (the grader fails on the seed too: no disk)"]
-    assert stage.fleet.run.voids_in_a_row == 1

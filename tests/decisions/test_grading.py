@@ -2,12 +2,11 @@
 
 from dataclasses import replace
 
-from stage import SEED, Stage
+from stage import SEED, Stage, on_request
 
 from attempts.record import Kind
 from coral.fleet import events as on
 from coral.fleet.events import Outcome
-from coral.fleet.reasons import RunEnd, RunEndKind
 from coral.fleet.rules import Rules
 from coral.fleet.run_state import AttemptStep
 
@@ -23,17 +22,17 @@ def test_a_grader_that_takes_too_long_is_terminated_then_killed_and_the_candidat
     ]
     assert stage.published().seconds == 2.0
     assert stage["ann"].progress.stagnant == 1
+    stage = Stage(rules=replace(TIMED, terminate_grace=0.0))
+    stage.in_grading(2, "ann")
+    assert stage.until(13) == ["12 terminate #1/1", "12 kill #1/1"]
 
 
-def test_a_score_that_comes_too_late_does_not_count() -> None:
+def test_a_score_counts_in_time_and_not_when_it_comes_too_late() -> None:
     stage = Stage(rules=TIMED)
     stage.in_grading(2, "ann")
     assert stage.until(12) == ["12 terminate #1/1"]
     assert (stage.pending(1).step, stage.pending(1).deadline) == (AttemptStep.TERMINATED, 15)
     assert stage.at(13, stage.graded(1, 99.0)) == ["publish #1 failed (the grader took longer than 10 seconds)"]
-
-
-def test_a_grade_that_ends_in_time_needs_no_signal() -> None:
     stage = Stage(rules=TIMED)
     stage.in_grading(2, "ann")
     assert stage.at(11.9, stage.graded(1, 1.0)) == ["publish #1 improved 1"]
@@ -95,13 +94,7 @@ def test_kills_are_counted_for_each_launch() -> None:
     ]
 
 
-def test_without_any_grace_the_signals_follow_each_other_at_once() -> None:
-    stage = Stage(rules=replace(TIMED, terminate_grace=0.0))
-    stage.in_grading(2, "ann")
-    assert stage.until(13) == ["12 terminate #1/1", "12 kill #1/1"]
-
-
-def test_the_grader_starts_in_the_turn_that_sees_its_commit_checked_out() -> None:
+def test_the_grader_or_the_probe_starts_in_the_turn_that_sees_its_commit_checked_out() -> None:
     stage = Stage(rules=TIMED)
     stage.in_grading(2, "ann", kind=Kind.TUNE)
     assert stage.at(3, stage.checked_out(1)) == ["start the grader of #1/1 as tune"]
@@ -113,9 +106,6 @@ def test_the_grader_starts_in_the_turn_that_sees_its_commit_checked_out() -> Non
         "publish #1 failed (the grader took longer than 10 seconds)"
     ]
     assert stage.at(14, on.CheckedOut(number=1, launch=1)) == []
-
-
-def test_a_probe_is_told_that_it_grades_the_baseline() -> None:
     stage = Stage()
     stage.in_grading(2, "ann")
     stage.at(3, stage.checked_out(1))
@@ -123,18 +113,23 @@ def test_a_probe_is_told_that_it_grades_the_baseline() -> None:
     assert stage.at(5, stage.checked_out(1)) == ["start the grader of #1/2 as a probe"]
 
 
-def test_a_checkout_that_outlasts_the_time_of_its_grade_is_done_again() -> None:
+def test_a_checkout_that_outlasts_the_time_of_its_grade_is_done_again_or_on_a_full_disk_makes_room() -> None:
     stage = Stage(rules=TIMED)
     stage.in_grading(2, "ann")
     assert stage.until(12) == ["12 terminate #1/1"]
     assert stage.at(13, stage.checked_out(1)) == ["grade #1/2: commit 1"]
     assert stage.at(14, stage.checked_out(1)) == ["start the grader of #1/2"]
+    stage = Stage(rules=TIMED)
+    stage.in_grading(2, "ann")
+    stage.at(3, on.DiskChecked(problem="no space"))
+    stage.until(12)
+    assert stage.at(13, stage.checked_out(1)) == ["tidy #1/1 whole"]
 
 
-def test_a_stop_comes_before_a_grader_that_has_not_started() -> None:
+def test_a_stop_or_a_leave_comes_before_a_grader_that_has_not_started() -> None:
     stage = Stage(rules=replace(TIMED, slots=3))
     stage.in_grading(2, "ann", "ann", "ann")
-    stop = stage.asks("operator", on.Stop(end=RunEnd(RunEndKind.REQUEST)))
+    stop = stage.asks("operator", on.Stop(end=on_request()))
     said = stage.at(3, stage.checked_out(1), stop, stage.checked_out(2))
     # What was started before the stop is ended; what was checked out after it waits for a resume.
     assert [line for line in said if "#" in line] == ["start the grader of #1/1", "terminate #1/1", "terminate #3/1"]
@@ -144,20 +139,9 @@ def test_a_stop_comes_before_a_grader_that_has_not_started() -> None:
         AttemptStep.QUEUED,
         AttemptStep.QUEUED,
     ]
-
-
-def test_no_grader_starts_once_the_supervisor_leaves() -> None:
     stage = Stage(rules=TIMED)
     stage.in_grading(2, "ann")
-    leave = stage.asks("operator", on.Leave(end=RunEnd(RunEndKind.REQUEST)))
+    leave = stage.asks("operator", on.Leave(end=on_request()))
     said = stage.at(3, leave, stage.checked_out(1))
     assert [line for line in said if "#" in line] == []
     assert stage.pending(1).step is AttemptStep.QUEUED
-
-
-def test_on_a_full_disk_an_ended_checkout_makes_room() -> None:
-    stage = Stage(rules=TIMED)
-    stage.in_grading(2, "ann")
-    stage.at(3, on.DiskChecked(problem="no space"))
-    stage.until(12)
-    assert stage.at(13, stage.checked_out(1)) == ["tidy #1/1 whole"]

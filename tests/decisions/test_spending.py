@@ -112,37 +112,24 @@ def test_a_conversation_whose_figure_has_fallen_in_another_launch_began_anew(
     assert total(stage) == (11 + new, 0, 1 + written, 0.25 + money)
 
 
-def test_equal_figures_have_not_fallen() -> None:
+@pytest.mark.parametrize(
+    ("before", "after", "cached", "sums"),
+    [
+        ((10, 1, 0.25), (10, 1, 0.25), 7, (10, 7, 1, 0.25)),  # equal figures have not fallen
+        ((10, 1, 0.25), (12, 2, None), 0, (22, 0, 3, 0.25)),  # less money than before: the figure began anew
+        ((10, 1, None), (12, 2, None), 0, (12, 0, 2, None)),
+        ((10, 1, 0.0), (12, 2, 0.0), 0, (12, 0, 2, 0.0)),
+    ],
+    ids=["equal", "no longer told", "never told", "told as nothing"],
+)
+def test_money_that_is_not_told_or_stays_the_same_is_neither_lost_nor_fallen(
+    before: tuple[int, int, float | None], after: tuple[int, int, float | None], cached: int, sums: tuple[object, ...]
+) -> None:
     stage = Stage()
-    stage.at(2, used(stage, "ann", 10, 1, 0.25, session="s"))
+    stage.at(2, used(stage, "ann", *before, session="s"))
     again(stage, 3)
-    stage.at(103, used(stage, "ann", 10, 1, 0.25, cached=7, session="s"))
-    assert total(stage) == (10, 7, 1, 0.25)
-
-
-def test_money_that_is_no_longer_told_is_not_lost() -> None:
-    stage = Stage()
-    stage.at(2, used(stage, "ann", 10, 1, 0.25, session="s"))
-    again(stage, 3)
-    stage.at(103, used(stage, "ann", 12, 2, session="s"))
-    # Less money than before: the figure began anew.
-    assert total(stage) == (22, 0, 3, 0.25)
-
-
-def test_money_of_which_nothing_was_known_has_not_fallen() -> None:
-    stage = Stage()
-    stage.at(2, used(stage, "ann", 10, 1, session="s"))
-    again(stage, 3)
-    stage.at(103, used(stage, "ann", 12, 2, session="s"))
-    assert total(stage) == (12, 0, 2, None)
-
-
-def test_a_program_that_goes_on_saying_that_it_costs_nothing_has_not_fallen() -> None:
-    stage = Stage()
-    stage.at(2, used(stage, "ann", 10, 1, 0.0, session="s"))
-    again(stage, 3)
-    stage.at(103, used(stage, "ann", 12, 2, 0.0, session="s"))
-    assert total(stage) == (12, 0, 2, 0.0)
+    stage.at(103, used(stage, "ann", *after, cached=cached, session="s"))
+    assert total(stage) == sums
 
 
 def test_what_a_launch_says_after_the_next_began_is_not_heard() -> None:
@@ -153,15 +140,12 @@ def test_what_a_launch_says_after_the_next_began_is_not_heard() -> None:
     assert total(stage) == (0, 0, 0, None)
 
 
-def test_tokens_without_a_price_cost_what_the_task_says() -> None:
+def test_tokens_without_a_price_cost_what_the_task_says_of_the_agent_s_program() -> None:
     stage = Stage(rules=replace(QUIET_RULES, prices={"ann": PRICES}))
     stage.at(2, used(stage, "ann", 1_000_000, 100_000, cached=2_000_000))
     assert total(stage)[3] == pytest.approx(3.0 + 1.5 + 1.0)
     stage.at(3, used(stage, "ann", 2_000_000, 100_000, cached=2_000_000))
     assert total(stage)[3] == pytest.approx(3.0 + 1.5 + 1.0 + 3.0)
-
-
-def test_each_agent_has_the_prices_of_its_own_program() -> None:
     stage = Stage(2, rules=replace(QUIET_RULES, prices={"ann": PRICES, "ben": replace(PRICES, input=7.0)}))
     stage.at(2, used(stage, "ann", 1_000_000, 0))
     stage.at(3, used(stage, "ben", 1_000_000, 0))
@@ -177,11 +161,8 @@ def test_what_the_program_says_itself_goes_before_the_prices() -> None:
     assert total(stage)[3] == 3.125
 
 
-FIGURES = st.tuples(st.integers(0, 50), st.integers(0, 50), st.integers(0, 50))
-
-
 @given(
-    launches=st.lists(st.lists(FIGURES, min_size=1, max_size=5), min_size=1, max_size=4),
+    launches=st.lists(st.lists(st.tuples(*[st.integers(0, 50)] * 3), min_size=1, max_size=5), min_size=1, max_size=4),
     whole=st.booleans(),
     reread=st.lists(st.integers(0, 5), max_size=20),
 )
