@@ -82,21 +82,18 @@ def test_an_agent_whose_budget_is_used_up_retires_and_the_others_go_on() -> None
     assert any(line.startswith("spawn ann/2: resumed") for line in stage.at(6, on.Resumed()))
 
 
-def test_an_agent_may_use_so_many_tokens() -> None:
+def test_an_agent_may_use_so_many_tokens_and_retires_at_once_or_when_its_time_comes() -> None:
     stage = Stage(2, own(tokens=10))
     stage.at(2, used(stage, "ann", tokens=7))
     assert stage.at(3, used(stage, "ann", tokens=10)) == ["interrupt ann/1"]
     assert stage.at(4, stage.exited("ann"))[-1].endswith("own budget (10 tokens)")
-
-
-def test_an_agent_that_waits_retires_when_its_time_comes() -> None:
     stage = Stage(2, own(tokens=10))
     stage.at(2, used(stage, "ann", tokens=10), stage.exited("ann"))
     assert stage["ann"].phase is Phase.WAITING
     assert stage.until(30)[0].endswith("ann has retired: own budget (10 tokens)")
 
 
-def test_an_agent_may_make_so_many_attempts() -> None:
+def test_an_agent_may_make_so_many_attempts_and_where_all_have_the_run_ends() -> None:
     stage = Stage(2, own(attempts=2))
     stage.tried(2, "ann", 1.0)
     stage.tried(2, "ben", 1.5)
@@ -107,9 +104,6 @@ def test_an_agent_may_make_so_many_attempts() -> None:
     # Settled, it is no longer on its way, and is not counted twice.
     stage.rules = own(attempts=3)
     assert stage.at(6, submitted("ann", 6))[1] == "accept 6 of ann as #5"
-
-
-def test_all_agents_at_the_end_of_their_own_are_the_end_of_the_run() -> None:
     stage = Stage(1, own(attempts=1))
     stage.tried(2, "ann", 1.0)
     assert stage.at(3, stage.exited("ann", Ending.INTERRUPTED))[-1] == "finish: all retired"
@@ -119,30 +113,29 @@ def test_all_agents_at_the_end_of_their_own_are_the_end_of_the_run() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "first", "second"),
+    ("given", "key", "most"),
     [
-        (rules(budget_money=10.0), {"money": 8.0}, {"money": 9.5}),
-        (rules(budget_tokens=1000), {"tokens": 800}, {"tokens": 950}),
-        (own(money=10.0), {"money": 8.0}, {"money": 9.5}),
-        (own(tokens=1000), {"tokens": 800}, {"tokens": 950}),
+        (rules(budget_money=10.0), "money", 10.0),
+        (rules(budget_tokens=1000), "tokens", 1000),
+        (own(money=10.0), "money", 10.0),
+        (own(tokens=1000), "tokens", 1000),
     ],
     ids=["money", "tokens", "own money", "own tokens"],
 )
-def test_at_80_and_at_95_percent_agents_are_asked_to_land_once(
-    given: Rules, first: dict[str, float], second: dict[str, float]
-) -> None:
+def test_at_80_and_at_95_percent_agents_are_asked_to_land_once(given: Rules, key: str, most: float) -> None:
+    def use(share: float) -> on.Used:
+        return used(stage, "ann", **{key: type(most)(share * most)})  # type: ignore[arg-type]  # tokens are whole
+
     stage = Stage(1, given)
-    below = {name: value * 0.99 for name, value in first.items()}
-    assert stage.at(2, used(stage, "ann", **{name: type(first[name])(value) for name, value in below.items()})) == []  # type: ignore[arg-type]
-    assert stage.at(3, used(stage, "ann", **first)) == ["interrupt ann/1"]  # type: ignore[arg-type]
+    assert stage.at(2, use(0.792)) == []
+    assert stage.at(3, use(0.8)) == ["interrupt ann/1"]
     assert stage.owed("ann") == ["land h1"]
     said = stage.at(4, stage.exited("ann", Ending.INTERRUPTED))
     assert said[-1] == "spawn ann/2: heartbeat, session of ann, told 0, owed land:h1"
     # Its answer is not waited for.
     assert stage.at(5, stage.heard("ann")) == ["heartbeat ann: land (h1) received"]
     assert stage["ann"].awaiting_reply == ()
-    rest = {name: second[name] - first[name] for name in first}
-    assert stage.at(6, used(stage, "ann", **{n: type(first[n])(v) for n, v in rest.items()})) == ["interrupt ann/2"]  # type: ignore[arg-type]
+    assert stage.at(6, use(0.15)) == ["interrupt ann/2"]
     assert stage.owed("ann") == ["land h2"]
     stage.resumed("ann", 7)
     assert stage["ann"].budget_notice_level == 0.95
@@ -150,31 +143,25 @@ def test_at_80_and_at_95_percent_agents_are_asked_to_land_once(
     assert stage.owed("ann") == []
 
 
-def test_attempts_and_hours_are_announced_to_everybody() -> None:
+def test_attempts_of_the_run_are_announced_to_everybody_and_an_agent_s_own_to_it_alone() -> None:
     stage = Stage(2, rules(budget_attempts=5))
     for clock in (2, 3, 4):
         stage.tried(clock, "ann", float(clock))
     assert stage.owed("ben") == []
     assert stage.tried(5, "ann", 9.0)[1:] == ["interrupt ann/1", "interrupt ben/1"]
     assert (stage.owed("ann"), stage.owed("ben")) == (["land h1"], ["land h2"])
-
-
-def test_the_attempts_of_one_agent_are_announced_to_it_alone() -> None:
     stage = Stage(2, own(attempts=5))
     for clock in (2, 3, 4, 5):
         stage.tried(clock, "ann", float(clock))
     assert (stage.owed("ann"), stage.owed("ben")) == (["land h1"], [])
 
 
-def test_who_waits_for_a_grade_hears_of_it_with_the_grade() -> None:
+def test_who_waits_for_a_grade_hears_of_it_with_the_grade_and_after_its_wait_at_once() -> None:
     stage = Stage(2, rules(budget_money=10.0))
     stage.in_grading(2, "ann", wait=500)
     assert stage.at(3, used(stage, "ben", 8.0)) == ["interrupt ben/1"]
     assert [message.due for message in stage["ann"].pending_messages] == [502.0]
     assert stage.at(4, stage.graded(1, 1.0)) == ["publish #1 improved 1, then land", "interrupt ann/1"]
-
-
-def test_a_wait_that_is_over_delays_nothing() -> None:
     stage = Stage(1, rules(budget_money=10.0))
     stage.in_grading(2, "ann", wait=5)
     stage.at(20, used(stage, "ann", 8.0))
@@ -188,16 +175,13 @@ def test_a_tool_at_work_is_not_cut() -> None:
     assert stage.at(4, stage.heard("ann", busy="thinking")) == ["interrupt ann/1"]
 
 
-def test_one_that_is_not_delivered_yet_says_it_for_both() -> None:
+def test_one_that_is_not_delivered_yet_says_it_for_both_and_one_on_its_way_does_not() -> None:
     stage = Stage(1, rules(budget_money=10.0))
     stage.at(2, stage.heard("ann", busy="tool"))
     stage.at(3, used(stage, "ann", 8.0))
     stage.at(4, used(stage, "ann", 9.5))
     assert stage.owed("ann") == ["land h1"]
     assert stage["ann"].budget_notice_level == 0.95
-
-
-def test_one_that_is_on_its_way_does_not_speak_for_the_next() -> None:
     stage = Stage(1, rules(budget_money=10.0))
     stage.at(2, used(stage, "ann", 8.0))
     stage.at(3, stage.exited("ann", Ending.INTERRUPTED))

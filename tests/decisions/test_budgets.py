@@ -13,7 +13,7 @@ from coral.fleet.policy import MAX_INTAKE_RETRIES
 from coral.fleet.rules import Allowance
 
 
-def test_the_budget_of_attempts_ends_the_run_when_the_last_is_graded() -> None:
+def test_the_budget_of_attempts_ends_the_run_when_the_last_is_graded_and_void_ones_cost_nothing() -> None:
     stage = Stage(2, replace(REFLECTING, budget_attempts=3))
     stage.tried(2, "ann", 1.0)
     stage.resumed("ann", 2)
@@ -33,9 +33,6 @@ def test_the_budget_of_attempts_ends_the_run_when_the_last_is_graded() -> None:
     # With a larger one it goes on.
     stage.rules = replace(stage.rules, budget_attempts=4)
     assert stage.at(8, on.Resumed())[-1].startswith("spawn ben/2: resumed")
-
-
-def test_void_attempts_cost_nothing() -> None:
     stage = Stage(rules=replace(QUIET_RULES, budget_attempts=1))
     stage.in_grading(2, "ann")
     stage.voided(3, 1)
@@ -70,9 +67,6 @@ def test_a_fleet_without_anybody_ends_when_nothing_is_left_to_grade() -> None:
     stage.at(3, stage.exited("ann", Ending.TERMINAL, "a"), stage.exited("ben", Ending.TERMINAL, "b"))
     assert stage.fleet.run.stopping is None
     assert stage.at(4, stage.graded(1, 1.0)) == ["publish #1 improved 1", "finish: all retired"]
-
-
-def test_a_submission_on_its_way_is_something_left_to_grade() -> None:
     stage = Stage()
     stage.at(2, stage.submission("ann"))
     assert "finish" not in stage.at(3, stage.exited("ann", Ending.TERMINAL, "a"))[-1]
@@ -121,9 +115,6 @@ def test_no_more_is_taken_than_the_budget_pays_for_with_what_is_on_its_way() -> 
     # Were one of them void, the next would be paid for.
     stage.at(5, *[on.IntakeFailed(number=2, reason="no git", our_fault=True)] * (MAX_INTAKE_RETRIES + 1))
     assert stage.at(5, stage.submission("ann"))[1] == "accept 5 of ann as #4"
-
-
-def test_what_is_settled_but_not_yet_published_is_not_counted_twice() -> None:
     # Its record was on its way to the disk, and the last attempt that the budget pays for was refused.
     stage = Stage(rules=replace(QUIET_RULES, budget_attempts=2))
     stage.in_grading(2, "ann")
@@ -148,14 +139,9 @@ def test_a_launch_may_use_its_share_of_what_is_left_to_the_fleet_and_what_is_lef
     assert money_left(stage.fleet, stage["ann"], rules) == left
 
 
-def test_who_has_retired_shares_in_nothing() -> None:
+def test_who_has_retired_shares_in_nothing_and_before_anything_is_used_all_is_left() -> None:
     rules = replace(QUIET_RULES, budget_money=5.0)
     stage = Stage(2, rules)
     stage.at(2, stage.exited("ben", Ending.TERMINAL))
-    assert money_left(stage.fleet, stage["ann"], rules) == 5.0
-
-
-def test_before_anything_is_used_all_is_left() -> None:
-    rules = replace(QUIET_RULES, budget_money=5.0)
-    stage = Stage(1, rules)
-    assert money_left(stage.fleet, stage["ann"], rules) == 5.0
+    for fleet in (stage.fleet, Stage(1, rules).fleet):
+        assert money_left(fleet, fleet.agents["ann"], rules) == 5.0

@@ -14,6 +14,14 @@ CONSOLIDATE = Heartbeat(name="consolidate", trigger=Every(10), scope=Scope.FLEET
 HOURLY = Heartbeat(name="hourly", trigger=Elapsed(3600), scope=Scope.FLEET, prompt="look at the clock")
 
 
+def asked() -> Stage:
+    """ann was asked for the checkpoint of 1800 at 2401, and has heard of it."""
+    stage = Stage(rules=replace(rules_with(CHECKPOINT), stall=9e9))
+    stage.until(2400)
+    stage.resumed("ann", 2401)
+    return stage
+
+
 def test_a_checkpoint_is_owed_every_half_hour_and_never_twice_before_it_is_delivered() -> None:
     stage = Stage(rules=replace(rules_with(CHECKPOINT), stall=9e9, max_defer=2000.0))
     assert stage.until(1800) == []
@@ -32,11 +40,19 @@ def test_a_checkpoint_is_owed_every_half_hour_and_never_twice_before_it_is_deliv
     assert stage.fleet.agents["ann"].targets == {"checkpoint": 5400}
 
 
-def test_periods_that_were_missed_are_not_made_up_for() -> None:
+def test_periods_that_were_missed_are_not_made_up_for_and_who_owes_a_lot_is_not_asked_for_more() -> None:
     stage = Stage(rules=replace(rules_with(CHECKPOINT), stall=9e9, max_defer=9e9))
     stage._decide(7000, ())
     assert stage.owed("ann") == ["checkpoint h1"]
     assert stage["ann"].targets == {"checkpoint": 8800}
+    hearts = [Heartbeat(name=f"h-{place}", trigger=Every(1), prompt="?") for place in range(5)]
+    stage = Stage(rules=replace(rules_with(CHECKPOINT, *hearts[:4]), stall=9e9, interrupt_grace=9e9))
+    stage.tried(2, "ann", 1.0)
+    assert stage.until(1800) == []
+    assert stage.owed("ann")[4:] == ["checkpoint h5"]
+    stage = Stage(rules=replace(rules_with(CHECKPOINT, *hearts), stall=9e9, interrupt_grace=9e9))
+    stage.tried(2, "ann", 1.0)
+    assert stage.until(1800) == ["1800 skipped ann: checkpoint: saturated (5)"]
 
 
 @pytest.mark.parametrize("reply", ["still looking", ""])
@@ -58,9 +74,7 @@ def test_a_checkpoint_that_was_not_answered_leaves_the_next_one_out(reply: str) 
 
 
 def test_an_answer_makes_room_for_the_next_checkpoint() -> None:
-    stage = Stage(rules=replace(rules_with(CHECKPOINT), stall=9e9))
-    stage.until(2400)
-    stage.resumed("ann", 2401)
+    stage = asked()
     assert stage.at(2500, stage.heard("ann", reply="All is well.\nHEARTBEAT_OK")) == []
     assert stage["ann"].awaiting_reply == ()
     assert stage.until(3600) == []
@@ -73,12 +87,15 @@ def test_an_answer_makes_room_for_the_next_checkpoint() -> None:
     assert stage["ann"].awaiting_reply == ()
     # Nobody asked: what sounds like an answer is talk.
     assert stage.at(4301, stage.heard("ann", reply="ALERT: again")) == []
+    stage = asked()
+    stage.until(3600)
+    assert stage["ann"].unanswered_checkpoints == 1
+    stage.at(3601, stage.heard("ann", reply="ALERT: no disk"))
+    assert stage["ann"].unanswered_checkpoints == 0
 
 
 def test_checkpoints_that_are_left_unanswered_in_a_row_raise_one_alert() -> None:
-    stage = Stage(rules=replace(rules_with(CHECKPOINT), stall=9e9))
-    stage.until(2400)
-    stage.resumed("ann", 2401)
+    stage = asked()
     left_out = "skipped ann: checkpoint: unanswered"
     # Unanswered at the next, at the one after, and at its end: three times in a row.
     assert stage.until(5400) == [f"3600 {left_out}", f"5400 {left_out}"]
@@ -101,9 +118,7 @@ def test_checkpoints_that_are_left_unanswered_in_a_row_raise_one_alert() -> None
 
 
 def test_a_checkpoint_that_a_stop_left_no_time_to_answer_is_held_against_nobody() -> None:
-    stage = Stage(rules=replace(rules_with(CHECKPOINT), stall=9e9))
-    stage.until(2400)
-    stage.resumed("ann", 2401)
+    stage = asked()
     assert stage["ann"].awaiting_reply == ("checkpoint",)
     stage.ask("operator", on.Stop(end=on_request("enough")), 2410)
     stage.at(2411, stage.exited("ann", Ending.INTERRUPTED))
@@ -117,20 +132,8 @@ def test_a_checkpoint_that_a_stop_left_no_time_to_answer_is_held_against_nobody(
     assert stage["ann"].unanswered_checkpoints == 1
 
 
-def test_an_alert_ends_a_row_of_unanswered_checkpoints_too() -> None:
-    stage = Stage(rules=replace(rules_with(CHECKPOINT), stall=9e9))
-    stage.until(2400)
-    stage.resumed("ann", 2401)
-    stage.until(3600)
-    assert stage["ann"].unanswered_checkpoints == 1
-    stage.at(3601, stage.heard("ann", reply="ALERT: no disk"))
-    assert stage["ann"].unanswered_checkpoints == 0
-
-
 def test_an_answer_that_is_read_again_answers_nothing_else() -> None:
-    stage = Stage(rules=replace(rules_with(CHECKPOINT), stall=9e9))
-    stage.until(2400)
-    stage.resumed("ann", 2401)
+    stage = asked()
     answer = replace(stage.heard("ann", reply="HEARTBEAT_OK"), place=30)
     stage.at(2500, answer)
     assert (stage["ann"].awaiting_reply, stage["ann"].output_searched_to) == ((), 30)
@@ -144,17 +147,6 @@ def test_an_answer_that_is_read_again_answers_nothing_else() -> None:
     stage.at(2700, stage.exited("ann"))
     stage.until(2720)
     assert (stage["ann"].launch, stage["ann"].output_searched_to) == (3, 0)
-
-
-def test_an_agent_that_owes_a_lot_is_not_asked_for_more() -> None:
-    hearts = [Heartbeat(name=f"h-{each}", trigger=Every(1), prompt="?") for each in range(5)]
-    stage = Stage(rules=replace(rules_with(CHECKPOINT, *hearts[:4]), stall=9e9, interrupt_grace=9e9))
-    stage.tried(2, "ann", 1.0)
-    assert stage.until(1800) == []
-    assert stage.owed("ann")[4:] == ["checkpoint h5"]
-    stage = Stage(rules=replace(rules_with(CHECKPOINT, *hearts), stall=9e9, interrupt_grace=9e9))
-    stage.tried(2, "ann", 1.0)
-    assert stage.until(1800) == ["1800 skipped ann: checkpoint: saturated (5)"]
 
 
 def test_the_clock_goes_on_for_who_waits_and_stops_for_who_retired() -> None:
@@ -191,9 +183,6 @@ def test_what_the_fleet_s_clock_sets_off_falls_to_the_next_who_submits() -> None
     stage.at(7204, stage.exited("ben", Ending.LIMIT, until=9000.0))
     assert stage.until(10800) == ["10800 skipped: hourly: undelivered"]
     assert stage.fleet.run.targets == {"hourly": 14400}
-
-
-def test_another_heartbeat_of_the_fleet_is_no_reason_to_leave_one_out() -> None:
     stage = Stage(
         rules=replace(rules_with(HOURLY, replace(CONSOLIDATE, trigger=Every(1))), stall=9e9, interrupt_grace=9e9)
     )
@@ -221,16 +210,13 @@ def test_own_and_fleet_s_heartbeats_of_one_name_do_not_stand_in_each_other_s_way
     assert stage["ann"].awaiting_reply == ("tick",)
 
 
-def test_only_the_clock_s_heartbeats_ask_for_an_answer() -> None:
+def test_only_the_clock_s_heartbeats_ask_for_an_answer_and_a_lost_grade_sets_off_none() -> None:
     stage = Stage(rules=rules_with(Heartbeat(name="tick", trigger=Every(1), prompt="all")))
     stage.at(1, stage.asks("operator", on.Tell(to="ann", text="hello")))
     stage.tried(3, "ann", 1.0)
     stage.resumed("ann", 4)
     assert stage["ann"].pending_messages == ()
     assert stage["ann"].awaiting_reply == ()
-
-
-def test_a_lost_grade_is_no_attempt() -> None:
     stage = Stage(rules=rules_with(REFLECT))
     stage.in_grading(2, "ann")
     stage.at(3, stage.graded(1, outcome=Outcome.LOST))

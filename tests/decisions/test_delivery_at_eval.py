@@ -36,7 +36,7 @@ def test_the_end_of_an_eval_is_a_good_moment_though_the_eval_is_a_tool(busy: str
     assert stage.tried(1802, "ann", 1.0, wait=60) == ["publish #1 improved 1, then checkpoint", "interrupt ann/1"]
 
 
-def test_who_does_not_wait_at_the_eval_is_not_told_there() -> None:
+def test_who_does_not_wait_at_the_eval_or_did_in_the_past_is_not_told_there() -> None:
     stage = Stage(rules=replace(rules_with(CHECKPOINT), stall=9e9))
     stage.until(1800)
     assert stage.tried(1802, "ann", 1.0) == ["publish #1 improved 1"]
@@ -44,6 +44,10 @@ def test_who_does_not_wait_at_the_eval_is_not_told_there() -> None:
     assert stage.at(1813, stage.graded(number, 2.0)) == ["publish #2 improved 2"]
     (number,) = stage.in_grading(1814, "ann", wait=10)
     assert stage.at(1823.9, stage.graded(number, 3.0)) == ["publish #3 improved 3, then checkpoint", "interrupt ann/1"]
+    stage = Stage(rules=rules_with(TIP))
+    assert stage.tried(2, "ann", 1.0, wait=-5) == ["publish #1 improved 1", "interrupt ann/1"]
+    assert stage["ann"].pending_messages[0].printed is False
+    assert Stage(rules=rules_with(TIP)).tried(2, "ann", 1.0) == ["publish #1 improved 1", "interrupt ann/1"]
 
 
 def test_whoever_waited_in_an_eval_is_gone_with_its_launch() -> None:
@@ -65,16 +69,10 @@ def test_what_a_launch_was_handed_is_not_told_at_its_eval_too() -> None:
     assert stage.at(5, stage.heard("ann")) == ["heartbeat ann: reflect, redirect (h1, h2) received", "interrupt ann/2"]
 
 
-def test_a_waiting_that_was_asked_for_in_the_past_is_none() -> None:
-    stage = Stage(rules=rules_with(TIP))
-    assert stage.tried(2, "ann", 1.0, wait=-5) == ["publish #1 improved 1", "interrupt ann/1"]
-    assert stage["ann"].pending_messages[0].printed is False
-
-
 # --- inline -----------------------------------------------------------------------------------------------------------
 
 
-def test_an_inline_heartbeat_is_printed_once_and_acknowledged_by_the_eval() -> None:
+def test_an_inline_heartbeat_is_printed_once_and_acknowledged_by_the_eval_or_goes_along_with_an_interrupt() -> None:
     stage = Stage(rules=rules_with(TIP))
     assert stage.tried(2, "ann", 1.0, wait=60) == ["publish #1 improved 1, printing tip:h1"]
     assert stage.at(3, stage.asks("ann", on.Acknowledge(messages=("h1",)))) == [
@@ -83,6 +81,8 @@ def test_an_inline_heartbeat_is_printed_once_and_acknowledged_by_the_eval() -> N
     ]
     assert stage["ann"].pending_messages == ()
     assert stage.until(100) == []
+    stage = Stage(rules=rules_with(TIP, REFLECT))
+    assert stage.tried(2, "ann", 1.0, wait=60) == ["publish #1 improved 1, then tip reflect", "interrupt ann/1"]
 
 
 def test_what_was_printed_and_not_acknowledged_interrupts() -> None:
@@ -120,16 +120,6 @@ def test_what_was_printed_and_never_acknowledged_goes_with_the_next_eval_s_inter
     assert stage.tried(32, "ann", 2.0, wait=60) == ["publish #2 improved 2, then tip"]
 
 
-def test_an_inline_heartbeat_interrupts_where_nobody_waits() -> None:
-    stage = Stage(rules=rules_with(TIP))
-    assert stage.tried(2, "ann", 1.0) == ["publish #1 improved 1", "interrupt ann/1"]
-
-
-def test_an_inline_heartbeat_goes_along_with_an_interrupt_that_happens_anyway() -> None:
-    stage = Stage(rules=rules_with(TIP, REFLECT))
-    assert stage.tried(2, "ann", 1.0, wait=60) == ["publish #1 improved 1, then tip reflect", "interrupt ann/1"]
-
-
 def test_an_inline_heartbeat_of_the_clock_is_printed_at_the_next_eval() -> None:
     stage = Stage(rules=replace(rules_with(replace(CHECKPOINT, delivery=Delivery.INLINE)), stall=9e9))
     assert stage.until(1800) == []
@@ -140,7 +130,7 @@ def test_an_inline_heartbeat_of_the_clock_is_printed_at_the_next_eval() -> None:
     assert stage["ann"].awaiting_reply == ("checkpoint",)
 
 
-def test_an_agent_cannot_wave_away_what_is_about_to_interrupt_it() -> None:
+def test_an_agent_acknowledges_what_it_was_handed_and_not_what_is_about_to_interrupt_it() -> None:
     # It could: the ids are easily guessed, and whoever acknowledged in time never reflected.
     stage = Stage(rules=rules_with(REFLECT, TIP))
     stage.tried(2, "ann", 1.0)
@@ -148,9 +138,6 @@ def test_an_agent_cannot_wave_away_what_is_about_to_interrupt_it() -> None:
         "answer ann/1: yes, acknowledged"
     ]
     assert stage.owed("ann") == ["reflect h1", "tip h2"]
-
-
-def test_acknowledging_what_a_launch_carries_lets_go_of_it_there_too() -> None:
     stage = Stage(rules=rules_with(TIP))
     stage.tried(2, "ann", 1.0, wait=60)
     stage.at(3, stage.exited("ann"))

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from stage import QUIET_RULES, REFLECT, Stage, brief, on_request
+from stage import QUIET_RULES, REFLECT, REFLECTING, Stage, brief, on_request
 
 from coral.fleet import events as on
 from coral.fleet.agent_state import Phase
@@ -29,9 +29,6 @@ def test_who_is_left_at_work_is_neither_signalled_nor_restarted() -> None:
     assert stage.at(2, on.Resumed()) == ["show fleet", "show ann", "show ben"]
     assert stage.fleet.run.detached_reason is None
     assert [(agent.phase, agent.launch) for agent in stage.fleet.agents.values()] == [(Phase.RUNNING, 1)] * 2
-
-
-def test_it_is_left_where_no_reason_was_said() -> None:
     stage = Stage()
     stage.at(2, leave(stage, ""))
     assert brief(stage.fleet.run.detached_reason) == "request"
@@ -49,16 +46,13 @@ def test_while_a_run_is_left_nothing_begins_and_nothing_falls_due() -> None:
     assert stage.at(2000, stage.taken(2)) == []
 
 
-def test_what_is_handed_in_after_that_stays_in_the_inbox() -> None:
+def test_after_that_what_is_handed_in_waits_and_a_grade_counts_and_interrupts_nobody_before_the_resume() -> None:
     stage = Stage()
     late = stage.submission("ann")
     assert stage.at(2, leave(stage), late)[1:] == [f"answer operator/1: {YES}"]
     assert stage.fleet.run.next_number == 1
     assert stage.at(2, on.Resumed(), late)[2:] == ["take in #1: commit 1 of ann", "accept 1 of ann as #1"]
-
-
-def test_a_grade_that_ended_in_the_turn_of_leaving_counts_and_interrupts_nobody_before_the_resume() -> None:
-    stage = Stage(rules=replace(QUIET_RULES, heartbeats=(REFLECT,)))
+    stage = Stage(rules=REFLECTING)
     stage.in_grading(2, "ann")
     assert stage.at(3, leave(stage), stage.graded(1, 1.0))[2:] == ["publish #1 improved 1"]
     assert stage.owed("ann") == ["reflect h1"]
@@ -83,9 +77,6 @@ def test_a_run_that_stops_is_not_left_and_one_that_is_left_can_be_stopped() -> N
         "interrupt ann/1",
     ]
     assert stage.fleet.run.detached_reason is None
-
-
-def test_a_run_that_was_left_is_stopped_by_another_supervisor() -> None:
     stage = Stage()
     stage.at(2, leave(stage))
     assert stage.at(2, on.Resumed(), stage.asks("operator", on.Stop(end=on_request("enough"))))[2:] == [

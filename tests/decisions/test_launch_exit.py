@@ -2,14 +2,14 @@
 
 from dataclasses import replace
 
-from stage import QUIET_RULES, REFLECT, REFLECTING, Stage, brief, on_request
+from stage import QUIET_RULES, REFLECT, REFLECTING, TIP, Stage, brief, on_request
 
 from coral.fleet import events as on
 from coral.fleet.agent_state import Phase
 from coral.fleet.events import Ending, Outcome
 from coral.fleet.run_state import AttemptStep
-from heartbeats.heartbeat import Delivery, Heartbeat, Scope
-from heartbeats.trigger import Elapsed, Every
+from heartbeats.heartbeat import Heartbeat, Scope
+from heartbeats.trigger import Elapsed
 
 # --- stop ---------------------------------------------------------------------------------------------------------
 
@@ -37,9 +37,6 @@ def test_stopping_twice_keeps_the_first_reason() -> None:
     stage.stop(2, "")
     assert stage.stop(3, "again") == ["answer operator/2: yes, stopping"]
     assert stage.at(4, stage.exited("ann"))[-1] == "finish: request"
-
-
-def test_a_fleet_at_rest_finishes_at_once() -> None:
     stage = Stage()
     stage.at(2, stage.exited("ann", Ending.LIMIT, until=50.0))
     assert stage.stop(3) == ["answer operator/1: yes, stopping", "finish: request (enough)"]
@@ -70,7 +67,7 @@ def test_a_stop_with_the_end_of_a_launch_starts_no_other() -> None:
     assert stage["ann"].deadline is None
 
 
-def test_an_unkillable_agent_is_named_and_holds_up_no_stop() -> None:
+def test_an_unkillable_agent_is_named_holds_up_no_stop_and_waits_for_the_resume() -> None:
     stage = Stage(2)
     stage.stop(2)
     stage.at(3, stage.exited("ben", Ending.INTERRUPTED))
@@ -79,9 +76,6 @@ def test_an_unkillable_agent_is_named_and_holds_up_no_stop() -> None:
         "27 alert run-alert-1 of ann: ann has retired: unkillable",
         "27 finish: request (enough)",
     ]
-
-
-def test_an_unkillable_agent_that_ends_while_the_run_stops_waits_for_the_resume() -> None:
     stage = Stage(2)
     stage.tried(2, "ben", 1.0)
     stage.at(2, stage.lingered("ann"))
@@ -147,7 +141,7 @@ def test_a_submission_during_the_stop_stays_in_the_inbox() -> None:
     ]
 
 
-def test_a_deaf_grader_is_killed_and_its_attempt_kept() -> None:
+def test_the_attempt_of_a_grader_that_is_deaf_or_was_not_started_because_of_the_stop_is_kept() -> None:
     stage = Stage()
     stage.at(2, stage.exited("ann", Ending.LIMIT))
     stage.in_grading(2, "ann")
@@ -156,6 +150,12 @@ def test_a_deaf_grader_is_killed_and_its_attempt_kept() -> None:
     assert stage.at(9, stage.graded(1, outcome=Outcome.CRASHED)) == ["finish: request (enough)"]
     assert stage.pending(1).step is AttemptStep.QUEUED
     assert stage.pending(1).suspicion == ""
+    stage = Stage()
+    stage.at(2, stage.exited("ann", Ending.LIMIT))
+    stage.in_grading(2, "ann")
+    stage.stop(3)
+    assert stage.at(4, stage.not_started("#1")) == ["finish: request (enough)"]
+    assert stage.pending(1).step is AttemptStep.QUEUED
 
 
 def test_an_unkillable_grader_is_named_and_its_attempt_kept() -> None:
@@ -183,18 +183,8 @@ def test_a_grade_that_was_out_of_time_when_the_stop_came_is_graded_again() -> No
     assert stage.at(16, stage.graded(1, 1.0)) == ["publish #1 improved 1"]
 
 
-def test_a_grader_that_was_not_started_because_of_the_stop_is_no_void() -> None:
-    stage = Stage()
-    stage.at(2, stage.exited("ann", Ending.LIMIT))
-    stage.in_grading(2, "ann")
-    stage.stop(3)
-    assert stage.at(4, stage.not_started("#1")) == ["finish: request (enough)"]
-    assert stage.pending(1).step is AttemptStep.QUEUED
-
-
 def test_what_cannot_be_published_holds_up_no_stop_and_is_published_by_the_resume() -> None:
-    tip = Heartbeat(name="tip", trigger=Every(1), delivery=Delivery.INLINE, prompt="mind")
-    stage = Stage(2, replace(QUIET_RULES, heartbeats=(REFLECT, tip)))
+    stage = Stage(2, replace(QUIET_RULES, heartbeats=(REFLECT, TIP)))
     stage.in_grading(2, "ann", wait=60)
     stage.at(3, stage.graded(1, 1.0))
     stage.stop(4)
@@ -207,11 +197,7 @@ def test_what_cannot_be_published_holds_up_no_stop_and_is_published_by_the_resum
     assert stage.at(7, on.Published(number=1)) == []
     assert stage.fleet.pending == {}
     assert stage.fleet.run.order == 1
-
-
-def test_what_was_printed_is_not_printed_again_by_a_resume() -> None:
-    tip = Heartbeat(name="tip", trigger=Every(1), delivery=Delivery.INLINE, prompt="mind")
-    stage = Stage(rules=replace(QUIET_RULES, heartbeats=(tip,)))
+    stage = Stage(rules=replace(QUIET_RULES, heartbeats=(TIP,)))
     stage.in_grading(2, "ann", wait=60)
     assert stage.at(3, stage.graded(1, 1.0)) == ["publish #1 improved 1, printing tip:h1"]
     assert "publish #1 improved 1" in stage.at(4, on.Resumed())

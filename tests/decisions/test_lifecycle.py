@@ -47,16 +47,17 @@ def test_nothing_happens_before_a_run_is_opened() -> None:
     assert stage.fleet.run.stopping is None
 
 
-def test_what_was_restored_is_an_alert() -> None:
-    assert Stage(started=False).at(0, on.Restored(item="the record of #3", found="was deleted")) == [
-        "alert run-alert-1: the record of #3 was deleted, though only the supervisor writes there;"
-        " restored from the journal"
-    ]
-    assert Stage(started=False).at(0, on.Restored(item="the journal", found="was cut", source="memory")) == [
-        "alert run-alert-1: the journal was cut, though only the supervisor writes there; restored from memory"
-    ]
-    assert Stage(started=False).at(0, on.Restored(item="it", found="was deleted", source="")) == [
-        "alert run-alert-1: it was deleted, though only the supervisor writes there; that cannot be restored"
+@pytest.mark.parametrize(
+    ("event", "told"),
+    [
+        (on.Restored(item="the record of #3", found="was deleted"), "restored from the journal"),
+        (on.Restored(item="the journal", found="was cut", source="memory"), "restored from memory"),
+        (on.Restored(item="it", found="was deleted", source=""), "that cannot be restored"),
+    ],
+)
+def test_what_was_restored_is_an_alert(event: on.Restored, told: str) -> None:
+    assert Stage(started=False).at(0, event) == [
+        f"alert run-alert-1: {event.item} {event.found}, though only the supervisor writes there; {told}"
     ]
 
 
@@ -77,7 +78,7 @@ def test_first_words_bring_the_session_which_later_ones_may_leave_out_or_change(
     assert stage["ann"].session == "another"
 
 
-def test_words_of_nobody_and_ends_of_nobody_are_dropped() -> None:
+def test_words_and_ends_of_nobody_are_dropped_and_an_end_is_heard_once() -> None:
     stage = Stage()
     before = stage.fleet
     strangers = (
@@ -93,9 +94,6 @@ def test_words_of_nobody_and_ends_of_nobody_are_dropped() -> None:
     )
     assert stage.at(2, *strangers) == []
     assert stage.fleet == before
-
-
-def test_an_end_is_heard_once() -> None:
     stage = Stage()
     end = stage.exited("ann", Ending.CRASHED, "boom")
     assert stage.at(2, end, end) == ["exited ann: launch 1 ended: crashed", "crashed ann: launch 1: crashed (boom)"]
@@ -106,7 +104,7 @@ def test_an_end_is_heard_once() -> None:
 # --- turns --------------------------------------------------------------------------------------------------------
 
 
-def test_a_turn_with_a_try_goes_on_at_once() -> None:
+def test_a_turn_with_a_try_or_a_long_one_goes_on_at_once() -> None:
     stage = Stage()
     stage.in_grading(2, "ann")
     assert stage.at(3, stage.exited("ann")) == [
@@ -115,13 +113,14 @@ def test_a_turn_with_a_try_goes_on_at_once() -> None:
     ]
     # What the last launch tried is no try of this one.
     assert len(stage.at(4, stage.exited("ann"))) == 1
-
-
-def test_a_long_turn_goes_on_at_once_though_nothing_was_tried() -> None:
     stage = Stage()
     assert len(stage.at(59.9, stage.exited("ann"))) == 1
     stage = Stage()
     assert len(stage.at(60, stage.exited("ann"))) == 2
+    stage = Stage()
+    stage.at(100, on.DiskChecked(problem="full"))  # nothing starts
+    stage.at(101, stage.exited("ann"))
+    assert stage["ann"].deadline == 101
 
 
 def test_short_turns_without_a_try_back_off_doubling() -> None:
@@ -141,16 +140,7 @@ def test_short_turns_without_a_try_back_off_doubling() -> None:
     assert stage["ann"].unproductive_turns == 0
 
 
-def test_a_try_that_is_graded_ends_a_row_of_crashes() -> None:
-    stage = Stage()
-    stage.in_grading(2, "ann")
-    stage.at(3, stage.exited("ann", Ending.CRASHED))
-    assert stage["ann"].crashes == 1
-    stage.at(4, stage.graded(1, 1.0))
-    assert stage["ann"].crashes == 0
-
-
-def test_a_good_turn_ends_the_row_of_failures() -> None:
+def test_a_good_turn_or_a_try_that_is_graded_ends_the_row_of_failures() -> None:
     stage = Stage()
     stage.at(2, stage.exited("ann", Ending.CRASHED))
     stage.until(20)
@@ -159,6 +149,12 @@ def test_a_good_turn_ends_the_row_of_failures() -> None:
     assert (stage["ann"].crashes, stage["ann"].unproductive_turns) == (1, 1)
     stage.at(stage["ann"].spawned_at + 60, stage.exited("ann"))
     assert (stage["ann"].crashes, stage["ann"].unproductive_turns, stage["ann"].launch) == (0, 0, 4)
+    stage = Stage()
+    stage.in_grading(2, "ann")
+    stage.at(3, stage.exited("ann", Ending.CRASHED))
+    assert stage["ann"].crashes == 1
+    stage.at(4, stage.graded(1, 1.0))
+    assert stage["ann"].crashes == 0
 
 
 # --- crashes ------------------------------------------------------------------------------------------------------
@@ -197,13 +193,6 @@ def test_crashes_in_a_row_back_off_doubling() -> None:
         stage.until(stage["ann"].deadline)
 
 
-def test_after_a_turn_that_was_of_use_the_next_is_due_at_once() -> None:
-    stage = Stage()
-    stage.at(100, on.DiskChecked(problem="full"))  # nothing starts
-    stage.at(101, stage.exited("ann"))
-    assert stage["ann"].deadline == 101
-
-
 def test_a_program_that_cannot_be_started_is_a_crash() -> None:
     stage = Stage(started=False)
     assert stage.at(0, stage.not_started("ann", "permission denied")) == [
@@ -232,6 +221,9 @@ def test_many_crashes_in_a_short_time_hold_the_whole_fleet() -> None:
         "304 spawn cid/2",
         "304 spawn dot/2",
     ]
+    stage = Stage(2, replace(QUIET_RULES, breaker_crashes=1))
+    stage.at(2, stage.exited("ann", Ending.LIMIT, until=100.0), stage.exited("ben", Ending.CRASHED))
+    assert [line.split(":")[0] for line in stage.until(400)] == ["302 spawn ann/2", "302 spawn ben/2"]
 
 
 def test_the_breaker_counts_within_its_window_only() -> None:
@@ -264,7 +256,7 @@ def test_crashes_while_the_fleet_is_held_count_for_what_comes_after() -> None:
 # --- limits -------------------------------------------------------------------------------------------------------
 
 
-def test_a_limit_parks_an_agent_until_the_time_the_provider_named() -> None:
+def test_a_limit_parks_an_agent_until_the_time_the_provider_named_or_for_the_longest_back_off() -> None:
     stage = Stage(2)
     assert stage.at(2, stage.exited("ann", Ending.LIMIT, until=3600.0)) == [
         "exited ann: launch 1 ended: limit",
@@ -272,9 +264,6 @@ def test_a_limit_parks_an_agent_until_the_time_the_provider_named() -> None:
     ]
     assert stage["ann"].phase is Phase.PARKED
     assert stage.until(3602)[-1] == "3602 spawn ann/2: at limit, session of ann, told 0"
-
-
-def test_a_limit_without_a_time_parks_for_the_longest_back_off() -> None:
     stage = Stage()
     stage.at(2, stage.exited("ann", Ending.LIMIT))
     assert stage["ann"].deadline == 602
@@ -286,9 +275,3 @@ def test_a_limit_that_is_over_already_is_not_asked_again_at_once(until: float) -
     stage = Stage()
     stage.at(2, stage.exited("ann", Ending.LIMIT, until=until))
     assert stage["ann"].deadline == 2 + back_off("run", stage["ann"], 1, stage.rules)
-
-
-def test_a_parked_agent_waits_for_the_breaker_too() -> None:
-    stage = Stage(2, replace(QUIET_RULES, breaker_crashes=1))
-    stage.at(2, stage.exited("ann", Ending.LIMIT, until=100.0), stage.exited("ben", Ending.CRASHED))
-    assert [line.split(":")[0] for line in stage.until(400)] == ["302 spawn ann/2", "302 spawn ben/2"]

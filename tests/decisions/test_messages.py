@@ -12,6 +12,14 @@ from heartbeats.trigger import Every, Stagnant
 REDIRECT = Heartbeat(name="redirect", trigger=Stagnant(1))
 
 
+def handed_over() -> Stage:
+    """ann's second launch, of which nothing is heard yet, was handed what the first one owed."""
+    stage = Stage(rules=rules_with(REFLECT))
+    stage.tried(2, "ann", 1.0)
+    stage.at(3, stage.exited("ann", Ending.INTERRUPTED))
+    return stage
+
+
 # --- by interrupt and resume --------------------------------------------------------------------------------------
 
 
@@ -38,12 +46,17 @@ def test_several_crossings_of_one_heartbeat_are_one_delivery_that_names_them_all
         "spawn ann/2: heartbeat, session of ann, told 0, owed reflect:h1 reflect:h2",
         "heartbeat ann: reflect (h1, h2) received",
     ]
-
-
-def test_what_a_launch_did_not_acknowledge_is_said_again_by_the_next() -> None:
     stage = Stage(rules=rules_with(REFLECT))
-    stage.tried(2, "ann", 1.0)
-    stage.at(3, stage.exited("ann", Ending.INTERRUPTED))
+    assert stage.tried(2, "ann", 1.0)[1:] == ["interrupt ann/1"]
+    assert stage.tried(3, "ann", 2.0, wait=60) == ["publish #2 improved 2"]
+    assert stage.resumed("ann", 4)[1:] == [
+        "spawn ann/2: heartbeat, session of ann, told 0, owed reflect:h1 reflect:h2",
+        "heartbeat ann: reflect (h1, h2) received",
+    ]
+
+
+def test_what_a_launch_did_not_acknowledge_or_was_not_started_with_is_said_again_by_the_next() -> None:
+    stage = handed_over()
     # It dies before its first words: with a back-off, for it might do so for ever.
     assert stage.at(3, stage.exited("ann", Ending.CRASHED, "boom")) == [
         "exited ann: launch 2 ended: crashed",
@@ -53,25 +66,17 @@ def test_what_a_launch_did_not_acknowledge_is_said_again_by_the_next() -> None:
     assert stage["ann"].in_flight == ()
     (said,) = stage.until(20)
     assert said.endswith("spawn ann/3: crashed (boom), session of ann, told 0, owed reflect:h1")
-
-
-def test_a_program_that_cannot_be_started_is_no_delivery() -> None:
-    stage = Stage(rules=rules_with(REFLECT))
-    stage.tried(2, "ann", 1.0)
-    stage.at(3, stage.exited("ann", Ending.INTERRUPTED))
+    stage = handed_over()
     assert stage.at(3, stage.not_started("ann")) == ["crashed ann: launch 2: not started (no such program)"]
     (said,) = stage.until(20)
     assert said.endswith("spawn ann/3: not started (no such program), session of ann, told 0, owed reflect:h1")
 
 
-def test_nobody_is_interrupted_before_its_first_words() -> None:
+def test_nobody_is_interrupted_before_its_first_words_but_these_are_not_waited_for_for_ever() -> None:
     stage = Stage(rules=rules_with(REFLECT), started=False)
     assert stage.tried(2, "ann", 1.0) == ["publish #1 improved 1"]
     assert stage.until(20) == []
     assert stage.at(21, stage.heard("ann")) == ["interrupt ann/1"]
-
-
-def test_a_start_that_stays_silent_is_not_waited_for_for_ever() -> None:
     stage = Stage(rules=rules_with(REFLECT), started=False)
     stage.tried(2, "ann", 1.0)
     assert stage.until(59) == []
@@ -79,9 +84,7 @@ def test_a_start_that_stays_silent_is_not_waited_for_for_ever() -> None:
 
 
 def test_what_a_silent_launch_was_handed_is_on_its_way_and_no_reason_to_interrupt_it() -> None:
-    stage = Stage(rules=rules_with(REFLECT))
-    stage.tried(2, "ann", 1.0)
-    stage.at(3, stage.exited("ann", Ending.INTERRUPTED))
+    stage = handed_over()
     assert stage.until(900) == []
     # Something else is.
     assert stage.tried(901, "ann", 2.0) == ["publish #2 improved 2", "interrupt ann/2"]
@@ -100,24 +103,9 @@ def test_words_of_a_launch_that_is_over_acknowledge_nothing() -> None:
     assert stage.at(4, echo) == []
     assert stage.owed("ann") == ["reflect h1"]
     assert not stage["ann"].has_output
-
-
-def test_words_that_come_with_the_end_count_before_it() -> None:
-    stage = Stage(rules=rules_with(REFLECT))
-    stage.tried(2, "ann", 1.0)
-    stage.at(3, stage.exited("ann", Ending.INTERRUPTED))
+    stage = handed_over()
     assert stage.at(4, stage.heard("ann"), stage.exited("ann"))[0] == "heartbeat ann: reflect (h1) received"
     assert stage["ann"].launch == 2
-
-
-def test_a_launch_that_is_interrupted_is_not_interrupted_again() -> None:
-    stage = Stage(rules=rules_with(REFLECT))
-    assert stage.tried(2, "ann", 1.0)[1:] == ["interrupt ann/1"]
-    assert stage.tried(3, "ann", 2.0, wait=60) == ["publish #2 improved 2"]
-    assert stage.resumed("ann", 4)[1:] == [
-        "spawn ann/2: heartbeat, session of ann, told 0, owed reflect:h1 reflect:h2",
-        "heartbeat ann: reflect (h1, h2) received",
-    ]
 
 
 def test_what_is_owed_never_shortens_a_back_off_or_a_limit() -> None:
@@ -167,7 +155,7 @@ def message(stage: Stage, clock: float) -> None:
     stage.at(clock, stage.asks("operator", on.Tell(to="ann", text="try hexagons")))
 
 
-def test_a_message_waits_at_most_so_long() -> None:
+def test_a_message_waits_at_most_so_long_and_goes_along_at_the_end_of_a_turn() -> None:
     stage = Stage(rules=rules_with())
     message(stage, 2)
     (owed,) = stage["ann"].pending_messages
@@ -180,9 +168,6 @@ def test_a_message_waits_at_most_so_long() -> None:
         "heartbeat ann: message (h1) received",
     ]
     assert stage["ann"].awaiting_reply == ()
-
-
-def test_a_message_goes_along_at_the_end_of_a_turn() -> None:
     stage = Stage(rules=rules_with())
     message(stage, 2)
     assert stage.at(70, stage.exited("ann"))[1:] == ["spawn ann/2: turn ended, session of ann, told 0, owed message:h1"]
@@ -199,16 +184,13 @@ def test_a_tool_that_goes_on_is_never_cut() -> None:
     assert stage.until(950) == ["950 interrupt ann/1"]
 
 
-def test_the_end_of_a_tool_is_a_good_moment_once_the_time_has_come() -> None:
+def test_the_end_of_a_tool_is_a_good_moment_once_the_time_has_come_and_a_heartbeat_of_an_attempt_cuts_it() -> None:
     stage = Stage(rules=rules_with())
     message(stage, 2)
     stage.until(590)
     stage.at(590, stage.heard("ann", busy="tool"))
     stage.until(602)
     assert stage.at(610, stage.heard("ann", busy="thinking")) == ["interrupt ann/1"]
-
-
-def test_a_heartbeat_of_an_attempt_cuts_a_tool() -> None:
     stage = Stage(rules=rules_with(REFLECT))
     stage.at(2, stage.heard("ann", busy="tool"))
     assert stage.tried(3, "ann", 1.0) == ["publish #1 improved 1", "interrupt ann/1"]

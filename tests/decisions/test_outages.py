@@ -9,6 +9,7 @@ from coral.fleet import events as on
 from coral.fleet.agent_state import OutputCounts, Phase
 from coral.fleet.back_off import back_off
 from coral.fleet.events import Ending
+from coral.fleet.rules import Rules
 
 RULES = replace(QUIET_RULES, outage=90.0, retries=5, breaker_crashes=2)
 
@@ -56,9 +57,6 @@ def test_an_answer_ends_the_row() -> None:
     stage.at(60, retries(stage, 8, answered=4))
     assert stage.until(149) == []
     assert stage.until(150)[0] == "150 outage ann: launch 1: outage (90)"
-
-
-def test_an_answer_between_two_looks_ends_it_too() -> None:
     stage = Stage(rules=RULES)
     stage.at(10, retries(stage, 1))
     stage.at(60, retries(stage, 2, answered=1))
@@ -69,8 +67,7 @@ def test_an_answer_between_two_looks_ends_it_too() -> None:
 
 
 @pytest.mark.parametrize("rules", [replace(RULES, retries=1_000_000), replace(RULES, outage=9e9)])
-def test_each_bound_stands_alone(rules: object) -> None:
-    assert isinstance(rules, type(RULES))
+def test_each_bound_stands_alone(rules: Rules) -> None:
     stage = Stage(rules=rules)
     said = stage.at(10, retries(stage, 6)) + stage.until(100)
     assert len([line for line in said if "interrupt" in line]) == 1
@@ -85,15 +82,12 @@ def test_an_answer_after_the_interrupt_makes_it_one_like_any_other() -> None:
     assert stage["ann"].crashes == 0
 
 
-def test_the_end_of_a_retrying_launch_for_another_reason_is_no_crash() -> None:
+def test_a_retrying_launch_that_gives_up_by_itself_crashes_and_one_that_is_stopped_does_not() -> None:
     stage = Stage(rules=RULES)
     stage.at(10, retries(stage, 2))
     stage.stop(11)
     stage.at(12, stage.exited("ann", Ending.INTERRUPTED))
     assert (stage["ann"].crashes, brief(stage["ann"].reason)) == (0, "stop")
-
-
-def test_a_program_that_gives_up_by_itself_crashes_as_ever() -> None:
     stage = Stage(rules=RULES)
     stage.at(10, retries(stage, 2))
     assert (
@@ -109,10 +103,14 @@ def test_many_at_once_hold_up_the_fleet() -> None:
     assert said[-1].startswith("alert run-alert-1: 2 crashes within 60 seconds; nothing starts for 300 seconds.")
 
 
-def test_a_retry_is_no_word_of_usage_being_there_again() -> None:
-    rules = replace(RULES, accounts={"ann": "acme", "ben": "acme"}, breaker_crashes=99)
-    stage = Stage(2, rules)
+def at_its_limit(rules: Rules) -> Stage:
+    stage = Stage(2, replace(rules, accounts={"ann": "acme", "ben": "acme"}))
     stage.at(2, stage.exited("ann", Ending.LIMIT, until=100.0), stage.exited("ben", Ending.LIMIT, until=100.0))
+    return stage
+
+
+def test_a_retry_is_no_word_of_usage_being_there_again() -> None:
+    stage = at_its_limit(replace(RULES, breaker_crashes=99))
     said = stage.until(200)
     assert said[0].endswith("probing ann: whether acme has usage again")
     stage.at(201, retries(stage, 3))
@@ -128,9 +126,7 @@ def test_a_retry_is_no_word_of_usage_being_there_again() -> None:
 
 
 def test_a_probe_that_was_heard_and_is_cut_off_lifts_nothing() -> None:
-    rules = replace(RULES, accounts={"ann": "acme", "ben": "acme"})
-    stage = Stage(2, rules)
-    stage.at(2, stage.exited("ann", Ending.LIMIT, until=100.0), stage.exited("ben", Ending.LIMIT, until=100.0))
+    stage = at_its_limit(RULES)
     stage.until(200)
     stage.at(201, stage.heard("ann"))
     assert stage.fleet.run.limits["acme"].until == 231

@@ -48,12 +48,9 @@ def test_the_rules_of_a_task_that_names_none() -> None:
     assert [default.name for default in Rules().defaults(Scope.OWN)] == ["reflect", "redirect", "checkpoint"]
 
 
-def test_an_event_says_no_more_than_it_was_told() -> None:
+def test_an_event_and_a_log_line_say_no_more_than_they_were_told() -> None:
     assert on.Graded(number=1, launch=1, outcome=Outcome.LOST).seconds == 0.0
     assert on.OutputSeen(agent="ann", launch=1).place == 0
-
-
-def test_a_log_line_is_about_no_launch_unless_it_names_one() -> None:
     assert do.LogEvent(type="withdrawn").launch == 0
 
 
@@ -69,13 +66,10 @@ def test_the_jitter_of_a_back_off_is_hashed_and_no_more_than_a_fifth(agent: str,
 @pytest.mark.parametrize(
     ("failures", "seconds"), [(1, 1e-9), (2, 2e-9), (3, 4e-9), (31, 2.0**30 * 1e-9), (99, 2.0**30 * 1e-9)]
 )
-def test_a_back_off_doubles_and_ends_doubling_before_figures_do(failures: int, seconds: float) -> None:
+def test_a_back_off_doubles_up_to_its_most_and_ends_doubling_before_figures_do(failures: int, seconds: float) -> None:
     rules, ann = Rules(backoff=1e-9, backoff_max=1e9), Agent(name="ann")
     jitter = back_off("run", ann, 1, replace(rules, backoff=1.0)) / 1.0
     assert back_off("run", ann, failures, rules) == seconds * jitter
-
-
-def test_a_back_off_never_exceeds_its_most_but_for_the_jitter() -> None:
     assert back_off("run", Agent(name="ann"), 10_000, Rules()) <= 720.0
 
 
@@ -89,16 +83,13 @@ def test_of_whoever_has_many_in_hand_nothing_more_is_taken_up(slots: int, left: 
 # --- repeats ------------------------------------------------------------------------------------------------------
 
 
-def test_a_window_remembers_the_latest_in_their_order() -> None:
+def test_a_window_remembers_the_latest_in_their_order_and_a_full_one_takes_all_that_is_older_as_seen() -> None:
     recent: tuple[str, ...] = ()
     for each in ("05", "03", "04"):
         assert not is_repeat(recent, each)
         recent = remember(recent, each)
     assert recent == ("03", "04", "05")
     assert all(is_repeat(recent, each) for each in recent)
-
-
-def test_a_full_window_takes_what_is_older_than_all_of_it_as_seen() -> None:
     full = tuple(f"{each:03}" for each in range(100, 164))
     assert len(full) == 64
     assert is_repeat(full, "099")
@@ -127,9 +118,6 @@ def test_a_silent_start_is_interrupted_when_its_own_grace_is_over() -> None:
     stage.at(2, stage.asks("operator", on.Tell(to="ann", text="hello")))
     assert stage.until(29.9) == []
     assert stage.until(30) == ["30 interrupt ann/1"]
-
-
-def test_a_tool_of_the_launch_before_holds_up_nothing() -> None:
     stage = Stage(rules=replace(QUIET_RULES, start_grace=30.0, max_defer=0.0))
     stage.at(2, stage.heard("ann", busy="tool"))
     stage.at(66, stage.exited("ann"))
