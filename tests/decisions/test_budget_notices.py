@@ -244,10 +244,3 @@ def test_what_ends_a_run_without_being_used_up_is_not_announced() -> None:
     for clock in (2, 3, 4, 5):
         stage.tried(clock, "ann", -1.0)
     assert stage.owed("ann") == []
-
-
-@pytest.mark.parametrize("name", ["land", "message"])
-def test_no_heartbeat_may_have_the_name_of_what_coral_says_itself(name: str) -> None:
-    stage = Stage(1)
-    request = on.SetHeartbeat(owner="ann", entry={"name": name, "every": 2, "prompt": "x"})
-    assert f"cannot name a heartbeat {name}" in stage.ask("ann", request)[0]

@@ -17,14 +17,11 @@ from coral.fleet.expected_processes import (
 from coral.fleet.policy import MAX_KILLS
 
 
-def test_agents_that_wait_have_no_process() -> None:
+def test_agents_that_wait_have_no_process_and_who_could_not_be_killed_is_looked_for_again() -> None:
     stage = Stage(3)
     stage.at(2, stage.exited("ben", on.Ending.CRASHED))
     assert [agent.name for agent in live_agents(stage.fleet)] == ["ann", "cid"]
     assert [agent.name for agent in agents_to_find(stage.fleet)] == ["ann", "cid"]
-
-
-def test_an_agent_that_could_not_be_killed_is_looked_for_again() -> None:
     stage = Stage()
     stage.stop(2)
     stage.until(200)

@@ -66,7 +66,7 @@ def test_retiming_again_and_again_starves_no_heartbeat() -> None:
     assert stage["ann"].targets["reflect"] == 11
 
 
-def test_an_agent_passes_nothing_of_its_own_off_as_the_fleet_s_or_the_operator_s() -> None:
+def test_an_agent_lays_nothing_of_its_own_under_the_fleet() -> None:
     # With the scope left out it was taken for its own: and then spoke to everybody.
     stage = Stage(2, RULES)
     assert stage.ask("ann", setting(FLEET, name="join-me", every=1, prompt="Copy ann.")) == [
@@ -76,9 +76,15 @@ def test_an_agent_passes_nothing_of_its_own_off_as_the_fleet_s_or_the_operator_s
         "answer ann: no, cannot set join-me for fleet: its scope is own (leave out the scope)"
     ]
     assert stage.in_force(FLEET) == OF_FLEET
-    stage = Stage(rules=RULES)
-    assert stage.ask("ann", setting("ann", name="message", every=1, prompt="You may stop now.")) == [
-        "answer ann: no, cannot name a heartbeat message: that is what the operator sends (choose another name)"
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [("message", "what the operator sends"), *((name, "what Coral sends itself") for name in ("land", "begin"))],
+)
+def test_no_heartbeat_may_have_the_name_of_what_the_operator_or_coral_sends(name: str, what: str) -> None:
+    assert Stage(rules=RULES).ask("ann", setting("ann", name=name, every=1, prompt="You may stop now.")) == [
+        f"answer ann: no, cannot name a heartbeat {name}: that is {what} (choose another name)"
     ]
 
 

@@ -20,6 +20,8 @@ DEFAULT = {
     "checkpoint": "every 30 minutes",
 }
 OF_FLEET = {"consolidate": "every 10 attempts of the fleet"}
+QUEUED = "queued: it is delivered when a turn or an eval ends"
+REMOVE_REFLECT = on.RemoveHeartbeat(owner="ann", name="reflect")
 
 
 # --- an agent and its own -----------------------------------------------------------------------------------------
@@ -53,7 +55,7 @@ def test_an_agent_sets_changes_and_removes_heartbeats_of_its_own() -> None:
     assert set(stage["ann"].targets) == set(DEFAULT)
 
 
-def test_a_refused_request_changes_nothing() -> None:
+def test_a_refused_request_changes_nothing_and_nobody_is_not_answered_as_somebody() -> None:
     stage = Stage(rules=RULES)
     before = stage.fleet
     assert stage.ask("ann", on.RemoveHeartbeat(owner="ann", name="breathe")) == [
@@ -62,6 +64,10 @@ def test_a_refused_request_changes_nothing() -> None:
     assert stage.fleet == before
     # And it may be asked again.
     assert len(stage.ask("ann", on.RemoveHeartbeat(owner="ann", name="breathe"))) == 1
+    stage = Stage(rules=RULES)
+    assert stage.ask("eve", on.RaiseAlert(text="hello")) == [
+        "answer eve: no, cannot answer eve: there is no such agent"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -91,13 +97,6 @@ def test_an_agent_neither_stops_the_run_nor_speaks_as_the_operator(request_: on.
     stage = Stage(2, RULES)
     assert stage.ask("ann", request_) == ["answer ann: no, cannot do this for an agent (only the operator can)"]
     assert stage.fleet.run.stopping is None
-
-
-def test_nobody_is_not_answered_as_somebody() -> None:
-    stage = Stage(rules=RULES)
-    assert stage.ask("eve", on.RaiseAlert(text="hello")) == [
-        "answer eve: no, cannot answer eve: there is no such agent"
-    ]
 
 
 def test_an_agent_alerts_the_operator() -> None:
@@ -161,7 +160,7 @@ def test_a_new_heartbeat_of_the_fleet_is_the_fleet_s_without_saying_so() -> None
     ]
 
 
-def test_removing_and_resetting_for_everybody() -> None:
+def test_removing_and_resetting_for_everybody_and_resetting_one_owner_leaves_the_others() -> None:
     stage = Stage(2, RULES)
     stage.ask("operator", on.RemoveHeartbeat(owner="ann", name="redirect"))
     # Who has it loses it; that ann has it no more is no reason to refuse.
@@ -183,9 +182,6 @@ def test_removing_and_resetting_for_everybody() -> None:
     ]
     assert stage.in_force(FLEET) == OF_FLEET
     assert stage.in_force("ann") == stage.in_force("ben") == DEFAULT
-
-
-def test_resetting_one_owner_leaves_the_others() -> None:
     stage = Stage(2, RULES)
     for owner in ("ann", FLEET):
         stage.ask("operator", setting("*", name="consolidate", every=5))
@@ -204,24 +200,18 @@ def test_a_change_for_everybody_is_made_for_all_or_for_none() -> None:
     assert stage.fleet == before
 
 
-def test_an_owner_that_is_none_is_named_with_those_there_are() -> None:
+def test_what_makes_no_sense_of_the_operator_is_refused_with_a_hint() -> None:
     stage = Stage(2, RULES)
     assert stage.ask("operator", on.ResetHeartbeats(owner="eve")) == [
         "answer operator: no, cannot find the owner 'eve' (there are: ann, ben, and fleet)",
         "refused: heartbeats of eve: cannot find the owner 'eve'",
     ]
-
-
-def test_a_nonsensical_entry_is_refused_with_a_hint() -> None:
     stage = Stage(rules=RULES)
     assert stage.ask("operator", setting("ann", name="reflect", every=1, stagnant=2)) == [
         "answer operator: no, cannot set the heartbeat 'reflect': it has every and stagnant "
         "(a heartbeat has one trigger)",
         "refused: heartbeats of ann: cannot set the heartbeat 'reflect': it has every and stagnant",
     ]
-
-
-def test_the_operator_does_not_acknowledge_for_an_agent() -> None:
     # This ended the loop: there is no agent named operator.
     stage = Stage(rules=RULES)
     assert stage.ask("operator", on.Acknowledge(messages=("h1",))) == [
@@ -235,8 +225,8 @@ def test_the_operator_does_not_acknowledge_for_an_agent() -> None:
 def test_a_message_reaches_one_or_everybody_who_is_there() -> None:
     stage = Stage(3, RULES)
     assert stage.ask("operator", on.Tell(to="ann", text="one")) == [
-        "answer operator: yes, queued: it is delivered when a turn or an eval ends",
-        'asked: tell ann "one": queued: it is delivered when a turn or an eval ends',
+        f"answer operator: yes, {QUEUED}",
+        f'asked: tell ann "one": {QUEUED}',
     ]
     stage.at(2, stage.exited("ben", Ending.TERMINAL))
     stage.ask("operator", on.Tell(to="*", text="two"))
@@ -274,30 +264,15 @@ def test_a_message_to_nobody_or_without_words_is_refused(to: str, text: str, ans
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        (
-            on.Tell(to="ann", text="be\nbold"),
-            'asked: tell ann "be bold": queued: it is delivered when a turn or an eval ends',
-        ),
-        (
-            on.Tell(to="*", text="x" * 99),
-            f'asked: tell everybody "{"x" * 79}…": queued: it is delivered when a turn or an eval ends',
-        ),
+        (on.Tell(to="ann", text="be\nbold"), f'asked: tell ann "be bold": {QUEUED}'),
+        (on.Tell(to="*", text="x" * 99), f'asked: tell everybody "{"x" * 79}…": {QUEUED}'),
         (on.Tell(to="eve", text="hi"), "refused: tell eve \"hi\": cannot tell 'eve': there is no such agent"),
-        (
-            setting("*", name="redirect", every=3),
-            "asked: heartbeats of everybody: redirect: every 3 attempts",
-        ),
-        (
-            on.RemoveHeartbeat(owner="ann", name="reflect"),
-            "refused: heartbeats of ann: cannot remove reflect: it is protected",
-        ),
+        (setting("*", name="redirect", every=3), "asked: heartbeats of everybody: redirect: every 3 attempts"),
+        (REMOVE_REFLECT, "refused: heartbeats of ann: cannot remove reflect: it is protected"),
         (on.ResetHeartbeats(owner="ben"), "asked: heartbeats of ben: heartbeats are as the run started with"),
         (on.ResetHeartbeats(owner=FLEET), "asked: heartbeats of the fleet: heartbeats are as the run started with"),
         (on.StopJob(number=7), "refused: job: cannot stop job 7: there is none that runs"),
-        (
-            on.RunJob(agent="eve", argv=("train",)),
-            "refused: job: cannot start a job of 'eve': there is no such agent",
-        ),
+        (on.RunJob(agent="eve", argv=("train",)), "refused: job: cannot start a job of 'eve': there is no such agent"),
     ],
 )
 def test_the_timeline_says_what_came_of_a_request_that_the_operator_made_while_nobody_supervised(
@@ -336,11 +311,11 @@ def test_a_request_that_is_seen_twice_at_once_is_answered_once() -> None:
     request = stage.asks("operator", on.Tell(to="ann", text="hello"))
     other = replace(request, sender="ann")
     assert stage.at(2, request, request, other, replace(request, id="2")) == [
-        "answer operator/1: yes, queued: it is delivered when a turn or an eval ends",
-        'asked: tell ann "hello": queued: it is delivered when a turn or an eval ends',
+        f"answer operator/1: yes, {QUEUED}",
+        f'asked: tell ann "hello": {QUEUED}',
         "answer ann/1: no, cannot do this for an agent (only the operator can)",
-        "answer operator/2: yes, queued: it is delivered when a turn or an eval ends",
-        'asked: tell ann "hello": queued: it is delivered when a turn or an eval ends',
+        f"answer operator/2: yes, {QUEUED}",
+        f'asked: tell ann "hello": {QUEUED}',
     ]
     assert stage.owed("ann") == ["message h1", "message h2"]
 
@@ -353,9 +328,6 @@ def test_a_request_whose_answer_was_lost_is_answered_again_and_not_done_again() 
     assert stage.at(3, on.Resumed(), request)[-1] == "answer operator/1: yes, this was done before"
     assert stage.at(4, request) == ["answer operator/1: yes, this was done before"]
     assert stage.owed("ann") == ["message h1"]
-
-
-def test_a_limited_number_of_requests_is_remembered() -> None:
     stage = Stage(rules=RULES)
     requests = [stage.asks("operator", on.RaiseAlert(text="x")) for _ in range(129)]
     stage.at(2, *requests)

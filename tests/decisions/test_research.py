@@ -15,13 +15,18 @@ from coral.fleet.events import Ending
 READING = replace(QUIET_RULES, research={"ann": 600.0})
 
 
-def test_what_is_handed_in_while_an_agent_reads_is_not_graded_and_others_are_not_held_up() -> None:
+def test_what_is_handed_in_while_an_agent_reads_is_not_graded_and_others_or_who_has_retired_are_not_held_up() -> None:
     stage = Stage(2, replace(READING, stall=9e9, research={"ann": 5460.0}))
     assert stage["ann"].research_until == 5460
     assert stage["ben"].research_until is None
     assert stage.at(60, stage.submission("ann")) == ["refuse 1 of ann: research (5400)"]
     assert stage["ann"].submitted == 0
     assert stage.at(91, stage.submission("ben"))[-1] == "accept 2 of ben as #1"
+    stage = Stage(2, READING)
+    stage.at(2, stage.exited("ann", Ending.TERMINAL, detail="no key"))
+    assert stage.until(900) == []
+    assert stage["ann"].phase is Phase.RETIRED
+    assert stage["ann"].pending_messages == ()
 
 
 def test_when_its_time_is_over_it_is_told_to_begin_once_and_its_work_is_graded() -> None:
@@ -38,23 +43,17 @@ def test_when_its_time_is_over_it_is_told_to_begin_once_and_its_work_is_graded()
     assert stage.at(602, stage.heard("ann")) == ["heartbeat ann: begin (h1) received"]
     assert stage["ann"].awaiting_reply == ()
     assert stage.until(1200) == []
-
-
-def test_what_is_handed_in_at_the_last_moment_is_graded() -> None:
     stage = Stage(1, READING)
     assert stage.until(600, including=False) == []
     said = stage.at(600, stage.submission("ann"))
     assert said[1:] == ["accept 1 of ann as #1", "interrupt ann/1"]
-
-
-def test_a_tool_at_work_is_not_cut_short_by_it() -> None:
     stage = Stage(1, READING)
     stage.at(590, stage.heard("ann", busy="tool"))
     assert stage.until(649) == []
     assert stage.until(650) == ["650 interrupt ann/1"]
 
 
-def test_an_agent_that_ends_its_turn_has_read_enough() -> None:
+def test_an_agent_that_ends_its_turn_has_read_enough_but_not_where_it_is_stopped() -> None:
     stage = Stage(1, READING)
     assert stage.at(100, stage.exited("ann")) == [
         "exited ann: launch 1 ended: clean",
@@ -65,6 +64,13 @@ def test_an_agent_that_ends_its_turn_has_read_enough() -> None:
     assert stage.until(1200) == []
     # Its time runs once, and not with each turn.
     assert "begin" not in stage.at(1201, stage.exited("ann"))[-1]
+    stage = Stage(1, READING)
+    stage.stop(2, "night")
+    stage.at(3, stage.exited("ann", Ending.CLEAN))
+    assert stage["ann"].research_until == 600
+    stage.at(4, on.Resumed())
+    stage.at(4, stage.heard("ann"))
+    assert stage.until(600) == ["600 interrupt ann/2"]
 
 
 def test_work_without_progress_counts_from_the_end_of_the_reading() -> None:
@@ -89,32 +95,6 @@ def test_another_end_is_no_end_of_the_reading(ending: Ending) -> None:
     assert stage["ann"].research_until == 600
 
 
-def test_a_stop_takes_no_time_of_it() -> None:
-    stage = Stage(1, READING)
-    stage.stop(2, "night")
-    stage.at(3, stage.exited("ann", Ending.CLEAN))
-    assert stage["ann"].research_until == 600
-    stage.at(4, on.Resumed())
-    stage.at(4, stage.heard("ann"))
-    assert stage.until(600) == ["600 interrupt ann/2"]
-
-
-def test_who_has_retired_is_told_nothing() -> None:
-    stage = Stage(2, READING)
-    stage.at(2, stage.exited("ann", Ending.TERMINAL, detail="no key"))
-    assert stage.until(900) == []
-    assert stage["ann"].phase is Phase.RETIRED
-    assert stage["ann"].pending_messages == ()
-
-
-def test_begin_is_a_word_of_corals_own() -> None:
-    stage = Stage(1)
-    request = on.SetHeartbeat(owner="ann", entry={"name": "begin", "every": 3, "prompt": "x"})
-    assert stage.ask("ann", request) == [
-        "answer ann: no, cannot name a heartbeat begin: that is what Coral sends itself (choose another name)"
-    ]
-
-
 # --- starts that are spread -----------------------------------------------------------------------------------------
 
 
@@ -122,7 +102,7 @@ def started(lines: list[str]) -> list[str]:
     return [line.partition(":")[0] for line in lines if "spawn" in line]
 
 
-def test_agents_start_one_after_the_other_and_come_back_so() -> None:
+def test_agents_start_one_after_the_other_and_come_back_so_also_where_their_machine_died() -> None:
     stage = Stage(3, replace(QUIET_RULES, stagger=20.0), started=False)
     assert started(stage.opening + stage.until(100)) == ["spawn ann/1", "20 spawn ben/1", "40 spawn cid/1"]
     stage.stop(101, "night")
@@ -132,9 +112,6 @@ def test_agents_start_one_after_the_other_and_come_back_so() -> None:
         "220 spawn ben/2",
         "240 spawn cid/2",
     ]
-
-
-def test_those_who_died_with_their_machine_come_back_one_after_the_other_too() -> None:
     stage = Stage(3, replace(QUIET_RULES, stagger=20.0), started=False)
     stage.until(100)
     lost = [stage.exited(name, Ending.LOST) for name in stage.names]

@@ -46,7 +46,7 @@ def test_what_died_with_the_supervisor_goes_on_at_once_with_all_that_is_owed() -
     assert (stage["ann"].crashes, stage["ann"].unproductive_turns) == (0, 0)
 
 
-def test_remainders_of_pauses_are_carried_over_a_resume_but_no_breaker_is() -> None:
+def test_remainders_of_pauses_are_carried_over_a_resume_but_no_breaker_and_no_pause_of_the_queue() -> None:
     stage = Stage(4, replace(QUIET_RULES, breaker_crashes=2))
     stage.at(2, stage.exited("ann", Ending.LIMIT, until=600.0), stage.exited("ben", Ending.CRASHED))
     stage.at(3, stage.exited("cid", Ending.CRASHED), stage.exited("dot", Ending.TERMINAL))
@@ -57,17 +57,11 @@ def test_remainders_of_pauses_are_carried_over_a_resume_but_no_breaker_is() -> N
     assert stage["ben"].deadline == waiting
     assert [line.split(":")[0].split()[1:] for line in stage.until(20)] == [["spawn", "ben/2"], ["spawn", "cid/2"]]
     assert stage.until(602) == ["602 spawn ann/2: at limit, session of ann, told 0"]
-
-
-def test_a_resume_forgets_the_crashes_that_the_breaker_counted() -> None:
     stage = Stage(4, replace(QUIET_RULES, breaker_crashes=2))
     stage.at(2, stage.exited("ann", Ending.CRASHED))
     stage.at(3, on.Resumed())
     stage.at(4, stage.exited("ben", Ending.CRASHED))
     assert stage.fleet.run.starts_paused_until == 0
-
-
-def test_a_resume_ends_the_pause_of_the_queue() -> None:
     stage = Stage()
     stage.in_grading(2, "ann", "ann", "ann")
     for number in (1, 2, 3):
@@ -89,9 +83,6 @@ def test_who_was_being_stopped_when_the_supervisor_died_goes_on_as_resumed() -> 
     assert said[-1] == "spawn cid/2: resumed, session of cid, told 0, owed reflect:h1"
     assert stage.fleet.run.stopping is None
     assert stage.at(15, stage.exited("ann"))[1:] == ["spawn ann/2: resumed, session of ann, told 0"]
-
-
-def test_who_was_interrupted_to_be_stopped_is_interrupted_again_and_goes_on_as_resumed() -> None:
     stage = Stage()
     stage.stop(2)
     assert stage.at(5, on.Resumed())[0] == "interrupt ann/1"
@@ -121,9 +112,6 @@ def test_the_unkillable_stay_retired_while_their_process_may_live_and_others_com
     assert stage["ann"].phase is Phase.RETIRED
     # Nobody saw it end, but it is gone.
     assert stage.at(21, stage.exited("ann", Ending.LOST))[1:] == ["spawn ann/2: resumed, session of ann, told 0"]
-
-
-def test_a_new_supervisor_forgives_the_crashes_that_made_an_agent_retire() -> None:
     stage = Stage(2)
     stage.at(2, stage.exited("ann", Ending.CRASHED))
     stage.until(20)

@@ -62,26 +62,20 @@ def test_after_so_many_tokens_the_end_of_a_turn_opens_a_fresh_session() -> None:
     assert "session of ann" in next_launch(stage, 72)
     stage.at(74, used(stage, 2))
     assert "session long (1001)" in next_launch(stage, 75)
+    stage = Stage(rules=replace(RULES, fresh_compactions=None, fresh_tokens=None))
+    stage.at(2, compacted(stage, 99), used(stage, 10**9))
+    assert "session of ann" in next_launch(stage, 3)
 
 
-def test_a_session_that_was_lost_begins_to_count_anew() -> None:
+def test_the_counts_survive_a_supervisor_and_begin_anew_with_a_lost_session() -> None:
     stage = Stage(rules=RULES)
     stage.at(2, compacted(stage, 1), used(stage, 500))
     stage.at(3, stage.exited("ann", Ending.UNKNOWN_SESSION))
     stage.until(20)
     assert stage["ann"].conversation == Conversation(tokens_before=500)
-
-
-def test_the_counts_survive_a_supervisor() -> None:
     stage = Stage(rules=RULES)
     stage.at(2, compacted(stage, 1))
     stage.at(3, on.Resumed(), compacted(stage, 1))
     stage.at(4, compacted(stage, 2))
     stage.at(5, on.Resumed(), stage.exited("ann", Ending.LOST))
     assert brief(stage["ann"].reason) == "session compacted (2)"
-
-
-def test_without_the_rule_a_conversation_goes_on() -> None:
-    stage = Stage(rules=replace(RULES, fresh_compactions=None, fresh_tokens=None))
-    stage.at(2, compacted(stage, 99), used(stage, 10**9))
-    assert "session of ann" in next_launch(stage, 3)

@@ -38,29 +38,29 @@ def test_a_start_that_stays_silent_backs_off() -> None:
     assert stage.fleet.run.crashes == ()
 
 
-def test_who_waits_for_a_grade_is_not_silent() -> None:
+def test_who_waits_for_a_grade_is_not_silent_until_the_last_has_come_or_the_waiting_is_over() -> None:
     stage = Stage(rules=replace(SHORT, grade_timeout=9e9))
     stage.in_grading(2, "ann", wait=500)
     assert stage.until(601) == []
     assert stage["ann"].deadline == 602
     # That much later its `coral eval` has given up waiting and must have been printed.
     assert stage.until(602) == ["602 stalled ann: stalled (silent, 1, 601)", "602 interrupt ann/1"]
-
-
-def test_silence_begins_when_the_waiting_is_over() -> None:
     stage = Stage(rules=replace(SHORT, grade_timeout=9e9))
     stage.in_grading(2, "ann", wait=10)
     assert stage.until(111) == []
     assert stage.until(112) == ["112 stalled ann: stalled (silent, 1, 111)", "112 interrupt ann/1"]
-
-
-def test_silence_begins_when_the_grade_has_come() -> None:
     # An agent whose grade came a second before the limit was interrupted a second after it.
     stage = Stage(rules=SHORT)
     (number,) = stage.in_grading(2, "ann", wait=500)
     assert stage.at(100, stage.graded(number, 1.0)) == ["publish #1 improved 1"]
     assert stage.until(199) == []
     assert stage.until(200) == ["200 stalled ann: stalled (silent, 1, 199)", "200 interrupt ann/1"]
+    stage = Stage(rules=replace(SHORT, grade_timeout=9e9))
+    stage.in_grading(2, "ann", wait=500)
+    stage.in_grading(3, "ann", wait=10)
+    assert stage.until(601) == []
+    stage.until(602)
+    assert stage["ann"].phase is Phase.INTERRUPTED
 
 
 def test_who_does_not_wait_for_its_grade_may_be_silent() -> None:
@@ -71,15 +71,6 @@ def test_who_does_not_wait_for_its_grade_may_be_silent() -> None:
     stage.at(70, stage.graded(1, 1.0))
     # Its submission was progress, from which on its silence counts.
     assert stage.until(160) == ["160 stalled ann: stalled (silent, 1, 110)", "160 interrupt ann/1"]
-
-
-def test_of_several_grades_the_last_is_waited_for() -> None:
-    stage = Stage(rules=replace(SHORT, grade_timeout=9e9))
-    stage.in_grading(2, "ann", wait=500)
-    stage.in_grading(3, "ann", wait=10)
-    assert stage.until(601) == []
-    stage.until(602)
-    assert stage["ann"].phase is Phase.INTERRUPTED
 
 
 # --- deaf -------------------------------------------------------------------------------------------------------------
@@ -124,20 +115,14 @@ def test_an_agent_whose_process_ends_after_it_was_given_up_comes_back() -> None:
     assert stage["ann"].kills == 0
 
 
-def test_an_agent_that_retired_by_itself_does_not_come_back() -> None:
-    stage = Stage(2)
-    stage.at(2, stage.exited("ann", Ending.TERMINAL, "the key was revoked"))
-    assert stage.at(3, stage.exited("ann"), on.SpawnFailed(who="ann", launch=1, reason="?")) == []
-    assert stage["ann"].phase is Phase.RETIRED
-
-
 @pytest.mark.parametrize(("detail", "why"), [("no key", "given up (no key)"), ("", "given up")])
-def test_a_terminal_end_retires_with_its_reason(detail: str, why: str) -> None:
+def test_a_terminal_end_retires_for_good_with_its_reason(detail: str, why: str) -> None:
     stage = Stage(2)
     assert stage.at(2, stage.exited("ann", Ending.TERMINAL, detail)) == [
         "exited ann: launch 1 ended: terminal",
         f"alert run-alert-1 of ann: ann has retired: {why}",
     ]
+    assert stage.at(3, stage.exited("ann"), on.SpawnFailed(who="ann", launch=1, reason="?")) == []
     assert (stage["ann"].phase, brief(stage["ann"].reason), stage["ann"].deadline) == (Phase.RETIRED, why, None)
 
 
@@ -148,6 +133,8 @@ def test_who_obeys_the_second_signal_goes_on_with_what_it_was_interrupted_for() 
     assert stage.at(14, stage.exited("ann", Ending.CRASHED))[1:] == [
         "spawn ann/2: heartbeat, session of ann, told 0, owed reflect:h1"
     ]
+    stage = Stage(rules=replace(REFLECTING, interrupt_grace=0.0, terminate_grace=0.0))
+    assert stage.tried(2, "ann", 1.0)[1:] == ["interrupt ann/1", "terminate ann/1", "kill ann/1"]
 
 
 def test_kills_of_one_launch_are_not_held_against_the_next() -> None:
@@ -165,11 +152,6 @@ def test_kills_of_one_launch_are_not_held_against_the_next() -> None:
     ]
 
 
-def test_without_any_grace_the_signals_follow_each_other_at_once() -> None:
-    stage = Stage(rules=replace(REFLECTING, interrupt_grace=0.0, terminate_grace=0.0))
-    assert stage.tried(2, "ann", 1.0)[1:] == ["interrupt ann/1", "terminate ann/1", "kill ann/1"]
-
-
 # --- what a program leaves behind -------------------------------------------------------------------------------------
 
 
@@ -183,16 +165,13 @@ def test_what_an_ended_program_leaves_behind_is_ended_before_the_next_starts() -
     assert stage.at(9, stage.exited("ann"))[1:] == ["spawn ann/2: turn ended, session of ann, told 0"]
 
 
-def test_an_interrupted_program_that_leaves_something_behind_goes_on_for_its_own_reason() -> None:
+def test_a_program_that_leaves_something_behind_goes_on_for_its_own_reason_and_its_crash_is_one() -> None:
     stage = Stage(rules=REFLECTING)
     stage.tried(2, "ann", 1.0)
     assert stage.at(3, stage.lingered("ann")) == ["terminate ann/1"]
     assert stage.at(4, stage.exited("ann", Ending.INTERRUPTED))[1:] == [
         "spawn ann/2: heartbeat, session of ann, told 0, owed reflect:h1"
     ]
-
-
-def test_a_crash_that_leaves_something_behind_is_still_a_crash() -> None:
     stage = Stage()
     stage.at(2, stage.lingered("ann"))
     assert stage.at(3, stage.exited("ann", Ending.CRASHED, "boom"))[1:] == ["crashed ann: launch 1: crashed (boom)"]

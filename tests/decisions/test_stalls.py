@@ -11,6 +11,7 @@ from coral.fleet.agents.stalls import reason_of
 from coral.fleet.events import Ending
 from coral.fleet.policy import REST_SECONDS, SCAN_SECONDS
 from coral.fleet.reasons import Finding
+from coral.fleet.rules import Rules
 from coral.fleet.run_state import Job, Limit
 
 SILENCE = replace(QUIET_RULES, stall=100.0)
@@ -34,6 +35,24 @@ def fruitless(stage: Stage, clock: float) -> list[str]:
         if stage["ann"].stall.scan_requested_at is not None:
             said += [f"{step:g} {line}" for line in stage.at(step, stage.looked("ann"))]
     return said
+
+
+def at_step(step: int, rules: Rules) -> Stage:
+    """So much was done about ann already."""
+    stage = Stage(rules=rules)
+    ann = replace(stage["ann"], stall=replace(stage["ann"].stall, escalations=step))
+    stage.fleet = replace(stage.fleet, agents={"ann": ann})
+    return stage
+
+
+def silenced(*clocks: float) -> Stage:
+    """ann was found silent at these times, obeyed, and was heard again."""
+    stage = Stage(rules=SILENCE)
+    for clock in clocks:
+        stage.until(clock)
+        cut(stage, clock + 1)
+        stage.at(clock + 2, stage.heard("ann"))
+    return stage
 
 
 def begin_again(stage: Stage) -> float:
@@ -70,11 +89,13 @@ def test_silence_is_nudged_then_interrupted_then_ends_the_conversation_and_then_
     assert stage["ann"].stall.escalations == 4
 
 
+def test_who_has_not_said_a_word_is_silent_and_nothing_else() -> None:
+    stage = Stage(rules=replace(IDLE, stall=900.0), started=False)
+    assert stage.until(900)[0] == "900 stalled ann: stalled (silent, 1, 900)"
+
+
 def test_each_rest_is_longer_up_to_a_bound_and_the_operator_is_told_once() -> None:
-    stage = Stage(rules=SILENCE)
-    stage.fleet = replace(
-        stage.fleet, agents={"ann": replace(stage["ann"], stall=replace(stage["ann"].stall, escalations=4))}
-    )
+    stage = at_step(4, SILENCE)
     rests = []
     for _ in range(6):
         stage.at(stage.clock, stage.heard("ann"))
@@ -119,9 +140,6 @@ def test_an_edit_that_is_told_again_is_no_progress() -> None:
     assert stage["ann"].stall.progress_at == 2
     stage.at(11, stage.heard("ann", count=OutputCounts(edits=3)))
     assert stage["ann"].stall.progress_at == 11
-
-
-def test_the_edits_of_each_launch_count_from_its_own_beginning() -> None:
     stage = Stage(rules=SILENCE)
     stage.at(2, stage.heard("ann", count=OutputCounts(edits=9)))
     stage.until(102)
@@ -131,11 +149,7 @@ def test_the_edits_of_each_launch_count_from_its_own_beginning() -> None:
 
 
 def test_progress_before_the_interrupt_is_obeyed_takes_back_what_it_was_for() -> None:
-    stage = Stage(rules=SILENCE)
-    for clock in (101, 203, 305):
-        stage.until(clock)
-        cut(stage, clock + 1)
-        stage.at(clock + 2, stage.heard("ann"))
+    stage = silenced(101, 203, 305)
     stage.until(407)
     assert brief(stage["ann"].reason) == "stalled (silent, 4, 100)"
     assert stage.at(408, stage.submission("ann"))[0] == "withdrawn ann: stalled (h4) is overtaken by progress"
@@ -167,19 +181,8 @@ def test_a_launch_that_dies_unheard_hands_what_was_found_to_the_next_and_it_is_s
     )
 
 
-def test_who_waits_for_a_grade_is_not_stalled() -> None:
-    stage = Stage(rules=replace(SILENCE, grade_timeout=9e9))
-    stage.in_grading(2, "ann", wait=500)
-    assert stage.until(601) == []
-    assert stage.until(602)[0] == "602 stalled ann: stalled (silent, 1, 601)"
-
-
 def test_the_end_of_a_launch_for_another_reason_is_no_step() -> None:
-    stage = Stage(rules=SILENCE)
-    for clock in (101, 203):
-        stage.until(clock)
-        cut(stage, clock + 1)
-        stage.at(clock + 2, stage.heard("ann"))
+    stage = silenced(101, 203)
     stage.until(305)
     assert brief(stage["ann"].reason) == "stalled (silent, 3, 100)"
     cut(stage, 306)
@@ -190,27 +193,17 @@ def test_the_end_of_a_launch_for_another_reason_is_no_step() -> None:
 
 
 def test_a_supervisor_that_dies_meanwhile_changes_nothing_of_it() -> None:
-    stage = Stage(rules=SILENCE)
-    for clock in (101, 203):
-        stage.until(clock)
-        cut(stage, clock + 1)
-        stage.at(clock + 2, stage.heard("ann"))
+    stage = silenced(101, 203)
     stage.until(305)
     said = stage.at(306, on.Resumed(), stage.exited("ann", Ending.LOST))
     assert said[-1] == "spawn ann/4: stalled (silent, 3, 100), told 0, owed stalled:h3"
-
-
-def test_a_launch_that_was_lost_before_any_step_goes_on() -> None:
     stage = Stage(rules=SILENCE)
     said = stage.at(50, on.Resumed(), stage.exited("ann", Ending.LOST))
     assert said[-1] == "spawn ann/2: resumed, session of ann, told 0"
 
 
 def test_who_rests_when_the_run_is_stopped_begins_with_the_next_supervisor() -> None:
-    stage = Stage(rules=SILENCE)
-    stage.fleet = replace(
-        stage.fleet, agents={"ann": replace(stage["ann"], stall=replace(stage["ann"].stall, escalations=3))}
-    )
+    stage = at_step(3, SILENCE)
     stage.until(101)
     cut(stage, 102)
     assert stage["ann"].phase is Phase.PARKED
@@ -245,7 +238,7 @@ def test_each_step_comes_when_it_has_lasted_its_whole_time_again() -> None:
     assert [line for line in said if "stalled" in line] == ["1202 stalled ann: stalled (no_progress, 2, 1202)"]
 
 
-def test_a_silence_after_a_nudge_at_work_has_its_whole_time() -> None:
+def test_the_steps_of_silence_and_of_work_without_progress_are_one_ladder_and_have_their_whole_time() -> None:
     stage = Stage(rules=replace(BOTH, max_defer=9e9))
     stage.at(300, stage.heard("ann"))
     stage.at(590, stage.heard("ann"))
@@ -255,6 +248,12 @@ def test_a_silence_after_a_nudge_at_work_has_its_whole_time() -> None:
     # Silent since 590, and found to be without progress at 601: from then on.
     assert stage.until(1100) == []
     assert stage.until(1101) == ["1101 stalled ann: stalled (silent, 2, 511)", "1101 interrupt ann/1"]
+    stage = Stage(rules=replace(BOTH, max_defer=0.0))
+    said = fruitless(stage, 601)
+    assert said[-1] == "601 interrupt ann/1"
+    cut(stage, 602)
+    stage.at(603, stage.heard("ann"))
+    assert stage.until(1103)[0] == "1103 stalled ann: stalled (silent, 2, 500)"
 
 
 def test_a_nudge_that_was_not_heard_yet_becomes_an_interrupt_and_is_said_once() -> None:
@@ -289,15 +288,6 @@ def test_other_things_that_are_owed_stay_as_they_are() -> None:
     assert stage.owed("ann") == ["message h1"]
 
 
-def test_the_steps_of_silence_and_of_work_without_progress_are_one_ladder() -> None:
-    stage = Stage(rules=replace(BOTH, max_defer=0.0))
-    said = fruitless(stage, 601)
-    assert said[-1] == "601 interrupt ann/1"
-    cut(stage, 602)
-    stage.at(603, stage.heard("ann"))
-    assert stage.until(1103)[0] == "1103 stalled ann: stalled (silent, 2, 500)"
-
-
 def test_an_edit_that_only_a_look_finds_is_progress_from_its_own_time() -> None:
     stage = Stage(rules=IDLE)
     stage.at(590, stage.heard("ann"))
@@ -325,13 +315,7 @@ def test_a_look_without_an_answer_has_found_nothing_in_a_minute() -> None:
     # The answer comes late, and is for nothing.
     assert stage.at(662, stage.looked("ann")) == []
     assert stage["ann"].stall.escalations == 1
-
-
-def test_a_look_without_an_answer_leads_to_the_next_step_as_well() -> None:
-    stage = Stage(rules=IDLE)
-    stage.fleet = replace(
-        stage.fleet, agents={"ann": replace(stage["ann"], stall=replace(stage["ann"].stall, escalations=1))}
-    )
+    stage = at_step(1, IDLE)
     stage.at(590, stage.heard("ann"))
     stage.until(600)
     assert stage.until(600 + SCAN_SECONDS) == [
@@ -374,7 +358,7 @@ def test_work_counts_over_the_launches_and_nothing_else_does() -> None:
     assert said.endswith("look ann/2")
 
 
-def test_a_grade_that_is_waited_for_is_no_work() -> None:
+def test_a_grade_that_is_waited_for_also_in_vain_is_no_work_and_one_that_is_not_is() -> None:
     stage = Stage(rules=replace(IDLE, grade_timeout=9e9))
     (number,) = stage.in_grading(100, "ann", wait=5000)
     stage.at(650, stage.heard("ann"))
@@ -384,6 +368,14 @@ def test_a_grade_that_is_waited_for_is_no_work() -> None:
     stage.at(2500, stage.heard("ann"))
     assert stage.until(2599) == []
     assert stage.until(2600) == ["2600 look ann/1"]
+    stage = Stage(rules=replace(IDLE, grade_timeout=9e9))
+    stage.in_grading(100, "ann", wait=300)
+    assert stage.until(999) == []
+    assert stage.until(1000) == ["1000 look ann/1"]
+    stage = Stage(rules=IDLE)
+    (number,) = stage.in_grading(100, "ann")
+    stage.at(200, stage.graded(number, 1.0))
+    assert stage.until(700) == ["700 look ann/1"]
 
 
 def test_who_ends_while_it_waits_has_nothing_to_count() -> None:
@@ -393,29 +385,12 @@ def test_who_ends_while_it_waits_has_nothing_to_count() -> None:
     assert stage["ann"].stall.since == 5100
     stage.at(800, stage.exited("ann", Ending.CRASHED))
     assert stage["ann"].stall.accumulated == 0
-
-
-def test_an_edit_of_while_it_did_not_work_counts_from_its_next_launch() -> None:
     stage = Stage(rules=replace(IDLE, backoff=50.0, backoff_max=50.0))
     stage.at(300, stage.exited("ann", Ending.CRASHED))
     began = begin_again(stage)
     stage.until(began + 300)
     stage.at(began + 302, stage.looked("ann", edited=312.0))
     assert stage["ann"].stall == Stall(since=began, progress_at=began)
-
-
-def test_a_grade_that_is_waited_for_in_vain_is_no_work_either() -> None:
-    stage = Stage(rules=replace(IDLE, grade_timeout=9e9))
-    stage.in_grading(100, "ann", wait=300)
-    assert stage.until(999) == []
-    assert stage.until(1000) == ["1000 look ann/1"]
-
-
-def test_who_does_not_wait_for_a_grade_goes_on_counting() -> None:
-    stage = Stage(rules=IDLE)
-    (number,) = stage.in_grading(100, "ann")
-    stage.at(200, stage.graded(number, 1.0))
-    assert stage.until(700) == ["700 look ann/1"]
 
 
 def test_while_nothing_can_be_written_nobody_is_without_progress() -> None:
@@ -443,17 +418,11 @@ def test_the_time_of_a_full_disk_is_held_against_nobody() -> None:
     stage.at(901, stage.looked("ann"))
     assert stage.until(1500) == []
     assert stage.until(1501) == ["1501 look ann/1"]
-
-
-def test_nor_is_silence_in_that_time() -> None:
     stage = Stage(rules=SILENCE)
     stage.at(50, on.DiskChecked(problem="full"))
     assert stage.until(400) == []
     stage.at(400, on.DiskChecked(problem=""))
     assert stage.until(500)[0] == "500 stalled ann: stalled (silent, 1, 499)"
-
-
-def test_nor_is_what_a_supervisor_did_not_live_to_see_the_end_of() -> None:
     stage = Stage(rules=PATIENT)
     stage.at(500, on.DiskChecked(problem="full"))
     stage.at(700, on.Resumed())
@@ -502,11 +471,9 @@ def test_whoever_takes_the_run_over_looks_again() -> None:
 
 def test_who_has_just_begun_has_come_to_nothing_for_no_time() -> None:
     assert (Stall().lasted, Stall().accumulated, Stall().escalations, Stall().excluded_until) == (0.0, 0.0, 0, 0.0)
-
-
-def test_who_has_not_said_a_word_is_silent_and_nothing_else() -> None:
-    stage = Stage(rules=replace(IDLE, stall=900.0), started=False)
-    assert stage.until(900)[0] == "900 stalled ann: stalled (silent, 1, 900)"
+    stall = Stall(escalations=3, finding=Finding.SILENT, lasted=1200.0)
+    assert brief(reason_of(stall)) == "stalled (silent, 3, 1200)"
+    assert reason_of(replace(stall, escalations=0)) is None
 
 
 def test_research_is_no_work_without_progress() -> None:
@@ -516,20 +483,11 @@ def test_research_is_no_work_without_progress() -> None:
     stage.until(900)
     assert stage["ann"].stall.since == 900
     stage.at(950, stage.heard("ann", busy="tool"))
-
-
-def test_research_that_ends_with_a_turn_leaves_nothing_to_count() -> None:
     stage = Stage(rules=replace(IDLE, research={"ann": 900.0}))
     stage.at(100, stage.exited("ann", Ending.CLEAN))
     stage.until(101)
     assert stage["ann"].launch == 2
     assert stage["ann"].stall.since == stage["ann"].spawned_at
-
-
-def test_what_was_done_is_said_with_what_was_found() -> None:
-    stall = Stall(escalations=3, finding=Finding.SILENT, lasted=1200.0)
-    assert brief(reason_of(stall)) == "stalled (silent, 3, 1200)"
-    assert reason_of(replace(stall, escalations=0)) is None
 
 
 # --- who rests, and its account ---------------------------------------------------------------------------------------
@@ -547,6 +505,13 @@ def resting(**accounts: str) -> Stage:
     return stage
 
 
+def let_rest(stage: Stage) -> None:
+    """Until shortly before the end of the rest; ben is heard all the while."""
+    for clock in range(190, 1900, 90):
+        stage.until(clock)
+        stage.at(clock, stage.heard("ben"))
+
+
 def test_the_return_of_its_account_does_not_end_a_rest() -> None:
     stage = resting(ann="acme", ben="acme")
     stage.at(103, stage.exited("ben", Ending.LIMIT, until=30.0))
@@ -560,9 +525,7 @@ def test_the_return_of_its_account_does_not_end_a_rest() -> None:
 def test_who_rests_tries_its_account_only_when_it_has_rested() -> None:
     stage = resting(ann="acme", cid="acme")
     stage.fleet = replace(stage.fleet, run=replace(stage.fleet.run, limits={"acme": Limit(until=500.0)}))
-    for clock in range(190, 1900, 90):
-        stage.until(clock)
-        stage.at(clock, stage.heard("ben"))
+    let_rest(stage)
     assert stage.fleet.run.limits["acme"].probe == ""
     said = stage.until(1902)
     assert [line for line in said if "ann" in line] == [
@@ -576,9 +539,7 @@ def test_progress_that_is_heard_of_late_leaves_a_rest_as_it_is() -> None:
     stage.at(110, stage.submission("ann"))
     assert (stage["ann"].phase, stage["ann"].deadline) == (Phase.PARKED, 1902)
     assert (brief(stage["ann"].reason), stage["ann"].stall.escalations) == ("stalled (silent, 4, 100)", 0)
-    for clock in range(190, 1900, 90):
-        stage.until(clock)
-        stage.at(clock, stage.heard("ben"))
+    let_rest(stage)
     assert stage.until(1902) == ["1902 spawn ann/2: stalled (silent, 4, 100), told 0"]
 
 

@@ -1,38 +1,33 @@
 """The files of the supervisor itself, as transcripts: written again where that failed, restored where altered."""
 
-from dataclasses import replace
-
-from stage import QUIET_RULES, Stage, on_request
+import pytest
+from stage import REFLECTING, Stage, on_request
 
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.policy import WRITE_RETRY_SECONDS
-from heartbeats.heartbeat import Heartbeat
-from heartbeats.trigger import Every
 
 FAILED = on.WriteFailed(item="the record of #1")
 
 
-def test_what_could_not_be_written_is_written_again_a_little_later_and_only_then() -> None:
+def test_what_could_not_be_written_is_written_again_a_little_later_as_often_as_it_fails() -> None:
     stage = Stage()
     assert stage.at(10, FAILED, on.WriteFailed(item="alert run-alert-1")) == []
     assert stage.until(99) == [f"{10 + WRITE_RETRY_SECONDS:g} write again"]
-
-
-def test_the_first_failure_says_when_it_is_tried_again() -> None:
     stage = Stage()
     stage.at(10, FAILED)
     stage.at(12, FAILED)
     assert stage.until(99) == [f"{10 + WRITE_RETRY_SECONDS:g} write again"]
-
-
-def test_it_is_tried_as_often_as_it_fails() -> None:
     stage = Stage()
     stage.at(10, FAILED)
     for time in (15, 20, 25):
         assert stage.at(time) == ["write again"]
         stage.at(time, FAILED)
     assert stage.at(30) == ["write again"]
+    assert stage.until(99) == []
+    stage = Stage()
+    stage.at(10, FAILED)
+    stage.at(11, on.Resumed())
     assert stage.until(99) == []
 
 
@@ -55,41 +50,36 @@ def test_it_is_tried_at_once_when_the_disk_can_be_used_again() -> None:
     assert stage.at(101, on.DiskChecked(problem=""))[0].startswith("alert")
 
 
-def test_a_new_supervisor_has_nothing_to_write_again() -> None:
-    stage = Stage()
-    stage.at(10, FAILED)
-    stage.at(11, on.Resumed())
-    assert stage.until(99) == []
-
-
-def test_damaged_records_are_restored_and_told_of_when_that_is_done() -> None:
-    stage = Stage()
-    assert stage.at(10, on.RecordsDamaged(altered=(1, 3), misindexed=(2,))) == [
-        "restore the records (1, 3), and (2,) in the index"
-    ]
-
-
-def test_heartbeats_that_were_altered_are_shown_again_and_told_of() -> None:
-    stage = Stage()
-    assert stage.at(10, on.HeartbeatsAltered(owner="ann")) == [
-        "show ann",
-        "alert run-alert-1: heartbeats/ann.yaml was altered, though only the supervisor writes there; "
-        "restored from the journal",
-    ]
-
-
-def test_whoever_asks_in_a_way_that_cannot_be_read_is_told_so() -> None:
-    stage = Stage()
-    assert stage.at(10, on.RequestUnreadable(sender="ann", id="7", reason="it is no object")) == [
-        "answer ann/7: no, cannot read the request: it is no object"
-    ]
-
-
-def test_a_supervisor_that_nothing_wakes_says_that_it_polls() -> None:
-    stage = Stage()
-    assert stage.at(10, on.WatchFailed(reason="no more watches")) == [
-        "warning: files cannot be watched (no more watches); polling continues"
-    ]
+@pytest.mark.parametrize(
+    ("event", "said"),
+    [
+        (
+            on.RecordsDamaged(altered=(1, 3), misindexed=(2,)),
+            ["restore the records (1, 3), and (2,) in the index"],  # and told of when that is done
+        ),
+        (
+            on.HeartbeatsAltered(owner="ann"),
+            [
+                "show ann",
+                "alert run-alert-1: heartbeats/ann.yaml was altered, though only the supervisor writes there; "
+                "restored from the journal",
+            ],
+        ),
+        (
+            on.RequestUnreadable(sender="ann", id="7", reason="it is no object"),
+            ["answer ann/7: no, cannot read the request: it is no object"],
+        ),
+        (
+            on.WatchFailed(reason="no more watches"),
+            ["warning: files cannot be watched (no more watches); polling continues"],
+        ),
+    ],
+    ids=["records", "heartbeats", "a request", "no watch"],
+)
+def test_what_was_altered_is_restored_and_what_cannot_be_read_or_watched_is_told(
+    event: on.Event, said: list[str]
+) -> None:
+    assert Stage().at(10, event) == said
 
 
 def launches_told(stage: Stage) -> list[int]:
@@ -97,7 +87,7 @@ def launches_told(stage: Stage) -> list[int]:
 
 
 def test_a_result_names_the_launch_that_may_wait_for_it() -> None:
-    stage = Stage(rules=replace(QUIET_RULES, heartbeats=(Heartbeat(name="reflect", trigger=Every(1), protected=True),)))
+    stage = Stage(rules=REFLECTING)
     stage.in_grading(2, "ann", wait=60)
     stage.at(3, stage.graded(1, 1.0))
     assert launches_told(stage) == [1]
