@@ -1,4 +1,4 @@
-"""The events that decisions react to: plain frozen data, which the journal records.
+"""The events that decisions react to, and the requests among them: plain frozen data, which the journal records.
 
 Every event about a process names the launch that it is about, so that a late event of an earlier launch is dropped.
 `who` is an agent's name, `#17` for the process that grades attempt 17, or `%4` for job 4.
@@ -9,21 +9,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from attempts.record import Attempt, Metric, Submission
-from coral.fleet import request_types
 from coral.fleet.agent_state import OutputCounts, Spent
-
-# The requests, so that a decision finds them beside the events.
-SetHeartbeat = request_types.SetHeartbeat
-RemoveHeartbeat = request_types.RemoveHeartbeat
-ResetHeartbeats = request_types.ResetHeartbeats
-Tell = request_types.Tell
-Stop = request_types.Stop
-Leave = request_types.Leave
-Acknowledge = request_types.Acknowledge
-RaiseAlert = request_types.RaiseAlert
-RunJob = request_types.RunJob
-StopJob = request_types.StopJob
-Request = request_types.Request
+from coral.fleet.reasons import RunEnd
 
 
 class Ending(StrEnum):
@@ -205,6 +192,80 @@ class JobEnded:
     last_lines: tuple[str, ...] = ()  # of its output
     output: str = ""  # the file with all of its output, as a path from the agent's clone
     ago: float = 0.0  # how many seconds ago it ended, where nobody supervised then
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetHeartbeat:
+    """Set or change a heartbeat. `entry`: the heartbeat as in task.yaml; what it leaves out stays as it is in force."""
+
+    owner: str
+    entry: Mapping[str, str | int | float | bool | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveHeartbeat:
+    owner: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResetHeartbeats:
+    owner: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tell:
+    """Send a message to an agent, or to all (`*`)."""
+
+    to: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    end: RunEnd
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leave:
+    """End the supervisor alone; agents and grades go on, until `coral resume` takes the run over."""
+
+    end: RunEnd
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acknowledge:
+    """The agent has read these messages (`owed`: their ids), and has seen the ends of these jobs."""
+
+    messages: tuple[str, ...] = ()
+    jobs: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RaiseAlert:
+    """Send a message to the operator."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunJob:
+    """Run a command that belongs to an agent. `what`: its name; `folder`: where it runs, within the agent's clone."""
+
+    agent: str
+    argv: tuple[str, ...]
+    what: str = ""
+    folder: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopJob:
+    number: int
+
+
+Request = (
+    SetHeartbeat | RemoveHeartbeat | ResetHeartbeats | Tell | Stop | Leave | Acknowledge | RaiseAlert | RunJob | StopJob
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

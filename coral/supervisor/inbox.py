@@ -14,15 +14,11 @@ from attempts.fields import one_line
 from attempts.files import Listings, is_plain_file, parse_object, read_bytes
 from attempts.store import MAX_NAMES, Malformed, Store
 from coral.fleet import events as on
-from coral.fleet.reasons import RunEnd, RunEndKind
-from coral.fleet.run_state import FLEET
+from coral.fleet.request_format import read_request
 from coral.supervisor.alerts import AlertLimit
 from workspace.layout import OPERATOR, Layout
 
 REQUEST_BYTES = 64 * 1024
-TEXT_LIMIT = 20_000
-IDS_LIMIT = 100
-WHAT_LENGTH = 200
 AT_ONCE = 16  # files of one sender that are read at a time
 NAME_BYTES = 100  # of the name of a request; its reply has a slightly longer one
 OTHERS = "somebody else"  # all who are no agents of this run count as one sender
@@ -94,7 +90,7 @@ class Inbox:
     def _request(self, sender: str, path: Path, clock: float) -> Iterator[on.Event]:
         try:
             yield on.Requested(
-                sender=sender, id=path.stem, request=_parse(parse_object(read_bytes(path, REQUEST_BYTES)))
+                sender=sender, id=path.stem, request=read_request(parse_object(read_bytes(path, REQUEST_BYTES)))
             )
         except ValueError as error:
             reason = one_line(str(error), 300)
@@ -104,81 +100,3 @@ class Inbox:
 
 def _is_request(entry: "os.DirEntry[str]") -> bool:
     return entry.name.endswith(".json") and is_plain_file(entry) and len(os.fsencode(entry.name)) <= NAME_BYTES
-
-
-def _parse(data: Mapping[str, object]) -> on.Request:  # noqa: C901 - one arm per request
-    match data.get("type"):
-        case "set_heartbeat":
-            return on.SetHeartbeat(owner=_text(data, "owner", FLEET), entry=_entry(data.get("heartbeat")))
-        case "remove_heartbeat":
-            return on.RemoveHeartbeat(owner=_text(data, "owner", FLEET), name=_text(data, "name"))
-        case "reset_heartbeats":
-            return on.ResetHeartbeats(owner=_text(data, "owner", FLEET))
-        case "tell":
-            return on.Tell(to=_text(data, "to", "*"), text=_text(data, "text"))
-        case "stop":
-            return on.Stop(end=RunEnd(RunEndKind.REQUEST, detail=_text(data, "reason", "")))
-        case "leave":
-            return on.Leave(end=RunEnd(RunEndKind.REQUEST, detail=_text(data, "reason", "")))
-        case "acknowledge":
-            ids, numbers = data.get("owed", []), data.get("jobs", [])
-            if not isinstance(ids, list) or not all(isinstance(id, str) for id in ids):
-                raise ValueError("owed: must be a list of ids")
-            if not isinstance(numbers, list) or not all(type(number) is int for number in numbers):
-                raise ValueError("jobs: must be a list of whole numbers")
-            return on.Acknowledge(messages=tuple(ids[:IDS_LIMIT]), jobs=tuple(numbers[:IDS_LIMIT]))
-        case "start_job":
-            return on.RunJob(
-                agent=_text(data, "agent"),
-                argv=_command(data.get("command")),
-                what=one_line(_text(data, "what", ""), WHAT_LENGTH),
-                folder=_text(data, "folder", ""),
-            )
-        case "stop_job":
-            number = data.get("number")
-            if not isinstance(number, int) or isinstance(number, bool):
-                raise ValueError("number: must be a whole number")
-            return on.StopJob(number=number)
-        case "alert":
-            return on.RaiseAlert(text=_text(data, "text"))
-        case other:
-            raise ValueError(f"type: there is no request {one_line(str(other), 60)!r}")
-
-
-def _entry(value: object) -> dict[str, str | int | float | bool | None]:
-    if not isinstance(value, dict):
-        raise ValueError("heartbeat: must be an object")
-    entry: dict[str, str | int | float | bool | None] = {}
-    for key, held in value.items():
-        if isinstance(held, str):
-            entry[key] = _text(value, key)
-        elif held is None or isinstance(held, bool) or (isinstance(held, int | float) and abs(held) < 1e15):
-            entry[key] = held
-        else:
-            raise ValueError(f"heartbeat: {one_line(str(key), 40)}: must be a text or a finite number")
-    return entry
-
-
-def _command(value: object) -> tuple[str, ...]:
-    """A command: its words. One that cannot be written as UTF-8 cannot be journalled, and a part of it would be another
-    command."""
-    if not isinstance(value, list) or not value or not all(isinstance(word, str) for word in value):
-        raise ValueError("command: must be a list of words, and not an empty one")
-    if any("\0" in word or not _is_text(word) for word in value):
-        raise ValueError("command: must be text")
-    return tuple(value)
-
-
-def _is_text(word: str) -> bool:
-    try:
-        return bool(word.encode()) or not word
-    except UnicodeError:
-        return False
-
-
-def _text(data: Mapping[str, object], name: str, default: str | None = None) -> str:
-    value = data.get(name, default)
-    if not isinstance(value, str):
-        raise ValueError(f"{name}: must be a text")
-    # What cannot be written as UTF-8 cannot be journalled either.
-    return value[:TEXT_LIMIT].encode("utf-8", "replace").decode()

@@ -48,7 +48,7 @@ WITHOUT_OWN_TEST = {
     "coral.fleet.job_notices": "decisions/test_jobs",
     "coral.fleet.process_key": "data; every transcript in decisions",
     "coral.fleet.reasons": "data; unit/coral/views/test_reasons words every one",
-    "coral.fleet.request_types": "data; decisions/test_requests carries out every one",
+    "coral.fleet.request_format": "unit/coral/supervisor/test_inbox writes every kind, well and badly",
     "coral.fleet.rules": "data; unit/coral/runs/test_rules",
     "coral.fleet.run_state": "data; every transcript in decisions",
     "coral.fleet.transaction": "every transcript in decisions goes through it",

@@ -1,0 +1,100 @@
+"""Reads requests as agents and the operator write them, whoever that may be: ValueError says what is wrong."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from attempts.fields import one_line
+from coral.fleet import events as on
+from coral.fleet.reasons import RunEnd, RunEndKind
+from coral.fleet.run_state import FLEET
+
+TEXT_LIMIT = 20_000
+IDS_LIMIT = 100
+WHAT_LENGTH = 200
+Fields = Mapping[str, object]
+
+
+def read_request(data: Fields) -> on.Request:
+    kind = data.get("type")
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise ValueError(f"type: there is no request {one_line(str(kind), 60)!r}")
+    return _KINDS[kind](data)
+
+
+def _run_job(data: Fields) -> on.RunJob:
+    what, folder = one_line(_text(data, "what", ""), WHAT_LENGTH), _text(data, "folder", "")
+    return on.RunJob(agent=_text(data, "agent"), argv=_command(data.get("command")), what=what, folder=folder)
+
+
+def _stop_job(data: Fields) -> on.StopJob:
+    number = data.get("number")
+    if type(number) is not int:
+        raise ValueError("number: must be a whole number")
+    return on.StopJob(number=number)
+
+
+def _owner(data: Fields) -> str:
+    return _text(data, "owner", FLEET)
+
+
+def _end(data: Fields) -> RunEnd:
+    return RunEnd(RunEndKind.REQUEST, detail=_text(data, "reason", ""))
+
+
+def _entry(value: object) -> dict[str, str | int | float | bool | None]:
+    if not isinstance(value, dict):
+        raise ValueError("heartbeat: must be an object")
+    entry: dict[str, str | int | float | bool | None] = {}
+    for key, held in value.items():
+        if isinstance(held, str):
+            entry[key] = _text(value, key)
+        elif held is None or isinstance(held, bool) or (isinstance(held, int | float) and abs(held) < 1e15):
+            entry[key] = held
+        else:
+            raise ValueError(f"heartbeat: {one_line(str(key), 40)}: must be a text or a finite number")
+    return entry
+
+
+def _command(value: object) -> tuple[str, ...]:
+    """A command: its words. One that cannot be written as UTF-8 cannot be journalled, and a part of it would be another
+    command."""
+    if not isinstance(value, list) or not value or not all(isinstance(word, str) for word in value):
+        raise ValueError("command: must be a list of words, and not an empty one")
+    if any("\0" in word or word != _writable(word) for word in value):
+        raise ValueError("command: must be text")
+    return tuple(value)
+
+
+def _list(data: Fields, name: str, kind: type, called: str) -> tuple[Any, ...]:
+    items = data.get(name, [])
+    if not isinstance(items, list) or not all(type(item) is kind for item in items):
+        raise ValueError(f"{name}: must be a list of {called}")
+    return tuple(items[:IDS_LIMIT])
+
+
+def _text(data: Fields, name: str, default: str | None = None) -> str:
+    value = data.get(name, default)
+    if not isinstance(value, str):
+        raise ValueError(f"{name}: must be a text")
+    return _writable(value[:TEXT_LIMIT])
+
+
+def _writable(text: str) -> str:
+    """The text with marks for what cannot be written as UTF-8, and so cannot be journalled either."""
+    return text.encode("utf-8", "replace").decode()
+
+
+_KINDS: Mapping[str, Callable[[Fields], on.Request]] = {
+    "set_heartbeat": lambda data: on.SetHeartbeat(owner=_owner(data), entry=_entry(data.get("heartbeat"))),
+    "remove_heartbeat": lambda data: on.RemoveHeartbeat(owner=_owner(data), name=_text(data, "name")),
+    "reset_heartbeats": lambda data: on.ResetHeartbeats(owner=_owner(data)),
+    "tell": lambda data: on.Tell(to=_text(data, "to", "*"), text=_text(data, "text")),
+    "stop": lambda data: on.Stop(end=_end(data)),
+    "leave": lambda data: on.Leave(end=_end(data)),
+    "acknowledge": lambda data: on.Acknowledge(
+        messages=_list(data, "owed", str, "ids"), jobs=_list(data, "jobs", int, "whole numbers")
+    ),
+    "start_job": _run_job,
+    "stop_job": _stop_job,
+    "alert": lambda data: on.RaiseAlert(text=_text(data, "text")),
+}
