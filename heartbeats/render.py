@@ -18,9 +18,8 @@ from jinja2 import FileSystemLoader, StrictUndefined, TemplateError, TemplateSyn
 from jinja2.bccache import Bucket, FileSystemBytecodeCache
 
 from attempts.fields import one_line, printable
-from heartbeats.dialect import ENVIRONMENT, NotAllowed, check, compiled
+from heartbeats.dialect import ENVIRONMENT, FUEL_KEY, Fuel, NotAllowed, check, compiled
 from heartbeats.example import CONTEXT_NAMES, example_context
-from heartbeats.filters import FUEL_KEY, Fuel
 from heartbeats.heartbeat import PROMPT_BYTES, is_blank
 from heartbeats.plain import OUTPUT_BYTES, Copy, PlainEnvironment, joined, show
 

@@ -102,7 +102,7 @@ MAY_IMPORT = {
         "coral.config",
         "coral.agent_setup.roster",
         "coral.fleet",
-        "coral.grading.outcome",
+        "coral.grading.result",
         "coral.supervisor.context",
         "coral.records",
         "coral.runtimes",
@@ -157,7 +157,6 @@ PURE = (
     "attempts.fields",
     "attempts.record",
     "attempts.progress",
-    "attempts.verdict",
     "heartbeats.heartbeat",
 )
 PURE += ("heartbeats.trigger", "heartbeats.reply", "heartbeats.beat", "heartbeats.entry", "coral.fleet", "coral.errors")
@@ -517,7 +516,7 @@ def is_state(name: str, field: str) -> bool:
 
 
 def test_gathering_and_performing_know_nothing_of_each_other() -> None:
-    readers = ("gather", "inbox", "damage", "disk", "folder_watch", "job_end")
+    readers = ("gather", "inbox", "disk", "folder_watch", "job_end")
     gathering = {f"coral.supervisor.{name}" for name in readers}
     performing = {f"coral.supervisor.{name}" for name in ("perform", "starts", "publisher", "workers")}
     assert starts_with("coral.supervisor.gather") & performing == set()

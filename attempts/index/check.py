@@ -13,8 +13,7 @@ from contextlib import closing
 from pathlib import Path
 
 from attempts.index import file
-from attempts.index.file import Unusable
-from attempts.index.row import NOWHERE, Row, content, folded, row_in, row_of
+from attempts.index.file import NOWHERE, Row, Unusable, content, folded, row_in, row_of
 from attempts.record import attempt_from_dict
 
 PATIENCE = 0.05  # seconds to wait for a process that writes the index; the next round is soon enough

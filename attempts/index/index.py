@@ -17,8 +17,7 @@ from typing import Protocol, TypeVar
 
 from attempts.files import Witness
 from attempts.index import file
-from attempts.index.file import Unusable
-from attempts.index.row import NOWHERE, Row, content, row_in, row_of
+from attempts.index.file import NOWHERE, Row, Unusable, content, row_in, row_of
 from attempts.record import Attempt, attempt_from_dict, to_dict
 from attempts.store import Malformed, Missing, Store
 

@@ -15,8 +15,7 @@ from itertools import chain, islice
 from operator import itemgetter
 
 from attempts.fields import printable
-from attempts.index.file import has_words
-from attempts.index.row import folded
+from attempts.index.file import folded, has_words
 from attempts.record import Direction, Kind
 
 MAX_SORTED = 2000  # attempts found by a text search: up to so many are sorted, more are read in the order of an index

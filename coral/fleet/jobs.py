@@ -1,18 +1,28 @@
 """Jobs: commands that an agent runs beside its launches, such as a long training.
 
-A job belongs to its agent and outlives its launches: it is ended when the agent retires or the run stops, and the
-agent gets a notice of its end. An agent whose turn ends while a job runs waits for the job or for a message, up to the
-longest back-off.
+A job belongs to its agent and outlives its launches: it is ended when the agent retires or the run stops. The agent
+gets one notice of bounded length, however many of its jobs have ended, without those whose end it has seen itself. An
+agent whose turn ends while a job runs waits for the job or for a message, up to the longest back-off.
 """
+
+from collections.abc import Collection
+from dataclasses import replace
 
 from coral.errors import CoralError
 from coral.fleet import actions as do
 from coral.fleet import events as on
-from coral.fleet import job_notices
-from coral.fleet.agent_state import Agent, JobEnd, Phase
+from coral.fleet.agent_state import Agent, JobEnd, PendingMessage, Phase
 from coral.fleet.agents import stalls
-from coral.fleet.back_off import back_off
-from coral.fleet.policy import KILL_AGAIN_SECONDS, MAX_JOBS, MAX_KILLS, runs_job
+from coral.fleet.messages import ENDED
+from coral.fleet.policy import (
+    KILL_AGAIN_SECONDS,
+    MAX_JOBS,
+    MAX_KILLS,
+    MAX_NOTICE_JOBS,
+    MAX_NOTICE_OUTPUTS,
+    back_off,
+    runs_job,
+)
 from coral.fleet.reasons import JobOutcome, Reason, ReasonKind
 from coral.fleet.run_state import Job
 from coral.fleet.transaction import Transaction
@@ -182,7 +192,7 @@ def _end(transaction: Transaction, job: Job, outcome: JobOutcome, event: on.JobE
     transaction.act(do.ShowJob(job=job, end=end, ended=transaction.wall))
     agent = transaction.agents[job.agent]
     if agent.phase is not Phase.RETIRED and not job.stopped_by_owner:
-        job_notices.queue_notice(transaction, agent, end)
+        _queue_notice(transaction, agent, end)
 
 
 def _outcome(code: int | None) -> JobOutcome:
@@ -191,3 +201,45 @@ def _outcome(code: int | None) -> JobOutcome:
     if code < 0:
         return JobOutcome.SIGNALLED
     return JobOutcome.FAILED if code else JobOutcome.SUCCEEDED
+
+
+def _queue_notice(transaction: Transaction, agent: Agent, end: JobEnd) -> None:
+    """Add a job's end to the notice that waits for its agent, or queue a new one. A notice that the current launch was
+    given already stays as it is."""
+    waiting = [message for message in agent.pending_messages if message.job_ends and message.id not in agent.in_flight]
+    if waiting:
+        longer = _with(waiting[-1], end)
+        transaction.set_agent(
+            agent.name,
+            pending_messages=tuple(
+                longer if message.id == longer.id else message for message in agent.pending_messages
+            ),
+        )
+        return
+    due = transaction.clock + transaction.rules.max_defer
+    message = PendingMessage(
+        id=transaction.next_message_id(), name=ENDED, since=transaction.clock, due=due, defers=True
+    )
+    transaction.queue_message(agent.name, _with(message, end))
+
+
+def mark_delivered(transaction: Transaction, name: str, numbers: Collection[int]) -> None:
+    """Leave the ends of these jobs out of what waits for the agent: it has seen them itself."""
+    stays = []
+    for message in transaction.agents[name].pending_messages:
+        ends = tuple(end for end in message.job_ends if end.number not in numbers)
+        if ends == message.job_ends or message.id in transaction.agents[name].in_flight:
+            stays.append(message)
+        elif ends:
+            stays.append(replace(message, job_ends=ends))
+        else:
+            transaction.log("withdrawn", f"{message.name} ({message.id}) was seen", name)
+    if stays != list(transaction.agents[name].pending_messages):
+        transaction.set_agent(name, pending_messages=tuple(stays))
+
+
+def _with(message: PendingMessage, end: JobEnd) -> PendingMessage:
+    ends = (*message.job_ends, end)
+    named, last = ends[-MAX_NOTICE_JOBS:], ends[-MAX_NOTICE_OUTPUTS:]
+    short = tuple(end if end in last else replace(end, last_lines=()) for end in named)
+    return replace(message, job_ends=short, earlier_job_ends=message.earlier_job_ends + len(ends) - len(named))

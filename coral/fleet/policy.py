@@ -1,5 +1,6 @@
-"""Constants of all decisions, and small questions that several of them ask: interruptibility, capacity."""
+"""Constants of all decisions, and small questions that several of them ask: interruptibility, capacity, back-off."""
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
@@ -87,3 +88,11 @@ def counts_same(kind: Kind) -> bool:
     """Whether an attempt of this kind takes the score of an earlier one with the same tree. A confirmation does not: it
     exists to measure that tree again."""
     return kind is not Kind.CONFIRM
+
+
+def back_off(run: str, agent: Agent, failures: int, rules: Rules) -> float:
+    """The exponential back-off after so many failures in a row, in seconds. A jitter of up to a fifth is hashed from
+    run, agent and launch: decisions are free of chance."""
+    seconds: float = min(rules.backoff * 2.0 ** min(failures - 1, 30), rules.backoff_max)
+    digest = hashlib.sha256(f"{run}/{agent.name}/{agent.launch}".encode()).digest()
+    return seconds * (1.0 + 0.2 * digest[0] / 255)

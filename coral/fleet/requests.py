@@ -9,7 +9,7 @@ from attempts.fields import one_line
 from coral.errors import CoralError
 from coral.fleet import actions as do
 from coral.fleet import events as on
-from coral.fleet import job_notices, jobs
+from coral.fleet import jobs
 from coral.fleet.agent_state import Agent, Phase
 from coral.fleet.messages import MESSAGE, UNASKED, acknowledge, queue_operator_message
 from coral.fleet.policy import REQUEST_WINDOW
@@ -108,7 +108,7 @@ def _carry_out(transaction: Transaction, sender: str, request: on.Request) -> st
             # Only printed messages: otherwise an agent could avoid an interrupt by acknowledging its message unread.
             printed = {message.id for message in transaction.agents[sender].pending_messages if message.printed}
             acknowledge(transaction, sender, tuple(id for id in ids if id in printed))
-            job_notices.mark_delivered(transaction, sender, numbers)
+            jobs.mark_delivered(transaction, sender, numbers)
             return "acknowledged"
         case on.RaiseAlert(text=text):
             transaction.alert(text, "" if sender == OPERATOR else sender)

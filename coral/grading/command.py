@@ -17,7 +17,7 @@ RESULT, SPEC, BEATS, SCRATCH, STDOUT, STDERR = "result.json", "spec.json", "beat
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradePlace:
     """The folders of one grade. `workspace`: the checkout; `private`: the grader's own files, which
-    `coral.grading.prepare` copied; `folder`: what the grade itself writes."""
+    `copy_grader_files` copied; `folder`: what the grade itself writes."""
 
     workspace: Path
     private: Path

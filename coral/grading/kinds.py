@@ -1,20 +1,23 @@
 """The kinds of grader. The key of `grader` in task.yaml that is set chooses one.
 
 A kind names the files of the task that it needs and says how one grade is started. A grader's own files come from
-`private/grader`, so that a candidate cannot replace them.
+`private/grader`, so that a candidate cannot replace them: a change to the task's folder must not change them either.
 """
 
 import contextlib
 import json
 import re
 import shlex
+import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from coral.config.load import Config
 from coral.config.model import GraderSection
 from coral.config.paths import split_entry
+from coral.errors import CoralError
 from coral.grading.command import RESULT, SCRATCH, SPEC, GradeCommand, GradePlace
 from coral.processes import environment
 from coral.processes.prestarted import PrestartedInterpreter
@@ -128,3 +131,28 @@ def _entry(grader: GraderSection) -> tuple[str, str]:
     entry = split_entry(grader.entry)
     assert entry is not None, "the configuration was checked"
     return entry
+
+
+_JUNK = shutil.ignore_patterns("__pycache__", ".git")
+
+
+def copy_grader_files(config: Config, private: Path) -> None:
+    """Copies the files that the grader's kind needs, and its `private` entries, into `private` (made 0700)."""
+    private.mkdir(mode=0o700, parents=True, exist_ok=True)
+    private.chmod(0o700)
+    needed = kind_of(config.grader).files(config.grader, config.folder)
+    for name in dict.fromkeys([*needed, *map(Path, config.grader.private)]):
+        try:
+            _copy(config.folder / name, private / name)
+        except (OSError, shutil.Error) as error:
+            raise CoralError(
+                f"cannot copy the grader's file {name}: {error}", "see grader.private in task.yaml"
+            ) from error
+
+
+def _copy(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if source.is_dir():
+        shutil.copytree(source, target, dirs_exist_ok=True, ignore=_JUNK, ignore_dangling_symlinks=True)
+    else:
+        shutil.copy2(source, target)

@@ -11,8 +11,7 @@ from attempts.record import Kind
 from coral.config.load import Config
 from coral.errors import CoralError
 from coral.grading.command import GradeCommand, GradePlace, prepare_folder
-from coral.grading.kinds import kind_of
-from coral.grading.prepare import copy_grader_files
+from coral.grading.kinds import copy_grader_files, kind_of
 from coral.grading.result import GradeResult, read_result
 from coral.processes import process, received_signals
 from coral.processes.prestarted import PrestartedInterpreter

@@ -1,4 +1,5 @@
-"""Reads what a grader wrote as a GradeResult. Nothing it can leave raises here, and only a finite number scores.
+"""Reads what a grader wrote: its progress, and its GradeResult. Nothing it can leave raises, and only a finite number
+scores.
 
 Candidates may reach the file, so it is not trusted: a regular file, at most one mebibyte, JSON, checked by field.
 """
@@ -12,11 +13,15 @@ from itertools import islice
 from pathlib import Path
 
 from attempts.fields import json_safe, one_line, printable
-from attempts.files import open_plain
+from attempts.files import open_plain, parse_object
 from attempts.record import Metric
+from coral.fleet import events as on
 from coral.fleet.events import Outcome
-from coral.grading.command import RESULT, STDERR, STDOUT
+from coral.grading.command import BEATS, RESULT, STDERR, STDOUT
 from coral.grading.finite_score import finite_score
+from heartbeats.beat import Beat
+from heartbeats.beat import from_dict as beat_from_dict
+from workspace.layout import Layout
 
 LARGEST = 1 << 20  # bytes of a result
 FEEDBACK = 20_000  # bytes of feedback, as UTF-8
@@ -163,3 +168,41 @@ def _tail(path: Path) -> str:
             return printable(file.read(TAIL).decode("utf-8", "replace"))
     except (OSError, ValueError):
         return ""
+
+
+LONGEST_BEAT = 4096  # bytes
+
+
+def graded_event(layout: Layout, number: int, launch: int, code: int | None, seconds: float) -> on.Graded:
+    """The result of an ended grading process. Its checkout stays: removing it takes too long for the loop.
+
+    `code` is None where nobody saw the exit: then a result that is there is taken, and otherwise the grade is lost.
+    """
+    folder = layout.grading(number)
+    lost = on.Graded(number=number, launch=launch, outcome=on.Outcome.LOST)
+    if code is None and not (folder / RESULT).exists():
+        return lost
+    result = read_result(folder, code or 0)
+    if code is None and result.outcome is on.Outcome.CRASHED:
+        return lost
+    return on.Graded(
+        number=number,
+        launch=launch,
+        outcome=result.outcome,
+        score=result.score,
+        reason=result.reason,
+        feedback=result.feedback,
+        metrics=result.metrics,
+        seconds=round(seconds, 3),
+    )
+
+
+def progress_of(layout: Layout, number: int) -> Beat | None:
+    """The last beat that the grader of a running grade reported; None while there is no readable one."""
+    try:
+        with open_plain(layout.grading(number) / BEATS) as file:  # a candidate may reach the file, too
+            file.seek(max(os.fstat(file.fileno()).st_size - LONGEST_BEAT, 0))
+            lines = file.read(LONGEST_BEAT).splitlines()
+        return beat_from_dict(parse_object(lines[-1])) if lines else None
+    except (OSError, ValueError):
+        return None

@@ -19,8 +19,7 @@ from coral.agent_setup.roster import Roster
 from coral.config.load import Config
 from coral.config.model import GraderSection
 from coral.errors import CoralError
-from coral.grading.kinds import prestart
-from coral.grading.prepare import copy_grader_files
+from coral.grading.kinds import copy_grader_files, prestart
 from coral.processes import received_signals
 from coral.processes.prestarted import PrestartedInterpreter
 from coral.supervisor.workers import WorkerPool

@@ -6,8 +6,11 @@ of agents, the processes that ended. An item that cannot be read becomes `Broken
 
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Executor, Future
 
 from attempts.fields import one_line
+from attempts.store import Store
+from coral.agent_setup.command import session_of
 from coral.agent_setup.launch import session_of
 from coral.fleet import events as on
 from coral.fleet.expected_processes import agents_to_find, grades_to_find, is_starting, jobs_to_find, live_agents
@@ -15,18 +18,21 @@ from coral.fleet.jobs import LAUNCH
 from coral.fleet.policy import intake_capacity
 from coral.fleet.process_key import grade_in, job_in
 from coral.fleet.run_state import Fleet
-from coral.grading import outcome
+from coral.grading.result import graded_event
+from coral.journal import Journal
 from coral.processes.launches import Launch, Launches, LaunchState
 from coral.processes.process_tree import Identity
+from coral.records.integrity import CheckResult, IntegrityCheck
+from coral.records.ledger import Ledger
 from coral.supervisor.alerts import SeenAlerts
 from coral.supervisor.context import RunContext
-from coral.supervisor.damage import DamageCheck
 from coral.supervisor.disk import DiskCheck
 from coral.supervisor.event_queue import EventQueue
 from coral.supervisor.folder_watch import FolderWatch
 from coral.supervisor.inbox import Inbox
 from coral.supervisor.job_end import read_job_end
 from coral.supervisor.output_monitor import OutputMonitor, OutputMonitors
+from coral.views.heartbeat_view import HeartbeatFiles
 from heartbeats.beat import Status
 
 OUTPUT_SECONDS = 0.5  # how often output is read that nobody waits for
@@ -38,6 +44,37 @@ ENDED = {on.Ending.CLEAN: Status.SUCCESS, on.Ending.INTERRUPTED: Status.CANCELLE
 NEVER = float("-inf")
 
 Identities = Mapping[str, tuple[int, Identity]]
+
+
+class DamageCheck:
+    """Reads whether what only the supervisor writes is as it was left: heartbeats in force, journal, records.
+
+    Agents run as the same user, and may write there. The journal restores itself; the rest is restored by actions.
+    """
+
+    def __init__(
+        self, run_context: RunContext, heartbeat_files: HeartbeatFiles, journal: Journal, ledger: Ledger, pool: Executor
+    ) -> None:
+        self._standings = run_context.standings
+        self._heartbeat_files = heartbeat_files
+        self._journal = journal
+        self._records = IntegrityCheck(Store(run_context.layout.attempts), ledger)
+        self._pool = pool
+        self._look: Future[CheckResult] | None = None
+
+    def read(self, fleet: Fleet) -> Iterator[on.Event]:
+        """What was found. The records are compared in a worker thread; what that finds is returned by the next call."""
+        yield from (on.HeartbeatsAltered(owner=owner) for owner in self._heartbeat_files.altered())
+        yield from self._journal.repair()
+        if self._look is not None and self._look.done():
+            done, self._look = self._look, None
+            yield from self._records.report(done.result(), fleet.run.next_number, fleet.pending)
+        if self._look is None:
+            leaders = [attempt.number for attempt in self._standings.top]
+            self._look = self._pool.submit(self._records.check_next, leaders)
+
+    def close(self) -> None:
+        self._records.close()
 
 
 class Gatherer:
@@ -127,7 +164,7 @@ class Gatherer:
                 # A process without a journalled identity never ran: a result that lies there is an older one.
                 ran = identities.get(attempt.who, (0, None))[0] == attempt.launch
                 lost = on.Graded(number=attempt.number, launch=attempt.launch, outcome=on.Outcome.LOST)
-                yield outcome.graded_event(self._layout, attempt.number, attempt.launch, None, 0.0) if ran else lost
+                yield graded_event(self._layout, attempt.number, attempt.launch, None, 0.0) if ran else lost
         for job in jobs_to_find(fleet):
             if self._adopt(job.who, LAUNCH, identities, now):
                 continue
@@ -210,7 +247,7 @@ class Gatherer:
             return [_unseen_end(launch) if job is None else read_job_end(self._layout, job, launch.code)]
         if (number := grade_in(launch.who)) is not None:
             seconds = now.run_time - launch.started if launch.child is not None else 0.0
-            return [outcome.graded_event(self._layout, number, launch.number, launch.code, seconds)]
+            return [graded_event(self._layout, number, launch.number, launch.code, seconds)]
         monitor = self._monitors.by_agent.get(launch.who)
         if monitor is None:
             return [_unseen_end(launch)]

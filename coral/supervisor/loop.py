@@ -42,11 +42,10 @@ from coral.records.standings import RECENT, TOP, Standings
 from coral.runs.rules import rules_of
 from coral.supervisor.clock import Clock, since
 from coral.supervisor.context import RunContext
-from coral.supervisor.damage import DamageCheck
 from coral.supervisor.degraded import SIGNAL, Degraded
 from coral.supervisor.event_queue import EventQueue
 from coral.supervisor.folder_watch import FolderWatch
-from coral.supervisor.gather import Gatherer
+from coral.supervisor.gather import DamageCheck, Gatherer
 from coral.supervisor.inbox import Inbox
 from coral.supervisor.lock import Lock, RunFolderGuard, hold_lock, is_gone
 from coral.supervisor.output_monitor import OutputMonitors

@@ -18,7 +18,7 @@ from coral.fleet.agent_state import JobEnd, Phase
 from coral.fleet.events import Moment
 from coral.fleet.reasons import JobOutcome
 from coral.fleet.run_state import Fleet, Job
-from coral.grading.outcome import progress_of
+from coral.grading.result import progress_of
 from coral.supervisor.context import RunContext
 from coral.views.fleet_view import agents_of, grading_of, spent_of, state_of
 from coral.views.prompt import budget

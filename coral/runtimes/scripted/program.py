@@ -20,9 +20,8 @@ from itertools import islice
 from pathlib import Path
 
 from coral.runtimes.exits import INTERRUPTED, UNKNOWN_SESSION, USAGE
-from coral.runtimes.scripted.interruptible import Interrupted, Interrupts
 from coral.runtimes.scripted.script import load, walk
-from coral.runtimes.scripted.steps import STEPS, Context
+from coral.runtimes.scripted.steps import STEPS, Context, Interrupted, Interrupts
 
 SESSIONS, PROMPTS = "sessions", "prompts.jsonl"
 

@@ -1,4 +1,4 @@
-"""The steps of a script. An interrupt ends a step that waits; no other step is ever interrupted."""
+"""The steps of a script. SIGINT ends a step that waits; what is quick is finished, and nothing is left half done."""
 
 import contextlib
 import os
@@ -7,12 +7,47 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
-from coral.runtimes.scripted.interruptible import Interrupted, Interrupts
+
+class Interrupted(BaseException):
+    """SIGINT came while a step waited. `over`: whether the step counts as done. A BaseException, so that no handler of
+    errors catches it."""
+
+    def __init__(self, over: bool = True) -> None:
+        super().__init__()
+        self.over = over
+
+
+class Interrupts:
+    """Handles SIGINT. `pending`: one came while the program did not wait, and is not answered yet."""
+
+    def __init__(self) -> None:
+        self.pending = False
+        self._waiting = False
+        signal.signal(signal.SIGINT, self._on_signal)
+
+    @contextlib.contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Inside, SIGINT raises Interrupted at once; a pending one does on entry."""
+        try:
+            self._waiting = True  # before `pending` is read: the handler raises what comes between the two
+            if self.pending:
+                raise Interrupted
+            yield
+        finally:
+            self._waiting = False
+
+    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
+        self.pending = True
+        if self._waiting:
+            self._waiting = False
+            raise Interrupted
+
 
 SLICE = 0.5  # seconds of one wait: a signal just before a wait is answered after it
 LEAVE = 30.0  # seconds that `coral eval` has to exit after an interrupt

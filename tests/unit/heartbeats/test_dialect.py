@@ -1,4 +1,4 @@
-"""What the language of prompts does not have, and what no template can reach."""
+"""What the language of prompts does not have, what no template can reach, and what loops and filters pay."""
 
 import pytest
 
@@ -57,3 +57,26 @@ def test_no_template_shows_anything_of_the_interpreter(template: str) -> None:
     shown = rendered.text.replace(template, "")
     for trace in ("object at", "<class", "built-in", "bound method", "function", "LoopContext"):
         assert trace not in shown
+
+
+LONG = {
+    **example_context(),
+    "results": [{"n": n} for n in range(5_000)],
+    "notes": list(range(5_000)),
+    "task": {"description": "long " * 2_000},
+}
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{% for a in results %}{% for b in notes %}{% if a == b %}{% endif %}{% endfor %}{% endfor %}x",
+        "{% for a in results %}" + "{% if message == message %}{% endif %}" * 20 + "{% endfor %}x",
+        "{% for a in results %}{% if results|sort(attribute='n') %}{% endif %}{% endfor %}x",
+        "{% for a in results %}{% if results|list %}{% endif %}{% endfor %}x",
+        "{% for a in results %}{% for b in [1] %}{% if task.description|upper %}{% endif %}{% endfor %}{% endfor %}x",
+        "{% for a in results %}{% endfor %}" * 400 + "x",
+    ],
+)
+def test_loops_run_on_fuel(template: str) -> None:
+    assert "it loops too long" in render(template, LONG).warning

@@ -11,8 +11,8 @@ import pytest
 
 from coral.config.load import Config, load
 from coral.errors import CoralError
+from coral.grading.kinds import copy_grader_files
 from coral.grading.once import grade_once
-from coral.grading.prepare import copy_grader_files
 
 TASK = "task: {name: t, description: d}\ngrader:\n"
 

@@ -11,8 +11,8 @@ import pytest
 from sample import attempt
 
 from attempts.index import file
+from attempts.index.file import NOWHERE, row_of
 from attempts.index.index import Index
-from attempts.index.row import NOWHERE, row_of
 from attempts.store import Store
 from coral.records.index_feed import IndexFeed
 

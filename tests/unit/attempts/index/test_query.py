@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from sample import attempt
 
 from attempts.index import file, query
+from attempts.index.file import row_of
 from attempts.index.query import Wanted
-from attempts.index.row import row_of
 from attempts.record import Attempt, Direction, Kind, Verdict
 
 TEXTS = st.sampled_from(("", "gap", "a Gap", "ß and Straße", "quote's \"", "100% _x_", "İstanbul", "ab"))

@@ -232,7 +232,8 @@ def test_claude_has_no_ceiling_without_a_budget_and_keeps_the_tasks_own(tmp_path
 
 @pytest.mark.parametrize("printed", [Ending.CLEAN, Ending.UNKNOWN_SESSION])  # the latter: its context is full
 @pytest.mark.parametrize(
-    ("code", "ending"), [(0, None), (1, None), (-2, Ending.INTERRUPTED), (-15, Ending.INTERRUPTED), (-9, Ending.CRASHED)]
+    ("code", "ending"),
+    [(0, None), (1, None), (-2, Ending.INTERRUPTED), (-15, Ending.INTERRUPTED), (-9, Ending.CRASHED)],
 )
 def test_what_opencode_printed_before_a_signal_is_not_the_end_of_its_turn(
     code: int, ending: Ending | None, printed: Ending

@@ -14,8 +14,8 @@ import psutil
 import pytest
 
 from coral.runtimes.model import Command, LaunchSpec, LaunchSummary
-from coral.runtimes.scripted.interruptible import Interrupted, Interrupts
 from coral.runtimes.scripted.runtime import Scripted
+from coral.runtimes.scripted.steps import Interrupted, Interrupts
 from coral.supervisor.lock import hold_lock
 from workspace import hub
 from workspace.layout import Layout, create
