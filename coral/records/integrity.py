@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from attempts.files import Witness
-from attempts.index import check
+from attempts.index.index import mismatches
 from attempts.record import Attempt, attempt_from_dict, to_dict
 from attempts.store import Malformed, Missing, Store, is_record
 from coral.fleet import events as on
@@ -80,7 +80,7 @@ class IntegrityCheck:
     def _compare_index(self, rows: Sequence[LedgerRow], seen: CheckResult) -> None:
         known = {row.number: row for row in rows}
         try:
-            missing, wrong = check.mismatches(self._store.root, {number: row.record for number, row in known.items()})
+            missing, wrong = mismatches(self._store.root, {number: row.record for number, row in known.items()})
         except ValueError:
             return  # a row of the ledger is no record: that is dealt with first
         seen.misindexed = {*missing, *wrong}

@@ -2,7 +2,6 @@
 
 WITHOUT_OWN_TEST = {
     "attempts.fields": "test_record reads every kind of field by it",
-    "attempts.index.check": "integration/coral/records/test_integrity, whose check of all records uses it",
     "attempts.index.file": "test_index opens, damages and locks the file",
     "coral.agent_setup.launch": "test_roster and unit/coral/runtimes/test_programs compare whole commands",
     "coral.cli.commands.attach": "unit/coral/cli/ui/test_live shows what it shows",
@@ -76,6 +75,7 @@ WITHOUT_OWN_TEST = {
     "coral.runtimes.json_lines": "unit/coral/runtimes/test_command",
     "coral.runtimes.reply_parts": "unit/coral/supervisor/test_output_monitor",
     "coral.runtimes.scripted.program": "integration/coral/runtimes/scripted/test_runtime",
+    "coral.runtimes.scripted.script": "unit/coral/runtimes/scripted/test_validate",
     "coral.runtimes.scripted.steps": "integration/coral/runtimes/scripted/test_runtime",
     "coral.runtimes.template": "unit/coral/runtimes/test_command",
     "coral.runtimes.usage_total": "unit/coral/supervisor/test_output_monitor",

@@ -18,8 +18,8 @@ from records import readable
 from sample import attempt
 from strangers import closed
 
-from attempts.index import check, file, query
-from attempts.index.index import MANY, SETTLED, Index
+from attempts.index import file, query
+from attempts.index.index import MANY, SETTLED, Index, mismatches
 from attempts.index.query import Wanted
 from attempts.record import Direction, to_dict
 from attempts.store import Store
@@ -167,7 +167,7 @@ def test_what_is_added_is_what_a_reader_of_the_file_finds(store: Store) -> None:
     with closing(Index(store.root)) as index:
         assert index.add([odd])
         assert index.agrees(store.read(5))
-    assert check.mismatches(store.root, {5: json.dumps(to_dict(odd))}) == ([], [])
+    assert mismatches(store.root, {5: json.dumps(to_dict(odd))}) == ([], [])
 
 
 def test_a_record_that_was_altered_in_place_is_announced_from_what_was_read(store: Store) -> None:

@@ -12,7 +12,6 @@ import pytest
 from real_runs import Run, tries, wait_until
 from records import readable
 
-from attempts.index import check
 from attempts.index.index import Index
 from attempts.index.query import Wanted, ranked
 from attempts.record import Attempt, Direction, Kind, Verdict
@@ -269,7 +268,7 @@ FORGERIES = {
 
 @pytest.mark.parametrize("what", FORGERIES)
 def test_a_forged_index_is_corrected_and_told(records: Records, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
-    monkeypatch.setattr(check, "SEARCHED", 1.0)
+    monkeypatch.setattr("attempts.index.index.SEARCHED", 1.0)
     index = fed(records)
     assert records.round() == []
     with closing(sqlite3.connect(records.store.root / "index.sqlite")) as base, base:
