@@ -10,7 +10,6 @@ from concurrent.futures import Executor, Future
 
 from attempts.fields import one_line
 from attempts.store import Store
-from coral.agent_setup.command import session_of
 from coral.agent_setup.launch import session_of
 from coral.fleet import events as on
 from coral.fleet.expected_processes import agents_to_find, grades_to_find, is_starting, jobs_to_find, live_agents
@@ -32,7 +31,7 @@ from coral.supervisor.folder_watch import FolderWatch
 from coral.supervisor.inbox import Inbox
 from coral.supervisor.job_end import read_job_end
 from coral.supervisor.output_monitor import OutputMonitor, OutputMonitors
-from coral.views.heartbeat_view import HeartbeatFiles
+from coral.views.fleet_view import HeartbeatFiles
 from heartbeats.beat import Status
 
 OUTPUT_SECONDS = 0.5  # how often output is read that nobody waits for
