@@ -82,8 +82,8 @@ class Opencode(AgentProgram):
                 yield OutputEvent(session=session, unknown=kind or "no type")
 
     def judge(self, code: int, summary: LaunchSummary) -> Ending:
-        """If a signal ended it, what it printed last was not the end of its turn: the finished step may have been a summary
-        of the conversation, and the error of a conversation that is too long is printed before the summary."""
+        """If a signal ended it, what it printed last was not the end of its turn: the finished step may have been a
+        summary of the conversation, and the error of a conversation that is too long is printed before the summary."""
         signalled = code < 0 and summary.ending in (Ending.CLEAN, Ending.UNKNOWN_SESSION)
         return super().judge(code, replace(summary, ending=None) if signalled else summary)
 
