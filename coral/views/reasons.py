@@ -1,9 +1,9 @@
 """The texts of reasons and of ends: the one place where they are worded, for every screen, prompt and file."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import lru_cache
-from typing import Any, assert_never
+from typing import Any, TypeVar
 
 from coral.fleet.actions import LogEvent
 from coral.fleet.agent_state import JobEnd, PendingMessage
@@ -12,59 +12,79 @@ from coral.fleet.reasons import Budget, BudgetKey, Finding, JobOutcome, Reason, 
 from coral.fleet.reasons import ReasonKind as Kind
 from coral.views.format import duration
 
+T = TypeVar("T")
 _STEPS = ("", "nudged", "interrupted", "fresh session", "parked")
 
+# The text of each kind, or how it is made of what goes with the kind.
+_REASONS: Mapping[Kind, str | Callable[[Reason], str]] = {
+    Kind.START: "start",
+    Kind.RESUMED: "resumed",
+    Kind.TURN_ENDED: "turn ended",
+    Kind.HEARTBEAT: "heartbeat",
+    Kind.PROGRESS: "progress",
+    Kind.WAITS_FOR_JOB: "a job runs",
+    Kind.LIMIT_OVER: "usage limit is over",
+    Kind.SESSION_COMPACTED: lambda reason: f"fresh session after {_compactions(reason.count)}",
+    Kind.SESSION_LONG: lambda reason: f"fresh session after {reason.count} tokens",
+    Kind.CRASHED: lambda reason: _with("crashed", reason.detail),
+    Kind.UNKNOWN_SESSION: lambda reason: _with("its program does not know the session", reason.detail),
+    Kind.NOT_STARTED: lambda reason: _with("its program could not be started", reason.detail),
+    Kind.KILLED: "killed",
+    Kind.LEFTOVERS: "its program left processes behind",
+    Kind.STALLED: lambda reason: f"{_STEPS[min(reason.count, RESTING)]}: {_finding(reason)}",
+    Kind.OUTAGE: lambda reason: f"outage: {_retries(reason)}",
+    Kind.AT_LIMIT: "usage limit",
+    Kind.STOP: "the run stopped",
+    Kind.OWN_BUDGET: lambda reason: f"the agent's own budget of {_amount(reason.budget)} is used up",
+    Kind.GIVEN_UP: lambda reason: reason.detail or "its program says that going on is pointless",
+    Kind.UNKILLABLE: "its program cannot be killed",
+    Kind.REQUEST: lambda reason: f"{reason.detail} stopped it",
+    Kind.AGENT_RETIRED: "its agent has retired",
+    Kind.UNDELIVERED: "the one before has not been delivered yet",
+    Kind.UNANSWERED: "the one before has not been answered yet",
+    Kind.SATURATED: lambda reason: f"{reason.count} other heartbeats are still pending",
+    Kind.RESEARCH: lambda reason: f"you read and think first, for another {duration(reason.seconds)}",
+    Kind.RUN_BUDGET: lambda reason: f"the budget of {_amount(reason.budget)} is used up",
+}
+_RUN_ENDS: Mapping[RunEndKind, str | Callable[[RunEnd], str]] = {
+    RunEndKind.REQUEST: lambda end: end.detail or "the operator asked for it",
+    RunEndKind.SIGNAL: lambda end: f"{end.detail} was received",
+    RunEndKind.FOLDER_GONE: "its folder was removed or moved",
+    RunEndKind.BUDGET: lambda end: f"the budget of {_amount(end.budget)} is used up",
+    RunEndKind.TARGET: lambda end: f"the target of {end.limit:g} is reached: {end.score:.10g} by #{end.attempt}",
+    RunEndKind.PLATEAU: lambda end: (
+        f"a plateau is reached: {end.limit:.0f} attempts in a row did not improve the fleet's best"
+    ),
+    RunEndKind.USAGE_LIMIT: lambda end: f"{end.account} has reached its usage limit",
+    RunEndKind.ALL_RETIRED: "every agent has retired",
+}
+_OUTCOMES: Mapping[JobOutcome, str | Callable[[JobEnd], str]] = {
+    JobOutcome.SUCCEEDED: "ended well",
+    JobOutcome.FAILED: lambda end: f"ended with exit code {end.code}",
+    JobOutcome.SIGNALLED: lambda end: f"was ended by signal {-(end.code or 0)}",
+    JobOutcome.UNKNOWN: "ended; its exit code is not known",
+    JobOutcome.NOT_STARTED: lambda end: f"could not be started: {end.detail}",
+    JobOutcome.CANCELLED: "was not started",
+    JobOutcome.UNKILLABLE: "cannot be killed, and is given up",
+}
+_AMOUNTS = {BudgetKey.MONEY: "${:g}", BudgetKey.HOURS: "{:g} hours"}
+_AMOUNTS |= {BudgetKey.ATTEMPTS: "{:.0f} attempts", BudgetKey.TOKENS: "{:.0f} tokens"}
 
-def reason_text(reason: Reason) -> str:  # noqa: C901 - one arm per kind
-    match reason.kind:
-        case Kind.START | Kind.RESUMED | Kind.TURN_ENDED | Kind.HEARTBEAT | Kind.PROGRESS | Kind.KILLED:
-            return reason.kind.replace("_", " ")
-        case Kind.WAITS_FOR_JOB:
-            return "a job runs"
-        case Kind.LIMIT_OVER:
-            return "usage limit is over"
-        case Kind.SESSION_COMPACTED:
-            return f"fresh session after {f'{reason.count} compactions' if reason.count != 1 else 'a compaction'}"
-        case Kind.SESSION_LONG:
-            return f"fresh session after {reason.count} tokens"
-        case Kind.CRASHED:
-            return _with("crashed", reason.detail)
-        case Kind.UNKNOWN_SESSION:
-            return _with("its program does not know the session", reason.detail)
-        case Kind.NOT_STARTED:
-            return _with("its program could not be started", reason.detail)
-        case Kind.LEFTOVERS:
-            return "its program left processes behind"
-        case Kind.STALLED:
-            return f"{_STEPS[min(reason.count, RESTING)]}: {_finding(reason)} for {duration(reason.seconds)}"
-        case Kind.OUTAGE:
-            return f"outage: {_retries(reason)}"
-        case Kind.AT_LIMIT:
-            return "usage limit"
-        case Kind.STOP:
-            return "the run stopped"
-        case Kind.OWN_BUDGET:
-            return f"the agent's own budget of {_amount(reason.budget)} is used up"
-        case Kind.GIVEN_UP:
-            return reason.detail or "its program says that going on is pointless"
-        case Kind.UNKILLABLE:
-            return "its program cannot be killed"
-        case Kind.REQUEST:
-            return f"{reason.detail} stopped it"
-        case Kind.AGENT_RETIRED:
-            return "its agent has retired"
-        case Kind.UNDELIVERED:
-            return "the one before has not been delivered yet"
-        case Kind.UNANSWERED:
-            return "the one before has not been answered yet"
-        case Kind.SATURATED:
-            return f"{reason.count} other heartbeats are still pending"
-        case Kind.RESEARCH:
-            return f"you read and think first, for another {duration(reason.seconds)}"
-        case Kind.RUN_BUDGET:
-            return f"the budget of {_amount(reason.budget)} is used up"
-        case _:
-            assert_never(reason.kind)
+
+def reason_text(reason: Reason) -> str:
+    return _text(_REASONS[reason.kind], reason)
+
+
+def run_end_text(end: RunEnd) -> str:
+    return _text(_RUN_ENDS[end.kind], end)
+
+
+def _text(text: str | Callable[[T], str], of: T) -> str:
+    return text if isinstance(text, str) else text(of)
+
+
+def _compactions(count: int) -> str:
+    return "a compaction" if count == 1 else f"{count} compactions"
 
 
 def _retries(outage: Reason) -> str:
@@ -72,29 +92,8 @@ def _retries(outage: Reason) -> str:
 
 
 def _finding(stalled: Reason) -> str:
-    return "silent" if stalled.finding is Finding.SILENT else "no progress"
-
-
-def run_end_text(end: RunEnd) -> str:
-    match end.kind:
-        case RunEndKind.REQUEST:
-            return end.detail or "the operator asked for it"
-        case RunEndKind.SIGNAL:
-            return f"{end.detail} was received"
-        case RunEndKind.FOLDER_GONE:
-            return "its folder was removed or moved"
-        case RunEndKind.BUDGET:
-            return f"the budget of {_amount(end.budget)} is used up"
-        case RunEndKind.TARGET:
-            return f"the target of {end.limit:g} is reached: {end.score:.10g} by #{end.attempt}"
-        case RunEndKind.PLATEAU:
-            return f"a plateau is reached: {end.limit:.0f} attempts in a row did not improve the fleet's best"
-        case RunEndKind.USAGE_LIMIT:
-            return f"{end.account} has reached its usage limit"
-        case RunEndKind.ALL_RETIRED:
-            return "every agent has retired"
-        case _:
-            assert_never(end.kind)
+    what = "silent" if stalled.finding is Finding.SILENT else "no progress"
+    return f"{what} for {duration(stalled.seconds)}"
 
 
 def refusal(reason: Reason) -> tuple[str, str]:
@@ -107,37 +106,15 @@ def refusal(reason: Reason) -> tuple[str, str]:
 def outcome_text(end: JobEnd) -> str:
     """How a job ended, and why: the rest of a sentence that begins with its name."""
     why = f" ({reason_text(end.reason)})" if end.reason is not None else ""
-    return f"{_outcome(end)}{why}"
-
-
-def _outcome(end: JobEnd) -> str:
-    match end.outcome:
-        case JobOutcome.SUCCEEDED:
-            return "ended well"
-        case JobOutcome.FAILED:
-            return f"ended with exit code {end.code}"
-        case JobOutcome.SIGNALLED:
-            return f"was ended by signal {-(end.code or 0)}"
-        case JobOutcome.UNKNOWN:
-            return "ended; its exit code is not known"
-        case JobOutcome.NOT_STARTED:
-            return f"could not be started: {end.detail}"
-        case JobOutcome.CANCELLED:
-            return "was not started"
-        case JobOutcome.UNKILLABLE:
-            return "cannot be killed, and is given up"
-        case _:
-            assert_never(end.outcome)
+    return f"{_text(_OUTCOMES[end.outcome], end)}{why}"
 
 
 def job_notice(message: PendingMessage) -> str:
     """All that an agent is told of its jobs that have ended, the last that ended at the end."""
-    before = (
-        f"{message.earlier_job_ends} jobs of yours ended before these; `coral job list` shows them."
-        if message.earlier_job_ends
-        else ""
-    )
-    return "\n\n".join([*([before] if before else []), *(_notice(end) for end in message.job_ends)])
+    notices = [_notice(end) for end in message.job_ends]
+    if earlier := message.earlier_job_ends:
+        notices.insert(0, f"{earlier} jobs of yours ended before these; `coral job list` shows them.")
+    return "\n\n".join(notices)
 
 
 def _notice(end: JobEnd) -> str:
@@ -176,15 +153,7 @@ def reason_data(reason: Reason | RunEnd | None) -> Mapping[str, Any] | None:
 
 def _amount(budget: Budget | None) -> str:
     assert budget is not None, "it is a budget that is used up"
-    match budget.key:
-        case BudgetKey.MONEY:
-            return f"${budget.limit:g}"
-        case BudgetKey.HOURS:
-            return f"{budget.limit:g} hours"
-        case BudgetKey.ATTEMPTS | BudgetKey.TOKENS:
-            return f"{budget.limit:.0f} {budget.key}"
-        case _:
-            assert_never(budget.key)
+    return _AMOUNTS[budget.key].format(budget.limit)
 
 
 def _with(text: str, detail: str) -> str:
