@@ -4,6 +4,7 @@ Its own YAML writer guarantees that the copy is read back exactly: general write
 control characters.
 """
 
+import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -52,25 +53,12 @@ def _fits_a_block(text: str) -> bool:
 
 
 def _scalar(value: object) -> str:
-    if isinstance(value, str):
-        return quoted(value)
+    """As in JSON, which YAML 1.2 reads as well; JSON has no words for what is no finite number."""
     if isinstance(value, float) and not math.isfinite(value):
         return ".nan" if math.isnan(value) else (".inf" if value > 0 else "-.inf")
-    return (
-        {True: "true", False: "false"}[value] if isinstance(value, bool) else "null" if value is None else _bare(value)
-    )
-
-
-def _bare(value: object) -> str:
-    return "{}" if isinstance(value, dict) else "[]" if isinstance(value, list | tuple) else repr(value)
+    return quoted(value) if isinstance(value, str) else json.dumps(value)
 
 
 def quoted(text: str) -> str:
     """Any text as a YAML scalar."""
-    return '"' + "".join(_escaped(character) for character in text) + '"'
-
-
-def _escaped(character: str) -> str:
-    if character in '"\\':
-        return f"\\{character}"
-    return character if character.isprintable() else f"\\U{ord(character):08x}"
+    return json.dumps(text, ensure_ascii=not text.isprintable())

@@ -7,7 +7,7 @@ from coral.fleet.rules import Allowance, Rules
 
 
 def rules_of(config: Config, roster: Roster, seed_commit: str) -> Rules:
-    grader, run, budget, fresh_after = config.grader, config.run, config.budget, config.session.fresh_after
+    grader, budget, fresh_after = config.grader, config.budget, config.session.fresh_after
     assignments = {agent: roster.assignment(agent) for agent in roster}
     return Rules(
         direction=grader.direction,
@@ -17,15 +17,7 @@ def rules_of(config: Config, roster: Roster, seed_commit: str) -> Rules:
         seed_commit=seed_commit,
         heartbeats=config.heartbeats,
         stall=config.agents.stall,
-        interrupt_grace=run.interrupt_grace,
-        terminate_grace=run.terminate_grace,
-        start_grace=run.start_grace,
-        max_defer=run.max_defer,
-        backoff=run.backoff,
-        backoff_max=run.backoff_max,
-        breaker_crashes=run.breaker_crashes,
-        breaker_window=run.breaker_window,
-        breaker_pause=run.breaker_pause,
+        **config.run.model_dump(exclude={"poll_seconds", "watch"}),  # these two are how the loop waits, and no rules
         accounts={agent: account for agent in roster if (account := roster.account(agent))},
         stop_at_limit=config.agents.on_limit == "stop",
         prices={
