@@ -194,7 +194,7 @@ def test_one_who_crashes_while_it_tries_lets_another_try_after_its_back_off() ->
     assert stage.fleet.run.limits["acme"].until == due + PROBE_SECONDS
 
 
-def test_if_the_one_who_tries_retires_another_does() -> None:
+def test_if_the_one_who_tries_retires_another_does_and_if_all_have_nobody() -> None:
     stage = Stage(2, replace(SHARED, interrupt_grace=1.0, terminate_grace=1.0))
     at = limited(stage)
     stage.at(at)
@@ -206,6 +206,16 @@ def test_if_the_one_who_tries_retires_another_does() -> None:
         "probing ben: whether acme has usage again",
         "spawn ben/2: at limit, session of ben, told 0",
     ]
+    rules = replace(QUIET_RULES, accounts={"ann": "acme"}, interrupt_grace=1.0, terminate_grace=1.0)
+    stage = Stage(2, rules)
+    stage.at(2, stage.exited("ann", Ending.LIMIT, until=50.0))
+    at = stage.retry_at()
+    stage.at(at)
+    stage.at(at + 1, stage.heard("ann"))
+    stage.at(at + 1, stage.heard("ben"), stage.lingered("ann"))
+    said = stage.until(at + 20)
+    assert "unkillable" in said[-1]
+    assert stage.fleet.run.limits == {}
 
 
 DOUBTING = replace(SHARED, backoff=10.0)
@@ -237,19 +247,6 @@ def test_if_the_one_who_tries_is_silent_another_tries() -> None:
     assert stage.fleet.run.limits["acme"] == Limit(failed="ann", until=until)
     assert until is not None
     assert stage.at(until)[0] == "probing ben: whether acme has usage again"
-
-
-def test_if_all_have_retired_nobody_tries() -> None:
-    rules = replace(QUIET_RULES, accounts={"ann": "acme"}, interrupt_grace=1.0, terminate_grace=1.0)
-    stage = Stage(2, rules)
-    stage.at(2, stage.exited("ann", Ending.LIMIT, until=50.0))
-    at = stage.retry_at()
-    stage.at(at)
-    stage.at(at + 1, stage.heard("ann"))
-    stage.at(at + 1, stage.heard("ben"), stage.lingered("ann"))
-    said = stage.until(at + 20)
-    assert "unkillable" in said[-1]
-    assert stage.fleet.run.limits == {}
 
 
 def test_who_is_parked_tries_rather_than_who_waits_for_something_else() -> None:
@@ -334,7 +331,7 @@ def waits(rules: Rules, until: float | None) -> list[float]:
 def test_a_reset_that_is_never_true_is_believed_less_each_time(rules: Rules) -> None:
     doubting = replace(rules, stall=1e6)
     low, high = (5, 10, 20, 40), (6.6, 13.2, 26.4, 52.8)
-    assert all(a <= each <= b for a, each, b in zip(low, waits(doubting, 0.0), high, strict=True))
+    assert all(a <= wait <= b for a, wait, b in zip(low, waits(doubting, 0.0), high, strict=True))
     # Further away than the back-off would be, it is believed.
     assert all(30 <= wait <= 33 for wait in waits(doubting, 30.0)[:3])
 
@@ -356,9 +353,6 @@ def test_a_wrong_key_ends_the_work_of_all_that_depend_on_it_with_one_alert() -> 
     assert [line.partition(" ")[2] for line in stage.until(60)] == ["retired cid: given up (invalid key)"]
     assert phases(stage) == [Phase.RETIRED] * 3 + [Phase.RUNNING]
     assert stage.until(1000) == []
-
-
-def test_a_closed_account_is_tried_again_when_the_run_is_resumed() -> None:
     stage = Stage(2, SHARED)
     stage.at(2, stage.exited("ann", Ending.TERMINAL, detail="invalid key"))
     assert stage.at(3, stage.exited("ben", Ending.INTERRUPTED))[-1] == "finish: all retired"
@@ -372,13 +366,19 @@ def test_a_closed_account_is_tried_again_when_the_run_is_resumed() -> None:
 # --- restarts -------------------------------------------------------------------------------------------------------
 
 
-def test_the_reset_comes_nearer_while_nobody_supervises() -> None:
+def test_the_reset_comes_nearer_while_nobody_supervises_but_not_what_the_one_who_tries_has_to_show() -> None:
     stage = Stage(2, SHARED)
     at = limited(stage)
     stage.stop(10, "night")
     stage.at(11, on.Resumed(away=1000.0))
     assert stage.fleet.run.limits["acme"].until == at - 1000
     assert "probing ann: whether acme has usage again" in stage.at(12, on.Resumed(away=1e6))
+    stage = Stage(2, SHARED)
+    at = limited(stage)
+    stage.at(at)
+    stage.at(at + 1, stage.heard("ann"))
+    stage.at(at + 2, on.Resumed(away=1e6))
+    assert stage.fleet.run.limits["acme"] == Limit(probe="ann", until=at + 1 + PROBE_SECONDS)
 
 
 def test_after_a_restart_that_cost_the_one_who_tries_its_launch_another_tries() -> None:
@@ -399,15 +399,6 @@ def test_who_was_parked_for_an_account_that_the_task_no_longer_has_starts() -> N
     stage.rules = replace(SHARED, accounts={})
     said = stage.at(9, on.Resumed())
     assert [line.partition(":")[0] for line in said if "spawn" in line] == ["spawn ann/2", "spawn ben/2"]
-
-
-def test_a_restart_does_not_shorten_what_the_one_who_tries_has_to_show() -> None:
-    stage = Stage(2, SHARED)
-    at = limited(stage)
-    stage.at(at)
-    stage.at(at + 1, stage.heard("ann"))
-    stage.at(at + 2, on.Resumed(away=1e6))
-    assert stage.fleet.run.limits["acme"] == Limit(probe="ann", until=at + 1 + PROBE_SECONDS)
 
 
 # --- many -----------------------------------------------------------------------------------------------------------

@@ -101,15 +101,12 @@ def test_a_job_that_could_not_have_its_time_is_refused() -> None:
     stopping = "answer ann: no, cannot start a job: the run is stopping (`coral resume` continues it)"
     stage.stop(7, "")
     assert stage.ask("ann", TRAIN, 8) == [stopping]
-
-
-def test_a_run_that_is_left_begins_no_job() -> None:
     stage = Stage(rules=RULES)
     said = stage.at(2, stage.asks("operator", on.Leave(end=on_request())), stage.asks("ann", TRAIN))
     assert said[-1].startswith("answer ann/2: no, cannot start a job: the run is stopping")
 
 
-def test_one_that_is_to_end_at_once_never_begins() -> None:
+def test_one_that_is_to_end_at_once_never_begins_and_one_that_waits_does_with_the_next_supervisor() -> None:
     stage = Stage(rules=RULES)
     said = stage.at(2, stage.asks("ann", TRAIN), stage.asks("operator", on.Stop(end=on_request("enough"))))
     assert [line for line in said if "job 1" in line] == [
@@ -117,17 +114,11 @@ def test_one_that_is_to_end_at_once_never_begins() -> None:
         "show job 1 of ann: cancelled (stop), after 0 at wall 2",
     ]
     assert not stage.fleet.jobs
-
-
-def test_one_that_waits_for_the_next_supervisor_begins_with_it() -> None:
     stage = Stage(rules=RULES)
     said = stage.at(2, stage.asks("ann", TRAIN), stage.asks("operator", on.Leave(end=on_request())))
     assert not [line for line in said if line.startswith("start job")]
     assert stage.fleet.jobs[1].phase is Phase.WAITING
     assert "start job 1 of ann: python train.py in src" in stage.at(3, on.Resumed())
-
-
-def test_a_job_in_a_journal_of_before_any_waited_runs() -> None:
     assert decode(Job, {"is": "Job", "number": 1, "agent": "ann", "argv": ["train"]}).phase is Phase.RUNNING
 
 
@@ -152,13 +143,7 @@ def test_its_agent_is_told_of_the_end_at_a_good_moment() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "how"),
-    [
-        (3, "failed (3)"),
-        (1, "failed (1)"),
-        (-1, "signalled (-1)"),
-        (None, "unknown"),
-    ],
+    ("code", "how"), [(3, "failed (3)"), (1, "failed (1)"), (-1, "signalled (-1)"), (None, "unknown")]
 )
 def test_how_it_ended_is_said(code: int | None, how: str) -> None:
     stage = stage_with_a_job()
@@ -167,16 +152,13 @@ def test_how_it_ended_is_said(code: int | None, how: str) -> None:
     assert (how.partition(" ")[0], end.code, end.last_lines) == (end.outcome, code, ())
 
 
-def test_one_that_cannot_be_started_is_told_of_as_well() -> None:
+def test_one_that_cannot_be_started_is_told_of_also_while_the_disk_is_full() -> None:
     stage = stage_with_a_job()
     assert stage.at(3, on.SpawnFailed(who="%1", launch=1, reason="no such folder")) == [
         "show job 1 of ann: not started (no such folder), after 1 at wall 3",
     ]
     (end,) = stage["ann"].pending_messages[0].job_ends
     assert (end.outcome, end.detail, end.seconds, end.output) == (JobOutcome.NOT_STARTED, "no such folder", 1, "")
-
-
-def test_also_while_the_disk_is_full() -> None:
     stage = stage_with_a_job()
     stage.at(3, on.DiskChecked(problem="the disk is full"))
     said = stage.at(4, on.SpawnFailed(who="%1", launch=1, reason="no space"))
@@ -241,9 +223,6 @@ def test_what_a_job_leaves_is_no_job() -> None:
     assert stage.fleet.jobs[1].phase is Phase.KILLED
     assert stage.at(9, on.LeftProcesses(who="%1", launch=1)) == []
     assert stage.at(9, ended())[0].startswith("show job 1 of ann: succeeded")
-
-
-def test_leftovers_of_one_that_is_interrupted_are_ended_without_further_grace() -> None:
     stage = stage_with_a_job()
     stage.ask("ann", on.StopJob(number=1), 3)
     assert stage.at(4, on.LeftProcesses(who="%1", launch=1)) == ["terminate %1/1"]
@@ -270,7 +249,7 @@ def test_a_job_ends_when_its_agent_retires() -> None:
     assert stage["ben"].pending_messages == ()
 
 
-def test_a_run_stops_when_its_jobs_have_ended_too() -> None:
+def test_a_run_stops_when_its_jobs_have_ended_too_and_leaves_them_alone_where_it_is_left() -> None:
     stage = stage_with_a_job()
     assert stage.ask("operator", on.Stop(end=on_request("enough")), 3) == [
         "answer operator: yes, stopping",
@@ -284,6 +263,9 @@ def test_a_run_stops_when_its_jobs_have_ended_too() -> None:
     assert brief(stage["ann"].pending_messages[0].job_ends[0].reason) == "stop"
     said = stage.at(9, on.Resumed())
     assert only_spawn(said).endswith("owed job ended:h1")
+    stage = stage_with_a_job()
+    stage.ask("operator", on.Leave(end=on_request()), 3)
+    assert stage.fleet.jobs[1].phase is Phase.RUNNING
 
 
 def test_whoever_takes_the_run_over_says_again_what_may_not_have_been_heard() -> None:
@@ -304,18 +286,18 @@ def test_who_asks_first_is_who_ended_it() -> None:
     assert stage.fleet.jobs[1].stopped_by_owner
 
 
-def test_while_a_run_is_left_alone_its_jobs_are_too() -> None:
-    stage = stage_with_a_job()
-    stage.ask("operator", on.Leave(end=on_request()), 3)
-    assert stage.fleet.jobs[1].phase is Phase.RUNNING
-
-
 # --- the end of a turn --------------------------------------------------------------------------------------------
 
 
-def test_a_turn_that_ends_while_a_job_runs_waits_for_it() -> None:
+def waiting_for_a_job() -> Stage:
+    """ann's job began at 70, and her turn ended at 80."""
     stage = stage_with_a_job(clock=70)
     stage.at(80, stage.exited("ann"))
+    return stage
+
+
+def test_a_turn_that_ends_while_a_job_runs_waits_for_it_but_no_longer_than_any_back_off() -> None:
+    stage = waiting_for_a_job()
     assert (stage["ann"].phase, brief(stage["ann"].reason), stage["ann"].deadline) == (
         Phase.WAITING,
         "waits for job",
@@ -323,29 +305,17 @@ def test_a_turn_that_ends_while_a_job_runs_waits_for_it() -> None:
     )
     said = stage.at(90, ended())
     assert only_spawn(said) == "spawn ann/2: turn ended, session of ann, told 0, owed job ended:h1"
+    assert only_spawn(waiting_for_a_job().until(680)) == "680 spawn ann/2: waits for job, session of ann, told 0"
 
 
-def test_it_waits_no_longer_than_any_back_off() -> None:
-    stage = stage_with_a_job(clock=70)
-    stage.at(80, stage.exited("ann"))
-    assert only_spawn(stage.until(680)) == "680 spawn ann/2: waits for job, session of ann, told 0"
-
-
-def test_a_word_for_the_agent_ends_the_waiting() -> None:
-    stage = stage_with_a_job(clock=70)
-    stage.at(80, stage.exited("ann"))
+def test_a_word_for_the_agent_or_its_own_stop_of_the_job_ends_the_waiting() -> None:
+    stage = waiting_for_a_job()
     said = stage.at(90, stage.asks("operator", on.Tell(to="ann", text="try less")))
     assert only_spawn(said).startswith("spawn ann/2: turn ended")
     assert stage.fleet.jobs[1].phase is Phase.RUNNING
-
-
-def test_where_a_word_waits_already_the_turn_is_followed_by_the_next() -> None:
     stage = stage_with_a_job(clock=70)
     stage.at(75, stage.asks("operator", on.Tell(to="ann", text="try less")))
     assert only_spawn(stage.at(80, stage.exited("ann"))).startswith("spawn ann/2: turn ended")
-
-
-def test_one_that_an_agent_stops_itself_ends_the_waiting_without_a_word() -> None:
     stage = stage_with_a_job(clock=70)
     stage.ask("ann", on.StopJob(number=1), 71)
     stage.at(72, stage.exited("ann"))
@@ -378,15 +348,15 @@ def test_turns_that_come_to_nothing_are_no_quicker_for_their_jobs() -> None:
     assert 20 <= stage["ann"].deadline - 19 <= 24
 
 
-def test_the_wait_is_over_also_while_nothing_can_begin() -> None:
-    stage = stage_with_a_job(clock=70)
-    stage.at(80, stage.exited("ann"))
+def test_the_wait_is_over_also_on_a_full_disk_and_at_a_stop_and_another_wait_is_not() -> None:
+    stage = waiting_for_a_job()
     stage.at(85, on.DiskChecked(problem="the disk is full"))
     stage.at(90, ended())
     assert (brief(stage["ann"].reason), stage["ann"].deadline) == ("turn ended", 90)
-
-
-def test_who_waits_for_something_else_is_not_woken_by_a_job() -> None:
+    stage = waiting_for_a_job()
+    stage.stop(81, "")
+    assert stage.at(82, ended(code=-2))[-1].startswith("finish")
+    assert stage["ann"].deadline is None
     stage = stage_with_a_job(clock=2)
     stage.at(3, stage.exited("ann", Ending.CRASHED))
     deadline = stage["ann"].deadline
@@ -394,29 +364,18 @@ def test_who_waits_for_something_else_is_not_woken_by_a_job() -> None:
     assert stage["ann"].deadline == deadline
 
 
-def test_a_stop_leaves_nobody_waiting_for_a_job() -> None:
-    stage = stage_with_a_job(clock=70)
-    stage.at(80, stage.exited("ann"))
-    stage.stop(81, "")
-    assert stage.at(82, ended(code=-2))[-1].startswith("finish")
-    assert stage["ann"].deadline is None
-
-
 # --- stalls -------------------------------------------------------------------------------------------------------
 
 WATCHED = replace(RULES, stall=100.0, no_progress=1000.0)
 
 
-def test_who_is_silent_while_a_job_runs_is_not_stalled() -> None:
+def test_who_is_silent_while_its_own_job_runs_is_not_stalled() -> None:
     stage = Stage(rules=WATCHED)
     stage.ask("ann", TRAIN)
     assert stage.until(990) == []
     stage.at(990, ended())
     assert stage["ann"].pending_messages[0].due == 1290
     assert [line for line in stage.until(1095) if "stalled" in line] == ["1090 stalled ann: stalled (silent, 1, 1089)"]
-
-
-def test_silence_that_no_job_explains_is_found_as_before() -> None:
     stage = Stage(2, WATCHED)
     stage.ask("ben", replace(TRAIN, agent="ben"))
     assert [line for line in stage.until(150) if "stalled" in line] == ["101 stalled ann: stalled (silent, 1, 100)"]
@@ -454,23 +413,18 @@ def had(stage: Stage, *spans: tuple[float, float]) -> Stage:
     return stage
 
 
-def test_a_job_excuses_silence_for_a_bounded_time() -> None:
+def test_a_job_excuses_silence_and_work_without_progress_for_a_bounded_time() -> None:
     stage = Stage(rules=WATCHED)
     stage.ask("ann", TRAIN)
     said = stage.until(JOB_EXCUSE_SECONDS + 100)
     assert [line for line in said if "stalled" in line] == ["28898 stalled ann: stalled (silent, 1, 28897)"]
-
-
-def test_a_job_excuses_work_without_progress_for_a_bounded_time_after_which_it_has_its_whole_time() -> None:
+    # After it, work without progress has its whole time.
     stage = Stage(rules=BUSY)
     stage.ask("ann", TRAIN)
     assert stage.until(JOB_EXCUSE_SECONDS + 997) == []
     assert stage.until(JOB_EXCUSE_SECONDS + 998) == ["29798 look ann/1"]
     stage.at(29799, stage.looked("ann"))
     assert stage["ann"].stall.escalations == 1
-
-
-def test_progress_gives_a_job_its_whole_time_again() -> None:
     stage = Stage(rules=BUSY)
     stage.ask("ann", TRAIN)
     stage.at(1000, stage.heard("ann", count=OutputCounts(edits=1)))
@@ -496,20 +450,22 @@ def test_the_time_of_jobs_is_taken_off_once_and_what_was_before_them_counts(
     assert stage.until(due) == [f"{due:g} look ann/1"]
 
 
-def test_silence_has_as_much_more_time_as_a_job_took() -> None:
-    stage = had(Stage(rules=WATCHED), (2, 50))
-    assert stage.until(149)[0] == "149 stalled ann: stalled (silent, 1, 148)"
-    stage = had(Stage(rules=WATCHED), (2, 150))
-    assert stage.until(250)[0] == "250 stalled ann: stalled (silent, 1, 249)"
-    stage = had(Stage(rules=WATCHED), (2, 50), (60, 90))
-    assert stage.until(179)[0] == "179 stalled ann: stalled (silent, 1, 178)"
+@pytest.mark.parametrize(("spans", "due"), [([(2, 50)], 149), ([(2, 150)], 250), ([(2, 50), (60, 90)], 179)])
+def test_silence_has_as_much_more_time_as_a_job_took(spans: list[tuple[float, float]], due: float) -> None:
+    stage = had(Stage(rules=WATCHED), *spans)
+    assert stage.until(due)[0] == f"{due} stalled ann: stalled (silent, 1, {due - 1})"
 
 
-def test_a_job_that_never_ran_gives_no_time() -> None:
+def test_a_job_that_never_ran_gives_no_time_and_who_does_not_work_has_none_taken_off() -> None:
     stage = Stage(rules=BUSY)
     stage.ask("ann", TRAIN, 900)
     stage.at(900, on.SpawnFailed(who="%1", launch=1, reason="no such folder"))
     assert stage.until(1000) == ["1000 look ann/1"]
+    stage = Stage(rules=replace(BUSY, backoff=500.0))
+    stage.ask("ann", TRAIN, 300)
+    stage.at(500, stage.exited("ann", Ending.CRASHED))
+    stage.at(600, ended())
+    assert (stage["ann"].stall.accumulated, stage["ann"].stall.since) == (300, None)
 
 
 def test_a_job_that_another_launch_goes_on_with_is_taken_off_both() -> None:
@@ -522,14 +478,6 @@ def test_a_job_that_another_launch_goes_on_with_is_taken_off_both() -> None:
     stage.at(began + 1, stage.heard("ann"))
     stage.at(600, ended())
     assert stage.until(1300) == ["1300 look ann/2"]
-
-
-def test_who_does_not_work_has_nothing_taken_off() -> None:
-    stage = Stage(rules=replace(BUSY, backoff=500.0))
-    stage.ask("ann", TRAIN, 300)
-    stage.at(500, stage.exited("ann", Ending.CRASHED))
-    stage.at(600, ended())
-    assert (stage["ann"].stall.accumulated, stage["ann"].stall.since) == (300, None)
 
 
 def test_a_look_that_is_under_way_when_a_job_has_ended_is_asked_for_again() -> None:
@@ -553,9 +501,10 @@ def test_a_job_runs_on_while_nobody_supervises_and_that_counts() -> None:
     stage.at(20, on.Resumed(away=500.0))
     assert stage.fleet.jobs[1].seconds(20) == 1518
     assert stage.at(22, ended())[0] == "show job 1 of ann: succeeded, after 1520 at wall 22"
-
-
-def test_one_that_ended_while_nobody_looked_has_run_until_then() -> None:
+    stage = Stage(rules=RULES)
+    stage.at(2, stage.asks("ann", TRAIN), stage.asks("operator", on.Leave(end=on_request())))
+    stage.at(3, on.Resumed(away=1000.0))
+    assert stage.fleet.jobs[1].away == 0
     stage = Stage(rules=RULES)
     stage.ask("ann", TRAIN)
     said = stage.at(10, on.Resumed(away=1000.0), replace(ended(), ago=900.0))
@@ -563,13 +512,6 @@ def test_one_that_ended_while_nobody_looked_has_run_until_then() -> None:
     stage.ask("ann", TRAIN, 11)
     said = stage.at(12, on.Resumed(), replace(ended(2, code=None), ago=900.0))
     assert "show job 2 of ann: unknown, after 0 at wall 12" in said
-
-
-def test_one_that_waits_has_not_run_meanwhile() -> None:
-    stage = Stage(rules=RULES)
-    stage.at(2, stage.asks("ann", TRAIN), stage.asks("operator", on.Leave(end=on_request())))
-    stage.at(3, on.Resumed(away=1000.0))
-    assert stage.fleet.jobs[1].away == 0
 
 
 # --- what is told of the ends of many -----------------------------------------------------------------------------
@@ -625,9 +567,6 @@ def test_what_is_on_its_way_stays_as_it_was_handed_over() -> None:
     ]
     assert stage.at(315, stage.heard("ann")) == ["heartbeat ann: job ended (h1) received"]
     assert stage.owed("ann") == ["job ended h2"]
-
-
-def test_where_a_launch_died_unheard_the_next_end_goes_with_the_last_word() -> None:
     stage = stage_where_the_first_of_three_ends_is_on_its_way()
     stage.at(313, ended(2))
     stage.at(314, stage.exited("ann", Ending.CRASHED))
@@ -635,7 +574,7 @@ def test_where_a_launch_died_unheard_the_next_end_goes_with_the_last_word() -> N
     assert [[end.number for end in message.job_ends] for message in stage["ann"].pending_messages] == [[1], [2, 3]]
 
 
-def test_who_has_seen_the_end_of_a_job_is_not_told_of_it() -> None:
+def test_who_has_seen_the_end_of_a_job_is_not_told_of_it_unless_a_launch_was_handed_it() -> None:
     stage = Stage(2, rules=RULES)
     for number, clock in ((1, 10), (2, 20)):
         run_job(stage, number, clock)
@@ -648,9 +587,6 @@ def test_who_has_seen_the_end_of_a_job_is_not_told_of_it() -> None:
         "answer ann: yes, acknowledged",
     ]
     assert stage.owed("ann") == ["message h2"]
-
-
-def test_what_a_launch_was_handed_is_told_however_late_it_is_seen() -> None:
     stage = Stage(rules=RULES)
     run_job(stage, 1, 10)
     stage.until(311)
