@@ -14,7 +14,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
-from mirror import SMALL_WITH_ONE_IMPORTER, WITHOUT_OWN_TEST
+from mirror import SMALL_WITH_ONE_IMPORTER, TESTED_ELSEWHERE
 
 from attempts.record import Attempt
 from coral.fleet.agent_state import Agent
@@ -590,10 +590,18 @@ def lines_of(path: Path) -> int:
         if not path.name.startswith("__") and not within(name, ("coral.templates",))
     ],
 )
-def test_a_module_has_a_test_file_of_its_name(module: str) -> None:
+def test_a_module_is_tested_in_the_folder_of_its_package(module: str) -> None:
+    """By the file of its name, or by one that imports it; where neither is, the list says where it is tested."""
     *packages, name = module.split(".")
     folders = [ROOT.joinpath("tests", kind, *packages) for kind in ("unit", "integration")]
     if packages[:2] == ["coral", "fleet"]:
         folders.append(ROOT / "tests" / "decisions")
-    found = any((folder / f"test_{name}.py").is_file() for folder in folders)
-    assert found != (module in WITHOUT_OWN_TEST), WITHOUT_OWN_TEST.get(module)
+    files = [path for folder in folders for path in folder.glob("test_*.py")]
+    found = any(path.name == f"test_{name}.py" or module in imports_of(path) for path in files)
+    assert found != (module in TESTED_ELSEWHERE), TESTED_ELSEWHERE.get(module)
+
+
+@cache
+def imports_of(path: Path) -> set[str]:
+    """The modules that a test file imports."""
+    return {name for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) for name in imported(node)}

@@ -1,106 +1,68 @@
-"""Modules without a test file of their name, and where they are tested; small modules with one importer, and why."""
+"""Modules that no test in the folder of their package imports, and where they are tested; small ones with one importer.
 
-WITHOUT_OWN_TEST = {
-    "attempts.fields": "test_record reads every kind of field by it",
-    "attempts.index.file": "test_index opens, damages and locks the file",
-    "coral.agent_setup.launch": "test_roster and unit/coral/runtimes/test_programs compare whole commands",
-    "coral.cli.commands.attach": "unit/coral/cli/ui/test_live shows what it shows",
-    "coral.cli.commands.checkout": "integration/coral/cli/test_agent_commands",
-    "coral.cli.commands.doctor": "integration/coral/preflight/test_doctor runs the command",
-    "coral.cli.commands.eval": "integration/coral/cli/test_agent_commands",
-    "coral.cli.commands.heartbeat": "unit/coral/cli/run_data/test_send_request and test_reading_commands",
-    "coral.cli.commands.log": "test_reading_commands",
-    "coral.cli.commands.resume": "integration/coral/preflight/test_resume_check runs the command",
-    "coral.cli.commands.revert": "integration/coral/cli/test_agent_commands",
-    "coral.cli.commands.runs": "test_reading_commands",
-    "coral.cli.commands.show": "test_reading_commands",
-    "coral.cli.commands.skills": "test_reading_commands",
-    "coral.cli.commands.status": "test_reading_commands",
-    "coral.cli.commands.stop": "unit/coral/cli/run_data/test_send_request",
-    "coral.cli.commands.tell": "unit/coral/cli/run_data/test_send_request",
-    "coral.cli.parser": "integration/coral/cli/test_main",
-    "coral.cli.run_data.follow": "unit/coral/cli/ui/test_live",
-    "coral.cli.run_data.knowledge": "test_reading_commands",
-    "coral.cli.run_data.run_lookup": "test_reading_commands finds runs from every folder",
-    "coral.cli.run_data.run_view": "test_reading_commands",
-    "coral.cli.run_data.submissions": "unit/coral/cli/commands/test_wait and integration/coral/cli/test_agent_commands",
-    "coral.cli.run_data.visibility": "test_reading_commands asks as an agent that works alone",
-    "coral.cli.ui.agents_table": "unit/coral/cli/ui/test_live and test_reading_commands",
-    "coral.cli.ui.console": "every test of a command prints by it",
-    "coral.cli.ui.markdown": "test_reading_commands prints notes",
-    "coral.cli.ui.progress": "integration/coral/cli/commands/test_start and test_validate",
-    "coral.cli.ui.summary": "unit/coral/cli/ui/test_live",
-    "coral.config.model": "test_load and test_schema",
-    "coral.config.paths": "test_load",
-    "coral.config.problem": "test_load compares whole messages",
-    "coral.config.validate": "test_load",
-    "coral.errors": "integration/coral/cli/test_main",
-    "coral.fleet.actions": "data; every transcript in decisions",
-    "coral.fleet.agent_state": "data; every transcript in decisions",
-    "coral.fleet.attempts.intake": "decisions/test_attempts",
-    "coral.fleet.attempts.settlement": "decisions/test_attempts",
-    "coral.fleet.decide": "every transcript in decisions goes through it",
-    "coral.fleet.events": "data; every transcript in decisions",
-    "coral.fleet.process_key": "data; every transcript in decisions",
-    "coral.fleet.reasons": "data; unit/coral/views/test_reasons words every one",
-    "coral.fleet.request_format": "unit/coral/supervisor/test_inbox writes every kind, well and badly",
-    "coral.fleet.rules": "data; unit/coral/runs/test_rules",
-    "coral.fleet.run_state": "data; every transcript in decisions",
-    "coral.fleet.transaction": "every transcript in decisions goes through it",
-    "coral.grading.checkout": "integration/coral/grading/test_once and end_to_end/test_checkouts",
-    "coral.grading.command": "test_kinds and integration/coral/grading/test_runner",
-    "coral.journal.changes": "unit/coral/journal/test_writer",
-    "coral.journal.lines": "unit/coral/journal/test_writer and integration/fuzz/test_journal",
-    "coral.journal.replay": "unit/coral/cli/commands/test_replay",
-    "coral.journal.status": "unit/coral/cli/run_data/test_send_request",
-    "coral.native.search.check": "integration/coral/native",
-    "coral.preflight.task_check": "integration/coral/cli/commands/test_validate",
-    "coral.processes.environment": "integration/coral/processes/test_process",
-    "coral.processes.process_tree": "integration/coral/processes/test_process and test_leftovers",
-    "coral.processes.received_signals": "end_to_end/test_signals",
-    "coral.processes.rlimit_tag": "integration/coral/processes/test_leftovers",
-    "coral.processes.wakeup": "integration/coral/processes/test_process",
-    "coral.records.ledger_file": "unit/coral/records/test_ledger",
-    "coral.runs.prepare": "integration/coral/runs/test_create",
-    "coral.runs.detach": "integration/coral/cli/commands/test_start",
-    "coral.runtimes.acp.conversation": "integration/coral/runtimes/acp/test_program",
-    "coral.runtimes.acp.runtime": "unit/coral/runtimes/acp/test_lines",
-    "coral.runtimes.acp.tracking": "unit/coral/runtimes/acp/test_lines",
-    "coral.runtimes.acp.wire": "unit/coral/runtimes/acp/test_lines",
-    "coral.runtimes.agent": "unit/coral/runtimes/test_programs",
-    "coral.runtimes.exits": "data; every runtime's judge",
-    "coral.runtimes.json_object": "unit/coral/runtimes/test_transcripts",
-    "coral.runtimes.messages": "unit/coral/runtimes/test_transcripts",
-    "coral.runtimes.model": "unit/coral/runtimes/test_programs",
-    "coral.runtimes.json_lines": "unit/coral/runtimes/test_command",
-    "coral.runtimes.reply_parts": "unit/coral/supervisor/test_output_monitor",
-    "coral.runtimes.scripted.program": "integration/coral/runtimes/scripted/test_runtime",
-    "coral.runtimes.scripted.script": "unit/coral/runtimes/scripted/test_validate",
-    "coral.runtimes.scripted.steps": "integration/coral/runtimes/scripted/test_runtime",
-    "coral.runtimes.template": "unit/coral/runtimes/test_command",
-    "coral.runtimes.usage_total": "unit/coral/supervisor/test_output_monitor",
-    "coral.supervisor.clock": "end_to_end/test_clock_jumps",
-    "coral.supervisor.context": "data",
-    "coral.supervisor.job_end": "end_to_end/test_jobs",
-    "coral.supervisor.loop": "end_to_end, in every run",
-    "coral.supervisor.publisher": "end_to_end/test_heartbeats and test_tampered",
-    "coral.supervisor.starts": "end_to_end/test_survival kills at every start",
-    "coral.types": "integration/coral/grading/test_runner",
-    "coral.views.transcript": "unit/coral/cli/commands/test_transcript",
-    "heartbeats.example": "test_prompts renders every prompt with it",
-    "workspace.errors": "raised by all of workspace; test_disk tells errors apart by git's own words",
-    "workspace.gitenv": "test_git and test_submit run git in hostile surroundings",
-    "workspace.loose_object": "test_intake and test_hostile hand in objects of every kind",
+A package stands before the modules of it that are meant.
+"""
+
+_PLACES = {
+    "unit/coral/cli/commands/test_reading_commands": [
+        "coral.cli.commands: log runs show skills status",
+        "coral.cli.run_data: knowledge run_lookup run_view visibility",
+        "coral.cli.ui: agents_table console markdown",
+    ],
+    "unit/coral/cli/commands/test_transcript": ["coral.views: transcript"],
+    "unit/coral/cli/run_data/test_send_request": ["coral.cli.commands: heartbeat stop tell", "coral.journal: status"],
+    "unit/coral/cli/ui/test_live": ["coral.cli.commands: attach", "coral.cli.run_data: follow"],
+    "unit/coral/config/test_load, which compares whole messages": ["coral.config: paths problem validate"],
+    "unit/coral/runtimes/test_programs and test_transcripts; tests/agents with the real program": [
+        "coral.runtimes: claude copilot cursor exits gemini json_object kiro messages pi qwen",
+        "coral.agent_setup: launch",
+    ],
+    "unit/coral/runtimes: acp/test_lines, scripted/test_validate and test_command": [
+        "coral.runtimes.acp: wire",
+        "coral.runtimes.scripted: script",
+        "coral.runtimes: template",
+    ],
+    "unit/coral/supervisor/test_inbox and test_output_monitor": [
+        "coral.fleet: request_format",
+        "coral.runtimes: usage_total",
+    ],
+    "unit/heartbeats/test_render and unit/attempts/test_record": ["heartbeats: dialect plain", "attempts: fields"],
+    "every transcript in decisions goes through it": [
+        "coral.fleet: process_key transaction",
+        "coral.fleet.attempts: intake settlement",
+    ],
+    "integration/coral/cli/test_agent_commands": [
+        "coral.cli.commands: checkout eval revert",
+        "coral.cli.run_data: submissions",
+    ],
+    "integration/coral/cli/test_main": ["coral: errors"],
+    "integration/coral/cli/commands/test_start and test_validate": [
+        "coral.cli.ui: progress",
+        "coral.preflight: task_check",
+        "coral.runs: detach",
+    ],
+    "integration/coral/grading/test_once and test_runner": ["coral.grading: checkout", "coral: types"],
+    "integration/coral/native": ["coral.native.search: check"],
+    "integration/coral/preflight/test_doctor and test_resume_check run the command": [
+        "coral.cli.commands: doctor resume"
+    ],
+    "integration/coral/runs/test_create": ["coral.runs: prepare"],
+    "integration/coral/runtimes: acp/test_program and scripted/test_runtime": [
+        "coral.runtimes.acp: conversation",
+        "coral.runtimes.scripted: program",
+    ],
+    "integration/workspace/test_intake and test_hostile hand in objects of every kind": ["workspace: loose_object"],
+    "end_to_end, in every run; test_jobs, test_signals, test_clock_jumps, test_tampered, test_survival": [
+        "coral.supervisor: clock context job_end publisher starts",
+        "coral.processes: received_signals",
+    ],
 }
-PROGRAMS = ("claude", "codex", "copilot", "cursor", "gemini", "kiro", "opencode", "pi", "qwen")
-# What each program prints and is started with is compared for all programs alike.
-WITHOUT_OWN_TEST |= dict.fromkeys(
-    (
-        f"coral.runtimes.{name}"
-        for name in ["claude", "codex", "copilot", "cursor", "gemini", "kiro", "opencode", "pi", "qwen"]
-    ),
-    "unit/coral/runtimes/test_programs and test_transcripts; tests/agents with the real program",
-)
+TESTED_ELSEWHERE = {
+    f"{package}.{name}": place
+    for place, lines in _PLACES.items()
+    for package, _, names in (line.partition(": ") for line in lines)
+    for name in names.split()
+}
 
 SMALL_WITH_ONE_IMPORTER = {
     "coral.config.schema": "a program of its own: python -m coral.config.schema",

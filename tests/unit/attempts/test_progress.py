@@ -48,48 +48,35 @@ def test_judging_a_score(
     assert judge(best, score, direction, noise) is verdict
 
 
-def test_real_attempts_count_whatever_became_of_them() -> None:
-    done = fold([attempt(1, 1.0), attempt(2, None), attempt(3, 0.5), attempt(4, 1.0)])
-    assert done == Progress(evals=4, best=1.0, best_attempt=1, stagnant=3, graded=4)
-
-
-def test_an_improvement_ends_a_stagnation() -> None:
-    done = fold([attempt(1, 1.0), attempt(2, 0.5), attempt(3, 2.0)])
-    assert (done.stagnant, done.best, done.best_attempt) == (0, 2.0, 3)
+@pytest.mark.parametrize(
+    ("later", "noise", "progress"),
+    [
+        # Real attempts count whatever became of them.
+        ([attempt(2, None), attempt(3, 0.5), attempt(4, 1.0)], 0.0, Progress(4, 1.0, 1, 3, 4)),
+        ([attempt(2, 0.5), attempt(3, 2.0)], 0.0, Progress(3, 2.0, 3, 0, 3)),
+        ([attempt(2, 9.0, Kind.TUNE)], 0.0, Progress(1, 1.0, 1, 0, 2)),
+        # A confirmation may raise the best and is no attempt.
+        ([attempt(2, 0.9), attempt(3, 1.2, Kind.CONFIRM)], 0.0, Progress(2, 1.2, 3, 1, 3)),
+        # A gain within the noise is kept but is no improvement.
+        ([attempt(2, 1.2)], 0.5, Progress(2, 1.2, 2, 1, 2)),
+        # A tree that was graded before, with a better score: the best so far and still no improvement.
+        ([attempt(2, 2.0, verdict=Verdict.TIED)], 0.0, Progress(2, 2.0, 2, 1, 2)),
+        # To its author it has improved; to the fleet it is one more try without improvement.
+        ([attempt(2, 0.5, verdict=Verdict.IMPROVED)], 0.0, Progress(2, 1.0, 1, 1, 2)),
+    ],
+)
+def test_what_an_attempt_counts_for(later: list[Attempt], noise: float, progress: Progress) -> None:
+    assert fold([attempt(1, 1.0), *later], noise=noise) == progress
 
 
 def test_the_baseline_is_a_mark_to_beat_and_no_attempt() -> None:
-    done = fold([attempt(0, 1.0, Kind.BASELINE), attempt(1, 0.9)])
-    assert done == Progress(evals=1, best=1.0, best_attempt=0, stagnant=1, graded=1)
-
-
-def test_tuning_costs_budget_and_changes_nothing_else() -> None:
-    assert fold([attempt(1, 1.0), attempt(2, 9.0, Kind.TUNE)]) == Progress(1, 1.0, 1, 0, 2)
-
-
-def test_a_confirmation_may_raise_the_best_and_is_no_attempt() -> None:
-    assert fold([attempt(1, 1.0), attempt(2, 0.9), attempt(3, 1.2, Kind.CONFIRM)]) == Progress(2, 1.2, 3, 1, 3)
+    assert fold([attempt(0, 1.0, Kind.BASELINE), attempt(1, 0.9)]) == Progress(1, 1.0, 0, 1, 1)
 
 
 @pytest.mark.parametrize("kind", list(Kind))
 def test_what_is_void_changes_nothing(kind: Kind) -> None:
     before = fold([attempt(1, 1.0)])
     assert advance(before, attempt(2, None, kind, Verdict.VOID), UP, 0) == before
-
-
-def test_a_gain_within_the_noise_is_kept_but_is_no_improvement() -> None:
-    assert fold([attempt(1, 1.0), attempt(2, 1.2)], noise=0.5) == Progress(2, 1.2, 2, 1, 2)
-
-
-def test_a_copy_of_better_work_is_the_best_so_far_and_still_no_improvement() -> None:
-    # The same tree as another agent's attempt: tied at once with that attempt's score.
-    assert fold([attempt(1, 1.0), attempt(2, 2.0, verdict=Verdict.TIED)]) == Progress(2, 2.0, 2, 1, 2)
-
-
-def test_the_fleet_s_progress_compares_with_the_fleet_s_best() -> None:
-    # The author's own verdict is `improved`; to the fleet it is one more try without improvement.
-    attempts = [attempt(1, 2.0), attempt(2, 1.0, verdict=Verdict.IMPROVED)]
-    assert fold(attempts).stagnant == 1
 
 
 scores = st.none() | st.floats(-100, 100) | st.integers(-3, 3).map(float)

@@ -39,12 +39,9 @@ def test_better_is_strict_and_follows_the_direction() -> None:
     assert not Direction.MINIMIZE.better(2, 2)
 
 
-def test_a_record_survives_json() -> None:
+def test_a_record_survives_json_and_can_be_kept_in_sets() -> None:
     assert attempt_from_dict(json.loads(json.dumps(to_dict(ATTEMPT)))) == ATTEMPT
     assert submission_from_dict(json.loads(json.dumps(to_dict(SUBMISSION))), "agent-1") == SUBMISSION
-
-
-def test_records_can_be_kept_in_sets() -> None:
     assert len({ATTEMPT, replace(ATTEMPT, metrics={}), SUBMISSION}) == 3
 
 
@@ -154,11 +151,6 @@ def test_reading_either_refuses_or_gives_a_sound_record(field: str, value: objec
     assert attempt_from_dict(to_dict(attempt)) == attempt
 
 
-def test_a_failed_attempt_has_no_score() -> None:
-    with pytest.raises(ValueError, match=r"^score: 2.5 does not go with the verdict failed"):
-        attempt_from_dict({**to_dict(ATTEMPT), "verdict": "failed"})
-
-
 def test_the_edges_of_what_is_sound() -> None:
     first = attempt_from_dict({**to_dict(ATTEMPT), "number": 0, "order": 0, "title": "x" * 500, "seconds": 0})
     assert (first.number, first.order, first.title) == (0, 0, "x" * 500)
@@ -166,3 +158,5 @@ def test_the_edges_of_what_is_sound() -> None:
         attempt_from_dict({**to_dict(ATTEMPT), "title": 10**5000})
     with pytest.raises(ValueError, match=r"^title: expected text, got 7$"):
         attempt_from_dict({**to_dict(ATTEMPT), "title": 7})
+    with pytest.raises(ValueError, match=r"^score: 2.5 does not go with the verdict failed"):
+        attempt_from_dict({**to_dict(ATTEMPT), "verdict": "failed"})

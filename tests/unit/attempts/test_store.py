@@ -1,4 +1,4 @@
-"""The attempts folder: whole files, one owner each, and nothing in an inbox is believed."""
+"""The attempts folder: whole files, one owner each; what an agent writes is read, and nothing of it is believed."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from records import readable, unreadable
 
 import attempts.store
 from attempts.files import read_bytes
-from attempts.inbox import submit
+from attempts.inbox import next_id, submission_ids, submit
 from attempts.record import Attempt, Kind, Submission, to_dict
 from attempts.store import Malformed, Missing, Store
 
@@ -222,6 +222,10 @@ def test_a_record_is_published_once(store: Store) -> None:
     before = path.stat()
     assert store.publish(attempt()) is None
     assert path.stat().st_ino == before.st_ino
+    wild = replace(attempt(), title="a\nb", feedback="\ud800\x07", metrics={"x": float("nan")})
+    store.publish(wild)
+    store.publish(wild)
+    assert store.read(1).title == "a b"
 
 
 def test_another_file_in_the_place_of_a_record_makes_way_and_is_kept(store: Store) -> None:
@@ -263,13 +267,6 @@ def test_a_changed_file_has_another_witness(store: Store) -> None:
     assert before == store.witness(1) != None  # noqa: E711 - the witness of a file that is there
     (store.root / "000001.json").write_text("{}")
     assert store.witness(1) != before
-
-
-def test_publishing_again_is_the_same_whatever_had_to_be_cleaned(store: Store) -> None:
-    wild = replace(attempt(), title="a\nb", feedback="\ud800\x07", metrics={"x": float("nan")})
-    store.publish(wild)
-    store.publish(wild)
-    assert store.read(1).title == "a b"
 
 
 def test_a_record_that_could_not_be_read_again_is_not_written(store: Store) -> None:
@@ -326,3 +323,33 @@ def test_an_interrupted_write_leaves_nothing(store: Store, monkeypatch: pytest.M
     with pytest.raises(KeyboardInterrupt):
         submit(store.root, to_dict(submission()))
     assert list((store.root / "inbox" / "agent-1").iterdir()) == []
+
+
+def test_ids_grow_whatever_the_clock_does() -> None:
+    first = next_id("")
+    assert next_id(first) > first
+    far = f"{10**19:020d}"
+    assert next_id(far) == f"{10**19 + 1:020d}"
+
+
+@pytest.mark.parametrize("last", ["9" * 20, "x", "9" * 30, "-1", "٣" * 20])
+def test_a_garbled_last_id_is_no_obstacle(last: str) -> None:
+    assert len(next_id(last)) == 20
+
+
+@pytest.mark.parametrize("kind", ["real", "tune", "confirm"])
+def test_what_an_agent_writes_is_the_submission_that_is_read(tmp_path: Path, kind: str) -> None:
+    written = {**GOOD, "id": next_id(""), "kind": kind, "of": 3 if kind == "confirm" else None}
+    path = submit(tmp_path, written)
+    read = Store(tmp_path).read_submission("agent-1", path)
+    assert read == Submission(**{**written, "kind": Kind(kind)})
+    assert to_dict(read) == written
+
+
+def test_an_agents_ids_are_of_what_waits_and_of_what_was_answered(tmp_path: Path) -> None:
+    first, second = next_id(""), next_id(next_id(""))
+    submit(tmp_path, {**GOOD, "id": second})
+    Store(tmp_path).reply("agent-1", first, {"attempt": 1})
+    (tmp_path / "inbox" / "agent-1" / "x.json").touch()
+    assert submission_ids(tmp_path, "agent-1") == [first, second]
+    assert submission_ids(tmp_path, "agent-2") == []

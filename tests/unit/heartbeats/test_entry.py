@@ -24,7 +24,7 @@ def test_a_heartbeat_as_an_entry_is_that_heartbeat_again(heartbeat: Heartbeat) -
     assert from_entry(entry, ()) == replace(heartbeat, by="built-in")
 
 
-def test_an_entry_changes_what_it_says_and_nothing_else() -> None:
+def test_an_entry_changes_what_it_says_and_nothing_else_also_of_what_was_set_before() -> None:
     (consolidate,) = load_entries([{"name": "consolidate", "every": 20}])
     assert consolidate == replace(BUILT_IN[1], trigger=Every(20))
     assert load_entries([{"name": "reflect"}]) == (BUILT_IN[0],)
@@ -35,9 +35,6 @@ def test_an_entry_changes_what_it_says_and_nothing_else() -> None:
     assert mine == Heartbeat(
         name="mine", trigger=Stagnant(4), scope=Scope.FLEET, delivery=Delivery.INLINE, prompt="Why?"
     )
-
-
-def test_retiming_keeps_what_was_set_before() -> None:
     current = set_heartbeat(BUILT_IN, replace(BUILT_IN[2], prompt="Turn around."), "operator")
     retimed = from_entry({"name": "redirect", "stagnant": 7}, current)
     assert (retimed.prompt, retimed.trigger) == ("Turn around.", Stagnant(7))

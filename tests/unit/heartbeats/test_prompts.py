@@ -20,10 +20,6 @@ OTHERS = ["instructions", "checklist"]
 HEADING = re.compile(r"^## Heartbeat: (\S+) \(id (.+)\)$", re.MULTILINE)
 
 
-def full() -> dict[str, Any]:
-    return example_context()
-
-
 def crowded() -> dict[str, Any]:
     """Late in a long run of a large fleet, with everything that can be odd about a result."""
     context = example_context()
@@ -48,6 +44,11 @@ def crowded() -> dict[str, Any]:
     }
 
 
+def towards(direction: str, **others: Any) -> dict[str, Any]:
+    context = example_context()
+    return {**context, "task": {**context["task"], "direction": direction}, **others}  # type: ignore[dict-item]
+
+
 def _result(number: int) -> dict[str, Any]:
     results: Any = example_context()["results"]
     return {**results[1], "number": number}
@@ -59,7 +60,7 @@ def reading() -> dict[str, Any]:
 
 
 MOMENTS = pytest.mark.parametrize(
-    "moment", [full, empty_context, crowded, reading], ids=["full", "empty", "crowded", "reading"]
+    "moment", [example_context, empty_context, crowded, reading], ids=["full", "empty", "crowded", "reading"]
 )
 
 
@@ -101,7 +102,7 @@ def test_programs_find_exactly_the_sections_that_were_sent(name: str, moment: An
 
 @pytest.mark.parametrize("name", FRAMES)
 def test_a_message_of_the_operator_arrives_once(name: str) -> None:
-    context = {**full(), "message": "Mind the corners."}
+    context = {**example_context(), "message": "Mind the corners."}
     assert frame(name, context).count("Mind the corners.") == 1
     section = {"name": "message", "id": "7", "text": "Mind the corners."}
     text = render_file(name, {**context, "sections": [section]})
@@ -112,7 +113,7 @@ def test_a_message_of_the_operator_arrives_once(name: str) -> None:
 
 @pytest.mark.parametrize("name", FRAMES)
 def test_a_frame_gives_results_standing_and_budget(name: str) -> None:
-    text = frame(name, full(), "reflect")
+    text = frame(name, example_context(), "reflect")
     for fact in ("**#17 improved**: 2.5312 (+0.0123 against #14)", "#21 2.5412 agent-2", "place 2 of 4", "40 of 60"):
         assert fact in text
     assert text.index("**#17") < text.index("## Heartbeat: reflect") < text.index("place 2 of 4")
@@ -120,19 +121,19 @@ def test_a_frame_gives_results_standing_and_budget(name: str) -> None:
 
 @pytest.mark.parametrize("name", [*FRAMES, "instructions"])
 def test_every_frame_says_that_nobody_watches_and_that_the_budget_ends_the_run(name: str) -> None:
-    text = frame(name, full())
+    text = frame(name, example_context())
     assert "Nobody is watching" in text
     assert "ends by its budget" in text
 
 
 @pytest.mark.parametrize("name", ["reflect", "consolidate", "redirect", "checkpoint", *OURS])
 def test_every_heartbeat_ends_with_the_next_attempt(name: str) -> None:
-    for moment in (full, empty_context):
+    for moment in (example_context, empty_context):
         assert "coral eval -m" in render_file(name, moment()).strip().splitlines()[-1]
 
 
 def test_reflect_names_the_attempts_and_asks_for_evidence() -> None:
-    text = render_file("reflect", full())
+    text = render_file("reflect", example_context())
     for demand in ("#14, #17", "+0.0123", "coral show 17 --diff", "How do you know", ".shared/notes/"):
         assert demand in text
     for line in ("attempts: [14, 17]", "kind: note", "author: agent-1"):
@@ -149,57 +150,47 @@ def test_reflect_names_the_attempts_and_asks_for_evidence() -> None:
     ],
 )
 def test_reflect_asks_for_what_the_verdict_can_teach(verdict: str, demand: str) -> None:
-    assert demand in render_file("reflect", {**full(), "results": [{**_result(17), "verdict": verdict}]})
+    assert demand in render_file("reflect", {**example_context(), "results": [{**_result(17), "verdict": verdict}]})
 
 
-def test_reflect_falls_back_to_the_latest_attempt_of_an_earlier_prompt() -> None:
-    assert "Learn from #17 before" in render_file("reflect", {**full(), "results": []})
-
-
-def test_consolidate_asks_for_a_synthesis_and_a_skill() -> None:
-    text = render_file("consolidate", full())
-    for demand in ("synthesis-after-23.md", "kind: synthesis", "Contradictions", "Gaps", "SKILL.md", "`wider-ring`"):
-        assert demand in text
-
-
-def test_redirect_names_the_others_and_where_to_start() -> None:
-    text = render_file("redirect", {**full(), "own": {**full()["own"], "stagnant": 5}})
-    for demand in ("5 of your attempts in a row", "on 2.5312 (#17)", "ceiling", "different family"):
-        assert demand in text
-    for number in (21, 19):
-        assert f"coral show {number} --diff" in text
-    assert "coral checkout 21" in text
-
-
-@pytest.mark.parametrize(("direction", "first"), [("maximize", 8), ("minimize", 1)])
-def test_the_best_of_the_others_come_first(direction: str, first: int) -> None:
-    others = [{"number": n, "agent": f"agent-{n}", "score": float(n), "title": ""} for n in (4, 8, 1, 6)]
-    context = {
-        **full(),
-        "task": {**full()["task"], "direction": direction},
-        "fleet": {**full()["fleet"], "others": others},
-    }
-    assert re.findall(r"coral show (\d+)", render_file("redirect", context))[0] == str(first)
-    assert f"what #{first} (" in frame("keep_going", context)
-
-
-def test_a_void_attempt_teaches_nothing() -> None:
+def test_reflect_falls_back_to_the_latest_attempt_and_a_void_one_teaches_nothing() -> None:
+    assert "Learn from #17 before" in render_file("reflect", {**example_context(), "results": []})
     void = {**_result(18), "verdict": "void", "score": None}
-    context = {**full(), "results": [_result(17), void]}
+    context = {**example_context(), "results": [_result(17), void]}
     assert "Learn from #17 before" in render_file("reflect", context)
     assert "Not your fault" in frame("resume", context)
     assert "Take stock" in render_file("reflect", {**context, "results": [void]})
 
 
-def test_redirect_starts_from_the_seed_where_nobody_has_beaten_it() -> None:
+def test_consolidate_asks_for_a_synthesis_and_a_skill() -> None:
+    text = render_file("consolidate", example_context())
+    for demand in ("synthesis-after-23.md", "kind: synthesis", "Contradictions", "Gaps", "SKILL.md", "`wider-ring`"):
+        assert demand in text
+
+
+def test_redirect_names_the_others_and_where_to_start() -> None:
+    text = render_file("redirect", {**example_context(), "own": {**example_context()["own"], "stagnant": 5}})
+    for demand in ("5 of your attempts in a row", "on 2.5312 (#17)", "ceiling", "different family"):
+        assert demand in text
+    for number in (21, 19):
+        assert f"coral show {number} --diff" in text
+    assert "coral checkout 21" in text
     for direction, seed in (("maximize", 9.0), ("minimize", 0.1)):
-        context = {**full(), "task": {**full()["task"], "direction": direction}, "baseline": {"score": seed}}
+        context = towards(direction, baseline={"score": seed})
         assert "coral checkout 0" in render_file("redirect", context)
         assert "nobody has beaten it" in frame("resume", context)
 
 
+@pytest.mark.parametrize(("direction", "first"), [("maximize", 8), ("minimize", 1)])
+def test_the_best_of_the_others_come_first(direction: str, first: int) -> None:
+    others = [{"number": n, "agent": f"agent-{n}", "score": float(n), "title": ""} for n in (4, 8, 1, 6)]
+    context = towards(direction, fleet={**example_context()["fleet"], "others": others})  # type: ignore[dict-item]
+    assert re.findall(r"coral show (\d+)", render_file("redirect", context))[0] == str(first)
+    assert f"what #{first} (" in frame("keep_going", context)
+
+
 def test_checkpoint_says_how_to_answer() -> None:
-    lines = render_file("checkpoint", full()).splitlines()
+    lines = render_file("checkpoint", example_context()).splitlines()
     assert "HEARTBEAT_OK" in lines
     assert any(line.startswith("ALERT: ") for line in lines)
     assert "`.shared/HEARTBEAT.md`" in "\n".join(lines)
@@ -218,51 +209,41 @@ def test_checkpoint_says_how_to_answer() -> None:
 def test_a_stalled_agent_reads_the_finding_and_what_comes_next(
     stall: dict[str, Any], demands: list[str], not_yet: str
 ) -> None:
-    text = render_file("stalled", {**full(), "stall": stall})
+    text = render_file("stalled", {**example_context(), "stall": stall})
     assert [demand for demand in demands if demand not in text] == []
     assert not_yet not in text
 
 
 def test_a_stalled_agent_does_not_read_that_nothing_is_wrong() -> None:
-    assert "nothing is wrong and nothing is lost" in frame("resume", full(), "reflect")
-    text = frame("resume", full(), "reflect", "stalled")
+    assert "nothing is wrong and nothing is lost" in frame("resume", example_context(), "reflect")
+    text = frame("resume", example_context(), "reflect", "stalled")
     assert "nothing is lost" in text
     assert "nothing is wrong" not in text
 
 
 def test_the_instructions_need_the_task_alone() -> None:
     names = ("agent", "run", "task", "baseline", "budget", "paths")
-    text = render_file("instructions", {name: full()[name] for name in names})
+    text = render_file("instructions", {name: example_context()[name] for name in names})
     commands = "eval wait log show diff revert checkout notes skills status heartbeat".split()  # noqa: SIM905
     for command in commands:
         assert f"coral {command}" in text
-    for fact in (
-        "higher is better",
-        "1.9",
-        "`pack.py`",
-        "python check.py",
-        "no `git commit`",
-        "hidden data",
-        "SKILL.md",
-    ):
+    facts = ("higher is better", "1.9", "`pack.py`", "python check.py", "no `git commit`", "hidden data", "SKILL.md")
+    for fact in facts:
         assert fact in text
-
-
-def test_the_direction_is_given_in_words() -> None:
-    context = {**full(), "task": {**full()["task"], "direction": "minimize"}}
+    context = towards("minimize")
     assert "lower is better" in render_file("instructions", context)
     assert "Lower is better" in frame("resume", context)
 
 
 def test_a_name_that_is_not_given_is_our_mistake() -> None:
-    context = full()
+    context = example_context()
     del context["own"]
     with pytest.raises(UndefinedError):
         render_file("resume", {**context, "sections": []})
 
 
 def test_long_feedback_is_clipped_and_marked_as_somebody_else_s() -> None:
-    context = {**full(), "results": [{**_result(n), "feedback": "line\n" * 5_000} for n in (1, 2)]}
+    context = {**example_context(), "results": [{**_result(n), "feedback": "line\n" * 5_000} for n in (1, 2)]}
     text = frame("resume", context)
     assert len(text) < 9_000
     assert "> line\n> line" in text

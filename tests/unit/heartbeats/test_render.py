@@ -1,4 +1,4 @@
-"""No template hangs, grows without end, reaches the interpreter or leaves the agent without words."""
+"""No template hangs, grows without end, reaches the interpreter, gets more than plain data or leaves no words."""
 
 import time
 import tracemalloc
@@ -24,6 +24,7 @@ CROWDED = {
 
 
 LONG = {**CONTEXT, "results": [{"n": n} for n in range(5_000)], "notes": list(range(5_000))}
+LONG["task"] = {"description": "long " * 2_000}
 
 
 def raw(template: str, reason: str, context: Mapping[str, object] = CONTEXT) -> None:
@@ -198,15 +199,12 @@ def test_a_prompt_never_arrives_empty(template: str) -> None:
     assert problems(template)
 
 
-def test_a_prompt_that_is_too_long_is_cut_with_a_warning() -> None:
+def test_a_prompt_or_an_output_that_is_too_long_is_cut_with_a_warning() -> None:
     rendered = render("word " * 5_000, CONTEXT)
     assert "longer than 20000 bytes" in rendered.warning
     assert len(rendered.text) < 6_000
     assert render("é" * 10_001, CONTEXT).warning
     assert not render("é" * 10_000, CONTEXT).warning
-
-
-def test_an_output_that_is_too_long_is_cut_with_a_warning() -> None:
     rendered = render("{% for a in results %}{{ a.feedback }}{% endfor %}", CROWDED)
     assert rendered.warning == "it is longer than 100000 characters"
     assert rendered.text.startswith("fff")
@@ -253,3 +251,104 @@ def test_of_any_template_the_agent_gets_some_text(template: str) -> None:
     rendered = render(template, CONTEXT)
     assert any(char.isalnum() for char in rendered.text)
     assert isinstance(problems(template), list)
+
+
+FORBIDDEN = [
+    *("{% set x = 1 %}x", "{% set x %}x{% endset %}", "{% with a = 1 %}x{% endwith %}", "{% do 1 %}"),
+    *("{% macro m() %}x{% endmacro %}", "{% call m() %}x{% endcall %}", "{% filter upper %}x{% endfilter %}"),
+    *("{% include 'reflect.md.j2' %}", "{% import 'x' as y %}", "{% from 'x' import y %}", "{% extends 'x' %}"),
+    *("{% block b %}x{% endblock %}", "{% autoescape true %}x{% endautoescape %}", "{% trans %}x{% endtrans %}"),
+    *("{{ agent() }}", "{{ agent.name.upper() }}", "{{ range(10) }}", "{{ super() }}"),
+    *("{{ 'a' * 1000000000 }}", "{{ 9 ** 9 ** 9 }}", "{{ 1 // 0 }}", "{{ 1 / 0 }}", "{{ 'a' ~ 'b' }}"),
+    *(
+        "{{ '%s' % 'a' }}",
+        "{{ '%99999999s'|format('a') }}",
+        "{{ 'a'|center(1000000000) }}",
+        "{{ 'a'|indent(1000000000) }}",
+    ),
+    *("{{ 'a'|replace('a', 'b') }}", "{{ message|urlize }}", "{{ agent|attr('__class__') }}"),
+    *("{{ results|map('upper')|list }}", "{{ results|batch(1) }}", "{{ results|tojson }}", "{{ results|pprint }}"),
+    *("{{ results|join(message) }}", "{{ results|join(*results) }}", "{{ results|sort(attribute=message) }}"),
+    *("{{ 'x' is filter }}", "{{ 4 is divisibleby(0) }}", "{{ 'x' is sameas('x') }}"),
+    "{% for a in results recursive %}{{ loop(a) }}{% endfor %}",
+    "{% for x in results %}{% break %}{% endfor %}",
+    "{% for a in results %}{% for b in results %}{% for c in results %}x{% endfor %}{% endfor %}{% endfor %}",
+    *("{{ self }}", "{{ self._TemplateReference__context }}", "{{ _private }}", "{{ __import__ }}"),
+    *("{{ 1e999 }}", "{{ 9223372036854775808 }}", "{{ 0x" + "f" * 10_000 + " }}"),
+]
+
+
+@pytest.mark.parametrize("template", FORBIDDEN)
+def test_what_is_not_in_the_dialect_is_refused(template: str) -> None:
+    assert render(template, CONTEXT).warning
+    assert problems(template)
+
+
+ESCAPES = [
+    *("{{ ''.__class__.__mro__ }}", "{{ ''['__class__'] }}", "{{ (1).__class__ }}"),
+    *("{{ agent.__class__ }}", "{{ agent['__class__'] }}", "{{ agent.get }}", "{{ agent.keys }}"),
+    *("{{ results.append }}", "{{ results.__len__ }}", "{{ missing.__init__ }}"),
+    *(f"{{% for a in results %}}{{{{ loop{use} }}}}{{% endfor %}}" for use in ("", ".__init__", ".cycle")),
+    "{% for a in results %}{{ loop._iterator }}{% endfor %}",
+    *(f"{{{{ {name} }}}}" for name in ("loop", "config", "request", "cycler", "lipsum", "joiner", "namespace")),
+    *(f"{{{{ {name} }}}}" for name in ("range", "dict", "environment", "context")),
+]
+
+
+@pytest.mark.parametrize("template", ESCAPES)
+def test_no_template_shows_anything_of_the_interpreter(template: str) -> None:
+    rendered = render(template, CONTEXT)
+    assert rendered.warning
+    shown = rendered.text.replace(template, "")
+    for trace in ("object at", "<class", "built-in", "bound method", "function", "LoopContext"):
+        assert trace not in shown
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{% for a in results %}{% for b in notes %}{% if a == b %}{% endif %}{% endfor %}{% endfor %}x",
+        "{% for a in results %}" + "{% if message == message %}{% endif %}" * 20 + "{% endfor %}x",
+        "{% for a in results %}{% if results|sort(attribute='n') %}{% endif %}{% endfor %}x",
+        "{% for a in results %}{% if results|list %}{% endif %}{% endfor %}x",
+        "{% for a in results %}{% for b in [1] %}{% if task.description|upper %}{% endif %}{% endfor %}{% endfor %}x",
+        "{% for a in results %}{% endfor %}" * 400 + "x",
+    ],
+)
+def test_loops_run_on_fuel(template: str) -> None:
+    assert "it loops too long" in render(template, LONG).warning
+
+
+@pytest.mark.parametrize("name", ["items", "keys", "values", "get", "pop"])
+def test_a_key_is_a_key_whatever_methods_a_dict_has(name: str) -> None:
+    assert render(f"{{{{ attempt.metrics.{name} }}}}", {"attempt": {"metrics": {name: 7}}}).text == "7"
+
+
+def test_the_limits_of_what_comes_in() -> None:
+    context = {"text": "x" * 30_000, "items": list(range(3_000)), "big": 2**63, "fits": 2**63 - 1, "dict": {}}
+    assert render("{{ items|length }} {{ text|length }}", context).text == "1000 20010"
+    assert render("{{ big }} {{ fits }}", context).text == "a huge integer 9223372036854775807"
+    assert render("{{ text[-10:] }}", context).text == "... (cut)"
+    crowd = {"a": ["x" * 20_000] * 100, "b": ["late"]}
+    assert render("{{ a|length }} {{ b|default('nothing') }}", crowd).text == "20 nothing"
+    nested: list[object] = [1]
+    for _ in range(20):
+        nested = [nested]
+    assert render("{{ nested }}", {"nested": nested}).text.startswith('[[[[[[["[')
+
+
+class Trap:
+    def __str__(self) -> str:
+        return "a trap"
+
+    def open(self) -> str:
+        raise AssertionError("a template has called a method")
+
+
+def test_only_plain_data_comes_in() -> None:
+    assert render("{{ trap }}", {"trap": Trap()}).text == "a trap"
+    assert render("{{ trap.open }}", {"trap": Trap()}).warning
+    assert render("{{ t }}", {"t": (1, 2.50, None, "é")}).text == '[1, 2.5, null, "é"]'
+    deep: list[object] = []
+    deep.append(deep)
+    assert len(render("x {{ deep }}", {"deep": deep}).text) < 500

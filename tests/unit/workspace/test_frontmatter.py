@@ -10,11 +10,7 @@ from ruamel.yaml import YAML
 from workspace import frontmatter
 
 TEXT = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=40)
-
-
 VALUES = st.one_of(TEXT, st.integers(), st.booleans(), st.none(), st.lists(TEXT, max_size=4))
-
-
 FRONTS = st.dictionaries(st.from_regex(r"[a-z][a-z_]{0,8}", fullmatch=True), VALUES, max_size=5)
 
 

@@ -1,4 +1,4 @@
-"""Notes and skills: what is written comes back, and whatever an agent leaves in the folder does no harm."""
+"""Notes and skills: what is written comes back, and whatever an agent leaves in the folder is read in bounds."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from strangers import owning
 
+from workspace import plain_file
 from workspace.errors import WorkspaceError
 from workspace.knowledge import create, is_there, list_skills, write_note, write_skill
 from workspace.notes import find_notes, recent_notes
+from workspace.plain_file import read_plain, walk
 
 
 @pytest.fixture
@@ -102,3 +104,23 @@ def test_a_folder_that_is_a_link_or_absent_is_empty(shared: Path, tmp_path: Path
     (shared / "notes").symlink_to(tmp_path / "private")
     assert find_notes([shared]) == []
     assert list_skills(tmp_path / "nowhere") == []
+
+
+def test_a_walk_ends_after_so_many_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for outer in range(10):
+        for inner in range(10):
+            (tmp_path / f"a{outer}" / f"b{inner}").mkdir(parents=True)
+    (tmp_path / "z.md").write_text("last")
+    assert [entry.name for entry in walk(tmp_path, 3, 99)] == ["z.md"]
+    monkeypatch.setattr(plain_file, "MAX_NAMES", 50)
+    assert list(walk(tmp_path, 3, 99)) == []
+
+
+def test_only_regular_files_are_read(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("12345")
+    (tmp_path / "link").symlink_to("file")
+    os.mkfifo(tmp_path / "pipe")
+    assert read_plain(tmp_path / "file", 3) == b"123"
+    assert read_plain(tmp_path / "link", 9, follow=True) == b"12345"
+    assert [read_plain(tmp_path / name, 9) for name in ("link", "pipe", "nothing", ".")] == [None] * 4
+    assert [entry.name for entry in walk(tmp_path, 3, 99)] == ["file"]

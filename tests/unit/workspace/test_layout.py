@@ -43,19 +43,21 @@ def test_names_of_runs_sort_by_time_and_the_newest_comes_first(tmp_path: Path) -
     assert runs_under(tmp_path / "runs" / "b") == [runs[2], runs[0]]
 
 
-def test_a_run_has_its_folders_and_private_is_private(run: Layout) -> None:
+def test_a_run_has_its_folders_and_private_is_private_and_creating_again_keeps_what_is_there(run: Layout) -> None:
     assert stat.S_IMODE(run.private.stat().st_mode) == 0o700
     for folder in (run.attempts, run.heartbeats, run.agents, run.shared, run.logs("agent-2"), run.state("agent-1")):
         assert folder.is_dir()
     assert run.requests_of("operator").is_dir()
     assert run.replies_to("agent-1").is_dir()
-
-
-def test_creating_again_keeps_what_is_there(run: Layout) -> None:
     run.task_file.write_text("kept")
     create(run, ["agent-1", "agent-3"])
     assert run.task_file.read_text() == "kept"
     assert run.logs("agent-3").is_dir()
+    assert run.shared_of("agent-1", share=True) == run.shared
+    assert run.shared_of("agent-1", share=False) != run.shared_of("agent-2", share=False)
+    assert run.prompt("agent-1", 7).name == "0007.prompt.md"
+    assert run.output("agent-1", 12345).name == "12345.jsonl"
+    assert run.errors("agent-1", 1).parent == run.beats("agent-1").parent == run.logs("agent-1")
 
 
 def test_an_agent_is_found_from_any_folder_of_its_clone(run: Layout) -> None:
@@ -65,9 +67,6 @@ def test_an_agent_is_found_from_any_folder_of_its_clone(run: Layout) -> None:
     assert find_agent(run.agents) is None
     assert find_run(deep) == run
     assert find_run(run.logs("agent-1")) == run
-
-
-def test_an_agent_is_found_where_private_is_hidden(run: Layout) -> None:
     run.private.rmdir()
     assert find_agent(run.clone("agent-1")) == (run, "agent-1")
 
@@ -80,12 +79,6 @@ def test_the_innermost_run_counts(run: Layout) -> None:
     assert find_run(inner.private) == inner
 
 
-def test_a_repository_with_the_same_folders_is_no_run(tmp_path: Path) -> None:
-    for name in ("attempts", "heartbeats", "workspace"):
-        (tmp_path / name).mkdir()
-    assert find_run(tmp_path) is None
-
-
 def test_runs_are_found_from_below_and_beside(run: Layout, tmp_path: Path) -> None:
     (tmp_path / "seed").mkdir()
     assert find_runs(tmp_path / "seed") == tmp_path / "runs"
@@ -93,11 +86,9 @@ def test_runs_are_found_from_below_and_beside(run: Layout, tmp_path: Path) -> No
     (tmp_path / "empty" / "runs").mkdir(parents=True)
     assert find_runs(tmp_path / "empty") == tmp_path / "runs"
     assert runs_under(tmp_path / "nowhere") == []
-
-
-def test_alone_or_shared(run: Layout) -> None:
-    assert run.shared_of("agent-1", share=True) == run.shared
-    assert run.shared_of("agent-1", share=False) != run.shared_of("agent-2", share=False)
+    for name in ("attempts", "heartbeats", "workspace"):
+        (tmp_path / name).mkdir()
+    assert find_run(tmp_path) is None
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "../x", "a/b", ".hidden", "a\0b", "x" * 201])
@@ -107,9 +98,3 @@ def test_names_that_would_leave_the_run_are_refused(run: Layout, name: str) -> N
     for path in (run.clone, run.logs, run.state, run.requests_of):
         with pytest.raises(ValueError):
             path(name)
-
-
-def test_paths_of_a_launch(run: Layout) -> None:
-    assert run.prompt("agent-1", 7).name == "0007.prompt.md"
-    assert run.output("agent-1", 12345).name == "12345.jsonl"
-    assert run.errors("agent-1", 1).parent == run.beats("agent-1").parent == run.logs("agent-1")

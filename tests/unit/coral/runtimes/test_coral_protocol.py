@@ -1,6 +1,8 @@
-"""The output and the exits of our own agent programs, and what all runtimes but those of foreign programs share."""
+"""The command lines, output and exits of our own agent programs; what they share with any; how lines are read."""
 
 import json
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -9,6 +11,7 @@ from launch_specs import launch_spec
 
 from coral.runtimes.command import AnyProgram
 from coral.runtimes.coral_protocol import MESSAGE, REPLY
+from coral.runtimes.line_tail import LONGEST_LINE, LineTail
 from coral.runtimes.model import Ending, LaunchSummary, OutputEvent, Retry, Runtime
 from coral.runtimes.native import Native
 from coral.runtimes.scripted.runtime import Scripted
@@ -92,3 +95,53 @@ def test_a_long_line_is_shortened() -> None:
     late = AnyProgram({"start": "x", "session_pattern": "id (?P<session>.+)"}).read(b"x" * 30_000 + b"id 7")
     assert late[0].session == "", "a pattern never sees more than it can take in a moment"
     assert len(Native({}).read(json.dumps({"reply": "r" * 30_000}).encode())[0].reply) == REPLY
+
+
+def test_the_native_command_line_holds_the_session_and_the_task() -> None:
+    editable = ("*.py", "data/*.json")
+    spec = launch_spec(editable=editable, check="check.py:check", direction="minimize", seed=7)
+    new = Native({"brain": "search"}).command(spec)
+    assert new.argv[:6] == (sys.executable, "-P", "-m", "coral.native", "--session", new.session)
+    assert "--resume" not in new.argv
+    words = list(new.argv)
+    assert words[words.index("--editable") + 1 :][:2] == ["*.py", "data/*.json"]
+    assert words[words.index("--check") + 1] == "check.py:check"
+    assert words[words.index("--direction") + 1] == "minimize"
+    assert words[words.index("--seed") + 1] == "7"
+    assert words[words.index("--state") + 1] == str(spec.state)
+    assert json.loads(words[words.index("--options") + 1]) == {"brain": "search"}
+    resumed = Native({}).command(launch_spec("abc"))
+    assert resumed.argv[4:7] == ("--session", "abc", "--resume")
+
+
+def test_an_unknown_brain_or_option_of_native_is_refused() -> None:
+    assert Native({}).check() == []
+    assert Native({"brain": "search"}).check() == []
+    assert Native({"brain": "big"}).check() == ["brain must be search; got 'big'"]
+    assert Native({"brian": "search"}).check() == ["there is no option 'brian'; did you mean brain?"]
+
+
+@pytest.fixture
+def output(tmp_path: Path) -> Path:
+    return tmp_path / "0001.jsonl"
+
+
+def test_a_line_is_read_when_it_is_whole_and_once(output):
+    tail = LineTail(output)
+    assert list(tail.lines()) == []
+    output.write_bytes(b"one\ntw")
+    assert list(tail.lines()) == [b"one"]
+    with output.open("ab") as file:
+        file.write(b"o\nthree\n")
+    assert list(tail.lines()) == [b"two", b"three"]
+    assert list(tail.lines()) == []
+    assert not tail.has_more
+
+
+def test_a_line_that_is_too_long_is_passed_over_and_the_next_one_is_read(output):
+    output.write_bytes(b"x" * (3 * LONGEST_LINE) + b"\nafter\n")
+    tail = LineTail(output)
+    lines = []
+    while tail.has_more:
+        lines += list(tail.lines())
+    assert lines == [b"after"]

@@ -1,4 +1,4 @@
-"""What the failure of an action means, and that nothing that is put while the queue is emptied is lost."""
+"""What the failure of an action means, that no event is lost, and what is kept where the journal cannot be written."""
 
 import errno
 import threading
@@ -8,7 +8,9 @@ import pytest
 from attempts.record import Kind
 from coral.fleet import actions as do
 from coral.fleet import events as on
+from coral.fleet.agent_state import Spent
 from coral.fleet.run_state import Job
+from coral.supervisor.degraded import kept
 from coral.supervisor.event_queue import EventQueue, events_of_failure
 from workspace.errors import Unacceptable
 
@@ -83,3 +85,43 @@ def test_what_threads_put_while_it_is_emptied_is_taken_once_and_in_order() -> No
     assert sorted(numbers) == list(range(4000))
     for of in range(4):
         assert [number for number in numbers if number % 4 == of] == list(range(of, 4000, 4))
+
+
+def heard(reply: str = "", agent: str = "ann", launch: int = 1, busy: str = "") -> on.OutputSeen:
+    return on.OutputSeen(agent=agent, launch=launch, session="s", activity=busy, reply=reply)
+
+
+def used(tokens: int, session: str = "s") -> on.Used:
+    return on.Used(agent="ann", launch=1, figure=Spent(input=tokens), session=session)
+
+
+def test_of_what_is_said_again_and_again_the_last_word_is_kept() -> None:
+    events: list[on.Event] = []
+    for number in range(1000):
+        events = kept([*events, heard(f"step {number}"), used(number), heard(agent="ben", busy="tool")])
+    assert events == [heard("step 999"), used(999), heard(agent="ben", busy="tool")]
+
+
+def test_answers_launches_and_conversations_are_told_apart() -> None:
+    events = [
+        heard("All is well.\nHEARTBEAT_OK"),
+        heard("ALERT: the disk is full"),
+        heard("ALERT: and it stays so"),
+        heard("going on"),
+        heard("going on", launch=2),
+        used(7),
+        used(3, session="another"),
+    ]
+    assert kept(events) == events
+
+
+def test_everything_else_is_kept_in_its_order() -> None:
+    exited = on.Exited(agent="ann", launch=1, ending=on.Ending.CLEAN)
+    failed = on.SpawnFailed(who="ben", launch=4, reason="no such program")
+    assert kept([heard("a"), exited, heard("b", launch=2), failed, failed, heard("c", launch=2)]) == [
+        heard("a"),
+        exited,
+        failed,
+        failed,
+        heard("c", launch=2),
+    ]

@@ -9,7 +9,7 @@ import pytest
 from attempts.record import Kind, Submission, to_dict
 from coral.fleet import events as on
 from coral.fleet.reasons import RunEnd, RunEndKind
-from coral.supervisor.alerts import AT_FIRST, QUIET_SECONDS, AlertLimit
+from coral.supervisor.alerts import AT_FIRST, MOST, QUIET_SECONDS, AlertLimit, SeenAlerts
 from coral.supervisor.inbox import AT_ONCE, Inbox
 from coral.supervisor.perform import answer_request
 from workspace.layout import OPERATOR, Layout, create, new_run
@@ -156,3 +156,15 @@ def test_complaints_start_anew_after_a_quiet_time_and_each_sender_has_its_own() 
     assert list(complaints.left(QUIET_SECONDS)) == [on.Broken(item="1 more thing of ann", reason="the last one: why")]
     assert list(complaints.left(9 * QUIET_SECONDS)) == []
     assert list(complaints.about("ann", "later", "why", 9 * QUIET_SECONDS)) == [on.Broken(item="later", reason="why")]
+
+
+def test_the_same_is_told_once_as_long_as_it_goes_on_and_what_is_over_is_forgotten() -> None:
+    told = SeenAlerts()
+    assert told.is_new("a record", "it always fails")
+    for moment in range(3 * MOST):
+        assert told.is_new("a record", f"kept as {moment}")
+        assert not told.is_new("a record", "it always fails")
+        assert told.is_new("another record", f"kept as {moment}")
+        assert len(told) <= MOST
+    assert not told.is_new("a record", f"kept as {3 * MOST - 1}")
+    assert told.is_new("a record", "kept as 0")

@@ -19,9 +19,6 @@ def test_the_second_one_is_told_who_is_the_first(tmp_path):
             pass
         assert holder(lock) == os.getpid()
     assert holder(lock) is None
-
-
-def test_a_damaged_lock_file_still_locks(tmp_path):
     lock = tmp_path / "supervisor.lock"
     lock.write_bytes(b"\xff[")
     with hold_lock(lock):

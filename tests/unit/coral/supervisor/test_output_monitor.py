@@ -31,6 +31,15 @@ def monitor(output: Path, runtime: str = "scripted", session: str | None = None)
     return OutputMonitor("agent-1", 1, find(runtime, options), LineTail(output), output.with_suffix(".err"), session)
 
 
+def monitor_of(program: str, output: Path, session: str | None = None) -> OutputMonitor:
+    return OutputMonitor("agent-1", 1, find(program, {}), LineTail(output), output.with_suffix(".err"), session)
+
+
+def append(output: Path, text: bytes) -> None:
+    with output.open("ab") as file:
+        file.write(text)
+
+
 def test_the_silent_are_listened_to_less_often_until_they_speak(output):
     listening = monitor(output)
     for now in (0.5, 1.0, QUIET_SECONDS - 0.5):
@@ -50,8 +59,7 @@ def test_nothing_is_heard_before_a_session_and_a_first_output_exist(output):
     assert listening.read(1.0) == []
     output.write_bytes(b'{"phase": "thinking"}\n')
     assert listening.read(2.0) == []
-    with output.open("ab") as file:
-        file.write(b'{"session": "abc"}\n')
+    append(output, b'{"session": "abc"}\n')
     assert listening.read(3.0) == [OutputSeen(agent="agent-1", launch=1, session="abc", activity="thinking")]
 
 
@@ -60,22 +68,18 @@ def test_a_program_without_sessions_is_heard_at_its_first_word(output):
     assert monitor(output, "command").read(1.0) == [OutputSeen(agent="agent-1", launch=1, reply="hello", place=6)]
 
 
-def test_usage_is_told_as_what_the_launch_came_to(output):
+def test_usage_is_told_as_what_the_launch_came_to_and_of_a_conversation_names_it(output):
     listening = monitor(output, session="abc")
     output.write_bytes(b'{"phase": "thinking"}\n')
     listening.read(1.0)
     assert listening.used() == []
-    with output.open("ab") as file:
-        file.write(b'{"usage": {"input": 10, "output": 1, "cost": 0.25}}\n{"usage": {"input": 5, "cached": 3}}\n')
+    append(output, b'{"usage": {"input": 10, "output": 1, "cost": 0.25}}\n{"usage": {"input": 5, "cached": 3}}\n')
     listening.read(2.0)
     figure = Spent(input=15, cached=3, output=1, money=0.25)
     assert listening.used() == [Used(agent="agent-1", launch=1, figure=figure)]
     assert listening.used() == []
-
-
-def test_usage_of_a_conversation_names_it(output):
     output.write_bytes(b'{"type": "result", "session_id": "abc", "total_cost_usd": 0.5}\n')
-    listening = OutputMonitor("agent-1", 1, find("claude", {}), LineTail(output), output.with_suffix(".err"), None)
+    listening = monitor_of("claude", output)
     listening.read(1.0)
     assert listening.used() == [Used(agent="agent-1", launch=1, figure=Spent(money=0.5), session="abc")]
 
@@ -88,7 +92,7 @@ def test_what_a_program_wrote_down_itself_is_counted_once_it_has_ended(output, t
     info = {"type": "event_msg", "payload": {"type": "token_count", "info": {"total_token_usage": usage}}}
     book.write_text(json.dumps(info) + "\n")
     output.write_text(json.dumps({"type": "thread.started", "thread_id": thread}) + "\n")
-    listening = OutputMonitor("agent-1", 1, find("codex", {}), LineTail(output), output.with_suffix(".err"), None)
+    listening = monitor_of("codex", output)
     listening.read_usage_log(tmp_path / "state")
     assert listening.used() == []  # it has not said which thread is its own
     listening.read(1.0)
@@ -108,8 +112,7 @@ def test_what_says_nothing_new_is_only_a_reminder_now_and_then(output):
     output.write_bytes(b'{"phase": "busy"}\n')
     assert listening.read(100.0) != []
     for seconds, expected in ((1.0, False), (REMIND_SECONDS, True), (REMIND_SECONDS + 1, False)):
-        with output.open("ab") as file:
-            file.write(b'{"phase": "busy"}\n')
+        append(output, b'{"phase": "busy"}\n')
         assert (listening.read(100.0 + seconds) != []) is expected
     assert listening.read(1000.0) == []  # silence is no sign of life
 
@@ -137,8 +140,7 @@ def test_each_answer_is_told_and_of_other_words_the_last(output):
     listening, heard = monitor(output, session="abc"), []
     for line in lines:
         for part in (line[:5], line[5:]):
-            with output.open("ab") as file:
-                file.write(part)
+            append(output, part)
             heard += replies(listening)
     assert [(reply, place) for reply, place in heard if reply] == list(zip(said, ends.values(), strict=True))
 
@@ -147,8 +149,7 @@ def test_answers_are_told_once_a_session_is_known_and_only_so_many(output):
     listening = monitor(output)
     output.write_bytes(b"".join(b'{"reply": "ALERT: %d"}\n' % number for number in range(20)))
     assert replies(listening) == []
-    with output.open("ab") as file:
-        file.write(b'{"session": "abc"}\n')
+    append(output, b'{"session": "abc"}\n')
     assert [reply for reply, _ in replies(listening)] == [f"ALERT: {n}" for n in range(20 - MAX_ANSWERS, 20)]
     assert replies(listening) == []
 
@@ -156,8 +157,7 @@ def test_answers_are_told_once_a_session_is_known_and_only_so_many(output):
 def test_the_same_words_again_say_nothing_new_but_the_same_answer_does(output):
     listening = monitor(output, session="abc")
     for said, told in (("hm", 1), ("hm", 0), ("HEARTBEAT_OK", 1), ("HEARTBEAT_OK", 1), ("hm", 1)):
-        with output.open("ab") as file:
-            file.write(json.dumps({"reply": said}).encode() + b"\n")
+        append(output, json.dumps({"reply": said}).encode() + b"\n")
         assert len(listening.read(1.0)) == told
 
 
@@ -168,8 +168,7 @@ def test_after_a_line_that_is_too_long_places_are_as_they_are_in_the_file(output
         heard += replies(listening)
     length = 3 * LONGEST_LINE + 1 + 26
     assert heard[-1] == ("HEARTBEAT_OK", length)
-    with output.open("ab") as file:
-        file.write(b'"}')
+    append(output, b'"}')
     assert replies(listening) == []
     (last,) = listening.read(2.0, ended=True)
     assert (last.reply, last.place) == ("ALERT: a", output.stat().st_size)
@@ -182,7 +181,7 @@ def test_garbage_is_a_sign_of_life_and_nothing_more(output):
 
 
 def test_a_turn_that_failed_at_once_does_not_show_that_its_prompt_was_taken_in(output):
-    listening = OutputMonitor("agent-1", 1, find("gemini", {}), LineTail(output), output.with_suffix(".err"), None)
+    listening = monitor_of("gemini", output)
     error = {"message": "You have exhausted your daily quota on this model."}
     lines = [
         {"type": "init", "session_id": "abc", "model": "m"},
@@ -195,21 +194,15 @@ def test_a_turn_that_failed_at_once_does_not_show_that_its_prompt_was_taken_in(o
     assert listening.summary().ending is Ending.LIMIT
     answer = {"type": "message", "role": "assistant", "content": "I look around.", "delta": True}
     output.write_text("".join(json.dumps(line) + "\n" for line in [*lines[:2], answer, *lines[2:]]))
-    listening = OutputMonitor("agent-1", 1, find("gemini", {}), LineTail(output), output.with_suffix(".err"), None)
+    listening = monitor_of("gemini", output)
     assert [each.session for each in listening.read(1.0)] == ["abc"]
 
 
 def test_a_conversation_that_is_given_up_has_not_taken_its_prompt_in(output):
     lost = ["No conversation found with session ID: abc"]
-    result = {
-        "type": "result",
-        "subtype": "error_during_execution",
-        "is_error": True,
-        "session_id": "abc",
-        "errors": lost,
-    }
-    output.write_text(json.dumps(result) + "\n")
-    listening = OutputMonitor("agent-1", 1, find("claude", {}), LineTail(output), output.with_suffix(".err"), "abc")
+    result = {"type": "result", "subtype": "error_during_execution", "is_error": True, "session_id": "abc"}
+    output.write_text(json.dumps({**result, "errors": lost}) + "\n")
+    listening = monitor_of("claude", output, "abc")
     assert listening.read(1.0) == []
     assert listening.ending is Ending.UNKNOWN_SESSION
 
@@ -223,13 +216,13 @@ def test_an_interrupt_at_once_does_not_show_that_the_prompt_was_taken_in(output)
         '{"type": "result", "sessionId": "abc", "exitCode": 0}',
     ]
     output.write_text("\n".join(words) + "\n")
-    listening = OutputMonitor("agent-1", 1, find("copilot", {}), LineTail(output), output.with_suffix(".err"), "abc")
+    listening = monitor_of("copilot", output, "abc")
     assert listening.read(1.0) == listening.read(2.0, ended=True) == []
     assert listening.ending is Ending.INTERRUPTED
     # What came before the interrupt shows it.
     said = '{"type": "assistant.message", "data": {"content": "I look.", "toolRequests": [{"name": "bash"}]}}'
     output.write_text("\n".join([words[0], said, *words[1:]]) + "\n")
-    listening = OutputMonitor("agent-1", 1, find("copilot", {}), LineTail(output), output.with_suffix(".err"), "abc")
+    listening = monitor_of("copilot", output, "abc")
     assert [event.session for event in listening.read(1.0)] == ["abc"]
 
 
@@ -288,7 +281,6 @@ def test_each_new_count_is_told_at_once(output):
     listening = monitor(output, session="abc")
     told = []
     for line in ({"phase": "tool"}, {"phase": "tool"}, {"edited": "a"}, {"phase": "tool"}, {"edited": "a"}):
-        with output.open("ab") as file:
-            file.write(json.dumps(line).encode() + b"\n")
+        append(output, json.dumps(line).encode() + b"\n")
         told += [each.count.edits for each in listening.read(1.0)]
     assert told == [0, 1, 2]

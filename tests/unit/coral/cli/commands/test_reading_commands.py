@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from sample import agent_status, attempt, make_run, stamp, write_events, write_status
 
-from attempts.record import Kind, Verdict
+from attempts.record import Attempt, Kind, Verdict
 from attempts.store import Store
+from coral.cli.commands.diff import coloured
+from coral.cli.commands.wait import compared_with
 from coral.fleet.reasons import Budget, BudgetKey, RunEnd, RunEndKind
 from coral.supervisor.lock import hold_lock
 from coral.views.reasons import reason_data, run_end_text
@@ -454,3 +456,24 @@ def test_a_record_that_cannot_be_read_is_counted(layout: Layout, shown: Shown) -
     (layout.attempts / "000003.json").write_text("{")
     assert shown("log").endswith("1 record cannot be read")
     assert "cannot read attempt #3" in shown("show", "3", code=1)
+
+
+def test_the_reply_names_it_and_without_one_it_is_searched_for(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+
+    def publish(number: int, verdict: Verdict, **reply: int) -> Attempt:
+        made = attempt(number, float(number), verdict=verdict, agent="agent-1")
+        store.publish(made)
+        store.reply("agent-1", made.submission, {"attempt": number, "published": True, **reply})
+        return made
+
+    publish(1, Verdict.IMPROVED)
+    publish(2, Verdict.TIED)
+    for last, reply, expected in ((3, {}, 1), (4, {"against": 2}, 2)):
+        found = compared_with(store, publish(last, Verdict.TIED, **reply))
+        assert found is not None
+        assert found.number == expected
+
+
+def test_a_difference_has_no_escape_sequence_of_its_own() -> None:
+    assert coloured("+\x1b[2J") == "\x1b[32m+␛[2J\x1b[0m"
