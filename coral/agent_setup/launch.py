@@ -95,8 +95,11 @@ def environment_of(run_context: RunContext, agent: str) -> dict[str, str]:
 
 def fill_state_folder(command: Command, state: Path) -> None:
     """Add the command's settings files and links to the state folder. What is there already stays, because the program
-    may have changed it. OSError if that is not possible."""
+    may have changed it; but a lock goes, because the launch that took it has ended. OSError if that is not possible."""
     state.mkdir(parents=True, exist_ok=True)
+    for name in command.locks:
+        with contextlib.suppress(OSError):  # there is none, or it is no empty folder
+            (state / name).rmdir()
     for name, text in command.files.items():
         if not os.path.lexists(state / name):
             place(state, name, text)

@@ -26,6 +26,7 @@ class AgentProgram(Reader):
     `install_command`: what else installs the program. `keys`: the variables that may hold an API key.
 
     `kept_variables`: prefixes of environment variables that reach the program although FOREIGN removes them.
+    `locks`: the locks that it leaves in the state folder when it is killed.
     """
 
     name = ""
@@ -37,6 +38,7 @@ class AgentProgram(Reader):
     keys: tuple[str, ...] = ()
     efforts: tuple[str, ...] = ()
     kept_variables: tuple[str, ...] = ()
+    locks: tuple[str, ...] = ()
     quiet_environment: Mapping[str, str] = {}
 
     # --- what each program says for itself ------------------------------------------------------------------------
@@ -98,6 +100,7 @@ class AgentProgram(Reader):
             keep=(*self.kept_variables, *(self.texts("keep") or ())),
             files=self.files(),
             links=self.links(),
+            locks=self.locks,
         )
 
     # --- for the subclasses ---------------------------------------------------------------------------------------

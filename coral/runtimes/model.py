@@ -59,7 +59,8 @@ class Command:
     says it.
 
     `files`: the text of settings files, by their path in the state folder. `links`: symbolic links in the state folder
-    to files of the user, such as a login; a link is left out where the user has no such file.
+    to files of the user, such as a login; a link is left out where the user has no such file. `locks`: empty folders in
+    the state folder by which the program locks it, and which it leaves there when it is killed.
     """
 
     argv: tuple[str, ...]
@@ -69,6 +70,7 @@ class Command:
     keep: tuple[str, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
     links: Mapping[str, Path] = field(default_factory=dict)
+    locks: tuple[str, ...] = ()
 
 
 class Counted(StrEnum):

@@ -23,6 +23,7 @@ class Qwen(AgentProgram):
     kept_variables = ("OPENAI_",)
     quiet_environment = {"QWEN_CODE_NO_RELAUNCH": "true", "QWEN_CODE_SUPPRESS_YOLO_WARNING": "1"}  # noqa: RUF012
     lost_session = ("no saved session found",)
+    locks = ("extension-store/lock.lock",)  # it waits half a minute for it, then exits; it is stale after a minute
 
     def more_options(self) -> tuple[str, ...]:
         return ("auth",)

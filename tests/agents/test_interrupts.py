@@ -52,6 +52,16 @@ def test_interrupts_at_any_moment_lose_no_prompt(program: str, drive: Drive) -> 
     assert server.turns[-1].has(*acknowledged, "At last.", *owed)
 
 
+@pytest.mark.parametrize(("program", "lock"), [("qwen", "extension-store/lock.lock")], indirect=["program"])
+def test_the_lock_of_a_killed_launch_stops_no_other(program: str, lock: str, drive: Drive) -> None:
+    server, desk = drive(program, [Step(say="I begin."), Step(say="I go on.")])
+    begun = desk.launch("The prompt: MARK-ONE.").end()
+    (desk.layout.state("agent-1") / lock).mkdir()
+    launch = desk.launch("Go on: MARK-TWO.", begun.session)
+    assert launch.end().ending is Ending.CLEAN, launch.words
+    assert server.turns[-1].has("MARK-ONE", "MARK-TWO")
+
+
 def _work(number: int) -> Step:
     # Never twice the same, or gemini takes it for a loop; qwen reads the comment.
     words = f"I do part {number} now, as I was asked, and then the next one."

@@ -172,6 +172,17 @@ def test_a_login_is_linked_and_never_copied(tmp_path: Path) -> None:
     assert (state / "auth.json").read_text() == "newer"
 
 
+def test_a_lock_that_a_killed_launch_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
+    lock, full = tmp_path / "store/lock.lock", tmp_path / "full"
+    for folder in (lock, full / "of files"):
+        folder.mkdir(parents=True)
+    (tmp_path / "file").touch()
+    for _ in range(2):
+        fill_state_folder(Command(argv=("x",), locks=("store/lock.lock", "full", "file", "nothing")), tmp_path)
+    assert not lock.exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "full", "store"]
+
+
 @pytest.mark.parametrize(
     ("program", "folder", "login"),
     [("claude", ".claude", [".credentials.json"]), ("codex", ".codex", ["auth.json", "config.toml"])],
