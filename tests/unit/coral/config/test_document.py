@@ -43,7 +43,7 @@ def test_the_hint_depends_on_whether_the_file_or_an_override_is_wrong(folder: Pa
     )
 
 
-def test_overrides_are_read_as_yaml_values(folder: Path) -> None:
+def test_overrides_are_read_as_yaml_values_and_a_later_one_wins(folder: Path) -> None:
     config = load(
         folder,
         ["agents.count=4", "budget.hours=0.025", "run.watch=false", "grader.args.n=[1, {a: x}]", "budget.target=1e-3"],
@@ -51,11 +51,11 @@ def test_overrides_are_read_as_yaml_values(folder: Path) -> None:
     assert (config.agents.count, config.budget.hours, config.run.watch) == (4, 0.025, False)
     assert config.grader.args == {"fast": True, "n": [1, {"a": "x"}]}
     assert config.budget.target == 0.001
-
-
-def test_a_later_override_wins_and_may_replace_a_section(folder: Path) -> None:
     assert load(folder, ["agents.count=4", "agents={count: 5}", "agents.count=6"]).agents.count == 6
     assert load(folder, ["grader.args={}"]).grader.args == {}
+    assert load(folder, ["task.tips="]).task.tips == ""
+    assert load(folder, ["budget.hours=3", "budget.hours=null"]).budget.hours is None
+    assert load(folder, ["grader.entry=", "grader.command=[python3, g.py]"]).grader.command == ("python3", "g.py")
 
 
 @pytest.mark.parametrize(
@@ -63,12 +63,6 @@ def test_a_later_override_wins_and_may_replace_a_section(folder: Path) -> None:
 )
 def test_a_text_that_is_no_plain_yaml_value_is_taken_as_it_is(folder: Path, text: str) -> None:
     assert load(folder, [f"task.tips={text}"]).task.tips == text
-
-
-def test_an_empty_override_is_an_empty_text_and_null_is_none(folder: Path) -> None:
-    assert load(folder, ["task.tips="]).task.tips == ""
-    assert load(folder, ["budget.hours=3", "budget.hours=null"]).budget.hours is None
-    assert load(folder, ["grader.entry=", "grader.command=[python3, g.py]"]).grader.command == ("python3", "g.py")
 
 
 def test_a_problem_names_the_override_that_caused_it(folder: Path) -> None:

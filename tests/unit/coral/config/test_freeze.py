@@ -42,8 +42,10 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_frozen_task_is_the_task_with_its_overrides(folder: Path, tmp_path: Path) -> None:
-    config = load(folder, ["agents.count=3", "task.seed=seed"])
     kept = tmp_path / "private.yaml"
+    kept.write_text(load(folder, ["budget.hours=1"]).text, encoding="utf-8")
+    assert load_frozen(kept, ["budget.hours=2"]).budget.hours == 2
+    config = load(folder, ["agents.count=3", "task.seed=seed"])
     kept.write_text(config.text, encoding="utf-8")
     shutil.rmtree(folder)
     again = load_frozen(kept)
@@ -63,12 +65,6 @@ def test_a_frozen_task_is_the_task_with_its_overrides(folder: Path, tmp_path: Pa
 def test_a_frozen_task_holds_every_default(folder: Path) -> None:
     assert "poll_seconds: 5.0" in load(folder).text
     assert "origin: " in load(folder).text
-
-
-def test_a_frozen_task_takes_overrides(folder: Path, tmp_path: Path) -> None:
-    kept = tmp_path / "private.yaml"
-    kept.write_text(load(folder, ["budget.hours=1"]).text, encoding="utf-8")
-    assert load_frozen(kept, ["budget.hours=2"]).budget.hours == 2
 
 
 def test_a_task_file_is_no_frozen_task(folder: Path) -> None:

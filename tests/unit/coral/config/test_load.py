@@ -43,7 +43,7 @@ def problems(folder: Path, text: str | None = None, *overrides: str) -> list[str
     return [line.strip().replace(f"{folder}/", "") for line in str(caught.value).splitlines()[1:]]
 
 
-def test_a_small_task_has_every_default(folder: Path) -> None:
+def test_a_small_task_and_an_empty_section_have_every_default(folder: Path) -> None:
     config = load(folder)
     assert (config.task.name, config.slug, config.task.editable, config.task.check) == ("My Task!", "my-task", (), "")
     assert (config.grader.timeout, config.grader.direction, config.grader.noise) == (300.0, Direction.MAXIMIZE, 0.0)
@@ -52,28 +52,20 @@ def test_a_small_task_has_every_default(folder: Path) -> None:
     assert config.budget.attempts is config.budget.hours is config.budget.target is None
     assert config.heartbeats == BUILT_IN
     assert (config.path, config.folder, config.seed) == (folder / "task.yaml", folder, folder / "seed")
-
-
-def test_a_task_is_loaded_by_its_file_or_its_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(folder)
-    assert load(Path()) == load(folder) == load(Path("task.yaml"))
-
-
-def test_a_task_is_found_from_a_folder_below_it(folder: Path) -> None:
-    (folder / "seed" / "deep").mkdir()
-    assert find_task(folder / "seed" / "deep") == folder / "task.yaml"
-    assert find_task(folder.parent) is None
-
-
-def test_an_empty_section_has_its_defaults(folder: Path) -> None:
     config = load(write(folder, MINIMAL + "budget:\n  # hours: 2\nheartbeats:\n"))
     assert config.budget.hours is None
     assert config.heartbeats == BUILT_IN
+    config: Config = load(folder)
+    with pytest.raises(ValueError, match="frozen"):
+        config.agents.count = 3  # type: ignore[misc]
 
 
-def test_dollar_braces_stay_literal(folder: Path) -> None:
-    config = load(write(folder, MINIMAL.replace("Make it larger.", "Use ${HOME} and ${task.name}, {x} and {{ y }}.")))
-    assert config.task.description == "Use ${HOME} and ${task.name}, {x} and {{ y }}."
+def test_a_task_is_loaded_by_its_file_its_folder_or_from_below(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    assert load(Path()) == load(folder) == load(Path("task.yaml"))
+    (folder / "seed" / "deep").mkdir()
+    assert find_task(folder / "seed" / "deep") == folder / "task.yaml"
+    assert find_task(folder.parent) is None
 
 
 def test_all_problems_are_listed_at_once_with_line_and_column(folder: Path) -> None:
@@ -108,10 +100,7 @@ def test_all_problems_are_listed_at_once_with_line_and_column(folder: Path) -> N
         ("heartbeats: {name: x}", "6:1: heartbeats: must be a list of entries, each with a name; got {'name': 'x'}"),
         ("heartbeats: [{every: 3}]", "6:14: heartbeats[0].name: is missing: reflect, consolidate"),
         ("heartbeats: [{name: x, every: 0, prompt: hi}]", "6:24: heartbeats[0].every: must be at least 1; got 0"),
-        (
-            "heartbeats: [{name: x, every: 1, minutes: 2, prompt: hi}]",
-            "6:34: heartbeats[0].minutes: gives both every and",
-        ),
+        ("heartbeats: [{name: x, every: 1, minutes: 2, prompt: hi}]", "6:34: heartbeats[0].minutes: gives both every"),
         ("heartbeats: [{name: x, global: true}]", "heartbeats[0].global: unknown key (with true); write scope: fleet"),
         ("heartbeats: [{name: reflect, every: 50}]", "cannot change reflect: it is protected"),
         ("heartbeats: [{name: x, every: 2, prompt: ' '}]", "cannot set x: its prompt says nothing"),
@@ -226,12 +215,9 @@ def test_a_file_that_is_not_a_task_is_refused(folder: Path, text: str, told: str
     assert told in found[0]
 
 
-def test_an_alias_bomb_ends_early(folder: Path) -> None:
+def test_an_alias_bomb_and_a_number_of_ten_thousand_digits_end_early(folder: Path) -> None:
     layers = "".join(f"  l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]\n" for n in range(1, 12))
     assert "too large" in problems(folder, f"task:\n  l0: &l0 [x]\n{layers}")[0]
-
-
-def test_a_number_of_ten_thousand_digits_is_a_problem_not_a_crash(folder: Path) -> None:
     assert "is not a value of its type" in problems(folder, f"{MINIMAL}budget: {{attempts: {'9' * 10_000}}}\n")[0]
 
 
@@ -248,40 +234,25 @@ def test_a_text_that_cannot_be_a_path_is_refused_without_looking_it_up(folder: P
     assert "task.seed: is no path" in line or "task.seed: must be text" in line
 
 
-def test_an_anchor_may_be_given_twice(folder: Path) -> None:
-    assert load(write(folder, f"{MINIMAL}budget: {{attempts: &a 1, target: &a 2, hours: *a}}\n")).budget.hours == 2
-
-
-def test_two_escapes_make_one_character_and_half_of_one_is_refused(folder: Path) -> None:
-    text = MINIMAL.replace("Make it larger.", r'"\ud83e\udeb8"')
-    assert load(write(folder, text)).task.description == "\U0001fab8"
-    assert "half a character" in problems(folder, text.replace(r"\udeb8", ""))[0]
-
-
 def test_a_missing_file_says_how_to_make_one(folder: Path) -> None:
     with pytest.raises(CoralError, match="no file") as caught:
         load(folder / "nowhere")
     assert "coral init" in caught.value.hint
 
 
-def test_a_byte_order_mark_and_windows_lines_are_read(folder: Path) -> None:
-    (folder / "task.yaml").write_bytes(b"\xef\xbb\xbf" + MINIMAL.replace("\n", "\r\n").encode())
-    assert load(folder).task.description == "Make it larger."
-
-
-def test_values_are_read_by_yaml_1_2(folder: Path) -> None:
+def test_values_are_read_by_yaml_1_2_whatever_the_file_s_lines_anchors_braces_and_escapes(folder: Path) -> None:
     args = "{a: 1e-3, b: on, c: 010, d: 12:30:00, e: 2024-01-01, f: 0x1F, g: ~, h: -.inf}"
     read = load(write(folder, f"{MINIMAL}  args: {args}\n")).grader.args
-    assert read == {
-        "a": 0.001,
-        "b": "on",
-        "c": 10,
-        "d": "12:30:00",
-        "e": "2024-01-01",
-        "f": 31,
-        "g": None,
-        "h": -float("inf"),
-    }
+    dates = {"d": "12:30:00", "e": "2024-01-01"}
+    assert read == {"a": 0.001, "b": "on", "c": 10, **dates, "f": 31, "g": None, "h": -float("inf")}
+    (folder / "task.yaml").write_bytes(b"\xef\xbb\xbf" + MINIMAL.replace("\n", "\r\n").encode())
+    assert load(folder).task.description == "Make it larger."
+    assert load(write(folder, f"{MINIMAL}budget: {{attempts: &a 1, target: &a 2, hours: *a}}\n")).budget.hours == 2
+    config = load(write(folder, MINIMAL.replace("Make it larger.", "Use ${HOME} and ${task.name}, {x} and {{ y }}.")))
+    assert config.task.description == "Use ${HOME} and ${task.name}, {x} and {{ y }}."
+    text = MINIMAL.replace("Make it larger.", r'"\ud83e\udeb8"')
+    assert load(write(folder, text)).task.description == "\U0001fab8"
+    assert "half a character" in problems(folder, text.replace(r"\udeb8", ""))[0]
 
 
 def test_entries_of_heartbeats_change_the_built_in_ones(folder: Path) -> None:
@@ -303,12 +274,6 @@ heartbeats:
     assert (beats["redirect"].scope, beats["redirect"].delivery) == (Scope.FLEET, Delivery.INLINE)
     assert (beats["checkpoint"].trigger, beats["checkpoint"].prompt) == (Elapsed(300.0), "Where are you?")
     assert (beats["tidy"].trigger, beats["tidy"].by) == (Elapsed(90.0), "task")
-
-
-def test_a_config_cannot_be_changed(folder: Path) -> None:
-    config: Config = load(folder)
-    with pytest.raises(ValueError, match="frozen"):
-        config.agents.count = 3  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("name", ["", "   ", "数学"])

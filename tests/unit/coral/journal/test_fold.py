@@ -42,6 +42,9 @@ def test_folding_recovers_fleet_clock_rules_and_identities(scribe: Scribe) -> No
     assert recovered.fleet.pending == {}
     assert (recovered.clock, recovered.rules, recovered.folder) == (6.0, RULES, FOLDER)
     assert recovered.identities == {"ann": (1, Identity(7, 70, "boot"))}
+    scribe.play()
+    scribe.decide(3, on.OutputSeen(agent="ann", launch=2))
+    assert fold(scribe.journal.path).clock == 6.0
 
 
 def test_an_empty_journal_folds_to_an_empty_fleet(tmp_path: Path) -> None:
@@ -107,9 +110,6 @@ def test_only_changed_fields_are_written(scribe: Scribe) -> None:
     assert sets[5]["pending"] == {"1": None}
     # What is at its default again is said as well.
     assert sets[5]["agents"]["ann"]["has_output"] is False
-
-
-def test_an_equal_copy_is_no_change(scribe: Scribe) -> None:
     scribe.play()
     again = replace(scribe.fleet.agents["ann"])
     after = replace(scribe.fleet, run=replace(scribe.fleet.run), agents={**scribe.fleet.agents, "ann": again})
@@ -134,12 +134,6 @@ def test_a_quiet_day_is_recorded_minute_by_minute(scribe: Scribe) -> None:
     scribe.decide(86_407, on.OutputSeen(agent="ann", launch=2))
     scribe.journal.record_time(Moment(run_time=86_407 + QUIET_SECONDS - 1, wall_time=""))
     assert list(read_lines(scribe.journal.path))[-1]["at"] == 86_407
-
-
-def test_the_clock_of_the_run_never_goes_back(scribe: Scribe) -> None:
-    scribe.play()
-    scribe.decide(3, on.OutputSeen(agent="ann", launch=2))
-    assert fold(scribe.journal.path).clock == 6.0
 
 
 # --- torn and damaged ---------------------------------------------------------------------------------------------

@@ -3,10 +3,12 @@
 import os
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import sample
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,20 +20,15 @@ from coral.records.standings import RECENT, TOP, Standings
 
 
 def record(number: int, agent: str = "agent-1", score: float | None = 1.0, kind: Kind = Kind.REAL) -> Attempt:
-    return Attempt(
-        number=number,
-        agent="" if kind is Kind.BASELINE else agent,
+    return sample.attempt(
+        number,
+        score,
         kind=kind,
-        commit=f"{number:040x}",
+        agent="" if kind is Kind.BASELINE else agent,
         tree=f"{number % 7:040x}",
-        parent="",
-        title=f"try {number}",
-        submission=f"{number:020d}",
         submitted_at="",
         published_at="",
-        order=number,
         verdict=Verdict.FAILED if score is None else Verdict.IMPROVED if number % 3 else Verdict.REGRESSED,
-        score=score,
         feedback="ünïcode \U0001f600",
         metrics={"a": 1, "b": "c", "d": None},
         of=1 if kind is Kind.CONFIRM else None,
@@ -50,14 +47,25 @@ def nothing() -> tuple[Attempt, ...]:
     return ()
 
 
+def alter(path: Path, statement: str, *values: str) -> None:
+    """The file is changed by somebody else."""
+    with closing(sqlite3.connect(path)) as base, base:
+        base.execute(statement, values)
+
+
+def ledger_of(path: Path, *attempts: Attempt, published: Callable[[], Iterable[Attempt]] = nothing) -> Ledger:
+    ledger = Ledger(path, published)
+    for attempt in attempts:
+        ledger.add(attempt)
+    return ledger
+
+
 def entered(ledger: Ledger) -> list[Attempt]:
     return [row.attempt for row in ledger.page(-1, 1000)]
 
 
 def test_the_next_supervisor_has_the_same_records(path: Path) -> None:
-    ledger = Ledger(path, nothing)
-    for number in (2, 1, 3, 1):  # adding one again has no effect
-        ledger.add(record(number))
+    ledger = ledger_of(path, *map(record, (2, 1, 3, 1)))  # adding one again has no effect
     ledger.set_witnesses({2: (7, 8, 9)})
     ledger.close()
     ledger = Ledger(path, nothing)
@@ -69,10 +77,7 @@ def test_the_next_supervisor_has_the_same_records(path: Path) -> None:
 
 @pytest.mark.parametrize("damage", ["garbage", "empty", "another", "older", "gone", "folder", "cut"])
 def test_a_damaged_ledger_is_rebuilt_from_the_journal(path: Path, damage: str) -> None:
-    ledger = Ledger(path, nothing)
-    for number in range(1, 50):
-        ledger.add(record(number))
-    ledger.close()
+    ledger_of(path, *map(record, range(1, 50))).close()
     if damage == "garbage":
         path.write_bytes(b"not a database" * 1000)
     elif damage in ("gone", "folder"):
@@ -84,10 +89,7 @@ def test_a_damaged_ledger_is_rebuilt_from_the_journal(path: Path, damage: str) -
     elif damage == "empty":
         path.write_bytes(b"")
     else:
-        base = sqlite3.connect(path)
-        base.execute("PRAGMA user_version = 77" if damage == "older" else "DELETE FROM records WHERE number = 4")
-        base.commit()
-        base.close()
+        alter(path, "PRAGMA user_version = 77" if damage == "older" else "DELETE FROM records WHERE number = 4")
     published = [SEED, *map(record, range(1, 50))]
     if damage == "folder":
         with pytest.raises(CoralError, match="cannot write"):
@@ -112,9 +114,7 @@ def test_a_complete_ledger_is_not_rebuilt(path: Path) -> None:
 
 
 def test_a_ledger_with_a_wrong_record_of_the_right_count_is_rebuilt(path: Path) -> None:
-    ledger = Ledger(path, lambda: [SEED, record(1), record(2)])
-    ledger.add(SEED)
-    ledger.add(record(9))
+    ledger = ledger_of(path, SEED, record(9), published=lambda: [SEED, record(1), record(2)])
     ledger.ensure(3, [9])
     assert entered(ledger) == [SEED, record(1), record(2)]
     ledger.close()
@@ -122,14 +122,8 @@ def test_a_ledger_with_a_wrong_record_of_the_right_count_is_rebuilt(path: Path) 
 
 @pytest.mark.parametrize("said", ["not json", '{"number": 1}', "[]"])
 def test_a_spoiled_record_is_rebuilt_from_the_journal(path: Path, said: str) -> None:
-    ledger = Ledger(path, nothing)
-    ledger.add(SEED)
-    ledger.add(record(1))
-    ledger.close()
-    base = sqlite3.connect(path)
-    base.execute("UPDATE records SET record = ? WHERE number = 1", (said,))
-    base.commit()
-    base.close()
+    ledger_of(path, SEED, record(1)).close()
+    alter(path, "UPDATE records SET record = ? WHERE number = 1", said)
     ledger = Ledger(path, lambda: [SEED, record(1)])
     ledger.ensure(2, [])
     assert ledger.outline(Direction.MAXIMIZE, 5, 5) == [SEED, record(1)]
@@ -168,9 +162,7 @@ AWAY: dict[str, tuple[Callable[[Path], object], str]] = {
 def test_damage_to_the_open_file_is_noticed_and_loses_nothing(path: Path, away: str, first: str) -> None:
     spoil, found = AWAY[away]
     known = [record(1), record(2)]
-    ledger = Ledger(path, lambda: known)
-    for attempt in known:
-        ledger.add(attempt)
+    ledger = ledger_of(path, *known, published=lambda: known)
     ledger.set_witnesses({1: (1, 2, 3)})
     assert ledger.repair() == ""
     spoil(path)
@@ -194,8 +186,7 @@ def test_a_deletion_during_a_write_is_noticed(
     path: Path, monkeypatch: pytest.MonkeyPatch, names: list[str], found: str
 ) -> None:
     known = [record(1)]
-    ledger = Ledger(path, lambda: known)
-    ledger.add(known[0])
+    ledger = ledger_of(path, *known, published=lambda: known)
 
     def taken(base: sqlite3.Connection, attempts: Iterable[Attempt]) -> None:
         insert(base, attempts)
@@ -228,10 +219,8 @@ LACKING: dict[str, Callable[[], Iterable[Attempt]]] = {
 @pytest.mark.parametrize("what", LACKING)
 @pytest.mark.parametrize("touched", [False, True])
 def test_records_that_the_journal_lacks_are_kept(path: Path, what: str, touched: bool) -> None:
-    ledger = Ledger(path, LACKING[what])
     known = [SEED, *map(record, range(1, 5))]
-    for attempt in known:
-        ledger.add(attempt)
+    ledger = ledger_of(path, *known, published=LACKING[what])
     if touched:
         touch(path)
         assert ledger.repair() == ""
@@ -240,10 +229,7 @@ def test_records_that_the_journal_lacks_are_kept(path: Path, what: str, touched:
     assert entered(ledger) == known
     assert ledger.losses() == []
     ledger.close()
-    base = sqlite3.connect(path)
-    base.execute("PRAGMA user_version = 77")
-    base.commit()
-    base.close()
+    alter(path, "PRAGMA user_version = 77")
     ledger = Ledger(path, LACKING[what], 5)
     ledger.ensure(5, [])
     assert entered(ledger) == known
@@ -274,9 +260,7 @@ def test_a_failed_rebuild_keeps_the_old_ledger(path: Path) -> None:
         yield SEED
         raise OSError("no space left")
 
-    ledger = Ledger(path, full)
-    ledger.add(SEED)
-    ledger.add(record(1))
+    ledger = ledger_of(path, SEED, record(1), published=full)
     with pytest.raises(OSError, match="no space"):
         ledger.rebuild()
     assert entered(ledger) == [SEED, record(1)]
@@ -335,13 +319,11 @@ def test_a_ledger_locked_by_others_is_replaced(path: Path) -> None:
 
 
 def test_a_duplicate_is_of_the_first_scored_attempt_with_its_tree(path: Path) -> None:
-    ledger = Ledger(path, nothing)
     tree = f"{5:040x}"
     first = replace(record(1, score=None), tree=tree)
     second = replace(record(8, score=3.0), tree=tree)
     tune = replace(record(3, score=9.0, kind=Kind.TUNE), tree=tree)
-    for attempt in (replace(second, number=15, order=15, score=4.0), first, tune, second):
-        ledger.add(attempt)
+    ledger = ledger_of(path, replace(second, number=15, order=15, score=4.0), first, tune, second)
     assert ledger.duplicate_of(tree, tune=False) == (8, 3.0)
     assert ledger.duplicate_of(tree, tune=True) == (3, 9.0)
     assert ledger.duplicate_of(f"{6:040x}", tune=False) is None
@@ -361,16 +343,12 @@ ROWS = st.lists(
 @given(ROWS, st.sampled_from(list(Direction)))
 def test_the_outline_gives_the_standings_of_all_records(rows, direction):
     attempts = [SEED, *(record(place, *row) for place, row in enumerate(rows, 1))]
-    ledger = Ledger(Path(":memory:"), lambda: attempts)
-    for attempt in attempts:
-        ledger.add(attempt)
+    ledger = ledger_of(Path(":memory:"), *attempts, published=lambda: attempts)
     outline = ledger.outline(direction, TOP, RECENT)
     ledger.close()
     whole, short = Standings(direction, attempts), Standings(direction, outline)
-    assert short.top == whole.top
-    assert short.best_of == whole.best_of
-    assert short.baseline == whole.baseline
-    assert short.recent_of == whole.recent_of
+    for part in ("top", "best_of", "baseline", "recent_of"):
+        assert getattr(short, part) == getattr(whole, part)
     for agent, recent in whole.recent_of.items():
         assert short.last_improvement(agent) == whole.last_improvement(agent)
         assert short.rank(agent) == whole.rank(agent)

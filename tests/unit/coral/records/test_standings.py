@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import sample
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,21 +11,8 @@ from coral.records.standings import RECENT, TOP, Standings
 
 
 def record(number: int, agent: str, score: float | None, kind: Kind = Kind.REAL) -> Attempt:
-    return Attempt(
-        number=number,
-        agent=agent,
-        kind=kind,
-        commit=f"{number:040x}",
-        tree=f"{number % 7:040x}",
-        parent="",
-        title=f"try {number}",
-        submission=f"{number:020d}",
-        submitted_at="",
-        published_at="",
-        order=number,
-        verdict=Verdict.FAILED if score is None else Verdict.TIED,
-        score=score,
-    )
+    verdict = Verdict.FAILED if score is None else Verdict.TIED
+    return sample.attempt(number, score, agent=agent, kind=kind, verdict=verdict)
 
 
 SCORES = st.lists(

@@ -285,15 +285,6 @@ def test_the_usage_of_a_codex_thread_is_read_from_its_log(tmp_path: Path) -> Non
     assert codex.usage(tmp_path, other) is None
     record(tmp_path, total(1, 0, 1), "x" * (1 << 20), thread=other)
     assert codex.usage(tmp_path, other) is None
-
-
-@pytest.mark.parametrize("session", ["", "no thread", "../../../etc", "*", "f" * 32, f"{THREAD}/x"])
-def test_an_invalid_thread_id_of_codex_has_no_log(tmp_path: Path, session: str) -> None:
-    record(tmp_path, total(1000, 900, 17))
-    assert Codex({}).usage(tmp_path, session) is None
-
-
-def test_a_pipe_or_folder_in_place_of_a_codex_log_is_ignored(tmp_path: Path) -> None:
     path = record(tmp_path)
     path.unlink()
     os.mkfifo(path)
@@ -301,3 +292,9 @@ def test_a_pipe_or_folder_in_place_of_a_codex_log_is_ignored(tmp_path: Path) -> 
     path.unlink()
     path.mkdir()
     assert Codex({}).usage(tmp_path, THREAD) is None
+
+
+@pytest.mark.parametrize("session", ["", "no thread", "../../../etc", "*", "f" * 32, f"{THREAD}/x"])
+def test_an_invalid_thread_id_of_codex_has_no_log(tmp_path: Path, session: str) -> None:
+    record(tmp_path, total(1000, 900, 17))
+    assert Codex({}).usage(tmp_path, session) is None

@@ -15,6 +15,8 @@ def test_every_runtime_has_the_name_that_finds_it() -> None:
         runtime = registry.find(name, {"start": "true", "script": ["hang"]})
         assert runtime.name == name
         assert runtime.instruction_file == READ.get(name, "AGENTS.md")
+    found = [registry.find(name, {"start": "true", "script": ["hang"]}) for name in registry.RUNTIMES]
+    assert {runtime.instruction_file for runtime in found} == set(registry.INSTRUCTION_FILES)
 
 
 def test_every_runtime_says_what_it_reports_and_what_it_was_tried_with() -> None:
@@ -29,11 +31,6 @@ def test_every_runtime_says_what_it_reports_and_what_it_was_tried_with() -> None
     assert {name for name, runtime in found.items() if not runtime.account} == {"native", "scripted"}
     assert {name for name, runtime in found.items() if not runtime.can_research} == {"native"}
     assert {name for name, runtime in found.items() if not runtime.uses_model} == {"native", "scripted", "command"}
-
-
-def test_the_registry_knows_every_instruction_file() -> None:
-    found = [registry.find(name, {"start": "true", "script": ["hang"]}) for name in registry.RUNTIMES]
-    assert {runtime.instruction_file for runtime in found} == set(registry.INSTRUCTION_FILES)
 
 
 def test_an_unknown_name_is_refused_with_a_hint() -> None:

@@ -109,23 +109,18 @@ def test_a_different_state_is_named(clerk: Clerk, shown: Shown) -> None:
     assert said[-1] == "  not alike run, agents.ben, pending.2"
 
 
-def test_a_decision_without_actions_is_shown_as_nothing(clerk: Clerk, shown: Shown) -> None:
+def test_a_difference_without_actions_is_shown_with_the_version_that_wrote_the_journal(
+    clerk: Clerk, shown: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
     clerk.write(65, (), (do.Finish(end=RunEnd(RunEndKind.ALL_RETIRED)),))
     assert shown("replay", code=1).splitlines()[1:] == [
         "  on        nothing",
         '  recorded  Finish(end={"is": "RunEnd", "kind": "all_retired"})',
         "  again     nothing",
     ]
-
-
-def test_a_difference_names_the_version_that_wrote_the_journal(
-    clerk: Clerk, shown: Shown, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clerk.write(65, (), (do.Finish(end=RunEnd(RunEndKind.ALL_RETIRED)),))
     monkeypatch.setattr("coral.cli.commands.replay.__version__", "9.9.9")
-    assert shown("replay", code=1).splitlines()[-1] == (
-        "written by version 0.1.0; this is 9.9.9, which may decide otherwise"
-    )
+    other = "written by version 0.1.0; this is 9.9.9, which may decide otherwise"
+    assert shown("replay", code=1).splitlines()[-1] == other
 
 
 def test_changed_rules_hold_from_their_line_on(clerk: Clerk) -> None:
