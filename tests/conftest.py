@@ -13,6 +13,9 @@ from hypothesis import settings
 from real_runs import Run, write_task
 
 from coral.cli import main
+from coral.supervisor.loop import Supervisor
+
+HAS_PASSED = pytest.StashKey[bool]()
 
 # How long an example takes says something of the machine, and nothing of us. Every run tries the same examples, so that
 # what fails fails again; whoever wants others, and more of them, says TIMES.
@@ -71,16 +74,45 @@ def coral(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, s
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[..., Run]]:
-    """Start a run of a task with scripted agents; whatever is left of it is killed at the end."""
+def start(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Callable[..., Run]]:
+    """Start a run of a task with scripted agents, or of the task in a folder. A test that passed ends it in order, and
+    nothing may be left of it; whatever is left after a failure is killed."""
     started: list[Run] = []
 
-    def begin(script: object, *, overrides: tuple[str, ...] = (), supervise: bool = True, **task: Any) -> Run:
-        folder = write_task(tmp_path / f"task{len(started)}", script, **task)
-        run = Run(folder, tmp_path / "runs", overrides)
+    def begin(
+        script: object,
+        *,
+        overrides: tuple[str, ...] = (),
+        supervise: bool = True,
+        runs: Path | None = None,
+        **task: Any,
+    ) -> Run:
+        folder = script if isinstance(script, Path) else write_task(tmp_path / f"task{len(started)}", script, **task)
+        run = Run(folder, runs or tmp_path / "runs", overrides)
         started.append(run)
         return run.supervise() if supervise else run
 
     yield begin
-    for run in started:
-        run.end()
+    try:
+        for run in started if HAS_PASSED in request.node.stash else ():
+            run.close()
+    finally:
+        for run in started:
+            run.end()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    report = yield
+    if report.when == "call" and report.passed:
+        item.stash[HAS_PASSED] = True
+    return report
+
+
+@pytest.fixture
+def supervisor(start: Callable[..., Run]) -> Iterator[Supervisor]:
+    """The supervisor of a run that has not begun, in this process: for tests of its parts."""
+    layout = start(["hang"], supervise=False).layout
+    made = Supervisor(layout, (layout.private / "seed").read_text().strip())
+    yield made
+    made.close()

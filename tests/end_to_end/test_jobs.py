@@ -3,11 +3,10 @@
 import json
 import os
 import signal
-from pathlib import Path
 from typing import Any
 
 import pytest
-from real_runs import Run, wait_until
+from real_runs import Run, is_alive, wait_until
 
 from coral.cli import main
 from coral.fleet.agent_state import Phase
@@ -63,13 +62,6 @@ def pid_of(run: Run) -> int:
     return int(path.read_text())
 
 
-def is_alive(pid: int) -> bool:
-    try:
-        return b") Z " not in Path(f"/proc/{pid}/stat").read_bytes()
-    except OSError:
-        return False
-
-
 def coral(capsys: pytest.CaptureFixture[str], run: Run, *words: str) -> tuple[int, str, str]:
     capsys.readouterr()
     code = main(["job", words[0], "--run", str(run.layout.root), *words[1:]])
@@ -103,8 +95,6 @@ def test_a_job_survives_a_heartbeat_and_its_agent_is_told_of_its_end(start, caps
     assert out.startswith("job 1: wide net: ended with exit code 3, after ")
     code, out, _ = coral(capsys, run, "log", "1", "-n", "1")
     assert out.splitlines()[1:] == ["the end"]
-    run.stop()
-    assert run.left() == []
 
 
 def status_of(capsys: pytest.CaptureFixture[str], run: Run) -> str:
@@ -135,8 +125,6 @@ def test_a_job_outlives_its_supervisor_and_the_next_one_ends_it(start, capsys):
     assert (record(run)["outcome"], record(run)["reason"]["kind"]) == (JobOutcome.SIGNALLED, ReasonKind.REQUEST)
     assert "job 1 was ended by signal 2 (operator stopped it)" in [event["text"] for event in run.events("job")]
     assert "operator stopped it" in wait_for_word(run)
-    run.stop()
-    assert run.left() == []
 
 
 def test_what_ends_while_nobody_looks_is_found_by_the_next_supervisor(start):
@@ -152,7 +140,6 @@ def test_what_ends_while_nobody_looks_is_found_by_the_next_supervisor(start):
     wait_until(lambda: record(run).get("state") == "ended", what="the finding")
     assert (record(run)["code"], record(run)["how"]) == (3, "ended with exit code 3")
     assert not run.fleet().jobs
-    run.stop()
 
 
 DEAF = f"""
@@ -181,7 +168,6 @@ def test_a_stop_ends_jobs_however_deaf_and_says_why_to_who_goes_on(start):
     assert prompt(run, launch + 1).count("## Heartbeat: job ended") == 1
     assert [line for line in prompt(run, launch + 1).splitlines() if "(the run stopped), " in line and "job 1" in line]
     assert prompt(run, launch + 1).count("Your job ") == 3
-    run.stop()
 
 
 WAITS = """
@@ -196,7 +182,6 @@ def test_who_waited_for_a_job_is_not_told_of_its_end_again(start):
     wait_until(lambda: "Heartbeat: reflect" in prompt(run, 2), what="the launch after the heartbeat")
     assert (run.layout.agents / "said").read_text().startswith("job 1: true: ended well, after ")
     assert "Your job 1" not in prompt(run, 2)
-    run.stop()
 
 
 def test_a_job_that_cannot_begin_is_no_job(start, capsys):
@@ -217,7 +202,6 @@ def test_a_job_that_cannot_begin_is_no_job(start, capsys):
     wait_until(lambda: record(run, 2).get("state") == "ended", what="its end")
     assert run.layout.job_output("agent-1", 2).read_text() == "-- a b\n"
     assert "ended well" in coral(capsys, run, "list")[1]
-    run.stop()
 
 
 def test_a_record_that_cannot_be_written_is_written_later(start):
@@ -233,7 +217,6 @@ def test_a_record_that_cannot_be_written_is_written_later(start):
     place.rmdir()
     wait_until(lambda: record(run).get("state") == "ended", what="the record of its end")
     assert record(run)["code"] == 3
-    run.stop()
 
 
 def test_a_record_that_could_not_be_ended_is_put_right_at_the_resume(start):
@@ -245,7 +228,6 @@ def test_a_record_that_could_not_be_ended_is_put_right_at_the_resume(start):
     run.layout.job("agent-1", 8).write_text("{")
     run.supervise()
     wait_until(lambda: record(run, 9).get("state") == "ended", what="the end of it")
-    run.stop()
 
 
 LEAVES = """
@@ -263,7 +245,6 @@ def test_a_heartbeat_ends_what_a_program_left_in_the_background(start):
     daemon = int((run.layout.agents / "left").read_text())
     wait_for_launch(run, 2)
     assert not is_alive(daemon)
-    run.stop()
 
 
 def test_a_new_supervisor_ends_what_a_launch_left_while_nobody_looked(start):
@@ -277,4 +258,3 @@ def test_a_new_supervisor_ends_what_a_launch_left_while_nobody_looked(start):
     run.supervise()
     wait_for_launch(run, 2)
     assert not is_alive(daemon)
-    run.stop()

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from real_runs import PATIENCE, TRY, Run, tries, wait_until, write_task
+from real_runs import PATIENCE, TRY, Run, is_alive, tries, wait_until, write_task
 
 from attempts.record import attempt_from_dict, to_dict
 from attempts.store import Store
@@ -45,8 +45,6 @@ def test_what_is_no_file_or_has_no_fit_name_is_no_request(start, plant):
         wait_for_answer(run)
     assert len(run.events("alert")) <= 1
     assert still_supervised(run)
-    run.stop()
-    assert run.left() == []
 
 
 WAITS = """\
@@ -71,8 +69,6 @@ def test_a_foreign_record_makes_way_and_is_kept(start):
     (aside,) = run.layout.attempts.glob(".000001.json.*")
     assert "planted" in aside.read_text()
     assert len(run.events("alert")) == 1
-    run.stop()
-    assert run.left() == []
 
 
 BEATS = {
@@ -99,15 +95,12 @@ def test_a_grader_whose_beats_are_no_beats_is_graded_all_the_same(start, beats):
     assert attempt.score == 1
     assert len(run.events("alert")) <= 1
     assert still_supervised(run)
-    run.stop()
-    assert run.left() == []
 
 
 def test_where_the_journal_cannot_be_written_the_run_still_ends_and_a_later_supervisor_goes_on(start):
     run = start([*tries(1, 2), "hang"])
     wait_until(lambda: len(run.prompts("agent-1")) == 3, what="both heartbeats")
     wait_until(lambda: run.fleet().agents["agent-1"].has_output, what="a sign of life")
-    assert run.supervisor is not None
     (journal,) = segments(run.layout.journal)
     size = journal.stat().st_size
     subprocess.run(["prlimit", "--pid", str(run.supervisor.pid), f"--fsize={size}:{size}"], check=True)
@@ -122,7 +115,6 @@ def test_where_the_journal_cannot_be_written_the_run_still_ends_and_a_later_supe
     run.stop()
     assert len({prompt["session"] for prompt in run.prompts("agent-1")}) == 1
     assert [attempt.number for attempt in run.attempts()] == [1, 2]
-    assert run.left() == []
 
 
 def test_an_agent_that_puts_a_folder_in_the_place_of_shared_still_gets_its_next_launch(start):
@@ -132,8 +124,6 @@ def test_an_agent_that_puts_a_folder_in_the_place_of_shared_still_gets_its_next_
     wait_until(lambda: output.exists() and "here" in output.read_text(), what="the next launch")
     assert len(run.events("alert")) <= 1
     assert still_supervised(run)
-    run.stop()
-    assert run.left() == []
 
 
 PREPARE = """
@@ -164,31 +154,17 @@ def test_sigterm_while_the_seed_is_graded_leaves_nothing(tmp_path):
         preparing.kill()
         preparing.wait(PATIENCE)
     for pid in mark.read_text().split():
-        wait_until(lambda path=Path("/proc", pid): not lives(path), what="the end of the grader")
+        wait_until(lambda pid=int(pid): not is_alive(pid), what="the end of the grader")
     assert [path for path in runs.rglob("*") if path.parent.parent == runs] == []
 
 
-def lives(process: Path) -> bool:
-    try:
-        return b") Z " not in (process / "stat").read_bytes()
-    except OSError:
-        return False
-
-
-def test_resume_refuses_another_number_of_agents(start):
+def test_resume_refuses_another_number_of_agents(start, coral):
     run = start(["hang"])
     wait_until(lambda: run.prompts("agent-1"), what="the first launch")
     run.stop()
     task, decided = run.layout.task_file.read_text(), len(run.decisions())
-    refused = subprocess.run(
-        [sys.executable, "-P", "-m", "coral", "resume", "--run", str(run.layout.root), "agents.count=5"],
-        capture_output=True,
-        text=True,
-        timeout=180,
-        check=False,
-    )
-    assert refused.returncode != 0
-    assert "cannot change the number of agents of a run" in refused.stderr
+    code, _, said = coral("resume", "--run", str(run.layout.root), "agents.count=5")
+    assert code != 0
+    assert "cannot change the number of agents of a run" in said
     assert run.layout.task_file.read_text() == task
     assert len(run.decisions()) == decided
-    assert run.left() == []

@@ -55,7 +55,6 @@ def test_a_stranger_with_the_pid_of_a_launch_is_left_alone_and_what_ran_is_begun
     wait_until(lambda: run.fleet().agents["agent-1"].has_output, what="its first words")
     end_all(run)
     identity = identify(stranger.pid)
-    assert identity is not None
     with closing(Journal(run.layout.journal)) as journal:
         launches = {who: launch for who, (launch, _) in journal.recovered.identities.items()}
         assert set(launches) == {"agent-1", "#1"}
@@ -81,4 +80,3 @@ def test_an_agent_that_could_not_be_killed_comes_back_when_it_is_gone(start):
         journal.record(now, (), (), before, replace(before, agents={"agent-1": agent}))
     run.supervise()
     wait_until(lambda: run.fleet().agents["agent-1"].launch > agent.launch, what="its next launch")
-    run.stop()

@@ -1,18 +1,13 @@
 """A real agent that reads first: what it hands in meanwhile stays out, and its end of turn is its beginning."""
 
-from collections.abc import Callable
-
-import pytest
-from real_runs import Run, tries, wait_until
+from real_runs import tries, wait_until
 
 from coral.cli import main
 
 READS = [*tries(5), {"crash": 0}, {"submit": "the same at last"}, *tries(6), "hang"]
 
 
-def test_nothing_is_graded_until_the_agent_has_read(
-    start: Callable[..., Run], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_is_graded_until_the_agent_has_read(start, capsys) -> None:
     run = start(READS, overrides=("agents.research=600", "agents.count=1"))
     first, second = run.wait_for_attempts(2)
     # The one that was refused is no attempt; handed in again, unchanged, it is.
@@ -34,9 +29,7 @@ def test_nothing_is_graded_until_the_agent_has_read(
     assert main(("replay", "--run", str(run.layout.root))) == 0
 
 
-def test_the_status_says_who_reads_and_for_how_long(
-    start: Callable[..., Run], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_status_says_who_reads_and_for_how_long(start, capsys) -> None:
     run = start(["hang"], overrides=("agents.research=30",))
 
     def research() -> object:

@@ -58,7 +58,6 @@ def due(attempts: list[Attempt]) -> Counter[tuple[str, str]]:
     stagnant: Counter[str] = Counter()
     best, plateau = 0.0, 0  # the seed's score is everybody's first best
     for count, attempt in enumerate(sorted(attempts, key=lambda attempt: attempt.order), 1):
-        assert attempt.score is not None
         improved, leads = attempt.verdict is Verdict.IMPROVED, attempt.score > best
         stagnant[attempt.agent] = 0 if improved else stagnant[attempt.agent] + 1
         best, plateau = max(best, attempt.score), 0 if leads else plateau + 1
@@ -124,7 +123,6 @@ def test_a_large_fleet_needs_no_thread_for_each_agent_and_leaves_nothing(start):
     overrides = (f"agents.count={many}", "grader.slots=4")
     run = start(agent(1, 1, 60), command=GRADER, extra=HEARTBEATS, overrides=overrides)
     wait_for_everything(run, many)
-    assert run.supervisor is not None
     supervisor = psutil.Process(run.supervisor.pid)
     # What takes in and checks out, what watches two folders, and the loop: however many agents there are.
     assert supervisor.num_threads() <= workers.MOST + 10 < many

@@ -49,8 +49,6 @@ class Nursery:
         order = {"at": "", "number": 0, "group": False, "again": None, **moment}
         self.said.unlink(missing_ok=True)
         order |= {"argv": argv, "cwd": str(cwd), "env": env or {}, "said": str(self.said)}
-        assert self._server.stdin is not None
-        assert self._server.stdout is not None
         print(json.dumps(order), file=self._server.stdin, flush=True)
         done: dict[str, Any] = json.loads(self._server.stdout.readline())
         said = self.said.read_text()
@@ -75,7 +73,7 @@ class Nursery:
 
 
 @pytest.fixture
-def nursery(tmp_path: Path) -> Iterator[Nursery]:
+def nursery(tmp_path) -> Iterator[Nursery]:
     made = Nursery(tmp_path)
     yield made
     made.close()
@@ -117,7 +115,7 @@ def clear(base: Path) -> None:
 
 
 @pytest.mark.parametrize(("flag", "count"), [("--plain", 4), ("--detach", 4)])
-def test_a_start_leaves_a_run_that_ended_in_order_or_none(nursery: Nursery, tmp_path: Path, flag: str, count: int):
+def test_a_start_leaves_a_run_that_ended_in_order_or_none(nursery: Nursery, tmp_path, flag: str, count: int):
     base = tmp_path / "here"
     write_task(base / "task", [*TRY, "hang"])
     argv = ["start", str(base / "task"), flag, "budget.attempts=1"]
@@ -135,7 +133,7 @@ def test_a_start_leaves_a_run_that_ended_in_order_or_none(nursery: Nursery, tmp_
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Layout:
+def made(tmp_path) -> Layout:
     """A run that is made and has not begun, to be copied."""
     task = write_task(tmp_path / "task", [*TRY, "hang"])
     return create_run(load(task, ["budget.attempts=1"]), tmp_path / "made", lambda _: None)
@@ -147,7 +145,7 @@ def copy(made: Layout, base: Path) -> Layout:
     return runs_under(base / "runs")[0]
 
 
-def test_a_resume_goes_on_or_ends_in_order(nursery: Nursery, made: Layout, tmp_path: Path) -> None:
+def test_a_resume_goes_on_or_ends_in_order(nursery: Nursery, made: Layout, tmp_path) -> None:
     base = tmp_path / "here"
     argv = ["resume", "--plain", "-i", "go on"]
     places = nursery.run(argv, copy(made, base).root)["places"]
@@ -160,7 +158,7 @@ def test_a_resume_goes_on_or_ends_in_order(nursery: Nursery, made: Layout, tmp_p
         assert not list(layout.requests_of("operator").glob(".*")), case
 
 
-def test_a_stop_stops_or_has_done_nothing_and_can_be_said_again(nursery: Nursery, tmp_path: Path) -> None:
+def test_a_stop_stops_or_has_done_nothing_and_can_be_said_again(nursery: Nursery, tmp_path) -> None:
     task = write_task(tmp_path / "task", ["hang"])
     run = Run(task, tmp_path / "runs").supervise()
     argv = ["stop", "--run", str(run.layout.root)]
@@ -180,7 +178,7 @@ def test_a_stop_stops_or_has_done_nothing_and_can_be_said_again(nursery: Nursery
         run.end()
 
 
-def test_an_eval_hands_in_what_it_committed_once(nursery: Nursery, made: Layout, tmp_path: Path) -> None:
+def test_an_eval_hands_in_what_it_committed_once(nursery: Nursery, made: Layout, tmp_path) -> None:
     base = tmp_path / "here"
     layout = copy(made, base)
     environment = {"CORAL_RUN": str(layout.root), "CORAL_AGENT": "agent-1"}

@@ -1,11 +1,8 @@
 """Real runs of agents that come to nothing: each step is taken, written down, and shown by `coral status`."""
 
-import os
-import subprocess
-import sys
 from typing import Any
 
-from real_runs import TRY, Run, wait_until
+from real_runs import TRY, Run, coral_process, wait_until
 
 from coral.fleet.actions import Interrupt, LogEvent, ScanEdits, Spawn
 from coral.fleet.agent_state import Phase
@@ -21,11 +18,7 @@ def reasons_of(run: Run) -> list[dict[str, Any]]:
 
 
 def status_of(run: Run) -> str:
-    """What `coral status` prints."""
-    command = [sys.executable, "-P", "-m", "coral", "status", "--run", str(run.layout.root)]
-    return subprocess.run(
-        command, capture_output=True, text=True, check=True, env={**os.environ, "COLUMNS": "200"}
-    ).stdout
+    return coral_process("status", "--run", str(run.layout.root), COLUMNS="200").stdout
 
 
 def spawned(run: Run) -> list[Spawn]:
@@ -70,7 +63,6 @@ def test_work_that_edits_nothing_is_nudged_in_its_own_conversation(start):
     assert id in [message.id for spawn in spawned(run) for message in spawn.messages]
     sessions = {prompt["session"] for prompt in run.prompts("agent-1")[:2]}
     assert len(sessions) == 1
-    run.stop()
 
 
 def test_a_file_that_is_edited_without_a_word_is_progress(start):
@@ -89,7 +81,6 @@ def test_a_file_that_is_edited_without_a_word_is_progress(start):
     # It has waited for that answer, and then done nothing.
     assert [action for action in first.actions if isinstance(action, LogEvent) and action.type == "stalled"] == []
     assert [action for action in first.actions if isinstance(action, Interrupt)] == []
-    run.stop()
 
 
 def test_a_program_that_only_retries_is_ended_and_waits(start):
@@ -101,7 +92,6 @@ def test_a_program_that_only_retries_is_ended_and_waits(start):
     agent = run.fleet().agents["agent-1"]
     assert (agent.crashes, reason_data(agent.reason)) == (1, outage["reason"])
     wait_until(lambda: "outage: " in status_of(run), what="its place in the status")
-    run.stop()
 
 
 def test_a_conversation_that_was_compacted_is_followed_by_a_fresh_one_that_is_owed_the_same(start):
@@ -113,4 +103,3 @@ def test_a_conversation_that_was_compacted_is_followed_by_a_fresh_one_that_is_ow
     assert not prompts[1]["resumed"]
     assert "this is a new session" in prompts[1]["text"]
     assert len(run.received("agent-1", "reflect")) >= 1
-    run.stop()

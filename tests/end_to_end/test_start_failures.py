@@ -4,17 +4,15 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
-from real_runs import Run, wait_until, write_task
+from real_runs import coral_process, is_alive, wait_until, write_task
 
 
 def attempt(base: Path, *overrides: str, path: str = "") -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PATH": path or os.environ["PATH"], "TMPDIR": str(base / "tmp")}
     (base / "tmp").mkdir(exist_ok=True)
-    command = [sys.executable, "-P", "-m", "coral", "start", str(base / "task"), "--detach", *overrides]
-    return subprocess.run(command, cwd=base, env=environment, capture_output=True, text=True, timeout=180)
+    surroundings = {"PATH": path or os.environ["PATH"], "TMPDIR": str(base / "tmp")}
+    return coral_process("start", str(base / "task"), "--detach", *overrides, cwd=base, **surroundings)
 
 
 def assert_failed(done: subprocess.CompletedProcess[str], base: Path, *said: str) -> None:
@@ -26,7 +24,7 @@ def assert_failed(done: subprocess.CompletedProcess[str], base: Path, *said: str
     assert list((base / "tmp").iterdir()) == []
 
 
-def test_without_git(tmp_path: Path) -> None:
+def test_without_git(tmp_path) -> None:
     write_task(tmp_path / "task", ["hang"])
     (tmp_path / "tmp" / "bin").mkdir(parents=True)
     done = attempt(tmp_path, path=str(tmp_path / "tmp" / "bin"))
@@ -34,25 +32,25 @@ def test_without_git(tmp_path: Path) -> None:
     assert_failed(done, tmp_path, "cannot find the program git", "install git")
 
 
-def test_without_the_agents_program(tmp_path: Path) -> None:
+def test_without_the_agents_program(tmp_path) -> None:
     write_task(tmp_path / "task", ["hang"])
     done = attempt(tmp_path, "agents.runtime=command", "agents.options={start: [no-such-program]}")
     assert_failed(done, tmp_path, "no-such-program", "not on PATH")
 
 
-def test_without_what_the_grader_imports(tmp_path: Path) -> None:
+def test_without_what_the_grader_imports(tmp_path) -> None:
     write_task(tmp_path / "task", ["hang"], grade="import no_such_module\n\n\ndef grade(workspace):\n    return 1.0\n")
     done = attempt(tmp_path)
     assert_failed(done, tmp_path, "cannot grade the seed", "no_such_module")
 
 
-def test_where_nothing_can_be_written(tmp_path: Path) -> None:
+def test_where_nothing_can_be_written(tmp_path) -> None:
     write_task(tmp_path / "task", ["hang"])
     done = attempt(tmp_path, "workspace.runs=/proc/runs")
     assert_failed(done, tmp_path, "cannot make a run in /proc/runs")
 
 
-def test_runs_that_are_there_already_stay(tmp_path: Path) -> None:
+def test_runs_that_are_there_already_stay(tmp_path) -> None:
     write_task(tmp_path / "task", ["hang"], grade="def grade(workspace):\n    raise ValueError('no')\n")
     (tmp_path / "runs" / "number" / "another").mkdir(parents=True)
     done = attempt(tmp_path)
@@ -60,7 +58,7 @@ def test_runs_that_are_there_already_stay(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "runs" / "number").iterdir()] == ["another"]
 
 
-def test_where_the_setup_fails(tmp_path: Path) -> None:
+def test_where_the_setup_fails(tmp_path) -> None:
     write_task(tmp_path / "task", ["hang"])
     done = attempt(tmp_path, "workspace.setup=[echo needs more; exit 3]")
     assert_failed(
@@ -68,23 +66,15 @@ def test_where_the_setup_fails(tmp_path: Path) -> None:
     )
 
 
-def is_running(pid: int) -> bool:
-    """Whether it runs; one that has ended may stay a zombie where nobody takes its code."""
-    try:
-        return b") Z " not in Path(f"/proc/{pid}/stat").read_bytes()
-    except OSError:
-        return False
-
-
-def test_what_a_setup_leaves_running_ends_with_it(start: Callable[..., Run], tmp_path: Path) -> None:
+def test_what_a_setup_leaves_running_ends_with_it(start, tmp_path) -> None:
     """And holds nobody up, though it holds what it was given to write to."""
     mark = tmp_path / "pid"
     run = start(["hang"], overrides=(f"workspace.setup=[sleep 600 & echo $! > {mark}]",), supervise=False)
     assert run.layout.clone("agent-1").is_dir()
-    wait_until(lambda: not is_running(int(mark.read_text())), what="its end")
+    wait_until(lambda: not is_alive(int(mark.read_text())), what="its end")
 
 
-def test_a_signal_in_the_setup_leaves_nothing(tmp_path: Path) -> None:
+def test_a_signal_in_the_setup_leaves_nothing(tmp_path) -> None:
     write_task(tmp_path / "task", ["hang"])
     mark = tmp_path / "task" / "pid"
     command = [sys.executable, "-P", "-m", "coral", "start", str(tmp_path / "task"), "--plain"]

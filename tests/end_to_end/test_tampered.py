@@ -115,5 +115,3 @@ def test_who_removes_the_lock_lets_no_second_supervisor_in(start):
     wait_until(lambda: holder(run.layout.lock) == run.supervisor.pid, what="the lock")
     wait_until(lambda: run.events("alert"), what="an alert")
     assert "the lock that keeps a second supervisor out was removed" in run.events("alert")[0]["text"]
-    run.stop()
-    assert run.left() == []

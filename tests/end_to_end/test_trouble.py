@@ -7,10 +7,9 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable
-from pathlib import Path
 
 import pytest
-from real_runs import PATIENCE, TRY, Run, tries, wait_until
+from real_runs import PATIENCE, TRY, Run, coral_process, is_alive, tries, wait_until
 
 from attempts.progress import Progress, advance
 from attempts.record import Attempt, Direction, Kind, Verdict
@@ -42,13 +41,6 @@ echo working
 coral eval -m "value $n"
 sleep 300
 """
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return b") Z " not in Path(f"/proc/{pid}/stat").read_bytes()
-    except OSError:
-        return False
 
 
 def test_a_deaf_agent_is_gone_within_the_graces_and_delays_nobody(start):
@@ -107,7 +99,6 @@ def test_what_is_no_score_fails_with_its_reason_and_is_never_best(start, value):
     assert first.reason
     assert second.score == 0.5
     assert run.fleet().run.progress.best == 0.5
-    run.stop()
 
 
 def test_a_command_that_writes_a_hostile_result_is_no_crash_either(start):
@@ -116,7 +107,6 @@ def test_a_command_that_writes_a_hostile_result_is_no_crash_either(start):
     (attempt,) = run.wait_for_attempts(1)
     assert attempt.score is None
     assert attempt.reason
-    run.stop()
 
 
 def test_a_grader_that_dies_with_the_candidate_is_the_candidates_fault_only_if_the_seed_still_grades(start):
@@ -125,7 +115,6 @@ def test_a_grader_that_dies_with_the_candidate_is_the_candidates_fault_only_if_t
     run = start([*TRY, "hang"], grade=dies)
     (attempt,) = run.wait_for_attempts(1)
     assert attempt.verdict is Verdict.FAILED
-    run.stop()
 
 
 def test_three_voids_in_a_row_hold_the_queue_and_raise_an_alert(start):
@@ -139,22 +128,15 @@ def test_three_voids_in_a_row_hold_the_queue_and_raise_an_alert(start):
     status = wait_until(lambda: (s := run.status())["grading"]["paused"] and s)
     assert status["alerts"]
     assert run.fleet().agents["agent-1"].progress.evals == 0
-    run.stop()
 
 
-def test_a_grade_says_how_far_it_is(start):
+def test_a_grade_says_how_far_it_is(start, coral):
     slow = "import time\nfrom coral.grader import progress\n\ndef grade(workspace, kind):\n"
     slow += "    if kind != 'baseline':\n        progress(0.4, 'fold 3 of 7')\n        time.sleep(600)\n    return 0\n"
     run = start([*TRY, "hang"], grade=slow)
     told = wait_until(lambda: run.status().get("grading", {}).get("beats"))
     assert told == [{"number": 1, "progress": 0.4, "message": "fold 3 of 7"}]
-    shown = subprocess.run(
-        [sys.executable, "-P", "-m", "coral", "status", "--run", str(run.layout.root)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert "grading #1 (40%, fold 3 of 7)" in shown.stdout
+    assert "grading #1 (40%, fold 3 of 7)" in coral("status", "--run", str(run.layout.root))[1]
     run.stop()
     assert run.fleet().pending[1].step.value == "queued"
 
@@ -166,8 +148,6 @@ def test_a_grade_that_takes_too_long_is_killed_with_everything_it_started(start)
     (attempt,) = run.wait_for_attempts(1)
     assert attempt.verdict is Verdict.FAILED
     assert "1 second" in attempt.reason
-    run.stop()
-    assert run.left() == []
 
 
 @pytest.mark.parametrize("watch", ["false", "true"])
@@ -177,7 +157,6 @@ def test_attempts_are_noticed_with_and_without_notifications(start, watch):
     wait_until(lambda: len(run.received("agent-1", "reflect")) == 2, what="both reflections")
     entry = {"name": "mine", "every": 1, "prompt": "look again"}
     assert run.ask({"type": "set_heartbeat", "owner": "agent-1", "heartbeat": entry}, "agent-1")["ok"] is True
-    run.stop()
 
 
 def test_submissions_arrive_after_the_watched_inbox_was_replaced(start):
@@ -192,14 +171,11 @@ def test_submissions_arrive_after_the_watched_inbox_was_replaced(start):
     # Lost for the notifications too, not only for a poll by chance: the next ones come as well.
     wait_until(lambda: "launch 2 (heartbeat): reflect" in spawns_of(run, "agent-1"), what="its heartbeat")
     run.wait_for_attempts(2)
-    run.stop()
-    assert run.left() == []
 
 
 def test_with_notifications_an_attempt_does_not_wait_for_the_poll(start):
     run = start([*TRY, "hang"], overrides=("run.poll_seconds=600",))
     run.wait_for_attempts(1, 120)  # the poll would take ten minutes
-    run.stop(120)
 
 
 def test_heartbeats_interrupt_under_nohup(start):
@@ -207,7 +183,6 @@ def test_heartbeats_interrupt_under_nohup(start):
     run.supervise(ignored=(signal.SIGINT, signal.SIGHUP))
     wait_until(lambda: len(run.prompts("agent-1")) == 3, what="two heartbeats")
     assert [event["ending"] for event in run.events("exited")] == ["interrupted"] * 2
-    run.stop()
 
 
 def test_a_supervisor_in_the_background_outlives_its_terminal(start):
@@ -216,7 +191,6 @@ def test_a_supervisor_in_the_background_outlives_its_terminal(start):
     run.supervisor.send_signal(signal.SIGHUP)
     run.wait_for_attempts(3)
     assert run.supervisor.poll() is None
-    run.stop()
 
 
 def test_a_start_under_nohup_outlives_its_terminal(start, tmp_path):
@@ -317,7 +291,6 @@ def test_killed_in_the_middle_a_run_goes_on_with_nothing_lost_or_doubled(start):
     for id, launches in handed(run).items():
         # Handed again only where the launch before died without a word.
         assert not set(launches[:-1]) & heard, id
-    assert run.left() == []
 
 
 def test_the_journal_decides_the_same_again(start, capsys):
@@ -342,7 +315,6 @@ def test_survivors_are_taken_over_and_not_started_again(start):
     wait_until(lambda: len([line for line in read_lines(run.layout.journal) if "rules" in line]) == 2)
     run.stop()
     assert len(run.prompts("agent-1")) == 1
-    assert run.left() == []
 
 
 def test_a_copied_run_takes_over_nothing_and_still_goes_on(start, tmp_path):
@@ -359,8 +331,6 @@ def test_a_copied_run_takes_over_nothing_and_still_goes_on(start, tmp_path):
     copy.stop()
     assert set(living) <= set(run.left())
     run.supervise()
-    run.stop()
-    assert run.left() == []
 
 
 def test_stop_leaves_nothing_and_resume_goes_on_where_it_was(start):
@@ -379,7 +349,6 @@ def test_stop_leaves_nothing_and_resume_goes_on_where_it_was(start):
     for name, agent in after.agents.items():
         assert agent.session == before.agents[name].session
         assert agent.launch > before.agents[name].launch
-    assert run.left() == []
 
 
 def test_a_run_whose_supervisor_was_killed_can_still_be_stopped(start):
@@ -387,13 +356,7 @@ def test_a_run_whose_supervisor_was_killed_can_still_be_stopped(start):
     wait_until(lambda: run.prompts("agent-1"))
     run.kill()
     assert run.left()
-    stopped = subprocess.run(
-        [sys.executable, "-P", "-m", "coral", "stop", "--run", str(run.layout.root)],
-        capture_output=True,
-        text=True,
-        timeout=180,
-        check=False,
-    )
+    stopped = coral_process("stop", "--run", str(run.layout.root))
     assert stopped.returncode == 0, stopped.stderr
     assert run.left() == []
     assert len(run.prompts("agent-1")) == 1
@@ -404,7 +367,6 @@ def test_the_result_is_printed_even_where_the_heartbeat_interrupts(start):
     run = start([*TRY, "hang"])
     wait_until(lambda: len(run.prompts("agent-1")) == 2)
     assert "#1: 1, improved" in run.layout.output("agent-1", 1).read_text()
-    run.stop()
 
 
 def test_a_second_supervisor_is_refused_by_name(start):
@@ -413,10 +375,8 @@ def test_a_second_supervisor_is_refused_by_name(start):
     second = Run.__new__(Run)
     second.layout = run.layout
     second.supervise()
-    assert second.supervisor is not None
     assert second.supervisor.wait(PATIENCE) != 0
     assert str(run.supervisor.pid) in run.layout.log.read_text()
-    run.stop()
 
 
 def test_what_an_agent_removes_from_its_clone_is_there_again_at_its_next_launch(start):
@@ -424,7 +384,6 @@ def test_what_an_agent_removes_from_its_clone_is_there_again_at_its_next_launch(
     run = start(again + "rm -rf .shared AGENTS.md; echo 1 > x.txt; coral eval -m one; sleep 600\n")
     wait_until(lambda: run.layout.output("agent-1", 2).exists())
     wait_until(lambda: "coral eval" in run.layout.output("agent-1", 2).read_text(), what="the instructions")
-    run.stop()
 
 
 def test_a_runtime_that_breaks_is_set_aside_and_the_loop_goes_on(start, tmp_path, monkeypatch):
@@ -440,8 +399,6 @@ def test_a_runtime_that_breaks_is_set_aside_and_the_loop_goes_on(start, tmp_path
     assert "a line it did not expect" in alerts[0]["text"]
     run.wait_for_attempts(1)
     wait_until(lambda: len(run.prompts("agent-1")) >= 2, what="the heartbeat all the same")
-    run.stop()
-    assert run.left() == []
 
 
 def test_a_supervisor_in_the_background_that_cannot_start_says_why(start, capsys):
@@ -465,7 +422,6 @@ def test_what_is_no_submission_or_request_is_set_aside(start):
     wait_until(lambda: not list(requests.glob("*.json")) and not list(inbox.glob("0*.json")), what="their removal")
     wait_until(lambda: run.events("alert"), what="an alert")
     assert len(run.events("alert")) <= AT_FIRST
-    assert run.supervisor is not None
     assert run.supervisor.poll() is None
     run.stop()
     assert fold(run.layout.journal).fleet.run.next_number == 1
@@ -483,4 +439,3 @@ def test_time_goes_on_from_where_the_clock_stood(start):
     # What the new supervisor did before its first decision counts; the pause does not.
     passed = run.decisions()[count].now.run_time - stood
     assert 0 <= passed < time.monotonic() - began
-    run.stop()

@@ -1,7 +1,6 @@
 """Real programs that are of no use - one meets a limit and exits 0, one crashes, one has nothing to say - back off."""
 
 import json
-from pathlib import Path
 
 from real_runs import READ_NUMBER, Run, wait_until
 
@@ -29,7 +28,7 @@ agents:
 """
 
 
-def test_each_is_started_again_after_a_pause_that_grows(tmp_path: Path) -> None:
+def test_each_is_started_again_after_a_pause_that_grows(tmp_path) -> None:
     task = tmp_path / "task"
     (task / "seed").mkdir(parents=True)
     (task / "seed" / "x.txt").write_text("0")

@@ -62,7 +62,7 @@ def test_a_missed_target_says_by_how_much() -> None:
     assert "misses" not in "".join(page._glance([met]))
 
 
-def test_results_are_read_as_they_were_written(tmp_path: Path) -> None:
+def test_results_are_read_as_they_were_written(tmp_path) -> None:
     kept = result("help", **{"python -c pass": [9.123456789012, 10.0]})
     found = read(write(kept, tmp_path / "results"))
     assert found.machine == MACHINE
@@ -162,7 +162,7 @@ def run_benchmarks(*words: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=180, check=False)
 
 
-def test_a_quick_benchmark_runs_and_keeps_nothing(tmp_path: Path) -> None:
+def test_a_quick_benchmark_runs_and_keeps_nothing(tmp_path) -> None:
     before = {path: path.read_bytes() for path in (PAGE, *RESULTS.glob("*"))}
     done = run_benchmarks("help", "--quick", "--json")
     assert done.returncode == 0, done.stderr
@@ -174,7 +174,7 @@ def test_a_quick_benchmark_runs_and_keeps_nothing(tmp_path: Path) -> None:
     assert {path: path.read_bytes() for path in (PAGE, *RESULTS.glob("*"))} == before
 
 
-def test_the_page_is_written_anew_from_what_is_kept(tmp_path: Path) -> None:
+def test_the_page_is_written_anew_from_what_is_kept(tmp_path) -> None:
     shutil.copytree(ROOT / "benchmarks", tmp_path / "benchmarks", ignore=shutil.ignore_patterns("__pycache__"))
     command = [sys.executable, "-m", "benchmarks", "--page"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=180, check=False)
@@ -183,7 +183,7 @@ def test_the_page_is_written_anew_from_what_is_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted_a_benchmark_leaves_nothing_running(tmp_path: Path, number: signal.Signals) -> None:
+def test_interrupted_a_benchmark_leaves_nothing_running(tmp_path, number: signal.Signals) -> None:
     command = [sys.executable, "-m", "benchmarks", "interrupt", "--quick", "--results", str(tmp_path / "results")]
     child = subprocess.Popen(
         command,

@@ -23,8 +23,6 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "circle_packing"
 
 def module(path: Path):
     spec = spec_from_file_location(path.stem + "_of_circle_packing", path)
-    assert spec is not None
-    assert spec.loader is not None
     found = module_from_spec(spec)
     spec.loader.exec_module(found)
     return found

@@ -46,7 +46,7 @@ def shipped() -> set[str]:
 
 
 @pytest.mark.timeout(900)
-def test_the_wheel_works_in_an_empty_environment(tmp_path: Path) -> None:
+def test_the_wheel_works_in_an_empty_environment(tmp_path) -> None:
     wheel = build(tmp_path)
     packed = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     assert packed == shipped()

@@ -2,22 +2,17 @@
 
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
 import pytest
-from real_runs import Run, tries, write_task
+from real_runs import Run, context_of, tries, write_task
 
-from coral.agent_setup.roster import Roster
-from coral.config.load import load_frozen
 from coral.fleet.actions import Notify
 from coral.fleet.events import Moment
-from coral.records.standings import Standings
 from coral.runs.detach import detach
-from coral.runs.rules import rules_of
-from coral.supervisor.context import RunContext
 from coral.views.report import Report
 
 SECONDS = 20.0  # far more than a command takes
@@ -60,7 +55,7 @@ def pipes_at(paths: Sequence[Path]) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+def finished(tmp_path_factory) -> Iterator[Run]:
     folder = tmp_path_factory.mktemp("finished")
     run = Run(write_task(folder / "task", tries(1, 2)), folder / "runs").supervise()
     try:
@@ -86,9 +81,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
         "workspace/shared/HEARTBEAT.md",
     ],
 )
-def test_no_command_waits_for_a_pipe(
-    finished: Run, coral: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch, place: str
-) -> None:
+def test_no_command_waits_for_a_pipe(finished: Run, coral, monkeypatch, place: str) -> None:
     monkeypatch.chdir(finished.layout.root)
     with pipes_at([path for path in finished.layout.root.glob(place) if path.is_file()]):
         for command in COMMANDS:
@@ -98,9 +91,7 @@ def test_no_command_waits_for_a_pipe(
 
 
 @pytest.mark.parametrize("name", ["index", "coral.lock", "coral-diff-index"])
-def test_no_command_in_a_clone_waits_for_a_pipe(
-    finished: Run, coral: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_no_command_in_a_clone_waits_for_a_pipe(finished: Run, coral, monkeypatch, name: str) -> None:
     clone = finished.layout.clone("agent-1")
     monkeypatch.chdir(clone)
     with pipes_at([clone / ".git" / name]), deadline():
@@ -110,17 +101,13 @@ def test_no_command_in_a_clone_waits_for_a_pipe(
 
 def test_an_alert_of_the_supervisor_before_is_looked_for_without_waiting(finished: Run) -> None:
     layout = finished.layout
-    config = load_frozen(layout.task_file)
-    rules = rules_of(config, Roster(config), "")
-    report = Report(RunContext(layout, config, rules, Standings(rules.direction, []), Roster(config)), "")
+    report = Report(context_of(layout), "")
     with pipes_at([layout.events]), deadline():
         report.alert(Moment(run_time=1.0, wall_time=""), Notify(id="a1", text="it happened", repeat=True))
         assert "it happened" in layout.events.read_text()
 
 
-def test_a_supervisor_is_started_in_the_background_all_the_same(
-    start: Callable[..., Run], coral: Callable[..., tuple[int, str, str]]
-) -> None:
+def test_a_supervisor_is_started_in_the_background_all_the_same(start, coral) -> None:
     run = start(["hang"], supervise=False)
     for path in (run.layout.status, run.layout.log):
         path.unlink(missing_ok=True)

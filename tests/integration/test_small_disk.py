@@ -1,9 +1,8 @@
 """What runs on a small disk of its own ends with us, whatever it is at."""
 
 import sys
-from pathlib import Path
 
-from real_runs import wait_until
+from real_runs import is_alive, wait_until
 from small_disk import run_bounded
 
 HANGS = """\
@@ -12,13 +11,6 @@ more = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)"], 
 print(more.pid, flush=True)
 time.sleep(300)
 """
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return b") Z " not in Path(f"/proc/{pid}/stat").read_bytes()
-    except OSError:
-        return False
 
 
 def test_what_hangs_is_ended_with_all_that_it_started() -> None:

@@ -23,7 +23,6 @@ class ForkedSupervisor:
     def __init__(self, layout: Layout, ignored: Sequence[int]) -> None:
         self._process = FORKS.Process(target=_supervise, args=(layout, ignored, dict(os.environ)))
         self._process.start()
-        assert self._process.pid is not None
         self.pid = self._process.pid
 
     def poll(self) -> int | None:

@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,12 +17,17 @@ from records import readable
 from attempts.files import parse_object, read_bytes
 from attempts.record import Attempt
 from attempts.store import Store
-from coral.config.load import load
+from coral.agent_setup.roster import Roster
+from coral.config.load import load, load_frozen
 from coral.fleet.run_state import Fleet
 from coral.journal import Decision, decisions, fold
 from coral.processes.cgroup import Groups, own_group
-from coral.processes.process_tree import TAG
+from coral.processes.process_tree import TAG, identify
+from coral.records.standings import Standings
 from coral.runs.create import create_run
+from coral.runs.rules import rules_of
+from coral.supervisor.context import RunContext
+from coral.supervisor.lock import holder
 from workspace.layout import OPERATOR, Layout
 
 PATIENCE = 120.0  # seconds, as a machine that does much else may need them, or one that stands still for a while
@@ -42,6 +48,21 @@ def wait_until(condition: Callable[[], Any], seconds: float = PATIENCE, what: st
         assert time.monotonic() < deadline, f"{what} did not happen within {seconds:g} seconds"
         time.sleep(0.01)
     return found
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that has ended may stay a zombie where nobody takes its code."""
+    return identify(pid) is not None
+
+
+def coral_process(*words: str, cwd: Path | None = None, **env: str) -> "subprocess.CompletedProcess[str]":
+    """Our command line, in a process of its own, typed by an operator."""
+    command = [sys.executable, "-P", "-m", "coral", *words]
+    environment = {name: value for name, value in os.environ.items() if name != "CORAL_AGENT"}
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+    return subprocess.run(
+        command, cwd=cwd, env={**environment, **env}, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
 
 
 def write_task(folder: Path, script: object, *, grade: str = READ_NUMBER, extra: str = "", command: str = "") -> Path:
@@ -77,19 +98,26 @@ class Run:
 
     def kill(self) -> None:
         """kill -9 for the supervisor alone."""
-        assert self.supervisor is not None
         self.supervisor.send_signal(signal.SIGKILL)
         self.supervisor.wait(PATIENCE)
 
     def stop(self, seconds: float = PATIENCE) -> None:
         """As `coral stop` does, and wait for the end."""
-        assert self.supervisor is not None
         self.request({"type": "stop", "reason": "the test is over"})
         self.wait_for_end(seconds)
 
     def wait_for_end(self, seconds: float = PATIENCE) -> None:
-        assert self.supervisor is not None
         assert self.supervisor.wait(seconds) == 0, self.layout.log.read_text()
+
+    def close(self) -> None:
+        """Stop it, where that is still to be done. Of a run that ended in order nothing may be left."""
+        if self.supervisor is None or self.supervisor.poll() == -signal.SIGKILL:
+            return
+        if self.supervisor.poll() is None:
+            self.stop()
+        self.wait_for_end()
+        if holder(self.layout.lock) is None:
+            assert self.left() == []
 
     def end(self) -> None:
         """Clean up, whatever the test left."""
@@ -106,13 +134,12 @@ class Run:
         Groups(run).remove_empty()
         return own is None or not (own / f"coral-{run}").exists()
 
-    def request(self, data: dict[str, Any], sender: str = OPERATOR) -> dict[str, Any] | None:
-        """Put a request down; returns a function's worth of nothing, the answer is read by `answer`."""
+    def request(self, data: dict[str, Any], sender: str = OPERATOR) -> None:
+        """Put a request down, and do not wait for its answer."""
         id = f"{time.time_ns():020d}"
         folder = self.layout.requests_of(sender)
         (folder / f".{id}").write_text(json.dumps(data))
         (folder / f".{id}").rename(folder / f"{id}.json")
-        return None
 
     def ask(self, data: dict[str, Any], sender: str = OPERATOR) -> dict[str, Any]:
         """Put a request down and wait for its answer."""
@@ -166,6 +193,14 @@ class Run:
     def wait_for_attempts(self, count: int, seconds: float = PATIENCE) -> list[Attempt]:
         wait_until(lambda: len(self.attempts()) >= count, seconds, f"attempt {count}")
         return self.attempts()
+
+
+def context_of(layout: Layout) -> RunContext:
+    """What a supervisor of a run would know of it."""
+    config = load_frozen(layout.task_file)
+    roster = Roster(config)
+    rules = rules_of(config, roster, "")
+    return RunContext(layout, config, rules, Standings(rules.direction, []), roster)
 
 
 def left_of(layout: Layout) -> list[int]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from records import readable
 
 from attempts.progress import Progress, advance, judge
-from attempts.record import Attempt, Direction, Kind, Verdict
+from attempts.record import Attempt, Direction, Kind, Submission, Verdict
 from attempts.store import Store
 from coral.fleet.reasons import START
 from coral.views.fleet_view import Unit, due_data
@@ -46,6 +46,23 @@ def attempt(number: int, score: float | None, **fields: object) -> Attempt:
         **fields,
     }
     return Attempt(**data)  # type: ignore[arg-type]  # the fields are named above
+
+
+def submission(agent: str = "agent-1", number: int = 1, **fields: object) -> Submission:
+    """What an agent hands in; whatever is not given is plain."""
+    data: dict[str, object] = {
+        "id": f"{number:020d}",
+        "agent": agent,
+        "commit": "1" * 40,
+        "tree": "2" * 40,
+        "title": "try",
+        "kind": Kind.REAL,
+        "of": None,
+        "wait": 0.0,
+        "submitted_at": "now",
+        **fields,
+    }
+    return Submission(**data)  # type: ignore[arg-type]  # as above
 
 
 def make_run(runs: Path, scores: Sequence[float | None] = (1.0, 1.5, None, 1.25, 2.0), task: str = "toy") -> Layout:

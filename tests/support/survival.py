@@ -128,8 +128,6 @@ class Mortal(Run):
         """Supervise, at most so long and then kill -9 (see `mortal`); whether the run came to its end in order."""
         order = {"root": str(self.layout.root), "seconds": seconds, "at": list(at), "nth": nth, "early": early}
         order["quiet"] = quiet
-        assert self._nursery.stdin is not None
-        assert self._nursery.stdout is not None
         print(json.dumps({**order, "overrides": list(overrides)}), file=self._nursery.stdin, flush=True)
         ended = json.loads(self._nursery.stdout.readline())
         if ended["status"] == 0:

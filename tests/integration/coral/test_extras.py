@@ -22,7 +22,7 @@ def test_the_packages_are_those_of_the_distribution() -> None:
     }
 
 
-def test_the_line_is_for_a_shell_and_this_python(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_line_is_for_a_shell_and_this_python(monkeypatch) -> None:
     monkeypatch.setattr(extras, "find_spec", lambda name: name)
     package = extras.PACKAGES["acp"]
     assert shlex.split(extras.installs("acp")) == [sys.executable, "-m", "pip", "install", package]

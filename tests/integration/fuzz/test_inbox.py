@@ -7,9 +7,10 @@ import pytest
 from cases import trying
 from hypothesis import example, given
 from hypothesis import strategies as st
+from sample import submission
 from stage import Stage
 
-from attempts.record import Kind, Submission, to_dict
+from attempts.record import to_dict
 from coral.codec import decode, encode
 from coral.fleet import actions as do
 from coral.fleet import events as on
@@ -22,14 +23,7 @@ from workspace.layout import OPERATOR, Layout, create
 
 AGENTS = ("ann", "ben")
 CAPACITY = {"ann": 4, "ben": 4}
-
-
-def submission(number: int, agent: str = "ann", **other: Any) -> dict[str, object]:
-    made = Submission(
-        id=f"{number:020d}", agent=agent, commit="1" * 40, tree="2" * 40, title="try", kind=Kind.REAL, of=None,
-        wait=0.0, submitted_at="now",
-    )  # fmt: skip
-    return {**to_dict(made), **other}
+SUBMISSION = to_dict(submission("ann"))
 
 
 def ask(layout: Layout, sender: str, name: str, content: bytes) -> None:
@@ -97,7 +91,7 @@ def decided(stage: Stage, events: list[on.Event]) -> None:
 @example(sender="ann", content=b'{"type": "tell", "text": "' + b"x" * 60_000 + b'"}')
 @example(sender="operator", content=b'{"type":"set_heartbeat","heartbeat":{"name":"a","every":1e999}}')
 @given(sender=st.sampled_from([*AGENTS, OPERATOR]), content=texts)
-def test_any_request_is_answered(tmp_path_factory: pytest.TempPathFactory, sender: str, content: bytes) -> None:
+def test_any_request_is_answered(tmp_path_factory, sender: str, content: bytes) -> None:
     layout = run_of(tmp_path_factory)
     stage = Stage(agents=2)
     ask(layout, sender, "it", content)
@@ -112,18 +106,18 @@ def test_any_request_is_answered(tmp_path_factory: pytest.TempPathFactory, sende
     json.loads((layout.replies_to(sender) / "it.json").read_text())
 
 
-wrong = st.sampled_from(list(submission(1))) | st.text(max_size=5)
+wrong = st.sampled_from(list(SUBMISSION)) | st.text(max_size=5)
 
 
 @trying("submissions", "any")
 @example(content=b"")
 @given(
     content=st.dictionaries(wrong, plain, max_size=3).map(
-        lambda other: json.dumps({**submission(1), **other}).encode("utf-8", "surrogatepass")
+        lambda other: json.dumps({**SUBMISSION, **other}).encode("utf-8", "surrogatepass")
     )
     | texts
 )
-def test_any_submission_is_taken_up_or_set_aside(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+def test_any_submission_is_taken_up_or_set_aside(tmp_path_factory, content: bytes) -> None:
     layout = run_of(tmp_path_factory)
     path = layout.attempts / "inbox" / "ann" / f"{1:020d}.json"
     path.write_bytes(content)

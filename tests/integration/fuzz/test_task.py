@@ -107,7 +107,7 @@ def spoilt(draw: Any) -> str:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory) -> Path:
     made = tmp_path_factory.mktemp("task")
     (made / "seed").mkdir()
     (made / "seed" / "a.txt").write_text("0")
@@ -201,13 +201,13 @@ def test_what_grows_without_end_is_refused(folder: Path, text: str) -> None:
     assert len(str(caught.value)) < 20_000
 
 
-def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_pipe_is_not_waited_for(tmp_path) -> None:
     os.mkfifo(tmp_path / "task.yaml")
     with pytest.raises(CoralError, match="not a text"):
         load(tmp_path / "task.yaml")
 
 
-def test_a_large_task_that_is_allowed_can_be_kept(folder: Path, tmp_path: Path) -> None:
+def test_a_large_task_that_is_allowed_can_be_kept(folder: Path, tmp_path) -> None:
     # Every character of it is written out as an escape.
     task = put(TASK, ("task", "tips"), "\u2028" * 60_000)
     (folder / "task.yaml").write_text(json.dumps(task, ensure_ascii=False))

@@ -29,7 +29,7 @@ AGENT = "ann"
 
 
 @pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Layout:
+def template(tmp_path_factory) -> Layout:
     made = make_run(tmp_path_factory.mktemp("words") / "runs")
     write_status(made)
     write_heartbeats(made)
@@ -37,7 +37,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Layout:
 
 
 @pytest.fixture
-def layout(template: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Layout:
+def layout(template: Layout, tmp_path, monkeypatch) -> Layout:
     monkeypatch.delenv("CORAL_AGENT", raising=False)
     root = tmp_path / "runs" / "toy" / template.root.name
     shutil.copytree(template.root, root, symlinks=True)

@@ -21,12 +21,12 @@ def compiled(cache: Path, **variables: str) -> list[str]:
     return [Path(line).name for line in done.stdout.splitlines()]
 
 
-def test_the_next_process_compiles_no_template(tmp_path: Path) -> None:
+def test_the_next_process_compiles_no_template(tmp_path) -> None:
     assert compiled(tmp_path) == ["checklist.md.j2"]
     assert compiled(tmp_path) == []
 
 
-def test_where_nothing_may_be_written_each_process_compiles(tmp_path: Path) -> None:
+def test_where_nothing_may_be_written_each_process_compiles(tmp_path) -> None:
     assert compiled(tmp_path, PYTHONDONTWRITEBYTECODE="1") == ["checklist.md.j2"]
     assert not list(tmp_path.rglob("*"))
     (tmp_path / "file").touch()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from clones import clone, commit, layout, template
-from real_runs import wait_until
+from real_runs import is_alive, wait_until
 
 from coral.supervisor.workers import WorkerPool
 from workspace import intake
@@ -57,13 +57,6 @@ class Hanging:
         return [pid for pid in self.pids() if is_alive(pid)]
 
 
-def is_alive(pid: int) -> bool:
-    try:
-        return b") Z " not in Path(f"/proc/{pid}/stat").read_bytes()
-    except OSError:
-        return False
-
-
 ONCE = 'echo here; echo "$$" > x.txt; coral eval -m one; exec sleep 300\n'
 
 
@@ -90,7 +83,6 @@ def test_commits_that_hang_on_their_way_hold_up_no_others_and_no_stop(start, tmp
     wait_until(lambda: {attempt.number for attempt in run.attempts()} >= set(range(1, 7)), what="all the others")
     run.stop()
     assert {attempt.verdict.value for attempt in run.attempts()} == {"improved"}
-    assert run.left() == []
 
 
 def test_a_checkout_that_hangs_does_not_outlive_a_stop(start, tmp_path, monkeypatch):
@@ -113,8 +105,6 @@ def test_a_checkout_that_failed_by_our_fault_is_tried_again(start, tmp_path, mon
     (attempt,) = run.wait_for_attempts(1)
     assert attempt.verdict.value == "improved"
     assert run.fleet().run.voids_in_a_row == 0
-    run.stop()
-    assert run.left() == []
 
 
 def test_a_cancelled_git_is_killed_and_none_is_started_after_it(tmp_path, monkeypatch) -> None:
@@ -148,7 +138,7 @@ def test_at_the_end_a_hanging_git_is_killed_and_waiting_work_does_not_begin(tmp_
 
 @pytest.mark.parametrize("word", ["pack-objects", "unpack-objects"])
 def test_a_git_that_hangs_is_not_the_fault_of_whose_commit_it_reads(
-    layout: Layout, clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str
+    layout: Layout, clone: Path, tmp_path, monkeypatch, word: str
 ) -> None:
     mine = commit(clone, "one")
     with monkeypatch.context() as patch:

@@ -1,7 +1,5 @@
 """What the supervisor puts into a clone: never through a link the agent planted, never lost, never committed."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
@@ -15,7 +13,7 @@ from workspace.layout import Layout, create, new_run
 
 
 @pytest.fixture
-def layout(tmp_path: Path) -> Layout:
+def layout(tmp_path) -> Layout:
     seed = tmp_path / "seed"
     (seed / "docs").mkdir(parents=True)
     (seed / "AGENTS.md").symlink_to("docs/guide.md")
@@ -76,7 +74,7 @@ def test_the_seeds_words_follow_ours_through_its_link(clone: Path) -> None:
 
 @pytest.mark.parametrize("filename", ["CLAUDE.md", "AGENTS.md"])
 def test_instructions_are_put_back_without_git_and_past_whatever_was_planted(
-    clone: Path, filename: str, monkeypatch: pytest.MonkeyPatch
+    clone: Path, filename: str, monkeypatch
 ) -> None:
     given = instruct(clone, filename, "Do well.\n")
     before = (clone / filename).read_text()
@@ -98,7 +96,7 @@ def test_an_instruction_file_in_a_folder(clone: Path) -> None:
     assert git(clone, "status", "--short") == ""
 
 
-def test_planted_links_are_not_written_through(clone: Path, tmp_path: Path) -> None:
+def test_planted_links_are_not_written_through(clone: Path, tmp_path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "precious").write_text("precious")
@@ -114,7 +112,7 @@ def test_planted_links_are_not_written_through(clone: Path, tmp_path: Path) -> N
     assert [path.read_text() for path in outside.iterdir()] == ["precious"]
 
 
-def test_nothing_that_the_agent_planted_is_run(layout: Layout, clone: Path, tmp_path: Path) -> None:
+def test_nothing_that_the_agent_planted_is_run(layout: Layout, clone: Path, tmp_path) -> None:
     touched = tmp_path / "touched"
     program = tmp_path / "evil"
     program.write_text(f"#!/bin/sh\ntouch {touched}\nexit 1\n")

@@ -4,7 +4,6 @@ import contextlib
 import errno
 import os
 import sqlite3
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -17,7 +16,7 @@ FREE |= {"f_files": 9e9, "f_ffree": 8e9, "f_favail": 8e9}
 
 
 @pytest.fixture
-def disk(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+def disk(monkeypatch) -> SimpleNamespace:
     """What the system says of every disk."""
     answer = SimpleNamespace(**FREE)
     monkeypatch.setattr(os, "statvfs", lambda _: answer)
@@ -25,7 +24,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     return answer
 
 
-def test_a_disk_without_space_is_full(disk: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_without_space_is_full(disk: SimpleNamespace, tmp_path, monkeypatch) -> None:
     assert disk_problem_of(tmp_path) == ""
     disk.f_bavail = 0
     assert disk_problem_of(tmp_path / "not" / "yet" / "there") == "the disk is full: 0.0 MB left"
@@ -37,7 +36,7 @@ def test_a_disk_without_space_is_full(disk: SimpleNamespace, tmp_path: Path, mon
     assert disk_problem_of(tmp_path) == "the disk can only be read"
 
 
-def test_a_disk_that_says_nothing_has_space(disk: SimpleNamespace, tmp_path: Path) -> None:
+def test_a_disk_that_says_nothing_has_space(disk: SimpleNamespace, tmp_path) -> None:
     for name in FREE:
         setattr(disk, name, 0)
     assert disk_problem_of(tmp_path) == ""

@@ -1,14 +1,10 @@
 """The supervisor's git: nothing of the surroundings reaches it, and nothing it runs outlives its deadline."""
 
-from __future__ import annotations
-
 import os
 import shlex
-import subprocess
-import time
-from pathlib import Path
 
 import pytest
+from real_runs import is_alive, wait_until
 
 from workspace.errors import GitError, ReaderError
 from workspace.git import Git, scrub_environment
@@ -16,7 +12,7 @@ from workspace.gitenv import environment
 
 
 @pytest.fixture
-def repository(tmp_path: Path) -> Git:
+def repository(tmp_path) -> Git:
     folder = tmp_path / "repository"
     folder.mkdir()
     git = Git(folder / ".git")
@@ -28,7 +24,7 @@ def repository(tmp_path: Path) -> Git:
     return git
 
 
-def test_variables_of_the_caller_do_not_redirect_it(repository: Git, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_variables_of_the_caller_do_not_redirect_it(repository: Git, monkeypatch, tmp_path):
     head = repository.text("rev-parse", "HEAD")
     for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_CONFIG_PARAMETERS"):
         monkeypatch.setenv(name, str(tmp_path / "nowhere"))
@@ -37,7 +33,7 @@ def test_variables_of_the_caller_do_not_redirect_it(repository: Git, monkeypatch
     assert not [name for name in environment() if name in ("GIT_DIR", "GIT_WORK_TREE")]
 
 
-def test_configuration_of_the_user_is_not_read(repository: Git, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_configuration_of_the_user_is_not_read(repository: Git, monkeypatch, tmp_path):
     home = tmp_path / "home"
     (home / ".config" / "git").mkdir(parents=True)
     (home / ".gitconfig").write_text("[user]\n\tname = Somebody\n[core]\n\tabbrev = 5\n")
@@ -80,15 +76,7 @@ def test_at_the_deadline_git_and_its_children_are_gone(repository: Git) -> None:
         if pid_file.exists():
             break
     child = int(pid_file.read_text())
-    deadline = time.monotonic() + 120  # a fifth of what the child would take
-    while _alive(child) and time.monotonic() < deadline:
-        time.sleep(0.005)
-    assert not _alive(child)
-
-
-def _alive(pid: int) -> bool:
-    found = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
-    return bool(found.stdout.strip()) and not found.stdout.strip().startswith("Z")
+    wait_until(lambda: not is_alive(child), what="the child's end, long before it would have ended by itself")
 
 
 def test_errors_hold_git_s_message(repository: Git) -> None:
@@ -117,14 +105,14 @@ def test_of_a_pipe_both_ends_are_killed_at_the_deadline(repository: Git) -> None
     assert caught.value.timed_out
 
 
-def test_without_git_it_says_so(repository: Git, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_git_it_says_so(repository: Git, monkeypatch, tmp_path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(GitError, match="cannot find the program git") as caught:
         repository.run("version")
     assert "install" in caught.value.hint
 
 
-def test_scrubbing_leaves_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scrubbing_leaves_the_rest(monkeypatch) -> None:
     monkeypatch.setenv("GIT_DIR", "/x")
     monkeypatch.setenv("DIGIT_X", "y")
     scrub_environment()

@@ -1,7 +1,5 @@
 """The history of shared knowledge: what changed is kept, nothing of the agents' is run, damage is survived."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path
@@ -17,7 +15,7 @@ from workspace.knowledge import create, write_note
 
 
 @pytest.fixture
-def shared(tmp_path: Path) -> Path:
+def shared(tmp_path) -> Path:
     folder = tmp_path / "shared"
     create(folder)
     write_note(folder, "one", {"created": "2026-01-01"}, "one")
@@ -50,7 +48,7 @@ def test_each_snapshot_holds_what_is_there(shared: Path) -> None:
     assert [change.message for change in history(shared, 1)] == ["third"]
 
 
-def test_nothing_changed_costs_no_process(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_changed_costs_no_process(shared: Path, monkeypatch) -> None:
     assert snapshot(shared, "first")
     monkeypatch.setenv("PATH", "/nowhere")
     assert snapshot(shared, "again") == ""
@@ -62,7 +60,7 @@ def test_nothing_changed_costs_no_process(shared: Path, monkeypatch: pytest.Monk
     assert not list(shared.glob(".git.broken*"))
 
 
-def test_large_changes_are_kept_over_several_snapshots(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_changes_are_kept_over_several_snapshots(shared: Path, monkeypatch) -> None:
     monkeypatch.setattr(history_module, "_AT_ONCE", 2_500)
     for name in "abcd":
         (shared / f"{name}.md").write_text(name * 1_000)
@@ -78,7 +76,7 @@ def test_large_changes_are_kept_over_several_snapshots(shared: Path, monkeypatch
     assert git(shared, "fsck") == ""
 
 
-def test_an_empty_folder_and_one_that_is_absent(tmp_path: Path) -> None:
+def test_an_empty_folder_and_one_that_is_absent(tmp_path) -> None:
     assert history(tmp_path) == []
     assert snapshot(tmp_path / "nowhere", "x") == ""
     create(tmp_path / "new")
@@ -86,7 +84,7 @@ def test_an_empty_folder_and_one_that_is_absent(tmp_path: Path) -> None:
     assert snapshot(tmp_path / "new", "still empty") == ""
 
 
-def test_links_hidden_and_large_files_stay_out(shared: Path, tmp_path: Path) -> None:
+def test_links_hidden_and_large_files_stay_out(shared: Path, tmp_path) -> None:
     (tmp_path / "secret").write_text("hidden")
     (shared / "notes" / "link.md").symlink_to(tmp_path / "secret")
     (shared / "notes" / "folder").symlink_to(tmp_path)
@@ -101,7 +99,7 @@ def test_links_hidden_and_large_files_stay_out(shared: Path, tmp_path: Path) -> 
     assert tracked(shared) == ["notes/inner/x", "notes/one.md"]
 
 
-def test_nothing_that_agents_plant_is_run(shared: Path, tmp_path: Path) -> None:
+def test_nothing_that_agents_plant_is_run(shared: Path, tmp_path) -> None:
     snapshot(shared, "first")
     touched = tmp_path / "touched"
     program = tmp_path / "evil"

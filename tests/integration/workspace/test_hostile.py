@@ -1,7 +1,5 @@
 """Commits made to hurt: each is taken in for what it is, or refused with a stated bound, and the hub holds no more."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import zlib
@@ -48,7 +46,7 @@ def test_an_object_that_imitates_a_disk_error_is_its_authors_fault(layout: Layou
 
 
 def test_more_objects_than_are_taken_in_are_refused_before_one_is_written(
-    layout: Layout, clone: Path, monkeypatch: pytest.MonkeyPatch
+    layout: Layout, clone: Path, monkeypatch
 ) -> None:
     rows = [f"100644 blob {blob(clone, str(number))}\t{number}" for number in range(8)]
     mine = crafted(clone, *rows)
@@ -63,7 +61,7 @@ def test_more_objects_than_are_taken_in_are_refused_before_one_is_written(
     assert intake.take_in(layout.hub, clone, mine, 1).commit == mine
 
 
-def test_what_another_repository_holds_is_not_borrowed(layout: Layout, clone: Path, tmp_path: Path) -> None:
+def test_what_another_repository_holds_is_not_borrowed(layout: Layout, clone: Path, tmp_path) -> None:
     """We may read what the agent may not: its alternates must not make us fetch it."""
     secret = tmp_path / "secret"
     git(tmp_path, "init", "-q", str(secret))
@@ -80,7 +78,7 @@ def test_alternates_in_a_circle_are_no_obstacle(layout: Layout, clone: Path) -> 
 
 
 def test_a_repository_that_is_replaced_by_a_link_or_a_file_gives_what_it_has(
-    layout: Layout, clone: Path, tmp_path: Path
+    layout: Layout, clone: Path, tmp_path
 ) -> None:
     mine = commit(clone, "one")
     (clone / ".git").rename(tmp_path / "elsewhere")
@@ -121,7 +119,7 @@ def test_the_same_name_twice_is_refused(layout: Layout, clone: Path) -> None:
 STRANGE = ("\U0001fab8\nnew", "tab\there", '"quoted"', "-dash", "ünï", os.fsdecode(b"\xff\xfe"))
 
 
-def test_strange_names_are_kept_and_case_makes_a_difference(layout: Layout, clone: Path, tmp_path: Path) -> None:
+def test_strange_names_are_kept_and_case_makes_a_difference(layout: Layout, clone: Path, tmp_path) -> None:
     (clone / "B.txt").write_text("large")
     (clone / "b.txt").write_text("small")
     strange = {name: name.encode("unicode-escape", "backslashreplace").decode() for name in STRANGE}

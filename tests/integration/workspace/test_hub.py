@@ -1,7 +1,5 @@
 """The hub and what is made from it: the seed is only read, clones survive a copy of the run, nothing is deleted."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil
@@ -20,14 +18,14 @@ from workspace.layout import Layout, create, new_run
 
 
 @pytest.fixture
-def layout(tmp_path: Path) -> Layout:
+def layout(tmp_path) -> Layout:
     found = new_run(tmp_path / "runs", "task")
     create(found, ["agent-1", "agent-2"])
     return found
 
 
 @pytest.fixture
-def seed(tmp_path: Path) -> Path:
+def seed(tmp_path) -> Path:
     folder = tmp_path / "seed"
     (folder / "src").mkdir(parents=True)
     (folder / "src" / "main.py").write_text("x = 1\n")
@@ -99,7 +97,7 @@ def test_of_a_repository_only_the_last_tree_comes_along(layout: Layout, reposito
     assert git(repository, "rev-parse", "HEAD~:answers.txt") not in every
 
 
-def test_the_users_repository_is_never_written_to(layout: Layout, repository: Path, tmp_path: Path) -> None:
+def test_the_users_repository_is_never_written_to(layout: Layout, repository: Path, tmp_path) -> None:
     touched = tmp_path / "touched"
     for name in ("post-index-change", "reference-transaction", "post-checkout"):
         hook = repository / ".git" / "hooks" / name
@@ -121,9 +119,7 @@ def test_the_users_repository_is_never_written_to(layout: Layout, repository: Pa
     assert not touched.exists()
 
 
-def test_a_linked_worktree_and_a_bare_repository_are_seeds_too(
-    layout: Layout, repository: Path, tmp_path: Path
-) -> None:
+def test_a_linked_worktree_and_a_bare_repository_are_seeds_too(layout: Layout, repository: Path, tmp_path) -> None:
     git(repository, "worktree", "add", "-q", str(tmp_path / "linked"))
     git(tmp_path, "clone", "-q", "--bare", str(repository), "bare.git", GIT_ALLOW_PROTOCOL="file")
     for number, seed in enumerate((tmp_path / "linked", tmp_path / "bare.git")):
@@ -138,7 +134,7 @@ def test_a_repository_above_the_seed_is_not_the_seeds(layout: Layout, repository
     assert Git(layout.hub).text("show", f"{commit}:main.py") == "x = 2"
 
 
-def test_a_seed_with_sha256_names(layout: Layout, tmp_path: Path) -> None:
+def test_a_seed_with_sha256_names(layout: Layout, tmp_path) -> None:
     seed = tmp_path / "long"
     seed.mkdir()
     git(seed, "init", "-q", "--object-format=sha256")
@@ -226,7 +222,7 @@ def test_a_garbage_collection_in_a_clone_harms_nobody(layout: Layout, seed: Path
     assert intake.take_in(layout.hub, clones[0], mine, 3).parent == git(clones[0], "rev-parse", "HEAD~")
 
 
-def test_a_copied_run_lives_without_the_original(layout: Layout, seed: Path, tmp_path: Path) -> None:
+def test_a_copied_run_lives_without_the_original(layout: Layout, seed: Path, tmp_path) -> None:
     commit, _ = cloned(layout, seed)
     copied = Layout(tmp_path / "elsewhere" / "deeper" / "run: a")
     shutil.copytree(layout.root, copied.root, symlinks=True)
@@ -239,7 +235,7 @@ def test_a_copied_run_lives_without_the_original(layout: Layout, seed: Path, tmp
     assert (tmp_path / "out" / "run.sh").read_text() == "changed"
 
 
-def test_a_run_below_a_link_works(seed: Path, tmp_path: Path) -> None:
+def test_a_run_below_a_link_works(seed: Path, tmp_path) -> None:
     (tmp_path / "real" / "deep").mkdir(parents=True)
     (tmp_path / "shortcut").symlink_to("real/deep")
     layout = Layout(tmp_path / "shortcut" / "run")
@@ -248,7 +244,7 @@ def test_a_run_below_a_link_works(seed: Path, tmp_path: Path) -> None:
     assert git(clone, "fsck") == ""
 
 
-def test_agents_on_another_disk(layout: Layout, seed: Path, tmp_path: Path) -> None:
+def test_agents_on_another_disk(layout: Layout, seed: Path, tmp_path) -> None:
     (tmp_path / "disk" / "deeper").mkdir(parents=True)
     layout.agents.rmdir()
     layout.agents.symlink_to(tmp_path / "disk" / "deeper")
@@ -256,7 +252,7 @@ def test_agents_on_another_disk(layout: Layout, seed: Path, tmp_path: Path) -> N
     assert git(clone, "fsck") == ""
 
 
-def test_paths_may_be_relative(layout: Layout, seed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paths_may_be_relative(layout: Layout, seed: Path, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     here = Layout(layout.root.relative_to(tmp_path))
     _, clone = cloned(here, Path("seed"))
@@ -267,7 +263,7 @@ def test_paths_may_be_relative(layout: Layout, seed: Path, tmp_path: Path, monke
     assert (tmp_path / "out" / "run.sh").read_text() == "changed"
 
 
-def test_a_checkout_is_files_and_nothing_else(layout: Layout, seed: Path, tmp_path: Path) -> None:
+def test_a_checkout_is_files_and_nothing_else(layout: Layout, seed: Path, tmp_path) -> None:
     commit = hub.create(layout.hub, seed)
     before = fingerprint(layout.hub)
     hub.checkout(layout.hub, commit, tmp_path / "deep" / "out")
@@ -278,7 +274,7 @@ def test_a_checkout_is_files_and_nothing_else(layout: Layout, seed: Path, tmp_pa
         hub.checkout(layout.hub, commit, tmp_path / "deep" / "out")
 
 
-def test_a_checkout_runs_no_filter_and_no_hook(layout: Layout, seed: Path, tmp_path: Path, monkeypatch) -> None:
+def test_a_checkout_runs_no_filter_and_no_hook(layout: Layout, seed: Path, tmp_path, monkeypatch) -> None:
     touched = tmp_path / "touched"
     (seed / ".gitattributes").write_text("*.py filter=evil\n*.sh text eol=crlf\n")
     home = tmp_path / "home"
@@ -293,7 +289,7 @@ def test_a_checkout_runs_no_filter_and_no_hook(layout: Layout, seed: Path, tmp_p
     assert (tmp_path / "out" / "run.sh").read_bytes() == (clone / "run.sh").read_bytes() == b"echo\r\n"
 
 
-def test_differences_and_files_of_commits(layout: Layout, seed: Path, tmp_path: Path) -> None:
+def test_differences_and_files_of_commits(layout: Layout, seed: Path, tmp_path) -> None:
     commit, clone = cloned(layout, seed)
     (clone / "blob").write_bytes(bytes(range(256)))
     mine = changed(clone, "echo more\n")

@@ -1,7 +1,5 @@
 """Taking in a commit: complete, pinned and checked, whatever the clone it comes from has been turned into."""
 
-from __future__ import annotations
-
 import os
 import resource
 import shutil
@@ -100,7 +98,7 @@ def test_the_seed_itself_can_be_taken_in(layout: Layout, clone: Path) -> None:
     assert intake.take_in(layout.hub, clone, seed, 1) == intake.Taken(seed, git(clone, "rev-parse", "HEAD^{tree}"), "")
 
 
-def test_after_a_kill_between_any_two_moves_the_next_try_completes(layout: Layout, tmp_path: Path, monkeypatch) -> None:
+def test_after_a_kill_between_any_two_moves_the_next_try_completes(layout: Layout, tmp_path, monkeypatch) -> None:
     class Killed(BaseException):
         pass
 
@@ -164,7 +162,7 @@ def _plant(clone: Path, touched: Path) -> None:
     git(clone, "config", "core.repositoryFormatVersion", "1")
 
 
-def test_nothing_of_the_clone_is_run(layout: Layout, clone: Path, tmp_path: Path) -> None:
+def test_nothing_of_the_clone_is_run(layout: Layout, clone: Path, tmp_path) -> None:
     touched = tmp_path / "touched"
     mine = commit(clone, "one")
     missing = git(clone, "mktree", "--missing", data=f"100644 blob {'1' * 40}\tgone\n")
@@ -383,7 +381,7 @@ def test_what_a_killed_supervisor_left_of_a_pin_is_in_nobodys_way(layout: Layout
     assert Git(layout.hub).text("for-each-ref", "--format=%(refname)", "refs/attempts") == "refs/attempts/5"
 
 
-def test_a_commit_is_taken_in_by_three_git_processes(layout: Layout, clone: Path, tmp_path: Path, monkeypatch) -> None:
+def test_a_commit_is_taken_in_by_three_git_processes(layout: Layout, clone: Path, tmp_path, monkeypatch) -> None:
     mine = commit(clone, "one")
     log = wrap_git(tmp_path, monkeypatch)
     intake.take_in(layout.hub, clone, mine, 1)

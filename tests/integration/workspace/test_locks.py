@@ -63,7 +63,7 @@ def test_a_lock_of_a_living_git_is_waited_for_and_others_at_work_there_do_not_co
             other.kill()
 
 
-def test_locks_of_dead_gits_in_the_history_of_shared_knowledge_are_cleared(tmp_path: Path) -> None:
+def test_locks_of_dead_gits_in_the_history_of_shared_knowledge_are_cleared(tmp_path) -> None:
     shared = tmp_path / "shared"
     place(shared, "notes/one.md", "one")
     assert snapshot(shared, "first")
@@ -74,7 +74,7 @@ def test_locks_of_dead_gits_in_the_history_of_shared_knowledge_are_cleared(tmp_p
     assert [change.message for change in history(shared)] == ["second", "first"]
 
 
-def test_the_lock_of_a_living_git_stays_and_that_of_a_dead_one_is_removed(clone: Path, tmp_path: Path) -> None:
+def test_the_lock_of_a_living_git_stays_and_that_of_a_dead_one_is_removed(clone: Path, tmp_path) -> None:
     (clone / "a.txt").write_text("one\n")
     editor = tmp_path / "editor"
     editor.write_text(f'#!/bin/sh\nwhile [ ! -e {tmp_path}/go ]; do sleep 0.01; done\necho text > "$1"\n')

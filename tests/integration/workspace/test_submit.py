@@ -1,7 +1,5 @@
 """From a working tree to a submitted commit: whatever interrupts it, no commit on the branch lacks its submission."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -27,7 +25,7 @@ __all__ = ["clone", "layout"]  # fixtures
 
 
 @pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Layout:
+def template(tmp_path_factory) -> Layout:
     """A run to copy: making one takes a dozen processes."""
     folder = tmp_path_factory.mktemp("template")
     seed = folder / "seed"
@@ -260,7 +258,7 @@ def test_without_a_repository_the_one_above_is_not_touched(layout: Layout, clone
 # The surroundings.
 
 
-def test_neither_variables_nor_the_users_configuration_matter(clone: Path, tmp_path: Path, monkeypatch) -> None:
+def test_neither_variables_nor_the_users_configuration_matter(clone: Path, tmp_path, monkeypatch) -> None:
     touched = tmp_path / "touched"
     home = tmp_path / "home"
     hooks = home / "hooks"
@@ -351,7 +349,7 @@ def _git_runs(clone: Path) -> bool:
 
 
 @pytest.fixture
-def wrapped(clone: Path, tmp_path: Path) -> Iterator[Wrapped]:
+def wrapped(clone: Path, tmp_path) -> Iterator[Wrapped]:
     (clone / "a.txt").write_text("one\n")
     return Wrapped(clone, tmp_path)
 
@@ -396,7 +394,7 @@ def test_interrupted_at_any_step(wrapped: Wrapped, clone: Path, step: str, when:
     assert commit(clone, "again").unchanged == moved
 
 
-def test_interrupted_while_git_holds_its_lock_the_lock_goes_too(wrapped: Wrapped, clone: Path, tmp_path: Path) -> None:
+def test_interrupted_while_git_holds_its_lock_the_lock_goes_too(wrapped: Wrapped, clone: Path, tmp_path) -> None:
     """A filter of the agent's that takes long; the signal reaches us alone, and git by us."""
     git(clone, "config", "filter.slow.clean", f"touch {tmp_path}/started; sleep 600")
     (clone / ".gitattributes").write_text("*.txt filter=slow\n")

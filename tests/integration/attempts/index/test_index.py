@@ -26,7 +26,7 @@ from attempts.store import Store
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
+def store(tmp_path) -> Store:
     made = Store(tmp_path / "attempts")
     for number in range(5):
         made.publish(attempt(number, 1.0 + number, feedback=f"Gap of {number} found"))
@@ -98,9 +98,7 @@ def test_what_is_published_deleted_and_damaged_is_seen_at_once(store: Store) -> 
 @given(
     st.lists(st.tuples(st.sampled_from(("publish", "delete", "damage", "add", "lose", "settle")), st.integers(0, 6)))
 )
-def test_in_any_order_of_events_it_knows_what_is_in_the_folder(
-    tmp_path_factory: pytest.TempPathFactory, events: list[tuple[str, int]]
-) -> None:
+def test_in_any_order_of_events_it_knows_what_is_in_the_folder(tmp_path_factory, events: list[tuple[str, int]]) -> None:
     folder = tmp_path_factory.mktemp("attempts")
     store, adding = Store(folder), Index(folder)
     for what, number in events:
@@ -133,9 +131,7 @@ def test_what_did_not_change_is_not_read_again(store: Store) -> None:
     assert reads(store.root, lambda: numbers(store.root)) == 1
 
 
-def test_a_folder_that_was_changed_just_now_is_not_taken_for_settled(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_was_changed_just_now_is_not_taken_for_settled(store: Store, monkeypatch) -> None:
     monkeypatch.setattr("attempts.index.index.SETTLED", 3600.0)  # however long the machine takes from here to there
     numbers(store.root)
     with sqlite3.connect(store.root / file.NAME) as base:
@@ -272,7 +268,7 @@ HARMS = ["garbage", "empty", "torn", "holes", "folder", "link", "pipe", *STATEME
 
 
 @pytest.mark.parametrize("harm", HARMS)
-def test_the_answer_is_right_with_any_index(harm: str, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_answer_is_right_with_any_index(harm: str, store: Store, monkeypatch) -> None:
     monkeypatch.setattr(file, "PATIENCE", 0.05)
     monkeypatch.setattr(file, "LONGEST", 0.3)
     numbers(store.root)
@@ -346,7 +342,6 @@ def test_a_writer_killed_at_any_moment_leaves_nothing_wrong(store: Store) -> Non
         numbers(store.root)
         command = [sys.executable, "-c", FEEDER, str(store.root), str(root), str(root / "tests" / "support")]
         with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
-            assert child.stdout is not None
             for _ in range(3 + moment):
                 assert child.stdout.readline()
             child.send_signal(signal.SIGKILL)

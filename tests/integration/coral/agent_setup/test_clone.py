@@ -1,7 +1,6 @@
 """An agent's clone as its program finds it."""
 
 import json
-from pathlib import Path
 
 from real_runs import READ_NUMBER
 
@@ -9,7 +8,7 @@ from coral.config.load import load
 from coral.runs.create import create_run
 
 
-def test_the_instructions_mention_those_of_the_seed_that_the_program_does_not_read(tmp_path: Path) -> None:
+def test_the_instructions_mention_those_of_the_seed_that_the_program_does_not_read(tmp_path) -> None:
     program = tmp_path / "claude"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)

@@ -1,6 +1,5 @@
 """Mounts and role files: what a task names on this machine reaches its agents, and nothing of it is ever submitted."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -62,13 +61,13 @@ def refused(folder: Path, agents: str) -> str:
         ("{data: 3}", "must be text"),
     ],
 )
-def test_a_wrong_mount_is_refused_at_its_place(mounts: str, told: str, tmp_path: Path) -> None:
+def test_a_wrong_mount_is_refused_at_its_place(mounts: str, told: str, tmp_path) -> None:
     said = refused(tmp_path, f"agents:\n  mounts: {mounts}\n")
     assert told in said
     assert "task.yaml:4:" in said
 
 
-def test_a_wrong_mount_of_an_assignment_is_refused_there(tmp_path: Path) -> None:
+def test_a_wrong_mount_of_an_assignment_is_refused_there(tmp_path) -> None:
     said = refused(tmp_path, "agents: {assignments: [{}, {mounts: {x: nowhere}}]}\n")
     assert 'agents.assignments[1].mounts.x: "nowhere" does not exist' in said
 
@@ -85,19 +84,19 @@ def test_a_wrong_mount_of_an_assignment_is_refused_there(tmp_path: Path) -> None
         ("{stagger: -1}", "agents.stagger: must be at least 0; got -1"),
     ],
 )
-def test_a_wrong_role_or_research_is_refused_at_its_place(agents: str, told: str, tmp_path: Path) -> None:
+def test_a_wrong_role_or_research_is_refused_at_its_place(agents: str, told: str, tmp_path) -> None:
     assert told in refused(tmp_path, f"agents: {agents}\n")
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe", b"a\0b", b"x" * 100_001])
-def test_a_role_file_must_be_a_text_of_limited_size(content: bytes, tmp_path: Path) -> None:
+def test_a_role_file_must_be_a_text_of_limited_size(content: bytes, tmp_path) -> None:
     made = task(tmp_path, "agents: {role_file: part.md}\n")
     (made / "part.md").write_bytes(content)
     with pytest.raises(CoralError, match=r'"part.md" (is no text of at most 100 kB|cannot be read as a text)'):
         load(made)
 
 
-def test_a_run_keeps_the_text_of_its_role_files(tmp_path: Path) -> None:
+def test_a_run_keeps_the_text_of_its_role_files(tmp_path) -> None:
     given = read(
         tmp_path, "agents: {assignments: [{role_file: part.md}, {role: Go first., count: 2}, {runtime: claude}]}\n"
     )
@@ -123,7 +122,7 @@ agents:
 """
 
 
-def test_a_clone_has_its_mounts_and_the_instructions_name_them(tmp_path: Path) -> None:
+def test_a_clone_has_its_mounts_and_the_instructions_name_them(tmp_path) -> None:
     layout = Run(task(tmp_path, MOUNTED), tmp_path / "runs").layout
     for agent in ("agent-1", "agent-2"):
         clone = layout.clone(agent)
@@ -137,7 +136,7 @@ def test_a_clone_has_its_mounts_and_the_instructions_name_them(tmp_path: Path) -
         assert part == f"---\nagent: {agent}\n---\n\nLook at the edges.\n\nLeave the middle to others.\n"
 
 
-def test_without_mounts_the_instructions_do_not_mention_any(tmp_path: Path) -> None:
+def test_without_mounts_the_instructions_do_not_mention_any(tmp_path) -> None:
     layout = Run(task(tmp_path, "agents: {runtime: scripted, options: {script: [hang]}}\n"), tmp_path / "runs").layout
     guide = (layout.clone("agent-1") / "AGENTS.md").read_text()
     assert "outside this folder" not in guide
@@ -145,14 +144,14 @@ def test_without_mounts_the_instructions_do_not_mention_any(tmp_path: Path) -> N
     assert list((layout.shared / "roles").iterdir()) == []
 
 
-def test_a_mount_at_the_instruction_file_is_refused(tmp_path: Path) -> None:
+def test_a_mount_at_the_instruction_file_is_refused(tmp_path) -> None:
     agents = "agents: {runtime: scripted, options: {script: [hang]}, mounts: {./AGENTS.md: ../data/table.csv}}\n"
     with pytest.raises(CoralError, match=r"cannot mount .*table.csv: AGENTS.md is taken"):
         Run(task(tmp_path, agents), tmp_path / "runs")
     assert not (tmp_path / "runs").exists() or list((tmp_path / "runs").iterdir()) == []
 
 
-def test_a_file_of_the_agent_in_place_of_a_mount_stays(tmp_path: Path) -> None:
+def test_a_file_of_the_agent_in_place_of_a_mount_stays(tmp_path) -> None:
     layout = Run(task(tmp_path, MOUNTED), tmp_path / "runs").layout
     clone, away = layout.clone("agent-1"), tmp_path / "away"
     away.mkdir()
@@ -177,7 +176,7 @@ def test_a_file_of_the_agent_in_place_of_a_mount_stays(tmp_path: Path) -> None:
 SCRIPT = "cat data/table.csv\ncp data/table.csv x.txt\ncoral eval -m copied\nrm data\nexit 0\n"
 
 
-def test_an_agent_reads_its_mounts_and_never_submits_them(start: Callable[..., Run], tmp_path: Path) -> None:
+def test_an_agent_reads_its_mounts_and_never_submits_them(start, tmp_path) -> None:
     data = tmp_path / "data"
     data.mkdir()
     (data / "table.csv").write_text("7\n")

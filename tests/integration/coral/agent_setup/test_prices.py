@@ -46,13 +46,13 @@ def config(folder: Path, text: str) -> Config:
         ("", 1.0, ""),
     ],
 )  # fmt: skip
-def test_what_a_budget_may_not_be_enough_for(text: str, grade: float, told: str, tmp_path: Path) -> None:
+def test_what_a_budget_may_not_be_enough_for(text: str, grade: float, told: str, tmp_path) -> None:
     found = list(budget_concerns(config(tmp_path, text), grade))
     assert len(found) == (1 if told else 0)
     assert told in "".join(found)
 
 
-def test_all_of_it_is_one_line(tmp_path: Path) -> None:
+def test_all_of_it_is_one_line(tmp_path) -> None:
     tight = config(tmp_path, CLAUDE + "budget: {attempts: 1, money: 0.1}\n")
     assert budget_warning(tight, 1.0) == (
         "the budget may be too small: budget.attempts=1 is less than one for each of 4 agents; "
@@ -60,7 +60,7 @@ def test_all_of_it_is_one_line(tmp_path: Path) -> None:
     )
 
 
-def test_the_record_of_the_seed_says_how_long_its_grade_took(tmp_path: Path) -> None:
+def test_the_record_of_the_seed_says_how_long_its_grade_took(tmp_path) -> None:
     slow = "import time\n\n\ndef grade(workspace):\n    time.sleep(0.3)\n    return 1.0\n"
     run = Run(write_task(tmp_path / "task", tries(1), grade=slow), tmp_path / "runs")
     assert Store(run.layout.attempts).read(0).seconds >= 0.3

@@ -35,7 +35,7 @@ def rules_for(config: Config) -> Rules:
     return rules_of(config, roster.Roster(config), "")
 
 
-def test_agents_are_numbered_through_all_assignments(tmp_path: Path) -> None:
+def test_agents_are_numbered_through_all_assignments(tmp_path) -> None:
     mixed = config(tmp_path, MIXED)
     found = roster.members_of(mixed)
     assert {name: (part.runtime, part.model) for name, part in found.items()} == {
@@ -49,7 +49,7 @@ def test_agents_are_numbered_through_all_assignments(tmp_path: Path) -> None:
     assert made.runtime("agent-1") is made.runtime("agent-2")
 
 
-def test_each_assignment_has_its_own_account_and_prices(tmp_path: Path) -> None:
+def test_each_assignment_has_its_own_account_and_prices(tmp_path) -> None:
     rules = rules_for(config(tmp_path, MIXED))
     assert rules.accounts == {"agent-1": "claude", "agent-2": "claude", "agent-3": "work"}
     opus = Prices(input=5, cached=5, output=25)
@@ -59,7 +59,7 @@ def test_each_assignment_has_its_own_account_and_prices(tmp_path: Path) -> None:
     }
 
 
-def test_the_account_of_acp_and_command_is_that_of_their_program(tmp_path: Path) -> None:
+def test_the_account_of_acp_and_command_is_that_of_their_program(tmp_path) -> None:
     text = """\
 agents:
   assignments:
@@ -77,7 +77,7 @@ agents:
     assert rules.accounts == {f"agent-{number}": name for number, name in enumerate(names, 1)}
 
 
-def test_each_assignment_has_its_own_model_and_effort(tmp_path: Path) -> None:
+def test_each_assignment_has_its_own_model_and_effort(tmp_path) -> None:
     text = """\
 agents:
   assignments:
@@ -99,14 +99,14 @@ agents:
     ]
 
 
-def test_each_assignment_has_its_own_time_of_research(tmp_path: Path) -> None:
+def test_each_assignment_has_its_own_time_of_research(tmp_path) -> None:
     text = "agents: {stagger: 7, assignments: [{runtime: claude, count: 2, research: 20}, {runtime: codex}]}\n"
     rules = rules_for(config(tmp_path, text))
     assert rules.research == {"agent-1": 1200.0, "agent-2": 1200.0}
     assert rules.stagger == 7.0
 
 
-def test_the_limits_of_stalls_and_sessions_are_rules(tmp_path: Path) -> None:
+def test_the_limits_of_stalls_and_sessions_are_rules(tmp_path) -> None:
     rules = rules_for(config(tmp_path, ""))
     assert (rules.stall, rules.no_progress) == (1200.0, 7200.0)
     assert (rules.outage, rules.retries, rules.fresh_compactions, rules.fresh_tokens) == (900.0, 30, None, None)
@@ -117,11 +117,11 @@ def test_the_limits_of_stalls_and_sessions_are_rules(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("never", ["0", "null"])
-def test_no_progress_may_be_unlimited(tmp_path: Path, never: str) -> None:
+def test_no_progress_may_be_unlimited(tmp_path, never: str) -> None:
     assert rules_for(config(tmp_path, f"agents: {{no_progress: {never}}}\n")).no_progress is None
 
 
-def test_without_assignments_the_section_is_the_only_one(tmp_path: Path) -> None:
+def test_without_assignments_the_section_is_the_only_one(tmp_path) -> None:
     alike = config(tmp_path, "agents: {count: 2, runtime: codex, model: m}\n")
     assert [(part.runtime, part.model) for part in roster.members_of(alike).values()] == [("codex", "m")] * 2
 
@@ -137,13 +137,13 @@ def test_without_assignments_the_section_is_the_only_one(tmp_path: Path) -> None
         ("agents: {assignments: [{runtime: pi}]}", "agents.count=3", "has both assignments and count: say those"),
     ],
 )  # fmt: skip
-def test_a_wrong_assignment_is_refused_at_its_place(text: str, override: str, told: str, tmp_path: Path) -> None:
+def test_a_wrong_assignment_is_refused_at_its_place(text: str, override: str, told: str, tmp_path) -> None:
     with pytest.raises(CoralError) as caught:
         config(tmp_path, text, *([override] if override else []))
     assert told in str(caught.value)
 
 
-def test_a_missing_program_is_found_before_anything_starts(tmp_path: Path) -> None:
+def test_a_missing_program_is_found_before_anything_starts(tmp_path) -> None:
     text = "agents:\n  assignments:\n    - {runtime: native}\n    - {runtime: pi, options: {program: /no/such/pi}}\n"
     mixed = config(tmp_path, text)
     with pytest.raises(CoralError, match="cannot start pi: /no/such/pi: there is no such program"):
@@ -154,7 +154,7 @@ def test_a_missing_program_is_found_before_anything_starts(tmp_path: Path) -> No
     ]
 
 
-def test_two_equal_assignments_are_two(tmp_path: Path) -> None:
+def test_two_equal_assignments_are_two(tmp_path) -> None:
     made = roster.Roster(config(tmp_path, "agents: {assignments: [{runtime: native}, {runtime: native, role: x}]}\n"))
     assert [made.assignment(each).role for each in made] == ["", "x"]
     assert isinstance(made.assignment("agent-1"), Assignment)
@@ -163,7 +163,7 @@ def test_two_equal_assignments_are_two(tmp_path: Path) -> None:
 SHELL = 'echo 7 > x.txt; coral eval -m "from the shell"; sleep 600'
 
 
-def test_a_mixed_fleet_works_in_one_run(tmp_path: Path) -> None:
+def test_a_mixed_fleet_works_in_one_run(tmp_path) -> None:
     task = write_task(tmp_path / "task", TRY)
     text = (task / "task.yaml").read_text()
     begin, end = text.index("agents:\n"), text.index("run:\n")

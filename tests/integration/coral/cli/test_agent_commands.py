@@ -79,7 +79,7 @@ class Bench:
 
 
 @pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def template(tmp_path_factory) -> Path:
     base = tmp_path_factory.mktemp("template")
     (base / "seed").mkdir()
     (base / "seed" / "a.txt").write_text("1\n")
@@ -94,7 +94,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def bench(template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+def bench(template: Path, tmp_path, monkeypatch) -> Iterator[Bench]:
     """Under supervision, as the lock says: who waits asks for that when its answer takes long, and on a slow machine it
     does."""
     layout = Layout(tmp_path / "run")
@@ -113,7 +113,7 @@ Graded = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def graded(bench: Bench, coral: Run) -> Graded:
+def graded(bench: Bench, coral) -> Graded:
     """`coral eval -m x` with these options, on a changed workspace, and its grade meanwhile: attempt `number`."""
 
     def run(
@@ -162,7 +162,7 @@ def test_json_holds_the_whole_record(graded: Graded) -> None:
     assert data["against"] == {"attempt": 0, "score": 1.5}
 
 
-def test_a_refused_submission_says_why(bench: Bench, coral: Run) -> None:
+def test_a_refused_submission_says_why(bench: Bench, coral) -> None:
     bench.change()
 
     def refuse() -> None:
@@ -177,7 +177,7 @@ def test_a_refused_submission_says_why(bench: Bench, coral: Run) -> None:
     assert err == "coral: cannot grade this submission: a link leaves the tree\n  remove it\n"
 
 
-def test_an_unchanged_workspace_names_the_attempt(bench: Bench, coral: Run) -> None:
+def test_an_unchanged_workspace_names_the_attempt(bench: Bench, coral) -> None:
     code, _, err = coral("eval", "-m", "x")
     assert code == 1
     assert "nothing changed since #0, which scored 1.5" in err
@@ -185,13 +185,13 @@ def test_an_unchanged_workspace_names_the_attempt(bench: Bench, coral: Run) -> N
     assert bench.store.inbox() == []
 
 
-def test_again_confirms_the_attempt(bench: Bench, coral: Run) -> None:
+def test_again_confirms_the_attempt(bench: Bench, coral) -> None:
     assert coral("eval", "-m", "x", "--again", "--no-wait")[0] == 0
     submission = bench.waiting()
     assert (submission.kind, submission.of, submission.commit) == (Kind.CONFIRM, 0, bench.seed)
 
 
-def test_what_was_tried_with_tune_may_be_submitted_for_good(bench: Bench, coral: Run, graded: Graded) -> None:
+def test_what_was_tried_with_tune_may_be_submitted_for_good(bench: Bench, coral, graded: Graded) -> None:
     graded("--tune")
     assert bench.store.read(1).kind is Kind.TUNE
     assert coral("eval", "-m", "x", "--tune")[0] == 1
@@ -199,7 +199,7 @@ def test_what_was_tried_with_tune_may_be_submitted_for_good(bench: Bench, coral:
     assert bench.waiting().kind is Kind.REAL
 
 
-def test_a_pending_commit_is_not_submitted_twice(bench: Bench, coral: Run) -> None:
+def test_a_pending_commit_is_not_submitted_twice(bench: Bench, coral) -> None:
     bench.change()
     code, out, _ = coral("eval", "-m", "x", "--no-wait")
     assert (code, out) == (0, "submitted; `coral wait` waits for its grade\n")
@@ -214,16 +214,14 @@ def test_a_pending_commit_is_not_submitted_twice(bench: Bench, coral: Run) -> No
     assert len(list((bench.layout.attempts / "inbox" / "agent-1").iterdir())) == 0
 
 
-def test_a_submission_says_how_long_its_agent_waits(
-    bench: Bench, graded: Graded, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_submission_says_how_long_its_agent_waits(bench: Bench, graded: Graded, monkeypatch) -> None:
     monkeypatch.setenv("CORAL_TOOL_SECONDS", "120")
     for number, (options, seconds) in enumerate([((), 120.0), (("--timeout", "7"), 7.0), (("--no-wait",), 0.0)], 1):
         graded(*options, number=number)
         assert bench.taken[-1].wait == seconds
 
 
-def test_a_pending_submission_names_the_command_that_waits(bench: Bench, coral: Run) -> None:
+def test_a_pending_submission_names_the_command_that_waits(bench: Bench, coral) -> None:
     bench.change()
     coral("eval", "-m", "x", "--no-wait")
     bench.store.reply("agent-1", bench.waiting().id, {"attempt": 3})
@@ -232,7 +230,7 @@ def test_a_pending_submission_names_the_command_that_waits(bench: Bench, coral: 
     assert json.loads(coral("wait", "3", "--timeout", "0", "--json")[1]) == {"attempt": 3, "state": "pending"}
 
 
-def test_wait_refuses_what_cannot_be_waited_for(bench: Bench, coral: Run) -> None:
+def test_wait_refuses_what_cannot_be_waited_for(bench: Bench, coral) -> None:
     assert "submitted nothing yet" in coral("wait")[2]
     assert "cannot wait for #9: it is no attempt of yours" in coral("wait", "9")[2]
     assert coral("wait", "0")[1].startswith("#0: 1.5, improved")
@@ -246,9 +244,7 @@ def test_inline_prompts_are_printed_and_acknowledged(bench: Bench, graded: Grade
     assert json.loads(request.read_text()) == {"type": "acknowledge", "owed": ["o-4"]}
 
 
-def test_outside_a_workspace_every_agent_command_says_so(
-    tmp_path: Path, coral: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_outside_a_workspace_every_agent_command_says_so(tmp_path, coral, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     for words in (("eval", "-m", "x"), ("wait",), ("diff",), ("revert",), ("checkout", "1")):
         code, out, err = coral(*words)
@@ -257,9 +253,7 @@ def test_outside_a_workspace_every_agent_command_says_so(
         assert len(err.splitlines()) == 2
 
 
-def test_agent_commands_work_in_a_folder_of_the_workspace(
-    bench: Bench, coral: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_agent_commands_work_in_a_folder_of_the_workspace(bench: Bench, coral, monkeypatch) -> None:
     (bench.clone() / "deep" / "er").mkdir(parents=True)
     (bench.clone() / "deep" / "x").write_text("new\n")
     monkeypatch.chdir(bench.clone() / "deep" / "er")
@@ -267,7 +261,7 @@ def test_agent_commands_work_in_a_folder_of_the_workspace(
     assert coral("eval", "-m", "x", "--no-wait")[0] == 0
 
 
-def test_json_of_diff_checkout_and_revert(bench: Bench, coral: Run) -> None:
+def test_json_of_diff_checkout_and_revert(bench: Bench, coral) -> None:
     assert json.loads(coral("diff", "--json")[1]) == {"diff": ""}
     bench.change("lost?\n")
     assert "+lost?" in json.loads(coral("diff", "--json")[1])["diff"]
@@ -279,7 +273,7 @@ def test_json_of_diff_checkout_and_revert(bench: Bench, coral: Run) -> None:
     assert (reverted["attempt"], reverted["commit"], reverted["saved"]) == (0, moved["commit"], None)
 
 
-def test_checkout_and_revert_say_where_the_workspace_is(bench: Bench, coral: Run, graded: Graded) -> None:
+def test_checkout_and_revert_say_where_the_workspace_is(bench: Bench, coral, graded: Graded) -> None:
     graded()
     bench.change("lost?\n")
     code, out, _ = coral("checkout", "0")
@@ -313,13 +307,11 @@ def test_interrupts_leave_the_submission(bench: Bench) -> None:
         wait_until(lambda: Git(bench.clone() / ".git").text("rev-parse", "HEAD") == submission.commit)
         waiting.send_signal(signal.SIGINT)
         assert waiting.wait(DEADLINE) == 130
-        assert waiting.stderr is not None
         assert b"the submission stays" in waiting.stderr.read()
     bench.store.clear("agent-1", submission.id)
     bench.publish(1, submission)
     bench.store.reply("agent-1", submission.id, {"attempt": 1, "published": True, "heartbeats": ["reflect"]})
     with ending([*CORAL, "wait"], cwd=bench.clone(), stdout=subprocess.PIPE, text=True) as staying:
-        assert staying.stdout is not None
         lines = iter(staying.stdout.readline, "")
         assert any(line.startswith("A heartbeat follows (reflect)") for line in lines)
         assert staying.poll() is None
@@ -327,9 +319,7 @@ def test_interrupts_leave_the_submission(bench: Bench) -> None:
         assert staying.wait(DEADLINE) == 130
 
 
-def test_heartbeats_of_an_earlier_launch_are_not_waited_for(
-    bench: Bench, coral: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_heartbeats_of_an_earlier_launch_are_not_waited_for(bench: Bench, coral, monkeypatch) -> None:
     """There it was delivered: to stay for it would cost an agent that asks once more two minutes."""
     bench.change()
     coral("eval", "-m", "x", "--no-wait")
@@ -350,7 +340,6 @@ def test_heartbeats_of_an_earlier_launch_are_not_waited_for(
     for launch in ("number.1/agent-1/3", "number.1/agent-2/4", "number.1/agent-1/\u0664", "x", ""):
         environment = {**os.environ, "CORAL_LAUNCH": launch}
         with ending([*CORAL, "wait"], cwd=bench.clone(), stdout=subprocess.PIPE, text=True, env=environment) as staying:
-            assert staying.stdout is not None
             assert any(line.startswith("A heartbeat follows") for line in iter(staying.stdout.readline, ""))
 
 
@@ -409,7 +398,7 @@ def test_the_help_of_eval_imports_next_to_nothing(bench: Bench) -> None:
     assert not imported & {"dataclasses", "subprocess", "json"}
 
 
-def test_without_a_supervisor_the_submission_is_kept(bench: Bench, coral: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_supervisor_the_submission_is_kept(bench: Bench, coral, monkeypatch) -> None:
     monkeypatch.setattr(submissions, "DOUBT", 0.0)
     bench.supervision.close()
     bench.change()
@@ -423,7 +412,7 @@ def test_without_a_supervisor_the_submission_is_kept(bench: Bench, coral: Run, m
         assert coral("wait", "--timeout", "0.02")[1] == "submitted, not taken in yet\n  coral wait\n"
 
 
-def test_a_record_without_its_reply_is_a_result_too(bench: Bench, coral: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_record_without_its_reply_is_a_result_too(bench: Bench, coral, monkeypatch) -> None:
     """The supervisor died between the two: the record is the truth."""
     monkeypatch.setattr(submissions, "FOLLOW_UP_SECONDS", 0.0)
     bench.change()

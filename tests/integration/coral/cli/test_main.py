@@ -23,14 +23,14 @@ PYTHON = (sys.executable, "-m", "coral")
 
 
 @pytest.fixture(autouse=True)
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def elsewhere(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("CORAL_DEBUG", raising=False)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
 
 
-def test_the_overview_names_every_command(capsys: Said) -> None:
+def test_the_overview_names_every_command(capsys) -> None:
     assert main([]) == 0
     said = capsys.readouterr().out
     assert all(f"\n  {name} " in said for name in COMMANDS)
@@ -39,14 +39,14 @@ def test_the_overview_names_every_command(capsys: Said) -> None:
     assert {group for group, _, _ in COMMANDS.values()} == set(GROUPS)
 
 
-def test_control_characters_are_left_out_of_messages(capsys: Said) -> None:
+def test_control_characters_are_left_out_of_messages(capsys) -> None:
     assert main(["start", "no\x1b[2J\x00 such\x9b1m\ttask\r"]) == 1
     said = capsys.readouterr().err
     assert said.startswith("coral: cannot start: there is no folder or task file no[2J such1m\ttask\n  ")
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_explains_itself(name: str, capsys: Said) -> None:
+def test_every_command_explains_itself(name: str, capsys) -> None:
     assert main([name, "--help"]) == 0
     said = capsys.readouterr().out
     assert said.startswith(f"usage: coral {name}")
@@ -63,7 +63,7 @@ def test_every_command_but_attach_has_json() -> None:
             assert ("--json" in known._option_string_actions) == (name != "attach"), known.prog
 
 
-def test_the_version(capsys: Said) -> None:
+def test_the_version(capsys) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"coral {__version__}\n"
 
@@ -76,7 +76,7 @@ def test_the_version(capsys: Said) -> None:
         ("plot", "`coral --help` lists the commands"),  # and nothing that is as near as export
     ],
 )
-def test_a_misspelt_command_gets_a_hint(word: str, hint: str, capsys: Said) -> None:
+def test_a_misspelt_command_gets_a_hint(word: str, hint: str, capsys) -> None:
     assert main([word]) == 1
     assert capsys.readouterr().err == f"coral: cannot run {word!r}: no such command\n  {hint}\n"
 
@@ -91,7 +91,7 @@ def test_a_misspelt_command_gets_a_hint(word: str, hint: str, capsys: Said) -> N
         (["heartbeat", "set", "mine", "--every", "ten"], "argument --every: 'ten' is not a whole number from 0"),
     ],
 )
-def test_wrong_arguments_are_exit_1_because_2_means_pending(words: list[str], problem: str, capsys: Said) -> None:
+def test_wrong_arguments_are_exit_1_because_2_means_pending(words: list[str], problem: str, capsys) -> None:
     assert main(words) == 1
     said = capsys.readouterr()
     command = " ".join(words[: 2 if words[0] == "heartbeat" else 1])
@@ -101,7 +101,7 @@ def test_wrong_arguments_are_exit_1_because_2_means_pending(words: list[str], pr
     )
 
 
-def test_options_may_stand_between_positional_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_may_stand_between_positional_words(monkeypatch) -> None:
     from coral.cli.commands import start
 
     seen = []
@@ -111,9 +111,7 @@ def test_options_may_stand_between_positional_words(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("error", [CoralError, StoreError, HeartbeatError, WorkspaceError])
-def test_a_users_mistake_is_two_lines(
-    error: Callable[[str, str], Exception], capsys: Said, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_users_mistake_is_two_lines(error: Callable[[str, str], Exception], capsys, monkeypatch) -> None:
     from coral.cli.commands import runs
 
     def fail(args: object) -> int:
@@ -124,7 +122,7 @@ def test_a_users_mistake_is_two_lines(
     assert capsys.readouterr().err == "coral: cannot do it: it is Monday\n  try tomorrow\n"
 
 
-def test_our_own_error_is_one_line_and_a_file(tmp_path: Path, capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_our_own_error_is_one_line_and_a_file(tmp_path, capsys, monkeypatch) -> None:
     from coral.cli.commands import runs
 
     monkeypatch.setattr(runs, "run", lambda args: {}["missing"])
@@ -138,7 +136,7 @@ def test_our_own_error_is_one_line_and_a_file(tmp_path: Path, capsys: Said, monk
     assert "Traceback (most recent call last)" in capsys.readouterr().err
 
 
-def test_an_interrupt_is_130(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_is_130(monkeypatch) -> None:
     from coral.cli.commands import runs
 
     def interrupted(args: object) -> int:
@@ -157,7 +155,7 @@ def test_closed_output_does_not_break_a_command(words: list[str], closed: str) -
 
 
 @pytest.fixture
-def buffered(monkeypatch: pytest.MonkeyPatch) -> None:
+def buffered(monkeypatch) -> None:
     """What is printed is written at the end, as it is outside of tests and containers."""
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
 
@@ -186,7 +184,7 @@ def test_a_full_device_is_reported_once(words: list[str]) -> None:
     assert len(done.stderr.splitlines()) == 2
 
 
-def test_git_variables_of_the_caller_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_git_variables_of_the_caller_are_dropped(monkeypatch) -> None:
     monkeypatch.setenv("GIT_DIR", "/nowhere")
     monkeypatch.setenv("GIT_WORK_TREE", "/nowhere")
     main(["--version"])
@@ -194,7 +192,7 @@ def test_git_variables_of_the_caller_are_dropped(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("room", ["attempts", "heartbeats", "workspace"])
-def test_a_package_in_place_of_ours_is_named_and_never_run(room: str, tmp_path: Path) -> None:
+def test_a_package_in_place_of_ours_is_named_and_never_run(room: str, tmp_path) -> None:
     (tmp_path / room).mkdir()
     (tmp_path / room / "__init__.py").write_text("open('ran', 'w')")
     done = subprocess.run([*PYTHON, "--version"], cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -203,14 +201,14 @@ def test_a_package_in_place_of_ours_is_named_and_never_run(room: str, tmp_path: 
     assert not (tmp_path / "ran").exists()
 
 
-def test_folders_without_code_are_no_packages(tmp_path: Path) -> None:
+def test_folders_without_code_are_no_packages(tmp_path) -> None:
     for room in ("attempts", "heartbeats", "workspace", "coral"):
         (tmp_path / room).mkdir()
     done = subprocess.run([*PYTHON, "--version"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, f"coral {__version__}\n")
 
 
-def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
+def test_a_reader_that_leaves_early_is_no_error(tmp_path) -> None:
     script = f"{sys.executable} -P -m coral --help | true; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stderr == ""
@@ -220,7 +218,7 @@ def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "spoken", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}]
 )
-def test_letters_that_a_terminal_lacks_are_question_marks(spoken: dict[str, str], tmp_path: Path) -> None:
+def test_letters_that_a_terminal_lacks_are_question_marks(spoken: dict[str, str], tmp_path) -> None:
     run = make_run(tmp_path / "runs", task="tüq")
     words = ["log", "--run", str(run.root)]
     done = subprocess.run([*PYTHON, *words], env={**os.environ, **spoken}, capture_output=True, text=True, check=False)
@@ -228,7 +226,7 @@ def test_letters_that_a_terminal_lacks_are_question_marks(spoken: dict[str, str]
     assert "?seed" in done.stdout
 
 
-def test_stop_imports_little(tmp_path: Path) -> None:
+def test_stop_imports_little(tmp_path) -> None:
     words = (
         sys.executable,
         "-X",

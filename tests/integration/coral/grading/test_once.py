@@ -31,13 +31,13 @@ SCRIPT = '#!/bin/sh\nprintf \'{"score": %s, "feedback": "%s"}\' "$(cat main.txt)
 
 
 @pytest.mark.parametrize("command", ['["./grade.sh"]', "./grade.sh", "sh grade.sh", "cat main.txt > $CORAL_RESULT"])
-def test_a_command_runs_in_the_checkout(tmp_path: Path, command: str) -> None:
+def test_a_command_runs_in_the_checkout(tmp_path, command: str) -> None:
     config = task(tmp_path / "t", f"  command: {command}\n", {"grade.sh": SCRIPT})
     result = grade_once(config, tmp_path / "work")
     assert (result.outcome, result.score) == ("scored", 42), result
 
 
-def test_a_command_gets_its_arguments_and_knows_what_it_grades(tmp_path: Path) -> None:
+def test_a_command_gets_its_arguments_and_knows_what_it_grades(tmp_path) -> None:
     script = """#!/bin/sh
         test "$CORAL_ATTEMPT $CORAL_KIND" = "0 baseline" && test "$(pwd)" = "$CORAL_WORKSPACE" || exit 3
         test -d "$TMPDIR" && test -f "$CORAL_PRIVATE/data/hidden.txt" && test -z "$GIT_DIR" || exit 4
@@ -49,7 +49,7 @@ def test_a_command_gets_its_arguments_and_knows_what_it_grades(tmp_path: Path) -
     assert (result.score, result.metrics) == (1, {"size": 3}), result
 
 
-def test_a_function_sees_the_seed_and_its_own_files_at_their_places(tmp_path: Path) -> None:
+def test_a_function_sees_the_seed_and_its_own_files_at_their_places(tmp_path) -> None:
     code = """
 from pathlib import Path
 import helper
@@ -67,7 +67,7 @@ def grade(workspace):
     assert grade_once(config, tmp_path / "work").score == 84
 
 
-def test_what_a_grader_says_when_it_breaks_is_shown(tmp_path: Path) -> None:
+def test_what_a_grader_says_when_it_breaks_is_shown(tmp_path) -> None:
     config = task(tmp_path / "t", "  command: [./grade.sh]\n", {"grade.sh": "#!/bin/sh\necho no GPU >&2; exit 5\n"})
     result = grade_once(config, tmp_path / "work")
     assert (result.outcome, result.output) == ("crashed", "no GPU\n")
@@ -84,7 +84,7 @@ def test_what_a_grader_says_when_it_breaks_is_shown(tmp_path: Path) -> None:
     ],
     ids=["after a timeout", "after a score"],
 )
-def test_a_grader_leaves_nothing_running(tmp_path: Path, script: str, outcome: str) -> None:
+def test_a_grader_leaves_nothing_running(tmp_path, script: str, outcome: str) -> None:
     config = task(tmp_path / "t", "  command: [./grade.sh]\n", {"grade.sh": f"#!/bin/sh\n{script}"})
     result = grade_once(config, tmp_path / "work", timeout=0.5 if outcome == "crashed" else 120)
     assert result.outcome == outcome, result
@@ -111,7 +111,7 @@ def _below(process: psutil.Process, folder: Path) -> bool:
         return False
 
 
-def test_the_graders_copies_are_private_and_complete(tmp_path: Path) -> None:
+def test_the_graders_copies_are_private_and_complete(tmp_path) -> None:
     grader = "  entry: grade.py:grade\n  private: [data, extra.py]\n"
     config = task(
         tmp_path / "t", grader, dict.fromkeys(["grade.py", "extra.py", "data/deep/x", "data/y", "other.py"], "")
@@ -126,7 +126,7 @@ def test_the_graders_copies_are_private_and_complete(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "private").stat().st_mode) == 0o700
 
 
-def test_a_file_that_cannot_be_copied_is_the_users_mistake(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_copied_is_the_users_mistake(tmp_path) -> None:
     config = task(tmp_path / "t", "  entry: grade.py:grade\n  private: [data]\n", {"grade.py": "", "data/x": ""})
     os.mkfifo(tmp_path / "t" / "data" / "pipe")
     with pytest.raises(CoralError, match=r"cannot copy the grader's file data") as error:
@@ -134,7 +134,7 @@ def test_a_file_that_cannot_be_copied_is_the_users_mistake(tmp_path: Path) -> No
     assert "task.yaml" in error.value.hint
 
 
-def test_a_seed_that_cannot_be_read_is_the_users_mistake(tmp_path: Path) -> None:
+def test_a_seed_that_cannot_be_read_is_the_users_mistake(tmp_path) -> None:
     config = task(tmp_path / "t", "  entry: grade.py:grade\n", {"grade.py": "def grade(w): return 1"})
     (tmp_path / "t" / "seed" / "main.txt").unlink()
     with pytest.raises(CoralError, match="no files"):

@@ -42,7 +42,7 @@ def grade(folder: Path, code: str, args: Mapping[str, object] | None = None, kin
         ("{'score': 1, 'metrics': {'a': 10**6000, 'b': True}}", 1.0, {"a": "a huge integer", "b": True}, ""),
     ],
 )
-def test_every_kind_of_score(tmp_path: Path, returned: str, score: float, metrics: object, feedback: str) -> None:
+def test_every_kind_of_score(tmp_path, returned: str, score: float, metrics: object, feedback: str) -> None:
     result = grade(tmp_path, CODE + f"def grade(workspace): return {returned}")
     assert (result.outcome, result.score, dict(result.metrics), result.feedback) == ("scored", score, metrics, feedback)
 
@@ -74,7 +74,7 @@ class Tensor:
         ("return Result([1], feedback='look')", "a score must be a number, got a list", "look"),
     ],
 )
-def test_an_invalid_score_is_the_candidates_failure(tmp_path: Path, body: str, reason: str, feedback: str) -> None:
+def test_an_invalid_score_is_the_candidates_failure(tmp_path, body: str, reason: str, feedback: str) -> None:
     result = grade(tmp_path, CODE + f"def grade(workspace): {body}")
     assert (result.outcome, result.score, result.reason, result.feedback) == ("failed", None, reason, feedback)
 
@@ -96,21 +96,21 @@ def test_an_invalid_score_is_the_candidates_failure(tmp_path: Path, body: str, r
         ("import os\ndef grade(w): os.kill(os.getpid(), 9)", "SIGKILL"),
     ],
 )
-def test_a_broken_grader_is_a_crash(tmp_path: Path, code: str, reason: str) -> None:
+def test_a_broken_grader_is_a_crash(tmp_path, code: str, reason: str) -> None:
     result = grade(tmp_path, code)
     assert (result.outcome, result.score) == ("crashed", None)
     assert reason in result.reason
 
 
 @pytest.mark.parametrize("code", ["def other(w): return 1", "def grade(w, size): return 1", "def grade(): return 1"])
-def test_a_mistake_in_the_interface_of_a_grader_is_told_without_a_traceback(tmp_path: Path, code: str) -> None:
+def test_a_mistake_in_the_interface_of_a_grader_is_told_without_a_traceback(tmp_path, code: str) -> None:
     found = grade(tmp_path, code)
     assert re.match(r"the grader crashed: (Import|Type)Error: ", found.reason)
     assert "Traceback" not in found.output
     assert str(tmp_path) not in found.output
 
 
-def test_a_grader_gets_the_arguments_of_its_signature(tmp_path: Path) -> None:
+def test_a_grader_gets_the_arguments_of_its_signature(tmp_path) -> None:
     code = """
         def grade(workspace, *, args, kind, attempt, level=3, private=None):
             assert private.joinpath("grade.py").exists() and workspace.name == "checkout"
@@ -122,7 +122,7 @@ def test_a_grader_gets_the_arguments_of_its_signature(tmp_path: Path) -> None:
     assert everything.metrics == {"names": "args attempt kind private"}
 
 
-def test_siblings_are_imported_and_nothing_of_the_candidate(tmp_path: Path) -> None:
+def test_siblings_are_imported_and_nothing_of_the_candidate(tmp_path) -> None:
     (tmp_path / "checkout").mkdir()
     (tmp_path / "checkout" / "helper.py").write_text("VALUE = 666")
     (tmp_path / "checkout" / "coral.py").write_text("raise SystemExit")
@@ -140,7 +140,7 @@ def test_siblings_are_imported_and_nothing_of_the_candidate(tmp_path: Path) -> N
     assert grade(tmp_path, code).score == 7
 
 
-def test_output_and_threads_cannot_spoil_the_result(tmp_path: Path) -> None:
+def test_output_and_threads_cannot_spoil_the_result(tmp_path) -> None:
     code = """
         import sys, threading
         def grade(workspace):
@@ -152,7 +152,7 @@ def test_output_and_threads_cannot_spoil_the_result(tmp_path: Path) -> None:
     assert grade(tmp_path, code).score == 1
 
 
-def test_progress_is_a_beat(tmp_path: Path) -> None:
+def test_progress_is_a_beat(tmp_path) -> None:
     code = """
         from coral.grader import progress
         def grade(workspace):
@@ -170,7 +170,7 @@ def test_progress_is_a_beat(tmp_path: Path) -> None:
     assert [from_dict(beat).ttl for beat in beats] == [120.0] * 3
 
 
-def test_progress_outside_a_run_does_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_progress_outside_a_run_does_nothing(monkeypatch, tmp_path) -> None:
     from coral.grader import progress
 
     monkeypatch.delenv("CORAL_BEATS", raising=False)
@@ -180,7 +180,7 @@ def test_progress_outside_a_run_does_nothing(monkeypatch: pytest.MonkeyPatch, tm
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_earlier_result_is_removed(tmp_path: Path) -> None:
+def test_an_earlier_result_is_removed(tmp_path) -> None:
     assert grade(tmp_path, "def grade(w): return 5").score == 5
     assert grade(tmp_path, "import os\ndef grade(w): os._exit(0)").outcome == "crashed"
 
@@ -188,7 +188,7 @@ def test_an_earlier_result_is_removed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "code", ["import nothing_of_that_name\n", "def grade(w):\n    return 1 / 0\n", "def grade(w) 3\n"]
 )
-def test_a_traceback_begins_in_the_graders_own_file(tmp_path: Path, code: str) -> None:
+def test_a_traceback_begins_in_the_graders_own_file(tmp_path, code: str) -> None:
     output = grade(tmp_path, f"print('loading data')\n{code}").output
     assert output.startswith("loading data\n") or "SyntaxError" in output
     assert output.count("grade.py") == 1
@@ -229,7 +229,7 @@ def test_any_callable_gets_what_it_names() -> None:
         assert runner._wanted(grader, {"attempt": 3, "kind": "real"}) == {"attempt": 3}
 
 
-def test_a_small_grader_imports_nothing_it_does_not_use(tmp_path: Path) -> None:
+def test_a_small_grader_imports_nothing_it_does_not_use(tmp_path) -> None:
     code = """
         import sys
         def grade(workspace, attempt):

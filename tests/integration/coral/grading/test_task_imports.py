@@ -65,7 +65,7 @@ def write_task(folder: Path, sections: dict[str, object], file: str, text: str) 
     ids=["function", "function-private", "function-beside-private", "function-seed", "command", "command-seed"],
 )
 def test_a_grader_imports_its_own(
-    tmp_path: Path, lay_down: Callable[[Path], None], grader: dict[str, object], file: str, text: str, place: str
+    tmp_path, lay_down: Callable[[Path], None], grader: dict[str, object], file: str, text: str, place: str
 ) -> None:
     folder = tmp_path / "t"
     (folder / place).mkdir(parents=True)
@@ -83,9 +83,7 @@ def test_a_grader_imports_its_own(
     ids=["root", "beside", "below"],
 )
 class TestCheck:
-    def test_of_the_built_in_agent(
-        self, tmp_path: Path, lay_down: Callable[[Path], None], file: str, place: str
-    ) -> None:
+    def test_of_the_built_in_agent(self, tmp_path, lay_down: Callable[[Path], None], file: str, place: str) -> None:
         folder = write_task(tmp_path / "t", {}, f"seed/{file}", CHECK)
         lay_down(folder / "seed" / place)
         check = PublicCheck(folder / "seed", f"{file}:check", tmp_path / "scratch", 20.0)
@@ -96,11 +94,11 @@ class TestCheck:
 
     def test_of_validate(
         self,
-        tmp_path: Path,
+        tmp_path,
         lay_down: Callable[[Path], None],
         file: str,
         place: str,
-        capsys: pytest.CaptureFixture[str],
+        capsys,
     ) -> None:
         section = {"name": "t", "description": "d", "check": f"{file}:check"}
         folder = write_task(tmp_path / "t", {"task": section}, f"seed/{file}", CHECK)
@@ -109,7 +107,7 @@ class TestCheck:
         assert f"{file}:check gives the seed 3" in capsys.readouterr().out
 
 
-def test_what_a_grader_imports_of_coral_brings_none_of_the_three(tmp_path: Path) -> None:
+def test_what_a_grader_imports_of_coral_brings_none_of_the_three(tmp_path) -> None:
     text = f"""
 import sys
 from coral.grader import Result

@@ -26,7 +26,7 @@ ALWAYS = 1  # bytes: a next file after every line, as soon as there are as many 
 
 
 @pytest.fixture
-def scribe(tmp_path: Path) -> Iterator[LongScribe]:
+def scribe(tmp_path) -> Iterator[LongScribe]:
     made = LongScribe(tmp_path / "journal", long=ALWAYS)
     made.play()
     yield made
@@ -46,7 +46,7 @@ def text(path: Path) -> bytes:
 # --- the same as in one file --------------------------------------------------------------------------------------
 
 
-def test_the_newest_file_is_enough(scribe: LongScribe, tmp_path: Path) -> None:
+def test_the_newest_file_is_enough(scribe: LongScribe, tmp_path) -> None:
     alone = tmp_path / "alone"
     for _ in range(8):
         scribe.go_on(1)
@@ -63,7 +63,7 @@ def test_the_newest_file_is_enough(scribe: LongScribe, tmp_path: Path) -> None:
     assert len(segments(scribe.journal.path)) > 4
 
 
-def test_many_files_hold_what_one_would(scribe: LongScribe, tmp_path: Path) -> None:
+def test_many_files_hold_what_one_would(scribe: LongScribe, tmp_path) -> None:
     scribe.go_on(8)
     single = LongScribe(tmp_path / "single")
     single.play()
@@ -99,7 +99,7 @@ def orders_in(file: Path) -> list[int]:
     ]
 
 
-def test_a_replay_from_any_file_on_agrees(scribe: LongScribe, tmp_path: Path) -> None:
+def test_a_replay_from_any_file_on_agrees(scribe: LongScribe, tmp_path) -> None:
     scribe.go_on(8)
     reopened(scribe)  # so that nothing is packed any more
     files = segments(scribe.journal.path)
@@ -159,7 +159,7 @@ def test_the_rules_of_a_head_are_those_in_force(scribe: LongScribe) -> None:
 # --- when -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_next_file_is_begun_in_a_turn_without_actions(tmp_path: Path) -> None:
+def test_a_next_file_is_begun_in_a_turn_without_actions(tmp_path) -> None:
     scribe = LongScribe(tmp_path / "journal", long=6000)
     scribe.play()
     scribe.go_on(20)
@@ -173,7 +173,7 @@ def test_a_next_file_is_begun_in_a_turn_without_actions(tmp_path: Path) -> None:
         assert 6000 < len(text(file)) < 6000 + 12_000  # and a head
 
 
-def test_a_next_file_is_begun_even_if_every_turn_acts(tmp_path: Path) -> None:
+def test_a_next_file_is_begun_even_if_every_turn_acts(tmp_path) -> None:
     scribe = LongScribe(tmp_path / "journal", long=3000)
     scribe.play()
     for number in range(2, 30):
@@ -192,9 +192,7 @@ def test_a_file_grows_longer_than_its_head(scribe: LongScribe) -> None:
         assert len(whole) > 2 * (whole.index(b"\n") + 1)
 
 
-def test_a_line_with_actions_is_synced_with_the_name_of_its_file(
-    scribe: LongScribe, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_line_with_actions_is_synced_with_the_name_of_its_file(scribe: LongScribe, monkeypatch) -> None:
     synced: list[Path] = []
 
     def fsync(descriptor: int, really=os.fsync) -> None:
@@ -301,7 +299,7 @@ def test_damage_before_the_newest_file_stops_no_run(scribe: LongScribe) -> None:
 
 
 @pytest.mark.parametrize("trouble", ["full", "no file", "no name"])
-def test_a_failure_to_begin_a_file_stops_nothing(tmp_path: Path, trouble: str) -> None:
+def test_a_failure_to_begin_a_file_stops_nothing(tmp_path, trouble: str) -> None:
     scribe = LongScribe(tmp_path / "journal", long=10_000)
     path = scribe.journal.path
     unfinished = path / ".000002.jsonl"
@@ -357,7 +355,7 @@ def test_a_damaged_packed_file_stops_no_run(scribe: LongScribe) -> None:
         assert fold(scribe.journal.path).fleet == scribe.fleet
 
 
-def test_failed_packing_leaves_the_file(tmp_path: Path) -> None:
+def test_failed_packing_leaves_the_file(tmp_path) -> None:
     file = tmp_path / "000001.jsonl"
     file.write_bytes(b"x" * 1000)
     (tmp_path / ".000001.jsonl.gz").symlink_to("/dev/full")
@@ -377,7 +375,7 @@ def test_failed_packing_leaves_the_file(tmp_path: Path) -> None:
     assert text(tmp_path / "000001.jsonl.gz") == b"x" * 1000
 
 
-def test_a_file_packed_while_opened_is_read(scribe: LongScribe, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_packed_while_opened_is_read(scribe: LongScribe, monkeypatch) -> None:
     scribe.go_on(4)
     reopened(scribe)  # so that nothing is packed any more
     for packed in scribe.journal.path.glob("*.gz"):
@@ -398,7 +396,7 @@ def test_a_file_packed_while_opened_is_read(scribe: LongScribe, monkeypatch: pyt
     assert {file.suffix for file in segments(scribe.journal.path)[:-1]} == {".gz"}
 
 
-def test_a_file_packed_while_listed_is_listed(scribe: LongScribe, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_packed_while_listed_is_listed(scribe: LongScribe, monkeypatch) -> None:
     scribe.go_on(4)
     reopened(scribe)  # so that nothing is packed any more
     listed = segments(scribe.journal.path)

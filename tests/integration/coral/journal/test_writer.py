@@ -26,7 +26,7 @@ SPY = Identity(8, 80, "boot")
 
 
 @pytest.fixture
-def scribe(tmp_path: Path) -> Iterator[LongScribe]:
+def scribe(tmp_path) -> Iterator[LongScribe]:
     made = LongScribe(tmp_path / "journal")
     made.play()
     made.go_on(3)
@@ -160,7 +160,7 @@ def test_a_forged_newer_file_is_renamed(scribe: LongScribe) -> None:
     assert reports(scribe) == []
 
 
-def test_the_current_file_is_never_packed(tmp_path: Path) -> None:
+def test_the_current_file_is_never_packed(tmp_path) -> None:
     scribe = LongScribe(tmp_path / "journal", long=1)
     scribe.play()
     (scribe.journal.path / "000099.jsonl").write_bytes(b"")
@@ -171,7 +171,7 @@ def test_the_current_file_is_never_packed(tmp_path: Path) -> None:
     assert segments(scribe.journal.path)[-1].suffix == ".jsonl"
 
 
-def test_a_deleted_earlier_file_is_reported_once(tmp_path: Path) -> None:
+def test_a_deleted_earlier_file_is_reported_once(tmp_path) -> None:
     scribe = LongScribe(tmp_path / "journal", long=1)
     scribe.play()
     scribe.go_on(8)
@@ -204,7 +204,7 @@ def test_a_torn_line_after_a_crash_is_not_reported(scribe: LongScribe) -> None:
     assert scribe.journal.recovered.fleet == scribe.fleet
 
 
-def test_damage_is_reported_even_if_no_file_can_be_begun(scribe: LongScribe, tmp_path: Path) -> None:
+def test_damage_is_reported_even_if_no_file_can_be_begun(scribe: LongScribe, tmp_path) -> None:
     before = expected(scribe)
     shutil.rmtree(scribe.journal.path)
     scribe.journal.path.write_text("in the way")
@@ -216,7 +216,7 @@ def test_damage_is_reported_even_if_no_file_can_be_begun(scribe: LongScribe, tmp
     assert fold(scribe.journal.path).fleet == scribe.fleet
 
 
-def test_a_journal_that_is_deleted_before_the_first_supervision_is_begun_anew(tmp_path: Path) -> None:
+def test_a_journal_that_is_deleted_before_the_first_supervision_is_begun_anew(tmp_path) -> None:
     journal = Journal(tmp_path / "journal")
     segments(journal.path)[-1].unlink()
     journal.open_supervision(RULES, moment(1.0), (1, 2))
@@ -224,7 +224,7 @@ def test_a_journal_that_is_deleted_before_the_first_supervision_is_begun_anew(tm
     assert (fold(journal.path).rules, fold(journal.path).folder) == (RULES, (1, 2))
 
 
-def test_a_file_that_was_begun_without_rules_is_read(tmp_path: Path) -> None:
+def test_a_file_that_was_begun_without_rules_is_read(tmp_path) -> None:
     head = {"format": FORMAT, "rules": None, "folder": [], "at": 0.0, "wall": "", "started": {}}
     (tmp_path / "journal").mkdir()
     (tmp_path / "journal" / "000002.jsonl").write_bytes(seal({**head, "state": encode_fleet(Fleet())}, 0)[0])

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 from real_runs import TRY, Run, wait_until
+from sample import submission
 
-from attempts.record import Kind, Submission
 from attempts.store import Store
 from coral.config.load import load_frozen
 from coral.fleet.events import Moment
@@ -24,16 +24,14 @@ Coral = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def used_up(start: Begin, operators_shell: None) -> Run:
+def used_up(start, operators_shell: None) -> Run:
     """Two agents with three attempts between them, none better than the seed."""
     run = start(FOREVER, grade=EVER_THE_SAME, overrides=("agents.count=2", "budget.attempts=3"))
     run.wait_for_end()
     return run
 
 
-def test_a_used_up_run_is_resumed_only_with_a_larger_budget(
-    used_up: Run, coral: Coral, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_used_up_run_is_resumed_only_with_a_larger_budget(used_up: Run, coral, monkeypatch) -> None:
     name, layout = used_up.layout.root.name, used_up.layout
     monkeypatch.chdir(layout.root)
     before = (layout.task_file.read_bytes(), layout.log.read_bytes(), layout.status.read_bytes())
@@ -71,39 +69,38 @@ def test_a_used_up_run_is_resumed_only_with_a_larger_budget(
     assert not list(layout.requests_of("operator").glob("*.json"))
 
 
-def test_the_suggested_command_goes_on(used_up: Run, coral: Coral) -> None:
+def test_the_suggested_command_goes_on(used_up: Run, coral) -> None:
     layout = used_up.layout
     assert coral("resume", "--run", str(layout.root), "budget.attempts=6", "--detach")[0] == 0
     wait_until(lambda: holder(layout.lock) is None, what="the end of the run")
     assert len(Store(layout.attempts).numbers()) == 1 + 6
 
 
-def test_the_reasons_of_retired_agents_are_given(start: Begin) -> None:
+def test_the_reasons_of_retired_agents_are_given(start) -> None:
     run = start(FOREVER, overrides=("agents.count=2", "budget.per_agent.attempts=2"))
     run.wait_for_end()
     end = ends_at_once(run.layout, load_frozen(run.layout.task_file))
-    assert end is not None
     assert end.end == RunEnd(RunEndKind.ALL_RETIRED)
     assert set(end.agents) == {Reason(ReasonKind.OWN_BUDGET, budget=Budget(BudgetKey.ATTEMPTS, 2))}
     assert end.overrides == ("budget.per_agent.attempts=4",)
     assert ends_at_once(run.layout, load_frozen(run.layout.task_file, end.overrides)) is None
 
 
-def test_a_killed_run_is_supervised_though_it_is_used_up(start: Begin) -> None:
+def test_a_killed_run_is_supervised_though_it_is_used_up(start) -> None:
     run = start([*TRY, "hang"])
     wait_until(lambda: 1 in Store(run.layout.attempts).numbers(), what="an attempt")
     run.kill()
     assert ends_at_once(run.layout, load_frozen(run.layout.task_file, ("budget.attempts=1",))) is None
 
 
-def test_a_run_that_was_stopped_goes_on(start: Begin) -> None:
+def test_a_run_that_was_stopped_goes_on(start) -> None:
     run = start(FOREVER)
     wait_until(lambda: 1 in Store(run.layout.attempts).numbers(), what="an attempt")
     run.stop()
     assert ends_at_once(run.layout, load_frozen(run.layout.task_file)) is None
 
 
-def test_a_missing_record_is_written_though_the_run_is_used_up(used_up: Run, coral: Coral) -> None:
+def test_a_missing_record_is_written_though_the_run_is_used_up(used_up: Run, coral) -> None:
     layout = used_up.layout
     path = layout.attempts / "000003.json"
     record = path.read_bytes()
@@ -119,14 +116,10 @@ def test_a_missing_record_is_written_though_the_run_is_used_up(used_up: Run, cor
 def forget_that_it_was_published(layout: Layout, number: int) -> None:
     """As the journal ends where the disk was full until the run had ended."""
     attempt = Store(layout.attempts).read(number)
-    submission = Submission(
-        id=attempt.submission, agent=attempt.agent, commit=attempt.commit, tree=attempt.tree, title="", kind=Kind.REAL,
-        of=None, wait=0.0, submitted_at="",
-    )  # fmt: skip
-    settled = PendingAttempt(number=number, submission=submission, step=AttemptStep.SETTLED, attempt=attempt)
+    made = submission(attempt.agent, id=attempt.submission, commit=attempt.commit, tree=attempt.tree)
+    settled = PendingAttempt(number=number, submission=made, step=AttemptStep.SETTLED, attempt=attempt)
     journal = Journal(layout.journal)
     memory, now = journal.recovered, Moment(run_time=journal.recovered.clock, wall_time=journal.recovered.wall)
-    assert memory.rules is not None
     folder = layout.root.stat()
     journal.open_supervision(memory.rules, now, (folder.st_dev, folder.st_ino))
     journal.record(now, [], [], memory.fleet, replace(memory.fleet, pending={number: settled}))

@@ -33,7 +33,7 @@ def can_make_groups() -> bool:
 
 
 @pytest.fixture(params=WAYS)
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+def way(request, monkeypatch) -> str:
     """What tells whose a process is; the other way is closed."""
     if request.param == "mark":
         monkeypatch.setattr(cgroup, "own_group", lambda: None)
@@ -79,9 +79,7 @@ class FolderLaunches:
     def daemon(self, name: str) -> process_tree.Identity:
         """The daemon that wrote its pid into the file of that name."""
         wait_until((self.folder / name).exists)
-        found = process_tree.identify(int((self.folder / name).read_text()))
-        assert found is not None
-        return found
+        return process_tree.identify(int((self.folder / name).read_text()))
 
     def next_state(self) -> tuple[str, LaunchState]:
         """What is said next of a launch whose own process has ended."""
@@ -105,7 +103,7 @@ class FolderLaunches:
 
 
 @pytest.fixture
-def mine(tmp_path: Path) -> Iterator[FolderLaunches]:
+def mine(tmp_path) -> Iterator[FolderLaunches]:
     made = FolderLaunches(tmp_path)
     yield made
     for path in (path for path in tmp_path.glob("left*") if not path.suffix):
@@ -121,7 +119,6 @@ def test_a_daemon_ends_with_its_launch_and_no_other_is_touched(way: str, mine: F
     left, theirs = mine.daemon("left-1"), mine.daemon("left-2")
     assert mine.next_state() == ("agent-1", LaunchState.LINGERS)
     launch = mine.launches.find("agent-1", 1)
-    assert launch is not None
     process.terminate(launch.identity, launch.tag)
     assert mine.next_state() == ("agent-1", LaunchState.LINGERS)
     process.kill(launch.identity, launch.tag)
@@ -137,7 +134,6 @@ def test_sigterm_ends_a_daemon_too(way: str, mine: FolderLaunches) -> None:
     left = mine.daemon("left")
     assert mine.next_state() == ("agent-1", LaunchState.LINGERS)
     launch = mine.launches.find("agent-1", 1)
-    assert launch is not None
     process.terminate(launch.identity, launch.tag)
     wait_until(lambda: not process_tree.is_alive(left))
     assert mine.next_state() == ("agent-1", LaunchState.GONE)
@@ -225,9 +221,7 @@ def test_old_groups_of_other_runs_are_removed(way: str, mine: FolderLaunches) ->
         cgroup.remove(str(other / "old"))
 
 
-def test_a_program_starts_even_if_its_group_cannot_be_entered(
-    monkeypatch: pytest.MonkeyPatch, mine: FolderLaunches
-) -> None:
+def test_a_program_starts_even_if_its_group_cannot_be_entered(monkeypatch, mine: FolderLaunches) -> None:
     monkeypatch.setattr(cgroup.Groups, "make", lambda self, name: "/nowhere/at all")
     held = mine.start("agent-1", "echo started; exec sleep 300")
     wait_until(lambda: (mine.folder / "out").read_text() == "started\n")
@@ -235,7 +229,7 @@ def test_a_program_starts_even_if_its_group_cannot_be_entered(
     assert [member.pid for member in process_tree.members(held.identity, NO_TAG)] == [held.identity.pid]
 
 
-def test_no_group_is_made_where_that_is_impossible(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_group_is_made_where_that_is_impossible(monkeypatch) -> None:
     monkeypatch.setattr(cgroup, "own_group", lambda: Path("/proc/self/nothing"))
     assert cgroup.Groups("run").make("agent-1.1") == ""
 
@@ -259,7 +253,6 @@ def test_a_process_of_another_user_belongs_to_no_launch(mine: FolderLaunches, si
     try:
         for child in both:
             assert sign == "tag" or rlimit_tag.put(child.pid, tag)
-            assert child.stdin is not None
             child.stdin.write(b"\n")
             child.stdin.close()
             comm = Path(f"/proc/{child.pid}/comm")
@@ -295,7 +288,6 @@ def test_a_launch_that_replaces_its_process_at_every_scan_has_not_ended() -> Non
     try:
         next_one()
         first = process_tree.identify(lived[0].pid)
-        assert first is not None
         identity = first
         next_one()
         late = Late()
@@ -330,7 +322,6 @@ def test_the_process_group_of_an_ended_leader_proves_nothing() -> None:
     told = subprocess.run(["sh", "-c", script], start_new_session=True, capture_output=True, text=True, check=True)
     daemon, leader = map(int, told.stdout.split())
     found = process_tree.identify(daemon)
-    assert found is not None
     try:
         assert os.getpgid(daemon) == leader
         earlier = replace(found, pid=leader)
@@ -339,7 +330,7 @@ def test_the_process_group_of_an_ended_leader_proves_nothing() -> None:
         os.kill(daemon, signal.SIGKILL)
 
 
-def test_a_child_inherits_its_tag_until_it_gets_another(tmp_path: Path) -> None:
+def test_a_child_inherits_its_tag_until_it_gets_another(tmp_path) -> None:
     """As in a run that an agent of another run has started."""
     line = "import sys; print(sys.stdin.readline())"
     child = subprocess.Popen([sys.executable, "-c", line], stdin=subprocess.PIPE, stdout=subprocess.PIPE)

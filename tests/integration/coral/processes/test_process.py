@@ -22,7 +22,7 @@ DEAF = "trap '' INT TERM; "
 
 
 @pytest.fixture
-def make(tmp_path: Path) -> Callable[..., Program]:
+def make(tmp_path) -> Callable[..., Program]:
     def build(script: str, tag: str = "run/agent-1/1", env: dict[str, str] | None = None) -> Program:
         stdin = tmp_path / "prompt.md"
         stdin.write_text("the prompt\n")

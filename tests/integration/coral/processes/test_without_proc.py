@@ -10,7 +10,7 @@ from coral.processes import process_tree, without_proc
 
 
 @pytest.fixture(autouse=True)
-def no_proc(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_proc(monkeypatch) -> None:
     monkeypatch.setattr(process_tree, "_has_proc", lambda: False)
 
 
@@ -19,10 +19,8 @@ def test_a_process_is_known_with_its_descendants_and_its_tag() -> None:
     environment = {**os.environ, process_tree.TAG: "run/agent-1/1"}
     command = ["/bin/sh", "-c", script]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, start_new_session=True) as child:
-        assert child.stdout is not None
         assert child.stdout.readline() == b"up\n"
         identity = process_tree.identify(child.pid)
-        assert identity is not None
         assert process_tree.is_alive(identity)
         assert without_proc.environment(child.pid).split(b"\0").count(b"CORAL_LAUNCH=run/agent-1/1") == 1
         found = process_tree.members(identity, "run/agent-1/1")

@@ -5,7 +5,6 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 from sample import attempt
@@ -18,7 +17,7 @@ from coral.records.index_feed import IndexFeed
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
+def store(tmp_path) -> Store:
     made = Store(tmp_path / "attempts")
     for number in range(3):
         made.publish(attempt(number, 1.0))

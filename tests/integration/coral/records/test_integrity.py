@@ -9,12 +9,13 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from real_runs import Run, tries, wait_until
+from real_runs import tries, wait_until
 from records import readable
+from sample import attempt
 
 from attempts.index.index import Index
 from attempts.index.query import Wanted, ranked
-from attempts.record import Attempt, Direction, Kind, Verdict
+from attempts.record import Attempt, Direction, Kind
 from attempts.store import Store
 from coral.fleet import actions as do
 from coral.fleet import events as on
@@ -25,22 +26,8 @@ from coral.records.ledger import Ledger
 from coral.supervisor.loop import Supervisor
 
 
-def record(number: int, score: float = 1.0) -> Attempt:
-    return Attempt(
-        number=number,
-        agent="agent-1",
-        kind=Kind.REAL,
-        commit=f"{number:040x}",
-        tree=f"{number:040x}",
-        parent="",
-        title=f"try {number}",
-        submission=f"{number:020d}",
-        submitted_at="",
-        published_at="",
-        order=number,
-        verdict=Verdict.IMPROVED,
-        score=score,
-    )
+def record(number: int) -> Attempt:
+    return attempt(number, 1.0, agent="agent-1", kind=Kind.REAL, submitted_at="", published_at="")
 
 
 class Records:
@@ -79,7 +66,7 @@ class Records:
 
 
 @pytest.fixture
-def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Records]:
+def records(tmp_path, monkeypatch) -> Iterator[Records]:
     monkeypatch.setattr(integrity, "BATCH", 4)
     records = Records(tmp_path, 10)
     yield records
@@ -140,7 +127,7 @@ def test_a_record_of_no_published_attempt_is_set_aside(records: Records, number:
     assert records.store.numbers() == list(range(10))
 
 
-def test_a_copied_folder_is_no_damage(records: Records, tmp_path: Path) -> None:
+def test_a_copied_folder_is_no_damage(records: Records, tmp_path) -> None:
     """As after a copy of the run to another disk: every file is another one, and says the same."""
     shutil.copytree(records.store.root, tmp_path / "copy")
     shutil.rmtree(records.store.root)
@@ -149,7 +136,7 @@ def test_a_copied_folder_is_no_damage(records: Records, tmp_path: Path) -> None:
     assert records.ledger.page(6, 1)[0].witness == records.store.witness(7)
 
 
-def test_a_wiped_folder_is_filled_again_and_told_briefly(tmp_path: Path) -> None:
+def test_a_wiped_folder_is_filled_again_and_told_briefly(tmp_path) -> None:
     records = Records(tmp_path, 30)
     for number in range(30):
         records.path(number).unlink()
@@ -167,14 +154,12 @@ def test_an_unwritten_record_is_written_and_not_told(records: Records) -> None:
     assert records.store.read(10) == record(10)
 
 
-def test_an_unchanged_file_is_not_opened(records: Records, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unchanged_file_is_not_opened(records: Records, monkeypatch) -> None:
     monkeypatch.setattr(Store, "read", lambda *_: pytest.fail("it was opened"))
     assert records.round() == []
 
 
-def test_a_step_does_not_look_up_the_names_of_records_that_were_published(
-    records: Records, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_step_does_not_look_up_the_names_of_records_that_were_published(records: Records, monkeypatch) -> None:
     asked: list[int] = []
     known = Ledger.known
     monkeypatch.setattr(Ledger, "known", lambda ledger, numbers: known(ledger, asked.extend(numbers) or numbers))
@@ -186,7 +171,7 @@ def test_a_step_does_not_look_up_the_names_of_records_that_were_published(
 
 
 @pytest.mark.parametrize("count", [5, 40])
-def test_a_step_checks_a_fixed_number_of_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+def test_a_step_checks_a_fixed_number_of_records(tmp_path, monkeypatch, count: int) -> None:
     monkeypatch.setattr(integrity, "BATCH", 4)
     records = Records(tmp_path, count)
     looked: list[int] = []
@@ -198,7 +183,7 @@ def test_a_step_checks_a_fixed_number_of_records(tmp_path: Path, monkeypatch: py
     records.ledger.close()
 
 
-def test_an_altered_ledger_is_rebuilt(records: Records, tmp_path: Path) -> None:
+def test_an_altered_ledger_is_rebuilt(records: Records, tmp_path) -> None:
     records.ledger.close()
     base = sqlite3.connect(tmp_path / "ledger.sqlite")
     base.execute("UPDATE records SET record = '{}' WHERE number = 7")
@@ -212,7 +197,7 @@ def test_an_altered_ledger_is_rebuilt(records: Records, tmp_path: Path) -> None:
     assert records.round() == []
 
 
-def test_records_that_the_journal_lacks_are_no_forgeries(records: Records, tmp_path: Path) -> None:
+def test_records_that_the_journal_lacks_are_no_forgeries(records: Records, tmp_path) -> None:
     records.ledger.close()
     (tmp_path / "ledger.sqlite").unlink()
     records.ledger = Ledger(tmp_path / "ledger.sqlite", lambda: [record(number) for number in range(6, 10)])
@@ -225,7 +210,7 @@ def test_records_that_the_journal_lacks_are_no_forgeries(records: Records, tmp_p
     assert records.store.numbers() == list(range(10))
 
 
-def test_a_touched_ledger_is_rebuilt_by_the_check(records: Records, tmp_path: Path) -> None:
+def test_a_touched_ledger_is_rebuilt_by_the_check(records: Records, tmp_path) -> None:
     made = []
     records.ledger._published = lambda: made.append(1) or [record(number) for number in range(10)]
     seen = records.check.check_next([])
@@ -267,7 +252,7 @@ FORGERIES = {
 
 
 @pytest.mark.parametrize("what", FORGERIES)
-def test_a_forged_index_is_corrected_and_told(records: Records, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+def test_a_forged_index_is_corrected_and_told(records: Records, monkeypatch, what: str) -> None:
     monkeypatch.setattr("attempts.index.index.SEARCHED", 1.0)
     index = fed(records)
     assert records.round() == []
@@ -306,13 +291,13 @@ def test_an_unusable_index_is_left_to_its_readers(records: Records) -> None:
     assert records.written == []
 
 
-def test_records_are_checked_however_rarely_inboxes_are_read(start: Callable[..., Run]) -> None:
-    run = start(["hang"], overrides=("run.poll_seconds=3600",), supervise=False)
-    manager = Supervisor(run.layout, (run.layout.private / "seed").read_text().strip())
-    baseline = Store(run.layout.attempts).read(0)
+def test_records_are_checked_however_rarely_inboxes_are_read(start) -> None:
+    layout = start(["hang"], overrides=("run.poll_seconds=3600",), supervise=False).layout
+    manager = Supervisor(layout, (layout.private / "seed").read_text().strip())
+    baseline = Store(layout.attempts).read(0)
     manager._ledger.add(baseline)
     manager._ledger.set_witnesses({0: (0, 0, 0)})
-    (run.layout.attempts / "000000.json").unlink()
+    (layout.attempts / "000000.json").unlink()
     clock, looks = 0.0, 0
     while manager._ledger.page(-1, 1)[0].witness == (0, 0, 0):
         now = on.Moment(run_time=clock, wall_time="")
@@ -321,16 +306,15 @@ def test_records_are_checked_however_rarely_inboxes_are_read(start: Callable[...
         actions = [do.RestoreRecords(altered=event.altered, misindexed=event.misindexed) for event in damaged]
         manager._performer.perform(actions, Fleet(), now)
         look = manager._gatherer._damage._look
-        assert look is not None
         look.exception(30)
         clock += manager._gatherer.next_reading(Fleet(), now)
         looks += 1
         assert clock < 3600 / (100_000 / integrity.BATCH) * (looks + 1)
-    assert Store(run.layout.attempts).read(0) == baseline
+    assert Store(layout.attempts).read(0) == baseline
     manager.close()
 
 
-def test_a_forgery_in_a_run_is_corrected_and_alerted(start: Callable[..., Run]) -> None:
+def test_a_forgery_in_a_run_is_corrected_and_alerted(start) -> None:
     run = start([*tries(1, 2), "hang"], overrides=("run.poll_seconds=0.2",))
     published = run.wait_for_attempts(2, 30)
     run.stop()
@@ -350,4 +334,3 @@ def test_a_forgery_in_a_run_is_corrected_and_alerted(start: Callable[..., Run]) 
     (run.layout.heartbeats / "agent-1.yaml").write_text("- {name: reflect, every: 1000}\n")
     wait_until(lambda: "heartbeats/agent-1.yaml" in str(run.events("alert")), what="the alert")
     assert "1000" not in (run.layout.heartbeats / "agent-1.yaml").read_text()
-    run.stop()

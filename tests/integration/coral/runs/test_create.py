@@ -2,7 +2,6 @@
 
 import shlex
 from collections import Counter
-from pathlib import Path
 
 import psutil
 import pytest
@@ -15,7 +14,7 @@ from coral.runs.create import create_run
 
 
 @pytest.mark.parametrize("count", [1, 5])
-def test_a_clone_is_one_git_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+def test_a_clone_is_one_git_process(tmp_path, monkeypatch, count: int) -> None:
     log = wrap_git(tmp_path, monkeypatch)
     task = load(write_task(tmp_path / "task", ["hang"]), (f"agents.count={count}",))
     create_run(task, tmp_path / "runs", lambda _: None)
@@ -24,9 +23,7 @@ def test_a_clone_is_one_git_process(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert Counter(verbs(log)) == {**seed, "ls-tree": 2, "read-tree": 1, "checkout": count}
 
 
-def test_a_seed_that_cannot_be_graded_ends_the_clones_under_way(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_seed_that_cannot_be_graded_ends_the_clones_under_way(tmp_path, monkeypatch) -> None:
     hang = 'case "$*" in *checkout*) echo $$ > "$LOG.part"; mv "$LOG.part" "$LOG"; exec sleep 300;; esac'
     log = wrap_git(tmp_path, monkeypatch, hang)
     folder = write_task(

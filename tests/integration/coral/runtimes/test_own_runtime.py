@@ -36,7 +36,7 @@ say(type="done")
 
 
 @pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own(tmp_path, monkeypatch) -> Path:
     (code,) = PYTHON.findall(PAGE.read_text(encoding="utf-8"))
     (tmp_path / "modules").mkdir()
     (tmp_path / "modules" / "my_runtime.py").write_text(code)
@@ -49,7 +49,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return program
 
 
-def test_a_runtime_of_ones_own_drives_a_whole_run(own: Path, start, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_runtime_of_ones_own_drives_a_whole_run(own: Path, start, capsys) -> None:
     overrides = ("agents.runtime=my_runtime:MyAgent", "agents.model=large", "budget.attempts=3")
     run = start(["hang"], overrides=(*overrides, f"agents.options={{program: {own}}}"))
     run.wait_for_end()

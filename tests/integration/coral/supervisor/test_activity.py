@@ -3,7 +3,6 @@
 import os
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -11,7 +10,6 @@ from coral.fleet.actions import ScanEdits
 from coral.fleet.events import Broken, EditsScanned, Moment
 from coral.supervisor import activity
 from coral.supervisor.activity import last_edit
-from coral.supervisor.lock import hold_lock
 from coral.supervisor.loop import Supervisor
 
 
@@ -29,7 +27,7 @@ def found(clone: Path) -> int | None:
     return None if ago is None else round(ago / 3600)
 
 
-def test_the_last_edit_counts_at_any_depth(tmp_path: Path) -> None:
+def test_the_last_edit_counts_at_any_depth(tmp_path) -> None:
     assert found(tmp_path) is None
     changed(tmp_path / "old.py", 9 * 3600)
     assert found(tmp_path) == 9
@@ -41,13 +39,13 @@ def test_the_last_edit_counts_at_any_depth(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", [".git/index", ".hidden", "__pycache__/x.pyc", "a/node_modules/x.js", ".venv/lib/x.py"]
 )
-def test_what_tools_write_is_no_edit(tmp_path: Path, name: str) -> None:
+def test_what_tools_write_is_no_edit(tmp_path, name: str) -> None:
     changed(tmp_path / "old.py", 9 * 3600)
     changed(tmp_path / name, 0)
     assert found(tmp_path) == 9
 
 
-def test_links_pipes_and_folders_are_no_files_and_the_future_is_not_believed(tmp_path: Path) -> None:
+def test_links_pipes_and_folders_are_no_files_and_the_future_is_not_believed(tmp_path) -> None:
     clone = tmp_path / "clone"
     changed(clone / "old.py", 9 * 3600)
     changed(tmp_path / "outside" / "new.py", 0)
@@ -60,13 +58,11 @@ def test_links_pipes_and_folders_are_no_files_and_the_future_is_not_believed(tmp
     assert found(clone) == 9
 
 
-def test_a_clone_that_is_gone_or_closed_has_no_edits(tmp_path: Path) -> None:
+def test_a_clone_that_is_gone_or_closed_has_no_edits(tmp_path) -> None:
     assert last_edit(tmp_path / "nowhere") is None
 
 
-def test_only_so_many_entries_are_looked_at_and_the_nearest_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_so_many_entries_are_looked_at_and_the_nearest_first(tmp_path, monkeypatch) -> None:
     changed(tmp_path / "old.py", 9 * 3600)
     for number in range(20):
         changed(tmp_path / "deep" / f"{number}.py", 0)
@@ -74,13 +70,12 @@ def test_only_so_many_entries_are_looked_at_and_the_nearest_first(
     assert found(tmp_path) == 9
 
 
-def test_a_scan_that_cannot_begin_has_found_nothing_and_is_told_of(start: Any) -> None:
-    run = start(["hang"], supervise=False)
-    with hold_lock(run.layout.lock):
-        manager = Supervisor(run.layout, (run.layout.private / "seed").read_text().strip())
-        manager.close()  # from now on there is no thread to be had
-        performer, action = manager._performer, ScanEdits(agent="agent-1", launch=3)
-        performer.perform([action], manager._fleet, Moment(run_time=0.0, wall_time=""))
+def test_a_scan_that_cannot_begin_has_found_nothing_and_is_told_of(start) -> None:
+    layout = start(["hang"], supervise=False).layout
+    manager = Supervisor(layout, (layout.private / "seed").read_text().strip())
+    manager.close()  # from now on there is no thread to be had
+    action = ScanEdits(agent="agent-1", launch=3)
+    manager._performer.perform([action], manager._fleet, Moment(run_time=0.0, wall_time=""))
     scanned, broken = manager._queue.take()
     assert scanned == EditsScanned(agent="agent-1", launch=3)
     assert isinstance(broken, Broken)

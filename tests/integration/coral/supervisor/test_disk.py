@@ -1,7 +1,6 @@
 """For how long a disk problem lasts after the disk is well again, and what shows it where the disk does not say."""
 
 import os
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -11,7 +10,7 @@ from workspace.disk import ENOUGH, LEAST
 
 
 @pytest.fixture
-def disk(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+def disk(monkeypatch) -> SimpleNamespace:
     """What the system says of every disk."""
     answer = SimpleNamespace(f_flag=0, f_frsize=4096, f_blocks=9e9, f_bfree=8e9, f_bavail=8e9, f_files=0, f_favail=0)
     monkeypatch.setattr(os, "statvfs", lambda _: answer)
@@ -23,7 +22,7 @@ def set_left(disk: SimpleNamespace, count: int) -> None:
     disk.f_bavail = disk.f_bfree = count // disk.f_frsize
 
 
-def test_a_disk_problem_ends_after_a_while_with_enough_space(disk: SimpleNamespace, tmp_path: Path) -> None:
+def test_a_disk_problem_ends_after_a_while_with_enough_space(disk: SimpleNamespace, tmp_path) -> None:
     check = DiskCheck(tmp_path)
     assert (check.check(10), check.next_check) == (None, None)
     set_left(disk, LEAST - 5000)
@@ -39,7 +38,7 @@ def test_a_disk_problem_ends_after_a_while_with_enough_space(disk: SimpleNamespa
 
 
 def test_where_the_disk_says_nothing_failures_show_the_problem_and_the_pauses_grow(
-    disk: SimpleNamespace, tmp_path: Path
+    disk: SimpleNamespace, tmp_path
 ) -> None:
     check = DiskCheck(tmp_path)
     clock = 100.0

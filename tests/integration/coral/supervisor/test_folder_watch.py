@@ -5,15 +5,16 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from real_runs import wait_until
+from sample import submission
 from watchdog.events import FileSystemEvent, FileSystemEventHandler
 from watchdog.observers import Observer
 
 from attempts.inbox import next_id, submit
-from attempts.record import Kind, Submission, to_dict
+from attempts.record import to_dict
 from coral.supervisor.folder_watch import FolderWatch
 from coral.supervisor.perform import answer_request
 from workspace.layout import Layout
@@ -25,7 +26,7 @@ def rung() -> threading.Event:
 
 
 @pytest.fixture
-def inbox(tmp_path: Path) -> Path:
+def inbox(tmp_path) -> Path:
     folder = tmp_path / "inbox"
     (folder / "agent-1").mkdir(parents=True)
     return folder
@@ -37,13 +38,6 @@ def watch(inbox: Path, rung: threading.Event):
     assert watching.keep_alive() == ""
     yield watching
     watching.close()
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 120.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.005)
 
 
 def put(folder: Path, name: str = "1.json") -> None:
@@ -71,18 +65,10 @@ def test_what_is_handed_in_or_answered_comes_without_a_rename(tmp_path):
     observer.schedule(handler, str(root), recursive=True)
     observer.start()
     try:
-        submission = Submission(
-            id=next_id(""),
-            agent="agent-1",
-            commit="c" * 40,
-            tree="e" * 40,
-            title="one",
-            kind=Kind.REAL,
-            of=None,
-            wait=0.0,
-            submitted_at="2026-01-01T00:00:00.000+00:00",
-        )
-        paths = {str(submit(layout.attempts, to_dict(submission))), str(layout.replies_to("agent-1") / "7.json")}
+        paths = {
+            str(submit(layout.attempts, to_dict(submission(id=next_id(""))))),
+            str(layout.replies_to("agent-1") / "7.json"),
+        }
         answer_request(layout, "agent-1", "7", {"ok": True})
         wait_until(lambda: paths <= {each.src_path for each in seen} | {each.dest_path for each in seen})
     finally:

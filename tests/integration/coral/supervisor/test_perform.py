@@ -1,10 +1,6 @@
 """What an action came to, or why it failed, is put on the event queue; what could not be written is kept."""
 
 import shutil
-from collections.abc import Callable, Iterator
-
-import pytest
-from real_runs import Run
 
 from coral.fleet import actions as do
 from coral.fleet import events as on
@@ -14,14 +10,6 @@ from coral.supervisor.loop import Supervisor
 
 NOW = on.Moment(run_time=0.0, wall_time="")
 ALERT = do.Notify(id="alert-1", text="look")
-
-
-@pytest.fixture
-def supervisor(start: Callable[..., Run]) -> Iterator[Supervisor]:
-    run = start(["hang"], supervise=False)
-    supervisor = Supervisor(run.layout, (run.layout.private / "seed").read_text().strip())
-    yield supervisor
-    supervisor.close()
 
 
 def performed(supervisor: Supervisor, *actions: do.Action) -> list[on.Event]:

@@ -1,41 +1,26 @@
 """A whole prompt of a real run."""
 
-from typing import Any
+from real_runs import context_of
 
-from coral.agent_setup.roster import Roster
-from coral.config.load import load_frozen
 from coral.fleet.actions import Spawn
 from coral.fleet.agent_state import Agent, PendingMessage
 from coral.fleet.messages import MESSAGE
 from coral.fleet.reasons import Reason, ReasonKind
 from coral.fleet.run_state import Fleet
-from coral.records.standings import Standings
-from coral.runs.rules import rules_of
-from coral.supervisor.context import RunContext
 from coral.views.prompt import MAX_CHARACTERS, launch_prompt
 
 RESUMED = Reason(ReasonKind.RESUMED)
 
 
-def test_a_prompt_is_no_longer_than_a_program_can_take(start: Any) -> None:
-    layout = start(["hang"], supervise=False).layout
-    config = load_frozen(layout.task_file)
-    rules = rules_of(config, Roster(config), "")
-    run_context = RunContext(layout, config, rules, Standings(rules.direction, []), Roster(config))
+def test_a_prompt_is_no_longer_than_a_program_can_take(start) -> None:
+    run_context = context_of(start(["hang"], supervise=False).layout)
     fleet = Fleet(agents={"agent-1": Agent(name="agent-1")})
     owed = tuple(
         PendingMessage(id=f"h{number}", name=MESSAGE, since=0.0, due=0.0, prompt=f"word {number} " + "x" * 19_900)
         for number in range(25)
     )
     few, many = (
-        Spawn(
-            agent="agent-1",
-            launch=2,
-            session="s",
-            messages=part,
-            last_result_seen=0,
-            reason=Reason(ReasonKind.RESUMED),
-        )
+        Spawn(agent="agent-1", launch=2, session="s", messages=part, last_result_seen=0, reason=RESUMED)
         for part in (owed[:10], owed)
     )
     text, warnings = launch_prompt(run_context, fleet, "agent-1", few, 0.0)

@@ -1,13 +1,11 @@
 """How often `status.json` is written: soon after something happened, and rarely while nothing does."""
 
 import json
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
-from real_runs import Run
+from sample import submission
 
-from attempts.record import Kind, Submission
 from coral.fleet import events as on
 from coral.fleet.agent_state import Agent, Phase
 from coral.fleet.run_state import Fleet, PendingAttempt
@@ -32,11 +30,8 @@ class Shown:
 
 
 @pytest.fixture
-def shown(start: Callable[..., Run]) -> Iterator[Shown]:
-    run = start(["hang"], supervise=False)
-    manager = Supervisor(run.layout, (run.layout.private / "seed").read_text().strip())
-    yield Shown(manager)
-    manager.close()
+def shown(supervisor: Supervisor) -> Shown:
+    return Shown(supervisor)
 
 
 def test_while_nothing_happens_it_is_written_now_and_then(shown: Shown) -> None:
@@ -58,10 +53,6 @@ def test_what_an_agent_says_is_shown_soon(shown: Shown) -> None:
 
 
 def test_how_far_a_grade_is_is_shown_soon(shown: Shown) -> None:
-    wanted = Submission(
-        id="1" * 20, agent="agent-1", commit="1" * 40, tree="2" * 40, title="", kind=Kind.REAL, of=None, wait=0.0,
-        submitted_at="",
-    )  # fmt: skip
-    shown.fleet = replace(shown.fleet, pending={1: PendingAttempt(number=1, submission=wanted)})
+    shown.fleet = replace(shown.fleet, pending={1: PendingAttempt(number=1, submission=submission())})
     shown.at(SILENT)
     assert shown.at(SILENT + MAX_STATUS_SECONDS) == SILENT + MAX_STATUS_SECONDS

@@ -20,7 +20,7 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def template(tmp_path_factory) -> Path:
     """A user's repository with a task in it, and a run of that task with one attempt."""
     base = tmp_path_factory.mktemp("template")
     seed = base / "repo" / "tasks" / "toy" / "seed"
@@ -57,13 +57,13 @@ def git(repository: Path, *words: str) -> str:
 
 
 @pytest.fixture
-def repo(template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def repo(template: Path, tmp_path, monkeypatch) -> Path:
     shutil.copytree(template / "repo", tmp_path / "repo", symlinks=True)
     monkeypatch.chdir(tmp_path / "repo")
     return tmp_path / "repo"
 
 
-def test_a_branch_on_the_commit_that_holds_the_seed(repo: Path, coral: Run) -> None:
+def test_a_branch_on_the_commit_that_holds_the_seed(repo: Path, coral) -> None:
     (repo / "README").write_text("being edited\n")
     hook = repo / ".git" / "hooks" / "reference-transaction"
     hook.write_text("#!/bin/sh\ntouch ../ran\n")
@@ -87,13 +87,13 @@ def test_a_branch_on_the_commit_that_holds_the_seed(repo: Path, coral: Run) -> N
     assert "Attempt #1 by agent-1, score 2" in git(repo, "log", "-1", "--format=%b", "coral/toy-1")
 
 
-def test_a_branch_is_never_overwritten(repo: Path, coral: Run) -> None:
+def test_a_branch_is_never_overwritten(repo: Path, coral) -> None:
     assert coral("export", "1", "--branch", "best")[0] == 0
     assert "cannot make the branch best: it exists" in coral("export", "1", "--branch", "best")[2]
     assert "git allows no such name" in coral("export", "1", "--branch", "a..b")[2]
 
 
-def test_the_seed_may_be_a_whole_repository(template: Path, tmp_path: Path, coral: Run, repo: Path) -> None:
+def test_the_seed_may_be_a_whole_repository(template: Path, tmp_path, coral, repo: Path) -> None:
     own = tmp_path / "own"
     shutil.copytree(repo / "tasks" / "toy" / "seed", own)
     git(own, "init", "-q", "-b", "main")
@@ -107,7 +107,7 @@ def test_the_seed_may_be_a_whole_repository(template: Path, tmp_path: Path, cora
     assert git(own, "show", "coral/toy-1:a.txt") == "2"
 
 
-def test_a_repository_without_the_seed_is_refused(tmp_path: Path, coral: Run, repo: Path) -> None:
+def test_a_repository_without_the_seed_is_refused(tmp_path, coral, repo: Path) -> None:
     own = tmp_path / "own"
     own.mkdir()
     assert "is in no git repository" in coral("export", "1", "--repo", str(own))[2]
@@ -119,15 +119,13 @@ def test_a_repository_without_the_seed_is_refused(tmp_path: Path, coral: Run, re
     assert "belongs to a run" in coral("export", "1", "--repo", str(clone))[2]
 
 
-def test_from_inside_a_run_the_repository_around_the_runs_is_meant(
-    repo: Path, coral: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_from_inside_a_run_the_repository_around_the_runs_is_meant(repo: Path, coral, monkeypatch) -> None:
     monkeypatch.chdir(next((repo / "runs" / "toy").iterdir()) / "workspace" / "agents" / "agent-1")
     assert coral("export", "1", "--branch", "b")[0] == 0
     assert git(repo, "branch", "--list", "b").strip() == "b"
 
 
-def test_a_patch_applies_to_the_seed(repo: Path, coral: Run, tmp_path: Path) -> None:
+def test_a_patch_applies_to_the_seed(repo: Path, coral, tmp_path) -> None:
     target = tmp_path / "one.patch"
     assert coral("export", "1", "--patch", str(target))[0] == 0
     git(repo, "apply", "--directory=tasks/toy/seed", str(target))
@@ -138,7 +136,7 @@ def test_a_patch_applies_to_the_seed(repo: Path, coral: Run, tmp_path: Path) -> 
     assert "a branch and a patch at once" in coral("export", "1", "--patch", "-", "--branch", "b")[2]
 
 
-def test_json_says_where_it_went(repo: Path, coral: Run, tmp_path: Path) -> None:
+def test_json_says_where_it_went(repo: Path, coral, tmp_path) -> None:
     said = json.loads(coral("export", "1", "--json")[1])
     assert said == {"attempt": 1, "branch": "coral/toy-1", "repo": str(repo)}
     target = str(tmp_path / "one.patch")

@@ -21,23 +21,21 @@ BETTER = {"amplitude": 1.7, "decay": 0.25, "frequency": 2.3, "phase": 0.4, "offs
 
 
 @pytest.fixture
-def task(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+def task(tmp_path, capsys) -> Path:
     assert main(["init", str(tmp_path / "My fit")]) == 0
     return tmp_path / "My fit"
 
 
 @pytest.fixture
-def grader(task: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+def grader(task: Path, monkeypatch) -> ModuleType:
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     spec = spec_from_file_location("made_grade", task / "grade.py")
-    assert spec is not None
-    assert spec.loader is not None
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-def test_json_names_the_file_of_the_task(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_names_the_file_of_the_task(tmp_path, capsys) -> None:
     assert main(["init", str(tmp_path / "fit"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"task": str((tmp_path / "fit" / "task.yaml").resolve())}
 
@@ -83,7 +81,7 @@ def test_its_grader_refuses_what_is_no_model(task: Path, grader: ModuleType, mod
         grader.grade(task / "seed", task)
 
 
-def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_overwritten(tmp_path, capsys) -> None:
     (tmp_path / "grade.py").write_text("mine")
     assert main(["init", str(tmp_path)]) == 1
     assert "grade.py exists already" in capsys.readouterr().err
@@ -94,15 +92,13 @@ def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "grade.py, hidden.json exist already\n  name a folder that has nothing" in capsys.readouterr().err
 
 
-def test_a_repository_keeps_its_gitignore(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_repository_keeps_its_gitignore(tmp_path, capsys) -> None:
     (tmp_path / ".gitignore").write_text("mine\n")
     assert main(["init", str(tmp_path)]) == 0
     assert (tmp_path / ".gitignore").read_text() == "mine\n"
 
 
-def test_the_folder_may_be_here_and_the_commands_follow(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_folder_may_be_here_and_the_commands_follow(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["init"]) == 0
     assert "cd " not in capsys.readouterr().out
@@ -110,12 +106,12 @@ def test_the_folder_may_be_here_and_the_commands_follow(
     assert "cd 'a task'\n" in capsys.readouterr().out
 
 
-def test_a_folder_without_a_plain_name_is_a_task_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_without_a_plain_name_is_a_task_too(tmp_path, capsys) -> None:
     assert main(["init", str(tmp_path / "数学")]) == 0
     assert load(tmp_path / "数学").slug == "task"
 
 
-def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_in_place_of_the_folder_is_refused(tmp_path, capsys) -> None:
     (tmp_path / "file").write_text("")
     assert main(["init", str(tmp_path / "file" / "task")]) == 1
     assert "cannot make a task" in capsys.readouterr().err

@@ -1,18 +1,13 @@
 """The history of what the agents wrote, as `coral notes --history` shows it."""
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 
-import pytest
 from sample import make_run
 
 from workspace import history, knowledge
 
 
-def test_the_history_of_notes(
-    tmp_path: Path, coral: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_history_of_notes(tmp_path, coral, monkeypatch) -> None:
     layout = make_run(tmp_path / "runs")
     monkeypatch.chdir(layout.root)
     assert coral("notes", "--history")[1] == "no history yet\n"

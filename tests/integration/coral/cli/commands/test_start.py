@@ -18,10 +18,9 @@ from fcntl import ioctl
 from pathlib import Path
 
 import pytest
-from real_runs import TRY, wait_until, write_task
+from real_runs import TRY, coral_process, left_of, wait_until, write_task
 
 from attempts.store import Store
-from coral.processes.process_tree import TAG
 from coral.supervisor.lock import holder
 from workspace.layout import Layout, runs_under
 
@@ -31,7 +30,7 @@ FOREVER = [{"repeat": {"steps": TRY, "times": 100_000}}]
 
 
 @pytest.fixture
-def task(tmp_path: Path) -> Iterator[Path]:
+def task(tmp_path) -> Iterator[Path]:
     """A task whose agents try one number after the other; its runs are stopped at the end."""
     yield write_task(tmp_path / "task", FOREVER)
     for layout in runs_under(tmp_path / "runs"):
@@ -39,12 +38,8 @@ def task(tmp_path: Path) -> Iterator[Path]:
             run(tmp_path, "stop", "--run", str(layout.root))
 
 
-def run(cwd: Path, *words: str, before: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
-    """`before`: options of the interpreter."""
-    environment = {name: value for name, value in os.environ.items() if name != "CORAL_AGENT"}
-    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
-    command = [CORAL[0], *before, *CORAL[1:], *words]
-    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=DEADLINE)
+def run(cwd: Path, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return coral_process(*words, cwd=cwd, **env)
 
 
 def the_run(base: Path) -> Layout:
@@ -56,7 +51,7 @@ def attempts(base: Path) -> int:
     return len(Store(found[0].attempts).numbers()) if found else 0
 
 
-def test_start_in_a_pipe_prints_lines_and_a_summary(task: Path, tmp_path: Path) -> None:
+def test_start_in_a_pipe_prints_lines_and_a_summary(task: Path, tmp_path) -> None:
     done = run(tmp_path, "start", str(task), "budget.attempts=3")
     assert done.returncode == 0, done.stderr
     assert "grading the seed" in done.stderr
@@ -67,7 +62,7 @@ def test_start_in_a_pipe_prints_lines_and_a_summary(task: Path, tmp_path: Path) 
     assert holder(the_run(tmp_path).lock) is None
 
 
-def test_a_small_budget_is_warned_of_and_started(task: Path, tmp_path: Path) -> None:
+def test_a_small_budget_is_warned_of_and_started(task: Path, tmp_path) -> None:
     done = run(tmp_path, "start", str(task), "agents.count=2", "budget.attempts=1")
     assert done.returncode == 0, done.stderr
     told = "coral: the budget may be too small: budget.attempts=1 is less than one for each of 2 agents"
@@ -77,7 +72,7 @@ def test_a_small_budget_is_warned_of_and_started(task: Path, tmp_path: Path) -> 
     assert "budget" not in run(tmp_path, "start", str(task), "budget.attempts=1").stderr
 
 
-def test_detach_attach_stop_resume(task: Path, tmp_path: Path) -> None:
+def test_detach_attach_stop_resume(task: Path, tmp_path) -> None:
     started = run(tmp_path, "start", str(task), "--detach")
     assert started.returncode == 0, started.stderr
     assert "`coral attach` watches, `coral stop` ends it" in started.stdout
@@ -88,7 +83,6 @@ def test_detach_attach_stop_resume(task: Path, tmp_path: Path) -> None:
     status = json.loads(run(tmp_path, "status", "--json").stdout)
     assert (status["state"], status["supervisor"]) == ("running", holder(layout.lock))
     with subprocess.Popen([*CORAL, "attach"], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as attached:
-        assert attached.stdout is not None
         first = attached.stdout.readline()  # it has found who supervises
         told = run(tmp_path, "tell", "be bold")
         assert (told.returncode, told.stderr) == (0, "")
@@ -120,7 +114,7 @@ def prompts(layout: Layout) -> list[str]:
     return [path.read_text() for path in layout.logs("agent-1").glob("*.prompt.md")]
 
 
-def test_on_a_terminal_ctrl_c_stops_the_run(task: Path, tmp_path: Path) -> None:
+def test_on_a_terminal_ctrl_c_stops_the_run(task: Path, tmp_path) -> None:
     master, slave = pty.openpty()
     ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
     command = [*CORAL, "start", str(task)]
@@ -158,7 +152,7 @@ def until(terminal: int, seen: Callable[[bytes], bool]) -> bytes:
     return text
 
 
-def test_detached_for_programs(task: Path, tmp_path: Path) -> None:
+def test_detached_for_programs(task: Path, tmp_path) -> None:
     refused = run(tmp_path, "start", str(task), "--json")
     assert (refused.returncode, refused.stderr.splitlines()[1].strip()[:14]) == (1, "add --detach, ")
     assert not (tmp_path / "runs").exists()
@@ -172,7 +166,7 @@ def test_detached_for_programs(task: Path, tmp_path: Path) -> None:
     assert resumed == {**started, "pid": holder(layout.lock)}
 
 
-def test_a_closed_pipe_does_not_end_the_run(task: Path, tmp_path: Path) -> None:
+def test_a_closed_pipe_does_not_end_the_run(task: Path, tmp_path) -> None:
     program = shlex.join(CORAL)
     piped = f"set -o pipefail; {program} start {task} budget.attempts=3 | head -n 1; {program} log | true; echo $?"
     done = subprocess.run(["bash", "-c", piped], cwd=tmp_path, capture_output=True, text=True, timeout=DEADLINE)
@@ -183,8 +177,8 @@ def test_a_closed_pipe_does_not_end_the_run(task: Path, tmp_path: Path) -> None:
     assert refused.stdout == ""
 
 
-def test_a_detached_start_imports_each_module_once_and_nothing_that_draws(task: Path, tmp_path: Path) -> None:
-    told = run(tmp_path, "start", str(task), "--detach", before=("-X", "importtime")).stderr
+def test_a_detached_start_imports_each_module_once_and_nothing_that_draws(task: Path, tmp_path) -> None:
+    told = run(tmp_path, "start", str(task), "--detach", PYTHONPROFILEIMPORTTIME="1").stderr
     lines = (told + the_run(tmp_path).log.read_text()).splitlines()
     loaded = [line.rpartition("|")[2].strip() for line in lines if line.startswith("import time:")]
     assert {"coral.runs.create", "coral.supervisor.loop", "watchdog", "sqlite3"} <= set(loaded)
@@ -208,7 +202,7 @@ program()
 """
 
 
-def test_a_start_neither_collects_garbage_nor_reads_its_task_twice(task: Path, tmp_path: Path) -> None:
+def test_a_start_neither_collects_garbage_nor_reads_its_task_twice(task: Path, tmp_path) -> None:
     command = [sys.executable, "-P", "-c", WATCHED, "start", str(task), "--detach"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=DEADLINE)
     assert ("supervised by process" in done.stdout, "collects" in done.stdout) == (True, False)
@@ -217,12 +211,11 @@ def test_a_start_neither_collects_garbage_nor_reads_its_task_twice(task: Path, t
     assert "reads the task" not in log.read_text()
 
 
-def test_a_detached_supervisor_keeps_nothing_that_its_starter_was_given(task: Path, tmp_path: Path) -> None:
+def test_a_detached_supervisor_keeps_nothing_that_its_starter_was_given(task: Path, tmp_path) -> None:
     reading, given = os.pipe()
     command = [*CORAL, "start", str(task), "--detach"]
     with subprocess.Popen(command, cwd=tmp_path, pass_fds=[given], stdout=subprocess.PIPE) as started:
         os.close(given)
-        assert started.stdout is not None
         assert b"supervised by process" in started.stdout.read()
     assert holder(the_run(tmp_path).lock) is not None
     assert select.select([reading], [], [], DEADLINE)[0]
@@ -230,7 +223,7 @@ def test_a_detached_supervisor_keeps_nothing_that_its_starter_was_given(task: Pa
     os.close(reading)
 
 
-def test_a_misspelt_task_gets_a_hint(task: Path, tmp_path: Path) -> None:
+def test_a_misspelt_task_gets_a_hint(task: Path, tmp_path) -> None:
     done = run(tmp_path, "start", "tsak")
     assert done.stderr == "coral: cannot start: there is no folder or task file tsak\n  did you mean task?\n"
     done = run(tmp_path, "start", "elsewhere/nofolder")
@@ -238,7 +231,7 @@ def test_a_misspelt_task_gets_a_hint(task: Path, tmp_path: Path) -> None:
     assert "`coral init`" in done.stderr.splitlines()[1]
 
 
-def test_without_a_task_there_is_a_hint(tmp_path: Path) -> None:
+def test_without_a_task_there_is_a_hint(tmp_path) -> None:
     done = run(tmp_path, "start")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("coral: cannot start: there is no task.yaml in or above")
@@ -252,28 +245,15 @@ def test_the_task_around_here_is_meant(task: Path) -> None:
     assert not (task / "seed" / "runs").exists()
 
 
-def test_stop_ends_what_a_killed_supervisor_left(task: Path, tmp_path: Path) -> None:
+def test_stop_ends_what_a_killed_supervisor_left(task: Path, tmp_path) -> None:
     assert run(tmp_path, "start", str(task), "--detach").returncode == 0
     layout = the_run(tmp_path)
     wait_until(lambda: attempts(tmp_path) > 2, DEADLINE, "attempts")
     supervisor = holder(layout.lock)
-    assert supervisor is not None
     os.kill(supervisor, signal.SIGKILL)
     wait_until(lambda: holder(layout.lock) is None, DEADLINE, "its end")
     assert "nobody supervises this run" in run(tmp_path, "status").stdout
     stopped = run(tmp_path, "stop")
     assert (stopped.returncode, "has stopped" in stopped.stdout) == (0, True)
-    assert launches_of(layout) == []
+    assert left_of(layout) == []
     assert run(tmp_path, "stop").stdout == f"{layout.root.name} is not running\n"
-
-
-def launches_of(layout: Layout) -> list[int]:
-    """The processes that carry the tag of a launch of this run."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            if entry.name.isdecimal() and f"{TAG}={layout.root.name}/".encode() in (entry / "environ").read_bytes():
-                found.append(int(entry.name))
-        except OSError:
-            continue
-    return found

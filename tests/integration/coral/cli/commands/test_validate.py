@@ -18,7 +18,7 @@ from coral.runtimes.registry import find
 
 
 @pytest.fixture(autouse=True)
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def temporary(tmp_path, monkeypatch) -> Path:
     """Where the command keeps what it needs for a moment."""
     folder = tmp_path / "tmp"
     folder.mkdir()
@@ -44,7 +44,7 @@ def validate(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict
     return code, {check["name"]: check for check in said["checks"]}
 
 
-def test_the_skeleton_is_valid(tmp_path: Path, temporary: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_skeleton_is_valid(tmp_path, temporary: Path, capsys) -> None:
     main(["init", str(tmp_path / "fit")])
     before = sorted(path.relative_to(tmp_path) for path in (tmp_path / "fit").rglob("*"))
     children = psutil.Process().children(recursive=True)
@@ -70,7 +70,7 @@ def test_the_skeleton_is_valid(tmp_path: Path, temporary: Path, capsys: pytest.C
     assert [child for child in psutil.Process().children(recursive=True) if child not in children] == []
 
 
-def test_a_grader_that_crashes_shows_its_own_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_grader_that_crashes_shows_its_own_output(tmp_path, capsys) -> None:
     folder = task(tmp_path / "t", "print('loading weights'); return 1 / 0")
     assert main(["validate", str(folder)]) == 1
     said = capsys.readouterr().out
@@ -82,7 +82,7 @@ def test_a_grader_that_crashes_shows_its_own_output(tmp_path: Path, capsys: pyte
 
 
 @pytest.mark.parametrize("end", ["return 1 / 0", "from coral.grader import Fail; raise Fail('too short')"])
-def test_a_run_that_cannot_begin_shows_what_the_grader_printed(tmp_path: Path, end: str) -> None:
+def test_a_run_that_cannot_begin_shows_what_the_grader_printed(tmp_path, end: str) -> None:
     folder = task(tmp_path / "t", f"print('loading weights'); {end}")
     with pytest.raises(CoralError, match="cannot grade the seed") as caught:
         create_run(load(folder), tmp_path / "runs", lambda _: None)
@@ -90,7 +90,7 @@ def test_a_run_that_cannot_begin_shows_what_the_grader_printed(tmp_path: Path, e
     assert not list((tmp_path / "runs").glob("*/*"))
 
 
-def test_a_grader_that_is_too_slow_is_killed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_grader_that_is_too_slow_is_killed(tmp_path, capsys) -> None:
     pids = tmp_path / "pids"
     body = f"import os, time; open({str(pids)!r}, 'w').write(f'{{os.getpid()}} '); time.sleep(600)"
     for seconds in (1.5, 10, 60):  # on a slow machine it does not come so far at once
@@ -104,9 +104,7 @@ def test_a_grader_that_is_too_slow_is_killed(tmp_path: Path, capsys: pytest.Capt
 
 
 @pytest.mark.parametrize(("noise", "code"), [(0, 1), (0.5, 1), (2, 0)])
-def test_noise_that_the_task_does_not_admit_is_found(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], noise: float, code: int
-) -> None:
+def test_noise_that_the_task_does_not_admit_is_found(tmp_path, capsys, noise: float, code: int) -> None:
     count = tmp_path / "count"
     count.write_text("0")
     body = f"p = {str(count)!r}; n = int(open(p).read()) + 1; open(p, 'w').write(str(n)); return n"
@@ -117,9 +115,7 @@ def test_noise_that_the_task_does_not_admit_is_found(
 
 
 @pytest.mark.parametrize(("target", "direction", "ok"), [(42, "maximize", 0), (41, "maximize", 0), (41, "minimize", 1)])
-def test_a_target_that_is_reached_already_is_found(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], target: float, direction: str, ok: int
-) -> None:
+def test_a_target_that_is_reached_already_is_found(tmp_path, capsys, target: float, direction: str, ok: int) -> None:
     grader = {"entry": "grade.py:grade", "direction": direction}
     body = "return float((workspace / 'main.txt').read_text())"
     folder = task(tmp_path / "t", body, grader=grader, budget={"target": target})
@@ -137,9 +133,7 @@ def test_a_target_that_is_reached_already_is_found(
         ("import os; os._exit(3)", "check.py:check"),
     ],
 )
-def test_the_public_check_is_tried(
-    tmp_path: Path, temporary: Path, capsys: pytest.CaptureFixture[str], check: str, told: str
-) -> None:
+def test_the_public_check_is_tried(tmp_path, temporary: Path, capsys, check: str, told: str) -> None:
     made = {"name": "t", "description": "d", "check": "check.py:check"}
     folder = task(tmp_path / "t", "return 1", task=made)
     (folder / "seed" / "check.py").write_text(check)
@@ -149,9 +143,7 @@ def test_the_public_check_is_tried(
     assert list(temporary.iterdir()) == []
 
 
-def test_a_prompt_that_cannot_render_is_named_and_nothing_is_graded(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_prompt_that_cannot_render_is_named_and_nothing_is_graded(tmp_path, capsys) -> None:
     beats = [{"name": "mine", "every": 3, "prompt": "Hello {{ nobody }}\n{% for %}"}]
     code, checks = validate(capsys, str(task(tmp_path / "t", "raise SystemExit", heartbeats=beats)))
     assert code == 1
@@ -166,9 +158,7 @@ def test_a_prompt_that_cannot_render_is_named_and_nothing_is_graded(
         (["src/**/*.py"], "no file matches src/**/*.py"),
     ],
 )
-def test_a_glob_that_names_nothing_is_found(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], editable: list[str], told: str
-) -> None:
+def test_a_glob_that_names_nothing_is_found(tmp_path, capsys, editable: list[str], told: str) -> None:
     folder = task(tmp_path / "t", "raise SystemExit", task={"name": "t", "description": "d", "editable": editable})
     code, checks = validate(capsys, str(folder))
     assert code == 1
@@ -176,9 +166,7 @@ def test_a_glob_that_names_nothing_is_found(
 
 
 @pytest.mark.parametrize(("text", "told"), [("only words", "no number and no choice"), ("1 " * 3001, "hold 3001 ")])
-def test_files_that_the_built_in_agent_cannot_vary_are_found(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, told: str
-) -> None:
+def test_files_that_the_built_in_agent_cannot_vary_are_found(tmp_path, capsys, text: str, told: str) -> None:
     folder = task(tmp_path / "t", "raise SystemExit")
     (folder / "seed" / "main.txt").write_text(text)
     code, checks = validate(capsys, str(folder))
@@ -188,7 +176,7 @@ def test_files_that_the_built_in_agent_cannot_vary_are_found(
     assert "variables" not in checks
 
 
-def test_a_model_that_nobody_would_read_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_model_that_nobody_would_read_is_found(tmp_path, capsys) -> None:
     folder = task(tmp_path / "t", "return 1")
     code, checks = validate(capsys, str(folder), "agents.model=large")
     assert code == 1
@@ -198,7 +186,7 @@ def test_a_model_that_nobody_would_read_is_found(tmp_path: Path, capsys: pytest.
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_budget_that_nobody_could_keep_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_budget_that_nobody_could_keep_is_found(tmp_path, capsys) -> None:
     folder = task(tmp_path / "t", "return 1")
     code, checks = validate(capsys, str(folder), "budget.money=5", "budget.per_agent.tokens=5")
     assert code == 1
@@ -211,7 +199,7 @@ def test_a_budget_that_nobody_could_keep_is_found(tmp_path: Path, capsys: pytest
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_budget_of_money_needs_prices_where_a_program_tells_tokens_only(tmp_path: Path) -> None:
+def test_a_budget_of_money_needs_prices_where_a_program_tells_tokens_only(tmp_path) -> None:
     folder = task(tmp_path / "t", "return 1")
     given = ["budget.money=5", "budget.tokens=5", "agents.runtime=codex"]
     codex, claude = find("codex", {}), find("claude", {})
@@ -229,13 +217,13 @@ def test_a_budget_of_money_needs_prices_where_a_program_tells_tokens_only(tmp_pa
     assert [unenforceable_budgets(mixed, part, find(part.runtime, {})) for part in mixed.agents.assignments] == [[], []]
 
 
-def test_a_runtime_that_nobody_knows_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_runtime_that_nobody_knows_is_named(tmp_path, capsys) -> None:
     code, checks = validate(capsys, str(task(tmp_path / "t", "return 1")), "agents.runtime=nativ")
     assert code == 1
     assert "did you mean native?" in str(checks["runtime"]["details"])
 
 
-def test_a_task_that_cannot_be_read_is_one_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_task_that_cannot_be_read_is_one_check(tmp_path, capsys) -> None:
     folder = task(tmp_path / "t", "return 1")
     code, checks = validate(capsys, str(folder), "agents.count=0", "agents.cout=1")
     assert code == 1
@@ -245,9 +233,7 @@ def test_a_task_that_cannot_be_read_is_one_check(tmp_path: Path, capsys: pytest.
     assert "override agents.count=0: agents.count: must be at least 1; got 0" in capsys.readouterr().err
 
 
-def test_the_task_around_here_is_meant(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_task_around_here_is_meant(tmp_path, monkeypatch, capsys) -> None:
     folder = task(tmp_path / "t", "return 1")
     monkeypatch.chdir(folder / "seed")
     _, checks = validate(capsys, "agents.runtime=nothing")
@@ -257,7 +243,7 @@ def test_the_task_around_here_is_meant(
     assert "there is no task.yaml in or above" in str(checks["task"]["text"])
 
 
-def test_a_small_budget_is_warned_of_and_valid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_small_budget_is_warned_of_and_valid(tmp_path, capsys) -> None:
     made = task(tmp_path / "t", "return 1.0", agents={"count": 4}, budget={"attempts": 2})
     code, checks = validate(capsys, str(made))
     assert code == 0

@@ -34,7 +34,7 @@ def command(folder: Path, script: Mapping[str, Any] | str) -> list[str]:
 
 
 @pytest.fixture
-def begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Begin]:
+def begin(tmp_path, monkeypatch) -> Iterator[Begin]:
     """A desk of an agent that follows a script; its own files are in `tmp_path/kept`."""
     monkeypatch.setattr(driven, "GRACE", LONG)
     desks: list[Desk] = []
@@ -65,7 +65,7 @@ def conversation(tmp_path: Path, session: str) -> list[dict[str, Any]]:
 # --- a launch -----------------------------------------------------------------------------------------------------
 
 
-def test_a_conversation_is_resumed_in_another_process(begin: Begin, tmp_path: Path) -> None:
+def test_a_conversation_is_resumed_in_another_process(begin: Begin, tmp_path) -> None:
     used = {"totalTokens": 1700, "inputTokens": 1000, "outputTokens": 100, "cachedReadTokens": 600}
     tomorrow = {"sessionUpdate": "of_tomorrow", "x": [1]}
     first = [{"think": "hm"}, {"say": "I look around."}, {"run": "pwd; echo in $PWD"}, {"edit": ["x.txt", "1"]}]
@@ -100,7 +100,7 @@ def test_a_conversation_is_resumed_in_another_process(begin: Begin, tmp_path: Pa
     assert told[0]["pid"] != told[1]["pid"]
 
 
-def test_an_interrupt_cancels_the_turn_and_the_conversation_goes_on(begin: Begin, tmp_path: Path) -> None:
+def test_an_interrupt_cancels_the_turn_and_the_conversation_goes_on(begin: Begin, tmp_path) -> None:
     long = "touch started; sleep 300"
     desk = begin(turns([{"say": "This takes long."}, {"run": long}], [{"wait": "waits"}], [{"say": "Here."}]))
     launch = desk.launch("MARK-ONE")
@@ -140,18 +140,17 @@ def last(said: bytes) -> OutputEvent:
     return registry.find("acp", {}).read(said.splitlines()[-1])[-1]
 
 
-def test_an_agent_that_does_not_answer_is_not_waited_for(tmp_path: Path) -> None:
+def test_an_agent_that_does_not_answer_is_not_waited_for(tmp_path) -> None:
     said, _ = talk(tmp_path, {"mute": True, "turns": []}).communicate(b"go", LONG)
     sign = last(said)
     assert sign.error == "initialize: it does not answer initialize within 0.5 seconds"
     assert sign.ending is Ending.CRASHED
 
 
-def test_an_agent_that_ignores_an_interrupt_is_left_to_the_supervisor(tmp_path: Path) -> None:
+def test_an_agent_that_ignores_an_interrupt_is_left_to_the_supervisor(tmp_path) -> None:
     out = tmp_path / "said"
     with out.open("wb") as file:
         client = talk(tmp_path, {"deaf": True, **turns([{"wait": "waits"}])}, "--patience=60", into=file.fileno())
-    assert client.stdin is not None
     client.stdin.write(b"go")
     client.stdin.close()
     client.stdin = None
@@ -167,7 +166,7 @@ def test_an_agent_that_ignores_an_interrupt_is_left_to_the_supervisor(tmp_path: 
     assert b"Not yet." in out.read_bytes().splitlines()[-1]
 
 
-def test_an_agent_that_reads_no_more_and_dies_is_not_waited_for(begin: Begin, tmp_path: Path) -> None:
+def test_an_agent_that_reads_no_more_and_dies_is_not_waited_for(begin: Begin, tmp_path) -> None:
     launch = begin("stalls").launch(LARGE)
     launch.wait_for((tmp_path / "kept" / "stalled").exists, "the prompt's beginning")
     launch.interrupt()
@@ -177,7 +176,7 @@ def test_an_agent_that_reads_no_more_and_dies_is_not_waited_for(begin: Begin, tm
     assert '"interrupted"' in launch.output, "it ended by itself"
 
 
-def test_a_permission_asked_for_after_an_interrupt_is_not_granted(begin: Begin, tmp_path: Path) -> None:
+def test_a_permission_asked_for_after_an_interrupt_is_not_granted(begin: Begin, tmp_path) -> None:
     launch = begin("asks").launch("go")
     launch.wait_for((tmp_path / "kept" / "waits").exists, "the prompt")
     launch.interrupt()
@@ -185,7 +184,7 @@ def test_a_permission_asked_for_after_an_interrupt_is_not_granted(begin: Begin, 
     assert json.loads((tmp_path / "kept" / "answer").read_text()) == {"outcome": {"outcome": "cancelled"}}
 
 
-def test_lines_that_are_no_messages_are_skipped(begin: Begin, tmp_path: Path) -> None:
+def test_lines_that_are_no_messages_are_skipped(begin: Begin, tmp_path) -> None:
     ended = begin("prints").launch("go").end()
     assert (ended.ending, ended.replies) == (Ending.CLEAN, "New.")
 
@@ -224,7 +223,7 @@ def test_an_unknown_conversation_is_told_from_a_crash(begin: Begin, how: Mapping
     assert (ended.ending, ended.heard) == (Ending.UNKNOWN_SESSION, False)
 
 
-def test_the_choices_of_the_task_are_set_if_the_agent_offers_them(begin: Begin, tmp_path: Path) -> None:
+def test_the_choices_of_the_task_are_set_if_the_agent_offers_them(begin: Begin, tmp_path) -> None:
     offers = {
         "modes": ["ask", "bypassPermissions", "plan"],
         "choices": {"model": ["m-1", "m-2"], "thought_level": ["low", "high"]},
@@ -246,7 +245,7 @@ def test_the_choices_of_the_task_are_set_if_the_agent_offers_them(begin: Begin, 
 # --- a whole run --------------------------------------------------------------------------------------------------
 
 
-def test_every_heartbeat_of_a_run_arrives_in_the_one_conversation(tmp_path: Path) -> None:
+def test_every_heartbeat_of_a_run_arrives_in_the_one_conversation(tmp_path) -> None:
     attempt = "echo {n} > x.txt && coral eval -m 'try {n}'"
     folder, options = tmp_path / "task", {"command": command(tmp_path / "kept", turns([{"run": attempt}]))}
     (folder / "seed").mkdir(parents=True)

@@ -12,8 +12,10 @@ from pathlib import Path
 
 import psutil
 import pytest
+from launch_specs import launch_spec
+from real_runs import wait_until
 
-from coral.runtimes.model import Command, LaunchSpec, LaunchSummary
+from coral.runtimes.model import Command, LaunchSummary
 from coral.runtimes.scripted.runtime import Scripted
 from coral.runtimes.scripted.steps import Interrupted, Interrupts
 from coral.supervisor.lock import hold_lock
@@ -43,16 +45,8 @@ class Fleet:
         return self.layout.state("agent-1")
 
     def command(self) -> Command:
-        return self.runtime.command(
-            LaunchSpec(
-                agent="agent-1",
-                launch=self.launch,
-                session=self.session,
-                clone=self.clone,
-                state=self.state,
-                run_root=self.layout.root,
-            )
-        )
+        spec = launch_spec(self.session, self.layout.root, launch=self.launch)
+        return self.runtime.command(spec)
 
     def start(self, prompt: str = "go") -> subprocess.Popen[bytes]:
         self.launch += 1
@@ -89,7 +83,7 @@ class Fleet:
         return [line.get("phase") for line in self.said() if "phase" in line]
 
     def until(self, phase: str) -> None:
-        wait_for(lambda: phase in self.phases())
+        wait_until(lambda: phase in self.phases())
 
     def prompts(self) -> list[dict[str, object]]:
         return [json.loads(line) for line in (self.state / "prompts.jsonl").read_text().splitlines()]
@@ -103,15 +97,8 @@ def _parsed(line: str) -> dict[str, object]:
     return json.loads(line) if line.startswith("{") else {"text": line.rstrip("\n")}
 
 
-def wait_for(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + WITHIN
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.005)
-
-
 @pytest.fixture
-def fleet(tmp_path: Path) -> Iterator[Callable[[object], Fleet]]:
+def fleet(tmp_path) -> Iterator[Callable[[object], Fleet]]:
     made: list[Fleet] = []
 
     def make(script: object) -> Fleet:
@@ -237,7 +224,7 @@ def test_a_forked_child_otherwise_dies_with_its_group(fleet: Make) -> None:
     [forked] = psutil.Process(child.pid).children()
     os.killpg(child.pid, signal.SIGINT)
     assert child.wait(WITHIN) == 130
-    wait_for(lambda: not forked.is_running() or forked.status() == psutil.STATUS_ZOMBIE)
+    wait_until(lambda: not forked.is_running() or forked.status() == psutil.STATUS_ZOMBIE)
 
 
 def test_a_submit_step_runs_coral_eval(fleet: Make) -> None:
@@ -255,14 +242,14 @@ def test_a_submission_that_was_made_is_not_made_again(fleet: Make) -> None:
     with hold_lock(agent.layout.lock):  # or `coral eval` sees that nobody will grade it, and does not wait
         for count in (1, 2):
             child = agent.start()
-            wait_for(lambda count=count: len(agent.submissions()) == count)
+            wait_until(lambda count=count: len(agent.submissions()) == count)
             os.killpg(child.pid, signal.SIGINT)
             assert child.wait(WITHIN) == 130
     assert [each["title"] for each in agent.submissions()] == ["number 1", "number 2"]
     assert agent.phases() == ["starting", "edit", "submit", "interrupted"], "the second launch began behind the first"
 
 
-def test_a_submission_that_was_not_made_is_tried_again(fleet: Make, tmp_path: Path) -> None:
+def test_a_submission_that_was_not_made_is_tried_again(fleet: Make, tmp_path) -> None:
     slow = tmp_path / "bin" / "coral"
     slow.parent.mkdir()
     slow.write_text("#!/bin/sh\nexec sleep 60\n")  # as slow as an addition of many files, before anything is handed in
@@ -297,7 +284,7 @@ def test_a_submission_that_fails_is_reported_and_the_script_goes_on(fleet: Make)
     assert any("coral eval ended with exit code 1" in str(line.get("error")) for line in agent.said())
 
 
-def test_a_script_that_cannot_be_read_is_a_fatal_error(fleet: Make, tmp_path: Path) -> None:
+def test_a_script_that_cannot_be_read_is_a_fatal_error(fleet: Make, tmp_path) -> None:
     path = tmp_path / "script.json"
     path.write_text('["hang"]')
     agent = fleet(str(path))
