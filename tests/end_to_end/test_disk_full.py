@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -39,21 +39,17 @@ MEGABYTE = 1_000_000
 
 
 @pytest.fixture
-def begin(disk: Disk, tmp_path) -> Iterator[Callable[..., Run]]:
+def begin(disk: Disk, start, tmp_path) -> Callable[..., Run]:
     """Make a run on the small disk; its task and what its agents note down lie elsewhere."""
-    started: list[Run] = []
     (tmp_path / "notes").mkdir()
 
     def begin(script: object, *overrides: str, **task: str) -> Run:
         if isinstance(script, str):
             script = script.replace("{notes}", str(tmp_path / "notes"))
-        task = write_task(tmp_path / f"task{len(started)}", script, **task)
-        started.append(Run(task, disk.root / "runs", ("run.poll_seconds=0.3", *overrides)))
-        return started[-1]
+        overrides = ("run.poll_seconds=0.3", *overrides)
+        return start(script, overrides=overrides, supervise=False, runs=disk.root / "runs", **task)
 
-    yield begin
-    for run in started:
-        run.end()
+    return begin
 
 
 def is_clear(done: "subprocess.CompletedProcess[str]", about: str) -> bool:
@@ -99,9 +95,7 @@ def live_on(disk: Disk, polls: int) -> None:
             disk.fill()
 
 
-def test_a_full_disk_halts_what_is_new_and_costs_nothing_that_was_accepted(
-    disk: Disk, begin: Callable[..., Run], tmp_path
-) -> None:
+def test_a_full_disk_halts_what_is_new_and_costs_nothing_that_was_accepted(disk, begin, tmp_path) -> None:
     run = begin(AGENT, "agents.count=2", "grader.slots=2")
     run.supervise()
     run.wait_for_attempts(3)
@@ -121,9 +115,7 @@ def test_a_full_disk_halts_what_is_new_and_costs_nothing_that_was_accepted(
     assert_nothing_is_lost(run, tmp_path)
 
 
-def test_a_disk_that_turns_readonly_under_a_run_and_back_costs_nothing_that_was_accepted(
-    disk: Disk, begin: Callable[..., Run], tmp_path
-) -> None:
+def test_a_disk_that_turns_readonly_under_a_run_and_back_costs_nothing_that_was_accepted(disk, begin, tmp_path) -> None:
     run = begin(AGENT, "agents.count=2", "grader.slots=2")
     run.supervise()
     run.wait_for_attempts(3)
@@ -167,9 +159,7 @@ raise SystemExit(turn == 1)
 """
 
 
-def test_what_a_grade_filled_the_disk_with_is_removed_and_what_it_came_to_is_kept(
-    disk: Disk, begin: Callable[..., Run], tmp_path
-) -> None:
+def test_what_a_grade_filled_the_disk_with_is_removed_and_what_it_came_to_is_kept(disk, begin, tmp_path) -> None:
     (tmp_path / "marks").mkdir()
     grade = FILLS.format(marks=str(tmp_path / "marks"))
     run = begin([*tries(1), "hang"], command=f"{sys.executable} grade.py", grade=grade)
@@ -182,9 +172,7 @@ def test_what_a_grade_filled_the_disk_with_is_removed_and_what_it_came_to_is_kep
     assert [path.name for path in run.layout.grading(1).parent.iterdir() if path.name.startswith(".")] == []
 
 
-def test_a_run_on_a_full_disk_can_be_stopped_and_is_not_resumed(
-    disk: Disk, begin: Callable[..., Run], tmp_path, capsys
-) -> None:
+def test_a_run_on_a_full_disk_can_be_stopped_and_is_not_resumed(disk, begin, tmp_path, capsys) -> None:
     run = begin("echo here; exec sleep 300\n")
     run.supervise()
     wait_until(lambda: any(agent.has_output for agent in run.fleet().agents.values()), what="its first word")
@@ -204,9 +192,7 @@ def test_a_run_on_a_full_disk_can_be_stopped_and_is_not_resumed(
     assert coral_process("stop", *name, cwd=tmp_path).returncode == 0
 
 
-def test_agents_of_a_dead_supervisor_are_ended_on_a_full_disk_too(
-    disk: Disk, begin: Callable[..., Run], tmp_path
-) -> None:
+def test_agents_of_a_dead_supervisor_are_ended_on_a_full_disk_too(disk, begin, tmp_path) -> None:
     run = begin("echo here; exec sleep 300\n")
     run.supervise()
     wait_until(lambda: any(agent.has_output for agent in run.fleet().agents.values()), what="its first word")
@@ -256,9 +242,7 @@ def test_a_supervisor_that_finds_the_disk_full_never_began(disk: Disk, tmp_path,
     assert [path.name for path in disk.root.iterdir()] == ["ballast"]
 
 
-def test_an_eval_on_a_full_disk_says_so_and_commits_nothing_that_is_not_handed_in(
-    disk: Disk, begin: Callable[..., Run]
-) -> None:
+def test_an_eval_on_a_full_disk_says_so_and_commits_nothing_that_is_not_handed_in(disk, begin) -> None:
     run = begin(["hang"])
     clone = run.layout.clone("agent-1")
     git = ["git", "-C", str(clone)]
@@ -286,9 +270,7 @@ def test_an_eval_on_a_full_disk_says_so_and_commits_nothing_that_is_not_handed_i
         pytest.fail("it was never handed in")
 
 
-def test_on_a_disk_that_can_only_be_read_commands_look_or_say_so(
-    disk: Disk, begin: Callable[..., Run], tmp_path, monkeypatch
-) -> None:
+def test_on_a_disk_that_can_only_be_read_commands_look_or_say_so(disk, begin, tmp_path, monkeypatch) -> None:
     run = begin([{"edit": {"file": "x.txt", "content": "1"}}, {"submit": "one"}, "hang"])
     run.supervise()
     run.wait_for_attempts(1)

@@ -56,37 +56,6 @@ def test_four_attempts_that_settle_in_the_same_instant_are_four_heartbeats(start
         assert first["session"] == second["session"]
 
 
-def test_stagnation_fires_at_each_multiple_and_is_armed_again_by_an_improvement(start):
-    values = [-1, -2, -3, -4, 5, 4, 3, 2, 1, -5, -6, -7, -8]
-    heartbeats = "heartbeats:\n  - {name: redirect, stagnant: 2}\n  - {name: consolidate, every: 3}\n"
-    run = start([*tries(*values), "hang"], extra=heartbeats)
-    run.wait_for_attempts(len(values))
-    wait_until(lambda: len(run.received("agent-1", "reflect")) == len(values), what="the last reflection")
-    owed = {event["text"].split(" (")[0] for event in run.events("heartbeat")}
-    assert owed
-    # Non-improving: attempts 1-4, then 6-13. So redirect at 2 and 4, and at 7, 9, 11 and 13.
-    assert len(run.received("agent-1", "redirect")) == 6
-    assert len(run.received("agent-1", "consolidate")) == len(values) // 3
-    ids = [id for name in ("reflect", "redirect", "consolidate") for id in run.received("agent-1", name)]
-    assert len(ids) == len(set(ids))
-
-
-def test_the_heartbeat_of_the_fleet_is_never_skipped_or_doubled(start):
-    script = [*TRY, {"repeat": {"steps": [{"edit": {"file": "x.txt", "content": "{n}{n}"}}, {"submit": "try {n}"}]}}]
-    extra = "heartbeats:\n  - {name: consolidate, every: 5}\n"
-    run = start(script, extra=extra, overrides=("agents.count=3", "grader.slots=3", "budget.attempts=21"))
-    run.wait_for_end()
-    carried = [id for number in (1, 2, 3) for id in run.received(f"agent-{number}", "consolidate")]
-    still_owed = [
-        message
-        for agent in run.fleet().agents.values()
-        for message in agent.pending_messages
-        if message.name == "consolidate"
-    ]
-    assert len(set(carried) | {message.id for message in still_owed}) == 4
-    assert len(carried) == len(set(carried))
-
-
 def test_prompts_that_cannot_be_rendered_arrive_as_they_are_written(start):
     prompts = ['answer with {"json": 1}', "say {{ nothing.like.that }}", "{% for a in b %}{% for c in d %}bomb"]
     bomb = "{{ 'x' * 10000000000 }} boom"

@@ -2,6 +2,7 @@
 
 import json
 
+from files import write_files
 from real_runs import READ_NUMBER, Run, wait_until
 
 from coral.cli import main
@@ -28,19 +29,11 @@ agents:
 """
 
 
-def test_each_is_started_again_after_a_pause_that_grows(tmp_path) -> None:
-    task = tmp_path / "task"
-    (task / "seed").mkdir(parents=True)
-    (task / "seed" / "x.txt").write_text("0")
-    (task / "grade.py").write_text(READ_NUMBER)
-    (task / "task.yaml").write_text(TASK)
-    run = Run(task, tmp_path / "runs").supervise()
-    try:
-        again = [(agent, LAUNCHES) for agent in PROGRAMS]
-        wait_until(lambda: all(run.layout.output(*each).exists() for each in again), what="launches of each")
-        run.stop()
-    finally:
-        run.end()
+def test_each_is_started_again_after_a_pause_that_grows(start, tmp_path) -> None:
+    run = start(write_files(tmp_path, {"seed/x.txt": "0", "grade.py": READ_NUMBER, "task.yaml": TASK}))
+    again = [(agent, LAUNCHES) for agent in PROGRAMS]
+    wait_until(lambda: all(run.layout.output(*each).exists() for each in again), what="launches of each")
+    run.stop()
     pauses = pauses_of(run)
     for agent in PROGRAMS:
         assert len(pauses[agent]) >= LAUNCHES - 1

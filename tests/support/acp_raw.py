@@ -9,16 +9,7 @@ from pathlib import Path
 from typing import Any
 
 FOLDER, WAY = Path(sys.argv[1]), sys.argv[2]
-STRAY = (
-    "123",
-    "null",
-    "true",
-    '["x"]',
-    '{"score": 1}',
-    '{"id": [], "result": 1}',
-    '{"id": true, "result": 1}',
-    "[" * 9999,
-)
+STRAY = ("123", "null", "true", '["x"]', '{"score": 1}', '{"id": [], "result": 1}', '{"id": true, "result": 1}')
 REPLAYED = 200
 PERMISSION = 900
 
@@ -32,7 +23,7 @@ def stray() -> None:
     for number in range(6):
         # Of every request that there may be.
         os.write(1, f'{{"id": {number}, "score": 1}}\n'.encode())
-    os.write(1, "".join(f"{line}\n" for line in STRAY).encode())
+    os.write(1, "".join(f"{line}\n" for line in (*STRAY, "[" * 9999)).encode())
 
 
 def said(text: str) -> dict[str, Any]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import pytest
+from files import write_files
 
 from workspace import hub
 from workspace.clone_overlay import Instructions, write_instructions
@@ -29,30 +29,14 @@ def git(folder: Path, *arguments: str, data: str = "", **variables: str) -> str:
     return done.stdout.strip()
 
 
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Layout:
-    """A run to copy: making one takes a dozen processes."""
-    folder = tmp_path_factory.mktemp("template")
-    seed = folder / "seed"
-    seed.mkdir()
-    (seed / "a.txt").write_text("seed\n")
+def make_run(folder: Path, seed: Mapping[str, str], *agents: str, exclude: Sequence[str] = (".shared",)) -> Layout:
+    """A run of that seed below the folder, with a clone for each agent; for `agent-1` alone if none is named."""
     found = new_run(folder / "runs", "task")
-    create(found, ["agent-1"])
-    commit = hub.create(found.hub, seed)
-    hub.clone(found.hub, found.clone("agent-1"), "agent-1", commit, [".shared"])
+    create(found, agents or ["agent-1"])
+    commit = hub.create(found.hub, write_files(folder / "seed", seed))
+    for agent in agents or ["agent-1"]:
+        hub.clone(found.hub, found.clone(agent), agent, commit, exclude)
     return found
-
-
-@pytest.fixture
-def layout(template: Layout, tmp_path: Path) -> Layout:
-    root = tmp_path / "runs" / "task" / template.root.name
-    shutil.copytree(template.root, root, symlinks=True)
-    return Layout(root)
-
-
-@pytest.fixture
-def clone(layout: Layout) -> Path:
-    return layout.clone("agent-1")
 
 
 def commit(clone: Path, content: str, **variables: str) -> str:

@@ -32,15 +32,8 @@ from workspace.git import load
 from workspace.layout import Layout
 
 # Every place between "it is written down" and "it is done", and some in the middle of doing it.
-ELSEWHERE = (
-    actions.StartJob,
-    actions.ShowJob,
-    actions.ScanEdits,
-    actions.CleanUpGrade,
-    actions.RestoreRecords,
-    actions.WriteAgain,
-)  # not in these runs, or no loss
-ACTIONS = tuple(action.__name__ for action in get_args(actions.Action) if action not in ELSEWHERE)
+ELSEWHERE = {"StartJob", "ShowJob", "ScanEdits", "CleanUpGrade", "RestoreRecords", "WriteAgain"}  # or no loss
+ACTIONS = tuple(action.__name__ for action in get_args(actions.Action) if action.__name__ not in ELSEWHERE)
 STEPS = ("record", "record_started", "release", "start", "publish", "reply", "clear", "take_in", "prepare_grade")
 PLACES = tuple(f"{side} {what}" for what in (*ACTIONS, *STEPS) for side in ("before", "after"))
 BROKEN = 70

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from files import write_files
 from forked import ForkedSupervisor
 from records import readable
 
@@ -55,33 +56,33 @@ def is_alive(pid: int) -> bool:
     return identify(pid) is not None
 
 
-def coral_process(*words: str, cwd: Path | None = None, **env: str) -> "subprocess.CompletedProcess[str]":
+def coral_process(
+    *words: str, cwd: Path | None = None, seconds: float = PATIENCE, **env: str
+) -> "subprocess.CompletedProcess[str]":
     """Our command line, in a process of its own, typed by an operator."""
     command = [sys.executable, "-P", "-m", "coral", *words]
     environment = {name: value for name, value in os.environ.items() if name != "CORAL_AGENT"}
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
     return subprocess.run(
-        command, cwd=cwd, env={**environment, **env}, capture_output=True, text=True, timeout=PATIENCE, check=False
+        command, cwd=cwd, env={**environment, **env}, capture_output=True, text=True, timeout=seconds, check=False
     )
 
 
 def write_task(folder: Path, script: object, *, grade: str = READ_NUMBER, extra: str = "", command: str = "") -> Path:
     """A task of one number, with agents that follow a script: a list of steps, or the text of a shell script."""
-    (folder / "seed").mkdir(parents=True)
-    (folder / "seed" / "x.txt").write_text("0")
+    files = {"seed/x.txt": "0", "grade.py": grade}
     agents = f"runtime: scripted\n  options: {{script: {json.dumps(script)}}}"
     if isinstance(script, str):
-        (folder / "seed" / "agent.sh").write_text(script)
+        files["seed/agent.sh"] = script
         agents = 'runtime: command\n  options: {start: [/bin/sh, "{clone}/agent.sh"]}'
-    (folder / "grade.py").write_text(grade)
     grader = f"command: {json.dumps(command)}\n  private: [grade.py]" if command else "entry: grade.py:grade"
-    (folder / "task.yaml").write_text(
+    files["task.yaml"] = (
         "task:\n  name: number\n  description: Make the number large.\n"
         f"grader:\n  {grader}\n"
         f"agents:\n  {agents}\n"
         "run:\n  interrupt_grace: 1\n  terminate_grace: 0.5\n  backoff: 0.1\n" + extra
     )
-    return folder
+    return write_files(folder, files)
 
 
 class Run:

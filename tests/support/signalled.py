@@ -32,19 +32,8 @@ from workspace.git import load
 HOME = str(Path(coral.cli.commands.eval.__file__).parents[3])
 # What only asks, and of which there is a lot.
 IDLE = {"fspath", "get_ident", "allocate_lock", "_path_normpath", "text_encoding", "stat", "lstat", "getpid", "getcwd"}
-IDLE |= {
-    "fileno",
-    "fstat",
-    "isatty",
-    "get_terminal_size",
-    "is_dir",
-    "monotonic",
-    "time_ns",
-    "geteuid",
-    "statvfs",
-    "seek",
-}
-IDLE |= {"WIFSTOPPED", "waitstatus_to_exitcode", "acquire", "release", "open_code", "access"}
+IDLE |= {"fileno", "fstat", "isatty", "get_terminal_size", "is_dir", "monotonic", "time_ns", "geteuid", "statvfs"}
+IDLE |= {"seek", "WIFSTOPPED", "waitstatus_to_exitcode", "acquire", "release", "open_code", "access"}
 SYSTEM = ("posix", "_posixsubprocess", "fcntl", "select", "_io", "io", "time", "_thread", "_sqlite3", "_signal")
 
 

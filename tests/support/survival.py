@@ -19,6 +19,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from files import write_files
 from real_runs import Run
 
 from attempts.progress import Progress, advance
@@ -88,12 +89,8 @@ SHOWN = 1500  # characters of what went wrong
 def write_fragile_task(folder: Path, *, deaf: str = "", extra: str = "", slow: str = "0.0") -> Path:
     """`deaf`: the number of the agent that hears no signal in every other life; `slow`: how long a grade takes, but
     for its last digit."""
-    (folder / "seed").mkdir(parents=True)
-    (folder / "seed" / "x.txt").write_text("0.5")
-    (folder / "seed" / "agent.sh").write_text(f"DEAF='{deaf}'\n{AGENT}")
-    (folder / "grade.sh").write_text(GRADE.replace("0.0", slow))
-    (folder / "task.yaml").write_text(TASK + extra)
-    return folder
+    seed = {"seed/x.txt": "0.5", "seed/agent.sh": f"DEAF='{deaf}'\n{AGENT}"}
+    return write_files(folder, {**seed, "grade.sh": GRADE.replace("0.0", slow), "task.yaml": TASK + extra})
 
 
 class Mortal(Run):

@@ -1,16 +1,14 @@
 """Whole runs of real agent programs: the task, the model's manners, and `coral start` from its beginning to its end."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from itertools import count
 from pathlib import Path
 
+from files import write_files
 from model_server import Asked, Step
-from real_runs import READ_NUMBER, left_of
+from real_runs import READ_NUMBER, coral_process, left_of
 
 from workspace.layout import Layout, runs_under
 
@@ -46,23 +44,20 @@ def noting(usage: tuple[int, int, int]) -> Callable[[Asked], Step]:
 
 def write_task(folder: Path, agents: Mapping[str, object], budget: Mapping[str, object]) -> Path:
     """A task of one number. After a turn that ended by itself an agent goes on at once."""
-    (folder / "seed").mkdir(parents=True)
-    (folder / "seed" / "x.txt").write_text("0")
-    (folder / "grade.py").write_text(READ_NUMBER)
-    (folder / "task.yaml").write_text(
+    task = (
         "task:\n  name: number\n  description: Make the number large.\ngrader:\n  entry: grade.py:grade\n"
         f"agents: {json.dumps(agents)}\nbudget: {json.dumps(budget)}\nrun: {{backoff: 0.1, start_grace: 300}}\n"
     )
-    return folder
+    return write_files(folder, {"seed/x.txt": "0", "grade.py": READ_NUMBER, "task.yaml": task})
 
 
-def start(task: Path, runs: Path) -> Layout:
+def start(task: Path, runs: Path, *overrides: str) -> Layout:
     """The run, once it has ended by itself and left no process."""
     try:
-        done = _coral(runs, "start", str(task), "--plain")
+        done = coral_process("start", str(task), "--plain", *overrides, cwd=runs, seconds=MAX_SECONDS)
         assert done.returncode == 0, done.stdout + done.stderr
     finally:
-        _coral(runs, "stop")
+        coral_process("stop", cwd=runs, seconds=MAX_SECONDS)
     (layout,) = runs_under(runs / "runs")
     assert left_of(layout) == []
     return layout
@@ -72,16 +67,3 @@ def delivered(layout: Layout, agent: str) -> list[str]:
     """What the prompts of an agent's launches said of heartbeats, in order."""
     prompts = [path.read_text() for path in sorted(layout.logs(agent).glob("*.prompt.md"))]
     return [head for text in prompts for head in HEAD.findall(text)]
-
-
-def _coral(cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
-    return subprocess.run(
-        [sys.executable, "-P", "-m", "coral", *words],
-        cwd=cwd,
-        env={**os.environ, "PATH": path},
-        capture_output=True,
-        text=True,
-        timeout=MAX_SECONDS,
-        check=False,
-    )

@@ -3,7 +3,6 @@
 import gzip
 import json
 import os
-import random
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -14,7 +13,7 @@ import pytest
 from cases import trying
 from hypothesis import given
 from hypothesis import strategies as st
-from moves import DEATH, TIME, TROUBLE, WORK, History, histories, play
+from moves import DEATH, TIME, TROUBLE, WORK, histories, play
 from scribe import RULES, LongScribe, moment
 from world import World
 
@@ -73,9 +72,7 @@ def leave(path: Path, how: str) -> None:
 
 @given(histories(WORK, TIME, TROUBLE, DEATH, ["stop"], ["change"] * 3, budgets=True), LONGS, DEATHS, st.randoms())
 @trying("journals", "histories")
-def test_it_says_what_was_decided_from_any_file_on(
-    history: History, long: int, deaths: list[tuple[int, str]], dice: random.Random
-) -> None:
+def test_it_says_what_was_decided_from_any_file_on(history, long, deaths, dice) -> None:
     world = play(history)
     with place() as path:
         write_down(world, path, long, dict(deaths)).close()

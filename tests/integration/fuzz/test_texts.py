@@ -141,7 +141,7 @@ NUMBERS = st.one_of(st.integers().map(str), st.floats().map(str), st.text(max_si
 @example(name="mine", when=("every", "5"), prompt="@a\0b", by_agent=True)
 @example(name="mine", when=("every", "5"), prompt="{{ 'x' * 10**9 }}", by_agent=True)
 def test_any_request_for_a_heartbeat_is_refused_or_carried_out_and_can_be_shown(
-    layout: Layout, name: str, when: tuple[str, str] | None, prompt: str | None, by_agent: bool
+    layout, name, when, prompt, by_agent
 ) -> None:
     sender = AGENT if by_agent else OPERATOR
     emptied(layout.requests_of(OPERATOR))
@@ -199,9 +199,7 @@ CONTENTS = st.one_of(
 
 @trying("requests", "notes and skills")
 @given(files=st.lists(st.tuples(NAMES, CONTENTS), max_size=3), link=st.booleans())
-def test_any_notes_and_skills_are_listed_read_and_searched(
-    layout: Layout, files: list[tuple[str, bytes]], link: bool
-) -> None:
+def test_any_notes_and_skills_are_listed_read_and_searched(layout, files, link) -> None:
     notes = emptied(layout.shared / "notes")
     skills = emptied(layout.shared / "skills")
     secret = layout.private / "answers.md"

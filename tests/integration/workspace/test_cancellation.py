@@ -2,28 +2,24 @@
 
 import os
 import shlex
-import shutil
 import signal
 from pathlib import Path
 
 import pytest
-from clones import clone, commit, layout, template
+from clones import commit
 from real_runs import is_alive, wait_until
+from wrapped_git import wrap_git
 
 from coral.supervisor.workers import WorkerPool
 from workspace import intake
 from workspace.cancellation import CancelToken
 from workspace.errors import GitError
-from workspace.git import Git, load
-from workspace.layout import Layout
-
-__all__ = ["clone", "layout", "template"]  # fixtures
+from workspace.git import Git
 
 pytestmark = pytest.mark.timeout(400)  # two cores may have more to do than this
 
-# A git that hangs, as often as there are folders to be made for it, where it is asked for a certain thing.
-WRAPPER = """\
-#!/bin/sh
+# As often as there are folders to be made for it, where a git is asked for a certain thing.
+HANG = """\
 for word; do
   if [ "$word" = {word} ]; then
     for n in {turns}; do
@@ -31,24 +27,17 @@ for word; do
         && exec sleep 300
     done
   fi
-done
-exec {git} "$@"
-"""
+done"""
 
 
 class Hanging:
     """A git on PATH that hangs the first `times` times that `word` is on its command line."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, word: str, times: int) -> None:
-        load()  # as a supervisor does at first: GitPython asks a git for its version when it is imported
         self.folder = folder / "hanging"
         self.folder.mkdir()
-        turns = " ".join(str(number) for number in range(times))
-        text = WRAPPER.format(word=word, turns=turns, folder=shlex.quote(str(self.folder)), git=shutil.which("git"))
-        (folder / "bin").mkdir()
-        (folder / "bin" / "git").write_text(text)
-        (folder / "bin" / "git").chmod(0o755)
-        monkeypatch.setenv("PATH", f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}")
+        turns = " ".join(map(str, range(times)))
+        wrap_git(folder, monkeypatch, HANG.format(word=word, turns=turns, folder=shlex.quote(str(self.folder))))
 
     def pids(self) -> list[int]:
         return [int(path.read_text()) for path in self.folder.glob("*/pid")]
@@ -137,9 +126,7 @@ def test_at_the_end_a_hanging_git_is_killed_and_waiting_work_does_not_begin(tmp_
 
 
 @pytest.mark.parametrize("word", ["pack-objects", "unpack-objects"])
-def test_a_git_that_hangs_is_not_the_fault_of_whose_commit_it_reads(
-    layout: Layout, clone: Path, tmp_path, monkeypatch, word: str
-) -> None:
+def test_a_git_that_hangs_is_not_the_fault_of_whose_commit_it_reads(layout, clone, tmp_path, monkeypatch, word) -> None:
     mine = commit(clone, "one")
     with monkeypatch.context() as patch:
         patch.setattr(intake, "TIMEOUT", 1.0)

@@ -4,29 +4,19 @@ import os
 from pathlib import Path
 
 import pytest
-from clones import git, instruct
+from clones import git, instruct, make_run
+from files import write_files
 
-from workspace import hub
 from workspace.clone_overlay import link_shared, place, put_back
 from workspace.errors import GitError
-from workspace.layout import Layout, create, new_run
+from workspace.layout import Layout
 
 
 @pytest.fixture
 def layout(tmp_path) -> Layout:
-    seed = tmp_path / "seed"
-    (seed / "docs").mkdir(parents=True)
-    (seed / "AGENTS.md").symlink_to("docs/guide.md")
-    (seed / "docs" / "guide.md").write_text("The guide.\n")
-    found = new_run(tmp_path / "runs", "task")
-    create(found, ["agent-1"])
-    hub.clone(found.hub, found.clone("agent-1"), "agent-1", hub.create(found.hub, seed), ["CLAUDE.md", "we*rd [x]"])
-    return found
-
-
-@pytest.fixture
-def clone(layout: Layout) -> Path:
-    return layout.clone("agent-1")
+    (tmp_path / "seed").mkdir()
+    (tmp_path / "seed" / "AGENTS.md").symlink_to("docs/guide.md")
+    return make_run(tmp_path, {"docs/guide.md": "The guide.\n"}, exclude=["CLAUDE.md", "we*rd [x]"])
 
 
 def test_the_link_to_shared_knowledge_is_relative_and_made_anew(layout: Layout, clone: Path) -> None:
@@ -73,9 +63,7 @@ def test_the_seeds_words_follow_ours_through_its_link(clone: Path) -> None:
 
 
 @pytest.mark.parametrize("filename", ["CLAUDE.md", "AGENTS.md"])
-def test_instructions_are_put_back_without_git_and_past_whatever_was_planted(
-    clone: Path, filename: str, monkeypatch
-) -> None:
+def test_instructions_are_put_back_without_git_and_past_whatever_was_planted(clone, filename, monkeypatch) -> None:
     given = instruct(clone, filename, "Do well.\n")
     before = (clone / filename).read_text()
     (clone / filename).unlink()
@@ -114,11 +102,8 @@ def test_planted_links_are_not_written_through(clone: Path, tmp_path) -> None:
 
 def test_nothing_that_the_agent_planted_is_run(layout: Layout, clone: Path, tmp_path) -> None:
     touched = tmp_path / "touched"
-    program = tmp_path / "evil"
-    program.write_text(f"#!/bin/sh\ntouch {touched}\nexit 1\n")
-    program.chmod(0o755)
-    (clone / ".git" / "hooks").mkdir(exist_ok=True)
-    (clone / ".git" / "hooks" / "post-index-change").symlink_to(program)
+    program = clone / ".git/hooks/post-index-change"
+    write_files(clone, {".git/hooks/post-index-change": f"#!/bin/sh\ntouch {touched}\nexit 1\n"})
     git(clone, "config", "core.fsmonitor", str(program))
     (clone / ".gitattributes").write_text("* filter=x\n")
     git(clone, "config", "filter.x.clean", str(program))

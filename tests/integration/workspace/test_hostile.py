@@ -6,14 +6,12 @@ import zlib
 from pathlib import Path
 
 import pytest
-from clones import blob, clone, commit, crafted, git, layout, objects, template
+from clones import blob, commit, crafted, git, objects
 
 from workspace import hub, intake
 from workspace.errors import GitError, Unacceptable
 from workspace.git import Git
 from workspace.layout import Layout
-
-__all__ = ["clone", "layout", "template"]  # fixtures
 
 
 def loose(clone: Path, kind: str, content: bytes) -> str:
@@ -45,9 +43,7 @@ def test_an_object_that_imitates_a_disk_error_is_its_authors_fault(layout: Layou
     refused(layout, clone, crafted(clone, f"100644 blob {modules}\t.gitmodules"), "No space left on device")
 
 
-def test_more_objects_than_are_taken_in_are_refused_before_one_is_written(
-    layout: Layout, clone: Path, monkeypatch
-) -> None:
+def test_more_objects_than_are_taken_in_are_refused_before_one_is_written(layout, clone, monkeypatch) -> None:
     rows = [f"100644 blob {blob(clone, str(number))}\t{number}" for number in range(8)]
     mine = crafted(clone, *rows)
     monkeypatch.setattr(intake, "MAX_OBJECTS", 9)
@@ -77,9 +73,7 @@ def test_alternates_in_a_circle_are_no_obstacle(layout: Layout, clone: Path) -> 
     assert intake.take_in(layout.hub, clone, mine, 1).commit == mine
 
 
-def test_a_repository_that_is_replaced_by_a_link_or_a_file_gives_what_it_has(
-    layout: Layout, clone: Path, tmp_path
-) -> None:
+def test_a_repository_that_is_replaced_by_a_link_or_a_file_gives_what_it_has(layout, clone, tmp_path) -> None:
     mine = commit(clone, "one")
     (clone / ".git").rename(tmp_path / "elsewhere")
     (clone / ".git").write_text(f"gitdir: {tmp_path / 'elsewhere'}\n")

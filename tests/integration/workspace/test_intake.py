@@ -9,15 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from clones import blob, clone, commit, crafted, git, layout, objects, template
+from clones import blob, commit, crafted, git, objects
 from wrapped_git import verbs, wrap_git
 
 from workspace import intake, tree
 from workspace.errors import GitError, Unacceptable
 from workspace.git import Git
 from workspace.layout import Layout
-
-__all__ = ["clone", "layout", "template"]  # fixtures
 
 
 def test_a_commit_arrives_with_all_it_needs_and_is_pinned(layout: Layout, clone: Path) -> None:
@@ -204,9 +202,7 @@ TWISTS = {
 
 
 @pytest.mark.parametrize("twist", TWISTS.values(), ids=TWISTS)
-def test_false_statements_of_the_clone_change_nothing(
-    layout: Layout, clone: Path, twist: Callable[[Path, str], object]
-) -> None:
+def test_false_statements_of_the_clone_change_nothing(layout, clone, twist) -> None:
     seed = git(clone, "rev-parse", "HEAD")
     mine = commit(clone, "one")
     expected = git(clone, "rev-parse", "HEAD^{tree}")
@@ -246,9 +242,7 @@ SPOILED: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("spoil", SPOILED)
-def test_what_cannot_be_read_is_refused_and_leaves_nothing(
-    layout: Layout, clone: Path, spoil: str, monkeypatch
-) -> None:
+def test_what_cannot_be_read_is_refused_and_leaves_nothing(layout, clone, spoil, monkeypatch) -> None:
     monkeypatch.setattr(intake, "TIMEOUT", 1.0)
     commit(clone, "one")
     mine = commit(clone, "two")

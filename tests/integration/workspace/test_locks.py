@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from clones import clone, commit, git, layout, template
+from clones import commit, git
 from real_runs import wait_until
 
 from workspace import intake
@@ -18,8 +18,6 @@ from workspace.gitenv import environment, identity
 from workspace.history import history, snapshot
 from workspace.layout import Layout
 from workspace.locks import clear_stale_lock, one_at_a_time
-
-__all__ = ["clone", "layout", "template"]  # fixtures
 
 
 def test_locks_of_dead_gits_in_the_hub_are_cleared(layout: Layout, clone: Path) -> None:

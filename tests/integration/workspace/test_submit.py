@@ -11,31 +11,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from clones import clone, git, instruct, layout
+from clones import git, instruct, make_run
 from real_runs import wait_until
 
 from workspace import hub, intake, submit
 from workspace.clone_overlay import link_shared
 from workspace.errors import LockedError, SubmitError, Unacceptable
 from workspace.gitenv import environment
-from workspace.layout import Layout, create, new_run
+from workspace.layout import Layout
 from workspace.submit import Made, Moved
-
-__all__ = ["clone", "layout"]  # fixtures
 
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory) -> Layout:
-    """A run to copy: making one takes a dozen processes."""
-    folder = tmp_path_factory.mktemp("template")
-    seed = folder / "seed"
-    seed.mkdir()
-    (seed / "a.txt").write_text("seed\n")
-    (seed / "CLAUDE.md").write_text("Words of the seed.\n")
-    found = new_run(folder / "runs", "task")
-    create(found, ["agent-1"])
-    commit = hub.create(found.hub, seed)
-    hub.clone(found.hub, found.clone("agent-1"), "agent-1", commit, ["AGENTS.md"])
+    seed = {"a.txt": "seed\n", "CLAUDE.md": "Words of the seed.\n"}
+    found = make_run(tmp_path_factory.mktemp("template"), seed, exclude=["AGENTS.md"])
     link_shared(found.clone("agent-1"), found.shared)
     return found
 

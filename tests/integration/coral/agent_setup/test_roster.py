@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from real_runs import TRY, Run, wait_until, write_task
+from real_runs import TRY, wait_until, write_task
 
 from coral.agent_setup import roster
 from coral.config.load import Config, load
@@ -163,27 +163,21 @@ def test_two_equal_assignments_are_two(tmp_path) -> None:
 SHELL = 'echo 7 > x.txt; coral eval -m "from the shell"; sleep 600'
 
 
-def test_a_mixed_fleet_works_in_one_run(tmp_path) -> None:
+def test_a_mixed_fleet_works_in_one_run(start, tmp_path) -> None:
     task = write_task(tmp_path / "task", TRY)
     text = (task / "task.yaml").read_text()
     begin, end = text.index("agents:\n"), text.index("run:\n")
     script = '{script: [{edit: {file: x.txt, content: "{n}"}}, {submit: "try {n}"}]}'
-    start = f"{{start: [/bin/sh, -c, {SHELL!r}]}}"
+    shell = f"{{start: [/bin/sh, -c, {SHELL!r}]}}"
     agents = (
         f"agents:\n  assignments:\n    - runtime: scripted\n      count: 2\n      options: {script}\n"
-        f"    - runtime: command\n      role: Write sevens.\n      options: {start}\n"
+        f"    - runtime: command\n      role: Write sevens.\n      options: {shell}\n"
     )
     (task / "task.yaml").write_text(text[:begin] + agents + text[end:])
-    run = Run(task, tmp_path / "runs")
-    try:
-        run.supervise()
-        everybody = {"agent-1", "agent-2", "agent-3"}
-        wait_until(lambda: {each.agent for each in run.attempts()} == everybody, what="an attempt of each")
-        assert {each.score for each in run.attempts() if each.agent == "agent-3"} == {7.0}
-        shown = {name: (run.layout.clone(name) / "AGENTS.md").read_text() for name in everybody}
-        assert {name for name, text in shown.items() if "## Your part\n\nWrite sevens.\n" in text} == {"agent-3"}
-        wait_until(lambda: run.received("agent-1", "reflect"), what="a heartbeat")
-        run.stop()
-        assert run.left() == []
-    finally:
-        run.end()
+    run = start(task)
+    everybody = {"agent-1", "agent-2", "agent-3"}
+    wait_until(lambda: {each.agent for each in run.attempts()} == everybody, what="an attempt of each")
+    assert {each.score for each in run.attempts() if each.agent == "agent-3"} == {7.0}
+    shown = {name: (run.layout.clone(name) / "AGENTS.md").read_text() for name in everybody}
+    assert {name for name, text in shown.items() if "## Your part\n\nWrite sevens.\n" in text} == {"agent-3"}
+    wait_until(lambda: run.received("agent-1", "reflect"), what="a heartbeat")

@@ -14,16 +14,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from real_runs import wait_until
+from clones import make_run
+from real_runs import coral_process, wait_until
 from sample import attempt
 
 from attempts.record import Attempt, Kind, Submission, Verdict
 from attempts.store import Store
 from coral.cli.run_data import submissions
 from coral.supervisor.lock import hold_lock
-from workspace import hub, intake
+from workspace import intake
 from workspace.git import Git
-from workspace.layout import Layout, create, new_run
+from workspace.layout import Layout
 
 CORAL = (sys.executable, "-P", "-m", "coral")
 DEADLINE = 120.0  # seconds: what takes longer has failed, on any machine
@@ -80,15 +81,8 @@ class Bench:
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory) -> Path:
-    base = tmp_path_factory.mktemp("template")
-    (base / "seed").mkdir()
-    (base / "seed" / "a.txt").write_text("1\n")
-    layout = new_run(base / "runs", "toy")
-    create(layout, ["agent-1", "agent-2"])
-    seed = hub.create(layout.hub, base / "seed")
-    for agent in ("agent-1", "agent-2"):
-        hub.clone(layout.hub, layout.clone(agent), agent, seed, [])
-    tree = Git(layout.hub).text("rev-parse", f"{seed}^{{tree}}")
+    layout = make_run(tmp_path_factory.mktemp("template"), {"a.txt": "1\n"}, "agent-1", "agent-2", exclude=[])
+    seed, tree = Git(layout.hub).text("rev-parse", "refs/heads/main", "refs/heads/main^{tree}").split()
     Store(layout.attempts).publish(attempt(0, 1.5, commit=seed, tree=tree))
     return layout.root
 
@@ -354,9 +348,9 @@ AT_WORK = {
 
 
 def _imported(bench: Bench, *words: str) -> set[str]:
-    run = [sys.executable, "-P", "-X", "importtime", "-m", "coral", *words]
-    listed = subprocess.run(run, cwd=bench.clone(), capture_output=True, text=True, check=True).stderr
-    return {line.rpartition("|")[2].strip() for line in listed.splitlines()}
+    done = coral_process(*words, cwd=bench.clone(), PYTHONPROFILEIMPORTTIME="1")
+    assert done.returncode == 0, done.stderr
+    return {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
 
 
 @pytest.mark.parametrize("command", AT_WORK)
@@ -372,29 +366,16 @@ def test_agent_commands_import_the_standard_library_alone(bench: Bench, command:
 
 def test_eval_imports_only_what_a_submission_needs(bench: Bench) -> None:
     bench.change()
-    late = {
-        "typing",
-        "shutil",
-        "dataclasses",
-        "inspect",
-        "attempts.record",
-        "attempts.store",
-        "coral.cli.commands.wait",
-    }
+    late = {"typing", "shutil", "dataclasses", "inspect"}
+    late |= {"attempts.record", "attempts.store", "coral.cli.commands.wait"}
     assert not _imported(bench, *AT_WORK["eval"]) & late
 
 
 def test_the_help_of_eval_imports_next_to_nothing(bench: Bench) -> None:
     imported = _imported(bench, "eval", "--help")
     ours = {name for name in imported if name.startswith(("coral", "attempts", "workspace", "heartbeats"))}
-    assert ours <= {
-        "coral",
-        "coral.__main__",
-        "coral.cli",
-        "coral.cli.commands.eval",
-        "coral.cli.parser",
-        "coral.errors",
-    }
+    allowed = {"__main__", "cli", "cli.commands.eval", "cli.parser", "errors"}
+    assert ours <= {"coral", *(f"coral.{name}" for name in allowed)}
     assert not imported & {"dataclasses", "subprocess", "json"}
 
 

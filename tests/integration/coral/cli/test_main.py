@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from real_runs import coral_process
 from sample import make_run
 
 from attempts.store import StoreError
@@ -227,18 +228,8 @@ def test_letters_that_a_terminal_lacks_are_question_marks(spoken: dict[str, str]
 
 
 def test_stop_imports_little(tmp_path) -> None:
-    words = (
-        sys.executable,
-        "-X",
-        "importtime",
-        "-P",
-        "-m",
-        "coral",
-        "stop",
-        "--run",
-        str(make_run(tmp_path / "runs").root),
-    )
-    done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=True)
+    done = coral_process("stop", "--run", str(make_run(tmp_path / "runs").root), PYTHONPROFILEIMPORTTIME="1")
+    assert done.returncode == 0
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "coral.journal.status" in loaded
     assert not loaded & {"pydantic", "jinja2", "rich", "ruamel.yaml", "coral.runs.create", "coral.supervisor.loop"}

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from files import write_files
 
 from coral.config.load import Config, load
 from coral.errors import CoralError
@@ -19,12 +20,7 @@ TASK = "task: {name: t, description: d}\ngrader:\n"
 
 def task(folder: Path, grader: str, files: Mapping[str, str]) -> Config:
     """A task with these files whose seed is `main.txt`; what begins like a script can be executed."""
-    for name, text in {"seed/main.txt": "42", "task.yaml": TASK + grader, **files}.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-        path.chmod(0o755 if text.startswith("#!") else 0o644)
-    return load(folder)
+    return load(write_files(folder, {"seed/main.txt": "42", "task.yaml": TASK + grader, **files}))
 
 
 SCRIPT = '#!/bin/sh\nprintf \'{"score": %s, "feedback": "%s"}\' "$(cat main.txt)" "$CORAL_ARGS" > "$CORAL_RESULT"\n'

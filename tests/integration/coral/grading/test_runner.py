@@ -84,10 +84,7 @@ def test_an_invalid_score_is_the_candidates_failure(tmp_path, body: str, reason:
     [
         ("def grade(w): return {}['x']", "KeyError: 'x'"),
         ("def grade(w): return {'points': 3}", "without a score; it has points"),
-        (
-            "def grade(w, size): return 1",
-            "asks for 'size'; after the workspace it can have args, private, kind,",
-        ),
+        ("def grade(w, size): return 1", "asks for 'size'; after the workspace it can have args, private, kind,"),
         ("def other(w): return 1", "has no function grade"),
         ("import no_such_module", "No module named 'no_such_module'"),
         ("def grade(w) return 1", "SyntaxError"),

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from files import write_files
 
 from coral.cli import main
 from coral.config.freeze import write
@@ -27,28 +28,18 @@ CHECK = OWN + "def check(folder): return SCORE\n"
 
 
 def as_modules(folder: Path) -> None:
-    for name in NAMES:
-        (folder / f"{name}.py").write_text("VALUE = 1\n")
+    write_files(folder, {f"{name}.py": "VALUE = 1\n" for name in NAMES})
 
 
 def as_packages(folder: Path) -> None:
-    for name in NAMES:
-        (folder / name).mkdir()
-        (folder / name / "__init__.py").write_text(f"from {name}.record import VALUE\n")
-        (folder / name / "record.py").write_text("VALUE = 1\n")
+    write_files(folder, {f"{name}/__init__.py": f"from {name}.record import VALUE\n" for name in NAMES})
+    write_files(folder, {f"{name}/record.py": "VALUE = 1\n" for name in NAMES})
 
 
 def write_task(folder: Path, sections: dict[str, object], file: str, text: str) -> Path:
     described: dict[str, object] = {"task": {"name": "t", "description": "d"}, "grader": {"entry": "one.py:grade"}}
-    for name, content in (
-        ("seed/main.txt", "42"),
-        ("one.py", "def grade(workspace): return 1"),
-        ("task.yaml", write(described | sections)),
-        (file, text),
-    ):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(content)
-    return folder
+    plain = {"seed/main.txt": "42", "one.py": "def grade(workspace): return 1"}
+    return write_files(folder, {**plain, "task.yaml": write(described | sections), file: text})
 
 
 @pytest.mark.parametrize("lay_down", [as_modules, as_packages])
@@ -64,9 +55,7 @@ def write_task(folder: Path, sections: dict[str, object], file: str, text: str) 
     ],
     ids=["function", "function-private", "function-beside-private", "function-seed", "command", "command-seed"],
 )
-def test_a_grader_imports_its_own(
-    tmp_path, lay_down: Callable[[Path], None], grader: dict[str, object], file: str, text: str, place: str
-) -> None:
+def test_a_grader_imports_its_own(tmp_path, lay_down, grader, file, text, place) -> None:
     folder = tmp_path / "t"
     (folder / place).mkdir(parents=True)
     lay_down(folder / place)
@@ -92,14 +81,7 @@ class TestCheck:
         finally:
             check.close()
 
-    def test_of_validate(
-        self,
-        tmp_path,
-        lay_down: Callable[[Path], None],
-        file: str,
-        place: str,
-        capsys,
-    ) -> None:
+    def test_of_validate(self, tmp_path, lay_down, file, place, capsys) -> None:
         section = {"name": "t", "description": "d", "check": f"{file}:check"}
         folder = write_task(tmp_path / "t", {"task": section}, f"seed/{file}", CHECK)
         lay_down(folder / "seed" / place)

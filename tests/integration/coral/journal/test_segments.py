@@ -2,7 +2,6 @@
 
 import gzip
 import os
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -46,23 +45,6 @@ def text(path: Path) -> bytes:
 # --- the same as in one file --------------------------------------------------------------------------------------
 
 
-def test_the_newest_file_is_enough(scribe: LongScribe, tmp_path) -> None:
-    alone = tmp_path / "alone"
-    for _ in range(8):
-        scribe.go_on(1)
-        shutil.rmtree(alone, ignore_errors=True)
-        alone.mkdir()
-        shutil.copy(segments(scribe.journal.path)[-1], alone)
-        recovered = fold(alone)
-        assert recovered == fold(scribe.journal.path)
-        assert recovered.fleet == scribe.fleet
-        for part in ("agents", "pending", "heartbeats"):
-            assert list(getattr(recovered.fleet, part)) == list(getattr(scribe.fleet, part))
-        assert (recovered.rules, recovered.folder) == (RULES, FOLDER)
-        assert (recovered.clock, recovered.wall) == (scribe.taken[-1].now.run_time, scribe.taken[-1].now.wall_time)
-    assert len(segments(scribe.journal.path)) > 4
-
-
 def test_many_files_hold_what_one_would(scribe: LongScribe, tmp_path) -> None:
     scribe.go_on(8)
     single = LongScribe(tmp_path / "single")
@@ -97,23 +79,6 @@ def orders_in(file: Path) -> list[int]:
         for action in line.get("actions", ())
         if action[TAG] == "Publish"
     ]
-
-
-def test_a_replay_from_any_file_on_agrees(scribe: LongScribe, tmp_path) -> None:
-    scribe.go_on(8)
-    reopened(scribe)  # so that nothing is packed any more
-    files = segments(scribe.journal.path)
-    for start in range(len(files)):
-        some = tmp_path / f"from-{start}"
-        some.mkdir()
-        for file in files[start:]:
-            shutil.copy(file, some)
-        found = replay(some)
-        assert found.agrees
-        assert found.same > 0
-        if start == 0:
-            assert found.same == len(scribe.taken)
-        assert fold(some).fleet == scribe.fleet
 
 
 def test_a_head_keeps_the_processes_that_may_still_run(scribe: LongScribe) -> None:

@@ -37,9 +37,7 @@ def test_a_disk_problem_ends_after_a_while_with_enough_space(disk: SimpleNamespa
     assert (check.check(20), check.next_check) == (None, None)
 
 
-def test_where_the_disk_says_nothing_failures_show_the_problem_and_the_pauses_grow(
-    disk: SimpleNamespace, tmp_path
-) -> None:
+def test_where_the_disk_says_nothing_failures_show_the_problem_and_the_pauses_grow(disk, tmp_path) -> None:
     check = DiskCheck(tmp_path)
     clock = 100.0
     for pause in (15, 30, 60, 120, 240, 480, 600, 600):

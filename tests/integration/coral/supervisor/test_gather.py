@@ -9,9 +9,7 @@ from coral.supervisor.gather import OUTPUT_SECONDS
 from coral.supervisor.output_monitor import QUIET_PAUSE, QUIET_SECONDS
 
 
-def test_an_agent_that_has_long_been_silent_is_listened_to_less_often_until_it_speaks(
-    supervisor,
-) -> None:
+def test_an_agent_that_has_long_been_silent_is_listened_to_less_often_until_it_speaks(supervisor) -> None:
     fleet = Fleet(agents={"agent-1": Agent(name="agent-1", phase=Phase.RUNNING, launch=1, has_output=True)})
     monitor = supervisor._monitors.open("agent-1", 1, None, 0.0)
     output = supervisor._layout.output("agent-1", 1)

@@ -18,7 +18,7 @@ from fcntl import ioctl
 from pathlib import Path
 
 import pytest
-from real_runs import TRY, coral_process, left_of, wait_until, write_task
+from real_runs import TRY, coral_process, wait_until, write_task
 
 from attempts.store import Store
 from coral.supervisor.lock import holder
@@ -243,17 +243,3 @@ def test_the_task_around_here_is_meant(task: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert len(runs_under(task / "runs")) == 1
     assert not (task / "seed" / "runs").exists()
-
-
-def test_stop_ends_what_a_killed_supervisor_left(task: Path, tmp_path) -> None:
-    assert run(tmp_path, "start", str(task), "--detach").returncode == 0
-    layout = the_run(tmp_path)
-    wait_until(lambda: attempts(tmp_path) > 2, DEADLINE, "attempts")
-    supervisor = holder(layout.lock)
-    os.kill(supervisor, signal.SIGKILL)
-    wait_until(lambda: holder(layout.lock) is None, DEADLINE, "its end")
-    assert "nobody supervises this run" in run(tmp_path, "status").stdout
-    stopped = run(tmp_path, "stop")
-    assert (stopped.returncode, "has stopped" in stopped.stdout) == (0, True)
-    assert left_of(layout) == []
-    assert run(tmp_path, "stop").stdout == f"{layout.root.name} is not running\n"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from files import write_files
 
 from coral.agent_setup.prices import unenforceable_budgets
 from coral.cli import main
@@ -28,12 +29,9 @@ def temporary(tmp_path, monkeypatch) -> Path:
 
 def task(folder: Path, body: str, **sections: object) -> Path:
     """A task whose grader has that body, a line of Python; more sections as given."""
-    (folder / "seed").mkdir(parents=True)
-    (folder / "seed" / "main.txt").write_text("42")
-    (folder / "grade.py").write_text(f"def grade(workspace):\n    {body}\n")
     made = {"task": {"name": "t", "description": "d"}, "grader": {"entry": "grade.py:grade"}, **sections}
-    (folder / "task.yaml").write_text(write(made))
-    return folder
+    grade = f"def grade(workspace):\n    {body}\n"
+    return write_files(folder, {"seed/main.txt": "42", "grade.py": grade, "task.yaml": write(made)})
 
 
 def validate(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, dict[str, object]]]:

@@ -10,14 +10,14 @@ from typing import Any
 
 import driven
 import pytest
+import whole_runs
 from driven import Desk
-from real_runs import READ_NUMBER, wait_until
+from real_runs import wait_until
 
 from coral.fleet.reasons import Budget, BudgetKey, RunEnd, RunEndKind
 from coral.journal import fold
 from coral.runtimes import registry
 from coral.runtimes.model import Counted, Ending, LaunchSummary, OutputEvent, Usage
-from workspace.layout import runs_under
 
 AGENT = Path(__file__).parents[4] / "support" / "acp_agent.py"
 RAW = AGENT.with_name("acp_raw.py")
@@ -248,23 +248,8 @@ def test_the_choices_of_the_task_are_set_if_the_agent_offers_them(begin: Begin, 
 def test_every_heartbeat_of_a_run_arrives_in_the_one_conversation(tmp_path) -> None:
     attempt = "echo {n} > x.txt && coral eval -m 'try {n}'"
     folder, options = tmp_path / "task", {"command": command(tmp_path / "kept", turns([{"run": attempt}]))}
-    (folder / "seed").mkdir(parents=True)
-    (folder / "seed" / "x.txt").write_text("0")
-    (folder / "grade.py").write_text(READ_NUMBER)
-    agents = json.dumps({"runtime": "acp", "options": options})
-    (folder / "task.yaml").write_text(
-        "task: {name: number, description: Make the number large.}\ngrader: {entry: grade.py:grade}\n"
-        f"agents: {agents}\nbudget: {{attempts: 3}}\nrun: {{interrupt_grace: 60}}\n"
-    )
-    argv = [sys.executable, "-P", "-m", "coral"]
-    try:
-        done = subprocess.run(
-            [*argv, "start", "task", "--plain"], cwd=tmp_path, capture_output=True, text=True, timeout=2 * LONG
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-    finally:
-        subprocess.run([*argv, "stop"], cwd=tmp_path, capture_output=True, timeout=LONG)
-    (layout,) = runs_under(tmp_path / "runs")
+    whole_runs.write_task(folder, {"runtime": "acp", "options": options}, {"attempts": 3})
+    layout = whole_runs.start(folder, tmp_path, "run.interrupt_grace=60")
     fleet = fold(layout.journal).fleet
     assert fleet.run.finished == RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.ATTEMPTS, 3))
     agent = fleet.agents["agent-1"]

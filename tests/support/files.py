@@ -1,0 +1,15 @@
+"""Files of a test, written from their texts."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+
+def write_files(folder: Path, files: Mapping[str, str]) -> Path:
+    """Write each text at its place below the folder; what begins as a script can be executed."""
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        if text.startswith("#!"):
+            path.chmod(0o755)
+    return folder
