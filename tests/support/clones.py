@@ -6,10 +6,12 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import pytest
 from files import write_files
 
-from workspace import hub
+from workspace import hub, intake
 from workspace.clone_overlay import Instructions, write_instructions
+from workspace.errors import Unacceptable
 from workspace.gitenv import environment, identity
 from workspace.layout import Layout, create, new_run
 
@@ -56,8 +58,41 @@ def crafted(clone: Path, *rows: str) -> str:
     return git(clone, "commit-tree", made, "-m", "crafted")
 
 
+def refused(layout: Layout, clone: Path, name: str, reason: str = ".") -> str:
+    """A commit is not taken in, for this reason, and nothing of it is left; the hint."""
+    before = objects(layout)
+    with pytest.raises(Unacceptable, match=reason) as caught:
+        intake.take_in(layout.hub, clone, name, 1)
+    assert 0 < len(caught.value.reason) < 1000
+    assert objects(layout) == before
+    assert not list((layout.hub / "incoming").glob("*"))
+    return caught.value.hint
+
+
 def blob(clone: Path, content: str) -> str:
     return git(clone, "hash-object", "-w", "--stdin", data=content)
+
+
+SETTINGS = (
+    "core.fsmonitor core.sshCommand core.gitProxy core.alternateRefsCommand core.pager core.editor gpg.program "
+    "diff.external diff.x.textconv uploadpack.packObjectsHook filter.x.clean filter.x.smudge filter.x.process "
+    "remote.evil.uploadpack credential.helper alias.pack-objects alias.rev-list"
+)
+HOOKS = "post-index-change reference-transaction pre-commit post-commit pre-receive post-checkout update"
+
+
+def plant(repository: Path, touched: Path) -> None:
+    """Every setting of a repository that names a program, and a hook for every occasion: run, each touches a file."""
+    program = repository / ".git" / "evil"
+    write_files(program.parent, {"evil": f"#!/bin/sh\necho $0 $@ >> {touched}\nexit 1\n"})
+    hooks = repository / ".git" / "hooks"
+    hooks.mkdir(exist_ok=True)
+    for name in HOOKS.split():
+        (hooks / name).symlink_to(program)
+    for setting in SETTINGS.split():
+        git(repository, "config", setting, str(program))
+    git(repository, "config", "core.hooksPath", str(hooks))
+    git(repository, "config", "log.showSignature", "true")
 
 
 def instruct(clone: Path, filename: str, text: str) -> Instructions:

@@ -4,8 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from clones import git, instruct, make_run
-from files import write_files
+from clones import git, instruct, make_run, plant
 
 from workspace.clone_overlay import link_shared, place, put_back
 from workspace.errors import GitError
@@ -102,11 +101,8 @@ def test_planted_links_are_not_written_through(clone: Path, tmp_path) -> None:
 
 def test_nothing_that_the_agent_planted_is_run(layout: Layout, clone: Path, tmp_path) -> None:
     touched = tmp_path / "touched"
-    program = clone / ".git/hooks/post-index-change"
-    write_files(clone, {".git/hooks/post-index-change": f"#!/bin/sh\ntouch {touched}\nexit 1\n"})
-    git(clone, "config", "core.fsmonitor", str(program))
+    plant(clone, touched)
     (clone / ".gitattributes").write_text("* filter=x\n")
-    git(clone, "config", "filter.x.clean", str(program))
     touched.unlink(missing_ok=True)
     instruct(clone, "AGENTS.md", "Do well.\n")
     link_shared(clone, layout.shared)

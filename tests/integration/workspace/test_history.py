@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from clones import git
+from clones import git, plant
 
 from workspace import history as history_module
 from workspace.errors import GitError
@@ -102,23 +102,7 @@ def test_links_hidden_and_large_files_stay_out(shared: Path, tmp_path) -> None:
 def test_nothing_that_agents_plant_is_run(shared: Path, tmp_path) -> None:
     snapshot(shared, "first")
     touched = tmp_path / "touched"
-    program = tmp_path / "evil"
-    program.write_text(f"#!/bin/sh\ntouch {touched}\n")
-    program.chmod(0o755)
-    for setting in [
-        "filter.x.clean",
-        "core.fsmonitor",
-        "gpg.program",
-        "core.pager",
-        "diff.external",
-        "diff.x.textconv",
-    ]:
-        git(shared, "config", setting, str(program))
-    git(shared, "config", "log.showSignature", "true")
-    hooks = shared / ".git" / "hooks"
-    hooks.mkdir(exist_ok=True)
-    for name in ("reference-transaction", "post-commit", "post-index-change"):
-        (hooks / name).symlink_to(program)
+    plant(shared, touched)
     (shared / ".gitattributes").write_text("* filter=x diff=x\n")
     (shared / "notes" / ".gitignore").write_text("*\n")
     write_note(shared, "two", {}, "two")

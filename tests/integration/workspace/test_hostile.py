@@ -6,10 +6,10 @@ import zlib
 from pathlib import Path
 
 import pytest
-from clones import blob, commit, crafted, git, objects
+from clones import blob, commit, crafted, git, refused
 
 from workspace import hub, intake
-from workspace.errors import GitError, Unacceptable
+from workspace.errors import GitError
 from workspace.git import Git
 from workspace.layout import Layout
 
@@ -27,15 +27,6 @@ def loose(clone: Path, kind: str, content: bytes) -> str:
 def loose_commit(clone: Path, tree: str) -> str:
     about = f"tree {tree}\nauthor a <a@x> 1 +0000\ncommitter a <a@x> 1 +0000\n\nx\n"
     return loose(clone, "commit", about.encode())
-
-
-def refused(layout: Layout, clone: Path, name: str, reason: str) -> None:
-    before = objects(layout)
-    with pytest.raises(Unacceptable, match=reason) as caught:
-        intake.take_in(layout.hub, clone, name, 1)
-    assert len(caught.value.reason) < 1000
-    assert objects(layout) == before
-    assert not list((layout.hub / "incoming").iterdir())
 
 
 def test_an_object_that_imitates_a_disk_error_is_its_authors_fault(layout: Layout, clone: Path) -> None:

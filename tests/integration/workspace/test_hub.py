@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from clones import git
+from clones import git, plant
 from strangers import owning
 
 from workspace import hub, intake, submit
@@ -99,12 +99,8 @@ def test_of_a_repository_only_the_last_tree_comes_along(layout: Layout, reposito
 
 def test_the_users_repository_is_never_written_to(layout: Layout, repository: Path, tmp_path) -> None:
     touched = tmp_path / "touched"
-    for name in ("post-index-change", "reference-transaction", "post-checkout"):
-        hook = repository / ".git" / "hooks" / name
-        hook.parent.mkdir(exist_ok=True)
-        hook.write_text(f"#!/bin/sh\ntouch {touched}\n")
-        hook.chmod(0o755)
-    git(repository, "config", "core.fsmonitor", f"touch {touched}; false")
+    plant(repository, touched)
+    touched.unlink(missing_ok=True)
     before = fingerprint(repository)
     everything = [repository, *repository.rglob("*")]
     modes = {path: path.stat().st_mode for path in everything if not path.is_symlink()}
