@@ -518,7 +518,7 @@ def is_state(name: str, field: str) -> bool:
 def test_gathering_and_performing_know_nothing_of_each_other() -> None:
     readers = ("gather", "inbox", "disk", "folder_watch", "job_end")
     gathering = {f"coral.supervisor.{name}" for name in readers}
-    performing = {f"coral.supervisor.{name}" for name in ("perform", "starts", "publisher", "workers")}
+    performing = {f"coral.supervisor.{name}" for name in ("perform", "starts", "workers")}
     assert starts_with("coral.supervisor.gather") & performing == set()
     assert starts_with("coral.supervisor.perform") & gathering == set()
 

@@ -2,14 +2,18 @@
 
 Only short work is done at once; what may block is done by worker threads. What an action came to, or why it failed, is
 put on the event queue, which the next turn gathers.
+
+A verdict is published in the ledger, the record, the standings, the reply to whoever waits, and the timeline. Each step
+may be done again with the same result; the attempt is published once all are done.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future
 from functools import partial
 from typing import assert_never
 
 from attempts.files import write_json
-from attempts.record import Kind
+from attempts.record import Attempt, Kind
 from attempts.store import Store
 from coral.fleet import actions as do
 from coral.fleet import events as on
@@ -24,10 +28,10 @@ from coral.records.ledger import Ledger
 from coral.supervisor.activity import last_edit
 from coral.supervisor.context import RunContext
 from coral.supervisor.event_queue import EventQueue
-from coral.supervisor.publisher import Publisher
 from coral.supervisor.starts import Starter
 from coral.supervisor.workers import BackgroundActions, WorkerPool
 from coral.views.fleet_view import HeartbeatFiles
+from coral.views.prompt import inline_sections
 from coral.views.reasons import reason_data, refusal
 from coral.views.report import Report
 from workspace.history import snapshot
@@ -60,15 +64,17 @@ class Performer:
         self._queue = queue
         self._store = Store(run_context.layout.attempts)
         self._index = IndexFeed(run_context.layout.attempts, pool)
-        self._publisher = Publisher(run_context, self._store, ledger, self._index, report, queue, pool)
         self._background = BackgroundActions(pool, queue)
+        self._snapshot: Future[object] | None = None
+        self._published: list[Attempt] = []
         self._unwritten: dict[str, do.Action] = {}  # what could not be written, until `WriteAgain`
 
     def perform(self, actions: Iterable[do.Action], fleet: Fleet, now: on.Moment) -> None:
         for action in actions:
             self._try(action, fleet, now)
         self._queue.put(*self._starter.commit())
-        if self._publisher.clean_up():
+        if self._published:
+            self._clean_up()
             self._starter.prestart_interpreter(fleet.run.next_number)
 
     def close(self) -> None:
@@ -106,7 +112,7 @@ class Performer:
             case do.Answer(sender=sender, id=id, ok=ok, message=message, hint=hint):
                 answer_request(self._layout, sender, id, {"ok": ok, "message": message, "hint": hint})
             case do.Publish():
-                self._publisher.publish(action, fleet, now)
+                self._publish(action, fleet, now)
                 self._starter.end_interpreter(action.attempt.number)
             case do.StartGrader():
                 self._starter.start_grader(action, now)
@@ -143,6 +149,42 @@ class Performer:
                 reply: dict[str, object] = {"refused": text, "hint": hint, "reason": reason_data(reason)}
                 self._store.reply(action.agent, action.submission, reply)
         self._store.clear(action.agent, action.submission)
+
+    def _publish(self, action: do.Publish, fleet: Fleet, now: on.Moment) -> None:
+        attempt, standings = action.attempt, self._context.standings
+        self._ledger.add(attempt)
+        if aside := self._store.publish(attempt):
+            # Only the supervisor writes records: what somebody else put there makes way, and is kept to be examined.
+            item = f"a record of #{attempt.number} that is not ours"
+            self._queue.put(on.Broken(item=item, reason=f"it is kept as {aside.name}"))
+        self._ledger.set_witnesses({attempt.number: self._store.witness(attempt.number)})
+        self._index.add(attempt)
+        against = standings.last_improvement(attempt.agent)
+        standings.add(attempt)
+        if attempt.submission:
+            inline = action.inline and inline_sections(self._context, fleet, attempt.agent, action.inline, now.run_time)
+            # Published once more after a restart, it may be the last improvement itself.
+            other = None if against == attempt.number else against
+            reply: dict[str, object] = {"attempt": attempt.number, "published": True, "against": other}
+            reply |= {"heartbeats": list(action.heartbeats), "inline": inline, "launch": action.launch}
+            self._store.reply(attempt.agent, attempt.submission, reply)
+        score = "" if attempt.score is None else f" {attempt.score:.10g}"
+        text = f"{attempt.verdict}{score}: {attempt.title}"
+        self._report.note(now, "published", text, attempt.agent, attempt=attempt.number)
+        self._queue.put(on.Published(number=attempt.number))
+        self._published.append(attempt)
+
+    def _clean_up(self) -> None:
+        """Remove what is of no more use of the attempts published since, and keep the history of the notes: in threads,
+        after all other actions, so that the git processes delay no start and no signal."""
+        published, self._published = self._published, []
+        for attempt in published:
+            self._pool.submit(checkout.remove_checkouts, self._layout, attempt.number)
+            if attempt.submission:
+                self._pool.submit(self._store.forget_replies, attempt.agent)
+            if self._snapshot is None or self._snapshot.done():
+                text = f"after attempt #{attempt.number}"
+                self._snapshot = self._pool.submit(snapshot, self._layout.shared, text)
 
     # In worker threads.
 
