@@ -155,6 +155,16 @@ def read_bytes(path: Path, limit: int | None = None) -> bytes:
     return data
 
 
+def read_end(path: Path, most: int) -> bytes:
+    """The last bytes of a regular file; nothing where there is none that can be read."""
+    try:
+        with open_plain(path) as file:
+            file.seek(max(os.fstat(file.fileno()).st_size - most, 0))
+            return file.read(most)
+    except (OSError, ValueError):
+        return b""
+
+
 def parse_object(data: bytes) -> dict[str, object]:
     """One JSON object in UTF-8. ValueError for anything else, also for NaN, infinity and nesting without end."""
     try:

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 
 from attempts.fields import json_safe, one_line, printable
-from attempts.files import open_plain, parse_object
+from attempts.files import open_plain, parse_object, read_end
 from attempts.record import Metric
 from coral.fleet import events as on
 from coral.fleet.events import Outcome
@@ -162,12 +162,7 @@ def _metrics(value: object) -> dict[str, Metric]:
 
 def _tail(path: Path) -> str:
     """The end of what was printed; empty if it cannot be read."""
-    try:
-        with open_plain(path) as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL))
-            return printable(file.read(TAIL).decode("utf-8", "replace"))
-    except (OSError, ValueError):
-        return ""
+    return printable(read_end(path, TAIL).decode("utf-8", "replace"))
 
 
 LONGEST_BEAT = 4096  # bytes
@@ -199,10 +194,8 @@ def graded_event(layout: Layout, number: int, launch: int, code: int | None, sec
 
 def progress_of(layout: Layout, number: int) -> Beat | None:
     """The last beat that the grader of a running grade reported; None while there is no readable one."""
+    lines = read_end(layout.grading(number) / BEATS, LONGEST_BEAT).splitlines()
     try:
-        with open_plain(layout.grading(number) / BEATS) as file:  # a candidate may reach the file, too
-            file.seek(max(os.fstat(file.fileno()).st_size - LONGEST_BEAT, 0))
-            lines = file.read(LONGEST_BEAT).splitlines()
         return beat_from_dict(parse_object(lines[-1])) if lines else None
-    except (OSError, ValueError):
+    except ValueError:  # a candidate may reach the file, too
         return None

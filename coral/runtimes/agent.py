@@ -10,7 +10,7 @@ from pathlib import Path
 
 from coral.runtimes import coral_protocol, programs
 from coral.runtimes.json_lines import Reader
-from coral.runtimes.model import Command, LaunchSpec
+from coral.runtimes.model import Command, LaunchSpec, new_session
 
 # Variables of other agents, or left by one that Coral was started from: they would redirect or change a program.
 FOREIGN = (
@@ -27,6 +27,8 @@ class AgentProgram(Reader):
 
     `kept_variables`: prefixes of environment variables that reach the program although FOREIGN removes them.
     `locks`: the locks that it leaves in the state folder when it is killed.
+    `chooses_session`: whether we choose the id of a new conversation. `behind_launcher`: the package and the place of
+    the real program, where npm's launcher is a script.
     """
 
     name = ""
@@ -39,6 +41,8 @@ class AgentProgram(Reader):
     efforts: tuple[str, ...] = ()
     kept_variables: tuple[str, ...] = ()
     locks: tuple[str, ...] = ()
+    chooses_session = False
+    behind_launcher: tuple[str, str] | None = None
     quiet_environment: Mapping[str, str] = {}
 
     # --- what each program says for itself ------------------------------------------------------------------------
@@ -49,7 +53,7 @@ class AgentProgram(Reader):
 
     def session_of(self, spec: LaunchSpec) -> str:
         """The conversation's id: the one to resume, or the one that we choose; empty if the program chooses it."""
-        return spec.session or ""
+        return spec.session or (new_session(spec) if self.chooses_session else "")
 
     def links(self) -> Mapping[str, Path]:
         """The files of the user's login, by their path in the state folder."""
@@ -69,7 +73,8 @@ class AgentProgram(Reader):
 
     def executable(self, found: Path) -> tuple[str, ...]:
         """How to start the program that was `found` on PATH."""
-        return (str(found),)
+        hidden = programs.native(found, *self.behind_launcher) if self.behind_launcher else None
+        return (str(hidden if hidden and programs.is_script(found) else found),)
 
     # --- what is the same for all programs ------------------------------------------------------------------------
 

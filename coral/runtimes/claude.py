@@ -7,7 +7,7 @@ from pathlib import Path
 from coral.runtimes.agent import AgentProgram
 from coral.runtimes.json_object import JsonObject
 from coral.runtimes.messages import content, tool_results
-from coral.runtimes.model import Counted, Ending, LaunchSpec, OutputEvent, Retry, Usage, new_session
+from coral.runtimes.model import Counted, Ending, LaunchSpec, OutputEvent, Retry, Usage
 
 _SILENT = {
     *("hook_started", "hook_response", "task_started", "task_progress", "task_notification", "task_updated"),
@@ -22,6 +22,7 @@ _USED_UP = {"error_max_turns", "error_max_budget_usd"}  # by a ceiling of ours o
 class Claude(AgentProgram):
     name = "claude"
     package = "@anthropic-ai/claude-code"
+    chooses_session = True
     verified_version = "2.1.329"
     keys = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
     reports = "money"
@@ -33,9 +34,6 @@ class Claude(AgentProgram):
     )
     quiet_environment = {"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}  # noqa: RUF012
     lost_session = ("no conversation found",)
-
-    def session_of(self, spec: LaunchSpec) -> str:
-        return spec.session or new_session(spec)
 
     def arguments(self, spec: LaunchSpec, session: str) -> tuple[str, ...]:
         words = ["-p", "--output-format", "stream-json", "--verbose", "--dangerously-skip-permissions"]

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
 
-from attempts.files import open_plain
-from coral.runtimes import messages, programs
+from attempts.files import read_end
+from coral.runtimes import messages
 from coral.runtimes.agent import AgentProgram
 from coral.runtimes.json_object import JsonObject, parse
 from coral.runtimes.model import Counted, Ending, LaunchSpec, OutputEvent, Retry, Tool, Usage
@@ -23,16 +23,13 @@ _SHELL = ("allow_login_shell=false",)  # a login shell may set another PATH: wit
 class Codex(AgentProgram):
     name = "codex"
     package = "@openai/codex"
+    behind_launcher = ("@openai/codex-{platform}", "vendor/*/bin/codex")
     verified_version = "0.169.0"
     keys = ("CODEX_API_KEY", "OPENAI_API_KEY")
     efforts = ("none", "minimal", "low", "medium", "high", "xhigh")
     kept_variables = ("OPENAI_", "CODEX_API_KEY")
     lost_session = ("no rollout found",)
     interrupt_codes = (1,)  # SIGINT ends it with this code, and it prints nothing
-
-    def executable(self, found: Path) -> tuple[str, ...]:
-        real = programs.native(found, "@openai/codex-{platform}", "vendor/*/bin/codex")
-        return (str(real or found),) if programs.is_script(found) else (str(found),)
 
     def arguments(self, spec: LaunchSpec, session: str) -> tuple[str, ...]:
         settings = [f"model={json.dumps(spec.model)}"] if spec.model else []
@@ -54,7 +51,7 @@ class Codex(AgentProgram):
     def usage(self, state: Path, session: str) -> Usage | None:
         """By the thread's log: codex prints no usage of an interrupted turn."""
         for path in _logs(state, session):
-            for line in reversed(_end_of(path).splitlines()):
+            for line in reversed(read_end(path, _LOG_TAIL).splitlines()):
                 entry = parse(line) if b'"token_count"' in line else None
                 if entry is not None and (total := entry.inner("payload", "info", "total_token_usage")):
                     return _usage(total)
@@ -134,12 +131,3 @@ def _logs(state: Path, session: str) -> list[Path]:
     except (ValueError, OverflowError, OSError):
         return []
     return sorted((state / "sessions" / f"{day:%Y/%m/%d}").glob(f"rollout-*-{thread}.jsonl"))[-1:]
-
-
-def _end_of(path: Path) -> bytes:
-    try:
-        with open_plain(path) as file:
-            file.seek(max(os.fstat(file.fileno()).st_size - _LOG_TAIL, 0))
-            return file.read(_LOG_TAIL)
-    except (OSError, ValueError):
-        return b""

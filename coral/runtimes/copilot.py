@@ -4,12 +4,11 @@ Its `result` is 0 after an interrupt as well: only the events before it say how 
 """
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
-from coral.runtimes import messages, programs
+from coral.runtimes import messages
 from coral.runtimes.agent import AgentProgram
 from coral.runtimes.json_object import JsonObject
-from coral.runtimes.model import Ending, LaunchSpec, OutputEvent, Retry, new_session
+from coral.runtimes.model import Ending, LaunchSpec, OutputEvent, Retry
 
 # Until the model answers, the conversation may not be saved.
 _EARLY = {
@@ -35,6 +34,8 @@ _SILENT = {
 class Copilot(AgentProgram):
     name = "copilot"
     package = "@github/copilot"
+    chooses_session = True
+    behind_launcher = ("@github/copilot-{platform}", "copilot")
     verified_version = "1.0.102"
     keys = ("COPILOT_GITHUB_TOKEN", "COPILOT_PROVIDER_API_KEY")
     reports = ""
@@ -50,13 +51,6 @@ class Copilot(AgentProgram):
         "session not found",
         "no session found",
     )
-
-    def executable(self, found: Path) -> tuple[str, ...]:
-        real = programs.native(found, "@github/copilot-{platform}", "copilot")
-        return (str(real or found),) if programs.is_script(found) else (str(found),)
-
-    def session_of(self, spec: LaunchSpec) -> str:
-        return spec.session or new_session(spec)
 
     def arguments(self, spec: LaunchSpec, session: str) -> tuple[str, ...]:
         words = ["--yolo", "--no-ask-user", "--output-format", "json"]

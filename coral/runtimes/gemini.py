@@ -8,7 +8,7 @@ from pathlib import Path
 from coral.runtimes import messages
 from coral.runtimes.agent import AgentProgram
 from coral.runtimes.json_object import JsonObject
-from coral.runtimes.model import Counted, Ending, LaunchSpec, OutputEvent, Usage, new_session
+from coral.runtimes.model import Counted, Ending, LaunchSpec, OutputEvent, Usage
 
 LARGEST_SETTINGS = 1_000_000  # bytes
 QUIET_SETTINGS = {
@@ -22,15 +22,13 @@ _LOGIN = ("oauth_creds.json", "google_accounts.json")
 class Gemini(AgentProgram):
     name = "gemini"
     package = "@google/gemini-cli"
+    chooses_session = True
     verified_version = "0.61.0"
     keys = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
     instruction_file = "GEMINI.md"
     kept_variables = ("GEMINI_API_KEY", "GOOGLE_")
     quiet_environment = {"GEMINI_CLI_NO_RELAUNCH": "true"}  # noqa: RUF012
     lost_session = ("error resuming session",)
-
-    def session_of(self, spec: LaunchSpec) -> str:
-        return spec.session or new_session(spec)
 
     def arguments(self, spec: LaunchSpec, session: str) -> tuple[str, ...]:
         words = ["--yolo", "--skip-trust", "-o", "stream-json"]

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from attempts.files import open_plain
+from attempts.files import open_plain, read_end
 
 PIECE = 1 << 20  # bytes read at a time
 LONGEST_LINE = 1 << 20
@@ -63,9 +63,4 @@ class LineTail:
 
 def end_of(path: Path) -> str:
     """The end of a file, as text; empty if it cannot be read."""
-    try:
-        with open_plain(path) as file:
-            file.seek(max(os.fstat(file.fileno()).st_size - END_BYTES, 0))
-            return file.read(END_BYTES).decode("utf-8", "replace")
-    except (OSError, ValueError):
-        return ""
+    return read_end(path, END_BYTES).decode("utf-8", "replace")

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from coral.runtimes import messages, programs
+from coral.runtimes import messages
 from coral.runtimes.agent import AgentProgram
 from coral.runtimes.json_object import JsonObject
 from coral.runtimes.model import Ending, LaunchSpec, LaunchSummary, OutputEvent, Usage
@@ -19,6 +19,7 @@ _AUTH = Path("opencode/auth.json")
 class Opencode(AgentProgram):
     name = "opencode"
     package = "opencode-ai"
+    behind_launcher = ("opencode-{platform}", "bin/opencode")
     verified_version = "1.18.33"
     keys = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENCODE_API_KEY")
     reports = "money"
@@ -37,10 +38,6 @@ class Opencode(AgentProgram):
 
     def more_options(self) -> tuple[str, ...]:
         return ("variant",)  # the names of the levels of effort depend on the provider
-
-    def executable(self, found: Path) -> tuple[str, ...]:
-        real = programs.native(found, "opencode-{platform}", "bin/opencode")
-        return (str(real or found),) if programs.is_script(found) else (str(found),)
 
     def arguments(self, spec: LaunchSpec, session: str) -> tuple[str, ...]:
         words = ["run", "--format", "json", "--auto"]

@@ -10,7 +10,7 @@ from coral.runtimes.agent import AgentProgram
 from coral.runtimes.gemini import QUIET_SETTINGS, login_type  # one origin: their settings are alike
 from coral.runtimes.json_object import JsonObject
 from coral.runtimes.messages import content, tool_results
-from coral.runtimes.model import Counted, Ending, LaunchSpec, OutputEvent, Retry, Usage, new_session
+from coral.runtimes.model import Counted, Ending, LaunchSpec, OutputEvent, Retry, Usage
 
 _API_ERROR = "[API Error: "
 
@@ -18,6 +18,7 @@ _API_ERROR = "[API Error: "
 class Qwen(AgentProgram):
     name = "qwen"
     package = "@qwen-code/qwen-code"
+    chooses_session = True
     verified_version = "0.24.4"
     keys = ("OPENAI_API_KEY",)
     kept_variables = ("OPENAI_",)
@@ -33,9 +34,6 @@ class Qwen(AgentProgram):
         if not programs.is_script(found) or not program.is_file():
             return (str(found),)
         return (str(programs.on_path("node") or "node"), "--expose-gc", str(program))
-
-    def session_of(self, spec: LaunchSpec) -> str:
-        return spec.session or new_session(spec)
 
     def arguments(self, spec: LaunchSpec, session: str) -> tuple[str, ...]:
         auth = self.option("auth") or ("openai" if os.environ.get("OPENAI_API_KEY") else "")

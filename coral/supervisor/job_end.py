@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 from attempts.fields import one_line
-from attempts.files import open_plain
+from attempts.files import open_plain, read_end
 from coral.fleet import events as on
 from coral.fleet.run_state import Job
 from workspace.layout import Layout
@@ -38,11 +38,6 @@ def _written_code(path: Path) -> tuple[int | None, float]:
 
 def _last_lines(output: Path) -> tuple[str, ...]:
     """The last lines of a file, without empty ones. Of a line that overwrote itself, the last text counts."""
-    try:
-        with open_plain(output) as file:
-            file.seek(max(file.seek(0, os.SEEK_END) - LAST_BYTES, 0))
-            text = file.read(LAST_BYTES).decode(errors="replace")
-    except (OSError, ValueError):
-        return ()
+    text = read_end(output, LAST_BYTES).decode(errors="replace")
     lines = (one_line(line.rstrip("\r").rpartition("\r")[2], LINE_LENGTH) for line in text.split("\n"))
     return tuple(line for line in lines if line.strip())[-LAST_LINES:]
