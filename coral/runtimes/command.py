@@ -5,7 +5,6 @@ It gets the prompt on its standard input, and as a file. Without `resume` every 
 
 import math
 import re
-import shutil
 import time
 from collections.abc import Mapping
 from datetime import datetime
@@ -13,6 +12,7 @@ from functools import cached_property
 
 from attempts.fields import one_line, printable
 from coral.runtimes import coral_protocol, template
+from coral.runtimes.json_object import MESSAGE, REPLY
 from coral.runtimes.model import Command, Ending, LaunchSpec, LaunchSummary, OutputEvent, Runtime, new_session
 from workspace.layout import leads_outside
 
@@ -44,8 +44,8 @@ class AnyProgram(Runtime):
 
     def check(self) -> list[str]:
         problems = coral_protocol.unknown(self.options, _OPTIONS)
-        problems += self._template_problems("start")
-        problems += self._template_problems("resume") if self.resumes else []
+        for option in ("start", "resume") if self.resumes else ("start",):
+            problems += template.problems(option, self.options.get(option, ""))
         for option, groups in _GROUPS.items():
             problems += _pattern_problems(option, self.options.get(option, ""), groups)
         path = self.options.get("instruction_file", "AGENTS.md")
@@ -67,8 +67,8 @@ class AnyProgram(Runtime):
             return ()
         event = OutputEvent(
             session=one_line(_group(self._session, text, "session"), 200),
-            message=one_line(text, coral_protocol.MESSAGE),
-            reply=(_group(self._reply, text, "reply") if self._reply else text)[: coral_protocol.REPLY],
+            message=one_line(text, MESSAGE),
+            reply=(_group(self._reply, text, "reply") if self._reply else text)[:REPLY],
             limit_until=self._limit_until(text),
         )
         return (event,)
@@ -105,15 +105,6 @@ class AnyProgram(Runtime):
         now, groups = time.time(), found.groupdict()
         until = _moment(groups.get("until") or "") or now + (_seconds(groups.get("seconds") or "") or LIMIT)
         return min(max(until, now), now + LONGEST_LIMIT)
-
-    def _template_problems(self, option: str) -> list[str]:
-        try:
-            words = template.words(self.options.get(option, ""))
-        except ValueError as error:
-            return [f"{option} {error}"]
-        if "{" not in words[0] and ("/" not in words[0] or words[0].startswith("/")) and not shutil.which(words[0]):
-            return [f"{option}: the program {words[0]!r} is not on PATH"]
-        return []
 
     def _session_problems(self) -> list[str]:
         """A program can be resumed only if the id of its conversation is known."""

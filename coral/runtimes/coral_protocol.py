@@ -4,76 +4,72 @@ Text that is no JSON is a message. Every field is cleaned and shortened here, be
 """
 
 import difflib
-import json
 import signal
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
-from attempts.fields import one_line, printable
+from attempts.fields import one_line
 from coral.runtimes.exits import INTERRUPTED, UNKNOWN_SESSION, USAGE
-from coral.runtimes.model import Ending, LaunchSummary, OutputEvent, Retry, Usage
+from coral.runtimes.json_object import MESSAGE, JsonObject, parse
+from coral.runtimes.model import Ending, LaunchSummary, OutputEvent, Retry, Runtime, Usage
 
 LONGEST = 65_536  # bytes of a line that are read
-MESSAGE, REPLY = 300, 20_000  # characters
+
+
+class OwnProgram(Runtime):
+    """The base of the runtimes whose program is our own, and spends nobody's usage."""
+
+    uses_model = False
+    account = ""
+
+    def read(self, line: bytes) -> tuple[OutputEvent, ...]:
+        return read(line)
+
+    def judge(self, code: int, summary: LaunchSummary) -> Ending:
+        return judge(code, summary)
 
 
 def read(line: bytes) -> tuple[OutputEvent, ...]:
-    """What a line says."""
     text = line[:LONGEST].decode("utf-8", "replace").strip()
     if not text:
         return ()
-    try:
-        data: object = json.loads(text)
-    except (ValueError, RecursionError):
-        data = None
-    return (_event(data) if isinstance(data, dict) else OutputEvent(message=one_line(text, MESSAGE)),)
+    event = parse(text)
+    return (OutputEvent(message=one_line(text, MESSAGE)) if event is None else _output_event(event),)
 
 
-def _event(data: Mapping[str, object]) -> OutputEvent:
+def _output_event(event: JsonObject) -> OutputEvent:
     return OutputEvent(
-        session=_line(data.get("session"), 100),
-        phase=_line(data.get("phase"), 40),
-        message=_line(data.get("message"), MESSAGE),
-        progress=_number(data.get("progress"), 0.0, 1.0),
-        reply=_text(data.get("reply")),
-        limit_until=_number(data.get("limit_until"), 0.0, 1e11),
-        ended=data.get("ended") is True,
-        error=_line(data.get("error"), MESSAGE),
-        usage=_usage(data.get("usage")),
-        edited=_line(data.get("edited"), 200),
-        compacted=data.get("compacted") is True,
-        retry=_retry(data.get("retry")),
+        session=event.line("session", limit=100),
+        phase=event.line("phase", limit=40),
+        message=event.line("message"),
+        progress=_number(event, "progress", most=1.0),
+        reply=event.piece("reply"),
+        limit_until=_number(event, "limit_until", most=1e11),
+        ended=event.true("ended"),
+        error=event.line("error"),
+        usage=_usage(event.inner("usage")) if event.holds("usage") else None,
+        edited=event.line("edited", limit=200),
+        compacted=event.true("compacted"),
+        retry=_retry(event.inner("retry")) if event.holds("retry") else None,
     )
 
 
-def _retry(data: object) -> Retry | None:
-    if not isinstance(data, dict):
-        return None
-    attempt = int(_number(data.get("attempt"), 0.0, 1e9) or 0)
-    return Retry(
-        attempt=attempt, seconds=_number(data.get("seconds"), 0.0, 1e9), reason=_line(data.get("reason"), MESSAGE)
-    )
+def _retry(retry: JsonObject) -> Retry:
+    attempt, seconds = int(_number(retry, "attempt", most=1e9) or 0), _number(retry, "seconds", most=1e9)
+    return Retry(attempt=attempt, seconds=seconds, reason=retry.line("reason"))
 
 
-def _usage(data: object) -> Usage | None:
+def _usage(usage: JsonObject) -> Usage:
     """The usage of a step."""
-    if not isinstance(data, dict):
-        return None
-    read, cached, written = (int(_number(data.get(name), 0.0, 1e12) or 0) for name in ("input", "cached", "output"))
-    return Usage(input=read, cached=cached, output=written, cost=_number(data.get("cost"), 0.0, 1e9))
+    read, cached, written = (int(_number(usage, name, most=1e12) or 0) for name in ("input", "cached", "output"))
+    return Usage(input=read, cached=cached, output=written, cost=_number(usage, "cost", most=1e9))
 
 
-def _line(value: object, limit: int) -> str:
-    return one_line(value, limit) if isinstance(value, str) else ""
-
-
-def _text(value: object) -> str:
-    return printable(value)[:REPLY] if isinstance(value, str) else ""
-
-
-def _number(value: object, low: float, high: float) -> float | None:
+def _number(event: JsonObject, name: str, most: float) -> float | None:
+    """A number from 0 to `most`; one beyond that is taken for the nearest of these."""
+    value = event.raw(name)
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
         return None
-    return float(min(high, max(low, value)))  # compared before it is converted: float(10**400) would fail
+    return float(min(most, max(0.0, value)))  # compared before it is converted: float(10**400) would fail
 
 
 def judge(code: int, summary: LaunchSummary) -> Ending:

@@ -56,6 +56,10 @@ class JsonObject:
     def true(self, *path: str) -> bool:
         return self.raw(*path) is True
 
+    def holds(self, *path: str) -> bool:
+        """Whether there is an object, which may be an empty one."""
+        return isinstance(self.raw(*path), dict)
+
     def inner(self, *path: str) -> "JsonObject":
         return JsonObject(self.raw(*path))
 
@@ -71,7 +75,7 @@ class JsonObject:
         return [JsonObject(item) for item in value.values()] if isinstance(value, dict) else []
 
 
-def parse(line: bytes) -> JsonObject | None:
+def parse(line: bytes | str) -> JsonObject | None:
     """The object of a line; None if the line holds anything else."""
     try:
         data: object = json.loads(line)

@@ -25,6 +25,7 @@ __all__ = [
     "Tool",
     "Usage",
     "new_session",
+    "total",
 ]
 
 
@@ -90,6 +91,20 @@ class Usage:
     cached: int = 0
     output: int = 0
     cost: float | None = None
+
+
+def total(before: Usage | None, usage: Usage) -> Usage:
+    """The usage of a launch after one more figure: steps are added up, any other figure includes all before it."""
+    if usage.counted is not Counted.STEP:
+        return usage
+    one = before or Usage()
+    return Usage(
+        counted=Counted.LAUNCH,
+        input=one.input + usage.input,
+        cached=one.cached + usage.cached,
+        output=one.output + usage.output,
+        cost=one.cost if usage.cost is None else (one.cost or 0.0) + usage.cost,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,29 +7,18 @@ from pathlib import Path
 
 from coral.native.brain import BRAINS
 from coral.native.options import Options
-from coral.runtimes import coral_protocol
-from coral.runtimes.model import (
-    Command,
-    Ending,
-    Inspection,
-    LaunchSpec,
-    LaunchSummary,
-    OutputEvent,
-    Runtime,
-    new_session,
-)
+from coral.runtimes.coral_protocol import OwnProgram, unknown
+from coral.runtimes.model import Command, Inspection, LaunchSpec, new_session
 
 EVERYTHING = ("**/*",)  # what it may change where the task does not say
 
 
-class Native(Runtime):
+class Native(OwnProgram):
     name = "native"
-    uses_model = False
     can_research = False  # it begins with a search
-    account = ""
 
     def check(self) -> list[str]:
-        if problems := coral_protocol.unknown(self.options, [field.name for field in fields(Options)]):
+        if problems := unknown(self.options, [field.name for field in fields(Options)]):
             return problems
         try:
             brain = Options.read(self.options).brain
@@ -65,9 +54,3 @@ class Native(Runtime):
             argv += ["--check", spec.check]
         argv += ["--options", json.dumps(dict(self.options))]
         return Command(argv=tuple(argv), session=session)
-
-    def read(self, line: bytes) -> tuple[OutputEvent, ...]:
-        return coral_protocol.read(line)
-
-    def judge(self, code: int, summary: LaunchSummary) -> Ending:
-        return coral_protocol.judge(code, summary)

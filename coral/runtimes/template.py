@@ -3,8 +3,10 @@
 Only these are replaced, and only once: other braces stay, and braces in a value are not replaced.
 """
 
+import os
 import re
 import shlex
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -28,6 +30,17 @@ def words(value: object) -> tuple[str, ...]:
     if any("\0" in word for word in found):
         raise ValueError("has a character that no argument can have")
     return tuple(found)
+
+
+def problems(option: str, value: object) -> list[str]:
+    """What is wrong with an option that is a command line. A program that depends on the agent is not looked for."""
+    try:
+        program = words(value)[0]
+    except ValueError as error:
+        return [f"{option} {error}"]
+    if "{" not in program and (os.sep not in program or program.startswith(os.sep)) and not shutil.which(program):
+        return [f"{option}: the program {program!r} is not on PATH"]
+    return []
 
 
 def account(runtime: str, command: object) -> str:

@@ -6,9 +6,8 @@ from pathlib import Path
 from coral.fleet.agent_state import OutputCounts, Spent
 from coral.fleet.events import Ending, OutputSeen, Used
 from coral.runtimes.line_tail import LineTail, end_of
-from coral.runtimes.model import Counted, LaunchSummary, OutputEvent, Runtime
+from coral.runtimes.model import Counted, LaunchSummary, OutputEvent, Runtime, Usage, total
 from coral.runtimes.reply_parts import ReplyParts
-from coral.runtimes.usage_total import UsageTotal
 from coral.supervisor.context import RunContext
 from heartbeats.beat import Status
 from heartbeats.reply import OtherReply, parse_reply
@@ -44,9 +43,9 @@ class OutputMonitor:
     count: OutputCounts = field(default_factory=OutputCounts)
     _exact: bool = False
     _reply_parts: ReplyParts = field(default_factory=ReplyParts)
-    _usage: UsageTotal = field(default_factory=UsageTotal)
+    _usage: Usage | None = None
     _used: Used | None = None
-    _seen: OutputSeen | None = field(default=None)
+    _seen: OutputSeen | None = None
     _seen_at: float = 0.0
     _last_reply: str = ""
     _replies: list[tuple[int, str]] = field(default_factory=list)
@@ -94,11 +93,11 @@ class OutputMonitor:
     def read_usage_log(self, state: Path) -> None:
         """Once the launch has ended: read what it used from the log that its program keeps, if there is one."""
         if self.session and (usage := self.runtime.usage(state, self.session)) is not None:
-            self._usage.take(usage)
+            self._usage = total(self._usage, usage)
 
     def used(self) -> list[Used]:
         """What the program reports that it has used, if that is more than it had reported before."""
-        figure = self._usage.figure
+        figure = self._usage
         if figure is None:
             return []
         session = (self.session or "") if figure.counted is Counted.SESSION else ""
@@ -130,7 +129,7 @@ class OutputMonitor:
         self.ending = event.ending or self.ending
         self.count = counted(self.count, event)
         if event.usage is not None:
-            self._usage.take(event.usage)
+            self._usage = total(self._usage, event.usage)
         if event.limit_until is not None and (event.exact or not self._exact):
             # A time that the provider named exactly is not replaced by one that was read from a sentence.
             self.limit_until, self._exact = event.limit_until, event.exact

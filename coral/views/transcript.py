@@ -15,9 +15,8 @@ from pathlib import Path
 from attempts.fields import one_line, printable
 from attempts.files import open_plain
 from coral.runtimes.line_tail import LONGEST_LINE, PIECE, LineTail, end_of
-from coral.runtimes.model import Ending, OutputEvent, Runtime, Tool, Usage
+from coral.runtimes.model import Ending, OutputEvent, Runtime, Tool, Usage, total
 from coral.runtimes.reply_parts import ReplyParts
-from coral.runtimes.usage_total import UsageTotal
 from workspace.layout import Layout
 
 LONGEST_PROMPT = 400_000  # bytes
@@ -120,7 +119,7 @@ class _Reader:
         self._runtime = runtime
         self._reply_parts = ReplyParts()
         self._tools: dict[str, str] = {}
-        self._usage_total = UsageTotal()
+        self._usage: Usage | None = None
         self._end: OutputEvent | None = None
         self._last_reply = ""
         self._unknown = 0
@@ -153,7 +152,7 @@ class _Reader:
         """The entries of an event: none or one for most."""
         self._unknown += bool(event.unknown)
         if event.usage is not None:
-            self._usage_total.take(event.usage)
+            self._usage = total(self._usage, event.usage)
         if event.ended or event.ending is not None:
             before = self._end or event
             self._end = replace(event, ending=event.ending or before.ending, error=event.error or before.error)
@@ -191,8 +190,8 @@ class _Reader:
 
     def _last(self, errors: Path) -> Iterator[TranscriptEntry]:
         """The usage of the launch, and its end; with the end of its stderr where the program gives no error."""
-        if self._usage_total.figure is not None:
-            yield replace(self._entry(EntryKind.USAGE), usage=self._usage_total.figure)
+        if self._usage is not None:
+            yield replace(self._entry(EntryKind.USAGE), usage=self._usage)
         end = self._end or OutputEvent()
         text = end.error or ("" if end.ending is Ending.CLEAN else one_line(end_of(errors)[-600:], 600))
         yield replace(

@@ -140,7 +140,6 @@ WITHOUT_OWN_TEST = {
     "coral.runtimes.scripted.script": "unit/coral/runtimes/scripted/test_validate",
     "coral.runtimes.scripted.steps": "integration/coral/runtimes/scripted/test_runtime",
     "coral.runtimes.template": "unit/coral/runtimes/test_command",
-    "coral.runtimes.usage_total": "unit/coral/supervisor/test_output_monitor",
     "coral.supervisor.clock": "end_to_end/test_clock_jumps",
     "coral.supervisor.context": "data",
     "coral.supervisor.job_end": "end_to_end/test_jobs",

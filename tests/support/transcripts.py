@@ -11,8 +11,7 @@ from typing import Any
 
 from coral.runtimes import registry
 from coral.runtimes.line_tail import LineTail
-from coral.runtimes.model import OutputEvent, Runtime, Usage
-from coral.runtimes.usage_total import UsageTotal
+from coral.runtimes.model import OutputEvent, Runtime, Usage, total
 from coral.supervisor.output_monitor import OutputMonitor
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "agent-clis"
@@ -46,13 +45,14 @@ def read(case: str, scratch: Path) -> dict[str, Any]:
     monitor = OutputMonitor("agent-1", 1, runtime, LineTail(FOLDER / f"{case}.jsonl"), errors, None)
     monitor.read(0.0)
     monitor.read(1.0, ended=True)
-    said, tally, unknown = monitor.summary(), UsageTotal(), Counter[str]()
+    said, unknown = monitor.summary(), Counter[str]()
+    figure: Usage | None = None
     for sign in (sign for line in lines(case) for sign in runtime.read(line)):
         unknown.update([sign.unknown] if sign.unknown else [])
         if sign.usage is not None:
-            tally.take(sign.usage)
+            figure = total(figure, sign.usage)
     end = {"ending": runtime.judge(about["exit_code"], said), "session": said.session, "error": said.error}
-    end |= {"limit_until": said.limit_until, "usage": used(tally.figure), "unknown": dict(unknown)}
+    end |= {"limit_until": said.limit_until, "usage": used(figure), "unknown": dict(unknown)}
     events = [[number, plain(sign)] for number, line in enumerate(lines(case), 1) for sign in runtime.read(line)]
     return {"events": events, "end": {name: value for name, value in end.items() if value}}
 

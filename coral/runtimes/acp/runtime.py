@@ -3,8 +3,6 @@
 The client needs the protocol's SDK, which is an extra. The agent keeps its state and login where it always does.
 """
 
-import os
-import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -59,7 +57,7 @@ class Acp(AcpReader):
         if leads_outside(self.instruction_file):
             problems.append(f"instruction_file must be a path inside the workspace; got {self.instruction_file!r}")
         problems += [*self._env_problems(), *self.limit_problems()]
-        return problems or self._command_problems() or missing_sdk()
+        return problems or template.problems("command", self.options.get("command", "")) or missing_sdk()
 
     def command(self, spec: LaunchSpec) -> Command:
         """ValueError for options that `check` refuses."""
@@ -80,15 +78,6 @@ class Acp(AcpReader):
         given = self.options.get("env", {})
         if not isinstance(given, Mapping) or not all(isinstance(text, str) for pair in given.items() for text in pair):
             return ["env must hold texts by the name of a variable"]
-        return []
-
-    def _command_problems(self) -> list[str]:
-        try:
-            program = template.words(self.options.get("command", ""))[0]
-        except ValueError as error:
-            return [f"command {error}"]
-        if "{" not in program and (os.sep not in program or program.startswith(os.sep)) and not shutil.which(program):
-            return [f"command: the program {program!r} is not on PATH"]
         return []
 
 

@@ -4,24 +4,22 @@ import json
 import sys
 from pathlib import Path
 
-from coral.runtimes import coral_protocol
-from coral.runtimes.model import Command, Ending, LaunchSpec, LaunchSummary, OutputEvent, Runtime, new_session
+from coral.runtimes.coral_protocol import OwnProgram, unknown
+from coral.runtimes.model import Command, LaunchSpec, new_session
 from coral.runtimes.scripted.script import load
 from coral.runtimes.scripted.validate import problems as script_problems
 
 LONGEST = 100_000  # bytes; the kernel's limit for one argument is a little higher
 
 
-class Scripted(Runtime):
+class Scripted(OwnProgram):
     """The option `script` is a list of steps, or the path of a JSON or YAML file that holds one."""
 
     name = "scripted"
-    uses_model = False
-    account = ""
     reports = "money"
 
     def check(self) -> list[str]:
-        problems = coral_protocol.unknown(self.options, ("script",))
+        problems = unknown(self.options, ("script",))
         if problems:
             return problems
         try:
@@ -40,12 +38,6 @@ class Scripted(Runtime):
         argv += ["--state", str(spec.state), "--agent", spec.agent, "--launch", str(spec.launch)]
         argv += ["--script", self._script()]
         return Command(argv=tuple(argv), session=session)
-
-    def read(self, line: bytes) -> tuple[OutputEvent, ...]:
-        return coral_protocol.read(line)
-
-    def judge(self, code: int, summary: LaunchSummary) -> Ending:
-        return coral_protocol.judge(code, summary)
 
     def _script(self) -> str:
         """The script as an argument of the program: the path of a file, or the steps as JSON."""
