@@ -41,11 +41,8 @@ def next_deadline(fleet: Fleet, now: float, rules: Rules) -> float | None:
         targets = fleet.run.targets if owner == FLEET else fleet.agents[owner].targets
         times += [targets[heartbeat.name] for heartbeat in heartbeats if isinstance(heartbeat.trigger, Elapsed)]
     for agent in fleet.agents.values():
-        times += (
-            [agent.spawned_at + rules.start_grace, agent.last_output_at + BUSY_SECONDS]
-            if agent.pending_messages
-            else []
-        )
+        if agent.pending_messages:
+            times += [agent.spawned_at + rules.start_grace, agent.last_output_at + BUSY_SECONDS]
         times += [message.due for message in agent.pending_messages]
         times += [time for time in (agent.deadline, agent.research_until) if time is not None]
         times += [*stalls.deadlines(agent, rules), *outages.deadlines(agent, rules)]
@@ -153,11 +150,8 @@ def _reason_to_stop(transaction: Transaction) -> RunEnd | None:
 
 
 def _everything_is_gone(transaction: Transaction) -> bool:
-    waiting = (
-        AttemptStep.TAKING,
-        AttemptStep.QUEUED,
-        AttemptStep.SETTLED,
-    )  # a resume fetches the commits that are still on their way
+    # A resume fetches the commits that are still on their way.
+    waiting = (AttemptStep.TAKING, AttemptStep.QUEUED, AttemptStep.SETTLED)
     resting = all(agent.phase not in LIVE for agent in transaction.agents.values()) and not transaction.jobs
     return resting and all(attempt.step in waiting for attempt in transaction.pending.values())
 

@@ -133,14 +133,10 @@ def wake(transaction: Transaction) -> None:
     for agent in list(transaction.agents.values()):
         waits = agent.phase is Phase.WAITING and agent.reason.kind is ReasonKind.WAITS_FOR_JOB
         if waits and (agent.pending_messages or not runs_job(agent.name, transaction.jobs)):
-            seconds = (
-                back_off(transaction.run.id, agent, agent.unproductive_turns, transaction.rules)
-                if agent.unproductive_turns
-                else 0.0
-            )
-            transaction.set_agent(
-                agent.name, reason=Reason(ReasonKind.TURN_ENDED), deadline=transaction.clock + seconds
-            )
+            turns = agent.unproductive_turns
+            seconds = back_off(transaction.run.id, agent, turns, transaction.rules) if turns else 0.0
+            deadline = transaction.clock + seconds
+            transaction.set_agent(agent.name, reason=Reason(ReasonKind.TURN_ENDED), deadline=deadline)
 
 
 def _reason_to_end(transaction: Transaction, job: Job) -> Reason | None:
@@ -208,19 +204,10 @@ def _queue_notice(transaction: Transaction, agent: Agent, end: JobEnd) -> None:
     given already stays as it is."""
     waiting = [message for message in agent.pending_messages if message.job_ends and message.id not in agent.in_flight]
     if waiting:
-        longer = _with(waiting[-1], end)
-        transaction.set_agent(
-            agent.name,
-            pending_messages=tuple(
-                longer if message.id == longer.id else message for message in agent.pending_messages
-            ),
-        )
-        return
-    due = transaction.clock + transaction.rules.max_defer
-    message = PendingMessage(
-        id=transaction.next_message_id(), name=ENDED, since=transaction.clock, due=due, defers=True
-    )
-    transaction.queue_message(agent.name, _with(message, end))
+        transaction.change_messages(agent.name, [_with(waiting[-1], end)])
+    else:
+        due = transaction.clock + transaction.rules.max_defer
+        transaction.queue_notice(agent.name, ENDED, due, job_ends=(end,))
 
 
 def mark_delivered(transaction: Transaction, name: str, numbers: Collection[int]) -> None:

@@ -4,8 +4,9 @@ A heartbeat fires once at each attempt or time that its trigger names, and queue
 along with every launch of its agent, until the first output of one of them acknowledges it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
+from functools import partial
 
 from attempts.progress import Progress
 from coral.fleet.agent_state import Agent, PendingMessage, Phase
@@ -55,16 +56,9 @@ def withdraw_overtaken(transaction: Transaction, author: str, improved: bool, be
             if message.stagnant:
                 transaction.log("withdrawn", f"{message.name} ({message.id}) is overtaken by an improvement")
         transaction.set_run(unassigned_messages=tuple(message for message in unassigned if not message.stagnant))
-    for name, agent in list(transaction.agents.items()):
-        stays = []
-        for message in agent.pending_messages:
-            overtaken = best_improved if message.scope is Scope.FLEET else improved and name == author
-            if message.stagnant and overtaken and message.id not in agent.in_flight:
-                transaction.log("withdrawn", f"{message.name} ({message.id}) is overtaken by an improvement", name)
-            else:
-                stays.append(message)
-        if len(stays) != len(agent.pending_messages):
-            transaction.set_agent(name, pending_messages=tuple(stays))
+    for name in list(transaction.agents):
+        scopes = [Scope.FLEET] * best_improved + [Scope.OWN] * (improved and name == author)
+        transaction.withdraw(name, partial(_is_overtaken, scopes), " is overtaken by an improvement")
 
 
 def deliver_at_eval(
@@ -85,15 +79,11 @@ def deliver_at_eval(
     if fresh and all(message.inline for message in fresh):
         # Printed once; a message that is not acknowledged in time causes an interrupt like any other.
         due = transaction.clock + INLINE_SECONDS
-        printed = {message.id: replace(message, due=due, inline=False, printed=True) for message in fresh}
-        transaction.set_agent(
-            author, pending_messages=tuple(printed.get(message.id, message) for message in agent.pending_messages)
-        )
+        printed = (replace(message, due=due, inline=False, printed=True) for message in fresh)
+        transaction.change_messages(author, printed)
         return (), fresh
-    due_now = {message.id: replace(message, due=transaction.clock, defers=False) for message in fresh}
-    transaction.set_agent(
-        author, pending_messages=tuple(due_now.get(message.id, message) for message in agent.pending_messages)
-    )
+    due_now = (replace(message, due=transaction.clock, defers=False) for message in fresh)
+    transaction.change_messages(author, due_now)
     return tuple(dict.fromkeys(message.name for message in fresh)), ()
 
 
@@ -121,11 +111,7 @@ def fire_clock_heartbeats(transaction: Transaction) -> None:
 
 def queue_operator_message(transaction: Transaction, name: str, text: str) -> None:
     """Queue a message from the operator. Like a clock heartbeat it waits for a good moment."""
-    due = transaction.clock + transaction.rules.max_defer
-    id = transaction.next_message_id()
-    transaction.queue_message(
-        name, PendingMessage(id=id, name=MESSAGE, since=transaction.clock, due=due, prompt=text, defers=True)
-    )
+    transaction.queue_notice(name, MESSAGE, transaction.clock + transaction.rules.max_defer, prompt=text)
 
 
 def acknowledge(transaction: Transaction, name: str, ids: tuple[str, ...]) -> None:
@@ -229,6 +215,10 @@ def _waits_for_delivery(transaction: Transaction, heartbeat: Heartbeat) -> bool:
         *(message for agent in transaction.agents.values() for message in agent.pending_messages),
     )
     return any(message.name == heartbeat.name and message.scope is Scope.FLEET for message in pending)
+
+
+def _is_overtaken(scopes: Collection[Scope], message: PendingMessage) -> bool:
+    return message.stagnant and message.scope in scopes
 
 
 def _is_read_now(message: PendingMessage, now: float) -> bool:

@@ -1,5 +1,6 @@
 """A decision in progress: the changed records of the fleet, and the actions that were ordered so far."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -60,6 +61,28 @@ class Transaction:
 
     def queue_message(self, agent: str, message: PendingMessage) -> None:
         self.set_agent(agent, pending_messages=(*self.agents[agent].pending_messages, message))
+
+    def queue_notice(self, agent: str, name: str, due: float, *, defers: bool = True, **fields: Any) -> None:
+        """Queue a message that no heartbeat has fired: the operator's, or one of Coral's own."""
+        id = self.next_message_id()
+        notice = PendingMessage(id=id, name=name, since=self.clock, due=due, defers=defers, **fields)
+        self.queue_message(agent, notice)
+
+    def change_messages(self, agent: str, changed: Iterable[PendingMessage]) -> None:
+        """Put each of these in the place of the pending message that has its id."""
+        by_id = {message.id: message for message in changed}
+        pending = self.agents[agent].pending_messages
+        self.set_agent(agent, pending_messages=tuple(by_id.get(message.id, message) for message in pending))
+
+    def withdraw(self, agent: str, is_pointless: Callable[[PendingMessage], bool], why: str) -> None:
+        """Drop the agent's pointless messages, but for those in flight: its launch was given them already."""
+        pending, in_flight = self.agents[agent].pending_messages, self.agents[agent].in_flight
+        withdrawn = [message for message in pending if is_pointless(message) and message.id not in in_flight]
+        for message in withdrawn:
+            self.log("withdrawn", f"{message.name} ({message.id}){why}", agent)
+        if withdrawn:
+            stays = tuple(message for message in pending if message not in withdrawn)
+            self.set_agent(agent, pending_messages=stays)
 
     def next_message_id(self) -> str:
         self.set_run(message_count=self.run.message_count + 1)

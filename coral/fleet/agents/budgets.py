@@ -5,7 +5,7 @@ A target and a plateau end a run as well, but no part of them is ever used up: n
 
 from collections.abc import Iterable
 
-from coral.fleet.agent_state import Agent, PendingMessage, Phase
+from coral.fleet.agent_state import Agent, Phase
 from coral.fleet.messages import LAND
 from coral.fleet.policy import BUDGET_NOTICES_AT, waits_until
 from coral.fleet.reasons import Budget, BudgetKey, Reason, ReasonKind, RunEnd, RunEndKind
@@ -70,7 +70,7 @@ def send_budget_notices(transaction: Transaction) -> None:
             _queue_notice(transaction, agent)
         elif level < agent.budget_notice_level:
             transaction.set_agent(agent.name, budget_notice_level=level)
-            _withdraw(transaction, agent)
+            transaction.withdraw(agent.name, lambda message: message.name == LAND, ": there is more budget now")
 
 
 def _of_run(run: Run, now: float, rules: Rules) -> list[Measure]:
@@ -107,27 +107,10 @@ def _passed(measures: Iterable[Measure]) -> float:
 def _queue_notice(transaction: Transaction, agent: Agent) -> None:
     """Queue a notice, unless an earlier one is undelivered and says the same. An agent that waits for a grade gets it
     when the wait is over."""
-    if any(_is_undelivered(message, agent) for message in agent.pending_messages):
+    if any(message.name == LAND and message.id not in agent.in_flight for message in agent.pending_messages):
         return
     due = max(transaction.clock, waits_until(agent.name, transaction.pending.values()) or transaction.clock)
-    id = transaction.next_message_id()
-    transaction.queue_message(
-        agent.name, PendingMessage(id=id, name=LAND, since=transaction.clock, due=due, defers=True)
-    )
-
-
-def _withdraw(transaction: Transaction, agent: Agent) -> None:
-    for message in agent.pending_messages:
-        if _is_undelivered(message, agent):
-            transaction.log("withdrawn", f"{LAND} ({message.id}): there is more budget now", agent.name)
-    transaction.set_agent(
-        agent.name,
-        pending_messages=tuple(message for message in agent.pending_messages if not _is_undelivered(message, agent)),
-    )
-
-
-def _is_undelivered(message: PendingMessage, agent: Agent) -> bool:
-    return message.name == LAND and message.id not in agent.in_flight
+    transaction.queue_notice(agent.name, LAND, due)
 
 
 def _reaches(best: float, rules: Rules) -> bool:

@@ -1,7 +1,7 @@
 """Research time: an agent may be told to read and think first. Until that time is over, or the agent ends its turn,
 its submissions are refused; then a message tells it to begin."""
 
-from coral.fleet.agent_state import Agent, PendingMessage, Phase
+from coral.fleet.agent_state import Agent, Phase
 from coral.fleet.agents.stalls import restart_timer
 from coral.fleet.messages import BEGIN
 from coral.fleet.reasons import Reason, ReasonKind
@@ -27,18 +27,12 @@ def end_research(transaction: Transaction, agent: Agent) -> Agent:
         return agent
     transaction.set_agent(agent.name, research_until=None)
     restart_timer(transaction, agent.name)
-    id = transaction.next_message_id()
-    transaction.queue_message(
-        agent.name, PendingMessage(id=id, name=BEGIN, since=transaction.clock, due=transaction.clock, defers=True)
-    )
+    transaction.queue_notice(agent.name, BEGIN, transaction.clock)
     return transaction.agents[agent.name]
 
 
 def advance(transaction: Transaction) -> None:
     for agent in list(transaction.agents.values()):
-        if (
-            agent.research_until is not None
-            and transaction.clock >= agent.research_until
-            and agent.phase is not Phase.RETIRED
-        ):
+        is_over = agent.research_until is not None and transaction.clock >= agent.research_until
+        if is_over and agent.phase is not Phase.RETIRED:
             end_research(transaction, agent)

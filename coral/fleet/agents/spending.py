@@ -4,6 +4,9 @@ A supervisor that reads an output again reports its figures again: they count on
 taken as it is; where it reports none, the task's prices turn its tokens into money.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 from coral.fleet import events as on
 from coral.fleet.agent_state import Meter, Spent
 from coral.fleet.policy import MILLION
@@ -16,7 +19,7 @@ def on_used(transaction: Transaction, event: on.Used) -> None:
     if agent is None or agent.launch != event.launch:
         return
     before = _before(agent.meter, event)
-    meter = Meter(launch=event.launch, session=event.session, figure=_highest(before, event.figure))
+    meter = Meter(launch=event.launch, session=event.session, figure=_combined(before, event.figure, max))
     if meter == agent.meter:
         return
     spent = _since(before, event.figure, transaction.rules.prices.get(event.agent))
@@ -25,13 +28,7 @@ def on_used(transaction: Transaction, event: on.Used) -> None:
 
 
 def added(one: Spent, other: Spent) -> Spent:
-    known = [figure.money for figure in (one, other) if figure.money is not None]
-    return Spent(
-        input=one.input + other.input,
-        cached=one.cached + other.cached,
-        output=one.output + other.output,
-        money=sum(known) if known else None,
-    )
+    return _combined(one, other, sum)
 
 
 def cost(spent: Spent, prices: Prices) -> float:
@@ -62,11 +59,11 @@ def _since(before: Spent, now: Spent, prices: Prices | None) -> Spent:
     return Spent(input=tokens.input, cached=tokens.cached, output=tokens.output, money=money)
 
 
-def _highest(one: Spent, other: Spent) -> Spent:
+def _combined(one: Spent, other: Spent, combine: Callable[[list[Any]], Any]) -> Spent:
     known = [figure.money for figure in (one, other) if figure.money is not None]
     return Spent(
-        input=max(one.input, other.input),
-        cached=max(one.cached, other.cached),
-        output=max(one.output, other.output),
-        money=max(known) if known else None,
+        input=combine([one.input, other.input]),
+        cached=combine([one.cached, other.cached]),
+        output=combine([one.output, other.output]),
+        money=combine(known) if known else None,
     )

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from coral.fleet import actions as do
 from coral.fleet import events as on
-from coral.fleet.agent_state import LIVE, Agent, PendingMessage, Phase, Stall
+from coral.fleet.agent_state import LIVE, Agent, Phase, Stall
 from coral.fleet.messages import STALLED
 from coral.fleet.policy import JOB_EXCUSE_SECONDS, MAX_REST_DOUBLINGS, REST_SECONDS, SCAN_SECONDS, runs_job, waits_until
 from coral.fleet.reasons import Finding, Reason, ReasonKind
@@ -70,13 +70,8 @@ def record_progress(transaction: Transaction, name: str, ago: float = 0.0) -> No
     at = transaction.clock - ago
     reason = Reason(ReasonKind.PROGRESS) if is_ended_for_it(agent) else agent.reason
     stall = Stall(since=None if agent.stall.since is None else at, progress_at=at)
-    stays = tuple(
-        message for message in agent.pending_messages if message.name != STALLED or message.id in agent.in_flight
-    )
-    for message in agent.pending_messages:
-        if message not in stays:
-            transaction.log("withdrawn", f"{message.name} ({message.id}) is overtaken by progress", name)
-    transaction.set_agent(name, reason=reason, stall=stall, pending_messages=stays)
+    transaction.withdraw(name, lambda message: message.name == STALLED, " is overtaken by progress")
+    transaction.set_agent(name, reason=reason, stall=stall)
 
 
 def restart_timer(transaction: Transaction, name: str) -> None:
@@ -117,12 +112,7 @@ def check_busy(transaction: Transaction, agent: Agent) -> Reason | None:
     if not _has_lasted(transaction, stall):
         return None
     assert stall.since is not None, "a timer that has ended was running"
-    if (
-        not agent.has_output
-        or agent.research_until is not None
-        or transaction.run.disk_problem
-        or is_excluded(transaction, agent)
-    ):
+    if not agent.has_output or agent.research_until is not None or is_excluded(transaction, agent):
         return None  # it is silent, which is another finding; or it cannot be expected to make progress
     waits = waits_until(agent.name, transaction.pending.values())
     if waits is not None and waits > stall.since:
@@ -241,14 +231,8 @@ def _escalate(transaction: Transaction, agent: Agent, finding: Finding) -> Reaso
 def _queue_nudge(transaction: Transaction, agent: Agent, seconds: float, *, defers: bool) -> None:
     """Queue a message about the finding. An earlier one that is undelivered says the same: it gets the new due time."""
     due = transaction.clock + seconds
-    if any(message.name == STALLED for message in agent.pending_messages):
-        messages = (
-            replace(message, due=due, defers=defers) if message.name == STALLED else message
-            for message in agent.pending_messages
-        )
-        transaction.set_agent(agent.name, pending_messages=tuple(messages))
+    earlier = [message for message in agent.pending_messages if message.name == STALLED]
+    if earlier:
+        transaction.change_messages(agent.name, (replace(message, due=due, defers=defers) for message in earlier))
     else:
-        id = transaction.next_message_id()
-        transaction.queue_message(
-            agent.name, PendingMessage(id=id, name=STALLED, since=transaction.clock, due=due, defers=defers)
-        )
+        transaction.queue_notice(agent.name, STALLED, due, defers=defers)

@@ -11,6 +11,7 @@ from launch_specs import launch_spec
 
 from coral.runtimes.command import AnyProgram
 from coral.runtimes.coral_protocol import MESSAGE, REPLY
+from coral.runtimes.json_object import MESSAGE, REPLY
 from coral.runtimes.line_tail import LONGEST_LINE, LineTail
 from coral.runtimes.model import Ending, LaunchSummary, OutputEvent, Retry, Runtime
 from coral.runtimes.native import Native
