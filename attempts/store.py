@@ -21,13 +21,7 @@ from attempts.files import (
     witness,
     write_json,
 )
-from attempts.record import (
-    Attempt,
-    Submission,
-    attempt_from_dict,
-    submission_from_dict,
-    to_dict,
-)
+from attempts.record import Attempt, Submission, attempt_from_dict, submission_from_dict, to_dict
 
 SUBMISSION_BYTES = 64 * 1024
 REPLIES = 1_000  # kept for one agent; each `coral eval` lists them

@@ -16,7 +16,7 @@ from ruamel.yaml.scalarstring import LiteralScalarString
 
 from attempts.fields import printable
 from attempts.files import Witness, read_bytes, witness, write_bytes
-from heartbeats.entry import from_entry, to_dict
+from heartbeats.entry import to_dict
 from heartbeats.heartbeat import Heartbeat
 
 FLEET = "fleet"
@@ -60,11 +60,6 @@ class Folder:
 
     def _path(self, owner: str) -> Path:
         return self.root / f"{owner}.yaml"
-
-
-def load_entries(raw: Iterable[object]) -> tuple[Heartbeat, ...]:
-    """The `heartbeats` section of a task, over the built-in ones. HeartbeatError says which entry is wrong, and how."""
-    return tuple(from_entry(entry) for entry in raw)
 
 
 def _check_size(text: str) -> None:

@@ -123,17 +123,6 @@ def reset_heartbeats(defaults: tuple[Heartbeat, ...], current: tuple[Heartbeat, 
     )
 
 
-def merge(defaults: tuple[Heartbeat, ...], entries: Iterable[Heartbeat]) -> tuple[Heartbeat, ...]:
-    """The heartbeats that a run starts with: the defaults changed by the task's entries, under the same rules."""
-    merged, seen = defaults, set[str]()
-    for entry in entries:
-        if entry.name in seen:
-            raise HeartbeatError(f"cannot set {entry.name} twice", "keep one of the entries")
-        seen.add(entry.name)
-        merged = set_heartbeat(merged, entry, "task")
-    return merged
-
-
 def find(heartbeats: Iterable[Heartbeat], name: str) -> Heartbeat | None:
     return next((heartbeat for heartbeat in heartbeats if heartbeat.name == name), None)
 

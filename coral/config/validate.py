@@ -9,8 +9,8 @@ from pydantic_core import ErrorDetails
 
 from coral.config.model import HeartbeatEntry, TaskFile
 from coral.config.problem import KeyPath, Problem, dotted, shown
-from heartbeats.folder import load_entries
-from heartbeats.heartbeat import BUILT_IN, Heartbeat, HeartbeatError, merge
+from heartbeats.entry import from_entry
+from heartbeats.heartbeat import BUILT_IN, Heartbeat, HeartbeatError, set_heartbeat
 
 S = TypeVar("S", bound=BaseModel)
 MESSAGES = {
@@ -171,7 +171,7 @@ def _merged(
     heartbeats: tuple[Heartbeat, ...], entry: HeartbeatEntry, where: KeyPath, problems: list[Problem]
 ) -> tuple[Heartbeat, ...]:
     try:
-        return merge(heartbeats, load_entries([entry.model_dump(mode="json", exclude_none=True)]))
+        return set_heartbeat(heartbeats, from_entry(entry.model_dump(mode="json", exclude_none=True)), "task")
     except HeartbeatError as error:
         problems.append(Problem(where, f"{error} ({error.hint})" if error.hint else str(error)))
         return heartbeats

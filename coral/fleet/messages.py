@@ -109,11 +109,6 @@ def fire_clock_heartbeats(transaction: Transaction) -> None:
             )
 
 
-def queue_operator_message(transaction: Transaction, name: str, text: str) -> None:
-    """Queue a message from the operator. Like a clock heartbeat it waits for a good moment."""
-    transaction.queue_notice(name, MESSAGE, transaction.clock + transaction.rules.max_defer, prompt=text)
-
-
 def acknowledge(transaction: Transaction, name: str, ids: tuple[str, ...]) -> None:
     """The agent has received these messages: they are pending no longer, and checkpoints among them await a reply."""
     agent = transaction.agents[name]

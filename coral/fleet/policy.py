@@ -4,7 +4,6 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from attempts.record import Kind
 from coral.fleet.agent_state import Agent, PendingMessage
 from coral.fleet.rules import Rules
 from coral.fleet.run_state import Job, PendingAttempt
@@ -82,12 +81,6 @@ def is_repeat(recent: tuple[str, ...], id: str) -> bool:
 def remember(recent: tuple[str, ...], id: str) -> tuple[str, ...]:
     """The window of ids with one more in it, the smallest first."""
     return tuple(sorted((*recent, id))[-REPLAY_WINDOW:])
-
-
-def counts_same(kind: Kind) -> bool:
-    """Whether an attempt of this kind takes the score of an earlier one with the same tree. A confirmation does not: it
-    exists to measure that tree again."""
-    return kind is not Kind.CONFIRM
 
 
 def back_off(run: str, agent: Agent, failures: int, rules: Rules) -> float:

@@ -11,7 +11,7 @@ from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet import jobs
 from coral.fleet.agent_state import Agent, Phase
-from coral.fleet.messages import MESSAGE, UNASKED, acknowledge, queue_operator_message
+from coral.fleet.messages import MESSAGE, UNASKED, acknowledge
 from coral.fleet.policy import REQUEST_WINDOW
 from coral.fleet.reasons import RunEnd
 from coral.fleet.run_state import FLEET
@@ -189,8 +189,9 @@ def _tell(transaction: Transaction, to: str, text: str) -> str:
     there = [name for name in names if transaction.agents[name].phase is not Phase.RETIRED]
     if not there:
         raise CoralError(f"cannot tell {to!r}: it has retired", "coral status shows who is at work")
+    due = transaction.clock + transaction.rules.max_defer  # like a clock heartbeat, it waits for a good moment
     for name in there:
-        queue_operator_message(transaction, name, text)
+        transaction.queue_notice(name, MESSAGE, due, prompt=text)
     return "queued: it is delivered when a turn or an eval ends"
 
 

@@ -64,7 +64,8 @@ class Claude(AgentProgram):
             case "system":
                 yield from self._system(event, session)
             case "assistant":
-                yield from self._assistant(event, session)
+                if not event.true("is_api_error_message"):  # the program's text about an error, which `result` repeats
+                    yield from content(event, session)
             case "user":
                 yield from tool_results(event, session)
             case "rate_limit_event":
@@ -103,11 +104,6 @@ class Claude(AgentProgram):
                 yield OutputEvent(
                     session=session, unknown="" if kind == "status" or kind in _SILENT else f"system/{kind}"
                 )
-
-    def _assistant(self, event: JsonObject, session: str) -> Iterator[OutputEvent]:
-        if event.true("is_api_error_message"):
-            return  # the program's own text about an error, which `result` repeats
-        yield from content(event, session)
 
     def _result(self, event: JsonObject, session: str) -> Iterator[OutputEvent]:
         yield OutputEvent(session=session, usage=_usage(event))

@@ -6,7 +6,7 @@ The patterns are data, in `limits.yaml`. A limit that does not say when it ends 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -93,13 +93,10 @@ def _sections(given: object) -> Mapping[str, Sequence[str]]:
     if not isinstance(given, Mapping) or not given.keys() <= KINDS.keys():
         raise ValueError(f"must hold lists of patterns under {', '.join(KINDS)}")
     for name, patterns in given.items():
-        if not isinstance(patterns, Sequence) or isinstance(patterns, str) or not all(map(_is_text, patterns)):
+        is_list = isinstance(patterns, Sequence) and not isinstance(patterns, str)
+        if not is_list or not all(isinstance(pattern, str) and pattern for pattern in patterns):
             raise ValueError(f"{name} must be a list of patterns")
     return given
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and bool(value)
 
 
 def _compiled(sections: Mapping[str, Sequence[str]]) -> Iterator[tuple[Ending, re.Pattern[str]]]:
@@ -129,7 +126,7 @@ def _clock(text: str, zone: str, now: float) -> float | None:
     if _WORDS.search(_DATE.sub(" ", _CLOCK.sub(" ", text))):
         return None
     try:
-        here = datetime.fromtimestamp(now, _zone(zone))
+        here = datetime.fromtimestamp(now, UTC if zone.upper() in ("UTC", "GMT", "Z") else ZoneInfo(zone))
         if clock is None:
             return None
         hour, minute = _time(clock)
@@ -147,8 +144,3 @@ def _time(found: re.Match[str]) -> tuple[int, int]:
     if found[4]:
         return int(found[4]), int(found[5])
     return int(found[1]) % 12 + (12 if found[3].lower() == "p" else 0), int(found[2] or 0)
-
-
-def _zone(name: str) -> tzinfo:
-    """KeyError or ValueError for an unknown zone."""
-    return UTC if name.upper() in ("UTC", "GMT", "Z") else ZoneInfo(name)

@@ -30,7 +30,9 @@ def native(launcher: Path, package: str, inside: str) -> Path | None:
 
     `package`: the name of that package, with {platform} in it. `inside`: a glob within that package.
     """
-    name = package.format(platform=f"{_system()}-{_machine()}")
+    system = "darwin" if sys.platform == "darwin" else "linux"
+    machine = "arm64" if platform.machine().lower() in ("arm64", "aarch64") else "x64"
+    name = package.format(platform=f"{system}-{machine}")
     for folder in launcher.resolve().parents:
         for modules in (folder / "node_modules", folder if folder.name == "node_modules" else None):
             found = sorted(modules.glob(f"{name}/{inside}")) if modules else []
@@ -38,11 +40,3 @@ def native(launcher: Path, package: str, inside: str) -> Path | None:
             if runnable:
                 return runnable[0].resolve()
     return None
-
-
-def _system() -> str:
-    return "darwin" if sys.platform == "darwin" else "linux"
-
-
-def _machine() -> str:
-    return "arm64" if platform.machine().lower() in ("arm64", "aarch64") else "x64"

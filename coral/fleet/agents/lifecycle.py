@@ -10,13 +10,7 @@ from coral.fleet.agent_state import LIVE, Agent, OutputCounts, Phase
 from coral.fleet.agents import accounts, budgets, outages, research, session_health, stalls
 from coral.fleet.agents.launch_exit import AT_LIMIT, LEFTOVERS, next_start_slot, retire, wait
 from coral.fleet.messages import acknowledge, read_reply
-from coral.fleet.policy import (
-    KILL_AGAIN_SECONDS,
-    MAX_KILLS,
-    is_due,
-    may_interrupt,
-    waits_until,
-)
+from coral.fleet.policy import KILL_AGAIN_SECONDS, MAX_KILLS, is_due, may_interrupt, waits_until
 from coral.fleet.reasons import START, Reason, ReasonKind
 from coral.fleet.transaction import Transaction
 

@@ -2,14 +2,14 @@
 our fault. An attempt that cannot be graded settles here; the others are queued for a grading slot.
 """
 
-from attempts.record import Submission, Verdict
+from attempts.record import Kind, Submission, Verdict
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.agents import research
 from coral.fleet.agents.budgets import no_attempt_left
 from coral.fleet.agents.stalls import record_progress
 from coral.fleet.attempts.settlement import settle
-from coral.fleet.policy import INTAKE_RETRY_SECONDS, MAX_INTAKE_RETRIES, counts_same, is_repeat, remember
+from coral.fleet.policy import INTAKE_RETRY_SECONDS, MAX_INTAKE_RETRIES, is_repeat, remember
 from coral.fleet.run_state import AttemptStep, PendingAttempt
 from coral.fleet.transaction import Transaction
 
@@ -43,7 +43,9 @@ def on_taken_in(transaction: Transaction, event: on.TakenIn) -> None:
     if pending is None or pending.step is not AttemptStep.TAKING:
         return
     pending = transaction.set_pending(event.number, commit=event.commit, tree=event.tree, parent=event.parent)
-    if event.duplicate_of is not None and transaction.rules.noise == 0 and counts_same(pending.submission.kind):
+    # A confirmation exists to measure the same tree again.
+    counts_same = transaction.rules.noise == 0 and pending.submission.kind is not Kind.CONFIRM
+    if event.duplicate_of is not None and counts_same:
         reason = f"the same tree as #{event.duplicate_of}"
         settle(transaction, pending, Verdict.TIED, score=event.duplicate_score, reason=reason)
     else:

@@ -100,10 +100,6 @@ def _sleep(context: Context, value: Any) -> None:
             time.sleep(min(left, SLICE))
 
 
-def _hang(context: Context, _value: Any) -> None:
-    _sleep(context, float("inf"))
-
-
 def _busy(context: Context, value: Any) -> None:
     deadline = time.monotonic() + float(value)
     with context.interrupts.waiting():
@@ -209,7 +205,7 @@ STEPS: Mapping[str, Callable[[Context, Any], None]] = {
     "use": _use,
     "retry": _retry,
     "sleep": _sleep,
-    "hang": _hang,
+    "hang": lambda context, _: _sleep(context, float("inf")),
     "busy": _busy,
     "edit": _edit,
     "submit": _submit,

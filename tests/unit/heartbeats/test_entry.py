@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from heartbeats.entry import from_entry, to_dict
-from heartbeats.folder import load_entries
-from heartbeats.heartbeat import BUILT_IN, Delivery, Heartbeat, HeartbeatError, Scope, merge, set_heartbeat
+from heartbeats.heartbeat import BUILT_IN, Delivery, Heartbeat, HeartbeatError, Scope, set_heartbeat
 from heartbeats.trigger import Elapsed, Every, Stagnant
 
 PLAN = Heartbeat(
@@ -32,6 +31,15 @@ def test_an_entry_changes_what_it_says_and_nothing_else_also_of_what_was_set_bef
     assert load_entries([{"name": "checkpoint", "seconds": 0.5}])[0].trigger == Elapsed(0.5)
     assert load_entries([{"name": "reflect", "prompt": "Say why.", "every": None}])[0].prompt == "Say why."
     (mine,) = load_entries([{"name": "mine", "stagnant": 4, "scope": "fleet", "delivery": "inline", "prompt": "Why?"}])
+
+
+def test_an_entry_changes_what_it_says_and_nothing_else() -> None:
+    assert from_entry({"name": "consolidate", "every": 20}) == replace(BUILT_IN[1], trigger=Every(20))
+    assert from_entry({"name": "reflect"}) == BUILT_IN[0]
+    assert from_entry({"name": "checkpoint", "minutes": 5}).trigger == Elapsed(300)
+    assert from_entry({"name": "checkpoint", "seconds": 0.5}).trigger == Elapsed(0.5)
+    assert from_entry({"name": "reflect", "prompt": "Say why.", "every": None}).prompt == "Say why."
+    mine = from_entry({"name": "mine", "stagnant": 4, "scope": "fleet", "delivery": "inline", "prompt": "Why?"})
     assert mine == Heartbeat(
         name="mine", trigger=Stagnant(4), scope=Scope.FLEET, delivery=Delivery.INLINE, prompt="Why?"
     )
@@ -69,5 +77,5 @@ def test_an_entry_changes_what_it_says_and_nothing_else_also_of_what_was_set_bef
 )
 def test_the_error_names_what_is_wrong_with_an_entry(entry: object, reason: str) -> None:
     with pytest.raises(HeartbeatError, match=reason) as caught:
-        merge(BUILT_IN, load_entries([entry]))
+        set_heartbeat(BUILT_IN, from_entry(entry), "task")
     assert caught.value.hint

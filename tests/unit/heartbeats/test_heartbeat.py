@@ -16,7 +16,6 @@ from heartbeats.heartbeat import (
     Scope,
     find,
     is_blank,
-    merge,
     remove_heartbeat,
     reset_heartbeats,
     set_heartbeat,
@@ -209,7 +208,7 @@ def test_the_bound_is_not_measured_from_a_retimed_heartbeat(by: str) -> None:
     for _ in range(5):
         current = set_heartbeat(current, replace(REFLECT, trigger=Every(10)), by)
         refused(current, REFLECT, by, "between 1 and 10", trigger=Every(11))
-    fleet = set_heartbeat(merge(FLEET, [replace(CONSOLIDATE, trigger=Every(50))]), CONSOLIDATE, by)
+    fleet = set_heartbeat(set_heartbeat(FLEET, replace(CONSOLIDATE, trigger=Every(50)), "task"), CONSOLIDATE, by)
     refused(fleet, CONSOLIDATE, by, "between 1 and 100", trigger=Every(101))
 
 
