@@ -24,16 +24,6 @@ def test_a_heartbeat_as_an_entry_is_that_heartbeat_again(heartbeat: Heartbeat) -
 
 
 def test_an_entry_changes_what_it_says_and_nothing_else_also_of_what_was_set_before() -> None:
-    (consolidate,) = load_entries([{"name": "consolidate", "every": 20}])
-    assert consolidate == replace(BUILT_IN[1], trigger=Every(20))
-    assert load_entries([{"name": "reflect"}]) == (BUILT_IN[0],)
-    assert load_entries([{"name": "checkpoint", "minutes": 5}])[0].trigger == Elapsed(300)
-    assert load_entries([{"name": "checkpoint", "seconds": 0.5}])[0].trigger == Elapsed(0.5)
-    assert load_entries([{"name": "reflect", "prompt": "Say why.", "every": None}])[0].prompt == "Say why."
-    (mine,) = load_entries([{"name": "mine", "stagnant": 4, "scope": "fleet", "delivery": "inline", "prompt": "Why?"}])
-
-
-def test_an_entry_changes_what_it_says_and_nothing_else() -> None:
     assert from_entry({"name": "consolidate", "every": 20}) == replace(BUILT_IN[1], trigger=Every(20))
     assert from_entry({"name": "reflect"}) == BUILT_IN[0]
     assert from_entry({"name": "checkpoint", "minutes": 5}).trigger == Elapsed(300)

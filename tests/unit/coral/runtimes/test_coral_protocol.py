@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from launch_specs import launch_spec
 
 from coral.runtimes.command import AnyProgram
-from coral.runtimes.coral_protocol import MESSAGE, REPLY
 from coral.runtimes.json_object import MESSAGE, REPLY
 from coral.runtimes.line_tail import LONGEST_LINE, LineTail
 from coral.runtimes.model import Ending, LaunchSummary, OutputEvent, Retry, Runtime
