@@ -1,4 +1,5 @@
-"""argparse with our error messages: two lines and exit 1, because exit 2 means "not finished yet"."""
+"""What every command takes and prints: argparse with our errors (two lines and exit 1, because exit 2 means "not
+finished yet"), and JSON for programs."""
 
 from __future__ import annotations
 
@@ -31,6 +32,14 @@ def count(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0")
     return int(text)
+
+
+def print_json(data: object, indent: int | None = 1) -> int:
+    """Print what `--json` promises to programs; returns the exit code of a command that has done so."""
+    import json  # only here: most evals print none
+
+    print(json.dumps(data, indent=indent, default=str), flush=True)
+    return 0
 
 
 def _fixed_width(prog: str) -> argparse.HelpFormatter:

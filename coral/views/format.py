@@ -35,6 +35,11 @@ def delta(value: object, base: object) -> str:
     return f"{value - base:+.6g}"
 
 
+def metric(value: object) -> str:
+    """What a grader says beside the score."""
+    return score(value) if isinstance(value, float) else line(value)
+
+
 def duration(seconds: object, units: int = 2) -> str:
     """A length of time in its largest units: `0.3 s`, `45 s`, `9 min 30 s`, `12 min`, `3 h 10 min`, `2 d 4 h`.
 

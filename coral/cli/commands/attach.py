@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 
 from coral.cli.run_data import run_lookup
+from coral.cli.run_data.run_lookup import command
 from coral.cli.run_data.run_view import RunView
 from coral.cli.ui.live import follow
-from coral.cli.ui.program_name import command
 from coral.cli.ui.summary import summarize
 from coral.errors import CoralError
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
 from typing import TYPE_CHECKING
 
 from attempts.record import Attempt
 from attempts.store import Missing, Store
-from coral.cli.run_data import submissions, visibility
-from coral.cli.run_data.run_lookup import agent_here
+from coral.cli.parser import print_json
+from coral.cli.run_data import submissions
+from coral.cli.run_data.run_lookup import agent_here, alone_in, check_may_see
 from coral.errors import CoralError
 from coral.views import format
 from workspace.layout import Layout
@@ -42,7 +42,7 @@ def print_position(layout: Layout, moved: Moved, *, as_json: bool) -> None:
     if as_json:
         there = _with_commit(layout, moved.commit)
         number = there[-1].number if there else None
-        print(json.dumps({"commit": moved.commit, "attempt": number, "saved": moved.saved or None}))
+        print_json({"commit": moved.commit, "attempt": number, "saved": moved.saved or None}, None)
         return
     print(f"the workspace is at {_name(layout, moved.commit)}")
     if moved.saved:
@@ -57,15 +57,15 @@ def _commit(layout: Layout, number: str) -> str:
 
         last = _index(layout).ask(query.last)
         raise CoralError(f"cannot check out #{number}: there is no such attempt", f"the last one is #{last}") from None
-    visibility.check(visibility.alone_in(layout), attempt, "check out")
+    check_may_see(alone_in(layout), attempt, "check out")
     return attempt.commit
 
 
 def _visible(layout: Layout, commit: str) -> str:
     """The commit, which any clone can reach in the hub. CoralError if it is an attempt that this agent may not see."""
-    if agent := visibility.alone_in(layout):
+    if agent := alone_in(layout):
         for attempt in _with_commit(layout, commit):
-            visibility.check(agent, attempt, "check out")
+            check_may_see(agent, attempt, "check out")
     return commit
 
 

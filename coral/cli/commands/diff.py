@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 
+from coral.cli.parser import print_json
 from coral.cli.run_data.run_lookup import agent_here
 
 COLOURS = {"+": "\x1b[32m", "-": "\x1b[31m", "@": "\x1b[36m"}
@@ -23,8 +23,7 @@ def run(args: argparse.Namespace) -> int:
     layout, agent = agent_here()
     text = diff(layout.clone(agent))
     if args.json:
-        print(json.dumps({"diff": text}))
-        return 0
+        return print_json({"diff": text}, None)
     if not text:
         print("nothing changed since the last commit", file=sys.stderr)
         return 0

@@ -6,12 +6,12 @@ It starts only programs that are asked for their version or, with `--ping`, for 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from coral.cli.parser import print_json
 from coral.cli.run_data import run_lookup
 from coral.views.format import clean
 
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
             _print(finding)
     ok = all(finding.state is not Health.WRONG for finding in found)
     if args.json:
-        print(json.dumps({"ok": ok, "checks": [asdict(finding) for finding in found]}, indent=1))
+        print_json({"ok": ok, "checks": [asdict(finding) for finding in found]})
     return 0 if ok else 1
 
 

@@ -7,7 +7,7 @@ longer than all of `coral eval --help`.
 from __future__ import annotations
 
 from coral.cli import EXIT_INTERRUPTED, EXIT_PENDING, EXIT_USER_ERROR
-from coral.cli.parser import Parser, finite, patience
+from coral.cli.parser import Parser, finite, patience, print_json
 
 TYPE_CHECKING = False  # as in typing, which nothing else of an eval needs
 if TYPE_CHECKING:
@@ -43,13 +43,8 @@ def run(args: argparse.Namespace) -> int:
     layout, agent = agent_here()
     submitter = Submitter(layout, agent, args)
     try:
-        commit(
-            layout.clone(agent),
-            agent,
-            args.message,
-            submitter.submit,
-            meanwhile=partial(next, submitter.imports(), None),
-        )
+        meanwhile = partial(next, submitter.imports(), None)
+        commit(layout.clone(agent), agent, args.message, submitter.submit, meanwhile=meanwhile)
         if not args.no_wait:
             from coral.cli.commands.wait import finish
 
@@ -61,11 +56,8 @@ def run(args: argparse.Namespace) -> int:
 
         return interrupted()
     if args.json:
-        import json
-
-        print(json.dumps({"attempt": None, "state": "pending", "submission": submitter.id}))
-    else:
-        print("submitted; `coral wait` waits for its grade")
+        return print_json({"attempt": None, "state": "pending", "submission": submitter.id}, None)
+    print("submitted; `coral wait` waits for its grade")
     return 0
 
 

@@ -7,12 +7,11 @@ nothing else of Coral ever writes there.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 
 from attempts.record import Attempt
-from coral.cli.parser import attempt_number
+from coral.cli.parser import attempt_number, print_json
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.run_view import RunView
 from coral.errors import CoralError
@@ -50,8 +49,7 @@ def run(args: argparse.Namespace) -> int:
     made = _make_branch(view, attempt, repository, branch)
     place = repository.parent if repository.name == ".git" else repository
     if args.json:
-        print(json.dumps({"attempt": attempt.number, "branch": branch, "repo": str(place)}))
-        return 0
+        return print_json({"attempt": attempt.number, "branch": branch, "repo": str(place)}, None)
     print(f"branch {branch} in {place}: {made[:12]}")
     print(f"  git switch {branch}")
     return 0
@@ -71,8 +69,7 @@ def _patch(view: RunView, attempt: Attempt, target: str, *, as_json: bool) -> in
     except OSError as error:
         raise CoralError(f"cannot write {target}: {error.strerror}", "name another file") from None
     if as_json:
-        print(json.dumps({"attempt": attempt.number, "patch": target, "repo": None}))
-        return 0
+        return print_json({"attempt": attempt.number, "patch": target, "repo": None}, None)
     print(f"{target}: #{attempt.number} against the seed, {format.plural(data.count(b'diff --git '), 'file')}")
     print(f"  git apply {target}")
     return 0

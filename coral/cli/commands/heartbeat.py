@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from coral.cli.commands.tell import EVERYBODY, check_agent
-from coral.cli.parser import count, finite
+from coral.cli.parser import count, finite, print_json
 from coral.cli.run_data import run_lookup, send_request
 from coral.cli.run_data.lenient_json import LenientJson
 from coral.cli.run_data.run_view import RunView
@@ -123,8 +123,7 @@ def _warn(prompt: str) -> None:
 def _show(view: RunView, args: argparse.Namespace) -> int:
     rows = _rows(view, _owners(view, args))
     if args.json:
-        print(json.dumps({owner: [row.data for row in held] for owner, held in rows.items()}, indent=1))
-        return 0
+        return print_json({owner: [row.data for row in held] for owner, held in rows.items()})
     if not any(rows.values()):
         print("no heartbeat is in force yet: the supervisor writes the list when the run begins")
         return 0

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING
 from attempts.files import open_plain
 from coral.cli import EXIT_INTERRUPTED, EXIT_PENDING, EXIT_USER_ERROR
 from coral.cli.commands.tell import check_agent
-from coral.cli.parser import count, finite, patience
+from coral.cli.parser import count, finite, patience, print_json
 from coral.cli.run_data import run_lookup, send_request
 from coral.cli.run_data.lenient_json import LenientJson, read
 from coral.cli.run_data.run_view import RunView
@@ -118,8 +117,7 @@ def _start(place: Place, args: argparse.Namespace) -> int:
 def _list(place: Place, as_json: bool) -> int:
     records = sorted((read(path) for path in _records(place, "*")), key=lambda record: record.integer("number") or 0)
     if as_json:
-        print(json.dumps([record.data for record in records], indent=1))
-        return 0
+        return print_json([record.data for record in records])
     if not records:
         print("no jobs yet: coral job start -m 'what it is' -- COMMAND")
         return 0
@@ -155,8 +153,7 @@ def _log(place: Place, number: int, lines: int, as_json: bool) -> int:
     _acknowledge(place, record)
     shown = text.splitlines()[-max(lines, 1) :]
     if as_json:
-        print(json.dumps({**record.data, "output": str(output), "size": size, "lines": shown}, indent=1))
-        return 0
+        return print_json({**record.data, "output": str(output), "size": size, "lines": shown})
     print(f"job {number}, {_summary(record)}; {size} bytes in {output}")
     for line in shown:
         print(format.clean(line))
@@ -186,7 +183,10 @@ def _wait(place: Place, number: int, seconds: float, as_json: bool) -> int:
 
 
 def _print(record: LenientJson, text: str, as_json: bool) -> None:
-    print(json.dumps(record.data, indent=1) if as_json else text, flush=True)
+    if as_json:
+        print_json(record.data)
+    else:
+        print(text, flush=True)
 
 
 def _started(place: Place, number: int) -> LenientJson:

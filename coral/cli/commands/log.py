@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
@@ -14,7 +13,7 @@ from attempts.index import query
 from attempts.index.query import Named, Ranked, Wanted
 from attempts.record import Attempt, Kind, to_dict
 from coral.cli.commands.tell import check_agent
-from coral.cli.parser import count
+from coral.cli.parser import count, print_json
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.run_view import RunView
 from coral.cli.ui.console import console, dim, tone
@@ -58,8 +57,7 @@ def run(args: argparse.Namespace) -> int:
     if not lines and view.agents():
         check_agent(view, args.agent)
     if args.json:
-        print(json.dumps([to_dict(line.attempt) for line in lines], indent=1))
-        return 0
+        return print_json([to_dict(line.attempt) for line in lines])
     if not lines:
         totals = view.index.ask(query.totals)
         print("no attempt matches" if totals.attempts + totals.unreadable else "no attempt yet")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import asdict
 
 from rich.console import Console
 from rich.rule import Rule
 from rich.text import Text
 
-from coral.cli.parser import count
+from coral.cli.parser import count, print_json
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.knowledge import all_raw_notes, body_of, concludes, folders, is_synthesis, title_line
 from coral.cli.ui.console import console, dim
@@ -47,9 +46,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         chosen = notes[::-1]
     if args.json:
-        data = [{**asdict(note), "synthesis": is_synthesis(note)} for note in _parse(chosen)]
-        print(json.dumps(data, indent=1, default=str))
-        return 0
+        return print_json([{**asdict(note), "synthesis": is_synthesis(note)} for note in _parse(chosen)])
     if not chosen:
         print("no note contains these words" if args.search else "no notes yet: agents write them as they reflect")
         return 0
@@ -126,9 +123,7 @@ def _history(layout: Layout, as_json: bool) -> int:
 
     changes = [change for folder in folders(layout) for change in history(folder, CHANGES)]
     if as_json:
-        rows = [{"at": change.at, "message": change.message, "files": list(change.files)} for change in changes]
-        print(json.dumps(rows, indent=1))
-        return 0
+        return print_json([{"at": it.at, "message": it.message, "files": list(it.files)} for it in changes])
     if not changes:
         print("no history yet")
         return 0

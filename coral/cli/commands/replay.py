@@ -15,11 +15,11 @@ from typing import Any
 from rich.console import Console
 
 from coral import __version__
-from coral.cli.commands.status import print_heading
+from coral.cli.commands.status import agents_table, print_heading
+from coral.cli.parser import print_json
 from coral.cli.run_data import run_lookup, send_request
 from coral.cli.run_data.lenient_json import LenientJson
 from coral.cli.run_data.run_view import RunView
-from coral.cli.ui.agents_table import agents_table
 from coral.cli.ui.console import console
 from coral.cli.ui.progress import Steps
 from coral.codec import encode
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         first = None if found.first is None else difference_data(found.first)
         counts = {"same": found.same, "different": found.different, "events": found.events}
-        print(json.dumps({**counts, "versions": found.versions, "heads": found.heads, "first": first}, indent=1))
+        print_json({**counts, "versions": found.versions, "heads": found.heads, "first": first})
     else:
         _print_comparison(console(), found)
     return 0 if found.agrees else 1
@@ -140,8 +140,7 @@ def _show_past(layout: Layout, at: str, as_json: bool) -> int:
         began = next(read_lines(layout.journal), {}).get("wall", "never")
         raise CoralError(f"cannot show {layout.root.name} at {at}: it began later", f"its journal begins at {began}")
     if as_json:
-        print(json.dumps({**past_status(memory), "fleet": encode_fleet(memory.fleet)}, indent=1))
-        return 0
+        return print_json({**past_status(memory), "fleet": encode_fleet(memory.fleet)})
     out, view = console(), PastRun(layout, memory)
     print_heading(out, view)
     out.print(f"as it was at {memory.wall}")

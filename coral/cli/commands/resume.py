@@ -8,8 +8,8 @@ import shlex
 from coral.agent_setup.roster import check_same_agents
 from coral.cli.commands.start import add_watching, check_watching, watch
 from coral.cli.run_data import run_lookup, send_request
+from coral.cli.run_data.run_lookup import command
 from coral.cli.run_data.run_view import RunView
-from coral.cli.ui.program_name import command
 from coral.config.load import load_frozen
 from coral.errors import CoralError
 from coral.preflight.resume_check import EndsAtOnce, ends_at_once

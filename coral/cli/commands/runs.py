@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 
 from rich.text import Text
 
-from coral.cli.parser import count
+from coral.cli.parser import count, print_json
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.run_view import RunView
 from coral.cli.ui.console import tone
@@ -28,8 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     runs = [RunView(layout) for layout in _found(args)[: args.n or None]]
     if args.json:
-        print(json.dumps([_data(view) for view in runs], indent=1))
-        return 0
+        return print_json([_data(view) for view in runs])
     columns = ("run", "task*", "state", ">agents?", ">attempts?", ".best", "last beat?")
     print_table(columns, [_row(view) for view in runs])
     return 0

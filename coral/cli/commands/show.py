@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 
 from rich.console import Console
 from rich.syntax import Syntax
@@ -13,7 +12,7 @@ from rich.text import Text
 from attempts.index import query
 from attempts.index.query import Named
 from attempts.record import Attempt, Kind, to_dict
-from coral.cli.parser import attempt_number
+from coral.cli.parser import attempt_number, print_json
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.run_view import RunView
 from coral.cli.ui.console import console, dim, tone
@@ -34,8 +33,7 @@ def run(args: argparse.Namespace) -> int:
     attempt = view.attempt(args.number)
     change = _change(view, attempt) if args.diff else None
     if args.json:
-        print(json.dumps({**to_dict(attempt), **({} if change is None else {"diff": change})}, indent=1))
-        return 0
+        return print_json({**to_dict(attempt), **({} if change is None else {"diff": change})})
     out = console()
     _head(out, view, attempt)
     _facts(out, view, attempt)
@@ -73,7 +71,7 @@ def _facts(out: Console, view: RunView, attempt: Attempt) -> None:
         ("commit", attempt.commit[:12]),
         ("from", _lineage(view, attempt)),
         ("channel", attempt.channel if attempt.channel != "open" else ""),
-        *((format.line(name, 40), _metric(value)) for name, value in attempt.metrics.items()),
+        *((format.line(name, 40), format.metric(value)) for name, value in attempt.metrics.items()),
         ("files", _artifacts(view, attempt)),
     ]
     grid = Table.grid(padding=(0, 2, 0, 0))
@@ -93,10 +91,6 @@ def _lineage(view: RunView, attempt: Attempt) -> str:
     shown = [f"#{ancestor.number} {format.score(ancestor.score)}" for ancestor in line[-ANCESTORS:]]
     whole = len(line) <= ANCESTORS and (not line or line[0].kind is Kind.BASELINE)
     return ("" if whole else "… → ") + " → ".join(shown)
-
-
-def _metric(value: object) -> str:
-    return format.score(value) if isinstance(value, float) else format.line(value)
 
 
 def _artifacts(view: RunView, attempt: Attempt) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import asdict
 
 from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
 
+from coral.cli.parser import print_json
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.knowledge import all_skills
 from coral.cli.ui.console import console, dim
@@ -30,8 +30,8 @@ def run(args: argparse.Namespace) -> int:
     if args.read:
         skills = [_named(skills, args.read)]
     if args.json:
-        print(json.dumps([asdict(skill) for skill in skills], indent=1, default=str))
-    elif not skills:
+        return print_json([asdict(skill) for skill in skills])
+    if not skills:
         print("no skills yet: agents distil them from notes as they consolidate")
     elif args.read:
         _read(skills[0])

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
 import sys
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from coral.cli.parser import print_json
 from coral.cli.run_data import run_lookup
-from coral.cli.ui.program_name import command
+from coral.cli.run_data.run_lookup import command
 from coral.cli.ui.progress import Steps
 from coral.errors import CoralError
 from coral.processes import received_signals
@@ -84,8 +84,7 @@ def watch(
     from coral.runs.detach import detach, shown_supervisor
 
     if args.detach:
-        _say_detached(layout, detach(layout, overrides, config), as_json=args.json)
-        return 0
+        return _print_detached(layout, detach(layout, overrides, config), as_json=args.json)
     from coral.supervisor.loop import supervise
 
     over, since = threading.Event(), _size_of(layout.events)
@@ -121,11 +120,11 @@ def _size_of(path: Path) -> int:
         return 0
 
 
-def _say_detached(layout: Layout, pid: int, *, as_json: bool) -> None:
+def _print_detached(layout: Layout, pid: int, *, as_json: bool) -> int:
     if as_json:
-        print(json.dumps({"run": layout.root.name, "path": str(layout.root), "pid": pid}))
-        return
+        return print_json({"run": layout.root.name, "path": str(layout.root), "pid": pid}, None)
     print(f"supervised by process {pid}: `{command('attach', layout)}` watches, `{command('stop', layout)}` ends it")
+    return 0
 
 
 def shown(path: Path) -> str:

@@ -1,19 +1,19 @@
-"""`coral status`: where a run stands, from the status.json that its supervisor writes."""
+"""`coral status`: where a run stands, from the status.json that its supervisor writes; the live view shows the same."""
 
 from __future__ import annotations
 
 import argparse
-import json
 
 from rich.console import Console
 from rich.text import Text
 
+from coral.cli.parser import print_json
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.lenient_json import LenientJson
+from coral.cli.run_data.run_lookup import command
 from coral.cli.run_data.run_view import RunView
-from coral.cli.ui.agents_table import agents_table
 from coral.cli.ui.console import console, dim, tone
-from coral.cli.ui.program_name import command
+from coral.cli.ui.table import Table, table
 from coral.fleet.reasons import RunEndKind
 from coral.views import format
 from workspace.disk import disk_problem_of
@@ -29,8 +29,7 @@ def run(args: argparse.Namespace) -> int:
     view = RunView(run_lookup.run_of(args))
     if args.json:
         own = {"folder": str(view.layout.root), "state": view.state, "supervisor": view.supervisor}
-        print(json.dumps({**view.status.data, **own}, indent=1))
-        return 0
+        return print_json({**view.status.data, **own})
     out = console()
     print_heading(out, view)
     for line in warnings(view):
@@ -157,3 +156,78 @@ def _body(out: Console, view: RunView) -> None:
         style = "red" if alert.text("level") in ("error", "critical") else "yellow"
         text = Text.assemble(("alert ", style), alert.text("text"), dim(f"  {format.ago(alert.data.get('at'))}"))
         out.print(text)
+
+
+COLUMNS = ("agent", "phase", ">launch?", ">attempts", ".best", ">stagnant", ">used?", "last beat*", "next heartbeat*??")
+
+
+def agents_table(status: LenientJson, late: float, width: int, most: int | None = None) -> Table:
+    """One row per agent, at most `most`; `late` is how old the status is, in seconds."""
+    agents = status.objects("agents")
+    best = status.inner("best").text("agent")
+    rows = [dict(zip(COLUMNS, _row(agent, late, best), strict=True)) for agent in agents[:most]]
+    # Some programs use no model, or do not report it.
+    columns = [name for name in COLUMNS if name != ">used?" or any(row[name] for row in rows)]
+    made = table(columns, [[row[name] for name in columns] for row in rows], width)
+    if most is not None and len(agents) > most:
+        made.add_row(dim(f"… {len(agents) - most} more"))
+    return made
+
+
+def _row(agent: LenientJson, late: float, best: str) -> list[object]:
+    stagnant, spent = agent.integer("stagnant"), agent.inner("spent").data
+    return [
+        Text(agent.text("name"), style="bold" if agent.text("name") == best else ""),
+        tone(agent.text("phase")),
+        agent.text("launch"),
+        agent.text("attempts"),
+        format.score(agent.number("best")),
+        "" if stagnant is None else str(stagnant),
+        format.money(spent.get("money")) or format.spending(spent),  # in money where that is known, else in tokens
+        _activity(agent, late),
+        _next(agent),
+    ]
+
+
+def _activity(agent: LenientJson, late: float) -> Text:
+    """The last sign of life, or why the agent has no process; and its jobs that run."""
+    text = _sign(agent, late)
+    for job in agent.objects("jobs"):
+        seconds = job.number("seconds")
+        age = f" {format.duration(seconds + late, units=1)}" if seconds is not None else ""
+        text.append(f" · job {job.text('number')}{age}")
+    return text
+
+
+def _sign(agent: LenientJson, late: float) -> Text:
+    beat = agent.inner("beat")
+    until = agent.number("until")
+    rests = agent.text("phase") in ("waiting", "parked", "retired")
+    if rests or not beat:
+        # The deadline of an agent at work is the end of the patience with it, which nobody waits for.
+        left = f" · {format.duration(until - late)} left" if until and rests else ""
+        return Text.assemble(agent.inner("reason").text("text", 80), dim(left))
+    stall = agent.inner("stall").text("text", 80)
+    seconds = beat.number("age")
+    age = f"{format.duration(seconds + late, units=1)} " if seconds is not None else ""
+    doing = " ".join(dict.fromkeys(part for part in (beat.text("phase", 40), beat.text("message", 80)) if part))
+    return Text.assemble((f"{stall} · " if stall else "", "yellow"), dim(age), doing)
+
+
+def _next(agent: LenientJson) -> Text:
+    parts = [Text(f"{name} now", style="yellow") for name in agent.texts("owed")]
+    coming = agent.objects("next")
+    # A heartbeat after every attempt is no news, unless there is no other.
+    later = [due for due in coming if not _is_next(due)] or coming
+    parts += [Text(f"{due.text('name', 40)} {_left(due)}".strip()) for due in later]
+    return Text(" · ").join(parts)
+
+
+def _is_next(due: LenientJson) -> bool:
+    left = due.number("left")
+    return due.text("unit") == "attempts" and left is not None and left <= 1
+
+
+def _left(due: LenientJson) -> str:
+    """Of attempts their number alone: the name of the heartbeat says what it counts."""
+    return due.text("in", 40) if due.text("unit") == "seconds" or _is_next(due) else due.text("left", 40)

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import sys
 import time
 
 from coral.cli import EXIT_PENDING
-from coral.cli.parser import Parser, finite
+from coral.cli.parser import Parser, finite, print_json
 from coral.cli.run_data import run_lookup, send_request
+from coral.cli.run_data.run_lookup import command
 from coral.cli.run_data.run_view import RunView
-from coral.cli.ui.program_name import command
 from coral.errors import CoralError
 from coral.views import format
 from workspace.layout import Layout
@@ -43,14 +42,17 @@ def run(args: argparse.Namespace) -> int:
     layout, begun = run_lookup.run_of(args), time.monotonic()
     name = layout.root.name
     if RunView(layout).supervisor is None and _has_ended(layout):
-        print(_data(name, 0.0, stopped=True) if args.json else f"{name} is not running")
+        if args.json:
+            _print_data(name, 0.0, stopped=True)
+        else:
+            print(f"{name} is not running")
         return 0
     finished = _leave(layout, sender, args) if args.keep_agents else _stop(layout, sender, args)
     passed = time.monotonic() - begun
     left = finished and args.keep_agents and not _has_ended(layout)
     stopped = finished and not left
     if args.json:
-        print(_data(name, passed, stopped=stopped, left=left))
+        _print_data(name, passed, stopped=stopped, left=left)
     elif stopped:
         print(f"{name} has stopped ({format.duration(passed)})\n  {command('resume', layout)}")
     elif left:
@@ -128,5 +130,5 @@ def _leave(layout: Layout, sender: str, args: argparse.Namespace) -> bool:
     return False
 
 
-def _data(name: str, seconds: float, *, stopped: bool = False, left: bool = False) -> str:
-    return json.dumps({"run": name, "stopped": stopped, "left": left, "seconds": round(seconds, 3)})
+def _print_data(name: str, seconds: float, *, stopped: bool, left: bool = False) -> None:
+    print_json({"run": name, "stopped": stopped, "left": left, "seconds": round(seconds, 3)}, None)

@@ -6,11 +6,11 @@ It grades the seed for real, in a temporary folder, and leaves nothing behind.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from coral.cli.parser import print_json
 from coral.cli.run_data import run_lookup
 from coral.errors import CoralError
 from coral.views.format import clean
@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
     found = _found(args)
     ok = all(finding.ok for finding in found)
     if args.json:
-        print(json.dumps({"ok": ok, "checks": [asdict(finding) for finding in found]}, indent=2))
+        print_json({"ok": ok, "checks": [asdict(finding) for finding in found]}, 2)
     else:
         print("Ready for `coral start`." if ok else "Fix what is marked before `coral start`.")
     return 0 if ok else 1

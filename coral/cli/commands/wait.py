@@ -6,7 +6,6 @@ Standard library only.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from dataclasses import asdict
@@ -15,10 +14,10 @@ from attempts.inbox import submission_ids
 from attempts.record import Attempt, Kind, Verdict, to_dict
 from attempts.store import Store
 from coral.cli import EXIT_INTERRUPTED, EXIT_PENDING, EXIT_USER_ERROR
-from coral.cli.parser import Parser, attempt_number, finite, patience
-from coral.cli.run_data import send_request, submissions, visibility
+from coral.cli.parser import Parser, attempt_number, finite, patience, print_json
+from coral.cli.run_data import send_request, submissions
 from coral.cli.run_data.lenient_json import LenientJson
-from coral.cli.run_data.run_lookup import agent_here
+from coral.cli.run_data.run_lookup import agent_here, alone_in, check_may_see
 from coral.cli.run_data.submissions import Inline, SubmissionState
 from coral.errors import CoralError
 from coral.views import format
@@ -108,13 +107,13 @@ def _others(layout: Layout, number: int) -> Attempt:
     if attempt is None:
         hint = "`coral wait` without a number waits for your last submission"
         raise CoralError(f"cannot wait for #{number}: it is no attempt of yours, and not graded", hint)
-    visibility.check(visibility.alone_in(layout), attempt, "wait for")
+    check_may_see(alone_in(layout), attempt, "wait for")
     return attempt
 
 
 def _show(store: Store, outcome: SubmissionState, as_json: bool) -> None:
     if as_json:
-        print(_data(store, outcome), flush=True)
+        print_json(_data(store, outcome))
     elif outcome.refused:
         print(f"coral: cannot grade this submission: {outcome.refused}", file=sys.stderr)
         if outcome.hint:
@@ -164,13 +163,13 @@ def _result(store: Store, attempt: Attempt) -> str:
     lines = [f"#{attempt.number}{kind}: {score}, {verdict}"]
     if attempt.reason:
         lines.append(f"reason: {format.clean(attempt.reason)}")
-    lines += [f"{format.line(name)}: {_metric(value)}" for name, value in attempt.metrics.items()]
+    lines += [f"{format.line(name)}: {format.metric(value)}" for name, value in attempt.metrics.items()]
     if attempt.feedback.strip():
         lines += ["", format.clean(attempt.feedback).strip()]
     return "\n".join(lines)
 
 
-def _data(store: Store, outcome: SubmissionState) -> str:
+def _data(store: Store, outcome: SubmissionState) -> dict[str, object]:
     """The outcome for programs, whatever it is."""
     attempt = outcome.attempt
     data: dict[str, object] = {"attempt": outcome.number, "state": _state(outcome)}
@@ -181,7 +180,7 @@ def _data(store: Store, outcome: SubmissionState) -> str:
         data |= {"record": to_dict(attempt), "against": {"attempt": base.number, "score": base.score} if base else None}
         data["heartbeats"] = list(outcome.heartbeats)
         data["inline"] = [asdict(heartbeat) for heartbeat in outcome.inline]
-    return json.dumps(data, indent=1)
+    return data
 
 
 def _state(outcome: SubmissionState) -> str:
@@ -216,7 +215,3 @@ def _difference(store: Store, attempt: Attempt) -> str:
         return ""
     name = "the seed" if base.kind is Kind.BASELINE else f"#{base.number}"
     return f" ({difference} against {name}, {format.score(base.score)})"
-
-
-def _metric(value: object) -> str:
-    return format.score(value) if isinstance(value, float) else format.line(value)

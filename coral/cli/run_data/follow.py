@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
+import os
 from collections import deque
 from collections.abc import Iterable
 
 from attempts.files import open_plain
 from attempts.index import query
 from attempts.record import Kind
-from coral.cli.run_data.lenient_json import LenientJson
+from coral.cli.run_data.lenient_json import LenientJson, parse
 from coral.cli.run_data.run_view import RunView
 from coral.views import format
 from workspace.layout import Layout
@@ -29,7 +29,7 @@ class Timeline:
     def new(self) -> list[LenientJson]:
         try:
             with open_plain(self._path) as file:
-                if self._size() < self._offset:
+                if os.fstat(file.fileno()).st_size < self._offset:
                     self._offset = 0  # replaced by a shorter file: the run was copied or repaired
                 file.seek(self._offset)
                 data = file.read(8_000_000)
@@ -37,42 +37,11 @@ class Timeline:
             return []
         whole = data[: data.rfind(b"\n") + 1]
         self._offset += len(whole)
-        return [event for event in map(_event, whole.splitlines()) if event]
-
-    def _size(self) -> int:
-        try:
-            return self._path.stat().st_size
-        except OSError:
-            return 0
-
-
-class Clocks:
-    """When each attempt was published, on the run's clock, which stops while nobody supervises."""
-
-    def __init__(self) -> None:
-        self._of: dict[int, float] = {}
-
-    def take(self, events: Iterable[LenientJson]) -> None:
-        for event in events:
-            number, clock = event.integer("attempt"), event.number("clock")
-            if number is not None and clock is not None and event.text("type") == "published":
-                self._of[number] = clock
-
-    def points(self, view: RunView, curve: Curve) -> list[tuple[float, float]]:
-        """The best score so far over seconds; the wall clock serves for attempts that the timeline lacks."""
-        start = format.age(view.status.data.get("started_at"), now=0.0)
-        points: list[tuple[float, float]] = []
-        for at, _, number, best in curve:
-            seconds = 0.0 if number == 0 else self._of.get(number)
-            if seconds is None and start is not None:
-                seconds = start - (format.age(at, now=0.0) or start)
-            latest = points[-1][0] if points else 0.0
-            points.append((max(latest, seconds or 0.0), best))
-        return points
+        return [event for event in map(parse, whole.splitlines()) if event]
 
 
 class RunFollower:
-    """What a live view shows: the latest status, the latest events, and the score curve so far."""
+    """What a live view shows: the latest status, the latest events, and the best score so far over seconds."""
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
@@ -81,7 +50,8 @@ class RunFollower:
         self.points: list[tuple[float, float]] = []
         self._curve: Curve = []
         self._timeline = Timeline(layout)
-        self._clocks = Clocks()
+        # When each attempt was published, on the run's clock, which stops while nobody supervises.
+        self._clocks: dict[int, float] = {}
 
     def update(self) -> None:
         """Read what is new."""
@@ -91,25 +61,40 @@ class RunFollower:
             self.view = earlier  # an unreadable file for a moment must not blank the screen
         events = self._timeline.new()
         self.events.extend(events)
-        self._clocks.take(events)
+        published = {
+            number: event.number("clock")
+            for event in events
+            if event.text("type") == "published" and (number := event.integer("attempt")) is not None
+        }
+        self._clocks |= {number: clock for number, clock in published.items() if clock is not None}
         if self._curve:
-            self._extend(event.integer("attempt") for event in events if event.text("type") == "published")
+            self._extend(published)
         else:
             self._curve = self.view.index.ask(lambda rows: query.curve(rows, self.view.direction, self.view.alone))
-        self.points = self._clocks.points(self.view, self._curve)
+        self.points = self._points()
 
-    def _extend(self, published: Iterable[int | None]) -> None:
+    def until_now(self) -> list[tuple[float, float]]:
+        """The points up to now: a fleet without improvement shows as a flat line."""
+        clock, (last, best) = self.view.status.number("clock"), self.points[-1]
+        return [*self.points, (clock, best)] if clock is not None and clock > last else self.points
+
+    def _points(self) -> list[tuple[float, float]]:
+        """The wall clock serves for attempts that the timeline lacks."""
+        start = format.age(self.view.status.data.get("started_at"), now=0.0)
+        points: list[tuple[float, float]] = []
+        for at, _, number, best in self._curve:
+            seconds = 0.0 if number == 0 else self._clocks.get(number)
+            if seconds is None and start is not None:
+                seconds = start - (format.age(at, now=0.0) or start)
+            latest = points[-1][0] if points else 0.0
+            points.append((max(latest, seconds or 0.0), best))
+        return points
+
+    def _extend(self, published: Iterable[int]) -> None:
         """Extend the curve by the records of attempts published since."""
         for number in published:
-            attempt = None if number is None else self.view.attempt_or_none(number)
+            attempt = self.view.attempt_or_none(number)
             if attempt is None or attempt.score is None or attempt.kind is Kind.TUNE:
                 continue
             if self.view.direction.better(attempt.score, self._curve[-1][3]):
                 self._curve.append((attempt.published_at, attempt.order, attempt.number, attempt.score))
-
-
-def _event(line: bytes) -> LenientJson:
-    try:
-        return LenientJson(json.loads(line))
-    except (ValueError, RecursionError):
-        return LenientJson()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from coral.cli.run_data.visibility import alone_in
+from coral.cli.run_data.run_lookup import alone_in
 from coral.cli.ui.console import dim
 from coral.views import format
 from workspace.layout import Layout

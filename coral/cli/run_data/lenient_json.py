@@ -57,6 +57,13 @@ def read(path: Path) -> LenientJson:
     """The object in a file; empty when there is none."""
     try:
         with open_plain(path) as file:
-            return LenientJson(json.loads(file.read(MAX_BYTES)))
-    except (OSError, ValueError, RecursionError):
+            return parse(file.read(MAX_BYTES))
+    except (OSError, ValueError):
+        return LenientJson()
+
+
+def parse(text: bytes) -> LenientJson:
+    try:
+        return LenientJson(json.loads(text))
+    except (ValueError, RecursionError):
         return LenientJson()

@@ -1,16 +1,23 @@
 """Which run a command is about: the one around the current directory, the one named, or else the newest near it.
 
-Nothing is remembered between commands: a run is found by its place.
+Nothing is remembered between commands: a run is found by its place. So is what may be seen of it: where agents do not
+share, an agent sees its own attempts and the seed, and nothing else.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from coral.errors import CoralError
 from workspace.layout import Layout, find_agent, find_run, find_runs, runs_under
+
+if TYPE_CHECKING:
+    from attempts.record import Attempt
 
 TASK_FILE = "task.yaml"
 NO_RUN = "start one with `coral start TASK`, or name one: --run PATH"
@@ -159,3 +166,50 @@ def origin(run: Layout) -> Path | None:
     except (OSError, ValueError):
         return None
     return None
+
+
+def alone_in(layout: Layout) -> str:
+    """The agent whose workspace this is, if the agents of that run do not share; else empty: everything may be seen.
+
+    Whether they share is seen by the folder that each then has for its own knowledge, because a sealed agent cannot
+    read the run's task.
+    """
+    try:
+        found = find_agent(Path.cwd())
+    except OSError:
+        return ""
+    if found is None or found[0].root != layout.root.resolve():
+        return ""
+    # The parent of its folder: the folder itself is the agent's, which may have removed it.
+    return found[1] if layout.shared_of(found[1], share=False).parent.is_dir() else ""
+
+
+def may_see(alone: str, attempt: Attempt) -> bool:
+    """Whether this agent may see an attempt; everybody may see the seed."""
+    return not alone or attempt.agent in (alone, "")
+
+
+def check_may_see(alone: str, attempt: Attempt, to: str) -> None:
+    """CoralError when an agent that works alone wants `to` do something with an attempt that is not its own."""
+    if not may_see(alone, attempt):
+        hint = "agents of this run do not share: `coral log` lists what is yours"
+        raise CoralError(f"cannot {to} #{attempt.number}: it is not yours", hint)
+
+
+def program() -> str:
+    """`coral` where PATH leads to this installation, else the path of its script from here."""
+    import shutil  # with it come three kinds of compression, which an eval does without
+
+    script = Path(sys.executable).parent / "coral"
+    found = shutil.which("coral")
+    if not script.is_file() or (found and Path(found).resolve() == script.resolve()):
+        return "coral"
+    path = os.path.relpath(script)
+    if path.startswith(os.pardir) and len(path) > len(str(script)):
+        path = str(script)
+    return shlex.quote(path if os.sep in path else os.path.join(os.curdir, path))  # noqa: PTH118 - Path drops the dot
+
+
+def command(name: str, run: Layout) -> str:
+    """A command about this run as the user can type it: `coral attach --run NAME`."""
+    return f"{program()} {name}{flag(run)}"

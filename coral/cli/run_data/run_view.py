@@ -14,7 +14,7 @@ from attempts.index import query
 from attempts.index.index import Index
 from attempts.record import Attempt, Direction
 from attempts.store import Missing, Store, StoreError
-from coral.cli.run_data import lenient_json, visibility
+from coral.cli.run_data import lenient_json, run_lookup
 from coral.cli.run_data.lenient_json import LenientJson
 from coral.errors import CoralError
 from coral.views import format
@@ -47,7 +47,7 @@ class RunView:
     @cached_property
     def alone(self) -> str:
         """The agent whose workspace this is, if it may see only its own attempts; else empty."""
-        return visibility.alone_in(self.layout)
+        return run_lookup.alone_in(self.layout)
 
     @cached_property
     def direction(self) -> Direction:
@@ -128,7 +128,7 @@ class RunView:
             if number in self.ungraded:
                 what, hint = "it is not graded yet", f"`coral wait {number}` waits for it"
             raise CoralError(f"cannot {to} #{number}: {what}", hint) from None
-        visibility.check(self.alone, found, to)
+        run_lookup.check_may_see(self.alone, found, to)
         return found
 
     def attempt_or_none(self, number: int) -> Attempt | None:
@@ -136,7 +136,7 @@ class RunView:
             found = self.store.read(number)
         except (StoreError, OSError):
             return None
-        return found if visibility.sees(self.alone, found) else None
+        return found if run_lookup.may_see(self.alone, found) else None
 
 
 def _announce(count: int) -> None:

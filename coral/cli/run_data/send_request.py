@@ -5,7 +5,6 @@ A request stays when nobody answers: the supervisor reads it later, or when the 
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Iterator, Mapping
@@ -14,8 +13,10 @@ from pathlib import Path
 from attempts.fields import SUBMISSION_ID
 from attempts.files import entries, is_plain_file, write_json
 from attempts.inbox import next_id
+from coral.cli.parser import print_json
 from coral.cli.run_data import lenient_json
 from coral.cli.run_data.lenient_json import LenientJson
+from coral.cli.run_data.run_lookup import command
 from coral.errors import CoralError
 from workspace.layout import OPERATOR, Layout
 
@@ -70,8 +71,7 @@ def ask(layout: Layout, sender: str, request: Mapping[str, object], *, as_json: 
     message, hint = _pending(layout, sender, is_idle) if reply is None else (reply.text("message"), reply.text("hint"))
     if as_json:
         answered = {"run": layout.root.name, "request": id, "answered": reply is not None}
-        print(json.dumps({**answered, "message": message, "hint": hint}))
-        return 0
+        return print_json({**answered, "message": message, "hint": hint}, None)
     print(message)
     if hint:
         print(f"  {hint}")
@@ -85,8 +85,6 @@ def _pending(layout: Layout, sender: str, is_idle: bool) -> tuple[str, str]:
         message = "requested; nobody supervises this run: it takes effect when the run is resumed"
     if sender != OPERATOR:
         return message, ""
-    from coral.cli.ui.program_name import command  # only here: an eval waits without
-
     after = f"after `{command('resume', layout)}`, " if is_idle else ""
     return message, f"{after}`{command('attach', layout)} --plain` shows what came of it"
 

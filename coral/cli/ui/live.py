@@ -13,10 +13,9 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from coral.cli.commands.status import heading, warnings
+from coral.cli.commands.status import agents_table, heading, warnings
 from coral.cli.run_data.follow import RunFollower, Timeline
 from coral.cli.run_data.lenient_json import LenientJson
-from coral.cli.ui.agents_table import agents_table
 from coral.cli.ui.console import console, dim
 from coral.cli.ui.plot import curve
 from coral.views import format
@@ -40,17 +39,27 @@ def follow(layout: Layout, over: Callable[[], bool], *, hint: str, plain: bool =
     """Show the run until `over()`, and its last state once more. `hint` stands below the view. In lines, the events are
     shown from `since` on, in bytes of their file."""
     if plain or not sys.stdout.isatty():
-        _lines(layout, over, since)
+        timeline = Timeline(layout, since)
+        _repeat(over, lambda: [print(event_line(event).plain, flush=True) for event in timeline.new()])
         return
     out, watch = console(), RunFollower(layout)
     with Live(console=out, screen=True, auto_refresh=False) as live:
-        while True:
-            last = over()
+
+        def draw() -> None:
             watch.update()
             live.update(frame(watch, out, hint), refresh=True)
-            if last:
-                return
-            time.sleep(PERIOD)
+
+        _repeat(over, draw)
+
+
+def _repeat(over: Callable[[], bool], draw: Callable[[], object]) -> None:
+    """Draw every PERIOD, and once more after the end."""
+    while True:
+        last = over()
+        draw()
+        if last:
+            return
+        time.sleep(PERIOD)
 
 
 def frame(watch: RunFollower, out: Console, hint: str) -> Group:
@@ -64,7 +73,8 @@ def frame(watch: RunFollower, out: Console, hint: str) -> Group:
     parts: list[object] = [*(_fit(line) for line in top), agents_table(view.status, view.lateness, width, shown)]
     free -= shown + 1 + (agents > shown)
     if free >= CURVE + 4 and watch.points:
-        parts += ["", *(Text(line, style="green", no_wrap=True) for line in _curve(watch, width))]
+        lines = curve(watch.until_now(), min(width - 2, 110), CURVE)
+        parts += ["", *(Text(line, style="green", no_wrap=True) for line in lines)]
         free -= CURVE + 2
     if free > 2:
         parts.append("")
@@ -83,26 +93,6 @@ def event_line(event: LenientJson) -> Text:
     return Text.assemble(dim(f"{when:>8}  "), f"{event.text('agent', 40):<9} ", (name + text, STYLES.get(kind, "")))
 
 
-def _curve(watch: RunFollower, width: int) -> list[str]:
-    """The curve up to now: a fleet without improvement shows as a flat line."""
-    points = list(watch.points)
-    clock = watch.view.status.number("clock")
-    if clock is not None and clock > points[-1][0]:
-        points.append((clock, points[-1][1]))
-    return curve(points, min(width - 2, 110), CURVE)
-
-
 def _fit(text: Text) -> Text:
     text.no_wrap, text.overflow = True, "ellipsis"
     return text
-
-
-def _lines(layout: Layout, over: Callable[[], bool], since: int) -> None:
-    timeline = Timeline(layout, since)
-    while True:
-        last = over()
-        for event in timeline.new():
-            print(event_line(event).plain, flush=True)
-        if last:
-            return
-        time.sleep(PERIOD)

@@ -6,19 +6,18 @@ from rich.console import Console
 from rich.rule import Rule
 from rich.text import Text
 
-from attempts.index import query
 from attempts.index.query import Wanted
 from coral.cli.commands.export import repository_around
 from coral.cli.commands.log import leaderboard, ranking
 from coral.cli.commands.status import print_heading, resume_command, warnings
 from coral.cli.run_data import run_lookup
-from coral.cli.run_data.follow import Clocks, Timeline
+from coral.cli.run_data.follow import RunFollower
 from coral.cli.run_data.knowledge import all_notes, body_of, is_synthesis, title_line
+from coral.cli.run_data.run_lookup import program
 from coral.cli.run_data.run_view import RunView
 from coral.cli.ui.console import console, dim
 from coral.cli.ui.markdown import markdown
 from coral.cli.ui.plot import curve
-from coral.cli.ui.program_name import program
 from workspace.layout import Layout
 
 BEST = 5
@@ -32,8 +31,9 @@ FURTHER = (
 
 def summarize(layout: Layout) -> None:
     """Print it; of a run in which little happened, what there is."""
-    view = RunView(layout)
-    out = console()
+    watch, out = RunFollower(layout), console()
+    watch.update()
+    view = watch.view
     out.print()
     print_heading(out, view)
     for line in warnings(view):
@@ -42,7 +42,10 @@ def summarize(layout: Layout) -> None:
     if top:
         _title(out, "Leaderboard")
         out.print(leaderboard(top, view, out.width))
-    _curve(out, view)
+    if len(watch.points) > 1:
+        _title(out, "Best score over time")
+        for text in curve(watch.until_now(), min(out.width - 2, 100), CURVE):
+            out.print(Text(text, style="green"))
     _conclusions(out, view)
     _further(out, view, top[0].attempt.number if top else None)
 
@@ -50,21 +53,6 @@ def summarize(layout: Layout) -> None:
 def _title(out: Console, text: str) -> None:
     out.print()
     out.print(Rule(Text(text, style="bold"), align="left", style="dim"))
-
-
-def _curve(out: Console, view: RunView) -> None:
-    clocks = Clocks()
-    clocks.take(Timeline(view.layout).new())
-    rose = view.index.ask(lambda rows: query.curve(rows, view.direction, view.alone))
-    points = clocks.points(view, rose)
-    if len(points) < 2:
-        return
-    clock = view.status.number("clock")
-    if clock is not None and clock > points[-1][0]:
-        points.append((clock, points[-1][1]))
-    _title(out, "Best score over time")
-    for line in curve(points, min(out.width - 2, 100), CURVE):
-        out.print(Text(line, style="green"))
 
 
 def _conclusions(out: Console, view: RunView) -> None:

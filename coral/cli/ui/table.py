@@ -62,16 +62,15 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], width: int) 
     A column is its name with marks: `>n` aligned right, `.n` aligned at the decimal point, `n*` shrinks when space is
     short, `n?` is left out when it is shorter still, and `n??` when so little is left that it would show nothing.
     """
-    cells = [[cell if isinstance(cell, Text) else Text(str(cell or NONE)) for cell in row] for row in rows]
-    for index, column in enumerate(columns):
-        if column.startswith("."):
-            for row, text in zip(cells, _aligned([row[index] for row in cells]), strict=True):
-                row[index] = text
-    kept = _kept(columns, cells, width)
-    widths = _widths([columns[index] for index in kept], [[row[index] for index in kept] for row in cells], width)
-    header = [Text(_name(columns[index]), style="dim") for index in kept]
-    lines: list[Sequence[Text]] = [header, *([row[index] for index in kept] for row in cells)]
-    return Table(list(_within(widths, width)), [columns[index].startswith(">") for index in kept], lines)
+    rows = list(rows)
+    kept = _kept([_Column(column, [row[index] for row in rows]) for index, column in enumerate(columns)], width)
+    widths = []
+    for wanted in _widths(kept, width):
+        if width > 0:  # cut at the right edge, where even the least is too much
+            widths.append(min(wanted, width))
+        width -= wanted + GAP
+    lines: list[Sequence[Text]] = list(zip(*(column.cells for column in kept), strict=True))
+    return Table(widths, [column.right for column in kept], lines)
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -80,54 +79,49 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
     out.print(table(columns, rows, out.width))
 
 
-def _kept(columns: Sequence[str], cells: list[list[Text]], width: int) -> list[int]:
+class _Column:
+    """A column as `table` gets it: what its marks say, and its cells below its name."""
+
+    def __init__(self, marked: str, cells: Sequence[object]) -> None:
+        self.right, self.shrinks = marked.startswith(">"), "*" in marked
+        self.optional = marked.count("?")
+        texts = [cell if isinstance(cell, Text) else Text(str(cell or NONE)) for cell in cells]
+        name = Text(marked.strip(">.*?"), style="dim")
+        self.cells = [name, *(_aligned(texts) if marked.startswith(".") else texts)]
+        self.width = max(cell.cell_len for cell in self.cells)
+
+    def least(self, kept: int) -> int:
+        """The width below which it does not go, where one that shrinks keeps so many characters."""
+        return min(self.width, kept) if self.shrinks else self.width
+
+
+def _kept(columns: Sequence[_Column], width: int) -> list[_Column]:
     """The columns that fit; of those that may be left out, the last goes first."""
-    kept = list(range(len(columns)))
+    kept = list(columns)
 
     def needed(least: int) -> int:
-        return sum(_least(columns[index], [row[index] for row in cells], least) + GAP for index in kept) - GAP
+        return sum(column.least(least) + GAP for column in kept) - GAP
 
-    for index in reversed(range(len(columns))):
+    for column in reversed(columns):
         if needed(LEAST) <= width:
             break
-        if columns[index].endswith("?") and not columns[index].endswith("??"):
-            kept.remove(index)
-    for index in [index for index in reversed(kept) if columns[index].endswith("??")]:
+        if column.optional == 1:
+            kept.remove(column)
+    for column in [column for column in reversed(kept) if column.optional > 1]:
         if needed(SCANT) > width:
-            kept.remove(index)
+            kept.remove(column)
     return kept
 
 
-def _widths(columns: list[str], cells: list[list[Text]], width: int) -> list[int]:
+def _widths(columns: Sequence[_Column], width: int) -> list[int]:
     """The width of each column: those that shrink share what the others leave, and none gets more than it needs."""
-    needs = [_natural(column, [row[index] for row in cells]) for index, column in enumerate(columns)]
-    shrinking = sorted((index for index, column in enumerate(columns) if "*" in column), key=lambda index: needs[index])
-    left = width - GAP * (len(columns) - 1) - sum(need for index, need in enumerate(needs) if index not in shrinking)
-    for place, index in enumerate(shrinking):
-        needs[index] = max(1, min(needs[index], left // (len(shrinking) - place)))
-        left -= needs[index]
-    return needs
-
-
-def _within(widths: Iterable[int], width: int) -> Iterator[int]:
-    """The widths cut at the right edge, where even the least is too much."""
-    for column in widths:
-        if width > 0:
-            yield min(column, width)
-        width -= column + GAP
-
-
-def _natural(column: str, cells: list[Text]) -> int:
-    return max([len(_name(column)), *(cell.cell_len for cell in cells)])
-
-
-def _least(column: str, cells: list[Text], least: int) -> int:
-    natural = _natural(column, cells)
-    return min(natural, least) if "*" in column else natural
-
-
-def _name(column: str) -> str:
-    return column.strip(">.*?")
+    widths = [column.width for column in columns]
+    shrinking = [place for place, column in enumerate(columns) if column.shrinks]
+    left = width - GAP * (len(columns) - 1) - sum(column.width for column in columns if not column.shrinks)
+    for place, index in enumerate(sorted(shrinking, key=widths.__getitem__)):
+        widths[index] = max(1, min(widths[index], left // (len(shrinking) - place)))
+        left -= widths[index]
+    return widths
 
 
 def _aligned(cells: list[Text]) -> list[Text]:

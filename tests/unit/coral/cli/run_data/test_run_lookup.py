@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from coral.cli.ui.program_name import program
+from coral.cli.run_data.run_lookup import program
 
 
 @pytest.fixture
