@@ -6,8 +6,8 @@ A package stands before the modules of it that are meant.
 _PLACES = {
     "unit/coral/cli/commands/test_reading_commands": [
         "coral.cli.commands: log runs show skills status",
-        "coral.cli.run_data: knowledge run_lookup run_view visibility",
-        "coral.cli.ui: agents_table console markdown",
+        "coral.cli.run_data: knowledge run_view",
+        "coral.cli.ui: console markdown",
     ],
     "unit/coral/cli/commands/test_transcript": ["coral.views: transcript"],
     "unit/coral/cli/run_data/test_send_request": ["coral.cli.commands: heartbeat stop tell", "coral.journal: status"],

@@ -1,7 +1,5 @@
 """`coral attach`: the live view of a run that another process supervises. Leaving it stops nothing."""
 
-from __future__ import annotations
-
 import argparse
 
 from coral.cli.run_data import run_lookup

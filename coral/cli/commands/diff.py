@@ -1,7 +1,5 @@
 """`coral diff`: what the next `coral eval` would submit, against the last commit. Standard library only."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

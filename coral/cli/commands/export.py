@@ -4,8 +4,6 @@ The branch is one commit. No working tree, no index, no hook and no configuratio
 nothing else of Coral ever writes there.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

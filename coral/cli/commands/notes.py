@@ -1,7 +1,5 @@
 """`coral notes`: what the agents concluded first, in full; below it the notes it was drawn from."""
 
-from __future__ import annotations
-
 import argparse
 from dataclasses import asdict
 

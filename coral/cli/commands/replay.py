@@ -1,7 +1,5 @@
 """`coral replay`: decide again everything that was decided, and compare; with `--at`, show the fleet as it was."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import re

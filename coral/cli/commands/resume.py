@@ -1,7 +1,5 @@
 """`coral resume`: continue a run that was stopped, or whose supervisor died."""
 
-from __future__ import annotations
-
 import argparse
 import shlex
 

@@ -1,7 +1,5 @@
 """`coral revert`: back to the last commit, or from there to the one before. Nothing is lost. Standard library only."""
 
-from __future__ import annotations
-
 import argparse
 
 from coral.cli.commands.checkout import JSON_HELP, print_position

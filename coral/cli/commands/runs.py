@@ -1,7 +1,5 @@
 """`coral runs`: the runs in the nearest folder of runs, newest first."""
 
-from __future__ import annotations
-
 import argparse
 
 from rich.text import Text

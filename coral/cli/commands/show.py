@@ -1,7 +1,5 @@
 """`coral show`: one attempt with all that is known of it, and on request its change."""
 
-from __future__ import annotations
-
 import argparse
 
 from rich.console import Console

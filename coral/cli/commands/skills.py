@@ -1,7 +1,5 @@
 """`coral skills`: what the agents distilled for reuse, and each in full."""
 
-from __future__ import annotations
-
 import argparse
 from dataclasses import asdict
 

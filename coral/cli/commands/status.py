@@ -1,7 +1,5 @@
 """`coral status`: where a run stands, from the status.json that its supervisor writes; the live view shows the same."""
 
-from __future__ import annotations
-
 import argparse
 
 from rich.console import Console

@@ -3,8 +3,6 @@
 With `--keep-agents` only the supervisor ends; agents and grades continue, and `coral resume` takes them over.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import sys

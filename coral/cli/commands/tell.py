@@ -1,7 +1,5 @@
 """`coral tell`: a message from the operator. Agents get it at their next heartbeat, result or launch."""
 
-from __future__ import annotations
-
 import argparse
 
 from coral.cli.run_data import run_lookup, send_request

@@ -3,8 +3,6 @@
 A launch is read line by line: a long log costs time and no memory.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections import deque

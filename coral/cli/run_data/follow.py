@@ -1,7 +1,5 @@
 """A run followed while it runs: each update reads only what is new."""
 
-from __future__ import annotations
-
 import os
 from collections import deque
 from collections.abc import Iterable

@@ -3,8 +3,6 @@
 Any file may be missing or damaged: then less is shown. An agent that works alone sees only its own attempts.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 A request stays when nobody answers: the supervisor reads it later, or when the run is resumed.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterator, Mapping

@@ -4,8 +4,6 @@ The reply to a submission says its number, then that its record is published. No
 `private`, which a sealed agent cannot read. A submission stays, whatever becomes of the wait.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

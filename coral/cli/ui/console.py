@@ -1,7 +1,5 @@
 """rich, set up once: colour for people, plain columns for pipes, and no foreign text read as markup."""
 
-from __future__ import annotations
-
 import os
 import sys
 

@@ -3,8 +3,6 @@
 Where standard output is no terminal: one plain line per event.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Markdown that agents wrote, rendered for a terminal. Import it late: that takes as long as everything else."""
 
-from __future__ import annotations
-
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import Heading, Markdown
 from rich.padding import Padding

@@ -1,7 +1,5 @@
 """A score curve in braille dots: the best score so far over time, drawn in steps."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from coral.views.format import duration, score

@@ -1,7 +1,5 @@
 """What `coral start` ends with: the leaderboard, the score curve, the agents' conclusions, and what to do next."""
 
-from __future__ import annotations
-
 from rich.console import Console
 from rich.rule import Rule
 from rich.text import Text

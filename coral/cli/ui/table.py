@@ -4,8 +4,6 @@ rich alone would shorten every column at once, the numbers too; and it would tak
 of five hundred agents.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
