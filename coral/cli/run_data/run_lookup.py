@@ -11,11 +11,11 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from coral.errors import CoralError
 from workspace.layout import Layout, find_agent, find_run, find_runs, runs_under
 
+TYPE_CHECKING = False  # as in typing, which nothing else of an eval needs
 if TYPE_CHECKING:
     from attempts.record import Attempt
 
