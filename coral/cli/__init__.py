@@ -19,44 +19,41 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import NoReturn
 
-# name -> (group, one line, an example); coral/cli/commands/<name>.py has add_arguments(parser) and run(args) -> int
+# name -> (group, one line, what follows the name in an example)
+# coral/cli/commands/<name>.py has add_arguments(parser) and run(args) -> int
 COMMANDS = {
-    "init": ("task", "make the skeleton of a task that works", "coral init my-task"),
-    "validate": ("task", "check a task and grade its seed, without spending anything", "coral validate my-task"),
-    "doctor": ("task", "what this machine has for a fleet, and what is missing", "coral doctor my-task"),
-    "start": ("run", "start a run of a task and watch it", "coral start my-task agents.count=4 budget.hours=2"),
-    "attach": ("run", "watch a run that another process supervises", "coral attach --plain"),
-    "stop": (
-        "run",
-        "stop a run and everything it started; or its supervisor alone",
-        "coral stop --reason 'new grader'",
-    ),
-    "resume": ("run", "continue a run that was stopped or killed", "coral resume budget.hours=4"),
-    "tell": ("run", "send the agents a message", "coral tell 'try fewer restarts' --agent agent-1"),
+    "init": ("task", "make the skeleton of a task that works", "my-task"),
+    "validate": ("task", "check a task and grade its seed, without spending anything", "my-task"),
+    "doctor": ("task", "what this machine has for a fleet, and what is missing", "my-task"),
+    "start": ("run", "start a run of a task and watch it", "my-task agents.count=4 budget.hours=2"),
+    "attach": ("run", "watch a run that another process supervises", "--plain"),
+    "stop": ("run", "stop a run and everything it started; or its supervisor alone", "--reason 'new grader'"),
+    "resume": ("run", "continue a run that was stopped or killed", "budget.hours=4"),
+    "tell": ("run", "send the agents a message", "'try fewer restarts' --agent agent-1"),
     "heartbeat": (
         "run",
         "when agents are interrupted and what they are asked: see, change",
-        "coral heartbeat set redirect --stagnant 3",
+        "set redirect --stagnant 3",
     ),
-    "status": ("look", "where a run stands: its agents, its best attempt, its budget", "coral status --task my-task"),
-    "runs": ("look", "list the runs", "coral runs --task my-task"),
-    "log": ("look", "list attempts, best first or newest first", "coral log --recent --agent agent-1"),
-    "show": ("look", "one attempt: its score, feedback and change", "coral show 17 --diff"),
-    "transcript": ("look", "what an agent was told, said and did, launch by launch", "coral transcript agent-1"),
-    "replay": ("look", "repeat every decision and compare; or see the fleet as it was", "coral replay --at 1h30m"),
-    "notes": ("look", "what the agents concluded and wrote down", "coral notes --search gradient"),
-    "skills": ("look", "what the agents distilled for reuse", "coral skills --read line-search"),
-    "export": ("look", "bring an attempt to a branch of your repository, or to a patch", "coral export 17"),
-    "eval": ("agent", "submit the workspace as it is and wait for its grade", "coral eval -m 'a smaller step'"),
-    "wait": ("agent", "wait for the grade of an earlier submission", "coral wait 17"),
+    "status": ("look", "where a run stands: its agents, its best attempt, its budget", "--task my-task"),
+    "runs": ("look", "list the runs", "--task my-task"),
+    "log": ("look", "list attempts, best first or newest first", "--recent --agent agent-1"),
+    "show": ("look", "one attempt: its score, feedback and change", "17 --diff"),
+    "transcript": ("look", "what an agent was told, said and did, launch by launch", "agent-1"),
+    "replay": ("look", "repeat every decision and compare; or see the fleet as it was", "--at 1h30m"),
+    "notes": ("look", "what the agents concluded and wrote down", "--search gradient"),
+    "skills": ("look", "what the agents distilled for reuse", "--read line-search"),
+    "export": ("look", "bring an attempt to a branch of your repository, or to a patch", "17"),
+    "eval": ("agent", "submit the workspace as it is and wait for its grade", "-m 'a smaller step'"),
+    "wait": ("agent", "wait for the grade of an earlier submission", "17"),
     "job": (
         "agent",
         "long work that survives interrupts: start, list, log, stop, wait",
-        "coral job start -m 'a long training' python train.py --epochs 50",
+        "start -m 'a long training' python train.py --epochs 50",
     ),
-    "diff": ("agent", "what changed in this workspace since the last submission", "coral diff"),
-    "revert": ("agent", "undo everything since the last submission", "coral revert"),
-    "checkout": ("agent", "put this workspace on the state of an attempt", "coral checkout 17"),
+    "diff": ("agent", "what changed in this workspace since the last submission", ""),
+    "revert": ("agent", "undo everything since the last submission", ""),
+    "checkout": ("agent", "put this workspace on the state of an attempt", "17"),
 }
 GROUPS = {"task": "Tasks", "run": "Runs", "look": "Looking", "agent": "In an agent's workspace"}
 EXIT_USER_ERROR, EXIT_PENDING, EXIT_INTERNAL_ERROR, EXIT_INTERRUPTED = 1, 2, 3, 130
@@ -169,7 +166,8 @@ def _dispatch(words: list[str]) -> int:
     module = importlib.import_module(f"coral.cli.commands.{name}")
     from coral.cli.parser import Parser
 
-    _, description, example = COMMANDS[name]
+    _, description, arguments = COMMANDS[name]
+    example = f"coral {name} {arguments}".rstrip()
     parser = Parser(prog=f"coral {name}", description=f"{description.capitalize()}.", example=example)
     module.add_arguments(parser)
     try:

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from coral.config import document as yaml
 from coral.config import validate
-from coral.config.document import Document, apply_overrides
+from coral.config.document import Document, Problem, apply_overrides, refuse
 from coral.config.freeze import ORIGIN, frozen
 from coral.config.model import (
     AgentsSection,
@@ -26,7 +26,6 @@ from coral.config.model import (
     slug,
 )
 from coral.config.paths import assignments_in, path_problems, with_roles
-from coral.config.problem import Problem, refuse
 from coral.config.validate import read_heartbeats
 from coral.errors import CoralError
 from coral.runtimes.registry import find

@@ -3,13 +3,15 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
+from typing import TypeVar
 
+from coral.config.document import KeyPath, Problem, shown
 from coral.config.model import GRADER_KINDS, AgentsSection, Assignment, GraderSection, TaskSection
-from coral.config.problem import KeyPath, Problem, shown
 from workspace.layout import leads_outside
 
 LARGEST_ROLE = 100_000  # bytes: agents read all of it
 RESERVED = (".git", ".shared")
+A = TypeVar("A", bound=Assignment)
 
 
 def split_entry(entry: str) -> tuple[str, str] | None:
@@ -44,16 +46,15 @@ def assignments_in(agents: AgentsSection) -> Iterator[tuple[KeyPath, Assignment]
 
 def with_roles(agents: AgentsSection, folder: Path) -> AgentsSection:
     """The section with the texts of its role files instead of their paths, so that a run does not need the files."""
-    assignments = tuple(
-        assignment.model_copy(update=_role_read(assignment, folder)) for assignment in agents.assignments
-    )
-    return agents.model_copy(update={**_role_read(agents, folder), "assignments": assignments})
+    assignments = tuple(_with_role(assignment, folder) for assignment in agents.assignments)
+    return _with_role(agents, folder).model_copy(update={"assignments": assignments})
 
 
-def _role_read(assignment: Assignment, folder: Path) -> dict[str, str]:
+def _with_role(assignment: A, folder: Path) -> A:
     if not assignment.role_file:
-        return {}
-    return {"role": (folder / Path(assignment.role_file).expanduser()).read_text("utf-8-sig"), "role_file": ""}
+        return assignment
+    text = (folder / Path(assignment.role_file).expanduser()).read_text("utf-8-sig")
+    return assignment.model_copy(update={"role": text, "role_file": ""})
 
 
 def _resolved(name: str, folder: Path) -> Path | None:
@@ -70,14 +71,10 @@ def _resolved(name: str, folder: Path) -> Path | None:
 def _unusable(task: TaskSection | None, grader: GraderSection | None, folder: Path) -> Iterator[Problem]:
     named: dict[KeyPath, str] = {("task", "seed"): task.seed, ("task", "check"): task.check} if task else {}
     if grader:
-        named[("grader", "entry")] = grader.entry
-        named |= {("grader", "private", index): name for index, name in enumerate(grader.private)}
+        named |= {("grader", "entry"): grader.entry, **_private_names(grader)}
     for where, name in named.items():
         if _resolved(name, folder) is None:
             yield Problem(where, f"is no path; got {shown(name)}")
-
-
-# --- task and grader --------------------------------------------------------------------------------------------------
 
 
 def _task_problems(task: TaskSection, folder: Path) -> Iterator[Problem]:
@@ -122,8 +119,7 @@ def _grader_problems(grader: GraderSection, folder: Path) -> Iterator[Problem]:
         yield Problem(("grader", "command"), "is blank")
     if grader.entry:
         yield from _function_problems(("grader", "entry"), grader.entry, folder, "the task's folder")
-    for index, name in enumerate(grader.private):
-        where = ("grader", "private", index)
+    for where, name in _private_names(grader).items():
         if leads_outside(name):
             yield Problem(where, f'must be inside the task\'s folder; got "{name}"')
         elif not (folder / name).exists():
@@ -133,16 +129,10 @@ def _grader_problems(grader: GraderSection, folder: Path) -> Iterator[Problem]:
 def _exposed(task: TaskSection, grader: GraderSection, folder: Path) -> Iterator[Problem]:
     """Agents get everything in the seed: neither the grader nor its data may be there."""
     seed = (folder / Path(task.seed).expanduser()).resolve()
-    entry = split_entry(grader.entry)
-    named: dict[KeyPath, str] = {("grader", "entry"): entry[0]} if entry else {}
-    named |= {("grader", "private", index): name for index, name in enumerate(grader.private)}
-    for where, name in named.items():
+    for where, name in _hidden_names(grader).items():
         path = (folder / name).resolve()
         if path.is_relative_to(seed) or seed.is_relative_to(path):
             yield Problem(where, f'"{name}" and the seed "{task.seed}" overlap: agents would see the grader')
-
-
-# --- agents -----------------------------------------------------------------------------------------------------------
 
 
 def _assignment_problems(
@@ -196,6 +186,13 @@ def _source_problem(source: str, folder: Path, private: list[Path]) -> str:
 
 def _private(grader: GraderSection, folder: Path) -> list[Path]:
     """What agents must not see."""
+    return [path for name in _hidden_names(grader).values() if (path := _resolved(name, folder)) is not None]
+
+
+def _hidden_names(grader: GraderSection) -> dict[KeyPath, str]:
     entry = split_entry(grader.entry)
-    names = [*([entry[0]] if entry else []), *grader.private]
-    return [path for name in names if (path := _resolved(name, folder)) is not None]
+    return {**({("grader", "entry"): entry[0]} if entry else {}), **_private_names(grader)}
+
+
+def _private_names(grader: GraderSection) -> dict[KeyPath, str]:
+    return {("grader", "private", index): name for index, name in enumerate(grader.private)}

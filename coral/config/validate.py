@@ -7,8 +7,8 @@ from typing import TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from coral.config.document import KeyPath, Problem, dotted, shown
 from coral.config.model import HeartbeatEntry, TaskFile
-from coral.config.problem import KeyPath, Problem, dotted, shown
 from heartbeats.entry import from_entry
 from heartbeats.heartbeat import BUILT_IN, Heartbeat, HeartbeatError, set_heartbeat
 

@@ -129,13 +129,9 @@ def _agent_of(fleet: Fleet, agent: Agent, common: list[dict[str, Any]], clock: f
 
 
 def spent_of(spent: Spent) -> dict[str, Any]:
-    return {
-        "tokens": spent.tokens,
-        "input": spent.input,
-        "cached": spent.cached,
-        "output": spent.output,
-        "money": None if spent.money is None else round(spent.money, 6),
-    }
+    money = None if spent.money is None else round(spent.money, 6)
+    tokens = {"tokens": spent.tokens, "input": spent.input, "cached": spent.cached, "output": spent.output}
+    return {**tokens, "money": money}
 
 
 def _next_of(fleet: Fleet, owner: str, holder: Agent | Run, clock: float) -> list[dict[str, Any]]:

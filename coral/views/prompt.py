@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from attempts.record import Attempt
+from attempts.record import Attempt, to_dict
 from coral.agent_setup.roster import mounts_of
 from coral.fleet.actions import Spawn
 from coral.fleet.agent_state import Agent, PendingMessage, Spent
@@ -26,6 +26,7 @@ from heartbeats.render import render, render_file
 from workspace.knowledge import list_skills
 from workspace.notes import recent_notes
 
+SHOWN_OF_ATTEMPTS = ("number", "agent", "title", "score", "verdict", "reason", "feedback", "metrics", "commit")
 NOTES_SHOWN = 20
 MAX_CHARACTERS = 400_000  # of a prompt: more than this, many models do not take at all
 LEAST_SHOWN = 500  # of a section that is cut
@@ -130,18 +131,8 @@ def research_left(agent: Agent, clock: float) -> str:
 
 
 def attempt_data(standings: Standings, attempt: Attempt) -> dict[str, Any]:
-    return {
-        "number": attempt.number,
-        "agent": attempt.agent,
-        "title": attempt.title,
-        "score": attempt.score,
-        "verdict": attempt.verdict.value,
-        "reason": attempt.reason,
-        "feedback": attempt.feedback,
-        "metrics": dict(attempt.metrics),
-        "delta": standings.delta(attempt),
-        "commit": attempt.commit,
-    }
+    plain = to_dict(attempt)
+    return {**{name: plain[name] for name in SHOWN_OF_ATTEMPTS}, "delta": standings.delta(attempt)}
 
 
 def budget(rules: Rules, fleet: Fleet, clock: float, agent: str = "") -> dict[str, Any]:
@@ -207,14 +198,7 @@ def _task_context(run_context: RunContext, agent: str) -> dict[str, Any]:
     return {
         "agent": {"name": agent},
         "run": {"id": run_context.layout.root.name, "task": config.task.name, "elapsed": ""},
-        "task": {
-            "name": config.task.name,
-            "description": config.task.description,
-            "tips": config.task.tips,
-            "direction": config.grader.direction.value,
-            "editable": list(config.task.editable),
-            "check": config.task.check,
-        },
+        "task": {**config.task.model_dump(exclude={"seed"}), "direction": config.grader.direction.value},
         "baseline": {"score": baseline.score if baseline else None},
         "paths": {
             "shared": os.path.relpath(_shared(run_context, agent), run_context.layout.clone(agent)),
@@ -233,13 +217,8 @@ def _shared(run_context: RunContext, agent: str) -> Path:
 def _own(standings: Standings, fleet: Fleet, agent: str) -> dict[str, Any]:
     progress = fleet.agents[agent].progress
     recent = [attempt_data(standings, attempt) for attempt in reversed(standings.recent_of.get(agent, ()))]
-    return {
-        "attempts": progress.evals,
-        "best": progress.best,
-        "best_number": progress.best_attempt,
-        "stagnant": progress.stagnant,
-        "recent": recent,
-    }
+    best = {"best": progress.best, "best_number": progress.best_attempt}
+    return {"attempts": progress.evals, **best, "stagnant": progress.stagnant, "recent": recent}
 
 
 def _fleet(run_context: RunContext, fleet: Fleet, agent: str) -> dict[str, Any]:
@@ -267,14 +246,9 @@ def _row(attempt: Attempt) -> dict[str, Any]:
 
 def _heartbeats(fleet: Fleet, agent: str) -> list[dict[str, Any]]:
     return [
-        {
-            "name": heartbeat.name,
-            "when": heartbeat.when,
-            "scope": heartbeat.scope.value,
-            "protected": heartbeat.protected,
-        }
+        {"name": beat.name, "when": beat.when, "scope": beat.scope.value, "protected": beat.protected}
         for owner in (agent, FLEET)
-        for heartbeat in fleet.heartbeats.get(owner, ())
+        for beat in fleet.heartbeats.get(owner, ())
     ]
 
 

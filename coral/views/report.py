@@ -192,11 +192,8 @@ class Report:
     def _agent(self, view: dict[str, Any], monitor: Monitor | None, now: Moment) -> dict[str, Any]:
         beat = None
         if monitor is not None and monitor.has_output and view["phase"] != Phase.RETIRED.value:
-            beat = {
-                "phase": monitor.phase,
-                "message": monitor.message,
-                "age": round(now.run_time - monitor.printed_at, 1),
-            }
+            age = round(now.run_time - monitor.printed_at, 1)
+            beat = {"phase": monitor.phase, "message": monitor.message, "age": age}
         runtime = self._context.roster.assignment(view["name"]).runtime
         return {**view, "runtime": runtime, "beat": beat}
 

@@ -6,13 +6,13 @@ A package stands before the modules of it that are meant.
 _PLACES = {
     "unit/coral/cli/commands/test_reading_commands": [
         "coral.cli.commands: log runs show skills status",
-        "coral.cli.run_data: knowledge run_view",
-        "coral.cli.ui: console markdown",
+        "coral.cli.run_data: run_view",
+        "coral.cli.ui: markdown",
     ],
     "unit/coral/cli/commands/test_transcript": ["coral.views: transcript"],
     "unit/coral/cli/run_data/test_send_request": ["coral.cli.commands: heartbeat stop tell", "coral.journal: status"],
     "unit/coral/cli/ui/test_live": ["coral.cli.commands: attach", "coral.cli.run_data: follow"],
-    "unit/coral/config/test_load, which compares whole messages": ["coral.config: paths problem validate"],
+    "unit/coral/config/test_load, which compares whole messages": ["coral.config: paths validate"],
     "unit/coral/runtimes/test_programs and test_transcripts; tests/agents with the real program": [
         "coral.runtimes: claude copilot cursor exits gemini kiro messages pi qwen",
         "coral.agent_setup: launch",

@@ -122,8 +122,7 @@ def _list(place: Place, as_json: bool) -> int:
         print("no jobs yet: coral job start -m 'what it is' -- COMMAND")
         return 0
     # Only here: the other verbs do without, and it takes most of the time.
-    from coral.cli.ui.console import tone
-    from coral.cli.ui.table import print_table
+    from coral.cli.ui.table import print_table, tone
 
     rows = [
         [

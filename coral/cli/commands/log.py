@@ -16,8 +16,7 @@ from coral.cli.commands.tell import check_agent
 from coral.cli.parser import count, print_json
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.run_view import RunView
-from coral.cli.ui.console import console, dim, tone
-from coral.cli.ui.table import Table, table
+from coral.cli.ui.table import Table, console, dim, table, tone
 from coral.views import format
 
 COLUMNS = (">#", ".score", ".±seed?", "verdict", "agent", "when?", "title*")

@@ -2,6 +2,7 @@
 
 import argparse
 from dataclasses import asdict
+from pathlib import Path
 
 from rich.console import Console
 from rich.rule import Rule
@@ -9,13 +10,12 @@ from rich.text import Text
 
 from coral.cli.parser import count, print_json
 from coral.cli.run_data import run_lookup
-from coral.cli.run_data.knowledge import all_raw_notes, body_of, concludes, folders, is_synthesis, title_line
-from coral.cli.ui.console import console, dim
-from coral.cli.ui.table import print_table, table
+from coral.cli.run_data.run_lookup import alone_in
+from coral.cli.ui.table import console, dim, print_table, table
 from coral.errors import CoralError
 from coral.views import format
 from workspace.layout import Layout
-from workspace.notes import Note, NumberedNote
+from workspace.notes import Note, NumberedNote, RawNote, find_raw_notes
 
 LISTED = 15
 RECENT = 5
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     layout = run_lookup.run_of(args)
     if args.history:
         return _history(layout, args.json)
-    notes = all_raw_notes(layout, args.search or "")
+    notes = find_raw_notes(folders(layout), args.search or "")  # parsed later: that takes most of the time
     if args.read:
         chosen = [_named(notes, args.read)]
     elif args.recent is not None:
@@ -130,3 +130,45 @@ def _history(layout: Layout, as_json: bool) -> int:
     ]
     print_table(("when", "change*", "files*"), cells)
     return 0
+
+
+SYNTHESES = ("synthesis", "consolidation", "conclusions")
+
+
+def folders(layout: Layout) -> list[Path]:
+    """Every folder of knowledge: the shared one, and those of agents that work alone, which see only their own."""
+    if agent := alone_in(layout):
+        return [layout.shared_of(agent, share=False)]
+    try:
+        alone = sorted(path for path in (layout.root / "workspace" / "alone").iterdir() if path.is_dir())
+    except OSError:
+        alone = []
+    return [layout.shared, *alone]
+
+
+def is_synthesis(note: Note) -> bool:
+    """Whether a note draws conclusions from others: its kind says so, or, where it has none, its name."""
+    kind = note.kind.casefold()
+    return kind in SYNTHESES or (not kind and note.name.casefold().rpartition("/")[2].startswith(SYNTHESES))
+
+
+def concludes(note: RawNote) -> bool:
+    """The same for a note that was not read in full."""
+    return note.may_mention(SYNTHESES) and is_synthesis(note.parse(0))
+
+
+def title_line(note: Note) -> Text:
+    """A note in one line: number, title, author, age, the attempts it rests on."""
+    about = [part for part in (note.author, format.ago(note.created), _attempts(note)) if part]
+    return Text.assemble(dim(f"{note.number}  "), (note.title, "bold"), dim("  " + " · ".join(about)))
+
+
+def _attempts(note: Note) -> str:
+    shown = " ".join(f"#{number}" for number in note.attempts[:8])
+    return shown + (" …" if len(note.attempts) > 8 else "")
+
+
+def body_of(note: Note) -> str:
+    """The body without a first heading that only repeats the title."""
+    first, _, rest = note.body.lstrip().partition("\n")
+    return rest if first.startswith("#") and first.lstrip("# ").strip() == note.title else note.body

@@ -18,8 +18,8 @@ from coral.cli.parser import print_json
 from coral.cli.run_data import run_lookup, send_request
 from coral.cli.run_data.lenient_json import LenientJson
 from coral.cli.run_data.run_view import RunView
-from coral.cli.ui.console import console
 from coral.cli.ui.progress import Steps
+from coral.cli.ui.table import console
 from coral.codec import encode
 from coral.errors import CoralError
 from coral.fleet.agent_state import LIVE

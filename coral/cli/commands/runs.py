@@ -7,8 +7,7 @@ from rich.text import Text
 from coral.cli.parser import count, print_json
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.run_view import RunView
-from coral.cli.ui.console import tone
-from coral.cli.ui.table import print_table
+from coral.cli.ui.table import print_table, tone
 from coral.errors import CoralError
 from coral.views import format
 from workspace.layout import Layout, runs_under

@@ -12,8 +12,8 @@ from attempts.index.query import Named
 from attempts.record import Attempt, Kind, to_dict
 from coral.cli.parser import attempt_number, print_json
 from coral.cli.run_data import run_lookup
-from coral.cli.run_data.run_view import RunView
-from coral.cli.ui.console import console, dim, tone
+from coral.cli.run_data.run_view import RunView, names_in
+from coral.cli.ui.table import console, dim, tone
 from coral.views import format
 
 ANCESTORS = 6  # attempts of a lineage that are shown
@@ -94,10 +94,7 @@ def _lineage(view: RunView, attempt: Attempt) -> str:
 def _artifacts(view: RunView, attempt: Attempt) -> str:
     """The files that the grader left."""
     folder = view.layout.grade(attempt.number)
-    try:
-        names = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
-    except OSError:
-        return ""
+    names = names_in(folder)
     return f"{folder}: {', '.join(format.line(name, 60) for name in names)}" if names else ""
 
 

@@ -7,14 +7,14 @@ from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
 
+from coral.cli.commands.notes import folders
 from coral.cli.parser import print_json
 from coral.cli.run_data import run_lookup
-from coral.cli.run_data.knowledge import all_skills
-from coral.cli.ui.console import console, dim
+from coral.cli.run_data.run_view import names_in
 from coral.cli.ui.markdown import markdown
-from coral.cli.ui.table import print_table
+from coral.cli.ui.table import console, dim, print_table
 from coral.errors import CoralError
-from workspace.knowledge import Skill
+from workspace.knowledge import Skill, list_skills
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,7 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    skills = all_skills(run_lookup.run_of(args))
+    layout = run_lookup.run_of(args)
+    skills = [skill for folder in folders(layout) for skill in list_skills(folder)]
     if args.read:
         skills = [_named(skills, args.read)]
     if args.json:
@@ -44,16 +45,9 @@ def _read(skill: Skill) -> None:
     out.print(Rule(Text.assemble((skill.name, "bold"), dim(f"  {skill.author}")), align="left", style="cyan"))
     out.print(Padding(Text(skill.description, style="italic"), (0, 0, 1, 2)))
     out.print(markdown(skill.body))
-    others = [name for name in _files(skill) if name != skill.path.name]
+    others = [name for name in names_in(skill.path.parent) if name != skill.path.name]
     if others:
         out.print(dim(f"beside it in {skill.path.parent}: {', '.join(others)}"))
-
-
-def _files(skill: Skill) -> list[str]:
-    try:
-        return sorted(path.name for path in skill.path.parent.iterdir() if not path.name.startswith("."))
-    except OSError:
-        return []
 
 
 def _named(skills: list[Skill], name: str) -> Skill:

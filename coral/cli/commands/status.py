@@ -10,8 +10,7 @@ from coral.cli.run_data import run_lookup
 from coral.cli.run_data.lenient_json import LenientJson
 from coral.cli.run_data.run_lookup import command
 from coral.cli.run_data.run_view import RunView
-from coral.cli.ui.console import console, dim, tone
-from coral.cli.ui.table import Table, table
+from coral.cli.ui.table import Table, console, dim, table, tone
 from coral.fleet.reasons import RunEndKind
 from coral.views import format
 from workspace.disk import disk_problem_of

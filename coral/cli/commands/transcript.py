@@ -18,7 +18,7 @@ from coral.cli.parser import count
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.run_lookup import command
 from coral.cli.run_data.run_view import RunView
-from coral.cli.ui.console import console, dim
+from coral.cli.ui.table import console, dim
 from coral.errors import CoralError
 from coral.runtimes.model import Counted, Runtime
 from coral.runtimes.registry import find

@@ -7,6 +7,7 @@ import os
 import sys
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 from attempts.index import query
 from attempts.index.index import Index
@@ -110,11 +111,8 @@ class RunView:
 
     def agents(self) -> list[str]:
         """The names of the agents, from the folders of the run. A hidden folder is the rest of a damaged clone."""
-        try:
-            found = [path.name for path in self.layout.agents.iterdir() if path.is_dir() and path.name[0] != "."]
-        except OSError:
-            return []
-        return sorted(found, key=_natural)
+        folder = self.layout.agents
+        return sorted((name for name in names_in(folder) if (folder / name).is_dir()), key=_natural)
 
     def attempt(self, number: int, to: str = "show") -> Attempt:
         """The record, for a command that wants `to` do something with it; CoralError when there is none to see."""
@@ -135,6 +133,14 @@ class RunView:
         except (StoreError, OSError):
             return None
         return found if run_lookup.may_see(self.alone, found) else None
+
+
+def names_in(folder: Path) -> list[str]:
+    """What lies in a folder, by name; nothing hidden, and nothing where it cannot be read."""
+    try:
+        return sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
+    except OSError:
+        return []
 
 
 def _announce(count: int) -> None:

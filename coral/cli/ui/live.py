@@ -14,8 +14,8 @@ from rich.text import Text
 from coral.cli.commands.status import agents_table, heading, warnings
 from coral.cli.run_data.follow import RunFollower, Timeline
 from coral.cli.run_data.lenient_json import LenientJson
-from coral.cli.ui.console import console, dim
 from coral.cli.ui.plot import curve
+from coral.cli.ui.table import console, dim
 from coral.views import format
 from workspace.layout import Layout
 

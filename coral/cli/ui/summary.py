@@ -7,16 +7,17 @@ from rich.text import Text
 from attempts.index.query import Wanted
 from coral.cli.commands.export import repository_around
 from coral.cli.commands.log import leaderboard, ranking
+from coral.cli.commands.notes import body_of, folders, is_synthesis, title_line
 from coral.cli.commands.status import print_heading, resume_command, warnings
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.follow import RunFollower
-from coral.cli.run_data.knowledge import all_notes, body_of, is_synthesis, title_line
 from coral.cli.run_data.run_lookup import program
 from coral.cli.run_data.run_view import RunView
-from coral.cli.ui.console import console, dim
 from coral.cli.ui.markdown import markdown
 from coral.cli.ui.plot import curve
+from coral.cli.ui.table import console, dim
 from workspace.layout import Layout
+from workspace.notes import find_notes
 
 BEST = 5
 CURVE = 8
@@ -55,7 +56,7 @@ def _title(out: Console, text: str) -> None:
 
 def _conclusions(out: Console, view: RunView) -> None:
     """The latest synthesis in full: what the run has learned."""
-    notes = all_notes(view.layout)
+    notes = find_notes(folders(view.layout))
     latest = next((note for note in reversed(notes) if is_synthesis(note)), None)
     if latest is not None:
         _title(out, "What the agents concluded")

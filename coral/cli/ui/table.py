@@ -1,9 +1,12 @@
-"""Tables without lines that always fit: some columns keep their width, some shrink, some are left out when narrow.
+"""rich, set up once: colour for people, plain columns for pipes, no foreign text as markup, tables that always fit.
 
+Some columns of a table keep their width, some shrink, some are left out when narrow.
 rich alone would shorten every column at once, the numbers too; and it would take a fifth of a second to lay out a table
 of five hundred agents.
 """
 
+import os
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -11,8 +14,44 @@ from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
 from rich.text import Text
 
-from coral.cli.ui.console import console
 from coral.views.format import NONE
+
+PIPE_WIDTH = 160  # a pipe has no width; rich would fold everything at 80
+TONES = {
+    "improved": "green",
+    "tied": "yellow",
+    "regressed": "default",
+    "failed": "red",
+    "void": "magenta",
+    "running": "green",
+    "stopping": "yellow",
+    "left": "yellow",
+    "dead": "red",
+    "retired": "dim",
+    "parked": "yellow",
+}
+
+
+class _Screen(Console):
+    def on_broken_pipe(self) -> None:
+        """rich would exit with 1, but a reader that left, as in `coral log | head`, is no failure."""
+        raise BrokenPipeError
+
+
+def console() -> Console:
+    """Standard output. Its width is the terminal's, or that of $COLUMNS."""
+    width = None if sys.stdout.isatty() or os.environ.get("COLUMNS") else PIPE_WIDTH
+    return _Screen(highlight=False, markup=False, emoji=False, soft_wrap=False, width=width)
+
+
+def tone(word: str) -> Text:
+    """A verdict or a state in its colour."""
+    return Text(word, style=TONES.get(word, "default"))
+
+
+def dim(text: str) -> Text:
+    return Text(text, style="dim")
+
 
 GAP = 2
 LEAST = 16  # characters that a column which shrinks keeps

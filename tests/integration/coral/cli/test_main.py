@@ -51,7 +51,8 @@ def test_every_command_explains_itself(name: str, capsys) -> None:
     assert main([name, "--help"]) == 0
     said = capsys.readouterr().out
     assert said.startswith(f"usage: coral {name}")
-    assert said.endswith(f"\nexample:\n  {COMMANDS[name][2]}\n")
+    example = f"coral {name} {COMMANDS[name][2]}".rstrip()
+    assert said.endswith(f"\nexample:\n  {example}\n")
     assert max(map(len, said.splitlines())) <= 120
 
 
