@@ -67,14 +67,10 @@ def test_a_job_without_a_record_yet_is_waited_for(
     assert (code, out.startswith("job 1")) == (0, True)
 
 
-def test_an_unknown_job_is_not_waited_for(layout: Layout, coral: Run) -> None:
-    code, _, err = coral("job", "wait", "7")
-    assert (code, "cannot find job 7: there is none of yours" in err) == (1, True)
-
-
-def test_without_a_supervisor_the_command_says_that_there_is_no_such_job(layout: Layout, coral: Run) -> None:
-    code, _, err = coral("job", "stop", "7")
-    assert (code, "cannot find job 7: there is none of yours" in err) == (1, True)
+def test_an_unknown_job_is_neither_waited_for_nor_stopped(layout: Layout, coral: Run) -> None:
+    for verb in ("wait", "stop"):
+        code, _, err = coral("job", verb, "7")
+        assert (code, "cannot find job 7: there is none of yours" in err) == (1, True)
     assert requests(layout) == []
     write_record(layout)
     assert coral("job", "stop", "1")[0] == 0

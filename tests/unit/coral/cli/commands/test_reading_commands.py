@@ -22,6 +22,7 @@ from workspace.layout import Layout
 Shown = Callable[..., str]
 LOOKING = ("status", "runs", "log", "log --recent", "show 1", "notes", "notes --history", "notes --recent", "skills")
 LOOKING += ("heartbeat",)
+OF_AGENT = ("redirect", "checkpoint")
 
 
 # status and runs
@@ -163,6 +164,8 @@ def test_log_is_the_leaderboard(layout: Layout, shown: Shown) -> None:
         ["3", "1.25", "+0.25", "regressed"],
     ]
     assert lines[4] == "4 attempts in all, 1 without a score: `coral log --recent`"
+    write_status(layout, direction="minimize")
+    assert [row["number"] for row in json.loads(shown("log", "--json"))] == [3, 1, 4]
 
 
 def test_log_recent_shows_failures_with_their_reason(layout: Layout, shown: Shown) -> None:
@@ -170,6 +173,8 @@ def test_log_recent_shows_failures_with_their_reason(layout: Layout, shown: Show
     assert [line.split()[0] for line in lines[1:]] == ["4", "3", "2", "1", "0"]
     assert lines[3].endswith("try 2 · two circles overlap")
     assert [row["number"] for row in json.loads(shown("log", "--recent", "-n", "2", "--json"))] == [4, 3]
+    (layout.attempts / "000002.json").unlink()  # the one that failed
+    assert shown("log", "-n", "1").splitlines()[-1] == "3 attempts in all: `coral log -n 0`"
 
 
 def test_log_filters(layout: Layout, shown: Shown) -> None:
@@ -194,16 +199,6 @@ def test_log_filters(layout: Layout, shown: Shown) -> None:
 def test_a_negative_count_is_refused(words: tuple[str, ...], shown: Shown) -> None:
     said = shown(*words, "-3", code=1)
     assert "'-3' is not a whole number from 0" in said
-
-
-def test_log_says_what_it_leaves_out(layout: Layout, shown: Shown) -> None:
-    (layout.attempts / "000002.json").unlink()  # the one that failed
-    assert shown("log", "-n", "1").splitlines()[-1] == "3 attempts in all: `coral log -n 0`"
-
-
-def test_log_of_a_minimizing_task(layout: Layout, shown: Shown) -> None:
-    write_status(layout, direction="minimize")
-    assert [row["number"] for row in json.loads(shown("log", "--json"))] == [3, 1, 4]
 
 
 def test_log_shows_confirmations_as_one_line(layout: Layout, shown: Shown) -> None:
@@ -294,10 +289,8 @@ def test_notes_are_read_searched_and_listed(layout: Layout, shown: Shown) -> Non
     assert "Rows gain 0.1" in found
     assert "Edges" not in found
     assert shown("notes", "--search", "zebra") == "no note contains these words"
-    assert [note["title"] for note in json.loads(shown("notes", "--recent", "2", "--json"))] == [
-        "After 40",
-        "Edges lose",
-    ]
+    recent = json.loads(shown("notes", "--recent", "2", "--json"))
+    assert [note["title"] for note in recent] == ["After 40", "Edges lose"]
     assert [note["synthesis"] for note in json.loads(shown("notes", "--json"))] == [True, False, True, False]
 
 
@@ -352,13 +345,7 @@ def test_heartbeats_of_every_owner_in_one_table(layout: Layout, shown: Shown) ->
     assert lines[1].split()[:2] == ["fleet", "consolidate"]
     assert "8 attempts" in lines[1]
     assert "built-in (protected)" in lines[1]
-    assert [line.split()[0] for line in lines[2:]] == [
-        "agent-1",
-        "redirect",
-        "checkpoint",
-        "agent-2",
-        *("redirect", "checkpoint"),
-    ]
+    assert [line.split()[0] for line in lines[2:]] == ["agent-1", *OF_AGENT, "agent-2", *OF_AGENT]
     assert "every 5 attempts in a row without improvement" in lines[3]
     assert "4 without improvement" in lines[3]
     assert list(json.loads(shown("heartbeat", "--agent", "agent-2", "--json"))) == ["fleet", "agent-2"]
@@ -374,6 +361,13 @@ def test_a_run_is_found_from_anywhere(
     for place in (tmp_path / "deep" / "er", layout.root, layout.clone("agent-1"), layout.shared / "notes"):
         monkeypatch.chdir(place)
         assert json.loads(shown("status", "--json"))["folder"] == str(layout.root)
+    task = tmp_path / "tasks" / "toy"
+    task.mkdir(parents=True)
+    (task / "task.yaml").write_text("")
+    layout.task_file.write_text(f"# comment\norigin: {task / 'task.yaml'}\n")
+    write_status(make_run(tmp_path / "runs", task="other"))
+    monkeypatch.chdir(task)
+    assert json.loads(shown("status", "--json"))["folder"] == str(layout.root)
 
 
 def test_a_run_is_named(layout: Layout, shown: Shown, tmp_path: Path) -> None:
@@ -402,18 +396,6 @@ def test_a_hint_for_a_run_elsewhere_can_be_typed(
     monkeypatch.chdir(tmp_path / "away")
     told = shown("status", "--run", str(copy))  # a long path may be wrapped, at its space too
     assert "".join(f"coral resume --run '{copy}'".split()) in "".join(told.split())
-
-
-def test_in_a_tasks_folder_its_own_runs_come_first(
-    layout: Layout, shown: Shown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    task = tmp_path / "tasks" / "toy"
-    task.mkdir(parents=True)
-    (task / "task.yaml").write_text("")
-    layout.task_file.write_text(f"# comment\norigin: {task / 'task.yaml'}\n")
-    write_status(make_run(tmp_path / "runs", task="other"))
-    monkeypatch.chdir(task)
-    assert json.loads(shown("status", "--json"))["folder"] == str(layout.root)
 
 
 @pytest.mark.parametrize("command", LOOKING)

@@ -32,17 +32,6 @@ def test_what_is_on_the_search_path_needs_no_path(
     (tmp_path / "links" / "coral").symlink_to(scripts / "coral")
     monkeypatch.setenv("PATH", str(tmp_path / "links"))
     assert program() == "coral"
-
-
-def test_otherwise_it_is_the_script_seen_from_here(scripts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert program() == ".venv/bin/coral"
-    monkeypatch.chdir(scripts)
-    assert program() == "./coral"
-
-
-def test_another_coral_on_the_search_path_is_not_ours(
-    scripts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     other = tmp_path / "other"
     other.mkdir()
     (other / "coral").write_text("#!/bin/sh\n")
@@ -51,12 +40,15 @@ def test_another_coral_on_the_search_path_is_not_ours(
     assert program() == ".venv/bin/coral"
 
 
+def test_otherwise_it_is_the_script_seen_from_here(scripts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert program() == ".venv/bin/coral"
+    monkeypatch.chdir(scripts)
+    assert program() == "./coral"
+    (scripts / "coral").unlink()
+    assert program() == "coral"
+
+
 def test_a_path_with_a_blank_can_be_typed(scripts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scripts.parent.rename(tmp_path / "my env")
     monkeypatch.setattr(sys, "executable", str(tmp_path / "my env" / "bin" / "python"))
     assert shlex.split(program()) == ["my env/bin/coral"]
-
-
-def test_without_a_script_there_is_but_the_name(scripts: Path) -> None:
-    (scripts / "coral").unlink()
-    assert program() == "coral"
