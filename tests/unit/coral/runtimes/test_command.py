@@ -54,20 +54,14 @@ def test_patterns_find_session_reply_and_limit_in_the_output() -> None:
     assert runtime.read(b"thinking\n") == (OutputEvent(message="thinking"),)
     assert runtime.read(b" \n") == ()
     moment = datetime.fromtimestamp(time.time() + 3600, UTC)
-    for text in (
-        f", until {moment.isoformat()}",
-        f", until {moment.timestamp()}",
-        f", until {moment.timestamp() * 1000}",
-    ):
-        assert runtime.read(f"limit reached{text}".encode())[0].limit_until == pytest.approx(moment.timestamp(), abs=1)
+    for until in (moment.isoformat(), moment.timestamp(), moment.timestamp() * 1000):
+        (event,) = runtime.read(f"limit reached, until {until}".encode())
+        assert event.limit_until == pytest.approx(moment.timestamp(), abs=1)
     for line, seconds in ((b", retry in 60 s", 60), (b"", 900), (b", until never", 900)):
         before = time.time()
         until = runtime.read(b"limit reached" + line)[0].limit_until
         assert until is not None
         assert before + seconds <= until <= time.time() + seconds
-
-
-def test_without_a_reply_pattern_every_line_is_a_reply() -> None:
     assert AnyProgram({"start": "x"}).read("é\x1b[0m ok\n".encode())[0] == OutputEvent(
         message="é[0m ok", reply="é[0m ok"
     )
@@ -86,10 +80,7 @@ def test_without_a_reply_pattern_every_line_is_a_reply() -> None:
         ({"start": "true", "resume": "true {session}"}, "resume needs {session}"),
         ({"start": "true", "session_pattern": "(?P<session>"}, "session_pattern is no regular expression"),
         ({"start": "true", "session_pattern": "id"}, "session_pattern needs a group named session"),
-        (
-            {"start": "true", "limit_pattern": "(?P<when>.)"},
-            "limit_pattern has a group 'when'; it knows until, seconds",
-        ),
+        ({"start": "true", "limit_pattern": "(?P<when>.)"}, "has a group 'when'; it knows until, seconds"),
         ({"start": "true", "reply_pattern": 3}, "reply_pattern must be a pattern"),
         ({"start": "true", "instruction_file": "../X.md"}, "instruction_file must be a path inside the workspace"),
     ],
@@ -100,12 +91,8 @@ def test_wrong_options_are_found_before_anything_is_started(options: Mapping[str
 
 
 def test_right_options_have_no_problems() -> None:
-    full = {
-        "start": ["true", "{session}"],
-        "resume": "true {session}",
-        "limit_pattern": "limit",
-        "instruction_file": "X.md",
-    }
+    full = {"start": ["true", "{session}"], "resume": "true {session}", "limit_pattern": "limit"}
+    full["instruction_file"] = "X.md"
     assert AnyProgram(full).check() == []
     assert AnyProgram(full).instruction_file == "X.md"
     assert AnyProgram({"start": "{clone}/agent.sh"}).check() == []

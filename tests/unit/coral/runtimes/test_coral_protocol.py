@@ -48,15 +48,8 @@ def test_exit_codes_of_our_programs_tell_a_lost_session_and_wrong_options() -> N
 
 
 def test_each_field_of_our_protocol_is_read_by_itself() -> None:
-    line = {
-        "session": "s",
-        "phase": "thinking",
-        "message": "a\nb",
-        "progress": 2,
-        "reply": "x\ny",
-        "ended": True,
-        "error": "e",
-    }
+    line: dict[str, object] = {"session": "s", "phase": "thinking", "message": "a\nb", "progress": 2}
+    line |= {"reply": "x\ny", "ended": True, "error": "e"}
     assert Native({}).read(json.dumps(line).encode()) == (
         OutputEvent(session="s", phase="thinking", message="a b", progress=1.0, reply="x\ny", ended=True, error="e"),
     )

@@ -62,18 +62,13 @@ def test_a_limit_is_recognised_with_the_time_when_it_ends(text: str, until: floa
         ("Context is too large to send safely after automatic compression.", Ending.UNKNOWN_SESSION),
         ("400 Your input exceeds the context window of this model.", Ending.UNKNOWN_SESSION),
         ("The provider rejected the prompt as too long, but could not reduce it.", Ending.UNKNOWN_SESSION),
+        # An error that passes is neither fatal nor a limit.
+        ("API Error: Request rejected (429) · Rate limit reached", None),
+        *((text, None) for text in ("Overloaded", "Connection error.", "", "stack overflow")),
     ],
 )
-def test_fatal_errors_and_full_conversations_are_recognised(text: str, ending: Ending) -> None:
-    assert OURS.meaning(text, NOW) == Meaning(ending)
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["API Error: Request rejected (429) · Rate limit reached", "Overloaded", "Connection error.", "", "stack overflow"],
-)
-def test_an_error_that_passes_is_neither_fatal_nor_a_limit(text: str) -> None:
-    assert OURS.meaning(text, NOW) is None
+def test_fatal_errors_full_conversations_and_errors_that_pass_are_told_apart(text: str, ending: Ending | None) -> None:
+    assert OURS.meaning(text, NOW) == (Meaning(ending) if ending else None)
 
 
 def test_patterns_of_the_task_are_tried_first(tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ def test_a_program_that_is_missing_is_named_with_the_command_that_installs_it(
 def test_wrong_options_are_found_before_anything_is_started(
     program: str, options: Mapping[str, object], problem: str
 ) -> None:
-    assert any(problem in each for each in registry.find(program, options).check())
+    assert any(problem in found for found in registry.find(program, options).check())
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -130,13 +130,8 @@ def test_the_environment_holds_no_variables_of_other_agents(program: str, tmp_pa
     base = {"PATH": "/bin", "HOME": "/h", "TERM": "xterm", "CLAUDE_CODE_ENTRYPOINT": "cli", "CODEX_SANDBOX": "x"}
     base |= {"OPENAI_API_KEY": "k", "CLAUDECODE": "1", "GEMINI_CLI": "1", "OPENCODE": "1", "QWEN_CODE": "1"}
     made = launch_environment(base, command)
-    assert {name: made[name] for name in ("PATH", "HOME", "TERM", "TZ", "NO_COLOR")} == {
-        "PATH": "/bin",
-        "HOME": "/h",
-        "TERM": "dumb",
-        "TZ": "UTC",
-        "NO_COLOR": "1",
-    }
+    ours = {"PATH": "/bin", "HOME": "/h", "TERM": "dumb", "TZ": "UTC", "NO_COLOR": "1"}
+    assert {name: made[name] for name in ours} == ours
     assert (made["OPENAI_API_KEY"], made["CLAUDECODE"]) == ("k", "1")
     assert made.keys() & {"CLAUDE_CODE_ENTRYPOINT", "CODEX_SANDBOX", "GEMINI_CLI", "OPENCODE", "QWEN_CODE"} == set()
     stays = program not in MEASURED  # how to move it without the login is not documented
@@ -193,14 +188,11 @@ def test_the_login_is_linked_from_where_the_program_keeps_it(
     for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert registry.find(program, {}).command(launch_spec(root=tmp_path)).links == {
-        each: tmp_path / folder / each for each in login
-    }
-    monkeypatch.setenv("CLAUDE_CONFIG_DIR", "/elsewhere")
-    monkeypatch.setenv("CODEX_HOME", "/elsewhere")
-    assert registry.find(program, {}).command(launch_spec(root=tmp_path)).links == {
-        each: Path("/elsewhere") / each for each in login
-    }
+    for home in (tmp_path / folder, Path("/elsewhere")):
+        command = registry.find(program, {}).command(launch_spec(root=tmp_path))
+        assert command.links == {name: home / name for name in login}
+        monkeypatch.setenv("CLAUDE_CONFIG_DIR", "/elsewhere")
+        monkeypatch.setenv("CODEX_HOME", "/elsewhere")
 
 
 def write_task(folder: Path, options: Mapping[str, object], seed: Mapping[str, str]) -> Path:

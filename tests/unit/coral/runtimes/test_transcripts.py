@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from coral.runtimes import registry
 from coral.runtimes.json_lines import Reader
-from coral.runtimes.model import Ending, LaunchSummary, OutputEvent, Runtime
+from coral.runtimes.model import Ending, LaunchSummary
 from coral.runtimes.reply_parts import ReplyParts
 
 PROGRAMS = sorted({case.partition("-")[0] for case in transcripts.CASES})
@@ -23,16 +23,10 @@ def test_a_recorded_transcript_is_read_as_its_golden_file_says(case: str, tmp_pa
     assert transcripts.text(transcripts.read(case, tmp_path)) == transcripts.golden(case).read_text()
 
 
-@pytest.mark.parametrize(
-    ("case", "ending"),
-    [
-        ("ok", Ending.CLEAN),
-        ("resume", Ending.CLEAN),
-        ("sigint", Ending.INTERRUPTED),
-        ("err401", Ending.TERMINAL),
-        ("limit", Ending.LIMIT),
-    ],
-)
+ENDINGS = {"ok": Ending.CLEAN, "resume": Ending.CLEAN, "sigint": Ending.INTERRUPTED, "err401": Ending.TERMINAL}
+
+
+@pytest.mark.parametrize(("case", "ending"), [*ENDINGS.items(), ("limit", Ending.LIMIT)])
 def test_all_programs_end_their_turns_alike(case: str, ending: Ending, tmp_path: Path) -> None:
     known = [name for name in PROGRAMS if f"{name}-{case}" in transcripts.CASES]
     found = {name: transcripts.read(f"{name}-{case}", tmp_path)["end"]["ending"] for name in known}
@@ -47,33 +41,23 @@ def test_a_turn_with_a_tool_call_is_read_alike_for_all_programs(program: str, tm
     assert "git commit -qm x" in tools[0]["text"]
     assert tools[-1]["over"]
     assert {each["id"] for each in tools} == {tools[0]["id"]}
-    speech = ReplyParts()
-    said = [sign.reply for line in transcripts.lines(f"{program}-ok") for sign in speech.join(reading(program, line))]
+    speech, runtime = ReplyParts(), registry.find(program, {})
+    said = [sign.reply for line in transcripts.lines(f"{program}-ok") for sign in speech.join(runtime.read(line))]
     assert [each for each in said if each] == ["Running.", "All done."]
     assert found["end"]["session"]
     assert "unknown" not in found["end"]
 
 
-def reading(program: str, line: bytes) -> tuple[OutputEvent, ...]:
-    return registry.find(program, {}).read(line)
-
-
-def all_programs() -> list[Reader]:
-    found: list[Runtime] = [registry.find(name, {}) for name in PROGRAMS]
-    return [each for each in found if isinstance(each, Reader)]
-
-
-def check(sign: OutputEvent) -> None:
-    """Every text can be written, and is no longer than it may be."""
-    for each in fields(sign):
-        value = getattr(sign, each.name)
-        if isinstance(value, str):
-            value.encode()
-            assert len(value) <= 20_000
-        elif is_dataclass(value):
-            for inner in fields(value):
-                text = getattr(value, inner.name)
-                assert len(str(text).encode()) <= 80_000
+def check(line: bytes) -> None:
+    """Whatever a program reads in it, every text can be written, and is no longer than it may be."""
+    readers = [runtime for name in PROGRAMS if isinstance(runtime := registry.find(name, {}), Reader)]
+    for event in (event for reader in readers for event in reader.read(line)):
+        for value in (getattr(event, field.name) for field in fields(event)):
+            if isinstance(value, str):
+                value.encode()
+                assert len(value) <= 20_000
+            elif is_dataclass(value):
+                assert all(len(str(getattr(value, inner.name)).encode()) <= 80_000 for inner in fields(value))
 
 
 anything = st.recursive(
@@ -85,9 +69,7 @@ anything = st.recursive(
 
 @given(line=st.binary(max_size=300) | anything.map(lambda value: json.dumps(value).encode()))
 def test_garbage_raises_nothing(line: bytes) -> None:
-    for runtime in all_programs():
-        for sign in runtime.read(line):
-            check(sign)
+    check(line)
 
 
 @given(data=st.data())
@@ -102,9 +84,7 @@ def test_a_known_event_with_any_field_replaced_raises_nothing(data: st.DataObjec
             continue
         place[name] = data.draw(anything)
         break
-    for runtime in all_programs():
-        for sign in runtime.read(json.dumps(event).encode()):
-            check(sign)
+    check(json.dumps(event).encode())
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

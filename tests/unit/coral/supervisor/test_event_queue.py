@@ -17,6 +17,7 @@ from workspace.errors import Unacceptable
 FULL = OSError(errno.ENOSPC, "No space left on device")
 TAKE_IN = do.TakeIn(number=3, agent="ann", commit="c", kind=Kind.REAL)
 GRADE = do.Grade(number=3, launch=2, commit="c", kind=Kind.REAL)
+START = do.StartGrader(number=3, launch=2, kind=Kind.REAL)
 JOB = Job(number=4, agent="ann", argv=("true",))
 
 
@@ -25,17 +26,9 @@ JOB = Job(number=4, agent="ann", argv=("true",))
     [
         (TAKE_IN, Unacceptable("a link", ""), on.IntakeFailed(number=3, reason="a link", our_fault=False)),
         (TAKE_IN, KeyError("x"), on.IntakeFailed(number=3, reason="KeyError: 'x'", our_fault=True)),
-        (
-            GRADE,
-            Unacceptable("a link", ""),
-            on.Graded(number=3, launch=2, outcome=on.Outcome.FAILED, reason="a link"),
-        ),
+        (GRADE, Unacceptable("a link", ""), on.Graded(number=3, launch=2, outcome=on.Outcome.FAILED, reason="a link")),
         (GRADE, OSError("no git"), on.SpawnFailed(who="#3", launch=2, reason="no git")),
-        (
-            do.StartGrader(number=3, launch=2, kind=Kind.REAL),
-            OSError("no program"),
-            on.SpawnFailed(who="#3", launch=2, reason="no program"),
-        ),
+        (START, OSError("no program"), on.SpawnFailed(who="#3", launch=2, reason="no program")),
         (do.StartJob(job=JOB), OSError("no folder"), on.SpawnFailed(who="%4", launch=1, reason="no folder")),
         (do.Notify(id="a-1", text="x"), OSError("closed"), on.WriteFailed(item="alert a-1")),
         (do.WriteAgain(), OSError("odd"), on.Broken(item="the action WriteAgain", reason="odd")),
@@ -51,16 +44,13 @@ def test_a_scan_that_failed_has_found_nothing_and_is_told_of() -> None:
     assert broken == on.Broken(item="the scan of the files of ann", reason="odd")
 
 
-def test_a_full_disk_is_remembered_until_it_is_asked_for() -> None:
+def test_a_full_disk_is_remembered_until_it_is_asked_for_and_only_an_event_wakes_the_loop() -> None:
     queue = EventQueue(lambda: None)
     queue.put_failure(TAKE_IN, OSError("no git"))
     assert queue.take_disk_error() == ""
     queue.put_failure(TAKE_IN, FULL)
     assert "No space left" in queue.take_disk_error()
     assert queue.take_disk_error() == ""
-
-
-def test_only_an_event_wakes_the_loop() -> None:
     woken: list[bool] = []
     queue = EventQueue(lambda: woken.append(True))
     queue.put()
@@ -102,7 +92,7 @@ def test_of_what_is_said_again_and_again_the_last_word_is_kept() -> None:
     assert events == [heard("step 999"), used(999), heard(agent="ben", busy="tool")]
 
 
-def test_answers_launches_and_conversations_are_told_apart() -> None:
+def test_answers_launches_and_conversations_are_told_apart_and_all_else_is_kept_in_its_order() -> None:
     events = [
         heard("All is well.\nHEARTBEAT_OK"),
         heard("ALERT: the disk is full"),
@@ -113,9 +103,6 @@ def test_answers_launches_and_conversations_are_told_apart() -> None:
         used(3, session="another"),
     ]
     assert kept(events) == events
-
-
-def test_everything_else_is_kept_in_its_order() -> None:
     exited = on.Exited(agent="ann", launch=1, ending=on.Ending.CLEAN)
     failed = on.SpawnFailed(who="ben", launch=4, reason="no such program")
     assert kept([heard("a"), exited, heard("b", launch=2), failed, failed, heard("c", launch=2)]) == [
