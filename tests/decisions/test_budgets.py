@@ -1,4 +1,4 @@
-"""What a run may spend, as transcripts: no more is taken than is paid for, and the end has a stated reason."""
+"""What a run and each agent may spend, as transcripts: no more than is paid for, and a word before the end."""
 
 from dataclasses import replace
 
@@ -6,11 +6,11 @@ import pytest
 from stage import QUIET_RULES, REFLECTING, Stage, brief, submitted
 
 from coral.fleet import events as on
-from coral.fleet.agent_state import Spent
+from coral.fleet.agent_state import Phase, Spent
 from coral.fleet.agents.budgets import money_left
 from coral.fleet.events import Ending, Outcome
 from coral.fleet.policy import MAX_INTAKE_RETRIES
-from coral.fleet.rules import Allowance
+from coral.fleet.rules import Allowance, Rules
 
 
 def test_the_budget_of_attempts_ends_the_run_when_the_last_is_graded_and_void_ones_cost_nothing() -> None:
@@ -145,3 +145,238 @@ def test_who_has_retired_shares_in_nothing_and_before_anything_is_used_all_is_le
     stage.at(2, stage.exited("ben", Ending.TERMINAL))
     for fleet in (stage.fleet, Stage(1, rules).fleet):
         assert money_left(fleet, fleet.agents["ann"], rules) == 5.0
+
+
+def used(stage: Stage, agent: str, money: float = 0.0, tokens: int = 0) -> on.Used:
+    """By now, in this launch."""
+    half = tokens // 2
+    figure = Spent(input=tokens - half, output=half, cached=10**9, money=money or None)
+    return on.Used(agent=agent, launch=stage[agent].launch, figure=figure)
+
+
+def rules(**fields: object) -> Rules:
+    return replace(QUIET_RULES, **fields)  # type: ignore[arg-type]  # fields of Rules
+
+
+def own(**fields: object) -> Rules:
+    return rules(own=Allowance(**fields))  # type: ignore[arg-type]  # fields of Allowance
+
+
+# --- the end --------------------------------------------------------------------------------------------------------
+
+
+def test_the_budget_of_money_ends_the_run() -> None:
+    stage = Stage(2, rules(budget_money=2.5))
+    stage.at(2, used(stage, "ann", 1.0), used(stage, "ben", 0.9))
+    assert stage.fleet.run.stopping is None
+    assert stage.at(3, used(stage, "ann", 1.6)) == ["interrupt ann/1", "interrupt ben/1"]
+    assert brief(stage.fleet.run.stopping) == "budget (2.5 money)"
+    assert stage.at(4, stage.exited("ann"), stage.exited("ben"))[-1] == "finish: budget (2.5 money)"
+    # Agents that end meanwhile may have used more: it is counted, and nothing starts.
+    assert stage.at(5, on.Resumed())[-1] == "finish: budget (2.5 money)"
+
+
+def test_the_budget_of_tokens_ends_the_run_and_caches_do_not_count() -> None:
+    stage = Stage(2, rules(budget_tokens=1000))
+    stage.at(2, used(stage, "ann", tokens=700))
+    stage.until(700)
+    stage.at(700, used(stage, "ben", tokens=99))
+    assert stage.fleet.run.stopping is None
+    stage.at(701, used(stage, "ben", tokens=300))
+    assert brief(stage.fleet.run.stopping) == "budget (1000 tokens)"
+
+
+def test_a_plateau_of_the_fleet_ends_the_run() -> None:
+    stage = Stage(2, rules(plateau=2))
+    stage.tried(2, "ann", 5.0)
+    stage.tried(3, "ann", 1.0)
+    stage.tried(4, "ben", 6.0)
+    stage.tried(5, "ann", 5.5)
+    assert stage.fleet.run.stopping is None
+    stage.tried(6, "ben", None)
+    assert brief(stage.fleet.run.stopping) == "plateau (2)"
+
+
+def test_an_agent_whose_budget_is_used_up_retires_and_the_others_go_on() -> None:
+    stage = Stage(2, own(money=1.0))
+    stage.at(2, used(stage, "ann", 0.79), used(stage, "ben", 0.5))
+    assert stage.at(3, used(stage, "ann", 1.0)) == ["interrupt ann/1"]
+    assert stage.at(4, stage.exited("ann", Ending.INTERRUPTED)) == [
+        "exited ann: launch 1 ended: interrupted",
+        "alert run-alert-1 of ann: ann has retired: own budget (1 money)",
+    ]
+    assert (stage["ann"].phase, brief(stage["ann"].reason)) == (Phase.RETIRED, "own budget (1 money)")
+    assert stage["ben"].phase is Phase.RUNNING
+    assert stage.fleet.run.stopping is None
+    # A supervisor that takes over does not start it either, unless it may use more by now.
+    assert [line for line in stage.at(5, on.Resumed()) if "ann" in line] == [
+        "alert run-alert-1 of ann: ann has retired: own budget (1 money) again",
+        "show ann",
+        "alert run-alert-2 of ann: ann has retired: own budget (1 money)",
+    ]
+    stage.rules = own(money=1.5)
+    assert any(line.startswith("spawn ann/2: resumed") for line in stage.at(6, on.Resumed()))
+
+
+def test_an_agent_may_use_so_many_tokens_and_retires_at_once_or_when_its_time_comes() -> None:
+    stage = Stage(2, own(tokens=10))
+    stage.at(2, used(stage, "ann", tokens=7))
+    assert stage.at(3, used(stage, "ann", tokens=10)) == ["interrupt ann/1"]
+    assert stage.at(4, stage.exited("ann"))[-1].endswith("own budget (10 tokens)")
+    stage = Stage(2, own(tokens=10))
+    stage.at(2, used(stage, "ann", tokens=10), stage.exited("ann"))
+    assert stage["ann"].phase is Phase.WAITING
+    assert stage.until(30)[0].endswith("ann has retired: own budget (10 tokens)")
+
+
+def test_an_agent_may_make_so_many_attempts_and_where_all_have_the_run_ends() -> None:
+    stage = Stage(2, own(attempts=2))
+    stage.tried(2, "ann", 1.0)
+    stage.tried(2, "ben", 1.5)
+    assert stage.at(3, *[stage.submission("ann") for _ in range(2)])[2:] == ["refuse 4 of ann: own budget (2 attempts)"]
+    assert stage.at(4, stage.submission("ben"))[1] == "accept 5 of ben as #4"
+    stage.at(5, stage.taken(3))
+    assert stage.at(6, stage.graded(3, 2.0)) == ["publish #3 improved 2", "interrupt ann/1"]
+    # Settled, it is no longer on its way, and is not counted twice.
+    stage.rules = own(attempts=3)
+    assert stage.at(6, submitted("ann", 6))[1] == "accept 6 of ann as #5"
+    stage = Stage(1, own(attempts=1))
+    stage.tried(2, "ann", 1.0)
+    assert stage.at(3, stage.exited("ann", Ending.INTERRUPTED))[-1] == "finish: all retired"
+
+
+# --- the word before it ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "key", "most"),
+    [
+        (rules(budget_money=10.0), "money", 10.0),
+        (rules(budget_tokens=1000), "tokens", 1000),
+        (own(money=10.0), "money", 10.0),
+        (own(tokens=1000), "tokens", 1000),
+    ],
+    ids=["money", "tokens", "own money", "own tokens"],
+)
+def test_at_80_and_at_95_percent_agents_are_asked_to_land_once(given: Rules, key: str, most: float) -> None:
+    def use(share: float) -> on.Used:
+        return used(stage, "ann", **{key: type(most)(share * most)})  # type: ignore[arg-type]  # tokens are whole
+
+    stage = Stage(1, given)
+    assert stage.at(2, use(0.792)) == []
+    assert stage.at(3, use(0.8)) == ["interrupt ann/1"]
+    assert stage.owed("ann") == ["land h1"]
+    said = stage.at(4, stage.exited("ann", Ending.INTERRUPTED))
+    assert said[-1] == "spawn ann/2: heartbeat, session of ann, told 0, owed land:h1"
+    # Its answer is not waited for.
+    assert stage.at(5, stage.heard("ann")) == ["heartbeat ann: land (h1) received"]
+    assert stage["ann"].awaiting_reply == ()
+    assert stage.at(6, use(0.15)) == ["interrupt ann/2"]
+    assert stage.owed("ann") == ["land h2"]
+    stage.resumed("ann", 7)
+    assert stage["ann"].budget_notice_level == 0.95
+    stage.until(1000)
+    assert stage.owed("ann") == []
+
+
+def test_attempts_of_the_run_are_announced_to_everybody_and_an_agent_s_own_to_it_alone() -> None:
+    stage = Stage(2, rules(budget_attempts=5))
+    for clock in (2, 3, 4):
+        stage.tried(clock, "ann", float(clock))
+    assert stage.owed("ben") == []
+    assert stage.tried(5, "ann", 9.0)[1:] == ["interrupt ann/1", "interrupt ben/1"]
+    assert (stage.owed("ann"), stage.owed("ben")) == (["land h1"], ["land h2"])
+    stage = Stage(2, own(attempts=5))
+    for clock in (2, 3, 4, 5):
+        stage.tried(clock, "ann", float(clock))
+    assert (stage.owed("ann"), stage.owed("ben")) == (["land h1"], [])
+
+
+def test_who_waits_for_a_grade_hears_of_it_with_the_grade_and_after_its_wait_at_once() -> None:
+    stage = Stage(2, rules(budget_money=10.0))
+    stage.in_grading(2, "ann", wait=500)
+    assert stage.at(3, used(stage, "ben", 8.0)) == ["interrupt ben/1"]
+    assert [message.due for message in stage["ann"].pending_messages] == [502.0]
+    assert stage.at(4, stage.graded(1, 1.0)) == ["publish #1 improved 1, then land", "interrupt ann/1"]
+    stage = Stage(1, rules(budget_money=10.0))
+    stage.in_grading(2, "ann", wait=5)
+    stage.at(20, used(stage, "ann", 8.0))
+    assert [message.due for message in stage["ann"].pending_messages] == [20.0]
+
+
+def test_a_tool_at_work_is_not_cut() -> None:
+    stage = Stage(1, rules(budget_money=10.0))
+    stage.at(2, stage.heard("ann", busy="tool"))
+    assert stage.at(3, used(stage, "ann", 8.0)) == []
+    assert stage.at(4, stage.heard("ann", busy="thinking")) == ["interrupt ann/1"]
+
+
+def test_one_that_is_not_delivered_yet_says_it_for_both_and_one_on_its_way_does_not() -> None:
+    stage = Stage(1, rules(budget_money=10.0))
+    stage.at(2, stage.heard("ann", busy="tool"))
+    stage.at(3, used(stage, "ann", 8.0))
+    stage.at(4, used(stage, "ann", 9.5))
+    assert stage.owed("ann") == ["land h1"]
+    assert stage["ann"].budget_notice_level == 0.95
+    stage = Stage(1, rules(budget_money=10.0))
+    stage.at(2, used(stage, "ann", 8.0))
+    stage.at(3, stage.exited("ann", Ending.INTERRUPTED))
+    assert stage["ann"].in_flight == ("h1",)
+    stage.at(4, used(stage, "ann", 1.5))
+    assert stage.owed("ann") == ["land h1", "land h2"]
+
+
+def test_other_words_that_are_owed_do_not_speak_for_it() -> None:
+    stage = Stage(1, rules(budget_money=10.0))
+    stage.at(2, stage.heard("ann", busy="tool"))
+    stage.at(2, stage.asks("operator", on.Tell(to="ann", text="hello")))
+    stage.at(3, used(stage, "ann", 8.0))
+    assert stage.owed("ann") == ["message h1", "land h2"]
+
+
+def test_a_larger_budget_takes_back_what_was_not_delivered() -> None:
+    stage = Stage(2, rules(budget_money=10.0))
+    stage.at(2, stage.heard("ann", busy="tool"), stage.heard("ben", busy="tool"))
+    stage.at(2, stage.asks("operator", on.Tell(to="ann", text="hello")))
+    stage.at(3, used(stage, "ann", 8.0))
+    stage.at(4, stage.exited("ben", Ending.CRASHED))
+    stage.until(12)
+    assert stage["ben"].in_flight == ("h3",)
+    stage.rules = rules(budget_money=100.0)
+    assert stage.at(13, used(stage, "ann", 8.1)) == ["withdrawn ann: land (h2): there is more budget now"]
+    # ben was handed it: that cannot be taken back.
+    assert (stage.owed("ann"), stage.owed("ben")) == (["message h1"], ["land h3"])
+    assert (stage["ann"].budget_notice_level, stage["ben"].budget_notice_level) == (0.0, 0.0)
+    stage.at(14, used(stage, "ann", 80.0))
+    assert stage["ann"].budget_notice_level == 0.8
+    assert stage.owed("ann") == ["message h1", "land h4"]
+
+
+def test_what_nobody_knows_the_price_of_has_cost_nothing() -> None:
+    for given in (rules(budget_money=0.5), own(money=0.5)):
+        stage = Stage(1, given)
+        assert stage.at(2, used(stage, "ann", tokens=10)) == []
+        assert stage["ann"].budget_notice_level == 0.0
+
+
+def test_the_nearer_of_two_ends_counts() -> None:
+    stage = Stage(2, rules(budget_money=100.0, own=Allowance(money=10.0)))
+    stage.at(2, used(stage, "ann", 9.5))
+    assert (stage["ann"].budget_notice_level, stage["ben"].budget_notice_level) == (0.95, 0.0)
+
+
+def test_nobody_is_told_who_has_retired_or_when_the_run_ends_anyway() -> None:
+    stage = Stage(2, rules(budget_money=10.0))
+    stage.at(2, stage.exited("ben", Ending.TERMINAL, "no key"))
+    stage.at(3, used(stage, "ann", 8.0))
+    assert (stage["ben"].budget_notice_level, stage.owed("ben")) == (0.0, [])
+    stage = Stage(1, rules(budget_money=10.0))
+    stage.at(2, used(stage, "ann", 11.0))
+    assert (stage["ann"].budget_notice_level, stage.owed("ann")) == (0.0, [])
+
+
+def test_what_ends_a_run_without_being_used_up_is_not_announced() -> None:
+    stage = Stage(1, rules(plateau=5, target=100.0))
+    for clock in (2, 3, 4, 5):
+        stage.tried(clock, "ann", -1.0)
+    assert stage.owed("ann") == []

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from functools import reduce
+from typing import Any
 
 from world import Turn, World
 
@@ -26,10 +27,7 @@ def owed_by_id(fleet: Fleet) -> dict[str, tuple[str, PendingMessage]]:
 
 
 def notes(world: World, type: str) -> Iterator[tuple[Turn, do.LogEvent]]:
-    for turn in world.log:
-        yield from (
-            (turn, action) for action in turn.actions if isinstance(action, do.LogEvent) and action.type == type
-        )
+    return ((turn, action) for turn, action in performed(world, do.LogEvent) if action.type == type)
 
 
 def withdrawn(world: World) -> list[tuple[str, str, str]]:
@@ -66,9 +64,10 @@ def resumes(turn: Turn) -> bool:
     return any(isinstance(event, on.Resumed | on.Opened) for event in turn.events)
 
 
-def spawns(world: World) -> Iterator[tuple[Turn, do.Spawn]]:
+def performed(world: World, kind: Any) -> Iterator[tuple[Turn, Any]]:
+    """Each action of a kind, with its turn."""
     for turn in world.log:
-        yield from ((turn, action) for action in turn.actions if isinstance(action, do.Spawn))
+        yield from ((turn, action) for action in turn.actions if isinstance(action, kind))
 
 
 def tally(world: World, owner: str) -> Iterator[tuple[Attempt, int, int, float]]:
@@ -163,7 +162,7 @@ def assert_repeated_only_unheard(world: World) -> None:
         if isinstance(event, on.OutputSeen) and turn.before.agents[event.agent].phase is not Phase.RETIRED
     }
     handed: dict[str, do.Spawn] = {}
-    for turn, spawn in spawns(world):
+    for turn, spawn in performed(world, do.Spawn):
         assert spawn.messages == turn.after.agents[spawn.agent].pending_messages
         for message in spawn.messages:
             if message.id in handed:

@@ -1,7 +1,11 @@
 """Histories: moves that Hypothesis draws and a test can keep, what they do to a world, and the calm after them."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
+from cases import TIMES
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from launched import OBEDIENT, UNKILLABLE, Process
 from stage import SEED, on_request
@@ -100,6 +104,14 @@ def histories(*kinds: list[str], budgets: bool = False) -> st.SearchStrategy[His
     moves = st.lists(move, min_size=25, max_size=60).map(tuple)
     rules = st.builds(lambda rules, budget: replace(rules, **budget), RULES, BUDGETS) if budgets else RULES
     return st.tuples(rules, moves)
+
+
+def over(*kinds: list[str], budgets: bool = False, examples: int = 40) -> Callable[[Any], Any]:
+    """A property over histories that are made of these kinds of moves; `TIMES=50` looks longer."""
+    quick = settings(
+        max_examples=examples * TIMES, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+    )
+    return lambda test: quick(given(histories(*kinds, budgets=budgets))(test))
 
 
 def play(history: History, tick: float = 0.0) -> World:

@@ -10,7 +10,8 @@ from pathlib import Path
 from random import Random
 
 from launched import OBEDIENT, Process
-from moves import STALLS, make
+from moves import HEARTBEATS, STALLS, make
+from stage import QUIET_RULES
 from world import NAMES, World
 
 from coral.fleet import actions as do
@@ -28,6 +29,18 @@ STRANGERS = 5  # processes that have the pids and start times after a reboot tha
 WORK = ["try"] * 6 + ["submit"] * 6 + ["grade"] * 5 + ["print"] * 5 + ["ack", "look", "look"]
 TROUBLE = ["end", "mute", "deaf", "clean", "deafgrade", "ask", "kill", "kill", "killgrader", "killgrader"]
 DEATH = ["die"] * 8 + ["resume"] * 6 + ["again", "reboot", "copy"]
+
+
+RULES = Rules(
+    seed_commit=QUIET_RULES.seed_commit,
+    slots=2,
+    heartbeats=HEARTBEATS,
+    accounts=dict.fromkeys(NAMES[1:], "acme"),
+    no_progress=7200.0,
+    outage=900.0,
+    retries=30,
+    fresh_compactions=3,
+)
 
 
 class Week(World):

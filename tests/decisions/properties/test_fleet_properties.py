@@ -4,12 +4,10 @@ To look longer: `TIMES=50 pytest -o timeout=0 tests/decisions/properties/test_fl
 """
 
 import json
-import os
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
+from cases import TIMES
 from chronicle import (
     assert_counted_once,
     assert_owed_once,
@@ -18,12 +16,12 @@ from chronicle import (
     counts,
     created,
     owed_by_id,
+    performed,
     resumes,
-    spawns,
 )
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from moves import DEATH, JOBS, RULES, TIME, TROUBLE, WORK, History, ask, calm, histories, play
+from moves import DEATH, JOBS, RULES, TIME, TROUBLE, WORK, History, ask, calm, over, play
 from stage import QUIET_RULES, Stage, on_request
 from world import Turn
 
@@ -42,19 +40,8 @@ from coral.fleet.run_state import FLEET, AttemptStep, Fleet
 from coral.journal import difference, fold_lines
 from heartbeats.heartbeat import Scope, find
 
-QUICK = {"deadline": None, "database": None, "suppress_health_check": list(HealthCheck)}
-TIMES = int(os.environ.get("TIMES", "1"))
 STOP = ["stop"]
 CHANGE = ["change"] * 3
-
-
-def over(*kinds: list[str], budgets: bool = False, examples: int = 40) -> Callable[[Any], Any]:
-    """A property over histories that are made of these kinds of moves."""
-
-    def decorate(test: Any) -> Any:
-        return settings(max_examples=examples * TIMES, **QUICK)(given(histories(*kinds, budgets=budgets))(test))
-
-    return decorate
 
 
 # --- attempts -----------------------------------------------------------------------------------------------------
@@ -68,7 +55,7 @@ def test_each_attempt_counts_exactly_once_in_the_order_of_publication(history: H
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.none() | st.integers(0, 4)), min_size=1, max_size=12), st.data())
-@settings(max_examples=60 * TIMES, **QUICK)
+@settings(max_examples=60 * TIMES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 def test_it_makes_no_difference_how_grades_are_batched(
     tries: list[tuple[int, int | None]], data: st.DataObject
 ) -> None:
@@ -140,7 +127,7 @@ def test_every_launch_carries_what_is_owed_and_repeats_only_what_died_unheard(hi
 def test_nothing_shortens_a_pause(history: History) -> None:
     world = play(history)
     calm(world)
-    for turn, spawn in spawns(world):
+    for turn, spawn in performed(world, do.Spawn):
         agent = turn.before.agents.get(spawn.agent)
         assert turn.clock >= turn.after.run.starts_paused_until
         limit = turn.after.run.limits.get(world.rules.accounts.get(spawn.agent, ""))
@@ -163,10 +150,8 @@ def test_nothing_shortens_a_pause(history: History) -> None:
 @over(WORK, TIME, TROUBLE, DEATH, STOP, CHANGE)
 def test_nobody_is_interrupted_without_a_reason_before_its_first_words_or_at_a_tool(history: History) -> None:
     world = play(history)
-    for turn in world.log:
-        for action in turn.actions:
-            if not isinstance(action, do.Interrupt) or resumes(turn):
-                continue
+    for turn, action in performed(world, do.Interrupt):
+        if not resumes(turn):
             agent = turn.after.agents[action.who]
             if agent.reason.kind is ReasonKind.HEARTBEAT:
                 assert may_interrupt(agent, turn.clock, world.rules)
@@ -295,7 +280,7 @@ def test_left_alone_after_stop_everything_is_gone_in_time_or_named(history: Hist
     world.wait(graces)
     assert world.finished in (on_request("enough"), RunEnd(RunEndKind.ALL_RETIRED))
     assert world.clock <= begun + graces
-    alerts = [action.text for turn in world.log for action in turn.actions if isinstance(action, do.Notify)]
+    alerts = [action.text for _, action in performed(world, do.Notify)]
     for process in world.processes.values():
         named = {"#": f"grader of {process.who} cannot be killed", "%": f"job {process.who[1:]} of "}
         told = named.get(process.who[0], f"{process.who} has retired")
@@ -328,12 +313,11 @@ def test_budgets_end_the_run_and_are_never_overdrawn(history: History) -> None:
 def test_a_job_is_started_once_and_its_end_is_told_once_to_who_did_not_end_it(history: History) -> None:
     world = play(history)
     calm(world)
-    actions = [action for turn in world.log for action in turn.actions]
-    started = [action.job.number for action in actions if isinstance(action, do.StartJob)]
-    ended = [action.job for action in actions if isinstance(action, do.ShowJob)]
+    started = [action.job.number for _, action in performed(world, do.StartJob)]
+    shown = [(turn, action.job) for turn, action in performed(world, do.ShowJob)]
     numbers = list(range(1, world.fleet.run.job_count + 1))
     assert started == sorted(set(started) & set(numbers))
-    assert sorted([*(each.number for each in ended), *world.fleet.jobs]) == numbers
+    assert sorted([*(job.number for _, job in shown), *world.fleet.jobs]) == numbers
     owed = Counter(agent for agent, each in created(world).values() if each.name == ENDED and not each.job_ends)
     told = {
         (agent.name, owed.id, end.number)
@@ -344,7 +328,6 @@ def test_a_job_is_started_once_and_its_end_is_told_once_to_who_did_not_end_it(hi
     }
     owed += Counter(agent for agent, _, _ in told)
     # Who has retired by then is told nothing, also where a resume brings it back.
-    shown = [(turn, action.job) for turn in world.log for action in turn.actions if isinstance(action, do.ShowJob)]
     there = [job for turn, job in shown if turn.after.agents[job.agent].phase is not Phase.RETIRED]
     due = Counter(each.agent for each in there if not each.stopped_by_owner)
     for agent in world.names:
@@ -428,11 +411,9 @@ def test_each_alert_is_said_and_again_only_by_another_supervisor(history: Histor
     calm(world)
     assert world.fleet.run.undelivered_alerts == ()
     assert list(dict.fromkeys(world.notified)) == [f"run-alert-{n + 1}" for n in range(world.fleet.run.alert_count)]
-    for turn in world.log:
-        for action in turn.actions:
-            if isinstance(action, do.Notify):
-                assert action.repeat == (action.id in {known.id for known in turn.before.run.undelivered_alerts})
-                assert resumes(turn) or not action.repeat
+    for turn, action in performed(world, do.Notify):
+        assert action.repeat == (action.id in {known.id for known in turn.before.run.undelivered_alerts})
+        assert resumes(turn) or not action.repeat
 
 
 @over(WORK, TIME, TROUBLE, DEATH, CHANGE, ["ask"] * 4)

@@ -3,7 +3,6 @@
 To look longer: `TIMES=50 pytest -o timeout=0 tests/decisions/properties/test_stall_properties.py`.
 """
 
-import os
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -13,11 +12,11 @@ from chronicle import (
     assert_owed_once,
     assert_received_once,
     assert_repeated_only_unheard,
+    notes,
+    performed,
     resumes,
-    spawns,
 )
-from hypothesis import HealthCheck, given, settings
-from moves import DEATH, STALLS, TIME, TROUBLE, WORK, History, calm, histories, play
+from moves import DEATH, STALLS, TIME, TROUBLE, WORK, History, calm, over, play
 from world import Turn, World
 
 from coral.fleet import actions as do
@@ -27,8 +26,6 @@ from coral.fleet.agents.stalls import FRESH, RESTING, reason_of
 from coral.fleet.policy import REST_SECONDS
 from coral.fleet.reasons import ReasonKind
 
-TIMES = int(os.environ.get("TIMES", "1"))
-QUICK = settings(max_examples=25 * TIMES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 OUTPUT = ["print", "print", "wait", "wait", "look"]
 
 
@@ -68,7 +65,7 @@ def since_edit(turn: Turn, agent: Agent) -> float:
     return min((each.edited for each in looked if each.edited is not None), default=0.0)
 
 
-def _is_of(event: on.Event, agent: Agent) -> bool:
+def is_of(event: on.Event, agent: Agent) -> bool:
     """Whether it is heard of this launch."""
     return isinstance(event, on.OutputSeen) and (event.agent, event.launch) == (agent.name, agent.launch)
 
@@ -77,6 +74,7 @@ def steps(world: World) -> Iterator[tuple[Turn, Agent, Watched]]:
     """Each step that was taken, with the agent after it and what was counted before it."""
     watched: dict[str, Watched] = defaultdict(Watched)
     last = 0.0
+    stalled = {(id(turn), action.agent) for turn, action in notes(world, "stalled")}
     for turn in world.log:
         for name, after in turn.after.agents.items():
             seen, before = watched[name], turn.before.agents.get(name)
@@ -86,17 +84,11 @@ def steps(world: World) -> Iterator[tuple[Turn, Agent, Watched]]:
             if before.phase is Phase.RUNNING:
                 seen.worked += turn.clock - last
                 seen.silent += turn.clock - last
-            if any(
-                isinstance(event, on.OutputSeen) and (event.agent, event.launch) == (name, before.launch)
-                for event in turn.events
-            ):
+            if any(is_of(event, before) for event in turn.events):
                 seen.silent = 0.0
             if progress_in(turn, name, seen):
                 seen.worked, seen.steps = since_edit(turn, before), 0
-            if any(
-                isinstance(action, do.LogEvent) and action.type == "stalled" and action.agent == name
-                for action in turn.actions
-            ):
+            if (id(turn), name) in stalled:
                 seen.steps += 1
                 yield turn, after, seen
                 seen.worked = 0.0
@@ -105,8 +97,7 @@ def steps(world: World) -> Iterator[tuple[Turn, Agent, Watched]]:
         last = turn.clock
 
 
-@QUICK
-@given(histories(STALLS, STALLS, WORK, TIME, OUTPUT, TROUBLE, DEATH))
+@over(STALLS, STALLS, WORK, TIME, OUTPUT, TROUBLE, DEATH, examples=25)
 def test_no_step_is_taken_before_its_whole_time_and_progress_begins_anew(history: History) -> None:
     world = live(history)
     rules = world.rules
@@ -124,8 +115,7 @@ def test_no_step_is_taken_before_its_whole_time_and_progress_begins_anew(history
         )
 
 
-@QUICK
-@given(histories(STALLS, STALLS, WORK, TIME, OUTPUT, TROUBLE, DEATH, ["stop"]))
+@over(STALLS, STALLS, WORK, TIME, OUTPUT, TROUBLE, DEATH, ["stop"], examples=25)
 def test_nothing_of_an_agent_that_stalls_is_lost(history: History) -> None:
     world = live(history)
     calm(world)
@@ -133,11 +123,10 @@ def test_nothing_of_an_agent_that_stalls_is_lost(history: History) -> None:
         rule(world)
 
 
-@QUICK
-@given(histories(STALLS, STALLS, WORK, TIME, OUTPUT, DEATH))
+@over(STALLS, STALLS, WORK, TIME, OUTPUT, DEATH, examples=25)
 def test_a_fresh_session_comes_with_a_reason_and_carries_what_is_owed(history: History) -> None:
     world = live(history)
-    for turn, spawn in spawns(world):
+    for turn, spawn in performed(world, do.Spawn):
         before, after = turn.before.agents.get(spawn.agent), turn.after.agents[spawn.agent]
         assert spawn.messages == after.pending_messages
         assert set(after.in_flight) == {message.id for message in after.pending_messages}
@@ -149,8 +138,7 @@ def test_a_fresh_session_comes_with_a_reason_and_carries_what_is_owed(history: H
         assert unknown or stalled or spawn.reason.kind in (ReasonKind.SESSION_COMPACTED, ReasonKind.SESSION_LONG)
 
 
-@QUICK
-@given(histories(STALLS, STALLS, WORK, TIME, OUTPUT, TROUBLE, DEATH))
+@over(STALLS, STALLS, WORK, TIME, OUTPUT, TROUBLE, DEATH, examples=25)
 def test_who_rests_does_so_after_every_other_step_and_as_long_as_is_said(history: History) -> None:
     world = live(history)
     begun: dict[str, Turn] = {}
@@ -170,16 +158,13 @@ def test_who_rests_does_so_after_every_other_step_and_as_long_as_is_said(history
                     assert turn.clock >= began.clock + REST_SECONDS
 
 
-@QUICK
-@given(histories(STALLS, STALLS, TIME, OUTPUT, DEATH))
+@over(STALLS, STALLS, TIME, OUTPUT, DEATH, examples=25)
 def test_nobody_is_cut_off_for_an_outage_who_had_an_answer(history: History) -> None:
     rules, moves = history
     world = live((replace(rules, outage=rules.outage or 50.0), moves))
-    for turn in world.log:
-        for action in turn.actions:
-            agent = turn.after.agents.get(action.who) if isinstance(action, do.Interrupt) else None
-            if agent is None or agent.reason.kind is not ReasonKind.OUTAGE or resumes(turn):
-                continue
+    for turn, action in performed(world, do.Interrupt):
+        agent = turn.after.agents.get(action.who)
+        if agent is not None and agent.reason.kind is ReasonKind.OUTAGE and not resumes(turn):
             assert agent.retrying_since is not None
             enough = world.rules.retries is not None and agent.output_counts.in_a_row >= world.rules.retries
             assert enough or turn.clock >= agent.retrying_since + (world.rules.outage or 0.0)

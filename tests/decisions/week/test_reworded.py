@@ -11,31 +11,18 @@ from random import Random
 from typing import Any
 
 import pytest
-from moves import HEARTBEATS
-from stage import QUIET_RULES
-from week import Week, live
-from world import NAMES, Turn
+from week import RULES, Week, live
+from world import Turn
 
 from coral.fleet import actions as do
 from coral.fleet.agent_state import Phase
 from coral.fleet.reasons import ReasonKind
-from coral.fleet.rules import Rules
 from coral.journal import RecoveredState
 
 pytestmark = pytest.mark.timeout(600)
 
 DAY = 86_400.0
 STOPS = ["stop"] * 3 + ["leave"] + ["job"] * 8 + ["stop job", "end job"] + ["end"] * 9
-RULES = Rules(
-    seed_commit=QUIET_RULES.seed_commit,
-    slots=2,
-    heartbeats=HEARTBEATS,
-    accounts=dict.fromkeys(NAMES[1:], "acme"),
-    no_progress=7200.0,
-    outage=900.0,
-    retries=30,
-    fresh_compactions=3,
-)
 # Fields that name something. Any other text is one that people or agents read.
 # fmt: off
 IDENTIFIERS = frozenset([

@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from cases import TIMES
 from chronicle import (
     assert_counted_once,
     assert_owed_once,
@@ -17,15 +18,12 @@ from chronicle import (
     tally,
 )
 from launched import FAILS, SCORES
-from moves import HEARTBEATS, calm
-from stage import QUIET_RULES
-from week import Week, live
-from world import NAMES
+from moves import calm
+from week import RULES, Week, live
 
 from attempts.record import Verdict
 from coral.fleet import events as on
 from coral.fleet.events import Outcome
-from coral.fleet.rules import Rules
 from coral.fleet.run_state import FLEET
 from coral.journal import fold
 from coral.journal.replay import replay
@@ -33,17 +31,6 @@ from coral.journal.replay import replay
 pytestmark = pytest.mark.timeout(600)
 
 WEEK = 7 * 86_400.0
-TIMES = int(os.environ.get("TIMES", "1"))
-RULES = Rules(
-    seed_commit=QUIET_RULES.seed_commit,
-    slots=2,
-    heartbeats=HEARTBEATS,
-    accounts=dict.fromkeys(NAMES[1:], "acme"),
-    no_progress=7200.0,
-    outage=900.0,
-    retries=30,
-    fresh_compactions=3,
-)
 
 
 @pytest.fixture
