@@ -1,4 +1,4 @@
-"""Grades, as transcripts: whose fault a failure was, proven by the seed; too many of ours; the time a grade may take."""
+"""Grades, as transcripts: whose fault a failure was, proven by the seed; too many of ours; the time one may take."""
 
 from dataclasses import replace
 
