@@ -198,7 +198,14 @@ def _task_context(run_context: RunContext, agent: str) -> dict[str, Any]:
     return {
         "agent": {"name": agent},
         "run": {"id": run_context.layout.root.name, "task": config.task.name, "elapsed": ""},
-        "task": {**config.task.model_dump(exclude={"seed"}), "direction": config.grader.direction.value},
+        "task": {
+            "name": config.task.name,
+            "description": config.task.description,
+            "tips": config.task.tips,
+            "direction": config.grader.direction.value,
+            "editable": list(config.task.editable),
+            "check": config.task.check,
+        },
         "baseline": {"score": baseline.score if baseline else None},
         "paths": {
             "shared": os.path.relpath(_shared(run_context, agent), run_context.layout.clone(agent)),
