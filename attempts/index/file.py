@@ -18,23 +18,6 @@ from pathlib import Path
 from attempts.files import Witness, hidden
 from attempts.record import Attempt
 
-# The text has a table of its own, so that reading all the other columns is quick.
-COLUMNS = (
-    "number",
-    "ord",
-    "agent",
-    "kind",
-    "verdict",
-    "score REAL",
-    "tree",
-    "commit_id",
-    "parent",
-    "published_at",
-    "inode",
-    "size",
-    "changed",
-    "text",
-)
 FILE_COLUMNS = 3  # before the text: the witness of the file
 LARGEST = 2**63 - 1  # integer that a column holds
 Row = tuple[int | float | str | None, ...]
@@ -82,10 +65,14 @@ LONGEST = 10.0  # seconds for one statement: a foreign file may hold a view that
 STALE = 600.0  # seconds after which the process that was making an unfinished index has died
 _STEPS = 100_000  # of SQLite's virtual machine, between looks at the clock
 
-_TABLES = f"""
+# The columns of a row. The text, its last one, has a table of its own: reading all the others is quick.
+_TABLES = """
 CREATE TABLE meta(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE known(number INTEGER PRIMARY KEY);
-CREATE TABLE records(number INTEGER PRIMARY KEY, {", ".join(COLUMNS[1:-1])});
+CREATE TABLE records(
+    number INTEGER PRIMARY KEY, ord, agent, kind, verdict, score REAL, tree, commit_id, parent, published_at,
+    inode, size, changed
+);
 CREATE TABLE texts(number INTEGER PRIMARY KEY, text TEXT NOT NULL);
 CREATE INDEX high ON records(kind, score DESC, ord);
 CREATE INDEX low ON records(kind, score, ord);
@@ -193,12 +180,12 @@ def copied(source: sqlite3.Connection) -> sqlite3.Connection:
 
 def put(connection: sqlite3.Connection, rows: Iterable[tuple[int, Row | None]]) -> None:
     """Add or replace the rows of records; None for a record that is there and cannot be read."""
-    places, words = ", ".join("?" * (len(COLUMNS) - 1)), has_words(connection)
+    words = has_words(connection)
     for number, row in rows:
         drop(connection, [number])
         connection.execute("INSERT INTO known VALUES(?)", (number,))
         if row is not None:
-            connection.execute(f"INSERT INTO records VALUES({places})", row[:-1])
+            connection.execute(f"INSERT INTO records VALUES({', '.join('?' * len(row[:-1]))})", row[:-1])
             connection.execute("INSERT INTO texts VALUES(?, ?)", (number, row[-1]))
             if words:
                 connection.execute("INSERT INTO words(rowid, text) VALUES(?, ?)", (number, row[-1]))

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from attempts.progress import Progress, advance
 from coral.fleet import actions as do
-from coral.fleet import disk, jobs, requests, upkeep
 from coral.fleet import events as on
+from coral.fleet import jobs, requests, upkeep
 from coral.fleet.agent_state import LIVE, Agent, Phase
 from coral.fleet.agents import accounts, budgets, launch_exit, lifecycle, outages, research, spending, stalls
 from coral.fleet.attempts import grading, intake
@@ -27,7 +27,7 @@ def decide(
     result."""
     transaction = Transaction(fleet, now, rules)
     for event in events:
-        _handle(transaction, disk.without_blame(event, transaction.run.disk_problem))
+        _handle(transaction, upkeep.without_blame(event, transaction.run.disk_problem))
     if transaction.run.opened and not transaction.run.detached_reason:
         _advance_time(transaction)
     return transaction.fleet(), tuple(transaction.actions)
@@ -90,7 +90,7 @@ def _handle(transaction: Transaction, event: on.Event) -> None:  # noqa: C901 - 
         case on.Requested():
             requests.on_requested(transaction, event)
         case on.DiskChecked(problem=disk_problem):
-            disk.on_disk_checked(transaction, disk_problem)
+            upkeep.on_disk_checked(transaction, disk_problem)
         case _:
             upkeep.handle(transaction, event)
 
@@ -172,7 +172,7 @@ def _open(transaction: Transaction, event: on.Opened) -> None:
 
 
 def _resume(transaction: Transaction, away: float) -> None:
-    disk.exclude_time(transaction)
+    upkeep.exclude_time(transaction)
     transaction.set_run(
         stopping=None, detached_reason=None, finished=None, starts_paused_until=0.0, queue_paused_until=0.0
     )

@@ -18,6 +18,7 @@ from coral.journal.changes import PARTS, Plain, apply, decode_fleet, empty
 from coral.journal.lines import Lines, lines_of_files
 from coral.journal.segments import number_of, segments
 from coral.processes.process_tree import Identity
+from workspace.layout import Layout
 
 NOT_OURS = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)  # what plain data of others may raise
 _TO_PARSE = (b'"Publish"', b'"format"')
@@ -169,3 +170,13 @@ def _from_a_head(lines: Lines) -> Iterator[dict[str, Any]]:
         if lines.number == 1 and number_of(lines.path) > 1 and "state" not in line:
             raise lines.damaged("it should begin with everything that was known")
         yield line
+
+
+def has_begun(layout: Layout) -> bool:
+    """Whether a supervisor decided anything in this run, which may be lost."""
+    return bool(segments(layout.journal)) and fold(layout.journal).fleet.run.opened
+
+
+def has_ended(layout: Layout) -> bool:
+    """Whether the run never began or was ended in order, so that no process of it can be running."""
+    return not segments(layout.journal) or bool(fold(layout.journal).fleet.run.finished)

@@ -58,23 +58,25 @@ class AnyProgram(Runtime):
         resumed = spec.session is not None and self.resumes
         session = spec.session if resumed and spec.session else new_session(spec)
         words = template.words(self.options.get("resume" if resumed else "start"))
-        known = resumed or self._session is None
+        known = resumed or "session_pattern" not in self._patterns
         return Command(argv=template.fill(words, template.values(spec, session)), session=session if known else "")
 
     def read(self, line: bytes) -> tuple[OutputEvent, ...]:
         text = printable(line[:LONGEST].decode("utf-8", "replace")).strip()
         if not text:
             return ()
+        session, reply = self._found("session_pattern", text), self._found("reply_pattern", text)
+        replied = (reply["reply"] or "") if reply else "" if "reply_pattern" in self._patterns else text
         event = OutputEvent(
-            session=one_line(_group(self._session, text, "session"), 200),
+            session=one_line((session["session"] or "") if session else "", 200),
             message=one_line(text, MESSAGE),
-            reply=(_group(self._reply, text, "reply") if self._reply else text)[:REPLY],
+            reply=replied[:REPLY],
             limit_until=self._limit_until(text),
         )
         return (event,)
 
     def judge(self, code: int, summary: LaunchSummary) -> Ending:
-        if summary.limit_until is not None or (self._limit and self._limit.search(summary.stderr)):
+        if summary.limit_until is not None or self._found("limit_pattern", summary.stderr):
             return Ending.LIMIT
         if code in CANNOT_RUN:
             return Ending.TERMINAL
@@ -83,23 +85,17 @@ class AnyProgram(Runtime):
         return Ending.UNKNOWN_SESSION if lost and self.resumes else ending
 
     @cached_property
-    def _session(self) -> re.Pattern[str] | None:
-        return self._pattern("session_pattern")
+    def _patterns(self) -> Mapping[str, re.Pattern[str]]:
+        """Those that the task gives, by their options."""
+        given = {option: self.options.get(option) for option in _GROUPS}
+        return {option: re.compile(text) for option, text in given.items() if isinstance(text, str) and text}
 
-    @cached_property
-    def _reply(self) -> re.Pattern[str] | None:
-        return self._pattern("reply_pattern")
-
-    @cached_property
-    def _limit(self) -> re.Pattern[str] | None:
-        return self._pattern("limit_pattern")
-
-    def _pattern(self, option: str) -> re.Pattern[str] | None:
-        text = self.options.get(option)
-        return re.compile(text) if isinstance(text, str) and text else None
+    def _found(self, option: str, text: str) -> re.Match[str] | None:
+        pattern = self._patterns.get(option)
+        return pattern.search(text) if pattern else None
 
     def _limit_until(self, text: str) -> float | None:
-        found = self._limit.search(text) if self._limit else None
+        found = self._found("limit_pattern", text)
         if found is None:
             return None
         now, groups = time.time(), found.groupdict()
@@ -110,7 +106,7 @@ class AnyProgram(Runtime):
         """A program can be resumed only if the id of its conversation is known."""
         if not self.resumes or not template.names(template.words(self.options["resume"]), "session"):
             return []
-        if self._session is not None or template.names(template.words(self.options["start"]), "session"):
+        if "session_pattern" in self._patterns or template.names(template.words(self.options["start"]), "session"):
             return []
         return ["resume needs {session}: give it to the program in start, or say by session_pattern what it prints"]
 
@@ -125,11 +121,6 @@ def _pattern_problems(option: str, text: object, groups: tuple[str, ...]) -> lis
     if text and option != "limit_pattern" and not named & set(groups):
         return [f"{option} needs a group named {groups[0]}: (?P<{groups[0]}>...)"]
     return [f"{option} has a group {name!r}; it knows {', '.join(groups)}" for name in sorted(named - set(groups))]
-
-
-def _group(pattern: re.Pattern[str] | None, text: str, name: str) -> str:
-    found = pattern.search(text) if pattern else None
-    return (found[name] or "") if found else ""
 
 
 def _seconds(text: str) -> float | None:

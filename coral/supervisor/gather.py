@@ -23,10 +23,9 @@ from coral.processes.launches import Launch, Launches, LaunchState
 from coral.processes.process_tree import Identity
 from coral.records.integrity import CheckResult, IntegrityCheck
 from coral.records.ledger import Ledger
-from coral.supervisor.alerts import SeenAlerts
 from coral.supervisor.context import RunContext
 from coral.supervisor.disk import DiskCheck
-from coral.supervisor.event_queue import EventQueue
+from coral.supervisor.event_queue import EventQueue, SeenAlerts
 from coral.supervisor.folder_watch import FolderWatch
 from coral.supervisor.inbox import Inbox
 from coral.supervisor.job_end import read_job_end

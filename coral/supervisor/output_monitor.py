@@ -6,8 +6,8 @@ from pathlib import Path
 from coral.fleet.agent_state import OutputCounts, Spent
 from coral.fleet.events import Ending, OutputSeen, Used
 from coral.runtimes.line_tail import LineTail, end_of
+from coral.runtimes.messages import ReplyParts
 from coral.runtimes.model import Counted, LaunchSummary, OutputEvent, Runtime, Usage, total
-from coral.runtimes.reply_parts import ReplyParts
 from coral.supervisor.context import RunContext
 from heartbeats.beat import Status
 from heartbeats.reply import OtherReply, parse_reply

@@ -15,8 +15,8 @@ from pathlib import Path
 from attempts.fields import one_line, printable
 from attempts.files import open_plain
 from coral.runtimes.line_tail import LONGEST_LINE, PIECE, LineTail, end_of
+from coral.runtimes.messages import ReplyParts
 from coral.runtimes.model import Ending, OutputEvent, Runtime, Tool, Usage, total
-from coral.runtimes.reply_parts import ReplyParts
 from workspace.layout import Layout
 
 LONGEST_PROMPT = 400_000  # bytes

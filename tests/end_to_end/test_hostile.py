@@ -4,7 +4,7 @@ import json
 
 from real_runs import tries, wait_until
 
-from coral.supervisor.alerts import AT_FIRST
+from coral.supervisor.event_queue import AT_FIRST
 from workspace.clone_overlay import SHARED
 
 FLOOD = 10_000

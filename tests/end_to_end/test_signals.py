@@ -20,7 +20,7 @@ from real_runs import TRY, Run, wait_until, write_task
 
 from attempts.store import Store
 from coral.config.load import load
-from coral.journal.status import has_begun, has_ended
+from coral.journal.fold import has_begun, has_ended
 from coral.runs.create import create_run
 from coral.supervisor.lock import holder
 from workspace.layout import Layout, runs_under

@@ -17,7 +17,7 @@ from coral.fleet.events import Event, Exited
 from coral.fleet.reasons import RunEnd, RunEndKind
 from coral.journal import fold
 from coral.runs.detach import detach
-from coral.supervisor.alerts import AT_FIRST
+from coral.supervisor.event_queue import AT_FIRST
 
 PAUSE = 2.0  # seconds that a run stands still
 

@@ -17,8 +17,8 @@ from coral.fleet.events import Ending
 from coral.processes import environment, process
 from coral.processes.process import HeldChild, Identity, Program
 from coral.runtimes.line_tail import LineTail
+from coral.runtimes.messages import ReplyParts
 from coral.runtimes.model import LaunchSpec, OutputEvent, Runtime
-from coral.runtimes.reply_parts import ReplyParts
 from coral.supervisor.output_monitor import OutputMonitor
 from workspace.layout import Layout
 

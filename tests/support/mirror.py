@@ -10,11 +10,11 @@ _PLACES = {
         "coral.cli.ui: markdown",
     ],
     "unit/coral/cli/commands/test_transcript": ["coral.views: transcript"],
-    "unit/coral/cli/run_data/test_send_request": ["coral.cli.commands: heartbeat stop tell", "coral.journal: status"],
+    "unit/coral/cli/run_data/test_send_request": ["coral.cli.commands: heartbeat stop tell"],
     "unit/coral/cli/ui/test_live": ["coral.cli.commands: attach", "coral.cli.run_data: follow"],
     "unit/coral/config/test_load, which compares whole messages": ["coral.config: paths validate"],
     "unit/coral/runtimes/test_programs and test_transcripts; tests/agents with the real program": [
-        "coral.runtimes: claude copilot cursor exits gemini kiro messages pi qwen",
+        "coral.runtimes: claude copilot cursor exits gemini kiro pi qwen",
         "coral.agent_setup: launch",
     ],
     "unit/coral/runtimes: acp/test_lines, scripted/test_validate and test_command": [
@@ -63,8 +63,6 @@ TESTED_ELSEWHERE = {
 
 SMALL_WITH_ONE_IMPORTER = {
     "coral.config.schema": "a program of its own: python -m coral.config.schema",
-    "coral.fleet.agents.session_health": "a subject of its own among the decisions about agents",
-    "coral.fleet.disk": "a subject of its own among the decisions",
     "coral.fleet.upkeep": "a subject of its own among the decisions",
     "coral.native.answers.answer": "one module for each heartbeat, and this one to choose",
     "coral.native.answers.checkpoint": "one module for each heartbeat",

@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
             layout = create_run(config, base / config.workspace.runs, steps.say, _import_ahead)
         from attempts.store import Store
         from coral.agent_setup.prices import budget_warning
-        from coral.journal.status import has_begun
+        from coral.journal.fold import has_begun
 
         if problem := budget_warning(config, Store(layout.attempts).read(0).seconds):
             print(f"coral: {problem}", file=sys.stderr)

@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _has_ended(layout: Layout) -> bool:
     # Only here: it takes as long to load as all the rest, and a supervisor is asked to stop before that.
-    from coral.journal.status import has_ended
+    from coral.journal.fold import has_ended
 
     return has_ended(layout)
 

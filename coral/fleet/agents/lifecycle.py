@@ -1,17 +1,21 @@
 """An agent's life: when it starts, and when its launch is interrupted, terminated and killed.
 
 Heartbeat, stall, crash, back-off, pause, budget and stop are phases of the agent with different deadlines; none of them
-has a mechanism of its own.
+has a mechanism of its own. A launch begins a new session when the conversation was compacted too often, or is too long;
+no agent is interrupted for that.
 """
+
+from dataclasses import replace
 
 from coral.fleet import actions as do
 from coral.fleet import events as on
-from coral.fleet.agent_state import LIVE, Agent, OutputCounts, Phase
-from coral.fleet.agents import accounts, budgets, outages, research, session_health, stalls
+from coral.fleet.agent_state import LIVE, Agent, Conversation, OutputCounts, Phase
+from coral.fleet.agents import accounts, budgets, outages, research, stalls
 from coral.fleet.agents.launch_exit import AT_LIMIT, LEFTOVERS, next_start_slot, retire, wait
 from coral.fleet.messages import acknowledge, read_reply
 from coral.fleet.policy import KILL_AGAIN_SECONDS, MAX_KILLS, is_due, may_interrupt, waits_until
 from coral.fleet.reasons import START, Reason, ReasonKind
+from coral.fleet.rules import Rules
 from coral.fleet.transaction import Transaction
 
 
@@ -31,7 +35,7 @@ def on_output_seen(transaction: Transaction, event: on.OutputSeen) -> None:
         deadline=deadline,
         output_counts=_most(before, event.count),
     )
-    session_health.on_output(transaction, agent, before)
+    _count_compactions(transaction, agent, before)
     outages.on_output(transaction, agent, before)
     if agent.output_counts.edits > before.edits:
         stalls.record_progress(transaction, agent.name)
@@ -167,10 +171,10 @@ def _has_something_due(transaction: Transaction, agent: Agent) -> bool:
 def _spawn(transaction: Transaction, agent: Agent) -> None:
     if not agent.launch:
         agent = research.begin_research(transaction, agent)
-    if agent.session is not None and (worn := session_health.reason_to_renew(agent, transaction.rules)):
+    if agent.session is not None and (worn := _reason_to_renew(agent, transaction.rules)):
         agent = transaction.set_agent(agent.name, session=None, reason=worn)
     if agent.session is None:
-        agent = session_health.begin_session(transaction, agent)
+        agent = _begin_session(transaction, agent)
     agent = transaction.set_agent(
         agent.name,
         phase=Phase.RUNNING,
@@ -230,3 +234,25 @@ def _kill(transaction: Transaction, agent: Agent) -> None:
     deadline = transaction.clock + KILL_AGAIN_SECONDS
     transaction.set_agent(agent.name, phase=Phase.KILLED, deadline=deadline, kills=agent.kills + 1)
     transaction.act(do.Kill(who=agent.name, launch=agent.launch))
+
+
+def _begin_session(transaction: Transaction, agent: Agent) -> Agent:
+    """The next launch begins a new conversation: count its compactions and tokens from here on."""
+    return transaction.set_agent(agent.name, conversation=Conversation(tokens_before=agent.spent.tokens))
+
+
+def _count_compactions(transaction: Transaction, agent: Agent, before: OutputCounts) -> None:
+    more = agent.output_counts.compactions - before.compactions
+    if more:
+        talk = replace(agent.conversation, compactions=agent.conversation.compactions + more)
+        transaction.set_agent(agent.name, conversation=talk)
+
+
+def _reason_to_renew(agent: Agent, rules: Rules) -> Reason | None:
+    """Why the conversation is not to be resumed; None where it is."""
+    compactions, tokens = agent.conversation.compactions, agent.spent.tokens - agent.conversation.tokens_before
+    if rules.fresh_compactions is not None and compactions >= rules.fresh_compactions:
+        return Reason(ReasonKind.SESSION_COMPACTED, count=compactions)
+    if rules.fresh_tokens is not None and tokens >= rules.fresh_tokens:
+        return Reason(ReasonKind.SESSION_LONG, count=tokens)
+    return None

@@ -232,5 +232,5 @@ def test_stop_imports_little(tmp_path) -> None:
     done = coral_process("stop", "--run", str(make_run(tmp_path / "runs").root), PYTHONPROFILEIMPORTTIME="1")
     assert done.returncode == 0
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
-    assert "coral.journal.status" in loaded
+    assert "coral.journal.fold" in loaded
     assert not loaded & {"pydantic", "jinja2", "rich", "ruamel.yaml", "coral.runs.create", "coral.supervisor.loop"}

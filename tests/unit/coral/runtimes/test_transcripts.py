@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from coral.runtimes import registry
 from coral.runtimes.json_lines import Reader
+from coral.runtimes.messages import ReplyParts
 from coral.runtimes.model import Ending, LaunchSummary
 from coral.runtimes.reply_parts import ReplyParts
 

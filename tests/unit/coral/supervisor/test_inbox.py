@@ -9,7 +9,7 @@ import pytest
 from attempts.record import Kind, Submission, to_dict
 from coral.fleet import events as on
 from coral.fleet.reasons import RunEnd, RunEndKind
-from coral.supervisor.alerts import AT_FIRST, MOST, QUIET_SECONDS, AlertLimit, SeenAlerts
+from coral.supervisor.event_queue import AT_FIRST, MOST, QUIET_SECONDS, AlertLimit, SeenAlerts
 from coral.supervisor.inbox import AT_ONCE, Inbox
 from coral.supervisor.perform import answer_request
 from workspace.layout import OPERATOR, Layout, create, new_run

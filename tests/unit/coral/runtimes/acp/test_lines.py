@@ -19,8 +19,8 @@ from coral.runtimes import registry
 from coral.runtimes.acp import runtime
 from coral.runtimes.acp.tracking import CostMeter, StepUsage, ToolCalls, cut
 from coral.runtimes.json_object import REPLY, JsonObject
+from coral.runtimes.messages import ReplyParts
 from coral.runtimes.model import Counted, Ending, LaunchSummary, OutputEvent, Usage
-from coral.runtimes.reply_parts import ReplyParts
 
 KNOWN: dict[str, object] = {"command": [sys.executable, "agent.py"]}
 CLEAN, CRASHED, TERMINAL = Ending.CLEAN, Ending.CRASHED, Ending.TERMINAL
