@@ -13,7 +13,6 @@ from coral.runtimes import registry
 from coral.runtimes.json_lines import Reader
 from coral.runtimes.messages import ReplyParts
 from coral.runtimes.model import Ending, LaunchSummary
-from coral.runtimes.reply_parts import ReplyParts
 
 PROGRAMS = sorted({case.partition("-")[0] for case in transcripts.CASES})
 OBJECTS = [json.loads(line) for case in transcripts.CASES for line in transcripts.lines(case)]
