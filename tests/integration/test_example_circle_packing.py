@@ -9,10 +9,10 @@ import shutil
 import subprocess
 import sys
 from fractions import Fraction
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
+from files import load_module
 
 from coral.config.load import load
 from coral.grader import Fail
@@ -21,14 +21,7 @@ from coral.grading.once import grade_once
 EXAMPLE = Path(__file__).parents[2] / "examples" / "circle_packing"
 
 
-def module(path: Path):
-    spec = spec_from_file_location(path.stem + "_of_circle_packing", path)
-    found = module_from_spec(spec)
-    spec.loader.exec_module(found)
-    return found
-
-
-GRADE, CHECK = module(EXAMPLE / "grade.py"), module(EXAMPLE / "seed" / "check.py")
+GRADE, CHECK = load_module(EXAMPLE / "grade.py"), load_module(EXAMPLE / "seed" / "check.py")
 
 
 def grid(radius: float = 0.07) -> list[dict[str, object]]:

@@ -1,7 +1,16 @@
-"""Files of a test, written from their texts."""
+"""Files of a test: written from their texts, or imported."""
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import ModuleType
+
+
+def load_module(path: Path) -> ModuleType:
+    """Import a file that is in no package, and leave nothing beside it."""
+    found = ModuleType(path.stem)
+    found.__file__ = str(path)
+    exec(compile(path.read_text(), str(path), "exec"), vars(found))
+    return found
 
 
 def write_files(folder: Path, files: Mapping[str, str]) -> Path:

@@ -34,7 +34,10 @@ def quiet(made: Made) -> None:
     """An announcement to nobody."""
 
 
-def commit(clone: Path, message: str = "try") -> Made:
+def commit(clone: Path, message: str = "try", text: str = "") -> Made:
+    """With that text in `a.txt`, if one is given."""
+    if text:
+        (clone / "a.txt").write_text(f"{text}\n")
     return submit.commit(clone, "agent-1", message, quiet)
 
 
@@ -68,12 +71,10 @@ def test_an_unchanged_tree_names_the_commit_that_has_it(clone: Path) -> None:
     seed = git(clone, "rev-parse", "HEAD")
     tree, branch = git(clone, "rev-parse", "HEAD^{tree}"), "refs/heads/agent-1"
     assert commit(clone) == Made(commit=seed, tree=tree, parent="", branch=branch, unchanged=True)
-    (clone / "a.txt").write_text("one\n")
-    made = commit(clone)
+    made = commit(clone, text="one")
     os.utime(clone / "a.txt", (1, 1))
     assert commit(clone) == Made(commit=made.commit, tree=made.tree, parent=seed, branch=branch, unchanged=True)
-    (clone / "a.txt").write_text("seed\n")
-    back = commit(clone)
+    back = commit(clone, text="seed")
     assert not back.unchanged
     assert back.tree == git(clone, "rev-parse", f"{seed}^{{tree}}")
 
@@ -112,15 +113,13 @@ def test_a_message_is_needed(clone: Path, message: str) -> None:
 
 @pytest.mark.parametrize("message", ["--help", "-x", "# a title", "a\0b", "lone \udcff", "é" * 3000, "a\nb\rc"])
 def test_any_message_is_kept_as_data(clone: Path, message: str) -> None:
-    (clone / "a.txt").write_text("one\n")
-    assert git(clone, "cat-file", "-t", commit(clone, message).commit) == "commit"
+    assert git(clone, "cat-file", "-t", commit(clone, message, "one").commit) == "commit"
     assert git(clone, "log", "-1", "--format=%B").startswith(message[:1])
 
 
 def test_a_detached_head_and_a_branch_without_commits(clone: Path) -> None:
     git(clone, "checkout", "-q", "--detach")
-    (clone / "a.txt").write_text("one\n")
-    detached = commit(clone)
+    detached = commit(clone, text="one")
     assert detached.branch == ""
     assert git(clone, "rev-parse", "HEAD") == detached.commit
     git(clone, "checkout", "-q", "--orphan", "fresh")
@@ -130,8 +129,7 @@ def test_a_detached_head_and_a_branch_without_commits(clone: Path) -> None:
 
 def test_where_the_last_commit_cannot_be_read_nothing_is_announced(clone: Path) -> None:
     """It is no branch without a commit: the one that was made for it could never be where the branch is."""
-    (clone / "a.txt").write_text("one\n")
-    last = commit(clone).commit
+    last = commit(clone, text="one").commit
     (clone / ".git" / "objects" / last[:2] / last[2:]).unlink()
     (clone / "a.txt").write_text("two\n")
     seen: list[Made] = []
@@ -141,24 +139,19 @@ def test_where_the_last_commit_cannot_be_read_nothing_is_announced(clone: Path) 
 
 
 def test_a_rewritten_history_and_an_unfinished_merge(clone: Path) -> None:
-    (clone / "a.txt").write_text("one\n")
-    commit(clone)
+    commit(clone, text="one")
     git(clone, "commit", "-q", "--amend", "-m", "said better")
     git(clone, "checkout", "-q", "-b", "side", "HEAD~")
-    (clone / "a.txt").write_text("two\n")
-    commit(clone)
+    commit(clone, text="two")
     subprocess.run(["git", "merge", "-q", "agent-1"], cwd=clone, env=environment(), capture_output=True, check=False)
     assert "<<<<<<<" in (clone / "a.txt").read_text()
-    (clone / "a.txt").write_text("both\n")
-    assert git(clone, "show", f"{commit(clone).commit}:a.txt") == "both"
+    assert git(clone, "show", f"{commit(clone, text='both').commit}:a.txt") == "both"
 
 
 def test_replaced_and_grafted_commits_are_not_believed(clone: Path) -> None:
     seed = git(clone, "rev-parse", "HEAD")
-    (clone / "a.txt").write_text("one\n")
-    tree = commit(clone).tree
-    (clone / "a.txt").write_text("two\n")
-    head = commit(clone).commit
+    tree = commit(clone, text="one").tree
+    head = commit(clone, text="two").commit
     (clone / ".git" / "refs" / "replace").mkdir()
     other = git(clone, "commit-tree", tree, "-m", "other")
     (clone / ".git" / "refs" / "replace" / head).write_text(f"{other}\n")
@@ -166,8 +159,7 @@ def test_replaced_and_grafted_commits_are_not_believed(clone: Path) -> None:
     made = commit(clone)
     assert made.unchanged
     assert made.parent not in (seed, "")
-    (clone / "a.txt").write_text("one\n")
-    assert not commit(clone).unchanged
+    assert not commit(clone, text="one").unchanged
 
 
 def test_everything_deleted_is_a_tree_like_any_other(clone: Path) -> None:
@@ -200,8 +192,7 @@ def test_an_instruction_file_that_the_seed_has_stays_as_committed(clone: Path, s
         (clone / ".git" / "index").unlink()
     assert commit(clone).unchanged
     assert submit.diff(clone) == ""
-    (clone / "a.txt").write_text("one\n")
-    made = commit(clone)
+    made = commit(clone, text="one")
     assert git(clone, "show", f"{made.commit}:CLAUDE.md") == "Words of the seed."
     submit.revert(clone)
     submit.checkout(clone, made.commit)
@@ -363,8 +354,7 @@ def test_killed_at_any_step(wrapped: Wrapped, clone: Path, step: str, when: str)
     wait_until(lambda: not _git_runs(clone))
     assert wrapped.unannounced() == set()
     assert len(list(wrapped.inbox.iterdir())) == (step == STEPS[-1])
-    (clone / "a.txt").write_text("two\n")
-    made = commit(clone, "after the kill")
+    made = commit(clone, "after the kill", "two")
     assert git(clone, "rev-parse", "HEAD") == made.commit
     assert git(clone, "show", "HEAD:a.txt") == "two"
     assert git(clone, "fsck", "--no-dangling") == ""
@@ -443,8 +433,7 @@ def test_diff_shows_what_would_be_submitted_and_stages_nothing(clone: Path) -> N
 
 def test_revert_steps_back_once_and_keeps_what_was_not_committed(clone: Path) -> None:
     seed = git(clone, "rev-parse", "HEAD")
-    (clone / "a.txt").write_text("one\n")
-    first = commit(clone)
+    first = commit(clone, text="one")
     (clone / "a.txt").write_text("draft\n")
     (clone / "new").write_text("new\n")
     moved = submit.revert(clone)

@@ -1,13 +1,12 @@
 """`coral doctor` says what is here and what to do about what is not, and is wrong about neither."""
 
 import json
-import os
-import shutil
 import sys
 from pathlib import Path
 
 import pytest
 from agent_programs import PROGRAMS
+from files import write_files
 from real_runs import is_alive
 
 from coral.cli import main
@@ -21,21 +20,13 @@ TASK = "task: {name: t, description: d}\ngrader: {command: 'true'}\nagents: {run
 Checks = dict[str, dict[str, str]]
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch) -> Path:
-    """A machine with git and nothing else, and the home of somebody who has no login."""
+@pytest.fixture(autouse=True)
+def no_login(here: Path, monkeypatch) -> None:
     for name in NAMES:
         for key in programs(name).keys:
             monkeypatch.delenv(key, raising=False)
     for variable in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME", "GEMINI_CLI_HOME", "QWEN_HOME"):
         monkeypatch.delenv(variable, raising=False)
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "git").symlink_to(str(shutil.which("git")))
-    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    (tmp_path / "task" / "seed").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path / "task")
-    return tmp_path
 
 
 def programs(name: str) -> AgentProgram:
@@ -45,9 +36,7 @@ def programs(name: str) -> AgentProgram:
 
 
 def install(here: Path, name: str, says: str) -> None:
-    path = here / "bin" / name
-    path.write_text(f"#!/bin/sh\n{says}\n")
-    path.chmod(0o755)
+    write_files(here / "bin", {name: f"#!/bin/sh\n{says}\n"})
 
 
 def look(capsys: pytest.CaptureFixture[str], code: int = 0) -> Checks:
@@ -99,8 +88,7 @@ def test_an_untried_program_is_reported_as_unverified(here: Path, capsys, monkey
 
 def test_a_silent_program_is_ended_with_all_it_started(here: Path, capsys, monkeypatch) -> None:
     monkeypatch.setattr(doctor, "ANSWER_SECONDS", 0.2)
-    moved = f"{shutil.which('mv', path=os.defpath)} {here}/part {here}/pid"
-    install(here, "claude", f"{shutil.which('sleep', path=os.defpath)} 600 & echo $! > {here}/part && {moved}; wait")
+    install(here, "claude", f"sleep 600 & echo $! > {here}/part && mv {here}/part {here}/pid; wait")
     assert look(capsys)["claude"]["text"].startswith("it does not say its version")
     if (here / "pid").exists():  # it came to that before its time was over
         assert not is_alive(int((here / "pid").read_text()))

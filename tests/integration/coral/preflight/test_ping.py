@@ -1,7 +1,6 @@
 """`coral doctor --ping`: a program is started as in a run, asked for one word, and what came back is said."""
 
 import json
-import shutil
 import sys
 import threading
 import time
@@ -10,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from files import write_files
 from real_runs import is_alive
 
 from coral.cli import main
@@ -24,23 +24,8 @@ DONE = f'{{"type":"result","subtype":"success","session_id":"s",{USED}}}'
 LIMIT = '{"type":"result","subtype":"success","is_error":true,"result":"You have hit your limit: try again in 2 hours"}'
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch) -> Path:
-    """A machine with a few tools and no agent program, and a task."""
-    (tmp_path / "bin").mkdir()
-    for name in ("git", "sh", "cat", "sleep", "touch", "grep"):
-        (tmp_path / "bin" / name).symlink_to(str(shutil.which(name)))
-    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    (tmp_path / "task" / "seed").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path / "task")
-    return tmp_path
-
-
 def install(here: Path, name: str, text: str) -> None:
-    path = here / "bin" / name
-    path.write_text(f'#!/bin/sh\n[ "$1" = --version ] && exec echo 1.0\n{text}\n')
-    path.chmod(0o755)
+    write_files(here / "bin", {name: f'#!/bin/sh\n[ "$1" = --version ] && exec echo 1.0\n{text}\n'})
 
 
 def write_task(here: Path, agents: Mapping[str, object]) -> None:

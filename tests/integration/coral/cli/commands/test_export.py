@@ -2,11 +2,12 @@
 
 import json
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from clones import git
+from files import write_files
 from sample import attempt
 
 from attempts.record import Attempt
@@ -24,10 +25,7 @@ def template(tmp_path_factory) -> Path:
     """A user's repository with a task in it, and a run of that task with one attempt."""
     base = tmp_path_factory.mktemp("template")
     seed = base / "repo" / "tasks" / "toy" / "seed"
-    (seed / "deep").mkdir(parents=True)
-    (seed / "a.txt").write_text("1\n")
-    (seed / "deep" / "b.bin").write_bytes(b"\0\1")
-    (base / "repo" / "README").write_text("mine\n")
+    write_files(base / "repo", {"tasks/toy/seed/a.txt": "1\n", "tasks/toy/seed/deep/b.bin": "\0\1", "README": "mine\n"})
     git(base / "repo", "init", "-q", "-b", "main")
     git(base / "repo", "add", "-A")
     git(base / "repo", "commit", "-qm", "first")
@@ -48,12 +46,6 @@ def template(tmp_path_factory) -> Path:
 def _record(layout: Layout, number: int, name: str, parent: str) -> Attempt:
     tree = Git(layout.hub).text("rev-parse", f"{name}^{{tree}}")
     return attempt(number, 1.0 + number, commit=name, tree=tree, parent=parent, agent="agent-1" if number else "")
-
-
-def git(repository: Path, *words: str) -> str:
-    who = ("-c", "user.name=u", "-c", "user.email=u@x.invalid")
-    done = subprocess.run(["git", *who, *words], cwd=repository, capture_output=True, text=True, check=True)
-    return done.stdout.strip()
 
 
 @pytest.fixture

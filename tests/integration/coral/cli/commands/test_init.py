@@ -2,13 +2,12 @@
 
 import json
 import math
-import sys
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
 import jsonschema
 import pytest
+from files import load_module
 
 from coral.cli import main
 from coral.config import document
@@ -27,12 +26,8 @@ def task(tmp_path, capsys) -> Path:
 
 
 @pytest.fixture
-def grader(task: Path, monkeypatch) -> ModuleType:
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    spec = spec_from_file_location("made_grade", task / "grade.py")
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def grader(task: Path) -> ModuleType:
+    return load_module(task / "grade.py")
 
 
 def test_json_names_the_file_of_the_task(tmp_path, capsys) -> None:

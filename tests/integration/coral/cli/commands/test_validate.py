@@ -132,8 +132,7 @@ def test_a_target_that_is_reached_already_is_found(tmp_path, capsys, target: flo
     ],
 )
 def test_the_public_check_is_tried(tmp_path, temporary: Path, capsys, check: str, told: str) -> None:
-    made = {"name": "t", "description": "d", "check": "check.py:check"}
-    folder = task(tmp_path / "t", "return 1", task=made)
+    folder = task(tmp_path / "t", "return 1", **named(check="check.py:check"))
     (folder / "seed" / "check.py").write_text(check)
     code, checks = validate(capsys, str(folder))
     assert code == (1 if told else 0)
@@ -141,26 +140,29 @@ def test_the_public_check_is_tried(tmp_path, temporary: Path, capsys, check: str
     assert list(temporary.iterdir()) == []
 
 
-def test_a_prompt_that_cannot_render_is_named_and_nothing_is_graded(tmp_path, capsys) -> None:
-    beats = [{"name": "mine", "every": 3, "prompt": "Hello {{ nobody }}\n{% for %}"}]
-    code, checks = validate(capsys, str(task(tmp_path / "t", "raise SystemExit", heartbeats=beats)))
-    assert code == 1
-    assert "grader" not in checks
-    assert "mine: line 2: " in str(checks["heartbeats"]["details"])
+WRONG_PROMPT = {"name": "mine", "every": 3, "prompt": "Hello {{ nobody }}\n{% for %}"}
+
+
+def named(**keys: object) -> dict[str, object]:
+    return {"task": {"name": "t", "description": "d", **keys}}
 
 
 @pytest.mark.parametrize(
-    ("editable", "told"),
+    ("sections", "word", "name", "told"),
     [
-        (["main.txt", "mian.txt"], "no file matches mian.txt; did you mean main.txt?"),
-        (["src/**/*.py"], "no file matches src/**/*.py"),
+        ({"heartbeats": [WRONG_PROMPT]}, "", "heartbeats", "mine: line 2: "),
+        (named(editable=["main.txt", "mian.txt"]), "", "seed", "no file matches mian.txt; did you mean main.txt?"),
+        (named(editable=["src/**/*.py"]), "", "seed", "task.editable: no file matches src/**/*.py"),
+        ({}, "agents.runtime=nativ", "runtime", "did you mean native?"),
     ],
 )
-def test_a_glob_that_names_nothing_is_found(tmp_path, capsys, editable: list[str], told: str) -> None:
-    folder = task(tmp_path / "t", "raise SystemExit", task={"name": "t", "description": "d", "editable": editable})
-    code, checks = validate(capsys, str(folder))
+def test_what_would_stop_a_run_is_named_and_nothing_is_graded(tmp_path, capsys, sections, word, name, told) -> None:
+    folder = task(tmp_path / "t", "raise SystemExit", **sections)
+    code, checks = validate(capsys, str(folder), *([word] if word else []))
     assert code == 1
-    assert checks["seed"]["details"] == [f"task.editable: {told}"]
+    (said,) = checks[name]["details"]
+    assert told in said
+    assert "grader" not in checks
 
 
 @pytest.mark.parametrize(("text", "told"), [("only words", "no number and no choice"), ("1 " * 3001, "hold 3001 ")])
@@ -213,12 +215,6 @@ def test_a_budget_of_money_needs_prices_where_a_program_tells_tokens_only(tmp_pa
     assert unenforceable_budgets(native, native.agents, find("native", {})) != []
     mixed = load(folder, ["budget.money=5", "agents.assignments=[{runtime: claude}, {runtime: native}]"])
     assert [unenforceable_budgets(mixed, part, find(part.runtime, {})) for part in mixed.agents.assignments] == [[], []]
-
-
-def test_a_runtime_that_nobody_knows_is_named(tmp_path, capsys) -> None:
-    code, checks = validate(capsys, str(task(tmp_path / "t", "return 1")), "agents.runtime=nativ")
-    assert code == 1
-    assert "did you mean native?" in str(checks["runtime"]["details"])
 
 
 def test_a_task_that_cannot_be_read_is_one_check(tmp_path, capsys) -> None:
