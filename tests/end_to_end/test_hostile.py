@@ -1,9 +1,14 @@
-"""Real runs in hostile surroundings: agents that flood, and what they plant where the supervisor reads and writes."""
+"""Real runs in hostile surroundings: agents that flood, plant pipes and links, or print without end; read in bounds."""
 
 import json
+import resource
+import subprocess
+import sys
+from pathlib import Path
 
 from real_runs import tries, wait_until
 
+from coral.cli import main
 from coral.supervisor.event_queue import AT_FIRST
 from workspace.clone_overlay import SHARED
 
@@ -52,3 +57,90 @@ def test_pipes_and_links_where_the_supervisor_reads_and_writes_hold_nobody_up(st
     assert (run.layout.root / "precious").read_text() == "precious\n"
     assert [attempt.number for attempt in run.attempts()] == [1]
     wait_until(run.layout.status.is_file, what="a status that is a file again")
+
+
+# --- lines without end, NUL, what is no UTF-8, logs of a gigabyte ----------------------------------------------------
+
+
+MEGABYTE = 1_000_000
+LINE = 100 * MEGABYTE
+GIGABYTE = 1 << 30
+MOST = 250  # MB that a supervisor of one agent may ever have held; it starts with some eighty
+
+# In its own output: a line of 100 MB, then garbage, then words; a gigabyte in each file that it can reach.
+AGENT = f"""\
+echo here
+if [ -e again ]; then echo again; exec sleep 300; fi
+touch again
+head -c {LINE} /dev/zero
+printf '\\n\\377\\376\\0garbage\\r\\033[31m\\n'
+logs=$CORAL_RUN/logs/$CORAL_AGENT
+truncate -s {GIGABYTE} $logs/0001.err $logs/beats.jsonl
+echo 1 > x.txt
+coral eval -m "one
+two" > /dev/null
+exec sleep 300
+"""
+GRADE = f"""\
+import sys
+
+def grade(workspace, kind):
+    if kind != "baseline":
+        for _ in range({LINE // MEGABYTE}):
+            sys.stdout.buffer.write(b"\\xff\\0" * {MEGABYTE // 2})
+            sys.stderr.write("x" * 1000)
+    return float((workspace / "x.txt").read_text())
+"""
+
+
+def peak(pid: int) -> int:
+    """The most memory that a process ever had, in MB."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) // 1000
+
+
+def test_whatever_agents_and_graders_print_is_read_in_bounds(start, capsys) -> None:
+    run = start(AGENT, grade=GRADE, overrides=("run.poll_seconds=0.5",))
+    (attempt,) = run.wait_for_attempts(1)
+    assert (attempt.score, attempt.title) == (1.0, "one")
+    output = run.layout.output("agent-1", 2)
+    wait_until(lambda: output.exists() and "again" in output.read_text(), what="its heartbeat")
+    assert "reflect" in run.layout.prompt("agent-1", 2).read_text()
+    if sys.platform == "linux":
+        assert peak(run.supervisor.pid) < MOST
+    # Those who look are no worse off.
+    for words in (["status"], ["show", "1"], ["transcript", "agent-1"], ["log"]):
+        assert main([*words, "--run", str(run.layout.root)]) == 0
+        said = capsys.readouterr().out
+        assert "\0" not in said
+        assert "\x1b" not in said
+
+
+READS = """
+import sys, time
+from pathlib import Path
+from coral.runtimes.line_tail import LineTail
+
+path, expected = Path(sys.argv[1]), int(sys.argv[2])
+with path.open("wb") as file:
+    file.truncate(expected)  # one line of zeros, which takes no room
+    file.seek(expected)
+    file.write(b"\\nthe end\\n")
+tail, found = LineTail(path), []
+while tail.has_more:
+    found += tail.lines()
+assert found == [b"the end"], found
+with path.open("ab") as file:
+    file.write(b"and on\\n")
+assert list(tail.lines()) == [b"and on"]
+assert list(tail.lines()) == []
+"""
+
+
+def test_a_log_is_read_once_and_in_pieces(tmp_path) -> None:
+    def in_bounds() -> None:
+        resource.setrlimit(resource.RLIMIT_DATA, (200 * MEGABYTE, 200 * MEGABYTE))
+
+    command = [sys.executable, "-P", "-c", READS, str(tmp_path / "log"), str(GIGABYTE // 4)]
+    done = subprocess.run(command, preexec_fn=in_bounds, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -7,9 +7,8 @@ from typing import Any
 from cases import TIMES
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from launched import OBEDIENT, UNKILLABLE, Process
 from stage import SEED, on_request
-from world import NAMES, World
+from world import NAMES, OBEDIENT, UNKILLABLE, Process, World
 
 from attempts.record import Direction, Kind, Submission
 from coral.fleet import events as on

@@ -9,10 +9,9 @@ from itertools import count
 from pathlib import Path
 from random import Random
 
-from launched import OBEDIENT, Process
 from moves import HEARTBEATS, STALLS, make
 from stage import QUIET_RULES
-from world import NAMES, World
+from world import NAMES, OBEDIENT, Process, World
 
 from coral.fleet import actions as do
 from coral.fleet import events as on

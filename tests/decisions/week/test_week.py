@@ -17,9 +17,9 @@ from chronicle import (
     published,
     tally,
 )
-from launched import FAILS, SCORES
 from moves import calm
 from week import RULES, Week, live
+from world import FAILS, SCORES
 
 from attempts.record import Verdict
 from coral.fleet import events as on

@@ -1,14 +1,17 @@
-"""Mounts and role files: what a task names on this machine reaches its agents, and nothing of it is ever submitted."""
+"""Mounts, role files and instructions: what a task names on this machine reaches its agents, and is never submitted."""
 
+import json
 from pathlib import Path
 
 import pytest
-from real_runs import Run, wait_until
+from files import write_files
+from real_runs import READ_NUMBER, Run, wait_until
 
 from coral.agent_setup.clone import restore_mounts
 from coral.agent_setup.roster import Mount, members_of
 from coral.config.load import Config, load, load_frozen
 from coral.errors import CoralError
+from coral.runs.create import create_run
 from workspace.git import Git
 
 HEAD = "task: {name: t, description: d}\ngrader: {entry: grade.py:grade, private: [hidden]}\n"
@@ -189,3 +192,16 @@ def test_an_agent_reads_its_mounts_and_never_submits_them(start, tmp_path) -> No
     wait_until(lambda: second.exists() and second.read_text().startswith("7\n"), what="the second launch")
     run.stop()
     assert (data / "table.csv").read_text() == "7\n"
+
+
+def test_the_instructions_mention_those_of_the_seed_that_the_program_does_not_read(tmp_path) -> None:
+    agents = f"agents: {{runtime: claude, options: {json.dumps({'program': str(tmp_path / 'claude')})}}}\n"
+    task = "task: {name: t, description: d}\ngrader: {entry: t/grade.py:grade}\n" + agents
+    seed = {"seed/x.txt": "1", "seed/AGENTS.md": "Use tabs.", "seed/CLAUDE.md": "Be terse."}
+    write_files(tmp_path, {"claude": "#!/bin/sh\n", "t/grade.py": READ_NUMBER, "task.yaml": task, **seed})
+    layout = create_run(load(tmp_path), tmp_path / "runs", lambda _: None)
+    clone = layout.clone("agent-1")
+    text = (clone / "CLAUDE.md").read_text()
+    assert "read AGENTS.md as well" in text
+    assert text.endswith("Be terse.")
+    assert (clone / "AGENTS.md").read_text() == "Use tabs."

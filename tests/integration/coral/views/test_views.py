@@ -1,15 +1,20 @@
-"""How often `status.json` is written: soon after something happened, and rarely while nothing does."""
+"""How often `status.json` is written: soon after something happened, and rarely while nothing does; a whole prompt."""
 
 import json
 from dataclasses import replace
 
 import pytest
+from real_runs import context_of
 from sample import submission
 
 from coral.fleet import events as on
-from coral.fleet.agent_state import Agent, Phase
+from coral.fleet.actions import Spawn
+from coral.fleet.agent_state import Agent, PendingMessage, Phase
+from coral.fleet.messages import MESSAGE
+from coral.fleet.reasons import Reason, ReasonKind
 from coral.fleet.run_state import Fleet, PendingAttempt
 from coral.supervisor.loop import Supervisor
+from coral.views.prompt import MAX_CHARACTERS, launch_prompt
 from coral.views.report import MAX_STATUS_SECONDS, QUIET_STATUS_SECONDS
 
 SILENT = 2 * QUIET_STATUS_SECONDS
@@ -56,3 +61,25 @@ def test_how_far_a_grade_is_is_shown_soon(shown: Shown) -> None:
     shown.fleet = replace(shown.fleet, pending={1: PendingAttempt(number=1, submission=submission())})
     shown.at(SILENT)
     assert shown.at(SILENT + MAX_STATUS_SECONDS) == SILENT + MAX_STATUS_SECONDS
+
+
+RESUMED = Reason(ReasonKind.RESUMED)
+
+
+def test_a_prompt_is_no_longer_than_a_program_can_take(start) -> None:
+    run_context = context_of(start(["hang"], supervise=False).layout)
+    fleet = Fleet(agents={"agent-1": Agent(name="agent-1")})
+    owed = tuple(
+        PendingMessage(id=f"h{number}", name=MESSAGE, since=0.0, due=0.0, prompt=f"word {number} " + "x" * 19_900)
+        for number in range(25)
+    )
+    few, many = (
+        Spawn(agent="agent-1", launch=2, session="s", messages=part, last_result_seen=0, reason=RESUMED)
+        for part in (owed[:10], owed)
+    )
+    text, warnings = launch_prompt(run_context, fleet, "agent-1", few, 0.0)
+    assert (len(text) > 190_000, text.count("left out"), warnings) == (True, 0, [])
+    text, warnings = launch_prompt(run_context, fleet, "agent-1", many, 0.0)
+    assert MAX_CHARACTERS * 0.8 < len(text) < MAX_CHARACTERS + 25 * 200
+    assert text.count("more characters of this section are left out.]") == 25
+    assert warnings == ["the prompt would be too long: the longest of its sections are cut"]
