@@ -14,7 +14,6 @@ class CoralError(Exception):
 
 
 def hint_of(error: BaseException) -> str | None:
-    """The hint of a user's mistake, whichever of our packages raised it; None for every other error, which is a bug of
-    ours or the machine's trouble."""
+    """The hint of a user's mistake, whichever package raised it; None for an error that is ours or the machine's."""
     hint = getattr(error, "hint", None)
     return hint if isinstance(hint, str) else None

@@ -227,10 +227,8 @@ def _nearest(name: str) -> str:
 
 
 def _check_packages() -> None:
-    """Refuse to start when a folder of the user's is found in the place of one of our packages.
-
-    find_spec names the intruder without executing it.
-    """
+    """Refuse to start when a folder of the user's is found in the place of one of our packages. find_spec names the
+    intruder without executing it."""
     from importlib.util import find_spec
 
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # noqa: PTH100, PTH120

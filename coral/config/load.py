@@ -5,9 +5,7 @@ import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
-
-from pydantic import BaseModel
+from typing import Any
 
 from coral.config import document as yaml
 from coral.config import validate
@@ -31,13 +29,11 @@ from coral.errors import CoralError
 from coral.runtimes.registry import find
 from heartbeats.heartbeat import Heartbeat
 
-S = TypeVar("S", bound=BaseModel)
 TASK_FILE = "task.yaml"
-OTHER_SECTIONS: dict[str, type[Section]] = {
-    "session": SessionSection,
-    "workspace": WorkspaceSection,
-    "budget": BudgetSection,
-    "run": RunSection,
+SECTIONS = {
+    name: field.annotation
+    for name, field in TaskFile.model_fields.items()
+    if isinstance(field.annotation, type) and issubclass(field.annotation, Section)
 }
 LARGEST = 200_000  # bytes; a task is a page of text, and YAML is slow to read
 LARGEST_FROZEN = 10 * LARGEST  # with every default and escape written out
@@ -125,15 +121,11 @@ def _build(shown: Path, path: Path, document: Document, overrides: Sequence[str]
 
 def _checked(path: Path, values: Mapping[str, object], problems: list[Problem], *, files: bool) -> Config | None:
     """The Config; None if a section has problems, which are added."""
-
-    def read(kind: type[S], name: str) -> S | None:
-        return validate.section(kind, values.get(name), (name,), problems)
-
     validate.unknown_sections(values, problems)
-    task, grader = read(TaskSection, "task"), read(GraderSection, "grader")
-    agents = read(AgentsSection, "agents")
-    for name, kind in OTHER_SECTIONS.items():
-        read(kind, name)
+    found: dict[str, Any] = {
+        name: validate.section(kind, values.get(name), (name,), problems) for name, kind in SECTIONS.items()
+    }
+    task, grader, agents = found["task"], found["grader"], found["agents"]
     heartbeats = read_heartbeats(values.get("heartbeats"), problems)
     if files:
         problems += path_problems(task, grader, agents, path.parent)
@@ -143,19 +135,8 @@ def _checked(path: Path, values: Mapping[str, object], problems: list[Problem], 
     whole = TaskFile.model_validate({name: section for name, section in values.items() if section is not None})
     if files:
         whole = whole.model_copy(update={"agents": with_roles(whole.agents, path.parent)})
-    return Config(
-        path=path,
-        folder=path.parent,
-        text=frozen(path, whole),
-        task=whole.task,
-        grader=whole.grader,
-        agents=whole.agents,
-        session=whole.session,
-        heartbeats=heartbeats,
-        workspace=whole.workspace,
-        budget=whole.budget,
-        run=whole.run,
-    )
+    text = frozen(path, whole)
+    return Config(path=path, folder=path.parent, text=text, **{**dict(whole), "heartbeats": heartbeats})
 
 
 def _research_problems(agents: AgentsSection) -> Iterator[Problem]:

@@ -149,8 +149,7 @@ def _prices() -> Check:
 
 
 def _program(name: str, wanted: list[Assignment]) -> list[Check]:
-    """Checks an agent program: whether it is there, its version, its login or key. `wanted`: the task's assignments for
-    it."""
+    """Whether an agent program is there, its version, its login or key. `wanted`: the task's assignments for it."""
     runtime = registry.find(name, wanted[0].options if wanted else {})
     assert isinstance(runtime, AgentProgram)
     problems = [problem for part in wanted for problem in registry.check(name, part.options, part.model)]

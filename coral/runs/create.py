@@ -35,10 +35,7 @@ T = TypeVar("T")
 
 
 def create_run(config: Config, runs: Path, say: Say, meanwhile: Callable[[], object] = lambda: None) -> Layout:
-    """Create a run of a task in the folder `runs`. `say` gets each step; a thread runs `meanwhile`.
-
-    CoralError if that is not possible.
-    """
+    """Create a run in the folder `runs`, or raise a CoralError. `say` gets each step; a thread runs `meanwhile`."""
     roster = Roster(config)
     roster.check()
     if problem := disk_problem_of(runs):

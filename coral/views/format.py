@@ -41,10 +41,8 @@ def metric(value: object) -> str:
 
 
 def duration(seconds: object, units: int = 2) -> str:
-    """A length of time in its largest units: `0.3 s`, `45 s`, `9 min 30 s`, `12 min`, `3 h 10 min`, `2 d 4 h`.
-
-    Rounded down, so that what is left of a duration never reads as all of it once some is gone.
-    """
+    """A length of time in its largest units: `0.3 s`, `45 s`, `9 min 30 s`, `12 min`, `3 h 10 min`, `2 d 4 h`. Rounded
+    down, so that what is left of a duration never reads as all of it once some is gone."""
     value = _number(seconds)
     if value is None:
         return NONE

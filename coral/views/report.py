@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from attempts.files import append_bytes, make_way, open_plain, parse_object, read_bytes, write_bytes, write_json
+from attempts.files import append_bytes, make_way, parse_object, read_bytes, read_end, write_bytes, write_json
 from coral.fleet.actions import Finish, LogEvent, Notify, ShowJob, Spawn
 from coral.fleet.agent_state import JobEnd, Phase
 from coral.fleet.events import Moment
@@ -64,8 +64,7 @@ class Report:
         self.note(now, event.type, log_text(event), event.agent, **given)
 
     def note(self, now: Moment, type: str, text: str, agent: str = "", **given: object) -> bool:
-        """Appends a line to the timeline; returns whether it was written. `given`: more fields for programs; empty ones
-        are left out."""
+        """Appends a line to the timeline; whether it was written. `given`: fields for programs; no empty ones."""
         line = {"at": now.wall_time, "clock": round(now.run_time, 3), "type": type, "agent": agent, "text": text}
         line |= {name: value for name, value in given.items() if value not in (None, "", [])}
         return _append(self._context.layout.events, line)
@@ -88,8 +87,7 @@ class Report:
         self.note(now, "stopped", f"stopped: {run_end_text(action.end)}", reason=reason_data(action.end))
 
     def alert(self, now: Moment, notify: Notify) -> None:
-        """One record each, however often it is to be delivered. OSError where it is not in the timeline: the disk may
-        be full."""
+        """One record each, however often it is delivered. OSError where it cannot be written, as on a full disk."""
         text, reason = with_reason(notify.text, notify.reason), reason_data(notify.reason)
         if not any(alert["id"] == notify.id for alert in self._alerts):
             alert = {"id": notify.id, "level": "alert", "text": text, "reason": reason, "at": now.wall_time}
@@ -101,12 +99,8 @@ class Report:
 
     def _was_delivered(self, id: str) -> bool:
         """Whether the supervisor before wrote this alert: then it is near the end of the timeline."""
-        try:
-            with open_plain(self._context.layout.events) as file:
-                file.seek(max(os.fstat(file.fileno()).st_size - DELIVERED_BYTES, 0))
-                return any(line.endswith(f'"id": "{id}"}}'.encode()) for line in file.read().splitlines())
-        except (OSError, ValueError):
-            return False
+        end = read_end(self._context.layout.events, DELIVERED_BYTES)
+        return any(line.endswith(f'"id": "{id}"}}'.encode()) for line in end.splitlines())
 
     def beat(self, monitor: Monitor, now: Moment) -> None:
         """Archives a beat when the phase or the status changes, otherwise every BEAT_SECONDS."""
@@ -220,8 +214,7 @@ def show_job_end(layout: Layout, action: ShowJob) -> None:
 
 
 def end_lost_jobs(layout: Layout, agent: str, jobs: Mapping[int, Job]) -> None:
-    """Say of an agent's jobs that they ended, where their record says that they run and the fleet knows nothing more of
-    them: their end could not be written."""
+    """Say of jobs that they ended, which run by their record and not in the fleet: their end could not be written."""
     for path in layout.logs(agent).glob(layout.job(agent, 0).name.replace("0", "*")):
         with contextlib.suppress(OSError, ValueError):
             record = parse_object(read_bytes(path))

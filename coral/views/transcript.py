@@ -4,6 +4,7 @@ The runtime's own reader reads it as a stream. Only the names of running tools a
 no memory; a line that is too long is skipped, and an entry says so.
 """
 
+import contextlib
 import json
 import os
 import re
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from attempts.fields import one_line, printable
 from attempts.files import open_plain
@@ -86,13 +88,10 @@ class LaunchHistory:
 def launch_history(layout: Layout, agent: str) -> LaunchHistory:
     """Read from the run's timeline; that is a view, and may be gone."""
     found = LaunchHistory({}, {})
-    try:
-        with open_plain(layout.events) as file:
-            for line in iter(lambda: file.readline(LONGEST_LINE), b""):
-                if b'"spawned"' in line or b'"exited"' in line:
-                    _note(found, line, agent)
-    except (OSError, ValueError):
-        pass
+    with contextlib.suppress(OSError, ValueError), open_plain(layout.events) as file:
+        for line in iter(lambda: file.readline(LONGEST_LINE), b""):
+            if b'"spawned"' in line or b'"exited"' in line:
+                _note(found, line, agent)
     return found
 
 
@@ -162,7 +161,7 @@ class _Reader:
         if event.tool is not None:
             yield self._tool(event.tool, event.edited)
         elif event.edited:
-            yield replace(self._entry(EntryKind.EDIT, event.edited), edited=event.edited)
+            yield self._entry(EntryKind.EDIT, event.edited, edited=event.edited)
         yield from self._event(event)
 
     def _event(self, event: OutputEvent) -> Iterator[TranscriptEntry]:
@@ -172,7 +171,7 @@ class _Reader:
         elif event.compacted:
             yield self._entry(EntryKind.COMPACTION, event.message)
         elif event.limit_until is not None:
-            yield replace(self._entry(EntryKind.LIMIT, event.message or event.error), until=_exact(event))
+            yield self._entry(EntryKind.LIMIT, event.message or event.error, until=_exact(event))
         elif event.error:
             yield self._entry(EntryKind.ERROR, event.error)
         elif event.message and not (event.reply or event.tool or event.edited) and event.message != self._last_reply:
@@ -186,22 +185,20 @@ class _Reader:
             while len(self._tools) >= MAX_TOOLS:
                 del self._tools[next(iter(self._tools))]
             self._tools[tool.id] = name
-        return replace(self._entry(kind, tool.text), tool=name, id=tool.id, failed=tool.failed, edited=edited)
+        return self._entry(kind, tool.text, tool=name, id=tool.id, failed=tool.failed, edited=edited)
 
     def _last(self, errors: Path) -> Iterator[TranscriptEntry]:
         """The usage of the launch, and its end; with the end of its stderr where the program gives no error."""
         if self._usage is not None:
-            yield replace(self._entry(EntryKind.USAGE), usage=self._usage)
+            yield self._entry(EntryKind.USAGE, usage=self._usage)
         end = self._end or OutputEvent()
         text = end.error or ("" if end.ending is Ending.CLEAN else one_line(end_of(errors)[-600:], 600))
-        yield replace(
-            self._entry(EntryKind.END, text), ending=end.ending, failed=bool(end.error), until=_exact(end),
-            unknown=self._unknown,
-        )  # fmt: skip
+        about = {"ending": end.ending, "failed": bool(end.error), "until": _exact(end), "unknown": self._unknown}
+        yield self._entry(EntryKind.END, text, **about)
 
-    def _entry(self, kind: EntryKind, text: str = "") -> TranscriptEntry:
+    def _entry(self, kind: EntryKind, text: str = "", **given: Any) -> TranscriptEntry:
         self._last_reply = text
-        return TranscriptEntry(launch=self._launch, kind=kind, text=text)
+        return TranscriptEntry(launch=self._launch, kind=kind, text=text, **given)
 
 
 def _exact(event: OutputEvent) -> float | None:

@@ -62,8 +62,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 class Submitter:
-    """Makes one submission of one agent; `id` is empty until it is written, `seconds` is how long to wait for its
-    grade."""
+    """Makes one submission; `id` is empty until it is written, `seconds` is how long to wait for its grade."""
 
     def __init__(self, layout: Layout, agent: str, args: argparse.Namespace) -> None:
         self.layout, self.agent, self.args = layout, agent, args

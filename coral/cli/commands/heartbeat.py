@@ -15,7 +15,6 @@ from coral.cli.run_data import run_lookup, send_request
 from coral.cli.run_data.lenient_json import LenientJson
 from coral.cli.run_data.run_view import RunView
 from coral.errors import CoralError
-from coral.views import format
 from heartbeats.example import CONTEXT_NAMES
 from heartbeats.folder import FLEET, Folder
 from heartbeats.heartbeat import Delivery, Scope
@@ -44,14 +43,10 @@ def add_arguments(parser: Parser) -> None:
     names = ", ".join(sorted(CONTEXT_NAMES))
     prompt = f"what it says, or @FILE with it: a Jinja template that may use {names}"
     change.add_argument("--prompt", metavar="TEXT", help=prompt)
-    change.add_argument(
-        "--scope",
-        choices=[scope.value for scope in Scope],
-        help="whose attempts count: the agent's own, or the fleet's",
-    )
-    change.add_argument(
-        "--delivery", choices=[way.value for way in Delivery], help="by an interrupt, or in the output of `coral eval`"
-    )
+    whose = "whose attempts count: the agent's own, or the fleet's"
+    change.add_argument("--scope", choices=[scope.value for scope in Scope], help=whose)
+    how = "by an interrupt, or in the output of `coral eval`"
+    change.add_argument("--delivery", choices=[way.value for way in Delivery], help=how)
     remove = verbs.add_parser("remove", help="remove a heartbeat that is not protected")
     remove.add_argument("name", metavar="NAME")
     reset = verbs.add_parser("reset", help="restore the heartbeats that the run started with")
@@ -174,13 +169,6 @@ def _due(view: RunView, owner: str, row: LenientJson) -> str:
 
 
 def _cells(row: LenientJson, due: str) -> list[str]:
-    prompt = row.text("prompt", 120)
     by = row.text("by") + (" (protected)" if row.data.get("protected") is True else "")
-    return [
-        row.text("name"),
-        row.text("when"),
-        due,
-        row.text("delivery"),
-        by,
-        format.line(prompt) or "the built-in prompt",
-    ]
+    prompt = row.text("prompt", 120) or "the built-in prompt"
+    return [row.text("name"), row.text("when"), due, row.text("delivery"), by, prompt]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attempts.files import open_plain
+from attempts.files import read_end
 from coral.cli import EXIT_INTERRUPTED, EXIT_PENDING, EXIT_USER_ERROR
 from coral.cli.commands.tell import check_agent
 from coral.cli.parser import count, finite, patience, print_json
@@ -67,8 +67,7 @@ def _about(parser: argparse.ArgumentParser, default: str | None = None) -> None:
 
 @dataclass(frozen=True)
 class Place:
-    """The run; the agent in whose workspace the command runs, if any; and the agent whose jobs it is about, if one is
-    named."""
+    """The run; the agent in whose workspace the command runs, and the one whose jobs it is about, if there are any."""
 
     layout: Layout
     agent: str | None
@@ -94,8 +93,7 @@ def run(args: argparse.Namespace) -> int:
                 _record(place, args.number)  # no supervisor would answer that there is no such job
             return send_request.ask(layout, sender, {"type": "stop_job", "number": args.number}, as_json=args.json)
         case "wait":
-            seconds = patience(args.timeout)
-            return _wait(place, args.number, seconds, args.json)
+            return _wait(place, args.number, patience(args.timeout), args.json)
     return _list(place, args.json)
 
 
@@ -124,17 +122,10 @@ def _list(place: Place, as_json: bool) -> int:
     # Only here: the other verbs do without, and it takes most of the time.
     from coral.cli.ui.table import print_table, tone
 
-    rows = [
-        [
-            record.text("number"),
-            record.text("agent"),
-            tone(record.text("state")),
-            _time(record),
-            _end(record),
-            _title(record),
-        ]
-        for record in records
-    ]
+    rows = []
+    for record in records:
+        about = [record.text("number"), record.text("agent"), tone(record.text("state"))]
+        rows.append([*about, _time(record), record.text("how", 200), _title(record)])
     print_table((">job", "agent", "state", ">time", "end*", "title*"), rows)
     return 0
 
@@ -142,15 +133,9 @@ def _list(place: Place, as_json: bool) -> int:
 def _log(place: Place, number: int, lines: int, as_json: bool) -> int:
     record = _started(place, number)
     output = place.layout.job_output(record.text("agent"), number)
-    try:
-        with open_plain(output) as file:
-            size = file.seek(0, 2)
-            file.seek(max(size - MAX_BYTES, 0))
-            text = file.read(MAX_BYTES).decode(errors="replace")
-    except (OSError, ValueError):
-        text, size = "", 0
+    size = output.stat().st_size if output.is_file() else 0
     _acknowledge(place, record)
-    shown = text.splitlines()[-max(lines, 1) :]
+    shown = read_end(output, MAX_BYTES).decode(errors="replace").splitlines()[-max(lines, 1) :]
     if as_json:
         return print_json({**record.data, "output": str(output), "size": size, "lines": shown})
     print(f"job {number}, {_summary(record)}; {size} bytes in {output}")
@@ -173,9 +158,8 @@ def _wait(place: Place, number: int, seconds: float, as_json: bool) -> int:
         if passed >= doubt:
             doubt = passed + DOUBT
             if send_request.unsupervised(place.layout):
-                _print(
-                    record, "nobody supervises this run: the end of the job is seen when the run is resumed", as_json
-                )
+                text = "nobody supervises this run: the end of the job is seen when the run is resumed"
+                _print(record, text, as_json)
                 return EXIT_PENDING
     _print(record, f"job {number} still runs\n  coral job wait {number}", as_json)
     return EXIT_PENDING
@@ -224,16 +208,12 @@ def _records(place: Place, number: str) -> list[Path]:
 def _summary(record: LenientJson) -> str:
     if record.text("state") == "running":
         return f"{_title(record)}: running for {_time(record)}"
-    return f"{_title(record)}: {_end(record)}, after {_time(record)}"
+    return f"{_title(record)}: {record.text('how', 200)}, after {_time(record)}"
 
 
 def _time(record: LenientJson) -> str:
     ended = record.text("state") != "running"
     return format.duration(record.number("seconds") if ended else format.age(record.data.get("began")))
-
-
-def _end(record: LenientJson) -> str:
-    return record.text("how", 200)
 
 
 def _title(record: LenientJson) -> str:

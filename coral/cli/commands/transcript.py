@@ -4,13 +4,13 @@ A launch is read line by line: a long log costs time and no memory.
 """
 
 import argparse
+import contextlib
 import json
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
 
-from rich.console import Console
 from rich.rule import Rule
 from rich.text import Text
 
@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
         for entry in shown:
             print(json.dumps(_data(entry)))
         return 0
-    _show(console(), view, agent, launches, shown, full=args.full)
+    _show(view, agent, launches[-1], shown, full=args.full)
     _further(view, agent, launches, chosen, earlier)
     return 0
 
@@ -83,8 +83,8 @@ def _agent(view: RunView, named: str | None) -> str:
         raise CoralError(f"cannot show the transcript of {agent}: it is not yours", HINT)
     if agent not in agents:
         known = f"there are {', '.join(agents[:20])}" if agents else "this run has no agents"
-        raise CoralError(f"cannot show the transcript of {agent!r}: there is no such agent" if agent else
-                         "cannot tell whose transcript to show", known)  # fmt: skip
+        unknown = f"cannot show the transcript of {agent!r}: there is no such agent"
+        raise CoralError(unknown if agent else "cannot tell whose transcript to show", known)
     return agent
 
 
@@ -110,18 +110,12 @@ def _runtime(view: RunView, agent: str) -> Runtime:
     return find(assignment.runtime, assignment.options)
 
 
-def _last(
-    entries: Iterator[TranscriptEntry], most: int
-) -> tuple[Iterator[TranscriptEntry] | deque[TranscriptEntry], int]:
+def _last(entries: Iterator[TranscriptEntry], most: int) -> tuple[Iterable[TranscriptEntry], int]:
     """The last entries, and how many came before them. Never more than that are held in memory."""
     if most <= 0:
         return entries, 0
-    kept: deque[TranscriptEntry] = deque(maxlen=most)
-    count = 0
-    for entry in entries:
-        kept.append(entry)
-        count += 1
-    return kept, count - len(kept)
+    kept = deque(enumerate(entries), maxlen=most)
+    return [entry for _, entry in kept], kept[0][0] if kept else 0
 
 
 def _data(entry: TranscriptEntry) -> dict[str, object]:
@@ -132,20 +126,12 @@ def _data(entry: TranscriptEntry) -> dict[str, object]:
     return plain
 
 
-def _show(
-    out: Console,
-    view: RunView,
-    agent: str,
-    launches: list[int],
-    entries: Iterator[TranscriptEntry] | deque[TranscriptEntry],
-    *,
-    full: bool,
-) -> None:
-    launch, timeline = 0, transcript.launch_history(view.layout, agent)
+def _show(view: RunView, agent: str, last: int, entries: Iterable[TranscriptEntry], *, full: bool) -> None:
+    out, launch, timeline = console(), 0, transcript.launch_history(view.layout, agent)
     for entry in entries:
         if entry.launch != launch:
             launch = entry.launch
-            out.print(Rule(_title(view, agent, launch, launches[-1], timeline), align="left", style="dim"))
+            out.print(Rule(_title(view, agent, launch, last, timeline), align="left", style="dim"))
         style = STYLES.get(entry.kind, "dim" if entry.kind in QUIET else "")
         style = "red" if entry.failed else style
         text = _end(entry, timeline, view) if entry.kind is EntryKind.END else _text(entry)
@@ -156,11 +142,9 @@ def _show(
 def _title(view: RunView, agent: str, launch: int, last: int, timeline: LaunchHistory) -> Text:
     parts = [Text(agent, style="bold"), Text(f"launch {launch} of {last}")]
     parts += [Text(timeline.reasons[launch])] if launch in timeline.reasons else []
-    try:
+    with contextlib.suppress(OSError):
         started = view.layout.prompt(agent, launch).stat().st_mtime
         parts.append(dim(format.ago(datetime.fromtimestamp(started, UTC).isoformat())))
-    except OSError:
-        pass
     return Text(" · ").join(parts)
 
 

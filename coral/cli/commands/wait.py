@@ -188,10 +188,8 @@ def _state(outcome: SubmissionState) -> str:
 
 
 def compared_with(store: Store, attempt: Attempt) -> Attempt | None:
-    """The attempt that this one is compared with: the agent's last improvement before it, or else the seed.
-
-    The supervisor names it in its reply. Where a crash lost that, it is searched for among the earlier submissions.
-    """
+    """The attempt that this one is compared with: the agent's last improvement before it, or else the seed. The
+    supervisor names it in its reply. Where a crash lost that, it is searched for among the earlier submissions."""
     reply = store.read_reply(attempt.agent, attempt.submission) if attempt.submission else None
     named = LenientJson(reply).integer("against")
     if named is not None:

@@ -17,8 +17,7 @@ Curve = list[tuple[str, int, int, float]]  # published_at, order, number, best, 
 
 
 class Timeline:
-    """Reads logs/events.jsonl, from `since` (in bytes) and then from where it was last read; an unfinished line waits
-    for the next time."""
+    """Reads logs/events.jsonl, from `since` (in bytes), then from where it was last read; an unfinished line waits."""
 
     def __init__(self, layout: Layout, since: int = 0) -> None:
         self._path = layout.events

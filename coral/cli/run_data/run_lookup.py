@@ -70,8 +70,7 @@ def run_of(args: argparse.Namespace) -> Layout:
 
 
 def from_here(task: str | None) -> list[Layout]:
-    """The runs in the nearest `runs` folder that has any, newest first; in a task's folder only that task's, if it has
-    any."""
+    """The runs in the nearest `runs` folder that has any, newest first; in a task's folder only its own, if any."""
     folder = find_runs(here())
     runs = runs_under(folder) if folder else []
     if task:
@@ -112,10 +111,8 @@ def named(name: str, task: str | None) -> Layout:
 
 
 def task_of(to: str, given: str | None, overrides: list[str]) -> tuple[Path, list[str], Path]:
-    """The task for the command `to`, its overrides, and the folder in which its runs belong.
-
-    `coral start agents.count=4` means the task around here. Its runs stay beside it, and never land in its seed.
-    """
+    """The task for the command `to`, its overrides, and the folder in which its runs belong. `coral start
+    agents.count=4` means the task around here. Its runs stay beside it, and never land in its seed."""
     from coral.config.load import find_task
 
     if given is not None and ("=" not in given or Path(given).exists()):
@@ -170,10 +167,8 @@ def origin(run: Layout) -> Path | None:
 
 def alone_in(layout: Layout) -> str:
     """The agent whose workspace this is, if the agents of that run do not share; else empty: everything may be seen.
-
     Whether they share is seen by the folder that each then has for its own knowledge, because a sealed agent cannot
-    read the run's task.
-    """
+    read the run's task."""
     try:
         found = find_agent(Path.cwd())
     except OSError:

@@ -23,8 +23,7 @@ JSON_HELP = "for programs: run, request, answered, message, hint"
 
 
 def send(layout: Layout, sender: str, request: Mapping[str, object]) -> str:
-    """Write a request and return its id. Later requests have later ids, whatever the wall clock does, and are carried
-    out later."""
+    """Write a request and return its id. Later ones have later ids, whatever the clock says, and come later."""
     requests, replies = layout.requests_of(sender), layout.replies_to(sender)
     while True:
         id = next_id(max([*_ids(requests), *_ids(replies)], default=""))
@@ -42,8 +41,7 @@ def _ids(folder: Path) -> Iterator[str]:
 
 
 def take_back(layout: Layout, sender: str, *types: str) -> None:
-    """Remove requests of these types that nobody has read: they were meant for a supervisor that is gone, and the next
-    one would carry them out."""
+    """Remove unread requests of these types: the next supervisor would carry out what one that is gone was asked."""
     for path in layout.requests_of(sender).glob("*.json"):
         if lenient_json.read(path).text("type") in types:
             path.unlink(missing_ok=True)
@@ -59,8 +57,7 @@ def answer(layout: Layout, sender: str, id: str, seconds: float) -> LenientJson 
 
 
 def ask(layout: Layout, sender: str, request: Mapping[str, object], *, as_json: bool) -> int:
-    """Send a request, wait for its answer and print it; 0 when it was granted or is not answered yet. CoralError when
-    it was refused."""
+    """Send a request and print its answer; 0 when it was granted or is not answered yet. CoralError if refused."""
     id = send(layout, sender, request)
     is_idle = unsupervised(layout)
     reply = answer(layout, sender, id, 0.0 if is_idle else PATIENCE)
@@ -105,11 +102,9 @@ def as_operator(what: str) -> str:
 
 
 def pauses(seconds: float) -> Iterator[float]:
-    """Yields the seconds that have passed, whenever it is time to look again: at once, and last after `seconds`.
-
-    A pause is a twentieth of the time that has passed, from 2 to 50 ms; after 10 s it is one second, so that a long
-    wait costs nothing.
-    """
+    """Yields the seconds that have passed, whenever it is time to look again: at once, and last after `seconds`. A
+    pause is a twentieth of the time that has passed, from 2 to 50 ms; after 10 s it is one second, so that a long wait
+    costs nothing."""
     start = time.monotonic()
     while True:
         passed = time.monotonic() - start

@@ -87,10 +87,8 @@ def outcome_of(store: Store, agent: str, submission: str) -> SubmissionState:
 
 
 def launch_here(agent: str) -> int:
-    """The number of the agent's launch that this command runs in; 0 where it runs in none.
-
-    What followed from a grade of an earlier launch was delivered by the launches since.
-    """
+    """The number of the agent's launch that this command runs in; 0 where it runs in none. What followed from a grade
+    of an earlier launch was delivered by the launches since."""
     who, _, number = os.environ.get("CORAL_LAUNCH", "").partition("/")[2].rpartition("/")
     return int(number) if who == agent and number.isdecimal() and number.isascii() else 0
 

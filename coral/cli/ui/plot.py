@@ -9,9 +9,7 @@ _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # [row][column
 
 def curve(points: Sequence[tuple[float, float]], width: int, height: int) -> list[str]:
     """`height` lines of at most `width` characters, and one for the axis; `points` are (seconds, best so far) in order.
-
-    An empty list without points, or where it would not fit.
-    """
+    An empty list without points, or where it would not fit."""
     low, high = min((y for _, y in points), default=0.0), max((y for _, y in points), default=0.0)
     labels = [score(_short(high)), score(_short(low))]
     margin = max(len(label) for label in labels) + 2
