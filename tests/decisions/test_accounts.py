@@ -29,6 +29,14 @@ def limited(stage: Stage, clock: float = 2, until: float | None = 3600.0) -> flo
     return stage.retry_at()
 
 
+def trying(stage: Stage) -> float:
+    """ann tries at the returned time, and is heard a second later."""
+    at = limited(stage)
+    stage.at(at)
+    stage.at(at + 1, stage.heard("ann"))
+    return at
+
+
 def phases(stage: Stage) -> list[Phase]:
     return [stage[name].phase for name in stage.names]
 
@@ -99,16 +107,12 @@ def test_they_come_back_no_closer_together_than_they_were_started(stagger: float
 
 def test_a_turn_that_ends_well_shows_as_much_and_one_that_a_heartbeat_ends_shows_nothing() -> None:
     stage = Stage(2, SHARED)
-    at = limited(stage)
-    stage.at(at)
-    stage.at(at + 1, stage.heard("ann"))
+    at = trying(stage)
     said = stage.at(at + 2, stage.exited("ann", Ending.CLEAN))
     assert "limit lifted: acme has usage again; 1 more agents come back" in said
     assert stage.fleet.run.limits == {}
     stage = Stage(2, replace(SHARED, heartbeats=(REFLECT,)))
-    at = limited(stage)
-    stage.at(at)
-    stage.at(at + 1, stage.heard("ann"))
+    at = trying(stage)
     stage.tried(at + 2, "ann", 1.0)
     stage.at(at + 3, stage.exited("ann", Ending.INTERRUPTED))
     assert stage.fleet.run.limits["acme"] == Limit(probe="ann", until=at + 1 + PROBE_SECONDS)
@@ -117,9 +121,7 @@ def test_a_turn_that_ends_well_shows_as_much_and_one_that_a_heartbeat_ends_shows
 
 def test_the_one_who_tries_meets_the_limit_again_and_all_stay_parked() -> None:
     stage = Stage(2, SHARED)
-    at = limited(stage)
-    stage.at(at)
-    stage.at(at + 1, stage.heard("ann"))
+    at = trying(stage)
     assert stage.at(at + 2, stage.exited("ann", Ending.LIMIT, until=7200.0)) == ["exited ann: launch 2 ended: limit"]
     again = stage.retry_at()
     assert at + 7202 <= again <= at + 7202 + JITTER_SECONDS
@@ -179,9 +181,7 @@ def test_a_late_word_of_the_limit_does_not_disturb_the_one_who_tries() -> None:
 
 def test_one_who_crashes_while_it_tries_lets_another_try_after_its_back_off() -> None:
     stage = Stage(2, SHARED)
-    at = limited(stage)
-    stage.at(at)
-    stage.at(at + 1, stage.heard("ann"))
+    at = trying(stage)
     stage.at(at + 2, stage.exited("ann", Ending.CRASHED, detail="oops"))
     due = stage.deadline("ann")
     assert stage.fleet.run.limits["acme"] == Limit(failed="ann", until=due)
@@ -196,9 +196,7 @@ def test_one_who_crashes_while_it_tries_lets_another_try_after_its_back_off() ->
 
 def test_if_the_one_who_tries_retires_another_does_and_if_all_have_nobody() -> None:
     stage = Stage(2, replace(SHARED, interrupt_grace=1.0, terminate_grace=1.0))
-    at = limited(stage)
-    stage.at(at)
-    stage.at(at + 1, stage.heard("ann"))
+    at = trying(stage)
     stage.at(at + 1, stage.lingered("ann"))
     said = stage.until(at + 20)
     assert any("unkillable" in line for line in said)
@@ -374,9 +372,7 @@ def test_the_reset_comes_nearer_while_nobody_supervises_but_not_what_the_one_who
     assert stage.fleet.run.limits["acme"].until == at - 1000
     assert "probing ann: whether acme has usage again" in stage.at(12, on.Resumed(away=1e6))
     stage = Stage(2, SHARED)
-    at = limited(stage)
-    stage.at(at)
-    stage.at(at + 1, stage.heard("ann"))
+    at = trying(stage)
     stage.at(at + 2, on.Resumed(away=1e6))
     assert stage.fleet.run.limits["acme"] == Limit(probe="ann", until=at + 1 + PROBE_SECONDS)
 

@@ -76,14 +76,11 @@ def test_attempts_are_counted_in_the_order_of_their_grades() -> None:
     assert stage["ben"].progress == Progress(1, 0.5, 2, 0, 1)
 
 
-def test_the_seed_is_what_the_first_attempt_has_to_beat() -> None:
+def test_the_seed_is_what_the_first_attempt_has_to_beat_and_opening_twice_changes_nothing() -> None:
     stage = Stage(baseline=2.0)
     assert stage.tried(2, "ann", 1.0) == ["publish #1 regressed 1"]
     assert stage["ann"].progress == Progress(1, 2.0, 0, 1, 1)
     assert stage.fleet.run.progress == Progress(1, 2.0, 0, 1, 1)
-
-
-def test_opening_twice_changes_nothing() -> None:
     stage = Stage()
     before = stage.fleet
     assert stage.at(2, on.Opened(run="other", agents=("eve",), baseline=attempt_zero(5.0))) == []

@@ -352,14 +352,11 @@ def test_a_larger_budget_takes_back_what_was_not_delivered() -> None:
     assert stage.owed("ann") == ["message h1", "land h4"]
 
 
-def test_what_nobody_knows_the_price_of_has_cost_nothing() -> None:
+def test_the_nearer_of_two_ends_counts_and_what_nobody_knows_the_price_of_has_cost_nothing() -> None:
     for given in (rules(budget_money=0.5), own(money=0.5)):
         stage = Stage(1, given)
         assert stage.at(2, used(stage, "ann", tokens=10)) == []
         assert stage["ann"].budget_notice_level == 0.0
-
-
-def test_the_nearer_of_two_ends_counts() -> None:
     stage = Stage(2, rules(budget_money=100.0, own=Allowance(money=10.0)))
     stage.at(2, used(stage, "ann", 9.5))
     assert (stage["ann"].budget_notice_level, stage["ben"].budget_notice_level) == (0.95, 0.0)
@@ -373,9 +370,6 @@ def test_nobody_is_told_who_has_retired_or_when_the_run_ends_anyway() -> None:
     stage = Stage(1, rules(budget_money=10.0))
     stage.at(2, used(stage, "ann", 11.0))
     assert (stage["ann"].budget_notice_level, stage.owed("ann")) == (0.0, [])
-
-
-def test_what_ends_a_run_without_being_used_up_is_not_announced() -> None:
     stage = Stage(1, rules(plateau=5, target=100.0))
     for clock in (2, 3, 4, 5):
         stage.tried(clock, "ann", -1.0)

@@ -42,9 +42,6 @@ def test_what_could_not_be_taken_in_is_tried_again_as_long_as_it_takes() -> None
     assert stage.pending(1).failed_intakes == 0
     assert stage.at(99, EASED) == [GOES_ON, "take in #1: commit 1 of ann"]
     assert stage.at(100, stage.taken(1)) == ["grade #1/1: commit 1"]
-
-
-def test_the_fault_of_the_candidate_is_its_fault_all_the_same() -> None:
     stage = Stage()
     stage.at(2, stage.submission("ann"))
     said = stage.at(3, FULL, on.IntakeFailed(number=1, reason="no commit", our_fault=False))
@@ -70,7 +67,7 @@ def lose(stage: Stage, clock: float, number: int) -> list[str]:
     return stage.at(clock + 1, EASED)[1:]
 
 
-def test_who_fills_the_disk_at_every_grade_is_judged_by_the_seed() -> None:
+def test_who_fills_the_disk_at_every_grade_is_judged_by_the_seed_and_void_where_that_is_lost_as_often() -> None:
     stage = Stage()
     stage.in_grading(2, "ann")
     said = [lose(stage, clock, 1) for clock in (10, 20, 30, 40)]
@@ -78,9 +75,6 @@ def test_who_fills_the_disk_at_every_grade_is_judged_by_the_seed() -> None:
     said = stage.at(50, stage.graded(1, 5.0))
     reason = "each of 4 grades of it ended on a disk without room: the disk has 0.0 MB left"
     assert said == [f"publish #1 failed ({reason})"]
-
-
-def test_who_loses_the_seed_as_often_is_void() -> None:
     stage = Stage()
     stage.in_grading(2, "ann")
     said = [lose(stage, clock, 1) for clock in (10, 20, 30, 40, 50, 60, 70)]

@@ -32,9 +32,6 @@ def test_what_cannot_be_taken_in_is_failed_or_void() -> None:
     assert stage["ann"].progress == Progress(1, 0.0, 0, 1, 1)
     # Echoes: it is settled already.
     assert stage.at(19, theirs, ours, stage.taken(1)) == []
-
-
-def test_what_is_taken_in_at_last_is_not_taken_in_again() -> None:
     stage = Stage()
     stage.at(2, stage.submission("ann"))
     stage.at(3, on.IntakeFailed(number=1, reason="git was killed", our_fault=True))
@@ -181,9 +178,6 @@ def test_a_grade_that_could_not_be_begun_is_tried_again_and_keeps_nobody_waiting
     stage.at(3, stage.graded(1, outcome=Outcome.CRASHED, reason="odd"))
     assert stage.at(4, stage.not_started("#1", "git hangs")) == []
     assert stage.until(9) == ["9 grade #1/3: commit seed as a probe"]
-
-
-def test_a_grade_whose_time_was_over_before_it_began_is_tried_again_with_all_of_its_time() -> None:
     stage = Stage(rules=replace(ONE_SLOT, grade_timeout=10.0, terminate_grace=3.0))
     stage.in_grading(2, "ann")
     assert stage.until(12) == ["12 terminate #1/1"]
@@ -227,9 +221,6 @@ def test_three_voids_in_a_row_hold_the_queue_up() -> None:
     stage.at(4, stage.graded(3, reason="wrong"))
     assert stage.voided(5, 4) == ["publish #4 void (the grader fails on the seed too: no disk)"]
     assert stage.fleet.run.voids_in_a_row == 1
-
-
-def test_one_more_void_after_the_pause_holds_the_queue_up_again() -> None:
     stage = Stage()
     stage.in_grading(2, *["ann"] * 3)
     for number in (1, 2, 3):

@@ -390,9 +390,6 @@ def test_who_works_without_progress_while_a_job_runs_is_not_stalled() -> None:
     # It had worked for two seconds when the job began.
     assert stage.until(3998) == []
     assert stage.until(3999) == ["3999 look ann/1"]
-
-
-def test_a_look_that_finds_nothing_says_nothing_of_who_has_begun_a_job_meanwhile() -> None:
     stage = Stage(rules=replace(WATCHED, stall=9e9))
     assert stage.until(1000) == ["1000 look ann/1"]
     stage.ask("ann", TRAIN, 1001)
@@ -522,7 +519,7 @@ def run_job(stage: Stage, number: int, clock: float, last: tuple[str, ...] = ("l
     stage.at(clock + 1, ended(number, last=last))
 
 
-def test_the_ends_of_many_jobs_are_one_word() -> None:
+def test_the_ends_of_however_many_jobs_are_one_word_of_a_bounded_length() -> None:
     stage = Stage(rules=RULES)
     for number, clock in ((1, 10), (2, 20)):
         run_job(stage, number, clock)
@@ -532,9 +529,6 @@ def test_the_ends_of_many_jobs_are_one_word() -> None:
         (1, "try 1", ("loss 1",)),
         (2, "try 2", ("loss 1",)),
     ]
-
-
-def test_however_many_end_the_word_is_of_a_bounded_length() -> None:
     stage = Stage(rules=replace(RULES, max_defer=9e9))
     for number in range(1, 41):
         run_job(stage, number, number * 10)

@@ -191,9 +191,6 @@ def test_crashes_in_a_row_back_off_doubling() -> None:
         assert stage["ann"].deadline == ended + back_off("run", stage["ann"], crashes, stage.rules)
         assert ended + least < stage["ann"].deadline <= ended + 1.2 * least
         stage.until(stage["ann"].deadline)
-
-
-def test_a_program_that_cannot_be_started_is_a_crash() -> None:
     stage = Stage(started=False)
     assert stage.at(0, stage.not_started("ann", "permission denied")) == [
         "crashed ann: launch 1: not started (permission denied)"

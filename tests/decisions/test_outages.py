@@ -47,6 +47,10 @@ def test_so_many_retries_in_a_row_are_enough() -> None:
         "outage ann: launch 1: outage (5)",
         "interrupt ann/1",
     ]
+    stage = Stage(2, RULES)
+    stage.at(10, retries(stage, 5), retries(stage, 5, agent="ben"))
+    said = stage.at(11, stage.exited("ann", Ending.INTERRUPTED), stage.exited("ben", Ending.INTERRUPTED))
+    assert said[-1].startswith("alert run-alert-1: 2 crashes within 60 seconds; nothing starts for 300 seconds.")
 
 
 def test_an_answer_ends_the_row() -> None:
@@ -94,13 +98,6 @@ def test_a_retrying_launch_that_gives_up_by_itself_crashes_and_one_that_is_stopp
         stage.at(11, stage.exited("ann", Ending.CRASHED, "overloaded"))[1]
         == "crashed ann: launch 1: crashed (overloaded)"
     )
-
-
-def test_many_at_once_hold_up_the_fleet() -> None:
-    stage = Stage(2, RULES)
-    stage.at(10, retries(stage, 5), retries(stage, 5, agent="ben"))
-    said = stage.at(11, stage.exited("ann", Ending.INTERRUPTED), stage.exited("ben", Ending.INTERRUPTED))
-    assert said[-1].startswith("alert run-alert-1: 2 crashes within 60 seconds; nothing starts for 300 seconds.")
 
 
 def at_its_limit(rules: Rules) -> Stage:

@@ -78,6 +78,11 @@ def test_a_figure_of_the_launch_begins_anew_with_each_launch() -> None:
     assert stage["ann"].launch == 2
     stage.at(103, used(stage, "ann", 15, 2, 0.5))
     assert total(stage) == (25, 0, 3, 0.75)
+    stage = Stage()
+    late = used(stage, "ann", 10, 1)
+    again(stage, 3)
+    stage.at(103, late, replace(late, agent="nobody", launch=2))
+    assert total(stage) == (0, 0, 0, None)
 
 
 def test_a_figure_of_the_conversation_goes_on_in_the_next_launch() -> None:
@@ -130,14 +135,6 @@ def test_money_that_is_not_told_or_stays_the_same_is_neither_lost_nor_fallen(
     again(stage, 3)
     stage.at(103, used(stage, "ann", *after, cached=cached, session="s"))
     assert total(stage) == sums
-
-
-def test_what_a_launch_says_after_the_next_began_is_not_heard() -> None:
-    stage = Stage()
-    late = used(stage, "ann", 10, 1)
-    again(stage, 3)
-    stage.at(103, late, replace(late, agent="nobody", launch=2))
-    assert total(stage) == (0, 0, 0, None)
 
 
 def test_tokens_without_a_price_cost_what_the_task_says_of_the_agent_s_program() -> None:

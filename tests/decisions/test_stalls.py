@@ -89,11 +89,6 @@ def test_silence_is_nudged_then_interrupted_then_ends_the_conversation_and_then_
     assert stage["ann"].stall.escalations == 4
 
 
-def test_who_has_not_said_a_word_is_silent_and_nothing_else() -> None:
-    stage = Stage(rules=replace(IDLE, stall=900.0), started=False)
-    assert stage.until(900)[0] == "900 stalled ann: stalled (silent, 1, 900)"
-
-
 def test_each_rest_is_longer_up_to_a_bound_and_the_operator_is_told_once() -> None:
     stage = at_step(4, SILENCE)
     rests = []
@@ -117,6 +112,8 @@ def test_output_alone_is_no_progress() -> None:
     for clock in range(110, 1000, 10):
         stage.at(clock, stage.heard("ann"))
     assert stage.until(1090)[0] == "1090 stalled ann: stalled (silent, 2, 100)"
+    stage = Stage(rules=replace(IDLE, stall=900.0), started=False)
+    assert stage.until(900)[0] == "900 stalled ann: stalled (silent, 1, 900)"
 
 
 @pytest.mark.parametrize("way", ["edit", "submission"])
@@ -148,16 +145,13 @@ def test_an_edit_that_is_told_again_is_no_progress() -> None:
     assert stage["ann"].stall.progress_at == 104
 
 
-def test_progress_before_the_interrupt_is_obeyed_takes_back_what_it_was_for() -> None:
+def test_progress_before_the_interrupt_is_obeyed_takes_back_what_it_was_for_unless_it_is_on_its_way() -> None:
     stage = silenced(101, 203, 305)
     stage.until(407)
     assert brief(stage["ann"].reason) == "stalled (silent, 4, 100)"
     assert stage.at(408, stage.submission("ann"))[0] == "withdrawn ann: stalled (h4) is overtaken by progress"
     assert brief(stage["ann"].reason) == "progress"
     assert cut(stage, 409) == ["spawn ann/5: progress, session of ann, told 0"]
-
-
-def test_what_is_on_its_way_is_not_withdrawn() -> None:
     stage = Stage(rules=SILENCE)
     stage.until(101)
     cut(stage, 102)

@@ -100,7 +100,4 @@ def test_a_result_names_the_launch_that_may_wait_for_it() -> None:
     assert launches_told(stage) == [1]
     stage.at(5, on.Resumed())
     assert launches_told(stage) == [2]
-
-
-def test_nobody_waits_for_the_result_of_the_seed() -> None:
     assert launches_told(Stage(started=False)) == [0]

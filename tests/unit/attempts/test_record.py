@@ -103,14 +103,11 @@ def test_a_wrong_field_of_a_submission_is_named(field: str, value: object) -> No
         submission_from_dict({**to_dict(SUBMISSION), field: value}, "agent-1")
 
 
-def test_a_confirmation_says_of_what() -> None:
+def test_a_submission_says_what_it_confirms_and_is_of_the_agent_in_whose_folder_it_lies() -> None:
     data = to_dict(replace(SUBMISSION, kind=Kind.CONFIRM))
     with pytest.raises(ValueError, match=r"^of"):
         submission_from_dict(data, "agent-1")
     assert submission_from_dict({**data, "of": 17}, "agent-1").of == 17
-
-
-def test_the_agent_is_the_folder_s_whatever_the_file_says() -> None:
     assert submission_from_dict({**to_dict(SUBMISSION), "agent": "agent-2"}, "agent-1").agent == "agent-1"
 
 

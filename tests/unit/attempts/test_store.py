@@ -49,13 +49,16 @@ def inbox_file(store: Store, content: bytes, name: str = f"{ID}.json") -> Path:
     return path
 
 
-def test_a_submission_goes_in_and_comes_out(store: Store) -> None:
+def test_a_submission_goes_in_and_comes_out_and_is_not_overwritten(store: Store) -> None:
     path = submit(store.root, to_dict(submission()))
     assert store.inbox() == [("agent-1", ID, path)]
     assert store.read_submission("agent-1", path) == submission()
     store.clear("agent-1", ID)
     store.clear("agent-1", ID)
     assert store.inbox() == []
+    submit(store.root, to_dict(submission()))
+    with pytest.raises(FileExistsError):
+        submit(store.root, to_dict(replace(submission(), title="Two")))
 
 
 def test_the_oldest_submission_is_first_whoever_made_it(store: Store) -> None:
@@ -68,12 +71,6 @@ def test_the_oldest_submission_is_first_whoever_made_it(store: Store) -> None:
     assert store.inbox(only={inbox}) == store.inbox()
     (inbox / "c").symlink_to(inbox / "a")
     assert store.inbox(only={inbox / "c"}) == []
-
-
-def test_a_submission_is_not_overwritten(store: Store) -> None:
-    submit(store.root, to_dict(submission()))
-    with pytest.raises(FileExistsError):
-        submit(store.root, to_dict(replace(submission(), title="Two")))
 
 
 def test_an_empty_or_absent_inbox_is_no_error(store: Store) -> None:
@@ -287,9 +284,6 @@ def test_records_are_listed_by_number_and_damage_is_named(store: Store) -> None:
     assert unreadable(store) == [3, 4]
     with pytest.raises(Malformed, match="#4: the file says #2"):
         store.read(4)
-
-
-def test_an_attempt_that_is_not_there(store: Store) -> None:
     with pytest.raises(Missing, match="#9: there is none") as caught:
         store.read(9)
     assert "coral log" in caught.value.hint

@@ -66,23 +66,19 @@ def test_the_built_in_set_is_what_is_promised() -> None:
 
 
 @EVERYBODY
-def test_nobody_removes_a_protected_heartbeat(by: str) -> None:
+def test_nobody_removes_a_protected_heartbeat_and_a_reset_keeps_it_whatever_the_defaults_say(by: str) -> None:
     for current, name in ((OWN, "reflect"), (FLEET, "consolidate"), (BUILT_IN, "reflect")):
         with pytest.raises(HeartbeatError, match="protected"):
             remove_heartbeat(current, name, by)
+    assert reset_heartbeats((), BUILT_IN) == (REFLECT, CONSOLIDATE)
+    assert reset_heartbeats(OWN, set_heartbeat(OWN, MINE, by)) == OWN
+    assert find(reset_heartbeats(OWN[1:], OWN), "reflect") == REFLECT
 
 
 @pytest.mark.parametrize("name", [*NAMESAKES, "r*", "x" * 9999])
 def test_a_similar_name_is_another_name(name: str) -> None:
     with pytest.raises(HeartbeatError, match="no such heartbeat"):
         remove_heartbeat(BUILT_IN, name, "agent-1")
-
-
-@EVERYBODY
-def test_reset_keeps_what_is_protected_whatever_the_defaults_say(by: str) -> None:
-    assert reset_heartbeats((), BUILT_IN) == (REFLECT, CONSOLIDATE)
-    assert reset_heartbeats(OWN, set_heartbeat(OWN, MINE, by)) == OWN
-    assert find(reset_heartbeats(OWN[1:], OWN), "reflect") == REFLECT
 
 
 @EVERYBODY
@@ -193,14 +189,10 @@ def test_its_trigger_stays_near_and_of_its_kind(
 
 
 @EVERYBODY
-def test_its_scope_and_delivery_stay(by: str) -> None:
+def test_its_scope_and_delivery_stay_and_its_bound_is_not_measured_from_a_retimed_one(by: str) -> None:
     refused(OWN, REFLECT, by, "scope and delivery", scope=Scope.FLEET)
     refused(OWN, REFLECT, by, "scope and delivery", delivery=Delivery.INLINE)
     refused(FLEET, CONSOLIDATE, by, "scope and delivery", scope=Scope.OWN)
-
-
-@EVERYBODY
-def test_the_bound_is_not_measured_from_a_retimed_heartbeat(by: str) -> None:
     current = OWN
     for _ in range(5):
         current = set_heartbeat(current, replace(REFLECT, trigger=Every(10)), by)

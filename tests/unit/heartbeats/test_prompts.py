@@ -162,10 +162,14 @@ def test_reflect_falls_back_to_the_latest_attempt_and_a_void_one_teaches_nothing
     assert "Take stock" in render_file("reflect", {**context, "results": [void]})
 
 
-def test_consolidate_asks_for_a_synthesis_and_a_skill() -> None:
+def test_consolidate_asks_for_a_synthesis_and_a_skill_and_checkpoint_says_how_to_answer() -> None:
     text = render_file("consolidate", example_context())
     for demand in ("synthesis-after-23.md", "kind: synthesis", "Contradictions", "Gaps", "SKILL.md", "`wider-ring`"):
         assert demand in text
+    lines = render_file("checkpoint", example_context()).splitlines()
+    assert "HEARTBEAT_OK" in lines
+    assert any(line.startswith("ALERT: ") for line in lines)
+    assert "`.shared/HEARTBEAT.md`" in "\n".join(lines)
 
 
 def test_redirect_names_the_others_and_where_to_start() -> None:
@@ -187,13 +191,6 @@ def test_the_best_of_the_others_come_first(direction: str, first: int) -> None:
     context = towards(direction, fleet={**example_context()["fleet"], "others": others})  # type: ignore[dict-item]
     assert re.findall(r"coral show (\d+)", render_file("redirect", context))[0] == str(first)
     assert f"what #{first} (" in frame("keep_going", context)
-
-
-def test_checkpoint_says_how_to_answer() -> None:
-    lines = render_file("checkpoint", example_context()).splitlines()
-    assert "HEARTBEAT_OK" in lines
-    assert any(line.startswith("ALERT: ") for line in lines)
-    assert "`.shared/HEARTBEAT.md`" in "\n".join(lines)
 
 
 @pytest.mark.parametrize(

@@ -10,15 +10,10 @@ from heartbeats.reply import AlertReply, OkReply, OtherReply, parse_reply
 @pytest.mark.parametrize(
     "text",
     [
-        "HEARTBEAT_OK",
-        "All fine.\n\nHEARTBEAT_OK\n\n",
-        "**HEARTBEAT_OK**",
-        "`HEARTBEAT_OK`.",
-        "```\nHEARTBEAT_OK\n```",
-        "> HEARTBEAT_OK",
+        *("HEARTBEAT_OK", "**HEARTBEAT_OK**", "`HEARTBEAT_OK`.", "> HEARTBEAT_OK", "HEARTBEAT_OK\r\n"),
+        *("All fine.\n\nHEARTBEAT_OK\n\n", "```\nHEARTBEAT_OK\n```"),
         "It would be ALERT: x\nif it were so.\nHEARTBEAT_OK",
         "ALERT: solved meanwhile\nHEARTBEAT_OK",
-        "HEARTBEAT_OK\r\n",
     ],
 )
 def test_ok_is_the_last_line(text: str) -> None:
@@ -48,18 +43,9 @@ def test_an_alert_is_a_line(text: str, alert: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "\n\n",
-        "I am fine.",
-        "HEARTBEAT_OK, and now I go on.",
-        "HEARTBEAT_OK\nI go on now.",
-        "heartbeat_ok",
-        "NOT HEARTBEAT_OK",
-        "ALERT:",
-        "ALERT",
-        "an ALERT: in the middle",
-        "alert: small letters",
-        "```\n```",
+        *("", "\n\n", "```\n```", "I am fine.", "heartbeat_ok", "NOT HEARTBEAT_OK", "ALERT:", "ALERT"),
+        *("HEARTBEAT_OK, and now I go on.", "HEARTBEAT_OK\nI go on now."),
+        *("an ALERT: in the middle", "alert: small letters"),
     ],
 )
 def test_anything_else_is_no_answer(text: str) -> None:

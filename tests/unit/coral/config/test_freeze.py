@@ -62,14 +62,11 @@ def test_a_frozen_task_is_the_task_with_its_overrides(folder: Path, tmp_path: Pa
     assert again.agents.count == 3
 
 
-def test_a_frozen_task_holds_every_default(folder: Path) -> None:
-    assert "poll_seconds: 5.0" in load(folder).text
-    assert "origin: " in load(folder).text
-
-
-def test_a_task_file_is_no_frozen_task(folder: Path) -> None:
+def test_a_frozen_task_holds_every_default_and_a_task_file_is_none(folder: Path) -> None:
     with pytest.raises(CoralError, match="not the task of a run"):
         load_frozen(folder / "task.yaml")
+    assert "poll_seconds: 5.0" in load(folder).text
+    assert "origin: " in load(folder).text
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -54,16 +54,13 @@ def test_the_silent_are_listened_to_less_often_until_they_speak(output):
     assert listening.is_due(60.5)
 
 
-def test_nothing_is_heard_before_a_session_and_a_first_output_exist(output):
+def test_nothing_is_heard_before_a_first_output_and_a_session_where_the_program_has_any(output):
     listening = monitor(output)
     assert listening.read(1.0) == []
     output.write_bytes(b'{"phase": "thinking"}\n')
     assert listening.read(2.0) == []
     append(output, b'{"session": "abc"}\n')
     assert listening.read(3.0) == [OutputSeen(agent="agent-1", launch=1, session="abc", activity="thinking")]
-
-
-def test_a_program_without_sessions_is_heard_at_its_first_word(output):
     output.write_bytes(b"hello\n")
     assert monitor(output, "command").read(1.0) == [OutputSeen(agent="agent-1", launch=1, reply="hello", place=6)]
 
@@ -115,13 +112,6 @@ def test_what_says_nothing_new_is_only_a_reminder_now_and_then(output):
         append(output, b'{"phase": "busy"}\n')
         assert (listening.read(100.0 + seconds) != []) is expected
     assert listening.read(1000.0) == []  # silence is no sign of life
-
-
-def test_an_answer_is_passed_on(output):
-    listening = monitor(output, session="abc")
-    output.write_bytes(b'{"reply": "HEARTBEAT_OK"}\n')
-    (heard,) = listening.read(1.0)
-    assert (heard.reply, heard.place) == ("HEARTBEAT_OK", 26)
 
 
 def replies(listening: OutputMonitor) -> list[tuple[str, int]]:

@@ -14,9 +14,11 @@ def sections(*lengths: int) -> list[dict[str, str]]:
     return [{"name": f"s{place}", "id": "", "text": "x" * length} for place, length in enumerate(lengths)]
 
 
-def test_what_fits_stays_as_it_is() -> None:
+def test_what_fits_stays_as_it_is_and_each_keeps_its_beginning_however_many_there_are() -> None:
     assert truncate(sections(1000, 2000), 3000) == sections(1000, 2000)
     assert truncate([], 0) == []
+    found = truncate(sections(*[3000] * 40), 100)
+    assert [section["text"][: LEAST_SHOWN + 2] for section in found] == ["x" * LEAST_SHOWN + "\n\n"] * 40
 
 
 def test_only_the_longest_lose_anything_and_they_say_how_much() -> None:
@@ -27,8 +29,3 @@ def test_only_the_longest_lose_anything_and_they_say_how_much() -> None:
     assert 8_000 < kept <= 10_000
     assert other["text"].endswith(f"{90_000 - kept} more characters of this section are left out.]")
     assert other["name"] == "s2"
-
-
-def test_each_keeps_its_beginning_however_many_there_are() -> None:
-    found = truncate(sections(*[3000] * 40), 100)
-    assert [section["text"][: LEAST_SHOWN + 2] for section in found] == ["x" * LEAST_SHOWN + "\n\n"] * 40

@@ -47,10 +47,16 @@ def test_options_after_the_command_belong_to_it(
     assert (asked["command"], asked["what"]) == (command, "wide net")
 
 
-def test_a_job_needs_a_command(layout: Layout, coral: Run) -> None:
+def test_a_job_needs_a_command_and_an_unknown_one_is_neither_waited_for_nor_stopped(layout: Layout, coral: Run) -> None:
     code, _, err = coral("job", "start", "-m", "wide net")
     assert (code, "arguments are required: COMMAND" in err) == (1, True)
     assert requests(layout) == []
+    for verb in ("wait", "stop"):
+        code, _, err = coral("job", verb, "7")
+        assert (code, "cannot find job 7: there is none of yours" in err) == (1, True)
+    assert requests(layout) == []
+    write_record(layout)
+    assert coral("job", "stop", "1")[0] == 0
 
 
 @pytest.mark.parametrize("verb", ["wait", "log"])
@@ -65,15 +71,6 @@ def test_a_job_without_a_record_yet_is_waited_for(
     with hold_lock(layout.lock):
         code, out, _ = coral("job", verb, "1")
     assert (code, out.startswith("job 1")) == (0, True)
-
-
-def test_an_unknown_job_is_neither_waited_for_nor_stopped(layout: Layout, coral: Run) -> None:
-    for verb in ("wait", "stop"):
-        code, _, err = coral("job", verb, "7")
-        assert (code, "cannot find job 7: there is none of yours" in err) == (1, True)
-    assert requests(layout) == []
-    write_record(layout)
-    assert coral("job", "stop", "1")[0] == 0
 
 
 @pytest.mark.parametrize("verb", ["wait", "log"])

@@ -132,9 +132,6 @@ def test_runs_lists_the_newest_first(layout: Layout, shown: Shown, tmp_path: Pat
     assert [line.split()[0] for line in lines[1:]] == [other.root.name, layout.root.name]
     assert [row["task"] for row in json.loads(shown("runs", "--json", "--task", "toy"))] == ["toy"]
     assert [row["state"] for row in json.loads(shown("runs", "--json"))] == ["dead", "dead"]
-
-
-def test_the_rest_of_a_damaged_clone_is_no_agent(layout: Layout, shown: Shown) -> None:
     before = json.loads(shown("runs", "--json"))
     (layout.agents / ".agent-1.broken-0123").mkdir()
     assert json.loads(shown("runs", "--json")) == before
@@ -224,10 +221,13 @@ def test_show_prints_all_of_one_attempt(layout: Layout, shown: Shown) -> None:
     assert "\x1b" not in said
 
 
-def test_show_of_an_attempt_without_a_record(layout: Layout, shown: Shown) -> None:
+def test_a_record_that_is_not_there_or_cannot_be_read(layout: Layout, shown: Shown) -> None:
     write_status(layout, grading={"running": [5], "queued": []})
     assert "it is not graded yet\n  `coral wait 5`" in shown("show", "5", code=1)
     assert "there is no such attempt\n  the last one is #4" in shown("show", "77", code=1)
+    (layout.attempts / "000003.json").write_text("{")
+    assert shown("log").endswith("1 record cannot be read")
+    assert "cannot read attempt #3" in shown("show", "3", code=1)
 
 
 # notes and skills
@@ -432,12 +432,6 @@ def test_damaged_files_do_not_break_a_command(command: str, harm: str, layout: L
         case "records":
             (layout.attempts / "000003.json").write_text('{"number": 3')
     shown(*command.split())
-
-
-def test_a_record_that_cannot_be_read_is_counted(layout: Layout, shown: Shown) -> None:
-    (layout.attempts / "000003.json").write_text("{")
-    assert shown("log").endswith("1 record cannot be read")
-    assert "cannot read attempt #3" in shown("show", "3", code=1)
 
 
 def test_the_reply_names_it_and_without_one_it_is_searched_for(tmp_path: Path) -> None:

@@ -233,15 +233,14 @@ def test_a_run_without_a_journal_cannot_be_replayed(layout: Layout, shown: Shown
     assert said.startswith(f"coral: cannot replay {layout.root.name}: it has no journal\n")
 
 
-def test_an_agent_may_not_replay(clerk: Clerk, shown: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CORAL_AGENT", "ann")
-    assert "cannot replay a run: that is for the operator, and you are ann" in shown("replay", code=1)
-
-
-def test_a_damaged_journal_is_reported_in_two_lines(clerk: Clerk, shown: Shown) -> None:
+def test_a_damaged_journal_is_reported_in_two_lines_and_agents_may_not_replay(
+    clerk: Clerk, shown: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (file,) = segments(clerk.journal.path)
     file.write_bytes(file.read_bytes().replace(b"ann", b"nan", 1))
     said = shown("replay", code=1)
     assert "000001.jsonl: line 2 is damaged: it is not as it was written" in said
     with pytest.raises(CoralError):
         replay(clerk.journal.path)
+    monkeypatch.setenv("CORAL_AGENT", "ann")
+    assert "cannot replay a run: that is for the operator, and you are ann" in shown("replay", code=1)

@@ -198,13 +198,6 @@ def test_the_agent_is_named_or_the_one_of_the_workspace(
     assert "no such agent" in shown("transcript", "../agent-1", code=1)
     monkeypatch.chdir(layout.clone("agent-1"))
     assert "says      hm" in shown("transcript")
-
-
-def test_an_agent_that_works_alone_sees_only_its_own(
-    layout: Layout, shown: Shown, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    driven_by(layout, "native")
-    say(layout, 1, {"reply": "hm"})
     for agent in ("agent-1", "agent-2"):
         layout.shared_of(agent, share=False).mkdir(parents=True)
     monkeypatch.chdir(layout.clone("agent-2"))
