@@ -85,10 +85,7 @@ class Store:
 
     def clear(self, agent: str, submission_id: str) -> None:
         """Remove a submission that was accepted."""
-        self.discard(self._inbox_file(agent, submission_id))
-
-    def discard(self, path: Path) -> None:
-        path.unlink(missing_ok=True)
+        (self.root / "inbox" / agent / f"{_checked(submission_id)}.json").unlink(missing_ok=True)
 
     # Replies.
 
@@ -173,9 +170,6 @@ class Store:
 
     def _record(self, number: int) -> Path:
         return self.root / f"{number:06d}.json"
-
-    def _inbox_file(self, agent: str, submission_id: str) -> Path:
-        return self.root / "inbox" / agent / f"{_checked(submission_id)}.json"
 
     def _reply_file(self, agent: str, submission_id: str) -> Path:
         return self.root / "replies" / agent / f"{_checked(submission_id)}.json"

@@ -23,11 +23,7 @@ from workspace.loose_object import object_file, read_header
 
 # For `git add`: makes it take every file for a large one, since large files go into one pack. Loose objects would be
 # opened one by one at a clone's first checkout, and packing them later takes longer than all the rest of `create`.
-_IN_ONE_PACK = {
-    "GIT_CONFIG_COUNT": "1",
-    "GIT_CONFIG_KEY_0": "core.bigFileThreshold",
-    "GIT_CONFIG_VALUE_0": "1",
-}
+_IN_ONE_PACK = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.bigFileThreshold", "GIT_CONFIG_VALUE_0": "1"}
 _DIFF_LIMIT = 2 * MEGABYTE
 _DIFF = ("diff", "--no-ext-diff", "--no-textconv", "--no-color")
 _HUB_CONFIG = """\

@@ -12,7 +12,6 @@ from coral.config.model import GraderSection
 from coral.fleet.actions import Grade, StartGrader
 from coral.grading.command import SCRATCH, GradeCommand, GradePlace, prepare_folder
 from coral.grading.kinds import kind_of
-from coral.processes.process import Program
 from workspace.hub import checkout
 from workspace.layout import Layout
 
@@ -29,18 +28,14 @@ def prepare_grade(layout: Layout, grader: GraderSection, grade: Grade) -> GradeC
     for path in (folder, *_moved(layout, grade.number)):
         shutil.rmtree(path, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
-    command = _command(layout, grader, grade)
+    command = grade_command(layout, grader, grade)
     checkout(layout.hub, grade.commit, _candidate(folder, grade.launch))
     prepare_folder(command)
     return command
 
 
-def grader_program(layout: Layout, grader: GraderSection, start: StartGrader, tag: str) -> Program:
-    """The grader's program, for a commit that `prepare_grade` checked out."""
-    return _command(layout, grader, start).program(tag)
-
-
-def _command(layout: Layout, grader: GraderSection, grade: Grade | StartGrader) -> GradeCommand:
+def grade_command(layout: Layout, grader: GraderSection, grade: Grade | StartGrader) -> GradeCommand:
+    """How the grader is started on the commit that `prepare_grade` checks out."""
     folder = layout.grading(grade.number)
     workspace = _candidate(folder, grade.launch)
     place = GradePlace(workspace=workspace, private=layout.grader, folder=folder, attempt=grade.number, kind=grade.kind)

@@ -76,14 +76,14 @@ class Inbox:
 
     def _submission(self, agent: str, path: Path, clock: float) -> Iterator[on.Event]:
         if agent not in self._agents:
-            self._store.discard(path)
+            path.unlink(missing_ok=True)
             item = f"a submission of {one_line(agent, 60)}"
             yield from self._alerts.about(OTHERS, item, "there is no such agent", clock)
             return
         try:
             yield on.Submitted(submission=self._store.read_submission(agent, path))
         except Malformed as error:
-            self._store.discard(path)
+            path.unlink(missing_ok=True)
             item = f"submission {one_line(path.name, 60)} of {agent}"
             yield from self._alerts.about(agent, item, str(error), clock)
 

@@ -32,10 +32,9 @@ from coral.fleet.decide import decide, next_deadline
 from coral.fleet.expected_processes import settled
 from coral.fleet.reasons import RunEnd, RunEndKind
 from coral.fleet.run_state import Fleet, Run
-from coral.journal import Journal, RecoveredState, salvaged
+from coral.journal import Journal, salvaged
 from coral.processes import process, received_signals
 from coral.processes.launches import Launches
-from coral.processes.process_tree import Identity
 from coral.processes.wakeup import Wakeup
 from coral.records.ledger import Ledger
 from coral.records.standings import RECENT, TOP, Standings
@@ -74,7 +73,8 @@ class Supervisor:
         self._layout = layout
         self._fleet = memory.fleet
         self._away = since(memory.wall)
-        self._identities = _own_identities(layout, memory)
+        # A copied folder has no processes to take over: those in its journal belong to the original.
+        self._identities = memory.identities if memory.folder == _folder(layout) else {}
         roster = Roster(config)
         self._rules = rules_of(config, roster, seed_commit)
         self._clock = Clock(memory.clock)
@@ -288,13 +288,6 @@ def _folder(layout: Layout) -> tuple[int, int]:
     """Device and inode, by which a run's folder differs from a copy of it."""
     found = layout.root.stat()
     return found.st_dev, found.st_ino
-
-
-def _own_identities(layout: Layout, memory: RecoveredState) -> dict[str, tuple[int, Identity]]:
-    """The processes this run may take over. A copied folder has none: those in its journal belong to the original."""
-    if memory.folder != _folder(layout):
-        return {}
-    return memory.identities
 
 
 def _differs(before: Fleet, after: Fleet) -> bool:

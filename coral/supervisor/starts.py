@@ -58,7 +58,7 @@ class Starter:
     def start_grader(self, action: do.StartGrader, now: on.Moment) -> None:
         who = of_grade(action.number)
         tag = self._launches.tag(who, action.launch)
-        program = checkout.grader_program(self._layout, self._grader, action, tag)
+        program = checkout.grade_command(self._layout, self._grader, action).program(tag)
         interpreter = self._interpreters.pop(tag, None)
         if interpreter is not None and not interpreter.is_ready():  # somebody killed it
             interpreter.close()

@@ -4,6 +4,7 @@ import contextlib
 import json
 from pathlib import Path
 
+from attempts.files import write_json
 from coral.runtimes.json_object import REPLY, JsonObject
 
 MAX_TOOLS = 1000
@@ -67,9 +68,7 @@ class CostMeter:
                 # A smaller sum: this agent does not include earlier launches.
                 self._before = amount if self._before is None else 0.0
             with contextlib.suppress(OSError):
-                unfinished = self._file.with_suffix(".partial")
-                unfinished.write_text(json.dumps({"session": self._session, "cost": amount}))
-                unfinished.replace(self._file)
+                write_json(self._file, {"session": self._session, "cost": amount}, durable=False)
 
     @property
     def spent(self) -> float | None:

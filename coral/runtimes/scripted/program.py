@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 
+from attempts.files import write_json
 from coral.runtimes.exits import INTERRUPTED, UNKNOWN_SESSION, USAGE
 from coral.runtimes.scripted.script import load, walk
 from coral.runtimes.scripted.steps import STEPS, Context, Interrupted, Interrupts
@@ -72,7 +73,6 @@ class _Session:
     def __init__(self, state: Path, name: str) -> None:
         self._path = state / SESSIONS / f"{name}.json"
         self.done = 0
-        self._saved = False
 
     def open(self, *, resume: bool) -> bool:
         """Begin or resume; False if there is nothing to resume."""
@@ -89,10 +89,7 @@ class _Session:
         self._save()
 
     def _save(self) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = self._path.with_suffix(".partial")
-        unfinished.write_text(json.dumps({"done": self.done}))
-        unfinished.replace(self._path)
+        write_json(self._path, {"done": self.done}, durable=False)
 
 
 def _keep_prompt(state: Path, args: argparse.Namespace) -> None:
