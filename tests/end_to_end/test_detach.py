@@ -1,14 +1,11 @@
 """`coral stop --keep-agents` on real runs: the supervisor goes, all else goes on, and the next one takes it over."""
 
 import json
-import os
-import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import pytest
-from real_runs import Run, coral_process, is_alive, wait_until, write_task
+from real_runs import Run, coral_process, is_alive, wait_until
 
 from attempts.files import write_json
 from coral.fleet.reasons import RunEnd, RunEndKind
@@ -41,16 +38,8 @@ NAMES = ("agent-1", "agent-2", "agent-3")
 
 
 @pytest.fixture
-def run(tmp_path) -> Iterator[Run]:
-    task = write_task(tmp_path / "task", AGENT, command="/bin/sh grade.sh")
-    (task / "task.yaml").write_text((task / "task.yaml").read_text().replace("grade.py", "grade.sh"))
-    (task / "grade.sh").write_text(GRADE)
-    made = Run(task, tmp_path / "runs", SETTINGS).supervise()
-    yield made
-    pid = holder(made.layout.lock)
-    if pid is not None:
-        os.kill(pid, signal.SIGKILL)
-    made.end()
+def run(start) -> Run:
+    return start(AGENT, grade=GRADE, command="/bin/sh grade.py", overrides=SETTINGS)
 
 
 def coral(run: Run, *words: str) -> "subprocess.CompletedProcess[str]":

@@ -43,76 +43,62 @@ def sessions(run: Run) -> dict[str, set[str | None]]:
 
 
 @pytest.mark.timeout(1200)
-def test_a_fleet_on_a_real_problem(tmp_path):
-    run = Run(EXAMPLE, tmp_path / "runs", OVERRIDES)
-    try:
-        run.supervise()
+def test_a_fleet_on_a_real_problem(start):
+    run = start(EXAMPLE, overrides=OVERRIDES)
 
-        def all_received() -> bool:
-            names = {name for event in run.events("heartbeat") for name in event["text"].split(" (")[0].split(", ")}
-            return {"reflect", "consolidate", "redirect", "checkpoint"} <= names
+    def all_received() -> bool:
+        names = {name for event in run.events("heartbeat") for name in event["text"].split(" (")[0].split(", ")}
+        return {"reflect", "consolidate", "redirect", "checkpoint"} <= names
 
-        wait_until(all_received, 400, "every kind of heartbeat")  # four that compute, on a part of a core
-        shared = run.layout.shared
-        wait_until(lambda: any(note.kind == "synthesis" for note in find_notes([shared])), what="a synthesis")
-        wait_until(
-            lambda: any("ceiling-of" in note.name for note in find_notes([shared])), what="a change of direction"
-        )
-        wait_until(
-            lambda: any("HEARTBEAT_OK" in printed(run, name) for name in AGENTS), what="a report on the checklist"
-        )
-        wait_until(lambda: list_skills(shared), what="a skill")
-        wait_until(lambda: loaded_from_another(run), what="a skill that another agent has loaded")
-        run.stop()
-        assert run.left() == []
+    wait_until(all_received, 400, "every kind of heartbeat")  # four that compute, on a part of a core
+    shared = run.layout.shared
+    wait_until(lambda: any(note.kind == "synthesis" for note in find_notes([shared])), what="a synthesis")
+    wait_until(lambda: any("ceiling-of" in note.name for note in find_notes([shared])), what="a change of direction")
+    wait_until(lambda: any("HEARTBEAT_OK" in printed(run, name) for name in AGENTS), what="a report on the checklist")
+    wait_until(lambda: list_skills(shared), what="a skill")
+    wait_until(lambda: loaded_from_another(run), what="a skill that another agent has loaded")
+    run.stop()
+    assert run.left() == []
 
-        fleet, attempts = run.fleet(), run.attempts()
-        best = max(attempt.score for attempt in attempts if attempt.score is not None)
-        assert best > 2.2
-        notes = [note for note in find_notes([shared]) if note.kind == "note"]
-        numbers = {attempt.number for attempt in attempts}
-        assert notes
-        assert all(set(note.attempts) <= numbers | {0} for note in notes if note.attempts)
-        ceilings = [note for note in notes if "ceiling-of" in note.name]
-        assert ceilings
-        assert all(note.attempts and set(note.attempts) <= numbers for note in ceilings)
-        # Interrupted and resumed into the same conversation: several launches, one session each.
-        for name in AGENTS:
-            assert fleet.agents[name].launch >= 2
-            assert fleet.agents[name].session
-        assert sessions(run) == {name: {fleet.agents[name].session} for name in AGENTS}
-        assert {event["ending"] for event in run.events("exited")} <= {"interrupted", "clean"}
+    fleet, attempts = run.fleet(), run.attempts()
+    best = max(attempt.score for attempt in attempts if attempt.score is not None)
+    assert best > 2.2
+    notes = [note for note in find_notes([shared]) if note.kind == "note"]
+    numbers = {attempt.number for attempt in attempts}
+    assert notes
+    assert all(set(note.attempts) <= numbers | {0} for note in notes if note.attempts)
+    ceilings = [note for note in notes if "ceiling-of" in note.name]
+    assert ceilings
+    assert all(note.attempts and set(note.attempts) <= numbers for note in ceilings)
+    # Interrupted and resumed into the same conversation: several launches, one session each.
+    for name in AGENTS:
+        assert fleet.agents[name].launch >= 2
+        assert fleet.agents[name].session
+    assert sessions(run) == {name: {fleet.agents[name].session} for name in AGENTS}
+    assert {event["ending"] for event in run.events("exited")} <= {"interrupted", "clean"}
 
-        run.supervise()
-        run.wait_for_attempts(len(attempts) + 2)
-        run.stop()
-        assert sessions(run) == {name: {fleet.agents[name].session} for name in AGENTS}
-        assert run.left() == []
-    finally:
-        run.end()
+    run.supervise()
+    run.wait_for_attempts(len(attempts) + 2)
+    run.stop()
+    assert sessions(run) == {name: {fleet.agents[name].session} for name in AGENTS}
 
 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("check", [True, False])
-def test_a_real_task_gets_better_with_and_without_a_check(tmp_path, check):
+def test_a_real_task_gets_better_with_and_without_a_check(start, tmp_path, check):
     """A real supervisor; without a check each candidate is an attempt, and some of them are better than the seed."""
     extra = "agents:\n  count: 2\n  runtime: native\n  options: {seconds: 0.3}\n"
-    run = Run(write_task(tmp_path / "task", CHECK if check else "", extra), tmp_path / "runs")
-    try:
-        run.supervise()
-        seed = Store(run.layout.attempts).read(0).score
+    run = start(write_task(tmp_path / "task", CHECK if check else "", extra))
+    seed = Store(run.layout.attempts).read(0).score
 
-        def better() -> bool:
-            scores = [attempt.score for attempt in run.attempts() if attempt.score is not None]
-            return len(scores) >= 6 and min(scores) < seed - (20 if check else 1e-3)
+    def better() -> bool:
+        scores = [attempt.score for attempt in run.attempts() if attempt.score is not None]
+        return len(scores) >= 6 and min(scores) < seed - (20 if check else 1e-3)
 
-        wait_until(better, what="a better score")
-        wait_until(lambda: find_notes([run.layout.shared]), 120.0, "a note")
-        run.stop()
-        graded = [attempt for attempt in run.attempts() if attempt.score is not None or attempt.verdict == "failed"]
-        assert all(attempt.title for attempt in graded)
-        if check:
-            assert [attempt for attempt in graded if attempt.verdict == "failed"] == []
-        assert run.left() == []
-    finally:
-        run.end()
+    wait_until(better, what="a better score")
+    wait_until(lambda: find_notes([run.layout.shared]), 120.0, "a note")
+    run.stop()
+    graded = [attempt for attempt in run.attempts() if attempt.score is not None or attempt.verdict == "failed"]
+    assert all(attempt.title for attempt in graded)
+    if check:
+        assert [attempt for attempt in graded if attempt.verdict == "failed"] == []

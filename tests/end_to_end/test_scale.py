@@ -96,26 +96,27 @@ def wait_for_everything(run: Run, count: int) -> None:
     wait_until(lambda: everything_has_arrived(run, count), 300, f"attempt {count} and its heartbeats")
 
 
+def assert_exact(run: Run, agents: int, each: int) -> None:
+    """Each attempt has its place, each heartbeat that fell due arrived once, and the journal decides the same again."""
+    attempts, numbers = run.attempts(), list(range(1, agents * each + 1))
+    assert [attempt.number for attempt in attempts] == numbers
+    assert sorted(attempt.order for attempt in attempts) == numbers
+    assert Counter(attempt.agent for attempt in attempts) == {f"agent-{k}": each for k in range(1, agents + 1)}
+    arrived = [*delivered(run), *withdrawn(run)]
+    assert Counter((who, name) for who, name, _ in arrived) == due(attempts)
+    ids = [id for _, _, id in arrived]
+    assert len(ids) == len(set(ids)) == run.fleet().run.message_count
+    again = replay(run.layout.journal)
+    assert again.agrees
+    assert again.same > 0
+
+
 def test_of_hundreds_of_attempts_by_many_agents_every_heartbeat_arrives_once(start):
     overrides = (f"agents.count={AGENTS}", "grader.slots=4")
     run = start(agent(EACH, 4, 60), command=GRADER, extra=HEARTBEATS, overrides=overrides)
     wait_for_everything(run, COUNT)
     run.stop()
-    assert run.left() == []
-
-    attempts = run.attempts()
-    assert [attempt.number for attempt in attempts] == list(range(1, COUNT + 1))
-    assert sorted(attempt.order for attempt in attempts) == list(range(1, COUNT + 1))
-    assert Counter(attempt.agent for attempt in attempts) == {f"agent-{k}": EACH for k in range(1, AGENTS + 1)}
-
-    arrived, overtaken = list(delivered(run)), list(withdrawn(run))
-    assert Counter((who, name) for who, name, _ in arrived + overtaken) == due(attempts)
-    ids = [id for _, _, id in arrived + overtaken]
-    assert len(ids) == len(set(ids)) == run.fleet().run.message_count
-
-    again = replay(run.layout.journal)
-    assert again.agrees
-    assert again.same > 0
+    assert_exact(run, AGENTS, EACH)
 
 
 def test_a_large_fleet_needs_no_thread_for_each_agent_and_leaves_nothing(start):
@@ -128,12 +129,5 @@ def test_a_large_fleet_needs_no_thread_for_each_agent_and_leaves_nothing(start):
     assert supervisor.num_threads() <= workers.MOST + 10 < many
     graders_and_git = 4 + 4
     assert many <= len(supervisor.children()) <= many + graders_and_git
-    run.stop(120)
-    assert run.left() == []
-
-    attempts = run.attempts()
-    assert [attempt.number for attempt in attempts] == list(range(1, many + 1))
-    assert Counter(attempt.agent for attempt in attempts) == {f"agent-{k}": 1 for k in range(1, many + 1)}
-    arrived = list(delivered(run)) + list(withdrawn(run))
-    assert Counter((who, name) for who, name, _ in arrived) == due(attempts)
-    assert replay(run.layout.journal).agrees
+    run.stop()
+    assert_exact(run, many, 1)

@@ -76,33 +76,22 @@ def _publishes(actions: Iterable[Action], agent: str) -> bool:
     return any(isinstance(action, Publish) and action.attempt.agent == agent for action in actions)
 
 
-def grader_that_says(value: str) -> str:
-    return (
-        "def grade(workspace, kind):\n"
-        "    if kind == 'baseline':\n        return 0.0\n"
-        f"    if (workspace / 'x.txt').read_text() == '1':\n        return {value}\n"
-        "    return float((workspace / 'x.txt').read_text())\n"
-    )
+SAYS_NAN = """\
+def grade(workspace, kind):
+    value = (workspace / 'x.txt').read_text()
+    return float('nan') if kind != 'baseline' and value == '1' else float(value)
+"""
 
 
-@pytest.mark.parametrize("value", ["float('nan')", "float('-inf')", "'3'", "10**400", "None"])
-def test_what_is_no_score_fails_with_its_reason_and_is_never_best(start, value):
+def test_what_is_no_score_fails_with_its_reason_and_is_never_best(start):
     script = [*TRY, {"edit": {"file": "x.txt", "content": "0.5"}}, {"submit": "a half"}, "hang"]
-    run = start(script, grade=grader_that_says(value))
+    run = start(script, grade=SAYS_NAN)
     first, second = run.wait_for_attempts(2)[:2]
     assert first.verdict in (Verdict.FAILED, Verdict.VOID)
     assert first.score is None
     assert first.reason
     assert second.score == 0.5
     assert run.fleet().run.progress.best == 0.5
-
-
-def test_a_command_that_writes_a_hostile_result_is_no_crash_either(start):
-    command = 'if [ "$CORAL_KIND" = baseline ]; then echo 1 > "$CORAL_RESULT"; else echo NaN > "$CORAL_RESULT"; fi'
-    run = start([*TRY, "hang"], command=command)
-    (attempt,) = run.wait_for_attempts(1)
-    assert attempt.score is None
-    assert attempt.reason
 
 
 def test_a_grader_that_dies_with_the_candidate_is_the_candidates_fault_only_if_the_seed_still_grades(start):
@@ -208,8 +197,7 @@ def test_a_copied_run_takes_over_nothing_and_still_goes_on(start, tmp_path):
     wait_until(lambda: len(run.prompts("agent-1")) == 2)
     run.kill()
     living = run.left()
-    copy = Run.__new__(Run)
-    copy.layout = type(run.layout)(tmp_path / "copy" / run.layout.root.name)
+    copy = run.at(tmp_path / "copy" / run.layout.root.name)
     shutil.copytree(run.layout.root, copy.layout.root, symlinks=True)
     copy.supervise()
     wait_until(lambda: len(copy.prompts("agent-1")) == 3, what="the copy's own launch")
@@ -241,9 +229,7 @@ def test_the_result_is_printed_even_where_the_heartbeat_interrupts(start):
 def test_a_second_supervisor_is_refused_by_name(start):
     run = start(["hang"])
     wait_until(lambda: run.prompts("agent-1"))
-    second = Run.__new__(Run)
-    second.layout = run.layout
-    second.supervise()
+    second = run.at(run.layout.root).supervise()
     assert second.supervisor.wait(PATIENCE) != 0
     assert str(run.supervisor.pid) in run.layout.log.read_text()
 

@@ -82,7 +82,8 @@ class Wire:
         return None
 
     def error(self, step: Step) -> Body:
-        raise NotImplementedError
+        kind, message = _CODED[step.error]
+        return {"error": {"message": message, "type": kind, "param": None, "code": kind}}
 
     def _arguments(self, step: Step, body: Body) -> dict[str, str]:
         wanted = self._offered(body).get(self.shell(body), {})
@@ -177,9 +178,6 @@ class Responses(Wire):
         }
         yield _event({"type": "response.completed", "response": {"id": id, "usage": usage}})
 
-    def error(self, step: Step) -> Body:
-        return _coded(step)
-
 
 class Chat(Wire):
     conversation = "messages"
@@ -204,9 +202,6 @@ class Chat(Wire):
         choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if step.run else "stop"}
         head = {"id": f"c{number}", "object": "chat.completion", "created": 0, "model": body.get("model", "")}
         return {**head, "choices": [choice], "usage": self._usage(step)}
-
-    def error(self, step: Step) -> Body:
-        return _coded(step)
 
     def _deltas(self, step: Step, number: int, body: Body) -> Iterator[Body]:
         for word in _words(step.say):
@@ -268,11 +263,6 @@ WIRES: Mapping[str, Wire] = {
     "GenerateContent": Gemini(),
     ":generateContent": Gemini(),
 }
-
-
-def _coded(step: Step) -> Body:
-    kind, message = _CODED[step.error]
-    return {"error": {"message": message, "type": kind, "param": None, "code": kind}}
 
 
 def _event(data: Body, *, named: bool = True) -> bytes:

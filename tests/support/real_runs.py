@@ -97,6 +97,12 @@ class Run:
         self.supervisor = ForkedSupervisor(self.layout, ignored)
         return self
 
+    def at(self, root: Path) -> "Run":
+        """The same run, or its copy in another place, for another supervisor."""
+        other = Run.__new__(Run)
+        other.layout, other.supervisor = Layout(root), None
+        return other
+
     def kill(self) -> None:
         """kill -9 for the supervisor alone."""
         self.supervisor.send_signal(signal.SIGKILL)
@@ -124,7 +130,8 @@ class Run:
         """Clean up, whatever the test left."""
         if self.supervisor is not None and self.supervisor.poll() is None:
             self.kill()
-        for pid in self.left():
+        # Another one may have taken over.
+        for pid in [*filter(None, [holder(self.layout.lock)]), *self.left()]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         # Its groups as well: a supervisor that was killed could not remove them.

@@ -128,45 +128,35 @@ def written() -> tuple[dict[str, bytes], tuple[Fleet, ...]]:
     return files, (Fleet(), *scribe.fleets)
 
 
-BYTES = st.one_of(st.binary(min_size=1, max_size=40), st.sampled_from([b"\n", b"\0" * 4096, b'"', b"9", b"e", b"{}\n"]))
+BYTES = st.one_of(st.binary(max_size=40), st.sampled_from([b"\n", b"\0" * 4096, b'"', b"9", b"e", b"{}\n"]))
+# What is done to a file, at two places of it. Bytes between them are replaced by others; so are lines by lines, of
+# which those in between are lost, or there twice.
 DAMAGE = st.tuples(
-    st.sampled_from(["cut", "flip", "flip", "insert", "remove", "double", "drop", "swap", "lose", "copy"]),
-    st.floats(0, 1),
-    st.integers(0, 255),
-    BYTES,
+    st.sampled_from(["bytes", "byte", "end", "lines", "line", "lose", "copy"]), st.floats(0, 1), st.floats(0, 1), BYTES
 )
+Damage = tuple[str, float, float, bytes]
 
 
-def damaged(data: bytes, damage: tuple[str, float, int, bytes]) -> bytes:
-    kind, where, figure, some = damage
-    at = int(where * max(len(data) - 1, 0))
+def damaged(data: bytes, damage: Damage) -> bytes:
+    kind, *places, some = damage
+    if kind in ("bytes", "byte", "end"):
+        start = int(places[0] * len(data))
+        end = {"byte": start + 1, "end": len(data)}.get(kind, start + int(places[1] * 256))
+        return data[:start] + (b"" if kind == "end" else some) + data[end:]
     lines = data.splitlines(keepends=True) or [b""]
-    line = int(where * (len(lines) - 1))
-    match kind:
-        case "cut":
-            return data[:at]
-        case "flip":
-            return data[:at] + bytes([data[at] ^ max(figure, 1)]) + data[at + 1 :] if data else data
-        case "insert":
-            return data[:at] + some + data[at:]
-        case "remove":
-            return data[:at] + data[at + figure + 1 :]
-        case "double":
-            return b"".join([*lines[: line + 1], *lines[line:]])
-        case "drop":
-            return b"".join([*lines[:line], *lines[line + 1 :]])
-        case _:
-            other = figure % len(lines)
-            lines[line], lines[other] = lines[other], lines[line]
-            return b"".join(lines)
+    one, other = (int(place * (len(lines) - 1)) for place in places)
+    if kind == "lines":
+        return b"".join([*lines[:one], *lines[other:]])
+    lines[one], lines[other] = lines[other], lines[one]
+    return b"".join(lines)
 
 
-def damage_one(path: Path, files: list[Path], which: float, damage: tuple[str, float, int, bytes]) -> None:
+def damage_one(path: Path, files: list[Path], which: float, damage: Damage) -> None:
     file = files[min(int(which * len(files)), len(files) - 1)]
     if damage[0] == "lose":
         file.unlink(missing_ok=True)
     elif damage[0] == "copy" and file.exists():
-        (path / f"{damage[2]:06d}.jsonl").write_bytes(file.read_bytes())
+        (path / f"{int(damage[2] * 255):06d}.jsonl").write_bytes(file.read_bytes())
     elif file.exists():
         file.write_bytes(damaged(file.read_bytes(), damage))
 

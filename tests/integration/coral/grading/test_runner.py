@@ -67,6 +67,7 @@ class Tensor:
         ("raise Fail('no file', 'look')", "no file", "look"),
         ("return {'failed': 'no file', 'feedback': 'look'}", "no file", "look"),
         ("return float('nan')", "a score must be finite, got nan", ""),
+        ("return float('-inf')", "a score must be finite, got -inf", ""),
         ("return 10 ** 6000", "a score must fit a 64-bit float, got an integer that is too large", ""),
         ("return None", "a score must be a number, got None", ""),
         ("return '3'", "a score must be a number, got '3'", ""),

@@ -130,14 +130,19 @@ def test_a_daemon_ends_with_its_launch_and_no_other_is_touched(way: str, mine: F
 
 
 def test_sigterm_ends_a_daemon_too(way: str, mine: FolderLaunches) -> None:
-    mine.start("agent-1", mine.daemonizing("left"))
+    mine.start("agent-1", f"{mine.daemonizing('left')}; exit 7")
     left = mine.daemon("left")
-    assert mine.next_state() == ("agent-1", LaunchState.LINGERS)
-    launch = mine.launches.find("agent-1", 1)
+    woken: set[str] = set()
+    wait_until(lambda: bool(woken.update(mine.wakeup.wait(0.05)) or woken))
+    mine.launches.suspect(woken)
+    ((launch, state),) = mine.launches.ended()
+    assert (launch.who, launch.code, state) == ("agent-1", 7, LaunchState.LINGERS)
+    assert mine.launches.next_check is not None
     process.terminate(launch.identity, launch.tag)
     wait_until(lambda: not process_tree.is_alive(left))
     assert mine.next_state() == ("agent-1", LaunchState.GONE)
     assert mine.launches.find("agent-1", 1) is None
+    assert mine.launches.next_check is None
 
 
 def test_a_new_supervisor_adopts_a_launch_by_its_leftovers(way: str, mine: FolderLaunches) -> None:

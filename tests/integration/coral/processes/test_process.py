@@ -135,26 +135,6 @@ def test_children_that_ignore_signals_are_found_and_killed(started, tmp_path):
     assert not any(process_tree.identify(pid) for pid in pids)
 
 
-def test_a_launch_lingers_until_all_it_started_is_gone(make, tmp_path):
-    wakeup = Wakeup()
-    launches = Launches("run", wakeup)
-    tag = launches.tag("agent-1", 1)
-    held = launches.hold("agent-1", 1, make("setsid sh -c 'echo $$ > left; sleep 600' & exit 7", tag=tag), 0.0)
-    held.release()
-    ended: set[str] = set()
-    wait_until(lambda: bool(ended.update(wakeup.wait(0.05)) or ended))
-    launches.suspect(ended)
-    wait_until(lambda: (tmp_path / "left").exists())
-    launch, state = next(launches.ended())
-    assert (state, launch.code) == (LaunchState.LINGERS, 7)
-    assert launches.next_check is not None
-    process.kill(launch.identity, tag)
-    wait_until(lambda: [state for _, state in launches.ended()] == [LaunchState.GONE])
-    assert launches.find("agent-1", 1) is None
-    assert launches.next_check is None
-    wakeup.close()
-
-
 def test_an_ignored_interrupt_is_not_inherited(make, tmp_path):
     """As under `nohup`, or in the background of a script: there SIGINT is ignored, and stays so through every exec."""
     script = (
