@@ -8,28 +8,12 @@ import sample
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attempts.record import Attempt, Direction, Kind, Submission, attempt_from_dict, submission_from_dict, to_dict
+from attempts.record import Attempt, Direction, Kind, attempt_from_dict, submission_from_dict, to_dict
 
 COMMIT, TREE, PARENT = "a" * 40, "b" * 40, "c" * 40
-ATTEMPT = sample.attempt(
-    17,
-    2.5,
-    commit=COMMIT,
-    tree=TREE,
-    parent=PARENT,
-    metrics={"overlap": 0.0, "circles": 26, "note": "ok", "valid": True, "gap": None},
-)
-SUBMISSION = Submission(
-    id="0" * 20,
-    agent="agent-1",
-    commit=COMMIT,
-    tree=TREE,
-    title="Wider second ring",
-    kind=Kind.REAL,
-    of=None,
-    wait=60.0,
-    submitted_at="2030-01-01T00:00:00Z",
-)
+METRICS = {"overlap": 0.0, "circles": 26, "note": "ok", "valid": True, "gap": None}
+ATTEMPT = sample.attempt(17, 2.5, commit=COMMIT, tree=TREE, parent=PARENT, metrics=METRICS)
+SUBMISSION = sample.submission(commit=COMMIT, tree=TREE, wait=60.0)
 
 
 def test_better_is_strict_and_follows_the_direction() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import sample
 from records import readable, unreadable
+from sample import submission
 
 import attempts.store
 from attempts.files import read_bytes
@@ -26,20 +27,6 @@ def attempt(number: int = 1, score: float = 1.0) -> Attempt:
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     return Store(tmp_path / "attempts")
-
-
-def submission(name: str = ID, agent: str = "agent-1") -> Submission:
-    return Submission(
-        id=name,
-        agent=agent,
-        commit="a" * 40,
-        tree="b" * 40,
-        title="One",
-        kind=Kind.REAL,
-        of=None,
-        wait=0,
-        submitted_at="2030-01-01T00:00:00Z",
-    )
 
 
 def inbox_file(store: Store, content: bytes, name: str = f"{ID}.json") -> Path:
@@ -63,7 +50,7 @@ def test_a_submission_goes_in_and_comes_out_and_is_not_overwritten(store: Store)
 
 def test_the_oldest_submission_is_first_whoever_made_it(store: Store) -> None:
     for agent, number in [("b", 3), ("a", 2), ("b", 1), ("a", 3)]:
-        submit(store.root, to_dict(submission(f"{number:020d}", agent)))
+        submit(store.root, to_dict(submission(agent, number)))
     assert [(agent, int(name)) for agent, name, _ in store.inbox()] == [("b", 1), ("a", 2), ("a", 3), ("b", 3)]
     inbox = store.root / "inbox"
     of_a = store.inbox(only={inbox / "a", inbox / "gone", store.root / "replies"})
@@ -101,17 +88,10 @@ GOOD = to_dict(submission())
 @pytest.mark.parametrize(
     "content",
     [
-        b"",
-        b"{",
-        b"[]",
-        b"null",
-        b"\xff\xfe{}",
-        b"\x00" * 100,
-        b"[" * 30_000,
-        b'{"a":' * 10_000,
+        *(b"", b"{", b"[]", b"null", b"\xff\xfe{}", b"\x00" * 100, b"[" * 30_000, b'{"a":' * 10_000),
         json.dumps({**GOOD, "title": "x" * 70_000}).encode(),
         json.dumps({**GOOD, "wait": float("nan")}).encode(),
-        json.dumps(GOOD).replace('"wait": 0', '"wait": ' + "9" * 5000).encode(),
+        json.dumps({**GOOD, "wait": 0}).replace('"wait": 0', '"wait": ' + "9" * 5000).encode(),
         json.dumps({**GOOD, "id": f"{2:020d}"}).encode(),
         json.dumps({**GOOD, "commit": "HEAD"}).encode(),
         json.dumps({**GOOD, "score": 10}).encode(),

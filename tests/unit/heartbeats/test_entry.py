@@ -1,5 +1,6 @@
 """Heartbeats as people and agents write them."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -38,32 +39,28 @@ def test_an_entry_changes_what_it_says_and_nothing_else_also_of_what_was_set_bef
     assert (retimed.prompt, retimed.trigger) == ("Turn around.", Stagnant(7))
 
 
+MINE: dict[str, object] = {"name": "mine", "every": 3}
+WRONG: dict[str, list[object]] = {
+    "no mapping": [None, "reflect"],
+    "''": [{"every": 3, "prompt": "x"}],
+    "name must be text": [{"name": 3}],
+    "has no trigger": [{"name": "mine", "prompt": "x"}],
+    "every and minutes": [{**MINE, "minutes": 3}],
+    "every must be a whole number": [{"name": "mine", "every": wrong} for wrong in ("3", True, 0, 2.5)],
+    "stagnant must be a whole number": [{"name": "mine", "stagnant": 10**400}],
+    "minutes must be a number": [{"name": "mine", "minutes": wrong} for wrong in (math.nan, math.inf, 10**400)],
+    "seconds must be a number": [{"name": "mine", "seconds": wrong} for wrong in (False, -1)],
+    "scope must be own or fleet": [{**MINE, "scope": "world"}],
+    "delivery must be interrupt or inline": [{**MINE, "delivery": 3}],
+    "prompt must be text": [{**MINE, "prompt": ["x"]}],
+    "no key 'protected'": [{**MINE, "protected": True}],
+    "no key 'by'": [{**MINE, "by": "operator"}],
+    "no key '3'": [{"name": "reflect", 3: 4}],
+}
+
+
 @pytest.mark.parametrize(
-    ("entry", "reason"),
-    [
-        (None, "no mapping"),
-        ("reflect", "no mapping"),
-        ({"every": 3, "prompt": "x"}, "''"),
-        ({"name": 3}, "name must be text"),
-        ({"name": "mine", "prompt": "x"}, "has no trigger"),
-        ({"name": "mine", "every": 3, "minutes": 3}, "every and minutes"),
-        ({"name": "mine", "every": "3"}, "every must be a whole number"),
-        ({"name": "mine", "every": True}, "every must be a whole number"),
-        ({"name": "mine", "every": 0}, "every must be a whole number"),
-        ({"name": "mine", "every": 2.5}, "every must be a whole number"),
-        ({"name": "mine", "stagnant": 10**400}, "stagnant must be a whole number"),
-        ({"name": "mine", "minutes": float("nan")}, "minutes must be a number"),
-        ({"name": "mine", "minutes": float("inf")}, "minutes must be a number"),
-        ({"name": "mine", "minutes": 10**400}, "minutes must be a number"),
-        ({"name": "mine", "seconds": False}, "seconds must be a number"),
-        ({"name": "mine", "seconds": -1}, "seconds must be a number"),
-        ({"name": "mine", "every": 3, "scope": "world"}, "scope must be own or fleet"),
-        ({"name": "mine", "every": 3, "delivery": 3}, "delivery must be interrupt or inline"),
-        ({"name": "mine", "every": 3, "prompt": ["x"]}, "prompt must be text"),
-        ({"name": "mine", "every": 3, "protected": True}, "no key 'protected'"),
-        ({"name": "mine", "every": 3, "by": "operator"}, "no key 'by'"),
-        ({"name": "reflect", 3: 4}, "no key '3'"),
-    ],
+    ("entry", "reason"), [(entry, reason) for reason, entries in WRONG.items() for entry in entries]
 )
 def test_the_error_names_what_is_wrong_with_an_entry(entry: object, reason: str) -> None:
     with pytest.raises(HeartbeatError, match=reason) as caught:

@@ -14,18 +14,8 @@ from coral.config.schema import SHIPPED, schema
 from heartbeats.example import example_context
 
 EXAMPLES = sorted(Path(__file__).parents[4].glob("examples/*/task.yaml"))
-KEPT = (
-    "description",
-    "default",
-    "minimum",
-    "maximum",
-    "exclusiveMinimum",
-    "minLength",
-    "type",
-    "enum",
-    "anyOf",
-    "items",
-)
+KEPT = ("description", "default", "type", "enum", "anyOf", "items")
+KEPT += ("minimum", "maximum", "exclusiveMinimum", "minLength")
 
 
 def facts(text: str) -> dict[str, dict[str, object]]:

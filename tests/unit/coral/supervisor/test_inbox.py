@@ -2,11 +2,11 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
+from sample import submission
 
-from attempts.record import Kind, Submission, to_dict
+from attempts.record import to_dict
 from coral.fleet import events as on
 from coral.fleet.reasons import RunEnd, RunEndKind
 from coral.supervisor.event_queue import AT_FIRST, MOST, QUIET_SECONDS, AlertLimit, SeenAlerts
@@ -32,18 +32,10 @@ def post(layout: Layout) -> Inbox:
     return Inbox(layout, AGENTS)
 
 
-def submission(number: int, agent: str = "ann", **other: Any) -> dict[str, object]:
-    made = Submission(
-        id=f"{number:020d}", agent=agent, commit="1" * 40, tree="2" * 40, title="try", kind=Kind.REAL, of=None,
-        wait=0.0, submitted_at="now",
-    )  # fmt: skip
-    return {**to_dict(made), **other}
-
-
 def hand_in(layout: Layout, agent: str, *numbers: int) -> None:
     for number in numbers:
         path = layout.attempts / "inbox" / agent / f"{number:020d}.json"
-        path.write_text(json.dumps(submission(number, agent)))
+        path.write_text(json.dumps(to_dict(submission(agent, number))))
 
 
 def test_of_a_fleet_only_the_folders_are_read_that_something_came_into(layout: Layout, post: Inbox) -> None:
@@ -62,14 +54,14 @@ def ask(layout: Layout, sender: str, name: str, content: bytes) -> None:
 
 
 def taken(events: list[on.Event]) -> list[tuple[str, int]]:
-    found = [each.submission for each in events if isinstance(each, on.Submitted)]
-    return [(each.agent, int(each.id)) for each in found]
+    found = [event.submission for event in events if isinstance(event, on.Submitted)]
+    return [(submitted.agent, int(submitted.id)) for submitted in found]
 
 
 def test_what_was_seen_is_named_by_its_ids_and_numbers(layout: Layout, post: Inbox) -> None:
     ask(layout, "ann", f"{1:020d}", b'{"type": "acknowledge", "jobs": [1, 2]}')
     ask(layout, "ann", f"{2:020d}", b'{"type": "acknowledge", "jobs": [true]}')
-    (asked,) = [each for each in post.collect(0, ROOM) if isinstance(each, on.Requested)]
+    (asked,) = [event for event in post.collect(0, ROOM) if isinstance(event, on.Requested)]
     assert asked.request == on.Acknowledge(jobs=(1, 2))
 
 
@@ -102,14 +94,14 @@ def test_garbage_is_cleared_at_a_pace_and_told_of_in_measure(layout: Layout, pos
     assert post.more
     assert len(list(inbox.iterdir())) == 600 - ROOM["ann"]
     assert on.Requested(sender=OPERATOR, id="stop", request=on.Stop(end=RunEnd(RunEndKind.REQUEST))) in events
-    told = [each for each in events if isinstance(each, on.Broken)]
+    told = [event for event in events if isinstance(event, on.Broken)]
     for _ in range(600):
         told += [event for event in collected(layout, post, 1) if isinstance(event, on.Broken)]
     assert not post.more or layout.requests_of(OPERATOR).exists()
     assert not list(inbox.iterdir())
     assert not list(layout.requests_of("ann").glob("*.json"))
     assert len(told) == AT_FIRST
-    (summary,) = [each for each in post.collect(QUIET_SECONDS, ROOM) if isinstance(each, on.Broken)]
+    (summary,) = [event for event in post.collect(QUIET_SECONDS, ROOM) if isinstance(event, on.Broken)]
     assert summary.item == f"{1200 - AT_FIRST} more things of ann"
 
 
@@ -131,7 +123,7 @@ def test_of_strangers_too_only_so_much_is_read(layout: Layout, post: Inbox) -> N
     hand_in(layout, "ben", 99)
     events = list(post.collect(0, ROOM))
     assert taken(events) == [("ben", 99)]
-    assert sum(isinstance(each, on.Broken) for each in events) == AT_FIRST
+    assert sum(isinstance(event, on.Broken) for event in events) == AT_FIRST
     assert sum(1 for _ in layout.attempts.glob("inbox/nobody-*/*")) == 100 - AT_ONCE
 
 
