@@ -113,12 +113,8 @@ def fill_state_folder(command: Command, state: Path) -> None:
 
 def launch_environment(base: Mapping[str, str], command: Command) -> dict[str, str]:
     """The base environment without the variables that the command drops, and with those that it adds."""
-    kept = {
-        name: value
-        for name, value in base.items()
-        if not name.startswith(command.drop) or name.startswith(command.keep)
-    }
-    return {**kept, **command.env}
+    dropped = {name for name in base if name.startswith(command.drop) and not name.startswith(command.keep)}
+    return {**{name: value for name, value in base.items() if name not in dropped}, **command.env}
 
 
 def _spec(

@@ -31,18 +31,15 @@ class Mount:
 
 
 def mounts_of(config: Config, assignment: Assignment) -> list[Mount]:
-    return [
-        Mount(config.folder / Path(source).expanduser(), str(PurePosixPath(at)))
-        for at, source in assignment.mounts.items()
-    ]
+    named = assignment.mounts.items()
+    return [Mount(config.folder / Path(source).expanduser(), str(PurePosixPath(at))) for at, source in named]
 
 
 def check_same_agents(before: Config, after: Config) -> None:
     """CoralError if a change of its task would add agents to a run or remove some: it cannot change them."""
     if list(members_of(before)) != list(members_of(after)):
-        raise CoralError(
-            "cannot change the number of agents of a run", "`coral start` makes a run with another number of agents"
-        )
+        hint = "`coral start` makes a run with another number of agents"
+        raise CoralError("cannot change the number of agents of a run", hint)
 
 
 def account_of(assignment: Assignment, runtime: Runtime) -> str:
@@ -55,9 +52,7 @@ class Roster:
 
     def __init__(self, config: Config) -> None:
         self._members = members_of(config)
-        self.assignments = [
-            (assignment, find(assignment.runtime, assignment.options)) for assignment in assignments_of(config)
-        ]
+        self.assignments = [(part, find(part.runtime, part.options)) for part in assignments_of(config)]
         runtimes = (runtime for assignment, runtime in self.assignments for _ in range(assignment.count))
         self._runtimes = dict(zip(self._members, runtimes, strict=True))
 

@@ -238,7 +238,5 @@ def _check_packages() -> None:
         if found != os.path.join(root, package, "__init__.py"):  # noqa: PTH118
             from coral.errors import CoralError
 
-            raise CoralError(
-                f"cannot start: the package {package!r} is not Coral's own, but {found}",
-                "start `coral` from another folder, or take that folder out of PYTHONPATH",
-            )
+            hint = "start `coral` from another folder, or take that folder out of PYTHONPATH"
+            raise CoralError(f"cannot start: the package {package!r} is not Coral's own, but {found}", hint)

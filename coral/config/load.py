@@ -82,9 +82,8 @@ def load_frozen(path: Path, overrides: Sequence[str] = ()) -> Config:
     document = yaml.read(_text(path, LARGEST_FROZEN))
     origin = document.data.pop(ORIGIN, None) if isinstance(document.data, dict) else None
     if not isinstance(origin, str):
-        raise CoralError(
-            f"cannot read {path}: it is not the task of a run", "a run's task is private/task.yaml in its folder"
-        )
+        hint = "a run's task is private/task.yaml in its folder"
+        raise CoralError(f"cannot read {path}: it is not the task of a run", hint)
     return _build(path, Path(origin), document, overrides, files=False)
 
 

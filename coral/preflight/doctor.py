@@ -74,9 +74,7 @@ def inspect_machine(folder: Path, config: Config | None) -> Iterator[Check]:
     driven = assignments_of(config) if config is not None else ()
     names = [name for name in registry.RUNTIMES if isinstance(registry.find(name, {}), AgentProgram)]
     with ThreadPoolExecutor(4) as pool:
-        for found in pool.map(
-            lambda name: _program(name, [assignment for assignment in driven if assignment.runtime == name]), names
-        ):
+        for found in pool.map(lambda name: _program(name, [part for part in driven if part.runtime == name]), names):
             yield from found
     yield from (_of_the_task(assignment) for assignment in driven if assignment.runtime not in names)
 

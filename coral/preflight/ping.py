@@ -4,23 +4,24 @@ It is started as in a run, by its own runtime, but in a temporary folder; no pro
 login is refused retries for minutes before it reports that, so the messages about its retries are read as well.
 """
 
+import contextlib
 import os
 import re
 import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 
 from attempts.fields import one_line
 from coral.agent_setup.launch import fill_state_folder, launch_environment
 from coral.agent_setup.roster import assignments_of
 from coral.config.load import Config
-from coral.config.model import Assignment
 from coral.errors import CoralError
 from coral.fleet.events import Ending
 from coral.preflight.doctor import Check, Health
@@ -61,15 +62,21 @@ class Pong:
     usage: Usage | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Candidate:
-    """`runtime`: None where there is none of that name. `wanted`: by name or by the task; other installed programs are
-    pinged too, and may have no login."""
+    """`wanted`: by name or by the task; other installed programs are pinged too, and may have no login."""
 
     name: str
-    assignment: Assignment | None
     wanted: bool
-    runtime: Runtime | None
+    options: Mapping[str, object] = field(default_factory=dict)
+    model: str = ""
+
+    @cached_property
+    def runtime(self) -> Runtime | None:
+        """None where there is none of that name."""
+        with contextlib.suppress(CoralError):  # `_finding` says why
+            return registry.find(self.name, self.options)
+        return None
 
     @property
     def needs_no_model(self) -> bool:
@@ -103,38 +110,27 @@ def _listed(names: Iterable[str]) -> str:
 
 def candidates_for(config: Config | None, names: Sequence[str]) -> list[_Candidate]:
     driven = assignments_of(config) if config is not None else ()
-    asked = [
-        _candidate(assignment.runtime, assignment, True)
-        for assignment in driven
-        if not names or assignment.runtime in names
-    ]
-    asked = [candidate for candidate in asked if names or not candidate.needs_no_model]
-    known = {candidate.name for candidate in asked}
+    asked = [_Candidate(part.runtime, True, part.options, part.model) for part in driven]
     if names:
-        return asked + [_candidate(name, None, True) for name in dict.fromkeys(names) if name not in known]
-    others = [_candidate(name, None, False) for name in registry.RUNTIMES if name not in known]
-    installed = [other for other in others if isinstance(other.runtime, AgentProgram) and not other.runtime.check()]
-    return asked + installed
-
-
-def _candidate(name: str, assignment: Assignment | None, wanted: bool) -> _Candidate:
-    try:
-        return _Candidate(name, assignment, wanted, registry.find(name, assignment.options if assignment else {}))
-    except CoralError:  # `_finding` says why
-        return _Candidate(name, assignment, wanted, None)
+        asked = [candidate for candidate in asked if candidate.name in names]
+        known = {candidate.name for candidate in asked}
+        return asked + [_Candidate(name, True) for name in dict.fromkeys(names) if name not in known]
+    asked = [candidate for candidate in asked if not candidate.needs_no_model]
+    known = {candidate.name for candidate in asked}
+    others = [_Candidate(name, False) for name in registry.RUNTIMES if name not in known]
+    return asked + [other for other in others if isinstance(other.runtime, AgentProgram) and not other.runtime.check()]
 
 
 def _finding(asked: _Candidate, seconds: float, stop: threading.Event) -> Check:
-    name, options = f"{asked.name} ping", asked.assignment.options if asked.assignment else {}
+    name = f"{asked.name} ping"
     if asked.needs_no_model:
         return Check(name, Health.WELL, "it asks no model: there is nobody to answer")
-    model = asked.assignment.model if asked.assignment else ""
-    if problems := registry.check(asked.name, options, model):
+    if problems := registry.check(asked.name, asked.options, asked.model):
         problem, _, how = problems[0].partition("; ")
         return Check(name, Health.WRONG, problem, how or "see agents in task.yaml")
-    runtime = asked.runtime or registry.find(asked.name, options)
+    runtime = asked.runtime or registry.find(asked.name, asked.options)
     try:
-        pong = ping(runtime, model, seconds, stop)
+        pong = ping(runtime, asked.model, seconds, stop)
     except OSError as error:
         return Check(name, Health.WRONG, f"it cannot be started: {error}")
     found = finding_of(name, runtime, pong, seconds)

@@ -62,9 +62,8 @@ def grade_findings(config: Config, say: Callable[[str], None]) -> Iterator[TaskF
     if first.score is None:
         return
     if (target := config.budget.target) is not None and not config.grader.direction.better(target, first.score):
-        yield TaskFinding(
-            "target", False, f"the seed reaches the target {target:g} already", ("set budget.target further",)
-        )
+        text = f"the seed reaches the target {target:g} already"
+        yield TaskFinding("target", False, text, ("set budget.target further",))
     if found_concerns := tuple(budget_concerns(config, seconds)):
         yield TaskFinding("budget", True, "it may be too small; nothing is refused for that", found_concerns)
     say("grading the seed once more")

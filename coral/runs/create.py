@@ -39,9 +39,8 @@ def create_run(config: Config, runs: Path, say: Say, meanwhile: Callable[[], obj
     roster = Roster(config)
     roster.check()
     if problem := disk_problem_of(runs):
-        raise CoralError(
-            f"cannot make a run in {runs}: {problem}", "free some space, or see workspace.runs in task.yaml"
-        )
+        hint = "free some space, or see workspace.runs in task.yaml"
+        raise CoralError(f"cannot make a run in {runs}: {problem}", hint)
     for assignment, runtime in roster.assignments:
         if budgets := unenforceable_budgets(config, assignment, runtime):
             raise CoralError(f"cannot start: {budgets[0]}", "leave that budget out, or limit attempts or hours")
@@ -57,11 +56,10 @@ def create_run(config: Config, runs: Path, say: Say, meanwhile: Callable[[], obj
             _fill(layout, config, roster, say, meanwhile)
         except BaseException as error:
             remove_run(layout)
-            if is_disk_problem(error):
-                raise CoralError(f"cannot make the run: {error}", "free some space; nothing was left behind") from error
-            if isinstance(error, OSError):
-                raise CoralError(f"cannot make the run: {error}", "nothing was left behind") from error
-            raise
+            if not (full := is_disk_problem(error)) and not isinstance(error, OSError):
+                raise
+            hint = f"{'free some space; ' if full else ''}nothing was left behind"
+            raise CoralError(f"cannot make the run: {error}", hint) from error
     return layout
 
 

@@ -117,14 +117,11 @@ class Submitter:
         again, store = self.args.again, Store(self.layout.attempts)
         if not again and (pending := submissions.pending(self.layout, store, self.agent, own, made.commit)):
             which, wait = ("", "") if pending.number is None else (f" as #{pending.number}", f" {pending.number}")
-            raise CoralError(
-                f"cannot submit: nothing changed since you submitted it{which}", f"its grade: coral wait{wait}"
-            )
+            what = f"nothing changed since you submitted it{which}"
+            raise CoralError(f"cannot submit: {what}", f"its grade: coral wait{wait}")
         same = submissions.graded(store, made.tree, tune=self.args.tune)
         if same is not None and not again:
             score = format.score(same.score) if same.score is not None else f"nothing ({same.verdict})"
-            raise CoralError(
-                f"cannot submit: nothing changed since #{same.number}, which scored {score}",
-                "change something, or grade the same again: coral eval --again",
-            )
+            what, hint = f"nothing changed since #{same.number}, which scored {score}", "coral eval --again"
+            raise CoralError(f"cannot submit: {what}", f"change something, or grade the same again: {hint}")
         return same

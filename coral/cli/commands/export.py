@@ -150,10 +150,8 @@ def _base(user: Git, seed: str) -> tuple[str, tuple[str, ...]]:
         commit, _, tree = line.partition(" ")
         if tree == seed:
             return commit, ()
-    raise CoralError(
-        f"cannot export to {user.directory}: the run's seed is in none of its commits",
-        "commit the seed there as it was, or write a patch: --patch FILE",
-    )
+    hint = "commit the seed there as it was, or write a patch: --patch FILE"
+    raise CoralError(f"cannot export to {user.directory}: the run's seed is in none of its commits", hint)
 
 
 def _with_folder(user: Git, tree: str, folder: tuple[str, ...], new: str) -> str:

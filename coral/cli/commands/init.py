@@ -35,10 +35,9 @@ def make(folder: Path) -> None:
     if present == [".gitignore"]:
         del files[Path(".gitignore")]  # a repository has one; it is the user's
     elif present:
-        raise CoralError(
-            f"cannot make a task in {folder}: {', '.join(present)} exist{'s' * (len(present) == 1)} already",
-            "name a folder that has nothing of a task yet: coral init DIR",
-        )
+        exist = f"{', '.join(present)} exist{'s' * (len(present) == 1)} already"
+        hint = "name a folder that has nothing of a task yet: coral init DIR"
+        raise CoralError(f"cannot make a task in {folder}: {exist}", hint)
     try:
         for path, text in files.items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)

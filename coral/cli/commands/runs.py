@@ -37,10 +37,8 @@ def _found(args: argparse.Namespace) -> list[Layout]:
         runs = [run for run in runs if run.root.parent.name == args.task]
     if not runs:
         of = f" of the task {args.task!r}" if args.task else ""
-        raise CoralError(
-            f"cannot find any runs{of} in or above {folder or run_lookup.here()}",
-            "start one with `coral start TASK`, or name a folder of runs: `coral runs FOLDER`",
-        )
+        hint = "start one with `coral start TASK`, or name a folder of runs: `coral runs FOLDER`"
+        raise CoralError(f"cannot find any runs{of} in or above {folder or run_lookup.here()}", hint)
     return runs
 
 

@@ -116,9 +116,8 @@ def warnings(view: RunView) -> list[Text]:
     """What the operator must know first."""
     how, lines = resume_command(view), list[Text]()
     if not view.status:
-        lines.append(
-            Text("its status.json is missing or damaged; `coral log` still reads the attempts", style="yellow")
-        )
+        text = "its status.json is missing or damaged; `coral log` still reads the attempts"
+        lines.append(Text(text, style="yellow"))
     if view.supervisor is not None and (problem := disk_problem_of(view.layout.root)):
         lines.append(Text(f"{problem}; nothing new starts until there is space again", style="red"))
     if view.state == "dead":

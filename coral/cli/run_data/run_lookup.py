@@ -7,6 +7,7 @@ share, an agent sees its own attempts and the seed, and nothing else.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import shlex
 import sys
@@ -42,10 +43,8 @@ def agent_here() -> tuple[Layout, str]:
     """The run and the agent whose workspace this is. CoralError anywhere else."""
     found = find_agent(here())
     if found is None:
-        raise CoralError(
-            f"cannot do that here: {here()} is not an agent's workspace",
-            "go to a run's workspace/agents/<agent>, or look at a run with `coral status`",
-        )
+        hint = "go to a run's workspace/agents/<agent>, or look at a run with `coral status`"
+        raise CoralError(f"cannot do that here: {here()} is not an agent's workspace", hint)
     return found
 
 
@@ -119,10 +118,8 @@ def task_of(to: str, given: str | None, overrides: list[str]) -> tuple[Path, lis
         return _existing_task(to, given), overrides, here()
     found = find_task(here())
     if found is None:
-        raise CoralError(
-            f"cannot {to}: there is no task.yaml in or above {here()}",
-            f"coral {to} PATH-OF-A-TASK, or `coral init` makes a task that works",
-        )
+        hint = f"coral {to} PATH-OF-A-TASK, or `coral init` makes a task that works"
+        raise CoralError(f"cannot {to}: there is no task.yaml in or above {here()}", hint)
     return found, ([given] if given else []) + overrides, found.parent
 
 
@@ -135,10 +132,8 @@ def _existing_task(to: str, given: str) -> Path:
     beside = path.parent.iterdir() if path.parent.is_dir() else ()
     tasks = [item.name for item in beside if (item / TASK_FILE).is_file() or item.suffix in (".yaml", ".yml")]
     near = [shlex.quote(str(Path(given).parent / name)) for name in get_close_matches(path.name, tasks, n=3)]
-    raise CoralError(
-        f"cannot {to}: there is no folder or task file {given}",
-        f"did you mean {' or '.join(near)}?" if near else "`coral init` makes a task that works",
-    )
+    hint = f"did you mean {' or '.join(near)}?" if near else "`coral init` makes a task that works"
+    raise CoralError(f"cannot {to}: there is no folder or task file {given}", hint)
 
 
 def _inside(path: Path) -> Layout | None:
@@ -155,13 +150,10 @@ def origin(run: Layout) -> Path | None:
     """The folder of the task that a run was started from: the `origin` of its frozen task."""
     from attempts.files import open_plain  # not at the top, or each `coral eval` would import it before it starts git
 
-    try:
-        with open_plain(run.task_file) as file:
-            for line in (next(file, b"").decode() for _ in range(5)):
-                if line.startswith("origin:"):
-                    return Path(line.partition(":")[2].strip().strip("'\"")).parent
-    except (OSError, ValueError):
-        return None
+    with contextlib.suppress(OSError, ValueError), open_plain(run.task_file) as file:
+        for line in (next(file, b"").decode() for _ in range(5)):
+            if line.startswith("origin:"):
+                return Path(line.partition(":")[2].strip().strip("'\"")).parent
     return None
 
 

@@ -70,9 +70,8 @@ def outcome_of(store: Store, agent: str, submission: str) -> SubmissionState:
     """What is known of a submission now."""
     reply = LenientJson(store.read_reply(agent, submission))
     if refused := reply.text("refused", 2000):
-        return SubmissionState(
-            refused=refused, hint=reply.text("hint"), reason=reply.inner("reason").data, settled=True
-        )
+        hint, reason = reply.text("hint"), reply.inner("reason").data
+        return SubmissionState(refused=refused, hint=hint, reason=reason, settled=True)
     number = reply.integer("attempt")
     attempt = published(store, number)
     launch = reply.integer("launch")
