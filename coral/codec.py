@@ -128,9 +128,5 @@ def _union(kinds: tuple[Any, ...]) -> Decoder:
 
 
 def _default(field: "Field[Any]") -> object:
-    if field.default is not MISSING:
-        return field.default
-    if field.default_factory is not MISSING:
-        factory: Any = field.default_factory
-        return factory()
-    return MISSING
+    factory: Any = field.default_factory
+    return field.default if factory is MISSING else factory()

@@ -132,11 +132,6 @@ def _spec(
         check=config.task.check,
         direction=config.grader.direction.value,
         run_root=layout.root,
-        seed=_random_seed(agent),
+        seed=int("".join(filter(str.isdigit, agent)) or 0),  # the agent's number: the same in every launch
         money=money,
     )
-
-
-def _random_seed(agent: str) -> int:
-    """The agent's number: another one for each agent, the same in every launch."""
-    return int("".join(character for character in agent if character.isdigit()) or 0)

@@ -87,7 +87,10 @@ def _problem(kind: type[BaseModel], values: object, path: KeyPath, detail: Error
     value = detail["input"]
     if detail["type"] == "extra_forbidden":
         return Problem(where, _unknown(str(loc[-1]), where, value, _holder(kind, loc)))
-    context = {name: _plain(value) for name, value in detail.get("ctx", {}).items()}
+    context = {
+        name: int(held) if isinstance(held, float) and held.is_integer() else held
+        for name, held in detail.get("ctx", {}).items()
+    }
     if detail["type"] == "missing":
         description = _holder(kind, loc).model_fields[str(loc[-1])].description or ""
         return Problem(where, f"is missing: {description.partition('. ')[0].rstrip('.')}")
@@ -120,10 +123,6 @@ def _within(values: object, loc: tuple[int | str, ...], *, missing: bool) -> Key
         elif missing:
             path.append(part)
     return tuple(path)
-
-
-def _plain(value: object) -> object:
-    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _unknown(key: str, path: KeyPath, value: object, kind: type[BaseModel]) -> str:

@@ -86,7 +86,10 @@ def _fill(layout: Layout, config: Config, roster: Roster, say: Say, meanwhile: C
         (layout.private / "seed").write_text(commit)
         say("grading the seed")
         begin(meanwhile)
-        clones = {agent: _begin_clone(begin, layout, roster, agent, commit) for agent in roster}
+        clones = {}
+        for agent in roster:
+            exclude = [roster.runtime(agent).instruction_file, SHARED]
+            clones[agent] = begin(hub.clone, layout.hub, layout.clone(agent), agent, commit, exclude)
         baseline = grade_seed(layout, config, commit, interpreter)
         # In a thread, because its fsync also writes the files of the clones.
         published = begin(Store(layout.attempts).publish, baseline)
@@ -118,11 +121,6 @@ def _interpreter(grader: GraderSection) -> Iterator[PrestartedInterpreter | None
     finally:
         if interpreter is not None:
             interpreter.close()
-
-
-def _begin_clone(begin: Begin, layout: Layout, roster: Roster, agent: str, commit: str) -> Future[None]:
-    exclude = [roster.runtime(agent).instruction_file, SHARED]
-    return begin(hub.clone, layout.hub, layout.clone(agent), agent, commit, exclude)
 
 
 def _result(work: Future[T]) -> T:

@@ -24,7 +24,9 @@ _REASONS: Mapping[Kind, str | Callable[[Reason], str]] = {
     Kind.PROGRESS: "progress",
     Kind.WAITS_FOR_JOB: "a job runs",
     Kind.LIMIT_OVER: "usage limit is over",
-    Kind.SESSION_COMPACTED: lambda reason: f"fresh session after {_compactions(reason.count)}",
+    Kind.SESSION_COMPACTED: lambda reason: (
+        "fresh session after " + ("a compaction" if reason.count == 1 else f"{reason.count} compactions")
+    ),
     Kind.SESSION_LONG: lambda reason: f"fresh session after {reason.count} tokens",
     Kind.CRASHED: lambda reason: _with("crashed", reason.detail),
     Kind.UNKNOWN_SESSION: lambda reason: _with("its program does not know the session", reason.detail),
@@ -81,10 +83,6 @@ def run_end_text(end: RunEnd) -> str:
 
 def _text(text: str | Callable[[T], str], of: T) -> str:
     return text if isinstance(text, str) else text(of)
-
-
-def _compactions(count: int) -> str:
-    return "a compaction" if count == 1 else f"{count} compactions"
 
 
 def _retries(outage: Reason) -> str:

@@ -11,7 +11,7 @@ _PLACES = {
     ],
     "unit/coral/cli/commands/test_transcript": ["coral.views: transcript"],
     "unit/coral/cli/run_data/test_send_request": ["coral.cli.commands: heartbeat stop tell"],
-    "unit/coral/cli/ui/test_live": ["coral.cli.commands: attach", "coral.cli.run_data: follow"],
+    "unit/coral/cli/ui/test_live": ["coral.cli.commands: attach"],
     "unit/coral/config/test_load, which compares whole messages": ["coral.config: paths validate"],
     "unit/coral/runtimes/test_programs and test_transcripts; tests/agents with the real program": [
         "coral.runtimes: claude copilot cursor exits gemini kiro pi qwen",

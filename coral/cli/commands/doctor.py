@@ -25,16 +25,11 @@ GOOD, PLAIN = ("✓·-✗", "+.-!")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "task", nargs="?", metavar="TASK", help="the task whose program must be here (default: the one around here)"
-    )
-    parser.add_argument(
-        "--ping",
-        nargs="*",
-        metavar="RUNTIME",
-        help="also send one real, paid request to each of these (default: the task's, and every program that is here); "
-        "some keep that conversation in their own history: docs/runtimes.md",
-    )
+    whose = "the task whose program must be here (default: the one around here)"
+    parser.add_argument("task", nargs="?", metavar="TASK", help=whose)
+    paid = "also send one real, paid request to each of these (default: the task's, and every program that is here); "
+    kept = "some keep that conversation in their own history: docs/runtimes.md"
+    parser.add_argument("--ping", nargs="*", metavar="RUNTIME", help=paid + kept)
     parser.add_argument("--json", action="store_true", help="for programs: {ok, checks: [{name, state, text, advice}]}")
 
 

@@ -41,9 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--recent", action="store_true", help="newest first, failed ones too, instead of best first")
     parser.add_argument("--agent", metavar="AGENT", help="only of this agent")
     parser.add_argument("--kind", choices=[kind.value for kind in Kind], help="only of this kind")
-    parser.add_argument(
-        "--search", metavar="TEXT", help="only where the title, the reason or the feedback contains TEXT"
-    )
+    where = "only where the title, the reason or the feedback contains TEXT"
+    parser.add_argument("--search", metavar="TEXT", help=where)
     parser.add_argument("--json", action="store_true", help="for programs: the records")
     run_lookup.add_arguments(parser)
 

@@ -11,7 +11,7 @@ from rich.text import Text
 from coral.cli.parser import count, print_json
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.run_lookup import alone_in
-from coral.cli.ui.table import console, dim, print_table, table
+from coral.cli.ui.table import console, dim, print_table, print_title, table
 from coral.errors import CoralError
 from coral.views import format
 from workspace.layout import Layout
@@ -69,13 +69,11 @@ def _overview(out: Console, notes: list[NumberedNote]) -> None:
     others = [note for note in notes if note[0] not in known]
     _in_full(out, _parse(syntheses[:1]))
     if syntheses[1:]:
-        out.print()
-        out.print(Rule(Text("Earlier conclusions", style="bold"), align="left", style="dim"))
+        print_title(out, "Earlier conclusions")
         _list(out, syntheses[1:], RECENT)
     if others:
         if syntheses:
-            out.print()
-            out.print(Rule(Text("Notes", style="bold"), align="left", style="dim"))
+            print_title(out, "Notes")
         _list(out, others, LISTED)
     out.print()
     out.print(dim("coral notes --read N reads one, --recent the last few, --search TEXT finds"))
@@ -92,16 +90,11 @@ def _in_full(out: Console, notes: list[Note]) -> None:
 
 
 def _list(out: Console, notes: list[NumberedNote], most: int) -> None:
-    rows = [
-        [
-            str(note.number),
-            Text(note.title, style="bold cyan" if is_synthesis(note) else ""),
-            note.author,
-            format.ago(note.created),
-            " ".join(f"#{number}" for number in note.attempts[:6]),
-        ]
-        for note in _parse(notes[:most])
-    ]
+    rows = []
+    for note in _parse(notes[:most]):
+        title = Text(note.title, style="bold cyan" if is_synthesis(note) else "")
+        attempts = " ".join(f"#{number}" for number in note.attempts[:6])
+        rows.append([str(note.number), title, note.author, format.ago(note.created), attempts])
     out.print(table((">n", "title*", "author", "written?", "attempts*??"), rows, out.width))
     if len(notes) > most:
         out.print(dim(f"{len(notes) - most} more: coral notes --recent {len(notes)}"))

@@ -40,9 +40,8 @@ FIRST_PROGRESS, PROGRESS_EVERY = 1.0, 5.0  # seconds
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", metavar="RUN", help="as --run")
     run_lookup.add_arguments(parser)
-    parser.add_argument(
-        "--at", metavar="TIME", help="a time of day (2030-01-02T15:04), or how long the run had gone on (1h30m)"
-    )
+    at = "a time of day (2030-01-02T15:04), or how long the run had gone on (1h30m)"
+    parser.add_argument("--at", metavar="TIME", help=at)
     parser.add_argument("--json", action="store_true", help="for programs")
 
 

@@ -17,9 +17,8 @@ from workspace.layout import Layout
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "overrides", nargs="*", metavar="KEY=VALUE", help="changes of the task from here on: budget.hours=4"
-    )
+    changes = "changes of the task from here on: budget.hours=4"
+    parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help=changes)
     parser.add_argument("-i", "--instruction", metavar="TEXT", help="a message to all agents")
     run_lookup.add_arguments(parser)
     add_watching(parser)

@@ -87,7 +87,7 @@ def watch(
         return _print_detached(layout, detach(layout, overrides, config), as_json=args.json)
     from coral.supervisor.loop import supervise
 
-    over, since = threading.Event(), _size_of(layout.events)
+    over, since = threading.Event(), layout.events.stat().st_size if layout.events.exists() else 0
 
     def show() -> None:
         while not over.is_set() and shown_supervisor(layout) != os.getpid():
@@ -111,13 +111,6 @@ def watch(
 
             summarize(layout)
         return code
-
-
-def _size_of(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
 
 
 def _print_detached(layout: Layout, pid: int, *, as_json: bool) -> int:

@@ -14,7 +14,7 @@ from coral.cli.ui.table import Table, console, dim, table, tone
 from coral.fleet.reasons import RunEndKind
 from coral.views import format
 from workspace.disk import disk_problem_of
-from workspace.layout import OPERATOR, Layout
+from workspace.layout import OPERATOR
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -130,15 +130,11 @@ def warnings(view: RunView) -> list[Text]:
     elif view.state == "stopped":
         why = view.status.inner("reason").text("text")
         lines.append(Text(f"stopped{': ' if why else ''}{why}; continue it with `{how}`"))
-    if view.supervisor is None and view.is_open and (count := _unread(view.layout)):
+    unread = list(view.layout.requests_of(OPERATOR).glob("*.json"))
+    if view.supervisor is None and view.is_open and (count := len(unread)):
         are = "is" if count == 1 else "are"
         lines.append(Text(f"{format.plural(count, 'request')} of yours {are} carried out when it is resumed"))
     return lines
-
-
-def _unread(layout: Layout) -> int:
-    """How many requests of the operator nobody has read."""
-    return sum(1 for _ in layout.requests_of(OPERATOR).glob("*.json"))
 
 
 def _body(out: Console, view: RunView) -> None:

@@ -21,15 +21,11 @@ LONGEST = 120.0  # seconds; a stop takes less even where no agent reacts to a si
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument(
-        "--keep-agents",
-        action="store_true",
-        help="end only the supervisor; agents continue, and `coral resume` takes them over",
-    )
+    keep = "end only the supervisor; agents continue, and `coral resume` takes them over"
+    parser.add_argument("--keep-agents", action="store_true", help=keep)
     parser.add_argument("--reason", default="", help="why, for the records")
-    parser.add_argument(
-        "--timeout", type=finite, default=LONGEST, metavar="S", help="wait at most S seconds (default 120)"
-    )
+    wait = f"wait at most S seconds (default {LONGEST:.0f})"
+    parser.add_argument("--timeout", type=finite, default=LONGEST, metavar="S", help=wait)
     parser.add_argument("--json", action="store_true", help="for programs: run, stopped, left, seconds")
     parser.exit_codes = {0: "stopped, and nothing of the run is left", EXIT_PENDING: "not stopped within the timeout"}
     run_lookup.add_arguments(parser)

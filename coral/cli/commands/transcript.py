@@ -36,6 +36,7 @@ STYLES = {
     EntryKind.LIMIT: "red",
     EntryKind.RETRY: "yellow",
 }
+LABELS = {EntryKind.REPLY: "says", EntryKind.OMITTED: "left out", EntryKind.COMPACTION: "compacted"}
 QUIET = (EntryKind.STEP, EntryKind.RESULT, EntryKind.OMITTED, EntryKind.USAGE)
 HINT = "agents of this run do not share"
 
@@ -45,9 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--launch", type=count, metavar="N", help="that launch instead of the last one")
     which.add_argument("--all", action="store_true", help="all launches, in their order")
-    parser.add_argument(
-        "-n", type=count, default=SHOWN, metavar="N", help=f"at most the last N entries (default {SHOWN}); 0 is all"
-    )
+    most = f"at most the last N entries (default {SHOWN}); 0 is all"
+    parser.add_argument("-n", type=count, default=SHOWN, metavar="N", help=most)
     parser.add_argument("--full", action="store_true", help="prompts and answers of tools in full")
     parser.add_argument("--json", action="store_true", help="for programs: one object a line")
     run_lookup.add_arguments(parser)
@@ -159,9 +159,7 @@ def _lines(entry: TranscriptEntry, text: str, most: int | None) -> Iterator[tupl
 def _label(entry: TranscriptEntry) -> str:
     if entry.kind is EntryKind.RESULT:
         return "  failed" if entry.failed else "  answer"
-    return {EntryKind.REPLY: "says", EntryKind.OMITTED: "left out", EntryKind.COMPACTION: "compacted"}.get(
-        entry.kind, entry.kind
-    )
+    return LABELS.get(entry.kind, entry.kind)
 
 
 def _text(entry: TranscriptEntry) -> str:

@@ -33,12 +33,9 @@ MEANING = {
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument(
-        "number", type=attempt_number, nargs="?", metavar="N", help="the attempt; otherwise your last submission"
-    )
-    parser.add_argument(
-        "--timeout", type=finite, metavar="S", help="wait at most S seconds (default: as long as you may)"
-    )
+    which, most = "the attempt; otherwise your last submission", "wait at most S seconds (default: as long as you may)"
+    parser.add_argument("number", type=attempt_number, nargs="?", metavar="N", help=which)
+    parser.add_argument("--timeout", type=finite, metavar="S", help=most)
     parser.add_argument("--json", action="store_true", help="for programs")
     parser.exit_codes = {
         0: "graded, whatever the verdict",

@@ -11,25 +11,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions
+from rich.rule import Rule
 from rich.segment import Segment
 from rich.text import Text
 
 from coral.views.format import NONE
 
 PIPE_WIDTH = 160  # a pipe has no width; rich would fold everything at 80
-TONES = {
-    "improved": "green",
-    "tied": "yellow",
-    "regressed": "default",
-    "failed": "red",
-    "void": "magenta",
-    "running": "green",
-    "stopping": "yellow",
-    "left": "yellow",
-    "dead": "red",
-    "retired": "dim",
-    "parked": "yellow",
-}
+TONES = dict.fromkeys(("improved", "running"), "green") | dict.fromkeys(
+    ("tied", "stopping", "left", "parked"), "yellow"
+)
+TONES |= {"failed": "red", "dead": "red", "void": "magenta", "retired": "dim"}
 
 
 class _Screen(Console):
@@ -51,6 +43,11 @@ def tone(word: str) -> Text:
 
 def dim(text: str) -> Text:
     return Text(text, style="dim")
+
+
+def print_title(out: Console, text: str) -> None:
+    out.print()
+    out.print(Rule(Text(text, style="bold"), align="left", style="dim"))
 
 
 GAP = 2

@@ -12,10 +12,9 @@ from sample import AGENTS, agent_status, attempt, make_run, stamp, write_events,
 
 from attempts.record import Kind
 from attempts.store import Store
-from coral.cli.run_data.follow import RunFollower, Timeline
 from coral.cli.run_data.lenient_json import LenientJson
 from coral.cli.ui import live
-from coral.cli.ui.live import event_line, follow, frame
+from coral.cli.ui.live import RunFollower, Timeline, event_line, follow, frame
 from coral.cli.ui.summary import summarize
 from coral.fleet.reasons import Budget, BudgetKey, RunEnd, RunEndKind
 from coral.views import format

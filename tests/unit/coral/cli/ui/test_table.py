@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 from rich.text import Text
 
-from coral.cli.ui.plot import curve
+from coral.cli.ui.live import curve
 from coral.cli.ui.table import table
 from coral.views import format
 
