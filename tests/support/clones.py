@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +15,8 @@ from files import write_files
 from workspace import hub, intake
 from workspace.clone_overlay import Instructions, write_instructions
 from workspace.errors import Unacceptable
-from workspace.gitenv import environment, identity
+from workspace.git import load
+from workspace.gitenv import FLAGS, environment, identity
 from workspace.layout import Layout, create, new_run
 
 
@@ -99,3 +103,20 @@ def instruct(clone: Path, filename: str, text: str) -> Instructions:
     """Write the instruction file of a clone of a run, which has the seed's own files."""
     ours = clone.parents[1] / "hub.git"
     return write_instructions(clone, ours, git(ours, "rev-parse", "refs/heads/main"), filename, text)
+
+
+def wrap_git(folder: Path, monkeypatch: pytest.MonkeyPatch, line: str = 'echo "$@" >> "$LOG"') -> Path:
+    """Put a wrapper into `folder` and first on PATH. Its line may write to $LOG, which is returned."""
+    load()  # GitPython asks a git for its version when it is imported
+    wrapper, log = folder / "bin" / "git", folder / "log"
+    wrapper.parent.mkdir()
+    git, quoted = shlex.quote(str(shutil.which("git"))), shlex.quote(str(log))
+    wrapper.write_text(f'#!/bin/sh\nLOG={quoted}\n{line}\nexec {git} "$@"\n')
+    wrapper.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{wrapper.parent}{os.pathsep}{os.environ['PATH']}")
+    return log
+
+
+def verbs(log: Path) -> list[str]:
+    """The commands of git that were run, in the order of their names."""
+    return sorted(line.split()[len(FLAGS)] for line in log.read_text().splitlines())

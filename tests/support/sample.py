@@ -1,7 +1,6 @@
 """A run folder with a history, written by the real functions, for the commands that only look."""
 
 import json
-import random
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -143,15 +142,6 @@ def write_heartbeats(layout: Layout) -> None:
     folder.write("fleet", [(each, "8 attempts") for each in BUILT_IN if each.scope is Scope.FLEET])
     for agent in AGENTS:
         folder.write(agent, [(each, "") for each in BUILT_IN if each.scope is Scope.OWN])
-
-
-def many_attempts(layout: Layout, count: int, seed: int = 1) -> None:
-    """More history, as a long run has it."""
-    draw = random.Random(seed)
-    store = Store(layout.attempts)
-    first = store.numbers()[-1] + 1
-    for number in range(first, first + count):
-        store.publish(attempt(number, 2.0 + draw.random()))
 
 
 def requests_of(layout: Layout, sender: str = "operator") -> list[dict[str, object]]:

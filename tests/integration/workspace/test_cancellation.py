@@ -6,9 +6,8 @@ import signal
 from pathlib import Path
 
 import pytest
-from clones import commit
+from clones import commit, wrap_git
 from real_runs import is_alive, wait_until
-from wrapped_git import wrap_git
 
 from coral.supervisor.workers import WorkerPool
 from workspace import intake

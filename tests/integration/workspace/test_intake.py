@@ -9,8 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from clones import blob, commit, crafted, git, objects, plant, refused
-from wrapped_git import verbs, wrap_git
+from clones import blob, commit, crafted, git, objects, plant, refused, verbs, wrap_git
 
 from workspace import intake, tree
 from workspace.errors import GitError, Unacceptable

@@ -71,9 +71,6 @@ def reads(folder: Path, look: Callable[[], object]) -> int:
     return sum(path.name in opened for path in folder.glob("*.json"))
 
 
-# what is asked
-
-
 # when it is fresh
 
 

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -102,12 +102,8 @@ def bench(template: Path, tmp_path, monkeypatch) -> Iterator[Bench]:
         yield Bench(layout, seed, supervision)
 
 
-Run = Callable[..., tuple[int, str, str]]
-Graded = Callable[..., tuple[int, str, str]]
-
-
 @pytest.fixture
-def graded(bench: Bench, coral) -> Graded:
+def graded(bench: Bench, coral):
     """`coral eval -m x` with these options, on a changed workspace, and its grade meanwhile: attempt `number`."""
 
     def run(
@@ -122,7 +118,7 @@ def graded(bench: Bench, coral) -> Graded:
     return run
 
 
-def test_eval_submits_and_prints_the_result(bench: Bench, graded: Graded) -> None:
+def test_eval_submits_and_prints_the_result(bench: Bench, graded) -> None:
     fields = {"feedback": "two rows\x1b[31m", "metrics": {"rows": 2, "gap": 0.1 + 0.2}}
     code, out, err = graded("-m", "a second row\nand why", **fields)
     assert (code, err) == (0, "")
@@ -133,14 +129,14 @@ def test_eval_submits_and_prints_the_result(bench: Bench, graded: Graded) -> Non
     assert Git(bench.clone() / ".git").text("rev-parse", "HEAD") == bench.store.read(1).commit
 
 
-def test_the_difference_is_to_the_last_improvement(graded: Graded) -> None:
+def test_the_difference_is_to_the_last_improvement(graded) -> None:
     results = [(2.5, Verdict.IMPROVED), (2.25, Verdict.REGRESSED), (2.5, Verdict.TIED), (3.0, Verdict.IMPROVED)]
     for number, (score, verdict) in enumerate(results, 1):
         _, out, _ = graded(number=number, score=score, verdict=verdict)
     assert "(+0.5 against #1, 2.5)" in out
 
 
-def test_a_failed_attempt_is_a_result(graded: Graded) -> None:
+def test_a_failed_attempt_is_a_result(graded) -> None:
     code, out, _ = graded(score=None, verdict=Verdict.FAILED, reason="a score must be finite, got nan")
     assert code == 0
     assert out.splitlines() == [
@@ -149,7 +145,7 @@ def test_a_failed_attempt_is_a_result(graded: Graded) -> None:
     ]
 
 
-def test_json_holds_the_whole_record(graded: Graded) -> None:
+def test_json_holds_the_whole_record(graded) -> None:
     code, out, _ = graded("--json")
     data = json.loads(out)
     assert (code, data["state"], data["attempt"], data["record"]["score"]) == (0, "graded", 1, 2.5)
@@ -185,7 +181,7 @@ def test_again_confirms_the_attempt(bench: Bench, coral) -> None:
     assert (submission.kind, submission.of, submission.commit) == (Kind.CONFIRM, 0, bench.seed)
 
 
-def test_what_was_tried_with_tune_may_be_submitted_for_good(bench: Bench, coral, graded: Graded) -> None:
+def test_what_was_tried_with_tune_may_be_submitted_for_good(bench: Bench, coral, graded) -> None:
     graded("--tune")
     assert bench.store.read(1).kind is Kind.TUNE
     assert coral("eval", "-m", "x", "--tune")[0] == 1
@@ -208,7 +204,7 @@ def test_a_pending_commit_is_not_submitted_twice(bench: Bench, coral) -> None:
     assert len(list((bench.layout.attempts / "inbox" / "agent-1").iterdir())) == 0
 
 
-def test_a_submission_says_how_long_its_agent_waits(bench: Bench, graded: Graded, monkeypatch) -> None:
+def test_a_submission_says_how_long_its_agent_waits(bench: Bench, graded, monkeypatch) -> None:
     monkeypatch.setenv("CORAL_TOOL_SECONDS", "120")
     for number, (options, seconds) in enumerate([((), 120.0), (("--timeout", "7"), 7.0), (("--no-wait",), 0.0)], 1):
         graded(*options, number=number)
@@ -230,7 +226,7 @@ def test_wait_refuses_what_cannot_be_waited_for(bench: Bench, coral) -> None:
     assert coral("wait", "0")[1].startswith("#0: 1.5, improved")
 
 
-def test_inline_prompts_are_printed_and_acknowledged(bench: Bench, graded: Graded) -> None:
+def test_inline_prompts_are_printed_and_acknowledged(bench: Bench, graded) -> None:
     code, out, _ = graded(reply={"inline": [{"id": "o-4", "name": "reflect", "text": "Look back.\x1b[2J"}]})
     assert code == 0
     assert out.endswith("\n## Heartbeat: reflect (id o-4)\n\nLook back.[2J\n")
@@ -267,7 +263,7 @@ def test_json_of_diff_checkout_and_revert(bench: Bench, coral) -> None:
     assert (reverted["attempt"], reverted["commit"], reverted["saved"]) == (0, moved["commit"], None)
 
 
-def test_checkout_and_revert_say_where_the_workspace_is(bench: Bench, coral, graded: Graded) -> None:
+def test_checkout_and_revert_say_where_the_workspace_is(bench: Bench, coral, graded) -> None:
     graded()
     bench.change("lost?\n")
     code, out, _ = coral("checkout", "0")

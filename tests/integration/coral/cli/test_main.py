@@ -14,12 +14,12 @@ from sample import make_run
 from attempts.store import StoreError
 from coral import __version__
 from coral.cli import COMMANDS, EXIT_CODES, GROUPS, main
+from coral.cli.commands import runs, start
 from coral.cli.parser import Parser
 from coral.errors import CoralError
 from heartbeats.heartbeat import HeartbeatError
 from workspace.errors import WorkspaceError
 
-Said = pytest.CaptureFixture[str]
 PYTHON = (sys.executable, "-m", "coral")
 
 
@@ -104,8 +104,6 @@ def test_wrong_arguments_are_exit_1_because_2_means_pending(words: list[str], pr
 
 
 def test_options_may_stand_between_positional_words(monkeypatch) -> None:
-    from coral.cli.commands import start
-
     seen = []
     monkeypatch.setattr(start, "run", lambda args: seen.append(args) or 0)
     assert main(["start", "task", "--detach", "agents.count=4", "grader.slots=2"]) == 0
@@ -114,8 +112,6 @@ def test_options_may_stand_between_positional_words(monkeypatch) -> None:
 
 @pytest.mark.parametrize("error", [CoralError, StoreError, HeartbeatError, WorkspaceError])
 def test_a_users_mistake_is_two_lines(error: Callable[[str, str], Exception], capsys, monkeypatch) -> None:
-    from coral.cli.commands import runs
-
     def fail(args: object) -> int:
         raise error("cannot do it: it is Monday", "try tomorrow")
 
@@ -125,8 +121,6 @@ def test_a_users_mistake_is_two_lines(error: Callable[[str, str], Exception], ca
 
 
 def test_our_own_error_is_one_line_and_a_file(tmp_path, capsys, monkeypatch) -> None:
-    from coral.cli.commands import runs
-
     monkeypatch.setattr(runs, "run", lambda args: {}["missing"])
     assert main(["runs"]) == 3
     said = capsys.readouterr().err
@@ -139,8 +133,6 @@ def test_our_own_error_is_one_line_and_a_file(tmp_path, capsys, monkeypatch) -> 
 
 
 def test_an_interrupt_is_130(monkeypatch) -> None:
-    from coral.cli.commands import runs
-
     def interrupted(args: object) -> int:
         raise KeyboardInterrupt
 

@@ -1,13 +1,11 @@
 """A task may have modules named `attempts`, `heartbeats` and `workspace`: its grader and check get them."""
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from files import write_files
 
-from coral.cli import main
 from coral.config.freeze import write
 from coral.config.load import load
 from coral.grading.once import grade_once
@@ -65,28 +63,34 @@ def test_a_grader_imports_its_own(tmp_path, lay_down, grader, file, text, place)
     assert (result.score, result.reason) == (3, ""), result.output
 
 
-@pytest.mark.parametrize("lay_down", [as_modules, as_packages])
-@pytest.mark.parametrize(
+PLACES = pytest.mark.parametrize(
     ("file", "place"),
     [("check.py", "."), ("checks/check.py", "checks"), ("checks/check.py", ".")],
     ids=["root", "beside", "below"],
 )
-class TestCheck:
-    def test_of_the_built_in_agent(self, tmp_path, lay_down: Callable[[Path], None], file: str, place: str) -> None:
-        folder = write_task(tmp_path / "t", {}, f"seed/{file}", CHECK)
-        lay_down(folder / "seed" / place)
-        check = PublicCheck(folder / "seed", f"{file}:check", tmp_path / "scratch", 20.0)
-        try:
-            assert [(outcome.score, outcome.error) for outcome in check.measure([{}])] == [(3, "")]
-        finally:
-            check.close()
 
-    def test_of_validate(self, tmp_path, lay_down, file, place, capsys) -> None:
-        section = {"name": "t", "description": "d", "check": f"{file}:check"}
-        folder = write_task(tmp_path / "t", {"task": section}, f"seed/{file}", CHECK)
-        lay_down(folder / "seed" / place)
-        assert main(["validate", str(folder)]) == 0, capsys.readouterr()
-        assert f"{file}:check gives the seed 3" in capsys.readouterr().out
+
+@pytest.mark.parametrize("lay_down", [as_modules, as_packages])
+@PLACES
+def test_a_check_of_the_built_in_agent_imports_its_own(tmp_path, lay_down, file: str, place: str) -> None:
+    folder = write_task(tmp_path / "t", {}, f"seed/{file}", CHECK)
+    lay_down(folder / "seed" / place)
+    check = PublicCheck(folder / "seed", f"{file}:check", tmp_path / "scratch", 20.0)
+    try:
+        assert [(outcome.score, outcome.error) for outcome in check.measure([{}])] == [(3, "")]
+    finally:
+        check.close()
+
+
+@pytest.mark.parametrize("lay_down", [as_modules, as_packages])
+@PLACES
+def test_a_check_of_validate_imports_its_own(tmp_path, coral, lay_down, file: str, place: str) -> None:
+    section = {"name": "t", "description": "d", "check": f"{file}:check"}
+    folder = write_task(tmp_path / "t", {"task": section}, f"seed/{file}", CHECK)
+    lay_down(folder / "seed" / place)
+    code, said, told = coral("validate", str(folder))
+    assert code == 0, said + told
+    assert f"{file}:check gives the seed 3" in said
 
 
 def test_what_a_grader_imports_of_coral_brings_none_of_the_three(tmp_path) -> None:

@@ -1,6 +1,5 @@
 """A run that is used up is not resumed in silence: what ended it is said, and the command that would go on."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -19,8 +18,6 @@ from workspace.layout import Layout
 
 EVER_THE_SAME = "def grade(workspace):\n    return 1.0\n"
 FOREVER = [{"repeat": {"steps": TRY, "times": 1000}}]
-Begin = Callable[..., Run]
-Coral = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from collections import Counter
 
 import psutil
 import pytest
+from clones import verbs, wrap_git
 from real_runs import write_task
-from wrapped_git import verbs, wrap_git
 
 from coral.config.load import load
 from coral.errors import CoralError

@@ -23,7 +23,6 @@ AGENT = Path(__file__).parents[4] / "support" / "acp_agent.py"
 RAW = AGENT.with_name("acp_raw.py")
 LARGE = "A line of the long story.\n" * 20_000  # half a megabyte: more than any pipe holds
 LONG = 120.0
-Begin = Callable[..., Desk]
 
 
 def command(folder: Path, script: Mapping[str, Any] | str) -> list[str]:
@@ -34,7 +33,7 @@ def command(folder: Path, script: Mapping[str, Any] | str) -> list[str]:
 
 
 @pytest.fixture
-def begin(tmp_path, monkeypatch) -> Iterator[Begin]:
+def begin(tmp_path, monkeypatch) -> Iterator[Callable[..., Desk]]:
     """A desk of an agent that follows a script; its own files are in `tmp_path/kept`."""
     monkeypatch.setattr(driven, "GRACE", LONG)
     desks: list[Desk] = []
@@ -65,7 +64,7 @@ def conversation(tmp_path: Path, session: str) -> list[dict[str, Any]]:
 # --- a launch -----------------------------------------------------------------------------------------------------
 
 
-def test_a_conversation_is_resumed_in_another_process(begin: Begin, tmp_path) -> None:
+def test_a_conversation_is_resumed_in_another_process(begin, tmp_path) -> None:
     used = {"totalTokens": 1700, "inputTokens": 1000, "outputTokens": 100, "cachedReadTokens": 600}
     tomorrow = {"sessionUpdate": "of_tomorrow", "x": [1]}
     first = [{"think": "hm"}, {"say": "I look around."}, {"run": "pwd; echo in $PWD"}, {"edit": ["x.txt", "1"]}]
@@ -100,7 +99,7 @@ def test_a_conversation_is_resumed_in_another_process(begin: Begin, tmp_path) ->
     assert told[0]["pid"] != told[1]["pid"]
 
 
-def test_an_interrupt_cancels_the_turn_and_the_conversation_goes_on(begin: Begin, tmp_path) -> None:
+def test_an_interrupt_cancels_the_turn_and_the_conversation_goes_on(begin, tmp_path) -> None:
     long = "touch started; sleep 300"
     desk = begin(turns([{"say": "This takes long."}, {"run": long}], [{"wait": "waits"}], [{"say": "Here."}]))
     launch = desk.launch("MARK-ONE")
@@ -166,7 +165,7 @@ def test_an_agent_that_ignores_an_interrupt_is_left_to_the_supervisor(tmp_path) 
     assert b"Not yet." in out.read_bytes().splitlines()[-1]
 
 
-def test_an_agent_that_reads_no_more_and_dies_is_not_waited_for(begin: Begin, tmp_path) -> None:
+def test_an_agent_that_reads_no_more_and_dies_is_not_waited_for(begin, tmp_path) -> None:
     launch = begin("stalls").launch(LARGE)
     launch.wait_for((tmp_path / "kept" / "stalled").exists, "the prompt's beginning")
     launch.interrupt()
@@ -176,7 +175,7 @@ def test_an_agent_that_reads_no_more_and_dies_is_not_waited_for(begin: Begin, tm
     assert '"interrupted"' in launch.output, "it ended by itself"
 
 
-def test_a_permission_asked_for_after_an_interrupt_is_not_granted(begin: Begin, tmp_path) -> None:
+def test_a_permission_asked_for_after_an_interrupt_is_not_granted(begin, tmp_path) -> None:
     launch = begin("asks").launch("go")
     launch.wait_for((tmp_path / "kept" / "waits").exists, "the prompt")
     launch.interrupt()
@@ -184,22 +183,22 @@ def test_a_permission_asked_for_after_an_interrupt_is_not_granted(begin: Begin, 
     assert json.loads((tmp_path / "kept" / "answer").read_text()) == {"outcome": {"outcome": "cancelled"}}
 
 
-def test_lines_that_are_no_messages_are_skipped(begin: Begin, tmp_path) -> None:
+def test_lines_that_are_no_messages_are_skipped(begin, tmp_path) -> None:
     ended = begin("prints").launch("go").end()
     assert (ended.ending, ended.replies) == (Ending.CLEAN, "New.")
 
 
-def test_an_error_of_the_wrong_type_is_an_error(begin: Begin) -> None:
+def test_an_error_of_the_wrong_type_is_an_error(begin) -> None:
     ended = begin("refuses").launch("go").end()
     assert (ended.ending, ended.signs[-1].error) == (Ending.CRASHED, "boom")
 
 
-def test_a_replay_of_the_conversation_is_no_part_of_the_turn(begin: Begin) -> None:
+def test_a_replay_of_the_conversation_is_no_part_of_the_turn(begin) -> None:
     ended = begin("replays").launch("go", "s-1").end()
     assert (ended.ending, ended.replies) == (Ending.CLEAN, "New.")
 
 
-def test_the_crash_of_an_agent_is_reported_with_its_stderr(begin: Begin) -> None:
+def test_the_crash_of_an_agent_is_reported_with_its_stderr(begin) -> None:
     desk = begin({"noise": ["not JSON", "Starting ..."], **turns([{"say": "Wait."}, {"exit": 7}])})
     ended = desk.launch("go").end()
     assert (ended.ending, ended.code) == (Ending.CRASHED, 1)
@@ -208,7 +207,7 @@ def test_the_crash_of_an_agent_is_reported_with_its_stderr(begin: Begin) -> None
     assert "Traceback" not in desk.layout.errors("agent-1", 1).read_text()
 
 
-def test_an_agent_that_dies_while_it_is_written_to_is_a_crash(begin: Begin) -> None:
+def test_an_agent_that_dies_while_it_is_written_to_is_a_crash(begin) -> None:
     desk = begin("dies")
     launch = desk.launch(LARGE)
     ended = launch.end()
@@ -218,12 +217,12 @@ def test_an_agent_that_dies_while_it_is_written_to_is_a_crash(begin: Begin) -> N
 
 
 @pytest.mark.parametrize("how", [{}, {"leaves_at_load": True}])
-def test_an_unknown_conversation_is_told_from_a_crash(begin: Begin, how: Mapping[str, Any]) -> None:
+def test_an_unknown_conversation_is_told_from_a_crash(begin, how: Mapping[str, Any]) -> None:
     ended = begin({**how, **turns([{"say": "No."}])}).launch("go", "s-unknown").end()
     assert (ended.ending, ended.heard) == (Ending.UNKNOWN_SESSION, False)
 
 
-def test_the_choices_of_the_task_are_set_if_the_agent_offers_them(begin: Begin, tmp_path) -> None:
+def test_the_choices_of_the_task_are_set_if_the_agent_offers_them(begin, tmp_path) -> None:
     offers = {
         "modes": ["ask", "bypassPermissions", "plan"],
         "choices": {"model": ["m-1", "m-2"], "thought_level": ["low", "high"]},

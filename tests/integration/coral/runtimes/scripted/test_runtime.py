@@ -112,10 +112,7 @@ def fleet(tmp_path) -> Iterator[Callable[[object], Fleet]]:
         child.wait()
 
 
-Make = Callable[[object], Fleet]
-
-
-def test_steps_are_done_in_order(fleet: Make) -> None:
+def test_steps_are_done_in_order(fleet) -> None:
     script = [
         {"print": "hello {agent}"},
         {"repeat": {"times": 2, "steps": [{"edit": {"file": "d/a.txt", "append": "line {n}\n"}}]}},
@@ -133,7 +130,7 @@ def test_steps_are_done_in_order(fleet: Make) -> None:
     assert agent.said()[-1]["ended"] is True
 
 
-def test_an_interrupted_session_goes_on_at_its_place(fleet: Make) -> None:
+def test_an_interrupted_session_goes_on_at_its_place(fleet) -> None:
     agent = fleet([{"print": "one"}, "hang", {"print": "two"}, {"sleep": 60}, {"print": "three"}])
     for prompt, waits, code in (("first", "hang", 130), ("second", "sleep", 130), ("third", "done", 0)):
         child = agent.start(prompt)
@@ -153,7 +150,7 @@ def test_an_interrupted_session_goes_on_at_its_place(fleet: Make) -> None:
 BUSY = [{"repeat": [{"edit": {"file": "n", "content": "{n}"}}, {"sleep": 0.001}]}]
 
 
-def test_one_interrupt_at_any_moment_of_its_work_is_enough(fleet: Make) -> None:
+def test_one_interrupt_at_any_moment_of_its_work_is_enough(fleet) -> None:
     agent = fleet(BUSY)
     for delay in [0.0, 0.0, 0.001, 0.002, 0.003, 0.005, 0.008]:
         child = agent.start()
@@ -163,7 +160,7 @@ def test_one_interrupt_at_any_moment_of_its_work_is_enough(fleet: Make) -> None:
         assert child.wait(WITHIN) == 130
 
 
-def test_an_interrupt_right_after_the_start_is_no_crash(fleet: Make) -> None:
+def test_an_interrupt_right_after_the_start_is_no_crash(fleet) -> None:
     agent = fleet(BUSY)
     for delay in [0.0, 0.004, 0.008, 0.012, 0.016, 0.02, 0.03]:
         agent.session = None
@@ -177,7 +174,7 @@ def test_an_interrupt_right_after_the_start_is_no_crash(fleet: Make) -> None:
         assert agent.runtime.judge(child.returncode, said) == "interrupted", said
 
 
-def test_a_session_that_does_not_exist_cannot_be_resumed(fleet: Make) -> None:
+def test_a_session_that_does_not_exist_cannot_be_resumed(fleet) -> None:
     agent = fleet(["hang"])
     agent.session = "never-seen"
     child = agent.start()
@@ -185,12 +182,12 @@ def test_a_session_that_does_not_exist_cannot_be_resumed(fleet: Make) -> None:
     assert agent.said()[0]["error"] == "unknown session never-seen"
 
 
-def test_a_crash_step_is_done_once(fleet: Make) -> None:
+def test_a_crash_step_is_done_once(fleet) -> None:
     agent = fleet([{"crash": 3}, {"crash": "KILL"}, {"print": "survived"}])
     assert [agent.start().wait(WITHIN) for _ in range(3)] == [3, -signal.SIGKILL, 0]
 
 
-def test_a_step_that_was_killed_is_done_again(fleet: Make) -> None:
+def test_a_step_that_was_killed_is_done_again(fleet) -> None:
     agent = fleet([{"print": "before"}, "hang"])
     for _ in range(2):
         child = agent.start()
@@ -200,7 +197,7 @@ def test_a_step_that_was_killed_is_done_again(fleet: Make) -> None:
     assert agent.said()[0]["message"] == "launch 2, step 2"
 
 
-def test_it_and_its_child_can_ignore_signals(fleet: Make) -> None:
+def test_it_and_its_child_can_ignore_signals(fleet) -> None:
     agent = fleet([{"ignore": ["INT", "TERM"]}, {"fork": {"session": True, "deaf": True, "seconds": 60}}, "hang"])
     child = agent.start()
     agent.until("hang")
@@ -217,7 +214,7 @@ def test_it_and_its_child_can_ignore_signals(fleet: Make) -> None:
     assert child.wait(WITHIN) == -signal.SIGKILL
 
 
-def test_a_forked_child_otherwise_dies_with_its_group(fleet: Make) -> None:
+def test_a_forked_child_otherwise_dies_with_its_group(fleet) -> None:
     agent = fleet(["fork", "hang"])
     child = agent.start()
     agent.until("hang")
@@ -227,7 +224,7 @@ def test_a_forked_child_otherwise_dies_with_its_group(fleet: Make) -> None:
     wait_until(lambda: not forked.is_running() or forked.status() == psutil.STATUS_ZOMBIE)
 
 
-def test_a_submit_step_runs_coral_eval(fleet: Make) -> None:
+def test_a_submit_step_runs_coral_eval(fleet) -> None:
     agent = _with_repository(
         fleet([{"edit": {"file": "a.txt", "content": "2"}}, {"submit": {"message": "two", "wait": False}}])
     )
@@ -236,7 +233,7 @@ def test_a_submit_step_runs_coral_eval(fleet: Make) -> None:
     assert [each["title"] for each in agent.submissions()] == ["two"]
 
 
-def test_a_submission_that_was_made_is_not_made_again(fleet: Make) -> None:
+def test_a_submission_that_was_made_is_not_made_again(fleet) -> None:
     steps = [{"edit": {"file": "a.txt", "content": "{n}"}}, {"submit": "number {n}"}]
     agent = _with_repository(fleet([{"repeat": {"times": 3, "steps": steps}}]))
     with hold_lock(agent.layout.lock):  # or `coral eval` sees that nobody will grade it, and does not wait
@@ -249,7 +246,7 @@ def test_a_submission_that_was_made_is_not_made_again(fleet: Make) -> None:
     assert agent.phases() == ["starting", "edit", "submit", "interrupted"], "the second launch began behind the first"
 
 
-def test_a_submission_that_was_not_made_is_tried_again(fleet: Make, tmp_path) -> None:
+def test_a_submission_that_was_not_made_is_tried_again(fleet, tmp_path) -> None:
     slow = tmp_path / "bin" / "coral"
     slow.parent.mkdir()
     slow.write_text("#!/bin/sh\nexec sleep 60\n")  # as slow as an addition of many files, before anything is handed in
@@ -278,13 +275,13 @@ def test_an_interrupt_is_delivered_only_while_the_program_waits() -> None:
         signal.signal(signal.SIGINT, before)
 
 
-def test_a_submission_that_fails_is_reported_and_the_script_goes_on(fleet: Make) -> None:
+def test_a_submission_that_fails_is_reported_and_the_script_goes_on(fleet) -> None:
     agent = fleet([{"submit": "no repository"}, {"print": "on"}])
     assert agent.start().wait(WITHIN) == 0
     assert any("coral eval ended with exit code 1" in str(line.get("error")) for line in agent.said())
 
 
-def test_a_script_that_cannot_be_read_is_a_fatal_error(fleet: Make, tmp_path) -> None:
+def test_a_script_that_cannot_be_read_is_a_fatal_error(fleet, tmp_path) -> None:
     path = tmp_path / "script.json"
     path.write_text('["hang"]')
     agent = fleet(str(path))
