@@ -191,9 +191,7 @@ def test_a_mixed_fleet_works_in_one_run(start, tmp_path) -> None:
 SLOTS = "task: {name: t, description: d}\ngrader: {command: 'true', slots: 2}\n"
 CLAUDE = "agents: {runtime: claude, count: 4}\n"
 PRICED = "agents: {runtime: codex, count: 4, prices: {input: 10, cached: 1, output: 50}}\n"
-PRICED_MIXED = (
-    "agents: {assignments: [{runtime: claude, prices: {input: 30, output: 90}}, {runtime: native, count: 3}]}\n"
-)
+MIX = "agents: {assignments: [{runtime: claude, prices: {input: 30, output: 90}}, {runtime: native, count: 3}]}\n"
 
 
 @pytest.mark.parametrize(
@@ -211,7 +209,7 @@ PRICED_MIXED = (
         (CLAUDE + "budget: {money: 1}\n", 1.0, "budget.money=1 is enough for about 3 attempts, at a rough $0.27 each"),
         (CLAUDE + "budget: {money: 2}\n", 1.0, ""),
         (PRICED + "budget: {money: 1}\n", 1.0, "budget.money=1 is enough for about 1 attempt, at a rough $0.9 each"),
-        (PRICED_MIXED + "budget: {money: 1}\n", 1.0, "enough for less than one attempt, at a rough $10.44"),
+        (MIX + "budget: {money: 1}\n", 1.0, "enough for less than one attempt, at a rough $10.44"),
         ("budget: {money: 0.01}\n", 1.0, ""),
         (CLAUDE + "budget: {tokens: 100_000}\n", 1.0, "budget.tokens=100000 is enough for about 2 attempts, at a"),
         (CLAUDE + "budget: {tokens: 150_000}\n", 1.0, ""),
