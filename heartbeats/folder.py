@@ -14,7 +14,7 @@ from ruamel.yaml.error import YAMLError
 from ruamel.yaml.events import CollectionEndEvent, CollectionStartEvent
 from ruamel.yaml.scalarstring import LiteralScalarString
 
-from attempts.fields import printable
+from attempts.fields import BAD_DATA, printable
 from attempts.files import Witness, read_bytes, witness, write_bytes
 from heartbeats.entry import to_dict
 from heartbeats.heartbeat import Heartbeat
@@ -23,8 +23,6 @@ FLEET = "fleet"
 LARGEST = 2_000_000
 MAX_PARTS = 2_000  # YAML events of a file: 20 heartbeats have 500
 DEEPEST = 3
-# What ruamel raises, besides its own errors, for a file that is nested too deeply or makes no sense.
-_UNREADABLE = (ValueError, RecursionError, TypeError, LookupError, AttributeError, ArithmeticError, AssertionError)
 _HEAD = "# Heartbeats in force for {owner}. Written by the supervisor; to change one: coral heartbeat set\n"
 
 
@@ -50,7 +48,7 @@ class Folder:
             text = read_bytes(self._path(owner), LARGEST).decode()
             _check_size(text)
             rows = YAML(typ="safe", pure=True).load(text)
-        except (FileNotFoundError, YAMLError, *_UNREADABLE):
+        except (FileNotFoundError, YAMLError, *BAD_DATA, RecursionError, AssertionError):  # ruamel raises all of these
             return []
         return [_plain(row) for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from jinja2 import FileSystemLoader, StrictUndefined, TemplateError, TemplateSyntaxError, nodes
 from jinja2.bccache import Bucket, FileSystemBytecodeCache
 
-from attempts.fields import one_line, printable
+from attempts.fields import BAD_DATA, one_line, printable
 from heartbeats.dialect import ENVIRONMENT, FUEL_KEY, Fuel, NotAllowed, check, compiled
 from heartbeats.example import CONTEXT_NAMES, example_context
 from heartbeats.heartbeat import PROMPT_BYTES, is_blank
@@ -25,20 +25,7 @@ from heartbeats.plain import OUTPUT_BYTES, Copy, PlainEnvironment, joined, show
 
 PROMPTS = Path(__file__).parent / "prompts"
 # Everything that parsing, compiling and running a hostile text can raise. TemplateError is what Jinja itself detects.
-_FAILURES = (
-    TemplateError,
-    NotAllowed,
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    LookupError,
-    MemoryError,
-    NameError,
-    RecursionError,
-    SyntaxError,
-    TypeError,
-    ValueError,
-)
+_FAILURES = (TemplateError, NotAllowed, *BAD_DATA, AssertionError, MemoryError, NameError, RecursionError, SyntaxError)
 _HEADING = re.compile(r"^(?=[ \t]*##[ \t]*Heartbeat:)", re.MULTILINE | re.IGNORECASE)
 _GAPS = re.compile(r"\n{3,}")
 

@@ -51,7 +51,3 @@ class LockedError(SubmitError):
 
 class Unacceptable(WorkspaceError):  # noqa: N818 - a judgement on a candidate, not a failure of ours
     """The candidate's fault: why its commit cannot be graded."""
-
-    @property
-    def reason(self) -> str:
-        return str(self)

@@ -77,7 +77,7 @@ def create(hub: Path, seed: Path) -> str:
         if not examine(Git(building), commit):
             raise GitError(f"cannot use the seed {seed}: it has no files")
     except Unacceptable as error:
-        raise GitError(f"cannot use the seed {seed}: {error.reason}", error.hint) from error
+        raise GitError(f"cannot use the seed {seed}: {error}", error.hint) from error
     as_git_made_it = (building / "config").read_text()
     (building / _CLONE_CONFIG_FILE).write_text(as_git_made_it.replace("bare = true", _WITH_FILES) + _CLONE_CONFIG)
     (building / "config").write_text(as_git_made_it + _HUB_CONFIG)

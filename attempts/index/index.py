@@ -16,11 +16,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from attempts.files import Witness
 from attempts.index import file
 from attempts.index.file import NOWHERE, Row, Unusable, content, folded, row_in, row_of
+from attempts.index.query import Named, Ranked
 from attempts.record import Attempt, attempt_from_dict, to_dict
 from attempts.store import Malformed, Missing, Store
 
@@ -34,16 +35,7 @@ SEARCHED = 0.02  # share of the records that are looked up by a text: that takes
 _FIELDS = ("number", "order", "agent", "kind", "verdict", "score", "tree", "commit", "parent", "published_at")
 _TEXT_FIELDS = ("title", "reason", "feedback")
 T = TypeVar("T")
-
-
-class Numbered(Protocol):
-    """An answer about one attempt."""
-
-    @property
-    def number(self) -> int: ...
-
-
-N = TypeVar("N", bound=Numbered)
+N = TypeVar("N", Named, Ranked)
 
 
 class Index:

@@ -163,3 +163,8 @@ class Agent:
     stall: Stall = field(default_factory=Stall)
     conversation: Conversation = field(default_factory=Conversation)
     retrying_since: float | None = None  # when this launch began to do nothing but retry its model
+
+    @property
+    def undelivered(self) -> tuple[PendingMessage, ...]:
+        """The pending messages that its launch was not given."""
+        return tuple(message for message in self.pending_messages if message.id not in self.in_flight)

@@ -338,8 +338,12 @@ class DiskChecked:
     problem: str
 
 
+UpkeepEvent = (
+    RequestUnreadable | Notified | Broken | Restored | RecordsDamaged | HeartbeatsAltered | WriteFailed | WatchFailed
+)
 Event = (
-    Opened
+    UpkeepEvent
+    | Opened
     | Resumed
     | Submitted
     | TakenIn
@@ -347,7 +351,6 @@ Event = (
     | CheckedOut
     | Graded
     | Published
-    | Notified
     | OutputSeen
     | EditsScanned
     | Used
@@ -356,12 +359,5 @@ Event = (
     | SpawnFailed
     | JobEnded
     | Requested
-    | RequestUnreadable
-    | Broken
-    | Restored
-    | RecordsDamaged
-    | HeartbeatsAltered
-    | WriteFailed
-    | WatchFailed
     | DiskChecked
 )

@@ -202,7 +202,7 @@ def _outcome(code: int | None) -> JobOutcome:
 def _queue_notice(transaction: Transaction, agent: Agent, end: JobEnd) -> None:
     """Add a job's end to the notice that waits for its agent, or queue a new one. A notice that the current launch was
     given already stays as it is."""
-    waiting = [message for message in agent.pending_messages if message.job_ends and message.id not in agent.in_flight]
+    waiting = [message for message in agent.undelivered if message.job_ends]
     if waiting:
         transaction.change_messages(agent.name, [_with(waiting[-1], end)])
     else:

@@ -4,11 +4,10 @@ A heartbeat fires once at each attempt or time that its trigger names, and queue
 along with every launch of its agent, until the first output of one of them acknowledges it.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import replace
 from functools import partial
 
-from attempts.progress import Progress
 from coral.fleet.agent_state import Agent, PendingMessage, Phase
 from coral.fleet.policy import INLINE_SECONDS, MAX_PENDING_MESSAGES, MAX_UNANSWERED
 from coral.fleet.reasons import Reason, ReasonKind
@@ -30,22 +29,14 @@ UNDELIVERED, UNANSWERED = Reason(ReasonKind.UNDELIVERED), Reason(ReasonKind.UNAN
 def fire_after_attempt(transaction: Transaction, author: str, number: int) -> None:
     """Fire the heartbeats that count attempts, now that one more was counted. Those of the fleet go to the author, so
     that nobody else is interrupted; if the author has retired, to the next agent that submits."""
-    agent = transaction.agents[author]
-    targets, fired = _step_all(transaction, author, agent.targets, agent.progress)
-    transaction.set_agent(author, targets=targets)
-    for heartbeat in fired:
+    for heartbeat in _fire(transaction, author, by_clock=False):
         transaction.queue_message(author, _message_of(transaction, heartbeat, number))
-    targets, fired = _step_all(transaction, FLEET, transaction.run.targets, transaction.run.progress)
-    of_fleet = (
-        *transaction.run.unassigned_messages,
-        *(_message_of(transaction, heartbeat, number) for heartbeat in fired),
-    )
-    if transaction.agents[author].phase is Phase.RETIRED:
-        transaction.set_run(targets=targets, unassigned_messages=of_fleet)
-        return
-    transaction.set_run(targets=targets, unassigned_messages=())
-    for message in of_fleet:
-        transaction.queue_message(author, message)
+    for heartbeat in _fire(transaction, FLEET, by_clock=False):
+        _leave_unassigned(transaction, heartbeat, number)
+    if transaction.agents[author].phase is not Phase.RETIRED:
+        for message in transaction.run.unassigned_messages:
+            transaction.queue_message(author, message)
+        transaction.set_run(unassigned_messages=())
 
 
 def withdraw_overtaken(transaction: Transaction, author: str, improved: bool, best_improved: bool) -> None:
@@ -71,11 +62,7 @@ def deliver_at_eval(
     agent = transaction.agents[author]
     if not waiting or agent.phase is not Phase.RUNNING:
         return (), ()
-    fresh = tuple(
-        message
-        for message in agent.pending_messages
-        if message.id not in agent.in_flight and not _is_read_now(message, transaction.clock)
-    )
+    fresh = tuple(message for message in agent.undelivered if not _is_read_now(message, transaction.clock))
     if fresh and all(message.inline for message in fresh):
         # Printed once; a message that is not acknowledged in time causes an interrupt like any other.
         due = transaction.clock + INLINE_SECONDS
@@ -92,7 +79,7 @@ def fire_clock_heartbeats(transaction: Transaction) -> None:
     the heartbeat is undelivered or unanswered, or its agent has many messages pending."""
     for name, agent in transaction.agents.items():
         if agent.phase is not Phase.RETIRED:
-            for heartbeat in _fire(transaction, name):
+            for heartbeat in _fire(transaction, name, by_clock=True):
                 if reason := _reason_to_skip(transaction.agents[name], heartbeat):
                     transaction.log("skipped", heartbeat.name, name, reason=reason)
                     if reason.kind is ReasonKind.UNANSWERED:
@@ -100,13 +87,11 @@ def fire_clock_heartbeats(transaction: Transaction) -> None:
                 else:
                     transaction.queue_message(name, _message_of(transaction, heartbeat, None))
     # A clock heartbeat of the fleet has no author: it goes to the next agent that submits.
-    for heartbeat in _fire(transaction, FLEET):
+    for heartbeat in _fire(transaction, FLEET, by_clock=True):
         if _waits_for_delivery(transaction, heartbeat):
             transaction.log("skipped", heartbeat.name, reason=UNDELIVERED)
         else:
-            transaction.set_run(
-                unassigned_messages=(*transaction.run.unassigned_messages, _message_of(transaction, heartbeat, None))
-            )
+            _leave_unassigned(transaction, heartbeat, None)
 
 
 def acknowledge(transaction: Transaction, name: str, ids: tuple[str, ...]) -> None:
@@ -147,20 +132,6 @@ def mark_unanswered(transaction: Transaction, name: str) -> None:
         transaction.alert(f"{name} has left {MAX_UNANSWERED} checkpoints in a row unanswered", name)
 
 
-def _step_all(
-    transaction: Transaction, owner: str, targets: Mapping[str, float], progress: Progress
-) -> tuple[dict[str, float], list[Heartbeat]]:
-    moved, fired = dict(targets), []
-    for heartbeat in transaction.heartbeats.get(owner, ()):
-        if isinstance(heartbeat.trigger, Elapsed):
-            continue
-        now = evaluate(heartbeat.trigger, moved[heartbeat.name], progress, transaction.clock)
-        moved[heartbeat.name] = now.target
-        if now.fired:
-            fired.append(heartbeat)
-    return moved, fired
-
-
 def _message_of(transaction: Transaction, heartbeat: Heartbeat, number: int | None) -> PendingMessage:
     by_clock = isinstance(heartbeat.trigger, Elapsed)
     return PendingMessage(
@@ -177,20 +148,24 @@ def _message_of(transaction: Transaction, heartbeat: Heartbeat, number: int | No
     )
 
 
-def _fire(transaction: Transaction, owner: str) -> list[Heartbeat]:
-    """Return the owner's heartbeats whose time has come, and begin their next period."""
-    holder = transaction.run if owner == FLEET else transaction.agents[owner]
+def _leave_unassigned(transaction: Transaction, heartbeat: Heartbeat, number: int | None) -> None:
+    message = _message_of(transaction, heartbeat, number)
+    transaction.set_run(unassigned_messages=(*transaction.run.unassigned_messages, message))
+
+
+def _fire(transaction: Transaction, owner: str, *, by_clock: bool) -> list[Heartbeat]:
+    """Return the owner's heartbeats whose time or count has come, and begin their next period."""
+    holder = transaction.holder(owner)
     targets, fired = holder.targets, []
     for heartbeat in transaction.heartbeats.get(owner, ()):
-        # Compared here before `evaluate`: nearly always none is due, and a large fleet has many.
-        if isinstance(heartbeat.trigger, Elapsed) and transaction.clock >= targets[heartbeat.name]:
+        # Compared here before `evaluate`: nearly always no time has come, and a large fleet has many heartbeats.
+        is_early = by_clock and transaction.clock < targets[heartbeat.name]
+        if isinstance(heartbeat.trigger, Elapsed) is by_clock and not is_early:
             now = evaluate(heartbeat.trigger, targets[heartbeat.name], holder.progress, transaction.clock)
             targets = {**targets, heartbeat.name: now.target}
-            fired.append(heartbeat)
-    if fired and owner == FLEET:
-        transaction.set_run(targets=targets)
-    elif fired:
-        transaction.set_agent(owner, targets=targets)
+            fired += [heartbeat] if now.fired else []
+    if targets is not holder.targets:
+        transaction.set_targets(owner, targets)
     return fired
 
 

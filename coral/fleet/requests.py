@@ -10,7 +10,7 @@ from coral.errors import CoralError
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet import jobs
-from coral.fleet.agent_state import Agent, Phase
+from coral.fleet.agent_state import Phase
 from coral.fleet.messages import MESSAGE, UNASKED, acknowledge
 from coral.fleet.policy import REQUEST_WINDOW
 from coral.fleet.reasons import RunEnd
@@ -198,20 +198,15 @@ def _tell(transaction: Transaction, to: str, text: str) -> str:
 def put_in_force(transaction: Transaction, owner: str, heartbeats: tuple[Heartbeat, ...]) -> None:
     """Replace an owner's heartbeats. An interval that is running may become shorter by it, never longer."""
     before = transaction.heartbeats.get(owner, ())
-    holder = transaction.run if owner == FLEET else transaction.agents[owner]
+    holder = transaction.holder(owner)
     targets = {}
     for heartbeat in heartbeats:
         old = find(before, heartbeat.name)
         if old is None:
             targets[heartbeat.name] = arm(heartbeat.trigger, holder.progress, transaction.clock)
         else:
-            running = holder.targets[heartbeat.name]
-            targets[heartbeat.name] = retime(
-                old.trigger, heartbeat.trigger, running, holder.progress, transaction.clock
-            )
+            running, now = holder.targets[heartbeat.name], transaction.clock
+            targets[heartbeat.name] = retime(old.trigger, heartbeat.trigger, running, holder.progress, now)
     transaction.heartbeats[owner] = heartbeats
-    if isinstance(holder, Agent):
-        transaction.set_agent(owner, targets=targets)
-    else:
-        transaction.set_run(targets=targets)
+    transaction.set_targets(owner, targets)
     transaction.act(do.ShowHeartbeats(owner=owner))

@@ -1,6 +1,6 @@
 """A decision in progress: the changed records of the fleet, and the actions that were ordered so far."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +9,7 @@ from coral.fleet.agent_state import Agent, PendingMessage
 from coral.fleet.events import Moment
 from coral.fleet.reasons import Reason
 from coral.fleet.rules import Rules
-from coral.fleet.run_state import Alert, Fleet, Job, PendingAttempt, Run
+from coral.fleet.run_state import FLEET, Alert, Fleet, Job, PendingAttempt, Run
 from heartbeats.heartbeat import Heartbeat
 
 
@@ -51,6 +51,16 @@ class Transaction:
         self.agents[name] = replace(self.agents[name], **changes)
         return self.agents[name]
 
+    def holder(self, owner: str) -> Run | Agent:
+        """The record of an owner of heartbeats: an agent, or the fleet."""
+        return self.run if owner == FLEET else self.agents[owner]
+
+    def set_targets(self, owner: str, targets: Mapping[str, float]) -> None:
+        if owner == FLEET:
+            self.set_run(targets=targets)
+        else:
+            self.set_agent(owner, targets=targets)
+
     def set_pending(self, number: int, **changes: Any) -> PendingAttempt:
         self.pending[number] = replace(self.pending[number], **changes)
         return self.pending[number]
@@ -76,13 +86,12 @@ class Transaction:
 
     def withdraw(self, agent: str, is_pointless: Callable[[PendingMessage], bool], why: str) -> None:
         """Drop the agent's pointless messages, but for those in flight: its launch was given them already."""
-        pending, in_flight = self.agents[agent].pending_messages, self.agents[agent].in_flight
-        withdrawn = [message for message in pending if is_pointless(message) and message.id not in in_flight]
+        withdrawn = [message for message in self.agents[agent].undelivered if is_pointless(message)]
         for message in withdrawn:
             self.log("withdrawn", f"{message.name} ({message.id}){why}", agent)
         if withdrawn:
-            stays = tuple(message for message in pending if message not in withdrawn)
-            self.set_agent(agent, pending_messages=stays)
+            pending = self.agents[agent].pending_messages
+            self.set_agent(agent, pending_messages=tuple(message for message in pending if message not in withdrawn))
 
     def next_message_id(self) -> str:
         self.set_run(message_count=self.run.message_count + 1)

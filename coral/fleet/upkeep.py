@@ -15,19 +15,8 @@ from coral.fleet.policy import WRITE_RETRY_SECONDS
 from coral.fleet.process_key import grade_in, job_in
 from coral.fleet.transaction import Transaction
 
-Event = (
-    on.RequestUnreadable
-    | on.Notified
-    | on.Broken
-    | on.Restored
-    | on.RecordsDamaged
-    | on.HeartbeatsAltered
-    | on.WriteFailed
-    | on.WatchFailed
-)
 
-
-def handle(transaction: Transaction, event: Event) -> None:
+def handle(transaction: Transaction, event: on.UpkeepEvent) -> None:
     match event:
         case on.RequestUnreadable(sender=sender, id=id, reason=reason):
             transaction.act(do.Answer(sender=sender, id=id, ok=False, message=f"cannot read the request: {reason}"))

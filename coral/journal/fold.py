@@ -7,6 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from attempts.fields import BAD_DATA
 from attempts.record import Attempt
 from coral.codec import TAG, decode
 from coral.errors import CoralError
@@ -20,7 +21,6 @@ from coral.journal.segments import number_of, segments
 from coral.processes.process_tree import Identity
 from workspace.layout import Layout
 
-NOT_OURS = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)  # what plain data of others may raise
 _TO_PARSE = (b'"Publish"', b'"format"')
 
 
@@ -51,7 +51,7 @@ def understanding(lines: Lines) -> Iterator[None]:
     """CoralError, with the file and the line, for lines that are whole but not as this version writes them."""
     try:
         yield
-    except NOT_OURS as error:
+    except BAD_DATA as error:
         hint = "it was written by another version of coral-fleet, or changed by somebody: look for a backup"
         raise CoralError(f"cannot understand {lines.path}, up to line {lines.number}: {error}", hint) from None
 

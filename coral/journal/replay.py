@@ -10,6 +10,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from attempts.fields import BAD_DATA
 from coral.codec import decode, encode
 from coral.errors import CoralError
 from coral.fleet.actions import Action
@@ -18,7 +19,7 @@ from coral.fleet.events import Event, Moment
 from coral.fleet.rules import Rules
 from coral.fleet.run_state import Fleet
 from coral.journal.changes import NUMBERED, PARTS, Plain, apply, decode_fleet, difference, empty
-from coral.journal.fold import NOT_OURS, RecoveredState, copy_of, decision_of, fold_lines, understanding
+from coral.journal.fold import RecoveredState, copy_of, decision_of, fold_lines, understanding
 from coral.journal.lines import Lines, lines_of_files
 from coral.journal.segments import number_of
 
@@ -67,7 +68,7 @@ def replay(journal: Path, report: Callable[[Replay], None] = lambda _: None) -> 
         for line in lines:
             try:
                 replayer.replay_line(line, lines)
-            except (*NOT_OURS, AssertionError) as error:
+            except (*BAD_DATA, AssertionError) as error:
                 hint = "replay it with the version that wrote it: " + (", ".join(found.versions) or "not known")
                 place = f"{lines.path}: line {lines.number}"
                 raise CoralError(f"cannot decide again {place}: {error!r}", hint) from None

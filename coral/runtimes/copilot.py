@@ -15,12 +15,8 @@ _EARLY = {
     *("session.skills_loaded", "session.mcp_servers_loaded", "session.tools_updated", "session.start"),
     *("session.resume", "session.info", "user.message", "assistant.turn_start", "model.call_start"),
     *("session.background_tasks_changed", "session.model_change", "system.message"),
-    *(
-        "agent.interrupted",
-        "assistant.idle",
-        "session.idle",
-        "session.shutdown",
-    ),  # printed after an immediate interrupt as well
+    # Printed after an immediate interrupt as well.
+    *("agent.interrupted", "assistant.idle", "session.idle", "session.shutdown"),
 }
 _SILENT = {
     *("assistant.message_start", "assistant.message_delta", "assistant.tool_call_delta", "assistant.turn_end"),

@@ -12,18 +12,7 @@ from coral.runtimes.model import Counted, OutputEvent, Tool, Usage
 
 _PATHS = ("file_path", "notebook_path", "path", "filePath", "absolute_path")
 _EDITORS = {"edit", "write", "multiedit", "notebookedit", "write_file", "replace", "create", "patch", "apply_patch"}
-_MAIN_ARGUMENTS = (
-    "command",
-    "cmd",
-    "file_path",
-    "filePath",
-    "path",
-    "pattern",
-    "query",
-    "url",
-    "description",
-    "prompt",
-)
+_ARGUMENTS = ("command", "cmd", "file_path", "filePath", "path", "pattern", "query", "url", "description", "prompt")
 
 
 def content(event: JsonObject, session: str) -> Iterator[OutputEvent]:
@@ -82,7 +71,7 @@ def ended(session: str, call: str, text: str, *, failed: bool, name: str = "") -
 
 def main_argument(arguments: JsonObject) -> str:
     """The one argument of a tool call that a reader wants to see."""
-    return next(iter(_texts(arguments, _MAIN_ARGUMENTS)), "")
+    return next(iter(_texts(arguments, _ARGUMENTS)), "")
 
 
 def flat(event: JsonObject, name: str) -> str:

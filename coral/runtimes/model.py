@@ -10,23 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from coral.fleet.events import Ending
-
-__all__ = [
-    "Command",
-    "Counted",
-    "Ending",
-    "Inspection",
-    "LaunchSpec",
-    "LaunchSummary",
-    "OutputEvent",
-    "Retry",
-    "Runtime",
-    "Tool",
-    "Usage",
-    "new_session",
-    "total",
-]
+from coral.fleet.events import Ending as Ending  # for the runtimes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

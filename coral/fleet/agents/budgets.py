@@ -107,7 +107,7 @@ def _passed(measures: Iterable[Measure]) -> float:
 def _queue_notice(transaction: Transaction, agent: Agent) -> None:
     """Queue a notice, unless an earlier one is undelivered and says the same. An agent that waits for a grade gets it
     when the wait is over."""
-    if any(message.name == LAND and message.id not in agent.in_flight for message in agent.pending_messages):
+    if any(message.name == LAND for message in agent.undelivered):
         return
     due = max(transaction.clock, waits_until(agent.name, transaction.pending.values()) or transaction.clock)
     transaction.queue_notice(agent.name, LAND, due)

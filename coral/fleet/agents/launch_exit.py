@@ -72,14 +72,10 @@ def next_start_slot(transaction: Transaction, name: str) -> float:
 
 def retire(transaction: Transaction, agent: Agent, reason: Reason, *, alert: bool = True) -> None:
     """End the agent's work for good. Its messages of the fleet's heartbeats go to the next agent that submits."""
-    of_fleet = [message for message in agent.pending_messages if message.scope is Scope.FLEET]
-    transaction.set_run(
-        unassigned_messages=(
-            *transaction.run.unassigned_messages,
-            *(replace(message, printed=False) for message in of_fleet),
-        )
-    )
-    stays = tuple(message for message in agent.pending_messages if message.scope is not Scope.FLEET)
+    pending = agent.pending_messages
+    of_fleet = tuple(replace(message, printed=False) for message in pending if message.scope is Scope.FLEET)
+    transaction.set_run(unassigned_messages=transaction.run.unassigned_messages + of_fleet)
+    stays = tuple(message for message in pending if message.scope is not Scope.FLEET)
     transaction.set_agent(agent.name, phase=Phase.RETIRED, deadline=None, reason=reason, pending_messages=stays)
     if alert:
         transaction.alert(f"{agent.name} has retired", agent.name, reason)

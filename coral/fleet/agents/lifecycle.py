@@ -161,11 +161,7 @@ def _has_something_due(transaction: Transaction, agent: Agent) -> bool:
     if transaction.run.disk_problem or not may_interrupt(agent, transaction.clock, transaction.rules):
         return False
     # A message in flight was given to this launch already: to interrupt the launch for it would be a repeat.
-    return any(
-        is_due(message, agent, transaction.clock)
-        for message in agent.pending_messages
-        if message.id not in agent.in_flight
-    )
+    return any(is_due(message, agent, transaction.clock) for message in agent.undelivered)
 
 
 def _spawn(transaction: Transaction, agent: Agent) -> None:

@@ -121,18 +121,11 @@ def advance_timers(transaction: Transaction) -> None:
 
 def fill_slots(transaction: Transaction) -> None:
     """Start a grader in each free slot: first for attempts with a suspicion, then for the oldest."""
-    if (
-        transaction.run.stopping
-        or transaction.run.disk_problem
-        or transaction.clock < transaction.run.queue_paused_until
-    ):
+    run, all_pending = transaction.run, transaction.pending.values()
+    if run.stopping or run.disk_problem or transaction.clock < run.queue_paused_until:
         return
-    taken = sum(attempt.step in OCCUPYING for attempt in transaction.pending.values())
-    queue = [
-        attempt
-        for attempt in transaction.pending.values()
-        if attempt.step is AttemptStep.QUEUED and attempt.deadline is None
-    ]
+    taken = sum(attempt.step in OCCUPYING for attempt in all_pending)
+    queue = [attempt for attempt in all_pending if attempt.step is AttemptStep.QUEUED and attempt.deadline is None]
     queue.sort(key=lambda attempt: not attempt.suspicion)
     for pending in queue[: max(transaction.rules.slots - taken, 0)]:
         launch = pending.launch + 1
@@ -182,20 +175,15 @@ def _queue_again(transaction: Transaction, pending: PendingAttempt) -> None:
 def _lose(transaction: Transaction, pending: PendingAttempt) -> None:
     """Nobody saw the grade end, or it ended on a full disk. That is nobody's fault, unless every grade of this attempt
     ends on a full disk: then the seed is graded, as after a crash."""
-    if not transaction.run.disk_problem or pending.lost_grades < MAX_LOST_GRADES:
-        _queue_again(
-            transaction,
-            transaction.set_pending(
-                pending.number, lost_grades=pending.lost_grades + bool(transaction.run.disk_problem)
-            ),
-        )
+    problem = transaction.run.disk_problem
+    if not problem or pending.lost_grades < MAX_LOST_GRADES:
+        lost = pending.lost_grades + bool(problem)
+        _queue_again(transaction, transaction.set_pending(pending.number, lost_grades=lost))
     elif pending.suspicion:
-        reason = f"the seed cannot be graded either: {transaction.run.disk_problem}"
+        reason = f"the seed cannot be graded either: {problem}"
         settle(transaction, pending, Verdict.VOID, reason=reason)
     else:
-        suspicion = (
-            f"each of {MAX_LOST_GRADES + 1} grades of it ended on a disk without room: {transaction.run.disk_problem}"
-        )
+        suspicion = f"each of {MAX_LOST_GRADES + 1} grades of it ended on a disk without room: {problem}"
         _queue_again(transaction, transaction.set_pending(pending.number, suspicion=suspicion, lost_grades=0))
 
 

@@ -36,12 +36,7 @@ def settle(
     if waits:
         restart_timer(transaction, attempt.agent)
     transaction.set_pending(
-        pending.number,
-        step=AttemptStep.SETTLED,
-        deadline=None,
-        waited_until=0.0,
-        attempt=attempt,
-        heartbeats=names,
+        pending.number, step=AttemptStep.SETTLED, deadline=None, waited_until=0.0, attempt=attempt, heartbeats=names
     )
     launch = transaction.agents[attempt.agent].launch
     transaction.act(do.Publish(attempt=attempt, launch=launch, heartbeats=names, inline=inline))
