@@ -7,17 +7,7 @@ so that small gains add up without counting as improvements.
 from dataclasses import dataclass, replace
 
 from attempts.record import Attempt, Direction, Kind, Verdict
-
-
-def judge(best: float | None, score: float | None, direction: Direction, noise: float) -> Verdict:
-    """The verdict on a score, given the best score before it. An attempt without a score has failed."""
-    if score is None:
-        return Verdict.FAILED
-    if best is None:
-        return Verdict.IMPROVED
-    if abs(score - best) <= noise:
-        return Verdict.TIED
-    return Verdict.IMPROVED if direction.better(score, best) else Verdict.REGRESSED
+from attempts.verdict import judge
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,10 @@ from pathlib import Path
 
 from attempts.files import write_json
 from attempts.index.index import Index
-from attempts.progress import advance, judge
+from attempts.progress import advance
 from attempts.record import Attempt, Direction, Kind, to_dict
 from attempts.store import REPLIES, Store
+from attempts.verdict import judge
 from benchmarks.arena import Started
 from coral.fleet.actions import Publish
 from coral.fleet.agent_state import Agent

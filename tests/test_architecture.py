@@ -157,6 +157,7 @@ PURE = (
     "attempts.fields",
     "attempts.record",
     "attempts.progress",
+    "attempts.verdict",
     "heartbeats.heartbeat",
 )
 PURE += ("heartbeats.trigger", "heartbeats.reply", "heartbeats.beat", "heartbeats.entry", "coral.fleet", "coral.errors")

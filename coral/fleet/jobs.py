@@ -13,16 +13,9 @@ from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.agent_state import Agent, JobEnd, PendingMessage, Phase
 from coral.fleet.agents import stalls
+from coral.fleet.agents.back_off import back_off
 from coral.fleet.messages import ENDED
-from coral.fleet.policy import (
-    KILL_AGAIN_SECONDS,
-    MAX_JOBS,
-    MAX_KILLS,
-    MAX_NOTICE_JOBS,
-    MAX_NOTICE_OUTPUTS,
-    back_off,
-    runs_job,
-)
+from coral.fleet.policy import KILL_AGAIN_SECONDS, MAX_JOBS, MAX_KILLS, MAX_NOTICE_JOBS, MAX_NOTICE_OUTPUTS, runs_job
 from coral.fleet.reasons import JobOutcome, Reason, ReasonKind
 from coral.fleet.run_state import Job
 from coral.fleet.transaction import Transaction

@@ -1,6 +1,5 @@
-"""Constants of all decisions, and small questions that several of them ask: interruptibility, capacity, back-off."""
+"""Constants of all decisions, and small questions that several of them ask: interruptibility, capacity."""
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
@@ -81,11 +80,3 @@ def is_repeat(recent: tuple[str, ...], id: str) -> bool:
 def remember(recent: tuple[str, ...], id: str) -> tuple[str, ...]:
     """The window of ids with one more in it, the smallest first."""
     return tuple(sorted((*recent, id))[-REPLAY_WINDOW:])
-
-
-def back_off(run: str, agent: Agent, failures: int, rules: Rules) -> float:
-    """The exponential back-off after so many failures in a row, in seconds. A jitter of up to a fifth is hashed from
-    run, agent and launch: decisions are free of chance."""
-    seconds: float = min(rules.backoff * 2.0 ** min(failures - 1, 30), rules.backoff_max)
-    digest = hashlib.sha256(f"{run}/{agent.name}/{agent.launch}".encode()).digest()
-    return seconds * (1.0 + 0.2 * digest[0] / 255)

@@ -7,8 +7,8 @@ import subprocess
 import tempfile
 import time
 
-from attempts.progress import judge
 from attempts.record import Attempt, Kind
+from attempts.verdict import judge
 from coral.agent_setup.clone import create_knowledge, set_up_clone
 from coral.agent_setup.roster import Roster
 from coral.config.load import Config

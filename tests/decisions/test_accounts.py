@@ -8,9 +8,10 @@ from stage import NAMES, QUIET_RULES, REFLECT, Stage, attempt_zero, brief
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.agent_state import Phase
+from coral.fleet.agents.back_off import back_off
 from coral.fleet.decide import decide, next_deadline
 from coral.fleet.events import Ending
-from coral.fleet.policy import JITTER_SECONDS, PROBE_SECONDS, RETURN_SECONDS, back_off
+from coral.fleet.policy import JITTER_SECONDS, PROBE_SECONDS, RETURN_SECONDS
 from coral.fleet.rules import Rules
 from coral.fleet.run_state import Fleet, Limit
 

@@ -7,8 +7,8 @@ from stage import QUIET_RULES, REFLECTING, Stage
 
 from coral.fleet import events as on
 from coral.fleet.agent_state import Agent, Phase, Stall
+from coral.fleet.agents.back_off import back_off
 from coral.fleet.events import Ending
-from coral.fleet.policy import back_off
 from coral.fleet.reasons import START
 
 SHORT = replace(QUIET_RULES, stall=100.0)

@@ -7,8 +7,8 @@ from stage import QUIET_RULES, Stage, brief
 
 from coral.fleet import events as on
 from coral.fleet.agent_state import OutputCounts, Phase
+from coral.fleet.agents.back_off import back_off
 from coral.fleet.events import Ending
-from coral.fleet.policy import back_off
 from coral.fleet.rules import Rules
 
 RULES = replace(QUIET_RULES, outage=90.0, retries=5, breaker_crashes=2)

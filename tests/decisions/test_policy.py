@@ -10,8 +10,9 @@ from attempts.record import Direction
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.agent_state import Agent
+from coral.fleet.agents.back_off import back_off
 from coral.fleet.events import Ending, Outcome
-from coral.fleet.policy import back_off, intake_capacity, is_repeat, remember
+from coral.fleet.policy import intake_capacity, is_repeat, remember
 from coral.fleet.rules import Rules
 from coral.fleet.run_state import PendingAttempt
 from heartbeats.heartbeat import BUILT_IN, Scope

@@ -7,8 +7,8 @@ from stage import QUIET_RULES, REFLECTING, Stage, attempt_zero, brief
 
 from coral.fleet import events as on
 from coral.fleet.agent_state import Phase
+from coral.fleet.agents.back_off import back_off
 from coral.fleet.events import Ending
-from coral.fleet.policy import back_off
 
 SHORT = replace(QUIET_RULES, stall=100.0)
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from records import readable
 
-from attempts.progress import Progress, advance, judge
+from attempts.progress import Progress, advance
 from attempts.record import Attempt, Direction, Kind, Submission, Verdict
 from attempts.store import Store
+from attempts.verdict import judge
 from coral.fleet.reasons import START
 from coral.views.fleet_view import Unit, due_data
 from coral.views.reasons import reason_data

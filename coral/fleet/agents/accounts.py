@@ -8,7 +8,8 @@ import hashlib
 from dataclasses import replace
 
 from coral.fleet.agent_state import LIVE, Agent, Phase
-from coral.fleet.policy import JITTER_SECONDS, PROBE_SECONDS, RETURN_SECONDS, back_off
+from coral.fleet.agents.back_off import back_off
+from coral.fleet.policy import JITTER_SECONDS, PROBE_SECONDS, RETURN_SECONDS
 from coral.fleet.reasons import Reason, ReasonKind
 from coral.fleet.run_state import Limit
 from coral.fleet.transaction import Transaction

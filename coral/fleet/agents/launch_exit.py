@@ -11,8 +11,9 @@ from coral.fleet import events as on
 from coral.fleet import jobs
 from coral.fleet.agent_state import LIVE, Agent, Phase
 from coral.fleet.agents import accounts, outages, research, stalls
+from coral.fleet.agents.back_off import back_off
 from coral.fleet.messages import mark_unanswered
-from coral.fleet.policy import MAX_KILLS, PRODUCTIVE_SECONDS, back_off
+from coral.fleet.policy import MAX_KILLS, PRODUCTIVE_SECONDS
 from coral.fleet.reasons import Reason, ReasonKind, RunEnd, RunEndKind
 from coral.fleet.transaction import Transaction
 from heartbeats.heartbeat import Scope

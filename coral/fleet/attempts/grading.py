@@ -4,8 +4,8 @@ A crash of the grader makes an attempt void only with proof that the candidate i
 place, fails too.
 """
 
-from attempts.progress import judge
 from attempts.record import Kind, Verdict
+from attempts.verdict import judge
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.attempts.intake import take_again

@@ -7,8 +7,9 @@ import sample
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from attempts.progress import Progress, advance, judge
+from attempts.progress import Progress, advance
 from attempts.record import Attempt, Direction, Kind, Verdict
+from attempts.verdict import judge
 
 
 def attempt(number: int, score: float | None, kind: Kind = Kind.REAL, verdict: Verdict | None = None) -> Attempt:
