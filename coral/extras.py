@@ -7,7 +7,11 @@ import shlex
 import sys
 from importlib.util import find_spec
 
-PACKAGES = {"acp": "agent-client-protocol>=0.12.1,<1", "prices": "genai-prices>=0.2,<1"}
+PACKAGES = {
+    "acp": ("agent-client-protocol>=0.12.1,<1",),
+    "prices": ("genai-prices>=0.2,<1",),
+    "search": ("scipy>=1.15,<2", "cma>=4,<5"),
+}
 
 
 def installs(extra: str) -> str:
@@ -15,4 +19,4 @@ def installs(extra: str) -> str:
     begin = [sys.executable, "-m", "pip", "install"]
     if find_spec("pip") is None:
         begin = ["uv", "pip", "install", "--python", sys.executable]
-    return shlex.join([*begin, PACKAGES[extra]])
+    return shlex.join([*begin, *PACKAGES[extra]])

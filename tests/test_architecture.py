@@ -223,6 +223,9 @@ HOMES = {
     "pydantic_core": ("coral.config",),
     "rich": ("coral.cli",),
     "acp": ("coral.runtimes.acp.program", "coral.runtimes.acp.conversation"),
+    "numpy": ("coral.native.search.numeric",),
+    "scipy": ("coral.native.search.numeric",),
+    "cma": ("coral.native.search.numeric.evolution",),
 }
 # Who starts or signals processes; each but the first for children of its own: git, ps, the public check, ourselves.
 # The last but two is itself an agent, which does what agents do; the last starts the agent that it talks to.

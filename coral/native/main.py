@@ -75,12 +75,15 @@ def _run_loop(args: argparse.Namespace, options: Options, snapshots: Snapshots, 
     """Run the loop on the prompt that stands on standard input; the exit code."""
     from coral.native.brain import BRAINS  # takes longer to import than everything before
     from coral.native.loop import Loop, TurnEnd
+    from coral.native.options import missing_library
 
     run_folder, agent = os.environ.get("CORAL_RUN", ""), os.environ.get("CORAL_AGENT", "")
     if not run_folder or not agent:
         return _refuse(output, "CORAL_RUN and CORAL_AGENT must be set")
     if options.brain not in BRAINS:
         return _refuse(output, f"there is no brain {options.brain!r}")
+    if library := missing_library():
+        return _refuse(output, f"{library} is not installed; `coral doctor` says how to install it")
     toolbox = _toolbox(args, options, snapshots, output, Path(run_folder), agent)
     on_interrupt(snapshots.save, toolbox.interrupt)
     prompt = sys.stdin.read()

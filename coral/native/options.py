@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from importlib.util import find_spec
+
+LIBRARIES = ("scipy", "cma")  # that a search needs; they are an extra
+
+
+def missing_library() -> str:
+    """The first of the libraries that is not installed; or nothing."""
+    return next((library for library in LIBRARIES if find_spec(library) is None), "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from coral.agent_setup.launch import launch_environment
 from coral.agent_setup.roster import assignments_of
 from coral.config.load import Config
 from coral.config.model import Assignment
+from coral.native.options import missing_library
 from coral.processes import cgroup, environment, rlimit_tag
 from coral.runtimes import programs, registry
 from coral.runtimes.agent import AgentProgram
@@ -71,6 +72,7 @@ def inspect_machine(folder: Path, config: Config | None) -> Iterator[Check]:
     yield _disk(folder)
     yield _open_files()
     yield _prices()
+    yield _search()
     driven = assignments_of(config) if config is not None else ()
     names = [name for name in registry.RUNTIMES if isinstance(registry.find(name, {}), AgentProgram)]
     with ThreadPoolExecutor(4) as pool:
@@ -144,6 +146,13 @@ def _prices() -> Check:
         return Check("prices", Health.WELL, "genai-prices is installed")
     text = "of models are not known, but to programs that tell money themselves"
     return Check("prices", Health.ABSENT, text, f"state agents.prices, or `{extras.installs('prices')}`")
+
+
+def _search() -> Check:
+    if missing := missing_library():
+        text = f"{missing} is not installed, without which the built-in agent cannot search"
+        return Check("search", Health.ABSENT, text, f"`{extras.installs('search')}`")
+    return Check("search", Health.WELL, "scipy and cma are installed")
 
 
 def _program(name: str, wanted: list[Assignment]) -> list[Check]:

@@ -5,8 +5,9 @@ import sys
 from dataclasses import fields
 from pathlib import Path
 
+from coral import extras
 from coral.native.brain import BRAINS
-from coral.native.options import Options
+from coral.native.options import Options, missing_library
 from coral.runtimes.coral_protocol import OwnProgram, unknown
 from coral.runtimes.model import Command, Inspection, LaunchSpec, new_session
 
@@ -24,7 +25,10 @@ class Native(OwnProgram):
             brain = Options.read(self.options).brain
         except ValueError as error:
             return [str(error)]
-        return [] if brain in BRAINS else [f"brain must be {' or '.join(BRAINS)}; got {brain!r}"]
+        if brain not in BRAINS:
+            return [f"brain must be {' or '.join(BRAINS)}; got {brain!r}"]
+        missing = missing_library()
+        return [f"{missing} is not installed; `{extras.installs('search')}` installs it"] if missing else []
 
     def inspect(self, seed: Path, editable: tuple[str, ...]) -> Inspection:
         """How many numbers and choices it would vary."""

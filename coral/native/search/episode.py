@@ -14,10 +14,10 @@ from random import Random
 from coral.native.search.families import FAMILIES, Family
 from coral.native.search.local_search import LocalSearch
 from coral.native.search.numeric.moves import perturb_all
-from coral.native.search.numeric.problem import EvaluatedPoint, OptimizationProblem, TimeUp
+from coral.native.search.numeric.problem import SAME, EvaluatedPoint, OptimizationProblem, TimeUp
 from coral.native.search.numeric.space import Vector
 
-SAME, ALIKE = 1e-9, 3e-6  # relative: costs closer than this are one result; after polishing, and before
+ALIKE = 3e-6  # relative: costs closer than this are one result that was not polished
 POLISH = 0.2  # of the episode's time, or this many seconds, for the last digits
 TOLERANCE = 0.8  # of the usual loss: how much worse the next point of departure may be
 RECENT = 30  # losses that tell what is usual
@@ -97,22 +97,22 @@ class Episode:
 
     def _move(self, family: Family) -> None:
         """One move and the local optimum it leads to. The chain goes on from there, or from a little worse."""
-        local, allowance = self.local, self._allowance()
+        local, merit, allowance = self.local, self.problem.merit, self._allowance()
         if family.move is not None:
             moved = self.problem.measured(family.move(local.context, self.current.point))
-            optimum = local.optimize(moved, target=local.merit(self.current) + allowance)
+            optimum = local.optimize(moved, target=merit(self.current.measurement) + allowance)
         else:
             optimum = self._search_locally(family.name)
         if not optimum.measurement.feasible and self.best.measurement.feasible:
             return
         self.optima.append(optimum)
-        self.losses.append(max(0.0, local.merit(optimum) - local.merit(self.best)))
+        self.losses.append(max(0.0, merit(optimum.measurement) - merit(self.best.measurement)))
         self.moves_since_best += 1
         if self.problem.rank(optimum) < self.problem.rank(self.best):
             if self._gain(self.best, optimum) >= ALIKE:
                 self.moves_since_best = 0
             self.best = self.current = optimum
-        elif local.merit(optimum) < local.merit(self.current) + allowance:
+        elif merit(optimum.measurement) < merit(self.current.measurement) + allowance:
             self.current = optimum
         if self.moves_since_best >= PATIENCE:
             self.current, self.moves_since_best = self.best, 0

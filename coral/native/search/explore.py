@@ -17,9 +17,8 @@ from coral.native.output import Output
 from coral.native.run_view import AgentRunView
 from coral.native.search import unchecked_search
 from coral.native.search.check import CheckBroken, PublicCheck
-from coral.native.search.episode import SAME, Episode, EpisodePlan
 from coral.native.search.families import suitable_families
-from coral.native.search.numeric.problem import EvaluatedPoint, OptimizationProblem
+from coral.native.search.numeric.problem import SAME, EvaluatedPoint, OptimizationProblem
 from coral.native.search.numeric.space import MOST_VARIABLES, SearchSpace, Vector, editable_texts
 from coral.native.situation import CandidateFound
 from coral.native.snapshots import Snapshots
@@ -85,6 +84,8 @@ class Explorer:
     def _search_by_check(
         self, space: SearchSpace, others: list[Vector], trial: Trial, random: Random
     ) -> CandidateFound:
+        from coral.native.search.episode import Episode, EpisodePlan  # here: with scipy it takes half a second
+
         memory = self.snapshots.memory
         if self._public_check is None:
             clone, scratch = self.run_view.clone, self.run_view.state / "scratch"

@@ -9,15 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from coral.native.search.numeric.compass import CompassSearch
+from coral.native.search.numeric.compass import search_by_compass
 from coral.native.search.numeric.descent import Descent, Goal
-from coral.native.search.numeric.evolution import EvolutionStrategy
+from coral.native.search.numeric.evolution import evolve
 from coral.native.search.numeric.finite_differences import FiniteDifferences
 from coral.native.search.numeric.moves import MoveContext
 from coral.native.search.numeric.problem import EvaluatedPoint, OptimizationProblem
 from coral.native.search.numeric.space import Vector
 
-PENALTY = 3.0  # of a broken constraint, in costs; what moves compare candidates with
 ROUGH, FINE = 1e-6, 1e-12  # precision while exploring, and of what is submitted
 SMALL_RADIUS = 1e-3  # the first box when only the last digits are sought, in scales
 AFFORDABLE = 12.0  # gradients that an episode must have time for, if gradients are to be used
@@ -48,7 +47,7 @@ class LocalSearch:
         scales = space.scales(points)
         affordable = problem.seconds_per_measurement * len(space.reals) * AFFORDABLE < seconds
         differences = FiniteDifferences(problem, space.reals, scales, random) if space.reals and affordable else None
-        context = MoveContext(problem, space.ranges(points), scales, others, random, PENALTY)
+        context = MoveContext(problem, space.ranges(points), scales, others, random)
         return cls(problem, context, differences, random)
 
     def optimize(self, start: EvaluatedPoint, target: float | None) -> EvaluatedPoint:
@@ -62,7 +61,7 @@ class LocalSearch:
             before = current
             if self.differences is not None:
                 current = Descent(self.problem, self.differences, Goal(precision=ROUGH, target=target)).run(current)
-            if not discrete or (target is not None and self.merit(current) > target):
+            if not discrete or (target is not None and self.problem.merit(current.measurement) > target):
                 break
             current = self.compass(current, discrete)
             if current is before or self.differences is None:
@@ -76,11 +75,8 @@ class LocalSearch:
         return Descent(self.problem, self.differences, Goal(precision=FINE, radius=SMALL_RADIUS)).run(evaluated)
 
     def compass(self, start: EvaluatedPoint, indices: Sequence[int]) -> EvaluatedPoint:
-        return CompassSearch(self.problem, indices, self.context.scales, self.random, PENALTY).run(start)
+        return search_by_compass(self.problem, start, indices, self.context.scales, self.random)
 
     def evolution(self, start: EvaluatedPoint) -> EvaluatedPoint:
         numbers = [k for k, variable in enumerate(self.problem.space.variables) if not variable.choices]
-        return EvolutionStrategy(self.problem, numbers, self.context.scales, self.random, PENALTY).run(start)
-
-    def merit(self, evaluated: EvaluatedPoint) -> float:
-        return self.problem.merit(evaluated.measurement, PENALTY)
+        return evolve(self.problem, start, numbers, self.context.scales, self.random)

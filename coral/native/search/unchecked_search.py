@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from random import Random
 
 from coral.native.search.families import FAMILIES
-from coral.native.search.local_search import PENALTY
 from coral.native.search.numeric.moves import MoveContext
 from coral.native.search.numeric.problem import Measurement, OptimizationProblem
 from coral.native.search.numeric.space import SearchSpace, Texts, Vector
@@ -43,7 +42,7 @@ def propose(
         point = _opposite(space, start, failed) if failed is not None else _small_step(space, start, step, random)
     elif move is not None:
         problem = OptimizationProblem(space, NoCheck(), True)
-        context = MoveContext(problem, space.ranges([start, *others]), space.scales([start]), others, random, PENALTY)
+        context = MoveContext(problem, space.ranges([start, *others]), space.scales([start]), others, random)
         point = move(context, start)
     else:
         point = list(start)

@@ -17,17 +17,17 @@ ROOT = Path(__file__).parents[3]
 def test_the_packages_are_those_of_the_distribution() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     declared = project["optional-dependencies"]
-    assert {extra: [package] for extra, package in extras.PACKAGES.items()} == {
+    assert {extra: list(packages) for extra, packages in extras.PACKAGES.items()} == {
         extra: packages for extra, packages in declared.items() if extra != "dev"
     }
 
 
 def test_the_line_is_for_a_shell_and_this_python(monkeypatch) -> None:
     monkeypatch.setattr(extras, "find_spec", lambda name: name)
-    package = extras.PACKAGES["acp"]
-    assert shlex.split(extras.installs("acp")) == [sys.executable, "-m", "pip", "install", package]
+    packages = extras.PACKAGES["search"]
+    assert shlex.split(extras.installs("search")) == [sys.executable, "-m", "pip", "install", *packages]
     monkeypatch.setattr(extras, "find_spec", lambda name: None)
-    assert shlex.split(extras.installs("acp")) == ["uv", "pip", "install", "--python", sys.executable, package]
+    assert shlex.split(extras.installs("search")) == ["uv", "pip", "install", "--python", sys.executable, *packages]
 
 
 @pytest.mark.skipif(find_spec("pip") is None, reason="this environment has no pip")

@@ -1,35 +1,35 @@
-"""Constrained local descent: a sequence of elastic linear (or, where curvature shows, quadratic) programs in a box.
+"""Local descent: without constraints along the gradient, with constraints by a sequence of linear programs.
 
-A step is kept when the merit - cost plus penalised violations - falls as the model predicted; the box (the trust
-region) grows and shrinks with how well the model predicts. Constraints are kept at a small distance from broken, so
-that what converges is strictly feasible.
+Each program is solved by HiGHS in a box around the current point (the trust region), which grows and shrinks with how
+well the model predicts. Where it predicts badly, curvature matters, and `curved_descent` goes on. A step is kept when
+the merit - cost plus penalised violations - falls. Constraints are kept at a small distance from broken, so that what
+converges is strictly feasible.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from math import inf
-from operator import mul
+from dataclasses import dataclass
 
-from coral.native.search.numeric.curvature import Curvature
-from coral.native.search.numeric.finite_differences import FiniteDifferences, LinearModel
+import numpy as np
+from scipy.optimize import linprog
+
+from coral.native.search.numeric.curved_descent import follow_curvature
+from coral.native.search.numeric.finite_differences import FiniteDifferences, Floats, LinearModel
 from coral.native.search.numeric.problem import EvaluatedPoint, OptimizationProblem
-from coral.native.search.numeric.qp import QuadraticProgram, solve
-from coral.native.search.numeric.space import Vector
 
 NARROWEST = 1e-11  # half the width of the box, in scales
 WIDEST = 1e3
-CROWDED = 0.1  # beyond, the box of a constrained problem widens only after several steps to its edge
+CROWDED = 0.1  # beyond, the box widens only after several steps to its edge
 STEPS_TO_EDGE = 8  # so many
+FINISH = 1e-3  # half the width of the box after SLSQP, which comes close, but not strictly within the constraints
 POOR, GOOD = 0.2, 0.7  # the share of the predicted gain that came true
-MARGIN = 1e-12  # of a constraint's slope: how far inside it a finished point stays
-HOPEFUL = 3.0  # further gains of this many times the last predicted one are still hoped for
+POOR_STEPS = 2  # in a row, after which the descent learns again what depends on what, and reckons with curvature
+MOST_CURVED = 150  # variables for which SLSQP, which works with full matrices, is worth its time
+HOPEFUL = 3.0  # further gains of this many times the last one are still hoped for
+FEWEST_STEPS = 3  # before a descent is given up
 MOST_STEPS = 300
-MOST_CURVED = 150  # variables for which curvature is modelled
-SHARPER = 1e-3  # how much more accurately a program is solved that seemed to promise nothing
-FIRST, NEXT = 1e-2, 0.1  # accuracy of the first program, and of a next one as a share of the gain last predicted
-FINEST = 1e-14  # relative accuracy of a program's solution
 LARGEST_PENALTY = 1e9  # times its first value
+TOLERANCE = 1e-10  # of a program's rows, in half-widths of the box: the smallest that HiGHS takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,9 @@ class Goal:
     precision: float = 1e-8
     target: float | None = None
     radius: float = 0.1  # the first half-width of the box, in scales
+
+    def is_hopeless(self, steps: int, merit: float, gained: float) -> bool:
+        return self.target is not None and steps > FEWEST_STEPS and merit - HOPEFUL * max(gained, 0.0) > self.target
 
 
 @dataclass(slots=True)
@@ -51,144 +54,102 @@ class Descent:
     steps: int = 0
     radius: float = 0.0
     penalty: float = 0.0
-    curved: bool = False  # whether curvature is modelled
-    unconstrained: bool = False
     poor_steps: int = 0  # in a row
     edge_steps: int = 0  # good steps to the edge of the box, in a row
-    curvature: Curvature = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.radius = self.goal.radius
-        self.curvature = Curvature(len(self.differences.free))
 
     def run(self, start: EvaluatedPoint) -> EvaluatedPoint:
         """The best point reached from `start`, which must have been measured without an error."""
+        if not start.measurement.slack:
+            return self._follow_curvature(start)
+        self.radius = self.goal.radius
         current, model = start, self._model(start)
         self.penalty = first = _fair_penalty(model) or 1.0
-        self.curved = self.unconstrained = not start.measurement.slack
-        accuracy = FIRST
+        curved = len(self.differences.free) > MOST_CURVED
         for self.steps in range(1, MOST_STEPS + 1):
-            solution = solve(self._program(current, model), accuracy * self._unit(current))
-            predicted = self._merit(current) - self._modelled_merit(current, model, solution.step)
-            if predicted <= self.goal.precision * self._unit(current):
-                if accuracy > NEXT * self.goal.precision:
-                    accuracy *= SHARPER
-                elif current.measurement.worst >= 0.0 or self.penalty >= LARGEST_PENALTY * first:
+            step = self._best_step(current, model)
+            predicted = self._merit(current) - self._modelled_merit(current, model, step)
+            if predicted <= self.goal.precision * max(1.0, abs(self.problem.cost(current.measurement))):
+                if current.measurement.worst >= 0.0 or self.penalty >= LARGEST_PENALTY * first:
                     break
-                else:
-                    self.penalty *= 10.0
+                self.penalty *= 10.0
                 continue
-            moved = self._move(current, solution.step)
+            moved = self.differences.evaluate(current.point, self.differences.position(current.point) + step)
             gained = self._merit(current) - self._merit(moved)
-            self._resize(gained, predicted, solution.step)
-            accuracy = max(FINEST, min(accuracy, NEXT * predicted / self._unit(current)))
-            if gained > 0.0:
-                new_model = self._model(moved)
-                if self.curved:
-                    self.curvature.update(solution.step, _gradient_change(model, new_model, solution.multipliers))
-                current, model = moved, new_model
-                self.penalty = max(self.penalty, _fair_penalty(model))
-            elif self.differences.outdated:
-                model = self._model(current)
-            if self.radius < NARROWEST or self._is_hopeless(current, predicted):
+            self._resize(gained, predicted, float(np.abs(step).max()))
+            current = moved if gained > 0.0 else current
+            if self.radius < NARROWEST or self.goal.is_hopeless(self.steps, self._merit(current), predicted):
                 break
+            if self.poor_steps == POOR_STEPS and not curved:
+                current, curved, self.radius = self._follow_curvature(current), True, min(self.radius, FINISH)
+            elif gained <= 0.0 and not self.differences.outdated:
+                continue
+            model = self._model(current)
+            self.penalty = max(self.penalty, _fair_penalty(model))
         return current
 
-    def _unit(self, evaluated: EvaluatedPoint) -> float:
-        """The size of costs here, which relative accuracies are shares of."""
-        return max(1.0, abs(self.problem.cost(evaluated.measurement)))
+    def _follow_curvature(self, start: EvaluatedPoint) -> EvaluatedPoint:
+        def is_hopeless(steps: int, merit: float, gained: float) -> bool:
+            self.steps += 1
+            return self.goal.is_hopeless(steps, merit, gained)
+
+        return follow_curvature(self.differences, start, self._merit, self.goal.precision, is_hopeless)
 
     def _model(self, evaluated: EvaluatedPoint) -> LinearModel:
         return self.differences.model(evaluated.point, evaluated.measurement, self.radius)
 
-    def _program(self, current: EvaluatedPoint, model: LinearModel) -> QuadraticProgram:
-        """The local model; a declared bound narrows the box on its side."""
-        low, high = [], []
-        for k, scale in zip(self.differences.free, self.differences.scales, strict=True):
-            variable = self.problem.space.variables[k]
-            low.append(max(-self.radius, (variable.low - current.point[k]) / scale))
-            high.append(min(self.radius, (variable.high - current.point[k]) / scale))
-        return QuadraticProgram(
-            gradient=model.gradient,
-            curvature=self.curvature.matrix if self.curved else None,
-            rows=model.rows,
-            offsets=[
-                current.measurement.slack[constraint] - MARGIN * row.size()
-                for constraint, row in zip(model.constraints, model.rows, strict=True)
-            ],
-            lower=low,
-            upper=high,
-            penalty=self.penalty,
-        )
+    def _best_step(self, current: EvaluatedPoint, model: LinearModel) -> Floats:
+        """The best step of the linear model within the box. A constraint that is broken may stay so, at a price.
 
-    def _modelled_merit(self, current: EvaluatedPoint, model: LinearModel, step: Vector) -> float:
+        The program is in units of the box, so that its tolerances shrink with it.
+        """
+        count, here = len(model.gradient), self.differences.position(current.point)
+        low = np.clip((self.differences.low - here) / self.radius, -1.0, 0.0)
+        high = np.clip((self.differences.high - here) / self.radius, 0.0, 1.0)
+        gaps = self.differences.gaps(current.measurement)[model.constraints] / self.radius
+        broken = np.eye(len(gaps))[:, gaps < 0.0]
+        missed = broken.shape[1]
+        unit = float(np.abs(model.gradient).max(initial=1e-300))
+        solution = linprog(
+            np.append(model.gradient, np.full(missed, self.penalty)) / unit,
+            A_ub=-np.hstack((model.rows, broken)),
+            b_ub=gaps,
+            bounds=np.column_stack((np.append(low, np.zeros(missed)), np.append(high, np.full(missed, np.inf)))),
+            options={"primal_feasibility_tolerance": TOLERANCE, "dual_feasibility_tolerance": TOLERANCE},
+        )
+        return np.zeros(count) if solution.x is None else solution.x[:count] * self.radius
+
+    def _modelled_merit(self, current: EvaluatedPoint, model: LinearModel, step: Floats) -> float:
         """The merit that the model predicts after a step."""
-        value: float = self.problem.cost(current.measurement) + sum(map(mul, model.gradient, step))
-        if self.curved and self.curvature.matrix is not None:
-            product: list[float] = [sum(map(mul, line, step)) for line in self.curvature.matrix]
-            value += 0.5 * sum(map(mul, step, product))
-        for constraint, row in zip(model.constraints, model.rows, strict=True):
-            gap = current.measurement.slack[constraint] - MARGIN * row.size() + row.dot(step)
-            if gap < 0.0:
-                value -= self.penalty * gap
-        return value
+        gaps = self.differences.gaps(current.measurement)[model.constraints] + model.rows @ step
+        cost = self.problem.cost(current.measurement) + float(model.gradient @ step)
+        return cost - self.penalty * float(np.minimum(gaps, 0.0).sum())
 
     def _merit(self, evaluated: EvaluatedPoint) -> float:
         """As `OptimizationProblem.merit`, with every constraint a margin inside."""
-        measurement, slopes = evaluated.measurement, self.differences.largest_slope
-        if measurement.error:
-            return inf
-        value = self.problem.cost(measurement)
-        if measurement.worst < MARGIN * max(slopes.values(), default=0.0):
-            for constraint, gap in enumerate(measurement.slack):
-                gap -= MARGIN * slopes.get(constraint, 0.0)
-                if gap < 0.0:
-                    value -= self.penalty * gap
-        return value
+        measurement = evaluated.measurement
+        if measurement.error or len(measurement.slack) != len(self.differences.largest_slope):
+            return self.problem.merit(measurement, self.penalty)
+        gaps = self.differences.gaps(measurement)
+        return self.problem.cost(measurement) - self.penalty * float(np.minimum(gaps, 0.0).sum())
 
-    def _move(self, current: EvaluatedPoint, step: Vector) -> EvaluatedPoint:
-        point = list(current.point)
-        for k, scale, change in zip(self.differences.free, self.differences.scales, step, strict=True):
-            point[k] += scale * change
-        return self.problem.evaluate(self.problem.space.clip(point))[0]
-
-    def _resize(self, gained: float, predicted: float, step: Vector) -> None:
+    def _resize(self, gained: float, predicted: float, longest: float) -> None:
         """Widen the box where the model was good up to its edge, narrow it where it was not."""
-        longest = max(map(abs, step), default=0.0)
         if gained >= GOOD * predicted > 0.0:
             self.poor_steps = 0
             self.edge_steps = self.edge_steps + 1 if longest > 0.9 * self.radius else 0
             if not self.edge_steps:
                 self.radius = min(self.radius, 2 * longest)
-            elif self.unconstrained or self.radius < CROWDED or self.edge_steps > STEPS_TO_EDGE:
+            elif self.radius < CROWDED or self.edge_steps > STEPS_TO_EDGE:
                 self.radius = min(WIDEST, 2 * self.radius)
         elif gained < POOR * predicted:
             self.poor_steps, self.edge_steps = self.poor_steps + 1, 0
             self.radius *= 0.3
-            if self.poor_steps == 2:
-                self.differences.outdated = True  # a prediction failed: learn again what depends on what
-                self.curved = self.curved or len(step) <= MOST_CURVED
-
-    def _is_hopeless(self, current: EvaluatedPoint, predicted: float) -> bool:
-        target = self.goal.target
-        return target is not None and self.steps > 3 and self._merit(current) - HOPEFUL * max(predicted, 0.0) > target
+            if self.poor_steps == POOR_STEPS:
+                self.differences.outdated = True
 
 
 def _fair_penalty(model: LinearModel) -> float:
     """A price per unit of violation above what the objective can gain from one; 0 where no constraint is near."""
-    steepest = [0.0] * len(model.gradient)
-    for row in model.rows:
-        for column, value in zip(row.columns, row.values, strict=True):
-            steepest[column] = max(steepest[column], abs(value))
-    return 3.0 * max((abs(g) / s for g, s in zip(model.gradient, steepest, strict=True) if s), default=0.0)
-
-
-def _gradient_change(old: LinearModel, new: LinearModel, multipliers: Vector) -> Vector:
-    """How the Lagrangian's gradient changed between two models, at the multipliers of the first."""
-    change = [b - a for a, b in zip(old.gradient, new.gradient, strict=True)]
-    new_rows = dict(zip(new.constraints, new.rows, strict=True))
-    for constraint, row, multiplier in zip(old.constraints, old.rows, multipliers, strict=True):
-        if constraint in new_rows:
-            for column, a, b in zip(row.columns, row.values, new_rows[constraint].values, strict=True):
-                change[column] -= multiplier * (b - a)
-    return change
+    steepest = np.abs(model.rows).max(axis=0, initial=0.0)
+    held = steepest > 0.0
+    return 3.0 * float((np.abs(model.gradient[held]) / steepest[held]).max(initial=0.0))

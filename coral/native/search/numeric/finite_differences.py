@@ -10,174 +10,165 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from coral.native.search.numeric.problem import Measurement, OptimizationProblem
+import numpy as np
+from numpy.typing import NDArray
+
+from coral.native.search.numeric.problem import EvaluatedPoint, Measurement, OptimizationProblem
 from coral.native.search.numeric.space import Vector
-from coral.native.search.numeric.sparse import SparseRow
 
 STEP = 1e-7  # of a variable's scale: rounding and curvature then weigh about alike
 RANDOM_OFFSET = 1e-2  # of a variable's scale: away from symmetry, to learn what depends on what
 SAFETY = 0.6  # the share of its largest slope by which a constraint can be expected to move
+MARGIN = 1e-12  # of a constraint's slope: how far inside it a finished point stays
 LINEAR = 1e-5  # relative difference of two gradients of a linear objective
-OBJECTIVE = -1  # its number among the constraints
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)
 class LinearModel:
     """Objective and nearby constraints linearised around a point, in units of the variables' scales."""
 
-    gradient: Vector
-    rows: list[SparseRow]
-    constraints: list[int]  # the number of the constraint that each row stands for
+    gradient: Floats
+    rows: Floats  # one for each nearby constraint
+    constraints: Indices  # the number of the constraint that each row stands for
 
 
 class FiniteDifferences:
     """Linearises one problem in its free variables; knows more of its sparsity after every call.
 
-    Inside, a variable is named by its position in `free`, and the objective counts as one more constraint.
+    Inside, a variable is named by its position in `free`; row 0 is the objective, the rows after it the constraints.
     """
 
     def __init__(
         self, problem: OptimizationProblem, free: Sequence[int], scales: Sequence[float], random: Random
     ) -> None:
         self.problem, self.free, self.random = problem, list(free), random
-        self.scales = [scales[k] for k in free]
-        self.largest_slope: dict[int, float] = {}  # of each constraint, as far as seen
+        self.scales = np.array([scales[k] for k in free])
+        variables = [problem.space.variables[k] for k in free]
+        self.low = np.array([variable.low for variable in variables]) / self.scales
+        self.high = np.array([variable.high for variable in variables]) / self.scales
         self.outdated = True  # whether the dependencies have to be learned before the next model
-        self._variables_of: dict[int, set[int]] = {}  # each constraint's
-        self._columns: dict[int, tuple[int, ...]] = {}  # the same, in order
-        self._gradient: Vector = []  # of an objective that is linear so far
+        self._forget(0)
+
+    def _forget(self, constraints: int) -> None:
+        self.largest_slope = np.zeros(constraints)  # of each constraint, as far as seen
+        self._depends = np.full((1 + constraints, len(self.free)), not constraints)
+        self._gradient = np.zeros(len(self.free))  # of an objective that is linear so far
+        self._elsewhere: Vector = []  # where that gradient was measured
         self._linear = False
+
+    def position(self, point: Vector) -> Floats:
+        """The free variables of a point, in units of their scales; as `low` and `high`, their declared bounds."""
+        position: Floats = np.array([point[k] for k in self.free]) / self.scales
+        return position
+
+    def evaluate(self, origin: Vector, position: Floats) -> EvaluatedPoint:
+        """The point with its free variables at a position, measured."""
+        point = list(origin)
+        for k, value in zip(self.free, (position * self.scales).tolist(), strict=True):
+            point[k] = value
+        return self.problem.evaluate(self.problem.space.clip(point))[0]
+
+    def gaps(self, measurement: Measurement) -> Floats:
+        """How far each constraint is from the small distance at which it is kept from broken."""
+        gaps: Floats = np.asarray(measurement.slack) - MARGIN * self.largest_slope
+        return gaps
 
     def model(self, point: Vector, measurement: Measurement, reach: float) -> LinearModel:
         """The model for steps of up to `reach` scales, with the constraints that such a step could break."""
-        if self.outdated:
+        if len(measurement.slack) != len(self.largest_slope):
+            self._forget(len(measurement.slack))
+            self.outdated = True
+        if self.outdated and len(measurement.slack):
             self._learn_dependencies(point, measurement)
-        near = [
-            constraint
-            for constraint, gap in enumerate(measurement.slack)
-            if constraint in self._variables_of and gap <= reach * SAFETY * self.largest_slope[constraint]
-        ]
-        groups = self._groups(near if self._linear else [OBJECTIVE, *near])
-        stepped, steps = self._step_groups(point, groups)
-        return self._model(measurement, near, groups, stepped, steps)
+        known = self._depends[1:].any(axis=1)
+        near = np.flatnonzero(known & (np.asarray(measurement.slack) <= reach * SAFETY * self.largest_slope))
+        rows = near + 1 if self._linear else np.concatenate(([0], near + 1))
+        slopes = self._slopes(point, measurement, rows, self._groups(rows))
+        if not self._linear:
+            self._learn_gradient(point, slopes[0])
+            slopes = slopes[1:]
+        if near.size:
+            self.largest_slope[near] = np.maximum(self.largest_slope[near], np.abs(slopes).sum(axis=1))
+        return LinearModel(self._gradient, slopes, near)
+
+    def _learn_gradient(self, point: Vector, gradient: Floats) -> None:
+        """An objective is linear that has the same gradient at two different points."""
+        close = np.abs(gradient - self._gradient).max(initial=0.0) <= LINEAR * np.abs(gradient).max(initial=0.0)
+        self._linear = bool(close and len(self._depends) > 1 and self._elsewhere not in ([], point))
+        self._gradient, self._elsewhere = gradient, list(point)
 
     def _learn_dependencies(self, point: Vector, measurement: Measurement) -> None:
         """Step each variable alone, at a point off any symmetry; remember which constraints changed."""
         origin = list(point)
-        for k, scale in zip(self.free, self.scales, strict=True):
+        for k, scale in zip(self.free, self.scales.tolist(), strict=True):
             origin[k] += RANDOM_OFFSET * scale * self.random.uniform(-1, 1)
         origin = self.problem.space.clip(origin)
         base = self.problem.measure([origin])[0]
         if base.error or len(base.slack) != len(measurement.slack):
             origin, base = list(point), measurement
-        self._variables_of.setdefault(OBJECTIVE, set())
-        self._gradient = []
-        slopes: dict[int, float] = {}
-        stepped, steps = self._step_groups(origin, [[position] for position in range(len(self.free))])
-        for position, (after, step) in enumerate(zip(stepped, steps, strict=True)):
-            slope = 0.0
-            if not after.error and len(after.slack) == len(base.slack):
-                slope = (self.problem.cost(after) - self.problem.cost(base)) / step[position] * self.scales[position]
-                for constraint, (old, new) in enumerate(zip(base.slack, after.slack, strict=True)):
-                    if new != old:
-                        self._variables_of.setdefault(constraint, set()).add(position)
-                        steepness = abs(new - old) / abs(step[position]) * self.scales[position]
-                        slopes[constraint] = slopes.get(constraint, 0.0) + steepness
-            if slope:
-                self._variables_of[OBJECTIVE].add(position)
-            self._gradient.append(slope)
-        self._columns = {constraint: tuple(sorted(held)) for constraint, held in self._variables_of.items()}
-        for constraint, largest in slopes.items():
-            self.largest_slope[constraint] = max(largest, self.largest_slope.get(constraint, 0.0))
-        self._linear = False  # until the gradient elsewhere proves to be the same
+        known, self._depends = self._depends, np.ones_like(self._depends)
+        everything = np.arange(len(self._depends))
+        slopes = self._slopes(origin, base, everything, list(range(len(self.free))))
+        self._depends = known | (slopes != 0.0)
+        self._gradient, self._elsewhere, self._linear = slopes[0], origin, False
+        self.largest_slope = np.maximum(self.largest_slope, np.abs(slopes[1:]).sum(axis=1))
         self.outdated = False
 
-    def _groups(self, constraints: Sequence[int]) -> list[list[int]]:
-        """Variables that can be stepped together because none of these constraints depends on two of one group."""
-        constraints_of: dict[int, list[int]] = {}
-        for constraint in constraints:
-            for position in self._variables_of[constraint]:
-                constraints_of.setdefault(position, []).append(constraint)
-        groups: list[list[int]] = []
-        touched: list[set[int]] = []  # by each group
-        for position in sorted(constraints_of, key=lambda position: -len(constraints_of[position])):
-            for group, group_constraints in zip(groups, touched, strict=True):
-                if group_constraints.isdisjoint(constraints_of[position]):
-                    group.append(position)
-                    group_constraints.update(constraints_of[position])
-                    break
-            else:
-                groups.append([position])
-                touched.append(set(constraints_of[position]))
+    def _groups(self, rows: Indices) -> list[int]:
+        """A group for each variable, so that no row depends on two of one group; -1 for those that no row needs.
+
+        Sets of variables are the bits of integers, which makes thousands of comparisons cheap.
+        """
+        depends = self._depends[rows]
+        sharing = [int.from_bytes(np.packbits(row, bitorder="little").tobytes(), "little") for row in depends]
+        neighbours = [0] * len(self.free)
+        for position, row in np.argwhere(depends.T).tolist():
+            neighbours[position] |= sharing[row]
+        groups, members = [-1] * len(self.free), list[int]()
+        for position in np.argsort(-depends.sum(axis=0), kind="stable").tolist():
+            if neighbours[position]:
+                apart = (number for number, group in enumerate(members) if not group & neighbours[position])
+                number = next(apart, len(members))
+                if number == len(members):
+                    members.append(0)
+                members[number] |= 1 << position
+                groups[position] = number
         return groups
 
-    def _step_groups(
-        self, point: Vector, groups: Sequence[Sequence[int]]
-    ) -> tuple[list[Measurement], list[dict[int, float]]]:
-        """Measure a step of each group; one that cannot be measured upwards is tried downwards."""
-        measurements, steps = self._measure_steps(point, groups, 1.0)
-        failed = [k for k, measurement in enumerate(measurements) if measurement.error]
-        if failed:
-            repeated, downwards = self._measure_steps(point, [groups[k] for k in failed], -1.0)
-            for k, measurement, step in zip(failed, repeated, downwards, strict=True):
-                measurements[k], steps[k] = measurement, step
-        return measurements, steps
+    def _slopes(self, point: Vector, measurement: Measurement, rows: Indices, groups: Sequence[int]) -> Floats:
+        """The derivatives of these rows; 0 where a row depends on no such variable or nothing could be measured.
 
-    def _measure_steps(
-        self, point: Vector, groups: Sequence[Sequence[int]], sign: float
-    ) -> tuple[list[Measurement], list[dict[int, float]]]:
-        points, steps = [], []
-        for group in groups:
-            moved = list(point)
-            step = {}
-            for position in group:
-                k = self.free[position]
-                high = self.problem.space.variables[k].high
-                size = STEP * self.scales[position] * sign
-                moved[k] = point[k] + (size if point[k] + size <= high else -size)
-                step[position] = moved[k] - point[k]
-            points.append(moved)
-            steps.append(step)
-        return self.problem.measure(points), steps
+        A step that cannot be measured upwards is tried downwards.
+        """
+        base = self._values(measurement, len(measurement.slack))
+        group_of = np.array(groups)
+        stepped = np.full((1 + group_of.max(), len(base)), np.nan)
+        steps = np.where(self.position(point) + STEP <= self.high, STEP, -STEP) * self.scales
+        self._measure_steps(point, steps, group_of, stepped)
+        failed = np.isnan(stepped[group_of, 0]) & (group_of >= 0)
+        if failed.any():
+            steps[failed] *= -1.0
+            self._measure_steps(point, steps, np.where(failed, group_of, -1), stepped)
+        slopes = (stepped[group_of][:, rows].T - base[rows, None]) * (self.scales / steps)
+        return np.where(np.isfinite(slopes) & (group_of >= 0) & self._depends[rows], slopes, 0.0)
 
-    def _model(
-        self,
-        measurement: Measurement,
-        near: list[int],
-        groups: list[list[int]],
-        stepped: list[Measurement],
-        steps: list[dict[int, float]],
-    ) -> LinearModel:
-        group_of = {position: k for k, group in enumerate(groups) for position in group}
-        factor = [0.0] * len(self.free)
-        for group, after, step in zip(groups, stepped, steps, strict=True):
-            for position in group:
-                if not after.error and step[position]:
-                    factor[position] = self.scales[position] / step[position]
-        rows = []
-        for constraint in near:
-            gap = measurement.slack[constraint]
-            columns = self._columns[constraint]
-            values = [
-                (stepped[group_of[position]].slack[constraint] - gap) * factor[position] if factor[position] else 0.0
-                for position in columns
-            ]
-            row = SparseRow(columns, tuple(values))
-            self.largest_slope[constraint] = max(self.largest_slope[constraint], row.size())
-            rows.append(row)
-        return LinearModel(self._gradient_at(measurement, group_of, stepped, factor), rows, near)
+    def _measure_steps(self, point: Vector, steps: Floats, group_of: Indices, stepped: Floats) -> None:
+        """Write what is measured after the steps of each group; each step becomes what rounding leaves of it."""
+        moved: dict[int, Vector] = {}
+        for position in np.flatnonzero(group_of >= 0).tolist():
+            k = self.free[position]
+            after = moved.setdefault(int(group_of[position]), list(point))
+            after[k] = point[k] + float(steps[position])
+            steps[position] = (after[k] - point[k]) or np.nan
+        for group, measured in zip(moved, self.problem.measure(list(moved.values())), strict=True):
+            stepped[group] = self._values(measured, stepped.shape[1] - 1)
 
-    def _gradient_at(
-        self, measurement: Measurement, group_of: dict[int, int], stepped: list[Measurement], factor: Vector
-    ) -> Vector:
-        if self._linear:
-            return self._gradient
-        cost = self.problem.cost
-        gradient = [0.0] * len(self.free)
-        for position in self._variables_of[OBJECTIVE]:
-            if factor[position]:
-                gradient[position] = (cost(stepped[group_of[position]]) - cost(measurement)) * factor[position]
-        largest = max(map(abs, gradient), default=0.0)
-        self._linear = all(abs(a - b) <= LINEAR * largest for a, b in zip(gradient, self._gradient, strict=True))
-        self._gradient = gradient
-        return gradient
+    def _values(self, measurement: Measurement, constraints: int) -> Floats:
+        values = np.full(1 + constraints, np.nan)
+        if not measurement.error and len(measurement.slack) == constraints:
+            values[0] = self.problem.cost(measurement)
+            values[1:] = measurement.slack
+        return values

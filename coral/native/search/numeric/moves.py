@@ -26,7 +26,6 @@ class MoveContext:
     scales: Sequence[float]
     others: Sequence[Vector]
     random: Random
-    penalty: float
 
     @property
     def space(self) -> SearchSpace:
@@ -47,7 +46,7 @@ class MoveContext:
         return self.random.choices(self.space.tables, weights=[len(table) for table in self.space.tables])[0]
 
     def best_of(self, points: Sequence[Vector]) -> Vector:
-        merits = [self.problem.merit(measurement, self.penalty) for measurement in self.problem.measure(points)]
+        merits = [self.problem.merit(measurement) for measurement in self.problem.measure(points)]
         return points[merits.index(min(merits))]
 
 

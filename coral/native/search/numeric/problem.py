@@ -13,6 +13,8 @@ from typing import Protocol
 
 from coral.native.search.numeric.space import SearchSpace, Texts, Vector
 
+SAME = 1e-9  # relative: costs closer than this are one result
+PENALTY = 3.0  # of a broken constraint, in costs: what candidates are compared with
 CHUNK_SECONDS = 0.25  # of measuring between two looks at the clock
 
 
@@ -79,7 +81,7 @@ class OptimizationProblem:
         measurement = evaluated.measurement
         return (inf, inf) if measurement.error else (max(0.0, -measurement.worst), self.cost(measurement))
 
-    def merit(self, measurement: Measurement, penalty: float) -> float:
+    def merit(self, measurement: Measurement, penalty: float = PENALTY) -> float:
         """The cost, plus the penalty for every broken constraint; infinite where nothing could be measured."""
         if measurement.error:
             return inf

@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from launch_specs import launch_spec
 
+from coral import extras
+from coral.native import options
 from coral.runtimes.command import AnyProgram
 from coral.runtimes.json_object import MESSAGE, REPLY
 from coral.runtimes.line_tail import LONGEST_LINE, LineTail
@@ -112,6 +114,11 @@ def test_an_unknown_brain_or_option_of_native_is_refused() -> None:
     assert Native({"brain": "search"}).check() == []
     assert Native({"brain": "big"}).check() == ["brain must be search; got 'big'"]
     assert Native({"brian": "search"}).check() == ["there is no option 'brian'; did you mean brain?"]
+
+
+def test_a_missing_library_is_named_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(options, "find_spec", lambda name: None if name == "cma" else name)
+    assert Native({}).check() == [f"cma is not installed; `{extras.installs('search')}` installs it"]
 
 
 @pytest.fixture

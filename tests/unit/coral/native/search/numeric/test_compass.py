@@ -4,7 +4,7 @@ from random import Random
 
 from native_problems import MeasuredLines
 
-from coral.native.search.numeric.compass import CompassSearch
+from coral.native.search.numeric.compass import search_by_compass
 from coral.native.search.numeric.problem import OptimizationProblem
 from coral.native.search.numeric.space import SearchSpace
 
@@ -17,6 +17,6 @@ def test_integers_choices_and_kinks_are_found():
 
     task = OptimizationProblem(space, MeasuredLines(cost), False)
     scales = space.scales([space.start])
-    found = CompassSearch(task, range(3), scales, Random(1), 3.0).run(task.measured(space.start))
+    found = search_by_compass(task, task.measured(space.start), range(3), scales, Random(1))
     assert found.point[:2] == [40.0, 2.0]
     assert found.measurement.score < 1e-4

@@ -5,7 +5,7 @@ from random import Random
 
 from native_problems import problem
 
-from coral.native.search.numeric.evolution import EvolutionStrategy
+from coral.native.search.numeric.evolution import evolve
 
 
 def test_a_rough_surface_is_overcome():
@@ -14,5 +14,5 @@ def test_a_rough_surface_is_overcome():
 
     task = problem(rough, [3.0, -2.0, 4.0])
     scales = task.space.scales([task.space.start])
-    found = EvolutionStrategy(task, range(3), scales, Random(1), 3.0).run(task.measured(task.space.start))
+    found = evolve(task, task.measured(task.space.start), range(3), scales, Random(1))
     assert found.measurement.score < 1e-6

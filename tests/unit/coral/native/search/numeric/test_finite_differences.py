@@ -24,10 +24,11 @@ def test_constraints_that_a_step_cannot_reach_are_left_out():
 
 def test_a_point_that_cannot_be_measured_upwards_is_stepped_downwards():
     def function(x):
-        if x[0] > 1.0:
+        if x[0] > 1.0 or x[1] > 1.0:
             raise ValueError
-        return 3 * x[0]
+        return 3 * x[0] + 2 * x[1] - x[2]
 
-    task = problem(function, [1.0])
+    task = problem(function, [1.0, 1.0, 0.5])
     start = task.measured(task.space.start)
-    assert differences(task).model(start.point, start.measurement, 1.0).gradient == pytest.approx([3.0], rel=1e-5)
+    gradient = differences(task).model(start.point, start.measurement, 1.0).gradient
+    assert gradient == pytest.approx([1.5, 1.0, -0.5], rel=1e-5), "in units of the scale, which is 0.5"
