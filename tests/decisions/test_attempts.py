@@ -25,7 +25,7 @@ def test_a_submission_is_taken_in_graded_and_published() -> None:
     assert stage.fleet.run.progress == stage["ann"].progress == Progress(1, 1.5, 1, 0, 1)
 
 
-def test_a_record_says_everything_that_is_known() -> None:
+def test_a_record_says_everything_that_is_known_graded_or_not() -> None:
     stage = Stage()
     for _ in range(2):
         stage.tried(2, "ann", 1.0)
@@ -50,9 +50,6 @@ def test_a_record_says_everything_that_is_known() -> None:
         metrics={"gap": 0.5},
         seconds=1.25,
     )
-
-
-def test_a_record_that_was_never_graded_keeps_what_was_submitted() -> None:
     stage = Stage()
     submission = replace(stage.submission("ann").submission, tree="7" * 40)
     stage.at(2, on.Submitted(submission=submission))
@@ -159,9 +156,6 @@ def test_a_tree_that_was_graded_before_is_tied_at_once_and_no_improvement_whosev
     stage.at(3, stage.submission("ben"))
     assert stage.at(3, stage.taken(2, duplicate=1, duplicate_score=5.0)) == ["publish #2 tied 5 (the same tree as #1)"]
     assert stage["ben"].progress == Progress(1, 5.0, 2, 1, 1)
-
-
-def test_the_record_of_a_tie_can_be_read_again() -> None:
     # It was once written with `of`, which only a confirmation has: no reader accepted it.
     stage = Stage()
     stage.at(3, replace(stage.submission("ann")))

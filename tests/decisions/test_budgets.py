@@ -73,7 +73,7 @@ def test_a_fleet_without_anybody_ends_when_nothing_is_left_to_grade() -> None:
     assert stage.at(4, on.IntakeFailed(number=1, reason="?", our_fault=False))[-1] == "finish: all retired"
 
 
-def test_an_attempt_given_up_at_the_last_moment_counts_for_the_budget_at_once() -> None:
+def test_a_grade_that_is_given_up_counts_for_the_budget_and_lets_messages_out_at_once() -> None:
     # The stop waited for the next event, and the interrupt with it.
     stage = Stage(rules=replace(REFLECTING, grade_timeout=10.0, budget_attempts=1))
     stage.in_grading(2, "ann", wait=600)
@@ -82,9 +82,6 @@ def test_an_attempt_given_up_at_the_last_moment_counts_for_the_budget_at_once() 
         "publish #1 failed (the grader took longer than 10 seconds), then reflect",
         "interrupt ann/1",
     ]
-
-
-def test_a_message_that_waits_at_an_eval_goes_out_when_its_grade_is_given_up() -> None:
     # Grades were given up after agents had been looked at: the interrupt waited for the next event.
     stage = Stage(rules=replace(QUIET_RULES, grade_timeout=10.0))
     stage.in_grading(2, "ann", wait=600)
@@ -165,7 +162,7 @@ def own(**fields: object) -> Rules:
 # --- the end --------------------------------------------------------------------------------------------------------
 
 
-def test_the_budget_of_money_ends_the_run() -> None:
+def test_the_budget_of_money_or_of_tokens_ends_the_run_and_caches_do_not_count() -> None:
     stage = Stage(2, rules(budget_money=2.5))
     stage.at(2, used(stage, "ann", 1.0), used(stage, "ben", 0.9))
     assert stage.fleet.run.stopping is None
@@ -174,9 +171,6 @@ def test_the_budget_of_money_ends_the_run() -> None:
     assert stage.at(4, stage.exited("ann"), stage.exited("ben"))[-1] == "finish: budget (2.5 money)"
     # Agents that end meanwhile may have used more: it is counted, and nothing starts.
     assert stage.at(5, on.Resumed())[-1] == "finish: budget (2.5 money)"
-
-
-def test_the_budget_of_tokens_ends_the_run_and_caches_do_not_count() -> None:
     stage = Stage(2, rules(budget_tokens=1000))
     stage.at(2, used(stage, "ann", tokens=700))
     stage.until(700)
@@ -304,11 +298,16 @@ def test_who_waits_for_a_grade_hears_of_it_with_the_grade_and_after_its_wait_at_
     assert [message.due for message in stage["ann"].pending_messages] == [20.0]
 
 
-def test_a_tool_at_work_is_not_cut() -> None:
+def test_the_word_cuts_no_tool_and_other_words_that_are_owed_do_not_speak_for_it() -> None:
     stage = Stage(1, rules(budget_money=10.0))
     stage.at(2, stage.heard("ann", busy="tool"))
     assert stage.at(3, used(stage, "ann", 8.0)) == []
     assert stage.at(4, stage.heard("ann", busy="thinking")) == ["interrupt ann/1"]
+    stage = Stage(1, rules(budget_money=10.0))
+    stage.at(2, stage.heard("ann", busy="tool"))
+    stage.at(2, stage.asks("operator", on.Tell(to="ann", text="hello")))
+    stage.at(3, used(stage, "ann", 8.0))
+    assert stage.owed("ann") == ["message h1", "land h2"]
 
 
 def test_one_that_is_not_delivered_yet_says_it_for_both_and_one_on_its_way_does_not() -> None:
@@ -324,14 +323,6 @@ def test_one_that_is_not_delivered_yet_says_it_for_both_and_one_on_its_way_does_
     assert stage["ann"].in_flight == ("h1",)
     stage.at(4, used(stage, "ann", 1.5))
     assert stage.owed("ann") == ["land h1", "land h2"]
-
-
-def test_other_words_that_are_owed_do_not_speak_for_it() -> None:
-    stage = Stage(1, rules(budget_money=10.0))
-    stage.at(2, stage.heard("ann", busy="tool"))
-    stage.at(2, stage.asks("operator", on.Tell(to="ann", text="hello")))
-    stage.at(3, used(stage, "ann", 8.0))
-    assert stage.owed("ann") == ["message h1", "land h2"]
 
 
 def test_a_larger_budget_takes_back_what_was_not_delivered() -> None:

@@ -159,9 +159,6 @@ def test_the_clock_goes_on_for_who_waits_and_stops_for_who_retired() -> None:
         "3600 skipped ann: checkpoint: undelivered",
         "4002 spawn ann/2: at limit, session of ann, told 0, owed checkpoint:h1",
     ]
-
-
-def test_who_is_being_interrupted_takes_a_checkpoint_along() -> None:
     stage = Stage(rules=replace(rules_with(CHECKPOINT, REFLECT), stall=9e9))
     stage.tried(1799, "ann", 1.0)
     assert stage.until(1800) == []

@@ -16,7 +16,7 @@ TOLD = "alert run-alert-1: nothing new is begun, until the disk can be used agai
 GOES_ON = "alert run-alert-2: the disk can be used again; the run continues"
 
 
-def test_it_is_told_once_and_so_is_its_end() -> None:
+def test_it_is_told_once_and_so_is_its_end_and_what_is_handed_in_stays_in_the_inbox() -> None:
     stage = Stage()
     assert stage.at(2, EASED) == []
     assert stage.at(3, FULL) == [TOLD]
@@ -24,9 +24,6 @@ def test_it_is_told_once_and_so_is_its_end() -> None:
     assert stage.fleet.run.disk_problem == "the disk has 0.1 MB left"
     assert stage.at(5, EASED) == [GOES_ON]
     assert stage.at(6, EASED) == []
-
-
-def test_what_is_handed_in_stays_in_the_inbox() -> None:
     stage = Stage()
     submission = stage.submission("ann")
     assert stage.at(2, FULL, submission) == [TOLD]

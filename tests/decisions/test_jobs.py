@@ -231,16 +231,13 @@ def test_what_a_job_leaves_is_no_job() -> None:
 # --- launches, agents, runs ---------------------------------------------------------------------------------------
 
 
-def test_a_heartbeat_interrupts_the_agent_and_not_its_job() -> None:
+def test_a_job_survives_a_heartbeat_and_ends_when_its_agent_retires() -> None:
     stage = stage_with_a_job()
     stage.ask("ann", setting("ann", name="breathe", every=1, prompt="in"), 3)
     assert "interrupt ann/1" in stage.tried(4, "ann", 1.0)
     stage.resumed("ann", 5)
     assert stage["ann"].launch == 2
     assert stage.fleet.jobs[1].phase is Phase.RUNNING
-
-
-def test_a_job_ends_when_its_agent_retires() -> None:
     stage = stage_with_a_job(2)
     said = stage.at(3, stage.exited("ann", Ending.TERMINAL))
     assert said[-2:] == ["interrupt %1/1", "job ann: job 1 is to end: agent retired"]

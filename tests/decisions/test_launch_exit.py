@@ -55,7 +55,7 @@ def test_what_is_interrupted_for_a_heartbeat_when_the_stop_comes_stays_owed() ->
     ]
 
 
-def test_a_stop_with_the_end_of_a_launch_starts_no_other() -> None:
+def test_while_a_run_stops_no_launch_follows_another_and_heartbeats_rest() -> None:
     stage = Stage()
     stage.in_grading(2, "ann")
     (asked, *events) = [stage.asks("operator", on.Stop(end=on_request("enough"))), stage.exited("ann")]
@@ -65,6 +65,13 @@ def test_a_stop_with_the_end_of_a_launch_starts_no_other() -> None:
     ]
     assert stage["ann"].phase is Phase.WAITING
     assert stage["ann"].deadline is None
+    clock = Heartbeat(name="checkpoint", trigger=Elapsed(5))
+    pulse = Heartbeat(name="pulse", trigger=Elapsed(5), scope=Scope.FLEET, prompt="tick")
+    stage = Stage(rules=replace(QUIET_RULES, heartbeats=(clock, pulse)))
+    stage.stop(2)
+    assert stage.until(12) == ["12 terminate ann/1"]
+    assert stage["ann"].pending_messages == ()
+    assert stage.fleet.run.unassigned_messages == ()
 
 
 def test_an_unkillable_agent_is_named_holds_up_no_stop_and_waits_for_the_resume() -> None:
@@ -84,16 +91,6 @@ def test_an_unkillable_agent_is_named_holds_up_no_stop_and_waits_for_the_resume(
     stage.stop(18)
     stage.at(19, stage.exited("ann", Ending.CRASHED))
     assert (stage["ann"].phase, stage["ann"].deadline) == (Phase.WAITING, None)
-
-
-def test_heartbeats_rest_while_a_run_stops() -> None:
-    clock = Heartbeat(name="checkpoint", trigger=Elapsed(5))
-    pulse = Heartbeat(name="pulse", trigger=Elapsed(5), scope=Scope.FLEET, prompt="tick")
-    stage = Stage(rules=replace(QUIET_RULES, heartbeats=(clock, pulse)))
-    stage.stop(2)
-    assert stage.until(12) == ["12 terminate ann/1"]
-    assert stage["ann"].pending_messages == ()
-    assert stage.fleet.run.unassigned_messages == ()
 
 
 # --- attempts and the stop ----------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from stage import QUIET_RULES, REFLECTING, Stage
+from stage import QUIET_RULES, REFLECTING, Stage, attempt_zero
 
 from coral.fleet import events as on
 from coral.fleet.agent_state import Agent, Phase, Stall
@@ -38,13 +38,15 @@ def test_a_run_opens_with_its_seed_published_and_its_agents_started_one_after_an
     assert stage.fleet.run.id == "run"
 
 
-def test_nothing_happens_before_a_run_is_opened() -> None:
+def test_nothing_happens_before_a_run_is_opened_and_its_seed_may_have_no_score() -> None:
     stage = Stage(started=False)
     stage.fleet = type(stage.fleet)()
     assert stage.at(0, on.Resumed(), on.Broken(item="a file", reason="it is a folder")) == [
         "alert -alert-1: a file was set aside: it is a folder"
     ]
     assert stage.fleet.run.stopping is None
+    stage.at(0, on.Opened(run="run", agents=("ann",), baseline=attempt_zero(None)))
+    assert stage["ann"].progress.best is None
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def test_so_many_retries_in_a_row_are_enough() -> None:
     assert said[-1].startswith("alert run-alert-1: 2 crashes within 60 seconds; nothing starts for 300 seconds.")
 
 
-def test_an_answer_ends_the_row() -> None:
+def test_an_answer_ends_the_row_also_after_the_interrupt() -> None:
     stage = Stage(rules=RULES)
     stage.at(10, retries(stage, 4))
     stage.at(50, retries(stage, 4, answered=4))
@@ -68,6 +68,12 @@ def test_an_answer_ends_the_row() -> None:
     # Told again, it is no other.
     stage.at(70, retries(stage, 2, answered=1), retries(stage, 1))
     assert stage["ann"].retrying_since == 60
+    stage = Stage(rules=RULES)
+    stage.at(11, retries(stage, 5))
+    stage.at(12, retries(stage, 5, answered=5))
+    said = stage.at(13, stage.exited("ann", Ending.INTERRUPTED))
+    assert said[1:] == ["spawn ann/2: outage (5), session of ann, told 0"]
+    assert stage["ann"].crashes == 0
 
 
 @pytest.mark.parametrize("rules", [replace(RULES, retries=1_000_000), replace(RULES, outage=9e9)])
@@ -75,15 +81,6 @@ def test_each_bound_stands_alone(rules: Rules) -> None:
     stage = Stage(rules=rules)
     said = stage.at(10, retries(stage, 6)) + stage.until(100)
     assert len([line for line in said if "interrupt" in line]) == 1
-
-
-def test_an_answer_after_the_interrupt_makes_it_one_like_any_other() -> None:
-    stage = Stage(rules=RULES)
-    stage.at(11, retries(stage, 5))
-    stage.at(12, retries(stage, 5, answered=5))
-    said = stage.at(13, stage.exited("ann", Ending.INTERRUPTED))
-    assert said[1:] == ["spawn ann/2: outage (5), session of ann, told 0"]
-    assert stage["ann"].crashes == 0
 
 
 def test_a_retrying_launch_that_gives_up_by_itself_crashes_and_one_that_is_stopped_does_not() -> None:

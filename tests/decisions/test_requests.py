@@ -151,7 +151,7 @@ def test_the_operator_changes_one_agent_s_everybody_s_and_the_fleet_s() -> None:
     assert list(stage.in_force("ann")) == ["reflect", "redirect", "checkpoint", "own"]
 
 
-def test_a_new_heartbeat_of_the_fleet_is_the_fleet_s_without_saying_so() -> None:
+def test_a_new_heartbeat_of_the_fleet_and_its_interval_are_the_fleet_s() -> None:
     stage = Stage(2, RULES)
     stage.ask("operator", setting(FLEET, name="pool", every=2, prompt="pool", scope=None))
     assert stage.in_force(FLEET)["pool"] == "every 2 attempts of the fleet"
@@ -159,6 +159,13 @@ def test_a_new_heartbeat_of_the_fleet_is_the_fleet_s_without_saying_so() -> None
         "answer operator: no, cannot set mine for ann: its scope is fleet (leave out the scope)",
         "refused: heartbeats of ann: cannot set mine for ann: its scope is fleet",
     ]
+    stage = Stage(2, RULES)
+    stage.tried(2, "ann", 1.0)
+    stage.tried(2, "ben", 1.0)
+    stage.ask("ann", setting(FLEET, name="consolidate", every=20))
+    assert stage.fleet.run.targets == {"consolidate": 10}
+    stage.ask("operator", setting(FLEET, name="pool", every=3, prompt="pool"))
+    assert stage.fleet.run.targets == {"consolidate": 10, "pool": 5}
 
 
 def test_removing_and_resetting_for_everybody_and_resetting_one_owner_leaves_the_others() -> None:
@@ -447,13 +454,3 @@ def test_a_crossing_and_a_retiming_in_one_batch_are_taken_in_their_order(first: 
     # Once in either order; from here on after every attempt.
     assert stage.owed("ann") == ["breathe h1"]
     assert stage["ann"].targets == {"breathe": 3}
-
-
-def test_the_fleet_s_interval_is_the_fleet_s() -> None:
-    stage = Stage(2, RULES)
-    stage.tried(2, "ann", 1.0)
-    stage.tried(2, "ben", 1.0)
-    stage.ask("ann", setting(FLEET, name="consolidate", every=20))
-    assert stage.fleet.run.targets == {"consolidate": 10}
-    stage.ask("operator", setting(FLEET, name="pool", every=3, prompt="pool"))
-    assert stage.fleet.run.targets == {"consolidate": 10, "pool": 5}

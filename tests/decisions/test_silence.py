@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from stage import QUIET_RULES, REFLECTING, Stage, attempt_zero, brief
+from stage import QUIET_RULES, REFLECTING, Stage, brief
 
 from coral.fleet import events as on
 from coral.fleet.agent_state import Phase
@@ -16,7 +16,7 @@ SHORT = replace(QUIET_RULES, stall=100.0)
 # --- silence ----------------------------------------------------------------------------------------------------------
 
 
-def test_an_agent_that_stays_silent_is_interrupted_and_told_so() -> None:
+def test_who_stays_silent_is_interrupted_and_told_so_and_from_its_start_backs_off() -> None:
     stage = Stage(rules=SHORT)
     stage.at(50, stage.heard("ann"))
     assert stage.until(150) == ["150 stalled ann: stalled (silent, 1, 100)", "150 interrupt ann/1"]
@@ -24,9 +24,6 @@ def test_an_agent_that_stays_silent_is_interrupted_and_told_so() -> None:
         "spawn ann/2: stalled (silent, 1, 100), session of ann, told 0, owed stalled:h1"
     ]
     assert (stage["ann"].has_output, stage["ann"].last_output_at, stage["ann"].spawned_at) == (False, 151, 151)
-
-
-def test_a_start_that_stays_silent_backs_off() -> None:
     stage = Stage(rules=SHORT, started=False)
     assert stage.until(100) == ["100 stalled ann: stalled (silent, 1, 100)", "100 interrupt ann/1"]
     assert stage.at(101, stage.exited("ann", Ending.CLEAN)) == ["exited ann: launch 1 ended: clean"]
@@ -175,10 +172,3 @@ def test_a_program_that_leaves_something_behind_goes_on_for_its_own_reason_and_i
     stage = Stage()
     stage.at(2, stage.lingered("ann"))
     assert stage.at(3, stage.exited("ann", Ending.CRASHED, "boom"))[1:] == ["crashed ann: launch 1: crashed (boom)"]
-
-
-def test_the_seed_without_a_score_is_no_mark_to_beat() -> None:
-    stage = Stage(started=False)
-    stage.fleet = type(stage.fleet)()
-    stage.at(0, on.Opened(run="run", agents=("ann",), baseline=attempt_zero(None)))
-    assert stage["ann"].progress.best is None

@@ -196,7 +196,7 @@ def test_a_supervisor_that_dies_meanwhile_changes_nothing_of_it() -> None:
     assert said[-1] == "spawn ann/2: resumed, session of ann, told 0"
 
 
-def test_who_rests_when_the_run_is_stopped_begins_with_the_next_supervisor() -> None:
+def test_with_the_next_supervisor_who_rested_begins_and_a_look_is_taken_again() -> None:
     stage = at_step(3, SILENCE)
     stage.until(101)
     cut(stage, 102)
@@ -204,6 +204,13 @@ def test_who_rests_when_the_run_is_stopped_begins_with_the_next_supervisor() -> 
     stage.stop(110)
     assert (stage["ann"].phase, brief(stage["ann"].reason), stage["ann"].deadline) == (Phase.WAITING, "stop", None)
     assert stage.at(111, on.Resumed())[-1].startswith("spawn ann/2: resumed, told 0")
+    stage = Stage(rules=PATIENT)
+    stage.at(590, stage.heard("ann"))
+    assert stage.until(600) == ["600 look ann/1"]
+    assert stage.at(630, on.Resumed())[-1] == "look ann/1"
+    assert stage["ann"].stall.scan_requested_at == 630
+    assert stage.until(689) == []
+    assert stage.until(690) == ["690 stalled ann: stalled (no_progress, 1, 690)"]
 
 
 # --- busy without progress --------------------------------------------------------------------------------------------
@@ -421,9 +428,6 @@ def test_the_time_of_a_full_disk_is_held_against_nobody() -> None:
     stage.at(500, on.DiskChecked(problem="full"))
     stage.at(700, on.Resumed())
     assert stage.until(800) == ["800 look ann/1"]
-
-
-def test_a_launch_that_ends_on_a_full_disk_has_worked_until_then() -> None:
     stage = Stage(rules=PATIENT)
     stage.at(400, on.DiskChecked(problem="full"))
     stage.at(500, stage.exited("ann", Ending.CRASHED))
@@ -451,16 +455,6 @@ def test_a_full_disk_and_a_job_are_taken_off_once(full: tuple[float, float], job
         else:
             stage.at(clock, moments[clock])
     assert stage.until(900) == ["900 look ann/1"]
-
-
-def test_whoever_takes_the_run_over_looks_again() -> None:
-    stage = Stage(rules=PATIENT)
-    stage.at(590, stage.heard("ann"))
-    assert stage.until(600) == ["600 look ann/1"]
-    assert stage.at(630, on.Resumed())[-1] == "look ann/1"
-    assert stage["ann"].stall.scan_requested_at == 630
-    assert stage.until(689) == []
-    assert stage.until(690) == ["690 stalled ann: stalled (no_progress, 1, 690)"]
 
 
 def test_who_has_just_begun_has_come_to_nothing_for_no_time() -> None:

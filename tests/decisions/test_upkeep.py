@@ -31,13 +31,10 @@ def test_what_could_not_be_written_is_written_again_a_little_later_as_often_as_i
     assert stage.until(99) == []
 
 
-def test_it_is_tried_while_a_run_stops_and_while_the_disk_is_full() -> None:
+def test_it_is_tried_while_a_run_stops_on_a_full_disk_and_at_once_when_that_can_be_used_again() -> None:
     stage = Stage()
     stage.at(10, on.DiskChecked(problem="no space"), FAILED, stage.asks("operator", on.Stop(end=on_request("enough"))))
     assert "15 write again" in stage.until(15)
-
-
-def test_it_is_tried_at_once_when_the_disk_can_be_used_again() -> None:
     stage = Stage()
     stage.at(10, on.DiskChecked(problem="no space"))
     stage.at(10, FAILED)
@@ -50,36 +47,22 @@ def test_it_is_tried_at_once_when_the_disk_can_be_used_again() -> None:
     assert stage.at(101, on.DiskChecked(problem=""))[0].startswith("alert")
 
 
-@pytest.mark.parametrize(
-    ("event", "said"),
-    [
-        (
-            on.RecordsDamaged(altered=(1, 3), misindexed=(2,)),
-            ["restore the records (1, 3), and (2,) in the index"],  # and told of when that is done
-        ),
-        (
-            on.HeartbeatsAltered(owner="ann"),
-            [
-                "show ann",
-                "alert run-alert-1: heartbeats/ann.yaml was altered, though only the supervisor writes there; "
-                "restored from the journal",
-            ],
-        ),
-        (
-            on.RequestUnreadable(sender="ann", id="7", reason="it is no object"),
-            ["answer ann/7: no, cannot read the request: it is no object"],
-        ),
-        (
-            on.WatchFailed(reason="no more watches"),
-            ["warning: files cannot be watched (no more watches); polling continues"],
-        ),
-    ],
-    ids=["records", "heartbeats", "a request", "no watch"],
-)
-def test_what_was_altered_is_restored_and_what_cannot_be_read_or_watched_is_told(
-    event: on.Event, said: list[str]
-) -> None:
-    assert Stage().at(10, event) == said
+TOLD: dict[on.Event, str] = {
+    on.RecordsDamaged(altered=(1, 3), misindexed=(2,)): "restore the records (1, 3), and (2,) in the index",
+    on.HeartbeatsAltered(owner="ann"): (
+        "show ann\nalert run-alert-1: heartbeats/ann.yaml was altered, though only the supervisor writes there; "
+        "restored from the journal"
+    ),
+    on.RequestUnreadable(sender="ann", id="7", reason="it is no object"): (
+        "answer ann/7: no, cannot read the request: it is no object"
+    ),
+    on.WatchFailed(reason="no more watches"): ("warning: files cannot be watched (no more watches); polling continues"),
+}
+
+
+@pytest.mark.parametrize("event", TOLD, ids=lambda event: type(event).__name__)
+def test_what_was_altered_is_restored_and_what_cannot_be_read_or_watched_is_told(event: on.Event) -> None:
+    assert "\n".join(Stage().at(10, event)) == TOLD[event]
 
 
 def launches_told(stage: Stage) -> list[int]:

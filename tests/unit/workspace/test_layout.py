@@ -19,12 +19,10 @@ def run(tmp_path: Path) -> Layout:
     return layout
 
 
-def test_starts_in_the_same_instant_are_different_runs(tmp_path: Path) -> None:
+def test_starts_in_the_same_instant_are_different_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runs = [new_run(tmp_path / "runs", "packing") for _ in range(50)]
     assert len({run.root for run in runs}) == 50
 
-
-def test_a_name_that_is_taken_is_not_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Stopped(datetime):
         @classmethod
         def now(cls, tz: tzinfo | None = None) -> datetime:
