@@ -10,9 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from real_runs import Run, coral_process, tries, wait_until, write_task
+from real_runs import Run, coral_process, heartbeats_in, tries, wait_until, write_task
 from records import unreadable
 from small_disk import Disk
+from survival import assert_attempts_are_whole
 
 from attempts.store import Store
 from coral.cli import main
@@ -61,20 +62,14 @@ def is_clear(done: "subprocess.CompletedProcess[str]", about: str) -> bool:
 def told(tmp_path: Path, agent: str) -> list[str]:
     """The ids of the reflections that an agent really received, in order."""
     prompts = sorted((tmp_path / "notes").glob(f"{agent}-*"))
-    head = "## Heartbeat: reflect (id "
-    lines = [line for path in prompts for line in path.read_text().splitlines()]
-    return [id for line in lines if line.startswith(head) for id in line[len(head) : -1].split(", ")]
+    return [id for path in prompts for name, id in heartbeats_in(path.read_text()) if name == "reflect"]
 
 
 def assert_nothing_is_lost(run: Run, tmp_path: Path) -> None:
     """What was accepted was graded, once; every reflection reached its agent, or is owed; nothing runs any more."""
-    attempts = run.attempts()
     fleet = run.fleet()
-    numbers = sorted([*(attempt.number for attempt in attempts), *fleet.pending])
-    assert numbers == list(range(1, fleet.run.next_number))
-    assert sorted(attempt.order for attempt in attempts) == list(range(1, len(attempts) + 1))
+    attempts = assert_attempts_are_whole(run, fleet)
     assert {attempt.verdict.value for attempt in attempts} <= {"improved", "tied", "regressed"}
-    assert len({attempt.submission for attempt in attempts}) == len(attempts)
     assert all(tree_of(run.layout.hub, attempt.commit) == attempt.tree for attempt in attempts)
     assert unreadable(Store(run.layout.attempts)) == []
     for agent in fleet.agents.values():

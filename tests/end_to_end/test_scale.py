@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import psutil
 import pytest
-from real_runs import Run, wait_until
+from real_runs import Run, heartbeats_in, wait_until
 
 from attempts.record import Attempt, Verdict
 from coral.journal.replay import replay
@@ -71,11 +71,8 @@ def due(attempts: list[Attempt]) -> Counter[tuple[str, str]]:
 def delivered(run: Run) -> Iterator[tuple[str, str, str]]:
     """Who was handed which heartbeat under which id, as the prompts on disk have it."""
     for path in run.layout.root.glob("logs/*/*.prompt.md"):
-        for line in path.read_text().splitlines():
-            if line.startswith("## Heartbeat: "):
-                name, _, ids = line.removeprefix("## Heartbeat: ").removesuffix(")").partition(" (id ")
-                for id in ids.split(", "):
-                    yield path.parent.name, name, id
+        for name, id in heartbeats_in(path.read_text()):
+            yield path.parent.name, name, id
 
 
 def withdrawn(run: Run) -> Iterator[tuple[str, str, str]]:

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -186,9 +187,8 @@ class Run:
 
     def received(self, agent: str, heartbeat: str) -> list[str]:
         """The ids under which an agent was handed a heartbeat."""
-        head = f"## Heartbeat: {heartbeat} (id "
-        lines = [line for prompt in self.prompts(agent) for line in prompt["text"].splitlines()]
-        return [id for line in lines if line.startswith(head) for id in line[len(head) : -1].split(", ")]
+        found = (pair for prompt in self.prompts(agent) for pair in heartbeats_in(prompt["text"]))
+        return [id for name, id in found if name == heartbeat]
 
     def fleet(self) -> Fleet:
         """The state as the journal has it."""
@@ -201,6 +201,12 @@ class Run:
     def wait_for_attempts(self, count: int, seconds: float = PATIENCE) -> list[Attempt]:
         wait_until(lambda: len(self.attempts()) >= count, seconds, f"attempt {count}")
         return self.attempts()
+
+
+def heartbeats_in(prompt: str) -> list[tuple[str, str]]:
+    """Name and id of each heartbeat that a prompt hands over."""
+    found = re.findall(r"^## Heartbeat: (.*) \(id (.*)\)$", prompt, re.MULTILINE)
+    return [(name, id) for name, ids in found for id in ids.split(", ")]
 
 
 def context_of(layout: Layout) -> RunContext:

@@ -20,7 +20,7 @@ from random import Random
 
 import pytest
 from files import write_files
-from real_runs import Run
+from real_runs import Run, heartbeats_in
 
 from attempts.progress import Progress, advance
 from attempts.record import Attempt, Direction
@@ -193,12 +193,8 @@ class Mortal(Run):
         return Counter(map(int, path.read_text().split())) if path.exists() else Counter()
 
 
-HEADING = re.compile(r"^## Heartbeat: .* \(id (.*)\)$", re.MULTILINE)
-
-
 def ids_in(prompt: str) -> list[str]:
-    """The ids of the heartbeats that a prompt hands over."""
-    return [id for found in HEADING.findall(prompt) for id in found.split(", ")]
+    return [id for _, id in heartbeats_in(prompt)]
 
 
 # What must hold.
