@@ -449,7 +449,7 @@ NAMED_RUNTIMES = {
     ("coral.config.model", "native"),  # the default of agents.runtime
     ("coral.extras", "acp"),  # the extra of the package
     *((f"coral.{module}", "command") for module in ("config.model", "config.paths", "grading.kinds")),  # grader.command
-    *((f"coral.{module}", "command") for module in ("cli.commands.job", "fleet.request_format", "views.report")),
+    *((f"coral.{module}", "command") for module in ("cli.commands.job", "supervisor.request_format", "views.report")),
 }
 
 

@@ -14,8 +14,8 @@ from attempts.fields import one_line
 from attempts.files import Listings, is_plain_file, parse_object, read_bytes
 from attempts.store import MAX_NAMES, Malformed, Store
 from coral.fleet import events as on
-from coral.fleet.request_format import read_request
 from coral.supervisor.event_queue import AlertLimit
+from coral.supervisor.request_format import read_request
 from workspace.layout import OPERATOR, Layout
 
 REQUEST_BYTES = 64 * 1024

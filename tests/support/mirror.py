@@ -22,7 +22,7 @@ _PLACES = {
         "coral.runtimes.scripted: script",
         "coral.runtimes: template",
     ],
-    "unit/coral/supervisor/test_inbox": ["coral.fleet: request_format"],
+    "unit/coral/supervisor/test_inbox": ["coral.supervisor: request_format"],
     "unit/heartbeats/test_render and unit/attempts/test_record": ["heartbeats: dialect plain", "attempts: fields"],
     "every transcript in decisions goes through it": [
         "coral.fleet: process_key transaction",
