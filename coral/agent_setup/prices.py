@@ -20,6 +20,10 @@ from coral.views.format import duration, money, tokens
 
 LIMITED = ("money", "tokens")
 SAMPLE = 1000  # tokens: where the price rises with the length of a request, the lowest price is taken
+FEWEST = 3  # attempts from which anything can be learned
+# Roughly the tokens of one attempt: reading the task and the last results, thinking, changing a file.
+ATTEMPT = Spent(input=30_000, cached=300_000, output=6_000)
+TYPICAL = Prices(input=3.0, cached=0.3, output=15.0)  # where nobody knows what the model costs
 
 
 def prices_of(assignment: Assignment) -> Prices | None:
@@ -65,12 +69,6 @@ def look_up(model: str) -> Prices | None:
 def _rate(genai: Any, provider: str, model: str, **tokens: int) -> float:
     price = genai.calc_price(genai.Usage(**tokens), model_ref=model, provider_id=provider or None)
     return float(price.total_price) * MILLION / SAMPLE
-
-
-FEWEST = 3  # attempts from which anything can be learned
-# Roughly the tokens of one attempt: reading the task and the last results, thinking, changing a file.
-ATTEMPT = Spent(input=30_000, cached=300_000, output=6_000)
-TYPICAL = Prices(input=3.0, cached=0.3, output=15.0)  # where nobody knows what the model costs
 
 
 def budget_warning(config: Config, grade_seconds: float) -> str:

@@ -17,6 +17,11 @@ from coral.errors import CoralError
 KeyPath = tuple[str | int, ...]
 MAX_LISTED = 50  # problems; with more of them, most follow from one
 LONGEST = 500  # characters of one problem
+MAX_VALUES = 20_000  # an alias may repeat a list that repeats a list: a small file must not become a huge one
+LONGEST_NUMBER = 1_000  # digits; Python refuses to print a number with many more
+DEEPEST = 50  # sections in sections; a run must be able to write and read again what is read here
+_TAG = "tag:yaml.org,2002:"
+_CONSTANTS = {"true": True, "false": False}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -85,13 +90,6 @@ def _line(name: str, mark: Mark, problem: Problem) -> str:
     text = f"{subject}{problem.text}"
     line = f"{place}: {text if len(text) <= LONGEST else text[: LONGEST - 1] + '…'}"
     return line.encode("utf-8", "replace").decode()  # an argument of the command line may hold any bytes
-
-
-MAX_VALUES = 20_000  # an alias may repeat a list that repeats a list: a small file must not become a huge one
-LONGEST_NUMBER = 1_000  # digits; Python refuses to print a number with many more
-DEEPEST = 50  # sections in sections; a run must be able to write and read again what is read here
-_TAG = "tag:yaml.org,2002:"
-_CONSTANTS = {"true": True, "false": False}
 
 
 @dataclass(slots=True)

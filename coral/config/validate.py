@@ -63,6 +63,7 @@ MOVED = {
     "run.session": _VIEW,
     "run.verbose": _VIEW,
 }
+TRIGGERS = ("every", "stagnant", "minutes", "seconds")
 
 
 def section(kind: type[S], values: object, path: KeyPath, problems: list[Problem]) -> S | None:
@@ -136,9 +137,6 @@ def _unknown(key: str, path: KeyPath, value: object, kind: type[BaseModel]) -> s
         if isinstance(inner, type) and issubclass(inner, BaseModel) and key in inner.model_fields:
             return f"{text}; it belongs under {name}"
     return f"{text}; the keys here are {', '.join(kind.model_fields)}"
-
-
-TRIGGERS = ("every", "stagnant", "minutes", "seconds")
 
 
 def read_heartbeats(values: object, problems: list[Problem]) -> tuple[Heartbeat, ...]:

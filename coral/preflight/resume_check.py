@@ -44,7 +44,8 @@ def ends_at_once(layout: Layout, config: Config) -> EndsAtOnce | None:
     after = _after(memory, config, _given(config.budget))
     if after.run.finished is None:
         return None
-    overrides = tuple(f"budget.{key}={_written(limit)}" for key, limit in _raised(memory, config).items())
+    raised = {key: "null" if limit is None else f"{limit:.15g}" for key, limit in _raised(memory, config).items()}
+    overrides = tuple(f"budget.{key}={limit}" for key, limit in raised.items())
     return EndsAtOnce(after.run.finished, _retired(after), overrides)
 
 
@@ -84,12 +85,9 @@ def _raised(memory: RecoveredState, config: Config) -> Limits:
     for key, limit in _given(config.budget).items():
         within[key] = limit
         while _ends(memory, config, within):
-            within[key] = raised[key] = _larger(key, within[key])
+            limit = None if limit is None or key == "target" else limit * 2
+            within[key] = raised[key] = limit
     return raised
-
-
-def _larger(key: str, limit: float | None) -> float | None:
-    return None if limit is None or key == "target" else limit * 2
 
 
 def _given(budget: BudgetSection) -> Limits:
@@ -102,7 +100,3 @@ def _section(limits: Limits) -> BudgetSection:
     own = {key.partition(".")[2]: limit for key, limit in limits.items() if key.startswith(OWN)}
     whole = {key: limit for key, limit in limits.items() if not key.startswith(OWN)}
     return BudgetSection.model_validate({**whole, OWN: own})
-
-
-def _written(limit: float | None) -> str:
-    return "null" if limit is None else f"{limit:.15g}"

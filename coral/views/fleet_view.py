@@ -70,16 +70,13 @@ def due(heartbeat: Heartbeat, target: float, progress: Progress, clock: float) -
 
 def due_data(name: str, left: float, unit: Unit) -> dict[str, Any]:
     left = max(left, 0)
-    match unit:
-        case Unit.SECONDS:
-            text, left = duration(left), round(left, 1)
-        case Unit.ATTEMPTS:
-            text = "next attempt" if left <= 1 else f"{left} attempts"
-        case Unit.STAGNANT:
-            text = f"{left} without improvement"
-        case _:
-            assert_never(unit)
-    return {"name": name, "left": left, "unit": unit.value, "in": text}
+    texts = {
+        Unit.SECONDS: duration(left),
+        Unit.ATTEMPTS: "next attempt" if left <= 1 else f"{left} attempts",
+        Unit.STAGNANT: f"{left} without improvement",
+    }
+    shown = round(left, 1) if unit is Unit.SECONDS else left
+    return {"name": name, "left": shown, "unit": unit.value, "in": texts[unit]}
 
 
 def state_of(run: Run) -> dict[str, Any]:
@@ -135,7 +132,5 @@ def spent_of(spent: Spent) -> dict[str, Any]:
 
 
 def _next_of(fleet: Fleet, owner: str, holder: Agent | Run, clock: float) -> list[dict[str, Any]]:
-    return [
-        due(heartbeat, holder.targets[heartbeat.name], holder.progress, clock)
-        for heartbeat in fleet.heartbeats.get(owner, ())
-    ]
+    heartbeats = fleet.heartbeats.get(owner, ())
+    return [due(heartbeat, holder.targets[heartbeat.name], holder.progress, clock) for heartbeat in heartbeats]

@@ -253,9 +253,14 @@ def _row(attempt: Attempt) -> dict[str, Any]:
 
 def _heartbeats(fleet: Fleet, agent: str) -> list[dict[str, Any]]:
     return [
-        {"name": beat.name, "when": beat.when, "scope": beat.scope.value, "protected": beat.protected}
+        {
+            "name": heartbeat.name,
+            "when": heartbeat.when,
+            "scope": heartbeat.scope.value,
+            "protected": heartbeat.protected,
+        }
         for owner in (agent, FLEET)
-        for beat in fleet.heartbeats.get(owner, ())
+        for heartbeat in fleet.heartbeats.get(owner, ())
     ]
 
 
@@ -267,8 +272,5 @@ def _stall(agent: Agent) -> dict[str, Any]:
 
 
 def _jobs(fleet: Fleet, agent: str, clock: float) -> list[dict[str, Any]]:
-    return [
-        {"number": job.number, "what": job.title, "time": duration(job.seconds(clock))}
-        for job in fleet.jobs.values()
-        if job.agent == agent
-    ]
+    own = (job for job in fleet.jobs.values() if job.agent == agent)
+    return [{"number": job.number, "what": job.title, "time": duration(job.seconds(clock))} for job in own]

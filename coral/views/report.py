@@ -142,12 +142,8 @@ class Report:
 
     def _is_as_shown(self, fleet: Fleet, monitors: Mapping[str, Monitor]) -> bool:
         """Whether only times have changed, which readers can compute themselves."""
-        at = self._shown_at
-        return (
-            fleet is self._shown
-            and not fleet.pending
-            and all(monitor.printed_at <= at for monitor in monitors.values())
-        )
+        printed = any(monitor.printed_at > self._shown_at for monitor in monitors.values())
+        return fleet is self._shown and not fleet.pending and not printed
 
     def _status(self, fleet: Fleet, monitors: Mapping[str, Monitor], now: Moment) -> dict[str, Any]:
         run_context, run, best = self._context, fleet.run, self._context.standings.best
@@ -175,13 +171,11 @@ class Report:
 
     def _grading(self, fleet: Fleet, now: Moment) -> dict[str, Any]:
         view = grading_of(fleet, now.run_time)
-        beats = {number: progress_of(self._context.layout, number) for number in view["running"]}
-        shown = [
-            {"number": number, "progress": beat.progress, "message": beat.message}
-            for number, beat in beats.items()
-            if beat is not None
-        ]
-        return {"slots": self._context.rules.slots, **view, "beats": shown}
+        beats = []
+        for number in view["running"]:
+            if (beat := progress_of(self._context.layout, number)) is not None:
+                beats.append({"number": number, "progress": beat.progress, "message": beat.message})
+        return {"slots": self._context.rules.slots, **view, "beats": beats}
 
     def _agent(self, view: dict[str, Any], monitor: Monitor | None, now: Moment) -> dict[str, Any]:
         beat = None

@@ -31,9 +31,8 @@ def run(args: argparse.Namespace) -> int:
 
 def coloured(text: str) -> str:
     """A difference with added and removed lines in colour, and without escape sequences of its own."""
-    return "\n".join(_line(line) for line in text.replace("\x1b", "␛").splitlines())
-
-
-def _line(line: str) -> str:
-    colour = BOLD if line.startswith(("diff ", "--- ", "+++ ")) else COLOURS.get(line[:1], "")
-    return f"{colour}{line}{PLAIN}" if colour else line
+    lines = []
+    for line in text.replace("\x1b", "␛").splitlines():
+        colour = BOLD if line.startswith(("diff ", "--- ", "+++ ")) else COLOURS.get(line[:1], "")
+        lines.append(f"{colour}{line}{PLAIN}" if colour else line)
+    return "\n".join(lines)

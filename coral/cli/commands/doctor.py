@@ -18,7 +18,6 @@ from coral.views.format import clean
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from coral.config.load import Config
     from coral.preflight.doctor import Check
 
 GOOD, PLAIN = ("✓·-✗", "+.-!")
@@ -48,28 +47,23 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _findings(task: str | None, pinged: list[str] | None) -> Iterator[Check]:
-    """All findings; a task that cannot be read is one of them. `pinged`: None sends no request to any program."""
+    """All findings. `task`: named, else the one around here; one that cannot be read is a finding, and none is fine.
+    `pinged`: None sends no request to any program."""
+    from coral.config.load import find_task, load
     from coral.errors import CoralError
     from coral.preflight.doctor import Check, Health, inspect_machine
 
+    config = None
     try:
-        config = _config(task)
+        path = Path(task).expanduser() if task else find_task(run_lookup.here())
+        config = load(path) if path is not None else None
     except CoralError as error:
-        config = None
         yield Check("task", Health.WRONG, " ".join(str(error).split()), error.hint)
     yield from inspect_machine(run_lookup.here(), config)
     if pinged is not None:
         from coral.preflight.ping import ping_all
 
         yield from ping_all(config, pinged, lambda text: print(text, file=sys.stderr, flush=True))
-
-
-def _config(given: str | None) -> Config | None:
-    """The task that is named, or the one around here; none is fine."""
-    from coral.config.load import find_task, load
-
-    path = Path(given).expanduser() if given else find_task(run_lookup.here())
-    return load(path) if path is not None else None
 
 
 def _print(finding: Check) -> None:

@@ -93,30 +93,26 @@ def _request(args: argparse.Namespace) -> dict[str, object]:
         raise CoralError(f"cannot set {args.name}: nothing to change was named", "coral heartbeat set --help")
     if "prompt" in changes:
         changes["prompt"] = _prompt(args.prompt)
-        _warn(changes["prompt"])
     # The supervisor, which knows what is in force, keeps what is not named.
     return {"type": "set_heartbeat", "heartbeat": {"name": args.name, **changes}}
 
 
 def _prompt(given: str) -> str:
-    if not given.startswith("@"):
-        return given
-    try:
-        return Path(given[1:]).expanduser().read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise CoralError(f"cannot read the prompt: {error}", "--prompt TEXT, or --prompt @FILE") from None
-
-
-def _warn(prompt: str) -> None:
-    """Warn of a prompt that cannot be rendered: agents read it unrendered. An empty prompt stands for the built-in."""
+    """The prompt, and a warning if it cannot be rendered: agents read it unrendered. An empty one is the built-in's."""
     from heartbeats.render import problems  # only here: most changes have no prompt
 
+    try:
+        prompt = Path(given[1:]).expanduser().read_text(encoding="utf-8") if given.startswith("@") else given
+    except (OSError, ValueError) as error:
+        raise CoralError(f"cannot read the prompt: {error}", "--prompt TEXT, or --prompt @FILE") from None
     if prompt.strip() and (wrong := problems(prompt)):
         print(f"coral: this prompt cannot be rendered, and is sent unrendered: {wrong[0]}", file=sys.stderr)
+    return prompt
 
 
 def _show(view: RunView, args: argparse.Namespace) -> int:
-    rows = _rows(view, _owners(view, args))
+    folder = Folder(view.layout.heartbeats)
+    rows = {owner: [LenientJson(row) for row in folder.read(owner)] for owner in _owners(view, args)}
     if args.json:
         return print_json({owner: [row.data for row in held] for owner, held in rows.items()})
     if not any(rows.values()):
@@ -129,7 +125,10 @@ def _show(view: RunView, args: argparse.Namespace) -> int:
     for name, owner in _groups(rows):
         for place, row in enumerate(rows[owner]):
             due = _due(view, owner, row) if name == owner else ""
-            lines.append([name if place == 0 else " ", *_cells(row, due)])
+            by = row.text("by") + (" (protected)" if row.data.get("protected") is True else "")
+            prompt = row.text("prompt", 120) or "the built-in prompt"
+            whose = name if place == 0 else " "
+            lines.append([whose, row.text("name"), row.text("when"), due, row.text("delivery"), by, prompt])
     print_table(COLUMNS, lines)
     return 0
 
@@ -139,11 +138,6 @@ def _owners(view: RunView, args: argparse.Namespace) -> list[str]:
         return [FLEET]
     agent = args.agent or run_lookup.agent_inside()
     return [FLEET, agent] if agent else [FLEET, *view.agents()]
-
-
-def _rows(view: RunView, owners: list[str]) -> Rows:
-    folder = Folder(view.layout.heartbeats)
-    return {owner: [LenientJson(row) for row in folder.read(owner)] for owner in owners}
 
 
 def _groups(rows: Rows) -> list[tuple[str, str]]:
@@ -166,9 +160,3 @@ def _due(view: RunView, owner: str, row: LenientJson) -> str:
                 if coming.text("name") == row.text("name"):
                     return coming.text("in", 40)
     return row.text("next", 40)
-
-
-def _cells(row: LenientJson, due: str) -> list[str]:
-    by = row.text("by") + (" (protected)" if row.data.get("protected") is True else "")
-    prompt = row.text("prompt", 120) or "the built-in prompt"
-    return [row.text("name"), row.text("when"), due, row.text("delivery"), by, prompt]

@@ -6,8 +6,7 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-from coral.config.freeze import quoted
-from coral.config.load import TASK_FILE
+from coral.config.load import TASK_FILE, quoted
 from coral.config.schema import SHIPPED
 from coral.errors import CoralError
 

@@ -175,13 +175,9 @@ def _print(record: LenientJson, text: str, as_json: bool) -> None:
 def _started(place: Place, number: int) -> LenientJson:
     """The record of a job that may have been started just now: its record comes a little later than the answer."""
     for _ in send_request.pauses(0.0 if send_request.unsupervised(place.layout) else BEGINNING):
-        if found := _find(place, number):
-            return found
+        with contextlib.suppress(CoralError):
+            return _record(place, number)
     return _record(place, number)
-
-
-def _find(place: Place, number: int) -> LenientJson | None:
-    return next((found for path in _records(place, str(number)) if (found := read(path))), None)
 
 
 def _acknowledge(place: Place, record: LenientJson) -> None:
@@ -192,8 +188,9 @@ def _acknowledge(place: Place, record: LenientJson) -> None:
 
 
 def _record(place: Place, number: int) -> LenientJson:
-    if found := _find(place, number):
-        return found
+    for path in _records(place, str(number)):
+        if found := read(path):
+            return found
     whose = " of yours" if place.agent else ""
     raise CoralError(f"cannot find job {number}: there is none{whose}", "`coral job list` lists them")
 

@@ -10,7 +10,7 @@ from itertools import islice
 from rich.text import Text
 
 from attempts.index import query
-from attempts.index.query import Named, Ranked, Wanted
+from attempts.index.query import Named, Wanted
 from attempts.record import Attempt, Kind, to_dict
 from coral.cli.commands.tell import check_agent
 from coral.cli.parser import count, print_json
@@ -29,11 +29,6 @@ class Line:
     attempt: Attempt
     score: float | None
     measurements: int = 1
-
-    @staticmethod
-    def of(standing: Ranked, attempt: Attempt) -> Line:
-        """Only confirmations are measurements: equal trees of a deterministic grader take the same score."""
-        return Line(attempt, standing.score, standing.measurements if standing.confirmed else 1)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -91,7 +86,8 @@ def _row(line: Line, seed: float | None, best: int | None) -> list[str | Text]:
 def ranking(view: RunView, wanted: Wanted, most: int | None) -> list[Line]:
     """Every candidate by its standing. What has no score cannot be ranked."""
     found = view.index.shown(lambda rows: query.ranked(rows, wanted, view.direction, most))
-    return [Line.of(standing, attempt) for standing, attempt in found]
+    # Only confirmations are measurements: equal trees of a deterministic grader take the same score.
+    return [Line(attempt, rank.score, rank.measurements if rank.confirmed else 1) for rank, attempt in found]
 
 
 def _recent(view: RunView, wanted: Wanted, most: int | None) -> list[Line]:

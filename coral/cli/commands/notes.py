@@ -20,6 +20,7 @@ from workspace.notes import Note, NumberedNote, RawNote, find_raw_notes
 LISTED = 15
 RECENT = 5
 CHANGES = 20
+SYNTHESES = ("synthesis", "consolidation", "conclusions")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -114,7 +115,8 @@ def _history(layout: Layout, as_json: bool) -> int:
 
     changes = [change for folder in folders(layout) for change in history(folder, CHANGES)]
     if as_json:
-        return print_json([{"at": it.at, "message": it.message, "files": list(it.files)} for it in changes])
+        shown = ("at", "message", "files")
+        return print_json([{name: getattr(change, name) for name in shown} for change in changes])
     if not changes:
         print("no history yet")
         return 0
@@ -123,9 +125,6 @@ def _history(layout: Layout, as_json: bool) -> int:
     ]
     print_table(("when", "change*", "files*"), cells)
     return 0
-
-
-SYNTHESES = ("synthesis", "consolidation", "conclusions")
 
 
 def folders(layout: Layout) -> list[Path]:

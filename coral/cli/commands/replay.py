@@ -18,7 +18,7 @@ from coral.cli.parser import print_json
 from coral.cli.run_data import run_lookup, send_request
 from coral.cli.run_data.lenient_json import LenientJson
 from coral.cli.run_data.run_view import RunView
-from coral.cli.ui.progress import Steps
+from coral.cli.ui.progress import steps
 from coral.cli.ui.table import console
 from coral.codec import encode
 from coral.errors import CoralError
@@ -53,8 +53,8 @@ def run(args: argparse.Namespace) -> int:
         raise CoralError(f"cannot replay {layout.root.name}: it has no journal", "nobody has supervised it yet")
     if args.at is not None:
         return _show_past(layout, args.at, args.json)
-    with Steps() as steps:
-        found = replay(layout.journal, _progress(steps))
+    with steps() as say:
+        found = replay(layout.journal, _progress(say))
     if args.json:
         first = None if found.first is None else difference_data(found.first)
         counts = {"same": found.same, "different": found.different, "events": found.events}
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     return 0 if found.agrees else 1
 
 
-def _progress(steps: Steps) -> Callable[[Replay], None]:
+def _progress(say: Callable[[str], None]) -> Callable[[Replay], None]:
     """Prints how many decisions were compared, once that takes long."""
     due = time.monotonic() + FIRST_PROGRESS
 
@@ -72,7 +72,7 @@ def _progress(steps: Steps) -> Callable[[Replay], None]:
         nonlocal due
         if time.monotonic() >= due:
             due = time.monotonic() + PROGRESS_EVERY
-            steps.say(f"{found.same + found.different:,} decisions")
+            say(f"{found.same + found.different:,} decisions")
 
     return report
 
@@ -82,16 +82,14 @@ def _print_comparison(out: Console, found: Replay) -> None:
     if found.first is None:
         out.print(f"{count} on {format.plural(found.events, 'event')}: the same again")
     else:
-        out.print(f"{found.different} of {count} come out otherwise, the first in {_place(found.first)}")
-        _print_difference(out, found.first)
+        first, now = found.first, found.first.now
+        place = f"{first.file}, line {first.line}, at {now.wall_time} ({format.duration(now.run_time)})"
+        out.print(f"{found.different} of {count} come out otherwise, the first in {place}")
+        _print_difference(out, first)
     for head in found.heads:
         out.print(head)
     if not found.agrees and found.versions != [__version__]:
         out.print(f"written by version {', '.join(found.versions)}; this is {__version__}, which may decide otherwise")
-
-
-def _place(first: Difference) -> str:
-    return f"{first.file}, line {first.line}, at {first.now.wall_time} ({format.duration(first.now.run_time)})"
 
 
 def _print_difference(out: Console, first: Difference) -> None:

@@ -45,16 +45,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _head(out: Console, view: RunView, attempt: Attempt) -> None:
-    gain = format.delta(attempt.score, view.baseline)
-    out.print(
-        Text.assemble(
-            (f"#{attempt.number} ", "bold"),
-            (format.score(attempt.score), "bold"),
-            "  ",
-            tone(attempt.verdict) if attempt.kind is not Kind.BASELINE else "the seed",
-            dim(f"  {gain} against the seed" if gain and attempt.kind is not Kind.BASELINE else ""),
-        )
-    )
+    is_seed = attempt.kind is Kind.BASELINE
+    gain = "" if is_seed else format.delta(attempt.score, view.baseline)
+    head = (f"#{attempt.number} {format.score(attempt.score)}", "bold")
+    verdict = "the seed" if is_seed else tone(attempt.verdict)
+    out.print(Text.assemble(head, "  ", verdict, dim(f"  {gain} against the seed" if gain else "")))
     out.print(Text(format.line(attempt.title)))
     if attempt.reason:
         out.print(Text(format.line(attempt.reason), style="red"))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from coral.cli.parser import print_json
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.run_lookup import command
-from coral.cli.ui.progress import Steps
+from coral.cli.ui.progress import steps
 from coral.errors import CoralError
 from coral.processes import received_signals
 from workspace.layout import Layout
@@ -51,8 +51,8 @@ def run(args: argparse.Namespace) -> int:
     task, overrides, base = run_lookup.task_of("start", args.task, args.overrides)
     config = load(task, overrides)
     with received_signals.hold():
-        with Steps() as steps:
-            layout = create_run(config, base / config.workspace.runs, steps.say, _import_ahead)
+        with steps() as say:
+            layout = create_run(config, base / config.workspace.runs, say, _import_ahead)
         from attempts.store import Store
         from coral.agent_setup.prices import budget_warning
         from coral.journal.fold import has_begun

@@ -63,13 +63,8 @@ def _best(view: RunView) -> Text:
         return Text(f"no score yet; the seed has {format.score(seed)}")
     who = f"#{best.text('number')}" + (f" by {best.text('agent')}" if best.text("agent") else "")
     gain = format.delta(score, seed)
-    return Text.assemble(
-        "best ",
-        (format.score(score), "bold green"),
-        f" {who}",
-        dim(f"  seed {format.score(seed)}" + (f" ({gain})" if gain else "")),
-        f"  {best.text('title', 200)}",
-    )
+    than = dim(f"  seed {format.score(seed)}" + (f" ({gain})" if gain else ""))
+    return Text.assemble("best ", (format.score(score), "bold green"), f" {who}", than, f"  {best.text('title', 200)}")
 
 
 def _work(view: RunView) -> Text:

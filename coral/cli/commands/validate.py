@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _found(args: argparse.Namespace) -> list[TaskFinding]:
     """Every finding; for people, each is printed as soon as it is known."""
-    from coral.cli.ui.progress import Steps
+    from coral.cli.ui.progress import steps
     from coral.config.load import load
     from coral.preflight.task_check import TaskFinding, grade_findings, quick_findings
 
@@ -54,8 +54,8 @@ def _found(args: argparse.Namespace) -> list[TaskFinding]:
     found = [TaskFinding("task", True, f"{config.task.name} ({config.path})"), *quick_findings(config)]
     _print(found, quiet=args.json)
     if all(finding.ok for finding in found):
-        with Steps() as steps:  # nothing is printed inside: on a terminal it would go to the line of the steps
-            graded = list(grade_findings(config, steps.say))
+        with steps() as say:  # nothing is printed inside: on a terminal it would go to the line of the steps
+            graded = list(grade_findings(config, say))
         _print(graded, quiet=args.json)
         found += graded
     return found

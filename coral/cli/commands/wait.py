@@ -135,8 +135,7 @@ def _pending(outcome: SubmissionState) -> None:
 
 def _acknowledge(layout: Layout, agent: str, inline: tuple[Inline, ...]) -> None:
     """Tell the supervisor that these heartbeats were delivered here, so that it interrupts nobody for them."""
-    ids = [heartbeat.id for heartbeat in inline if heartbeat.id]
-    if ids:
+    if ids := [heartbeat.id for heartbeat in inline if heartbeat.id]:
         send_request.send(layout, agent, {"type": "acknowledge", "owed": ids})
 
 
@@ -167,7 +166,8 @@ def _result(store: Store, attempt: Attempt) -> str:
 def _data(store: Store, outcome: SubmissionState) -> dict[str, object]:
     """The outcome for programs, whatever it is."""
     attempt = outcome.attempt
-    data: dict[str, object] = {"attempt": outcome.number, "state": _state(outcome)}
+    state = "refused" if outcome.refused else "graded" if attempt is not None else "pending"
+    data: dict[str, object] = {"attempt": outcome.number, "state": state}
     if outcome.refused:
         data |= {"refused": outcome.refused, "hint": outcome.hint, "reason": outcome.reason}
     if attempt is not None:
@@ -176,12 +176,6 @@ def _data(store: Store, outcome: SubmissionState) -> dict[str, object]:
         data["heartbeats"] = list(outcome.heartbeats)
         data["inline"] = [asdict(heartbeat) for heartbeat in outcome.inline]
     return data
-
-
-def _state(outcome: SubmissionState) -> str:
-    if outcome.refused:
-        return "refused"
-    return "graded" if outcome.attempt is not None else "pending"
 
 
 def compared_with(store: Store, attempt: Attempt) -> Attempt | None:

@@ -72,17 +72,13 @@ def outcome_of(store: Store, agent: str, submission: str) -> SubmissionState:
     if refused := reply.text("refused", 2000):
         hint, reason = reply.text("hint"), reply.inner("reason").data
         return SubmissionState(refused=refused, hint=hint, reason=reason, settled=True)
-    number = reply.integer("attempt")
+    number, launch = reply.integer("attempt"), reply.integer("launch")
     attempt = published(store, number)
-    launch = reply.integer("launch")
-    follows = launch is None or launch_here(agent) <= launch
-    return SubmissionState(
-        number=number,
-        attempt=attempt,
-        heartbeats=tuple(reply.texts("heartbeats")) if follows else (),
-        inline=tuple(_inline(data) for data in reply.objects("inline")) if follows else (),
-        settled=attempt is not None and reply.data.get("published") is True,
-    )
+    settled = attempt is not None and reply.data.get("published") is True
+    if launch is not None and launch_here(agent) > launch:
+        return SubmissionState(number, attempt, settled=settled)
+    names, inline = tuple(reply.texts("heartbeats")), tuple(_inline(data) for data in reply.objects("inline"))
+    return SubmissionState(number, attempt, heartbeats=names, inline=inline, settled=settled)
 
 
 def launch_here(agent: str) -> int:

@@ -26,6 +26,12 @@ from workspace.layout import Layout
 
 KEPT = 200  # events that a screen could show
 Curve = list[tuple[str, int, int, float]]  # published_at, order, number, best, wherever it rose
+PERIOD = 0.5
+CURVE = 7  # lines
+# Events whose text says of what type they are.
+SELF_EVIDENT = frozenset(["published", "exited", "spawned", "stalled", "crashed", "outage", "stopped", "job"])
+STYLES = {"alert": "yellow", "refused": "yellow", "heartbeat": "cyan", "interrupted": "cyan", "stopped": "bold"}
+_DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # [row][column] of one braille character
 
 
 class Timeline:
@@ -109,13 +115,6 @@ class RunFollower:
                 self._curve.append((attempt.published_at, attempt.order, attempt.number, attempt.score))
 
 
-PERIOD = 0.5
-CURVE = 7  # lines
-# Events whose text says of what type they are.
-SELF_EVIDENT = frozenset(["published", "exited", "spawned", "stalled", "crashed", "outage", "stopped", "job"])
-STYLES = {"alert": "yellow", "refused": "yellow", "heartbeat": "cyan", "interrupted": "cyan", "stopped": "bold"}
-
-
 def follow(layout: Layout, over: Callable[[], bool], *, hint: str, plain: bool = False, since: int = 0) -> None:
     """Show the run until `over()`, and its last state once more. `hint` stands below the view. In lines, the events are
     shown from `since` on, in bytes of their file."""
@@ -177,9 +176,6 @@ def event_line(event: LenientJson) -> Text:
 def _fit(text: Text) -> Text:
     text.no_wrap, text.overflow = True, "ellipsis"
     return text
-
-
-_DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # [row][column] of one braille character
 
 
 def curve(points: Sequence[tuple[float, float]], width: int, height: int) -> list[str]:

@@ -22,6 +22,9 @@ TONES = dict.fromkeys(("improved", "running"), "green") | dict.fromkeys(
     ("tied", "stopping", "left", "parked"), "yellow"
 )
 TONES |= {"failed": "red", "dead": "red", "void": "magenta", "retired": "dim"}
+GAP = 2
+LEAST = 16  # characters that a column which shrinks keeps
+SCANT = 8  # characters below which it shows nothing
 
 
 class _Screen(Console):
@@ -48,11 +51,6 @@ def dim(text: str) -> Text:
 def print_title(out: Console, text: str) -> None:
     out.print()
     out.print(Rule(Text(text, style="bold"), align="left", style="dim"))
-
-
-GAP = 2
-LEAST = 16  # characters that a column which shrinks keeps
-SCANT = 8  # characters below which it shows nothing
 
 
 @dataclass(frozen=True, slots=True)

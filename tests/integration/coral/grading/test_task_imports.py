@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from files import write_files
 
-from coral.config.freeze import write
-from coral.config.load import load
+from coral.config.load import load, write
 from coral.grading.once import grade_once
 from coral.native.search.check import PublicCheck
 

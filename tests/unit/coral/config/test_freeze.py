@@ -8,8 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from coral.config import document
-from coral.config.freeze import write
-from coral.config.load import load, load_frozen
+from coral.config.load import load, load_frozen, write
 from coral.errors import CoralError
 
 TASK = """\

@@ -11,8 +11,7 @@ from files import write_files
 
 from coral.agent_setup.prices import unenforceable_budgets
 from coral.cli import main
-from coral.config.freeze import write
-from coral.config.load import load
+from coral.config.load import load, write
 from coral.errors import CoralError
 from coral.runs.create import create_run
 from coral.runtimes.registry import find
