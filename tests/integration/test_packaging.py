@@ -53,8 +53,8 @@ def test_the_wheel_works_in_an_empty_environment(tmp_path) -> None:
 
     venv.create(tmp_path / "env")
     # By our pip and without compiling what is never imported: either takes longer than all that is tested.
-    there = ("--python", tmp_path / "env/bin/python")
-    run([sys.executable, *PIP, *there, "install", "--no-compile", wheel], tmp_path, {**os.environ})
+    install = [sys.executable, *PIP, "--python", tmp_path / "env/bin/python", "install", "--no-compile"]
+    run([*install, wheel], tmp_path, {**os.environ})
     coral = tmp_path / "env/bin/coral"
 
     here = tmp_path / "here"
@@ -64,6 +64,8 @@ def test_the_wheel_works_in_an_empty_environment(tmp_path) -> None:
     env = environment(here / "home")
     assert run([coral, "--version"], here, env) == f"coral {__version__}\n"
     run([coral, "init", "fit"], here, env)
+    assert "scipy is not installed; `" in run([coral, "validate", "fit"], here, env, expect=1)
+    run([*install, f"{wheel}[search]"], tmp_path, {**os.environ})
     assert "Ready for `coral start`" in run([coral, "validate", "fit"], here, env)
     a_fleet_runs(coral, here, env)
 
