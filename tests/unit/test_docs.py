@@ -32,7 +32,7 @@ def commands() -> list[str]:
     prose = re.sub(r"^ *```.*?^ *```", "", TEXT, flags=re.MULTILINE | re.DOTALL)
     blocks = re.findall(r"^```(\w*)\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
     lines = [line[6:] for kind, block in blocks if not kind for line in block.splitlines() if line.startswith("coral ")]
-    examples = [example.removeprefix("coral ") for _, _, example in COMMANDS.values()]
+    examples = [f"{name} {example}".strip() for name, (_, _, example) in COMMANDS.items()]
     return sorted({*re.findall(r"`coral ([^`\n]+)`", prose), *lines, *examples})
 
 

@@ -12,19 +12,10 @@ EXCEPT = ("runtimes", "preflight", "views")
 FILES = sorted(path for path in (ROOT / "coral").rglob("*.py") if path.relative_to(ROOT).parts[1] not in EXCEPT)
 
 # Fields that hold sentences, or a reason that is made one, and the methods by which a text is looked into.
-# fmt: off
-TEXTS = frozenset([
-    "reason", "why", "how", "text", "detail", "hint", "message", "feedback", "suspicion", "error", "closed",
-    "refused",
-])
-# fmt: on
+_TEXTS = "reason why how text detail hint message feedback suspicion error closed refused"
+_SEARCHES = "startswith endswith find index count removeprefix removesuffix partition rpartition"
+TEXTS, SEARCHES = frozenset(_TEXTS.split()), frozenset(_SEARCHES.split())
 NAMES = frozenset(["reason", "why", "how", "detail", "hint"])  # of variables; others mean other things as well
-# fmt: off
-SEARCHES = frozenset([
-    "startswith", "endswith", "find", "index", "count", "removeprefix", "removesuffix", "partition",
-    "rpartition",
-])
-# fmt: on
 PATTERNS = frozenset(["match", "fullmatch", "search", "findall", "finditer"])
 
 

@@ -24,14 +24,11 @@ pytestmark = pytest.mark.timeout(600)
 DAY = 86_400.0
 STOPS = ["stop"] * 3 + ["leave"] + ["job"] * 8 + ["stop job", "end job"] + ["end"] * 9
 # Fields that name something. Any other text is one that people or agents read.
-# fmt: off
-IDENTIFIERS = frozenset([
-    "id", "name", "agent", "agents", "who", "sender", "owner", "to", "type", "session", "activity",
-    "in_flight", "awaiting_reply", "recent_submissions", "commit", "tree", "parent", "submission",
-    "submitted_at", "published_at", "heartbeats", "argv", "folder", "output", "began", "ended", "probe",
-    "failed", "account", "by", "requests",
-])
-# fmt: on
+_NAMES = """
+id name agent agents who sender owner to type session activity in_flight awaiting_reply recent_submissions commit tree
+parent submission submitted_at published_at heartbeats argv folder output began ended probe failed account by requests
+"""
+IDENTIFIERS = frozenset(_NAMES.split())
 # Records whose texts are backwards, by their id: most of a state is as it was a decision before.
 KNOWN: dict[int, Any] = {}
 MAX_KNOWN = 10_000
@@ -107,13 +104,7 @@ def assert_it_was_worth_it(log: list[Turn], other: list[Turn]) -> None:
     reasons = {agent.reason.kind for turn in log for agent in turn.after.agents.values()}
     parked = [agent for turn in log for agent in turn.after.agents.values() if agent.phase is Phase.PARKED]
     assert len(finished) > 20
-    assert reasons >= {
-        ReasonKind.STOP,
-        ReasonKind.STALLED,
-        ReasonKind.OUTAGE,
-        ReasonKind.WAITS_FOR_JOB,
-        ReasonKind.LEFTOVERS,
-    }
+    assert reasons >= {ReasonKind(name) for name in ("stop", "stalled", "outage", "waits_for_job", "leftovers")}
     assert {agent.reason.kind for agent in parked} == {ReasonKind.STALLED, ReasonKind.AT_LIMIT}
     alerts = [alert for turn in other for alert in turn.before.run.undelivered_alerts]
     assert all(alert.text.startswith(MARK) for alert in alerts)
