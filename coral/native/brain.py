@@ -4,8 +4,6 @@
 doing what it asks. A brain that asks a model for its calls would be another entry of `BRAINS`.
 """
 
-from __future__ import annotations
-
 from random import Random
 from typing import Protocol, assert_never
 

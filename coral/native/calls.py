@@ -3,8 +3,6 @@
 Each call carries `request_heartbeat`: true chains its result straight into the next step, false yields.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

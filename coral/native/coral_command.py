@@ -4,8 +4,6 @@
 it is printed, and the command is left to stay.
 """
 
-from __future__ import annotations
-
 import json
 import select
 import signal

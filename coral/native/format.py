@@ -1,7 +1,5 @@
 """Scores and lists of attempts as text: scores that are compared get as many digits as the comparison needs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 from math import floor, log10

@@ -5,8 +5,6 @@ interpreter, also within a save, a check or a wait, and only once. It imports no
 the process can install it before anything else.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Callable

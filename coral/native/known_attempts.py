@@ -3,8 +3,6 @@
 Kept in memory between launches: reading ten thousand records at every start would cost more than the start.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Self
@@ -56,7 +54,7 @@ class KnownAttempts:
         awaited = set(self.awaited)
         return [number for number in numbers if number >= self.next or number in awaited]
 
-    def add(self, records: Iterable[Attempt], direction: Direction) -> KnownAttempts:
+    def add(self, records: Iterable[Attempt], direction: Direction) -> Self:
         """The same with more records; the order in which they come does not matter."""
         known, added = self, set[int]()
         highest = self.next
@@ -67,7 +65,7 @@ class KnownAttempts:
         gaps = (number for number in (*self.awaited, *range(self.next, highest)) if number not in added)
         return replace(known, next=highest, awaited=tuple(gaps)[-MOST_AWAITED:])
 
-    def _with(self, record: Attempt, direction: Direction) -> KnownAttempts:
+    def _with(self, record: Attempt, direction: Direction) -> Self:
         attempt = KnownAttempt.of(record)
         real = record.kind in (Kind.REAL, Kind.TUNE)
         recent = (*self.recent, attempt)[-RECENT:] if real else self.recent

@@ -5,8 +5,6 @@ reads the error. Errors are met in three tiers: one that may pass is tried again
 contradicts the run is rolled back to the snapshot before; a chain that does not end meets the limits.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from dataclasses import dataclass, field, replace
 from enum import StrEnum

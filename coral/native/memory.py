@@ -3,10 +3,9 @@
 A memory is a value: every change makes a new one, so that whatever is saved, at whatever moment, is whole.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 from coral.native.known_attempts import KnownAttempts
 from coral.native.search.bandit import FamilyStats
@@ -86,25 +85,25 @@ class AgentMemory:
     def graded_numbers(self) -> set[int | None]:
         return {trial.number for trial in self.trials}
 
-    def edit(self, block: str, text: str, *, add: bool = False) -> AgentMemory:
+    def edit(self, block: str, text: str, *, add: bool = False) -> Self:
         """The memory with one block replaced, or extended by a line."""
         held = self.blocks.get(block, "")
         text = f"{held}\n{text}".strip() if add else text
         return replace(self, blocks={**self.blocks, block: text[-LONGEST_BLOCK:]})
 
-    def add_result(self, trial: Trial) -> AgentMemory:
+    def add_result(self, trial: Trial) -> Self:
         """Take in a trial whose result is known."""
         return replace(self, pending=None, trials=(*self.trials, trial)[-TRIALS:])
 
-    def discard(self, trial: Trial) -> AgentMemory:
+    def discard(self, trial: Trial) -> Self:
         """Count a trial that came to no attempt as a failed try of its family; it is not waited for."""
         stats = {**self.stats, trial.family: self.stats.get(trial.family, FamilyStats()).add(0.0)}
         return replace(self, pending=None, stats=stats)
 
-    def mark_answered(self, heartbeat_id: str) -> AgentMemory:
+    def mark_answered(self, heartbeat_id: str) -> Self:
         return replace(self, answered=(*self.answered, heartbeat_id)[-ANSWERED:])
 
-    def mark_noted(self, numbers: Collection[int]) -> AgentMemory:
+    def mark_noted(self, numbers: Collection[int]) -> Self:
         """There is a note on these attempts."""
         trials = tuple(replace(trial, noted=trial.noted or trial.number in numbers) for trial in self.trials)
         return replace(self, trials=trials)

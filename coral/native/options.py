@@ -1,7 +1,5 @@
 """The options of the native agent, from `agents.options` of a task. Unknown or wrong ones are refused."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from importlib.util import find_spec
@@ -27,7 +25,7 @@ class Options:
     steps: int = 400
 
     @classmethod
-    def read(cls, data: object) -> Options:
+    def read(cls, data: object) -> "Options":
         """ValueError says what is wrong."""
         if not isinstance(data, Mapping):
             raise ValueError("the options must be an object")

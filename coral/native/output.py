@@ -3,8 +3,6 @@
 Nothing is buffered: the output tells what happened up to the last moment, however the process ends.
 """
 
-from __future__ import annotations
-
 import json
 import os
 

@@ -4,8 +4,6 @@ A section begins with a line that the supervisor writes for programs: `## Heartb
 prompt is prose, of which the brain reads nothing: it takes its facts from the records.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ Every agent may read all of it: `attempts/`, the objects of the hub, which each 
 is written but a cache of files in the agent's own state folder.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 

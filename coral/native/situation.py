@@ -1,7 +1,5 @@
 """The events that the brain reasons about, and the situation in which it meets them: all it may decide by."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from attempts.record import Direction
@@ -63,7 +61,7 @@ class Signal:
     event: Event
     depth: int = 0
 
-    def then(self, event: Event) -> Signal:
+    def then(self, event: Event) -> "Signal":
         return Signal(event, self.depth + 1)
 
 

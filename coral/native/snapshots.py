@@ -4,8 +4,6 @@ Whatever kills the process, the newest snapshot that is whole is read. Nothing i
 power fails its checksum, and the one before it is taken.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -30,7 +28,7 @@ class Snapshots:
         self._current = last  # the number of the present memory
 
     @classmethod
-    def create(cls, state: Path, session: str) -> Snapshots:
+    def create(cls, state: Path, session: str) -> "Snapshots":
         """A new session; one that exists already begins again with an empty memory."""
         folder = _folder(state, session)
         folder.mkdir(parents=True, exist_ok=True)
@@ -39,7 +37,7 @@ class Snapshots:
         return snapshots
 
     @classmethod
-    def resume(cls, state: Path, session: str) -> Snapshots | None:
+    def resume(cls, state: Path, session: str) -> "Snapshots | None":
         """The session's newest whole memory; empty if all are damaged; None if there is no such session."""
         folder = _folder(state, session)
         if not folder.is_dir():

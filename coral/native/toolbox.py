@@ -3,8 +3,6 @@
 Files, notes, skills and submissions are written here and in `search/explore.py`, and nowhere else.
 """
 
-from __future__ import annotations
-
 import shutil
 import time
 from collections.abc import Iterator, Mapping

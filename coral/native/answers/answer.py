@@ -1,7 +1,5 @@
 """Answers a heartbeat by its name. Heartbeats that are not built in get an answer too: where the search stands."""
 
-from __future__ import annotations
-
 from coral.native.answers.checkpoint import checkpoint, standing
 from coral.native.answers.consolidate import consolidate
 from coral.native.answers.redirect import redirect

@@ -1,7 +1,5 @@
 """The answer to `checkpoint`: a report on the checklist; its last line is `HEARTBEAT_OK` or an alert."""
 
-from __future__ import annotations
-
 from attempts.record import Verdict
 from coral.native.format import attempt_list, score_text
 from coral.native.situation import Situation

@@ -4,8 +4,6 @@ What the attempts of all agents show about each family is read from their titles
 like `rows from #12: ...`, which name the family and the start, and the records say what came of it.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """The answer to `redirect`: name the ceiling, leave the family, and go on from the best attempt of the fleet."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 

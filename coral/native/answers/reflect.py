@@ -1,7 +1,5 @@
 """The answer to `reflect`: a note that ties what was changed to what the score did, with the attempts as evidence."""
 
-from __future__ import annotations
-
 from attempts.record import Verdict
 from coral.native.calls import Call, Remember, Say, WriteNote
 from coral.native.format import decimals, difference, score_change, score_text

@@ -4,8 +4,6 @@ The front matter of its SKILL.md carries the counts of each family and the best 
 its families and its start by them. A file that is not of this form is somebody else's skill and is left alone.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

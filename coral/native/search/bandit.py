@@ -3,8 +3,6 @@
 Each agent counts for itself and shares its counts in a skill: what others found weighs like a few tries of its own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from random import Random
@@ -51,7 +49,7 @@ class FamilyStats:
     wins: float = 0.0
     gain: float = 0.0
 
-    def add(self, gain: float) -> FamilyStats:
+    def add(self, gain: float) -> "FamilyStats":
         """The counts with one more try; a gain above 0 is a win."""
         won = gain > 0.0
         return FamilyStats(self.tries * DECAY + 1.0, self.wins * DECAY + won, max(self.gain, gain))
@@ -64,7 +62,7 @@ class FamilyStats:
         return {name: round(value, 12) for name, value in asdict(self).items()}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, object]) -> FamilyStats:
+    def from_dict(cls, data: Mapping[str, object]) -> "FamilyStats":
         """Skip what does not fit: other agents write the files that this reads."""
         values = [data.get(name, 0.0) for name in ("tries", "wins", "gain")]
         tries, wins, gain = (float(v) if isinstance(v, int | float) and 0 <= v < 1e9 else 0.0 for v in values)

@@ -4,8 +4,6 @@ The check runs in a child process on a scratch copy of the workspace. A check th
 on which it did so; the child is replaced and the others are measured.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import select

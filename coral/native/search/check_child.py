@@ -7,8 +7,6 @@ A request is a 4-byte length and a JSON list of candidates, each a dict from fil
 candidate in turn, `ok, score, count` and then `count` doubles of slack, or `count` bytes that say what went wrong.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import math

@@ -1,7 +1,5 @@
 """Chooses the next search: a family of moves by what has paid, and the attempt to start from by its score."""
 
-from __future__ import annotations
-
 from collections import Counter
 from random import Random
 

@@ -4,8 +4,6 @@ An episode always ends with a candidate: where nothing better was found, the bes
 attempt that fails to improve is what shows stagnation.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

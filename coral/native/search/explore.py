@@ -1,7 +1,5 @@
 """The tool `search`: from an attempt and a family to a candidate, by the public check or without one."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

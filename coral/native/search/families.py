@@ -4,8 +4,6 @@ A family says what it needs of the files. Which family pays is not known beforeh
 `choose_family.py` chooses.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 Reals descend along gradients where the check is fast enough for them, integers and choices by compass search, by turns.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
@@ -41,7 +39,7 @@ class LocalSearch:
         known: Sequence[Vector],
         random: Random,
         seconds: float,
-    ) -> LocalSearch:
+    ) -> "LocalSearch":
         """Ranges and scales come from points: the current one, those of other agents, and others that are known."""
         space, points = problem.space, [current, *others, *known]
         scales = space.scales(points)

@@ -3,8 +3,6 @@
 A small step whose opposite has just failed is worth more than a fresh one; steps grow on success and shrink on none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from random import Random
 

@@ -3,8 +3,6 @@
 It asks nothing of the problem - no gradient, no continuity - and it is what integers and choices are searched by.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from random import Random
 

@@ -4,8 +4,6 @@ Both ask for costs, slacks and derivatives one by one; each position is measured
 only where derivatives are asked for.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable
 from math import inf

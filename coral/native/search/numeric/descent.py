@@ -6,8 +6,6 @@ the merit - cost plus penalised violations - falls. Constraints are kept at a sm
 converges is strictly feasible.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The evolution strategy CMA-ES, for rough problems: it needs only the order of each generation's merits."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from random import Random

@@ -4,8 +4,6 @@ Variables that stand alike share a column, variables that belong together a row:
 runs of lines that differ in nothing but their numbers. A text that cannot be read has no variables; it is no error.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import re

@@ -4,8 +4,6 @@ Which constraint depends on which variables is learned once, at a point chosen a
 by symmetry, and extended whenever a prediction fails. An objective that proves linear is not differenced again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random

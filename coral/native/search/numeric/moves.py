@@ -3,8 +3,6 @@
 What a move may use is the form of the files: rows of a table, columns, ranges seen so far, and points of other agents.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random

@@ -3,8 +3,6 @@
 The numerical methods speak of points and costs; only this class turns them into texts and scores.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

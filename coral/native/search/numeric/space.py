@@ -4,8 +4,6 @@ Only this module turns vectors into texts and texts into vectors. A text of the 
 the same files) reads as a point of the same space.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf

@@ -4,8 +4,6 @@ A variable is a real number, an integer, or a choice between a few words. While 
 characters it was read from; a changed real is written so that it reads back as the same number.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -53,7 +51,7 @@ class LineComment:
     choices: tuple[str, ...] = ()
 
     @classmethod
-    def read(cls, line: str) -> LineComment:
+    def read(cls, line: str) -> "LineComment":
         found = _COMMENT.search(line)
         if found is None:
             return cls()
