@@ -93,7 +93,7 @@ def test_agents_and_graders_killed_in_mixture_with_the_supervisor_lose_and_doubl
 
 
 def test_of_a_quiet_hour_before_the_supervisor_was_killed_at_most_a_minute_is_lost(mortal):
-    run = mortal(deaf="none", slow="30.", extra="budget: {hours: 1}\n")  # quick grades leave the journal no quiet
+    run = mortal(deaf="none", slow="3.", extra="budget: {hours: 1}\n")  # quick grades leave the journal no quiet
     while not (marks := [line["at"] for line in read_lines(run.layout.journal) if set(line) == MARK]):
         run.live(1, quiet=0.05)
     stood = fold(run.layout.journal).clock
