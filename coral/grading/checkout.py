@@ -36,10 +36,11 @@ def prepare_grade(layout: Layout, grader: GraderSection, grade: Grade) -> GradeC
 
 def grade_command(layout: Layout, grader: GraderSection, grade: Grade | StartGrader) -> GradeCommand:
     """How the grader is started on the commit that `prepare_grade` checks out."""
+    kind = kind_of(grader)
     folder = layout.grading(grade.number)
     workspace = _candidate(folder, grade.launch)
     place = GradePlace(workspace=workspace, private=layout.grader, folder=folder, attempt=grade.number, kind=grade.kind)
-    return kind_of(grader).command(grader, place)
+    return kind.command(grader, place)
 
 
 def _candidate(folder: Path, launch: int) -> Path:
