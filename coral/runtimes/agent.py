@@ -27,6 +27,7 @@ class AgentProgram(Reader):
 
     `kept_variables`: prefixes of environment variables that reach the program although FOREIGN removes them.
     `locks`: the locks that it leaves in the state folder when it is killed.
+    `state_variable`: the variable that names the program's folder for its state, if one alone does.
     `chooses_session`: whether we choose the id of a new conversation. `behind_launcher`: the package and the place of
     the real program, where npm's launcher is a script.
     """
@@ -41,6 +42,7 @@ class AgentProgram(Reader):
     efforts: tuple[str, ...] = ()
     kept_variables: tuple[str, ...] = ()
     locks: tuple[str, ...] = ()
+    state_variable = ""
     chooses_session = False
     behind_launcher: tuple[str, str] | None = None
     quiet_environment: Mapping[str, str] = {}
@@ -69,7 +71,7 @@ class AgentProgram(Reader):
 
     def variables(self, spec: LaunchSpec) -> Mapping[str, str]:
         """The environment that makes the program keep its state in the state folder."""
-        raise NotImplementedError
+        return {self.state_variable: str(spec.state)}
 
     def executable(self, found: Path) -> tuple[str, ...]:
         """How to start the program that was `found` on PATH."""
@@ -109,6 +111,10 @@ class AgentProgram(Reader):
         )
 
     # --- for the subclasses ---------------------------------------------------------------------------------------
+
+    def flag(self, option: str, value: str) -> tuple[str, ...]:
+        """An option of the program with its value; nothing where there is no value."""
+        return (option, value) if value else ()
 
     def extra(self) -> tuple[str, ...]:
         """The arguments that the task adds."""

@@ -24,6 +24,7 @@ class Claude(AgentProgram):
     package = "@anthropic-ai/claude-code"
     chooses_session = True
     verified_version = "2.1.329"
+    state_variable = "CLAUDE_CONFIG_DIR"
     keys = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
     reports = "money"
     instruction_file = "CLAUDE.md"  # AGENTS.md is read only where there is no CLAUDE.md
@@ -38,10 +39,8 @@ class Claude(AgentProgram):
     def arguments(self, spec: LaunchSpec, session: str) -> tuple[str, ...]:
         words = ["-p", "--output-format", "stream-json", "--verbose", "--dangerously-skip-permissions"]
         words += ["--resume" if spec.session else "--session-id", session]
-        words += ["--model", spec.model] if spec.model else []
-        words += ["--effort", self.option("effort")] if self.option("effort") else []
-        words += self._ceiling(spec)
-        return (*words, *self.extra())
+        words += [*self.flag("--model", spec.model), *self.flag("--effort", self.option("effort"))]
+        return (*words, *self._ceiling(spec), *self.extra())
 
     def _ceiling(self, spec: LaunchSpec) -> list[str]:
         """It reports its usage only at the end of a turn: during the turn it must keep within the budget itself."""
@@ -51,8 +50,7 @@ class Claude(AgentProgram):
 
     def variables(self, spec: LaunchSpec) -> Mapping[str, str]:
         # As root it skips permissions only if it is told that it runs in a sandbox.
-        sandbox = {"IS_SANDBOX": "1"} if os.geteuid() == 0 else {}
-        return {"CLAUDE_CONFIG_DIR": str(spec.state), **sandbox}
+        return {**super().variables(spec), **({"IS_SANDBOX": "1"} if os.geteuid() == 0 else {})}
 
     def links(self) -> Mapping[str, Path]:
         home = Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")

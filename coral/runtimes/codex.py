@@ -25,6 +25,7 @@ class Codex(AgentProgram):
     package = "@openai/codex"
     behind_launcher = ("@openai/codex-{platform}", "vendor/*/bin/codex")
     verified_version = "0.169.0"
+    state_variable = "CODEX_HOME"
     keys = ("CODEX_API_KEY", "OPENAI_API_KEY")
     efforts = ("none", "minimal", "low", "medium", "high", "xhigh")
     kept_variables = ("OPENAI_", "CODEX_API_KEY")
@@ -39,9 +40,6 @@ class Codex(AgentProgram):
         words += [word for setting in settings for word in ("-c", setting)]
         words += ["--json", "--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check", *self.extra()]
         return (*words, *([session] if spec.session else []), "-")
-
-    def variables(self, spec: LaunchSpec) -> Mapping[str, str]:
-        return {"CODEX_HOME": str(spec.state)}
 
     def links(self) -> Mapping[str, Path]:
         """The login, and the configuration, which names the providers that the user has a key for."""

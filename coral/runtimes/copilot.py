@@ -3,7 +3,7 @@
 Its `result` is 0 after an interrupt as well: only the events before it say how the turn ended.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from coral.runtimes import messages
 from coral.runtimes.agent import AgentProgram
@@ -33,6 +33,7 @@ class Copilot(AgentProgram):
     chooses_session = True
     behind_launcher = ("@github/copilot-{platform}", "copilot")
     verified_version = "1.0.102"
+    state_variable = "COPILOT_HOME"
     keys = ("COPILOT_GITHUB_TOKEN", "COPILOT_PROVIDER_API_KEY")
     reports = ""
     efforts = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
@@ -51,12 +52,8 @@ class Copilot(AgentProgram):
     def arguments(self, spec: LaunchSpec, session: str) -> tuple[str, ...]:
         words = ["--yolo", "--no-ask-user", "--output-format", "json"]
         words += [f"--resume={session}"] if spec.session else ["--session-id", session]
-        words += ["--model", spec.model] if spec.model else []
-        words += ["--reasoning-effort", self.option("effort")] if self.option("effort") else []
+        words += [*self.flag("--model", spec.model), *self.flag("--reasoning-effort", self.option("effort"))]
         return (*words, *self.extra())
-
-    def variables(self, spec: LaunchSpec) -> Mapping[str, str]:
-        return {"COPILOT_HOME": str(spec.state)}
 
     def events(self, event: JsonObject) -> Iterator[OutputEvent]:
         data = event.inner("data")

@@ -5,35 +5,62 @@ Text that is no JSON is a message. Every field is cleaned and shortened here, be
 
 import difflib
 import signal
+import sys
+from abc import abstractmethod
 from collections.abc import Iterable
 
 from attempts.fields import one_line
 from coral.runtimes.exits import INTERRUPTED, UNKNOWN_SESSION, USAGE
 from coral.runtimes.json_object import MESSAGE, JsonObject, parse
-from coral.runtimes.model import Ending, LaunchSummary, OutputEvent, Retry, Runtime, Usage
+from coral.runtimes.model import (
+    Command,
+    Ending,
+    LaunchSpec,
+    LaunchSummary,
+    OutputEvent,
+    Retry,
+    Runtime,
+    Usage,
+    new_session,
+)
 
 LONGEST = 65_536  # bytes of a line that are read
 
 
 class OwnProgram(Runtime):
-    """The base of the runtimes whose program is our own, and spends nobody's usage."""
+    """The base of the runtimes whose program is our own, and spends nobody's usage. `module`: the program."""
 
     uses_model = False
     account = ""
+    module = ""
+
+    def command(self, spec: LaunchSpec) -> Command:
+        session = spec.session or new_session(spec)
+        resumed = ("--resume",) if spec.session else ()
+        begin = (sys.executable, "-P", "-m", self.module, "--session", session, *resumed, "--state", str(spec.state))
+        return Command(argv=(*begin, *self.arguments(spec)), session=session)
+
+    @abstractmethod
+    def arguments(self, spec: LaunchSpec) -> tuple[str, ...]:
+        """The arguments that this program takes beside the conversation and its state folder."""
 
     def read(self, line: bytes) -> tuple[OutputEvent, ...]:
-        return read(line)
+        text = line[:LONGEST].decode("utf-8", "replace").strip()
+        if not text:
+            return ()
+        event = parse(text)
+        return (OutputEvent(message=one_line(text, MESSAGE)) if event is None else _output_event(event),)
 
     def judge(self, code: int, summary: LaunchSummary) -> Ending:
-        return judge(code, summary)
-
-
-def read(line: bytes) -> tuple[OutputEvent, ...]:
-    text = line[:LONGEST].decode("utf-8", "replace").strip()
-    if not text:
-        return ()
-    event = parse(text)
-    return (OutputEvent(message=one_line(text, MESSAGE)) if event is None else _output_event(event),)
+        if summary.limit_until is not None:
+            return Ending.LIMIT
+        if code == UNKNOWN_SESSION:
+            return Ending.UNKNOWN_SESSION
+        if code == USAGE:
+            return Ending.TERMINAL
+        # A signal in the first milliseconds interrupts Python itself, before the program: the exit code is 1.
+        newborn = code == 1 and not summary.output and "KeyboardInterrupt" in summary.stderr
+        return Ending.INTERRUPTED if newborn else by_code(code)
 
 
 def _output_event(event: JsonObject) -> OutputEvent:
@@ -70,19 +97,6 @@ def _number(event: JsonObject, name: str, most: float) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
         return None
     return float(min(most, max(0.0, value)))  # compared before it is converted: float(10**400) would fail
-
-
-def judge(code: int, summary: LaunchSummary) -> Ending:
-    """What the exit of one of our own programs means."""
-    if summary.limit_until is not None:
-        return Ending.LIMIT
-    if code == UNKNOWN_SESSION:
-        return Ending.UNKNOWN_SESSION
-    if code == USAGE:
-        return Ending.TERMINAL
-    # A signal in the first milliseconds interrupts Python itself, before the program: the exit code is 1.
-    newborn = code == 1 and not summary.output and "KeyboardInterrupt" in summary.stderr
-    return Ending.INTERRUPTED if newborn else by_code(code)
 
 
 def by_code(code: int) -> Ending:

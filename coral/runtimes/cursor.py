@@ -19,7 +19,7 @@ class Cursor(AcpProgram):
     kept_variables = ("CURSOR_API_", "CURSOR_CONFIG_DIR")
 
     def arguments(self, spec: LaunchSpec, session: str) -> tuple[str, ...]:  # noqa: ARG002 - the client passes the session on
-        return ("--trust", *(["--model", spec.model] if spec.model else []), *self.extra(), "acp")
+        return ("--trust", *self.flag("--model", spec.model), *self.extra(), "acp")
 
     def auth(self) -> str:
         return "" if os.environ.get("CURSOR_API_KEY") else "cursor_login"

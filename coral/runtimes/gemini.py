@@ -24,6 +24,7 @@ class Gemini(AgentProgram):
     package = "@google/gemini-cli"
     chooses_session = True
     verified_version = "0.61.0"
+    state_variable = "GEMINI_CLI_HOME"
     keys = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
     instruction_file = "GEMINI.md"
     kept_variables = ("GEMINI_API_KEY", "GOOGLE_")
@@ -31,12 +32,8 @@ class Gemini(AgentProgram):
     lost_session = ("error resuming session",)
 
     def arguments(self, spec: LaunchSpec, session: str) -> tuple[str, ...]:
-        words = ["--yolo", "--skip-trust", "-o", "stream-json"]
-        words += ["-m", spec.model] if spec.model else []
+        words = ["--yolo", "--skip-trust", "-o", "stream-json", *self.flag("-m", spec.model)]
         return (*words, "--resume" if spec.session else "--session-id", session, *self.extra())
-
-    def variables(self, spec: LaunchSpec) -> Mapping[str, str]:
-        return {"GEMINI_CLI_HOME": str(spec.state)}
 
     def links(self) -> Mapping[str, Path]:
         return {f".gemini/{name}": _home() / name for name in _LOGIN}

@@ -19,10 +19,8 @@ class Kiro(AcpProgram):
     efforts = ("low", "medium", "high", "xhigh", "max")
 
     def arguments(self, spec: LaunchSpec, session: str) -> tuple[str, ...]:  # noqa: ARG002 - the client passes the session on
-        words = ["acp", "--trust-all-tools"]
-        words += ["--model", spec.model] if spec.model else []
-        words += ["--effort", self.option("effort")] if self.option("effort") else []
-        return (*words, *self.extra())
+        words = ["acp", "--trust-all-tools", *self.flag("--model", spec.model)]
+        return (*words, *self.flag("--effort", self.option("effort")), *self.extra())
 
     def logins(self) -> tuple[Path, ...]:
         return (Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "kiro-cli/data.sqlite3",)

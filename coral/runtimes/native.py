@@ -1,7 +1,6 @@
 """The built-in agent: `python -P -m coral.native`, with a conversation whose id we choose."""
 
 import json
-import sys
 from dataclasses import fields
 from pathlib import Path
 
@@ -9,13 +8,14 @@ from coral import extras
 from coral.native.brain import BRAINS
 from coral.native.options import Options, missing_library
 from coral.runtimes.coral_protocol import OwnProgram, unknown
-from coral.runtimes.model import Command, Inspection, LaunchSpec, new_session
+from coral.runtimes.model import Inspection, LaunchSpec
 
 EVERYTHING = ("**/*",)  # what it may change where the task does not say
 
 
 class Native(OwnProgram):
     name = "native"
+    module = "coral.native"
     can_research = False  # it begins with a search
 
     def check(self) -> list[str]:
@@ -46,15 +46,8 @@ class Native(OwnProgram):
             hint += ", or use another runtime"
         return Inspection(name="variables", text=text, hint=hint)
 
-    def command(self, spec: LaunchSpec) -> Command:
-        session = spec.session or new_session(spec)
-        argv = [sys.executable, "-P", "-m", "coral.native", "--session", session]
-        if spec.session:
-            argv.append("--resume")
-        argv += ["--state", str(spec.state), "--direction", spec.direction, "--seed", str(spec.seed)]
-        if spec.editable:
-            argv += ["--editable", *spec.editable]
-        if spec.check:
-            argv += ["--check", spec.check]
-        argv += ["--options", json.dumps(dict(self.options))]
-        return Command(argv=tuple(argv), session=session)
+    def arguments(self, spec: LaunchSpec) -> tuple[str, ...]:
+        words = ["--direction", spec.direction, "--seed", str(spec.seed)]
+        words += ["--editable", *spec.editable] if spec.editable else []
+        words += ["--check", spec.check] if spec.check else []
+        return (*words, "--options", json.dumps(dict(self.options)))

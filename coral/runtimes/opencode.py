@@ -40,10 +40,8 @@ class Opencode(AgentProgram):
         return ("variant",)  # the names of the levels of effort depend on the provider
 
     def arguments(self, spec: LaunchSpec, session: str) -> tuple[str, ...]:
-        words = ["run", "--format", "json", "--auto"]
-        words += ["--session", session] if session else []
-        words += ["--model", spec.model] if spec.model else []
-        words += ["--variant", self.option("variant")] if self.option("variant") else []
+        words = ["run", "--format", "json", "--auto", *self.flag("--session", session)]
+        words += [*self.flag("--model", spec.model), *self.flag("--variant", self.option("variant"))]
         return (*words, *self.extra())
 
     def variables(self, spec: LaunchSpec) -> Mapping[str, str]:

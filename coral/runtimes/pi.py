@@ -17,6 +17,7 @@ class Pi(AgentProgram):
     name = "pi"
     package = "@mariozechner/pi-coding-agent"
     verified_version = "0.73.1"
+    state_variable = "PI_CODING_AGENT_DIR"
     keys = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY")
     reports = "money"
     efforts = ("off", "minimal", "low", "medium", "high", "xhigh")
@@ -31,14 +32,9 @@ class Pi(AgentProgram):
         return ("provider",)
 
     def arguments(self, spec: LaunchSpec, session: str) -> tuple[str, ...]:
-        words = ["-p", "--mode", "json"]
-        words += ["--provider", self.option("provider")] if self.option("provider") else []
-        words += ["--model", spec.model] if spec.model else []
-        words += ["--thinking", self.option("effort")] if self.option("effort") else []
-        return (*words, *(["--session", session] if session else []), *self.extra())
-
-    def variables(self, spec: LaunchSpec) -> Mapping[str, str]:
-        return {"PI_CODING_AGENT_DIR": str(spec.state)}
+        words = ["-p", "--mode", "json", *self.flag("--provider", self.option("provider"))]
+        words += [*self.flag("--model", spec.model), *self.flag("--thinking", self.option("effort"))]
+        return (*words, *self.flag("--session", session), *self.extra())
 
     def links(self) -> Mapping[str, Path]:
         """The login, and the providers that the user added, with their keys."""

@@ -20,6 +20,7 @@ class Qwen(AgentProgram):
     package = "@qwen-code/qwen-code"
     chooses_session = True
     verified_version = "0.24.4"
+    state_variable = "QWEN_HOME"
     keys = ("OPENAI_API_KEY",)
     kept_variables = ("OPENAI_",)
     quiet_environment = {"QWEN_CODE_NO_RELAUNCH": "true", "QWEN_CODE_SUPPRESS_YOLO_WARNING": "1"}  # noqa: RUF012
@@ -38,12 +39,8 @@ class Qwen(AgentProgram):
     def arguments(self, spec: LaunchSpec, session: str) -> tuple[str, ...]:
         auth = self.option("auth") or ("openai" if os.environ.get("OPENAI_API_KEY") else "")
         auth = auth or login_type(_home() / "settings.json") or "qwen-oauth"
-        words = ["--yolo", "--auth-type", auth, "-o", "stream-json"]
-        words += ["--model", spec.model] if spec.model else []
+        words = ["--yolo", "--auth-type", auth, "-o", "stream-json", *self.flag("--model", spec.model)]
         return (*words, "--resume" if spec.session else "--session-id", session, *self.extra())
-
-    def variables(self, spec: LaunchSpec) -> Mapping[str, str]:
-        return {"QWEN_HOME": str(spec.state)}
 
     def links(self) -> Mapping[str, Path]:
         return {"oauth_creds.json": _home() / "oauth_creds.json"}

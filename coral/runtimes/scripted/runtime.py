@@ -1,11 +1,10 @@
 """A real process that follows a script, for tests and dry runs in which an agent must do certain things at a time."""
 
 import json
-import sys
 from pathlib import Path
 
 from coral.runtimes.coral_protocol import OwnProgram, unknown
-from coral.runtimes.model import Command, LaunchSpec, new_session
+from coral.runtimes.model import LaunchSpec
 from coral.runtimes.scripted.script import load
 from coral.runtimes.scripted.validate import problems as script_problems
 
@@ -16,6 +15,7 @@ class Scripted(OwnProgram):
     """The option `script` is a list of steps, or the path of a JSON or YAML file that holds one."""
 
     name = "scripted"
+    module = "coral.runtimes.scripted.program"
     reports = "money"
 
     def check(self) -> list[str]:
@@ -30,14 +30,8 @@ class Scripted(OwnProgram):
             return ["script is too long for a command line: put it into a file"]
         return script_problems(steps)
 
-    def command(self, spec: LaunchSpec) -> Command:
-        session = spec.session or new_session(spec)
-        argv = [sys.executable, "-P", "-m", "coral.runtimes.scripted.program", "--session", session]
-        if spec.session:
-            argv.append("--resume")
-        argv += ["--state", str(spec.state), "--agent", spec.agent, "--launch", str(spec.launch)]
-        argv += ["--script", self._script()]
-        return Command(argv=tuple(argv), session=session)
+    def arguments(self, spec: LaunchSpec) -> tuple[str, ...]:
+        return ("--agent", spec.agent, "--launch", str(spec.launch), "--script", self._script())
 
     def _script(self) -> str:
         """The script as an argument of the program: the path of a file, or the steps as JSON."""
