@@ -159,6 +159,15 @@ class Store:
             raise Malformed(f"cannot read attempt #{number}: the file says #{attempt.number}", f"see {path}")
         return attempt
 
+    def find(self, number: int | None) -> Attempt | None:
+        """The record; None where there is none that can be read."""
+        if number is None or number < 0:
+            return None
+        try:
+            return self.read(number)
+        except (StoreError, OSError):
+            return None
+
     def numbers(self) -> list[int]:
         try:
             with os.scandir(self.root) as found:  # of a hundred thousand: making a path of each would take long

@@ -13,11 +13,14 @@ import sqlite3
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
 from pathlib import Path
 
 from attempts.files import Witness, hidden
 from attempts.record import Attempt
 
+FIELDS = ("number", "order", "agent", "kind", "verdict", "score", "tree", "commit", "parent", "published_at")
+TEXT_FIELDS = ("title", "reason", "feedback")
 FILE_COLUMNS = 3  # before the text: the witness of the file
 LARGEST = 2**63 - 1  # integer that a column holds
 Row = tuple[int | float | str | None, ...]
@@ -25,20 +28,8 @@ NOWHERE: Witness = (0, 0, 0)
 
 
 def row_of(attempt: Attempt, seen: Witness) -> Row:
-    return (
-        attempt.number,
-        min(attempt.order, LARGEST),
-        attempt.agent,
-        attempt.kind.value,
-        attempt.verdict.value,
-        attempt.score,
-        attempt.tree,
-        attempt.commit,
-        attempt.parent,
-        attempt.published_at,
-        *seen,
-        folded("\n".join((attempt.title, attempt.reason, attempt.feedback))),
-    )
+    number, order, *others = attrgetter(*FIELDS)(attempt)
+    return (number, min(order, LARGEST), *others, *seen, folded("\n".join(attrgetter(*TEXT_FIELDS)(attempt))))
 
 
 def folded(text: str) -> str:

@@ -20,7 +20,7 @@ from typing import TypeVar
 
 from attempts.files import Witness
 from attempts.index import file
-from attempts.index.file import NOWHERE, Row, Unusable, content, folded, row_in, row_of
+from attempts.index.file import FIELDS, NOWHERE, TEXT_FIELDS, Row, Unusable, content, folded, row_in, row_of
 from attempts.index.query import Named, Ranked
 from attempts.record import Attempt, attempt_from_dict, to_dict
 from attempts.store import Malformed, Missing, Store
@@ -32,8 +32,6 @@ _RECORD = re.compile(r"/([0-9]{6}|[1-9][0-9]{6,11})\.json(?=/)")
 TRIES = 3  # while records are altered under our eyes; then what they say is shown
 CHECK_PATIENCE = 0.05  # seconds to wait for a process that writes the index; the next round is soon enough
 SEARCHED = 0.02  # share of the records that are looked up by a text: that takes longer than all the rest
-_FIELDS = ("number", "order", "agent", "kind", "verdict", "score", "tree", "commit", "parent", "published_at")
-_TEXT_FIELDS = ("title", "reason", "feedback")
 T = TypeVar("T")
 N = TypeVar("N", Named, Ranked)
 
@@ -89,7 +87,7 @@ class Index:
         """The answer with its records. Where one is not what the index holds, every altered record is read first."""
         found: list[tuple[N, Attempt | None]] = []
         for _ in range(TRIES):
-            found = [(row, self._record(row.number)) for row in self.ask(lambda rows: list(question(rows)))]
+            found = [(row, self._store.find(row.number)) for row in self.ask(lambda rows: list(question(rows)))]
             if all(record is not None and self.agrees(record) for _, record in found):
                 break
             self.audit()
@@ -177,12 +175,6 @@ class Index:
                 except (Malformed, OSError):
                     yield number, None
 
-    def _record(self, number: int) -> Attempt | None:
-        try:
-            return self._store.read(number)
-        except (Missing, Malformed, OSError):
-            return None
-
     def _witness(self, number: int) -> Witness:
         return self._store.witness(number) or NOWHERE
 
@@ -220,9 +212,9 @@ def mismatches(folder: Path, records: Mapping[int, str]) -> tuple[list[int], lis
 def _matches(rows: sqlite3.Connection, held: Row, number: int, record: str) -> bool:
     """Whether a row says what the record says, and for a few of them whether the text search finds it."""
     data = json.loads(record)
-    text = folded("\n".join(str(data.get(name)) for name in _TEXT_FIELDS))
+    text = folded("\n".join(str(data.get(name)) for name in TEXT_FIELDS))
     # Most rows hold the fields as they are in the record; only the others need the record to be read with care.
-    is_same = content(held) == (*(data.get(name) for name in _FIELDS), text)
+    is_same = content(held) == (*(data.get(name) for name in FIELDS), text)
     if not is_same and content(held) != content(row_of(attempt_from_dict(data), NOWHERE)):
         return False
     return random.random() >= SEARCHED or not file.has_words(rows) or _is_found(rows, number, str(held[-1]))

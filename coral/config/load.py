@@ -75,12 +75,6 @@ class Config:
         return self.folder / Path(self.task.seed).expanduser()
 
 
-def find_task(start: Path) -> Path | None:
-    """The task file in the folder, or in the closest folder above it."""
-    start = start.absolute()
-    return next((at / TASK_FILE for at in (start, *start.parents) if (at / TASK_FILE).is_file()), None)
-
-
 def load(task: Path, overrides: Sequence[str] = ()) -> Config:
     """Read and check the task of a folder, or a task file. CoralError lists every problem."""
     path = task / TASK_FILE if task.is_dir() else task

@@ -4,6 +4,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from coral.fleet.events import Restored
 
 FORMAT = 1
 BUSY_SECONDS = 1.0
+_FIELDS = attrgetter("number", "order", "agent", "tree", "kind", "verdict", "score")
 COLUMNS = "number, place, agent, tree, kind, verdict, score, record"
 # In one transaction: a supervisor that is killed in between leaves no file with a version but without tables.
 _SCHEMA = f"""
@@ -44,23 +46,9 @@ def make_tables(base: sqlite3.Connection) -> None:
 
 
 def insert(base: sqlite3.Connection, attempts: Iterable[Attempt]) -> None:
+    rows = ((*_FIELDS(attempt), json.dumps(to_dict(attempt), allow_nan=False)) for attempt in attempts)
     with base:
-        base.executemany(
-            "INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL)",
-            (
-                (
-                    attempt.number,
-                    attempt.order,
-                    attempt.agent,
-                    attempt.tree,
-                    attempt.kind.value,
-                    attempt.verdict.value,
-                    attempt.score,
-                    json.dumps(to_dict(attempt), allow_nan=False),
-                )
-                for attempt in attempts
-            ),
-        )
+        base.executemany("INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL)", rows)
 
 
 def read(record: str) -> Attempt:

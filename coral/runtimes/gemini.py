@@ -8,7 +8,7 @@ from pathlib import Path
 from coral.runtimes import messages
 from coral.runtimes.agent import AgentProgram
 from coral.runtimes.json_object import JsonObject
-from coral.runtimes.model import Counted, Ending, LaunchSpec, OutputEvent, Usage
+from coral.runtimes.model import Counted, Ending, LaunchSpec, OutputEvent
 
 LARGEST_SETTINGS = 1_000_000  # bytes
 QUIET_SETTINGS = {
@@ -69,7 +69,9 @@ class Gemini(AgentProgram):
                     message=event.line("message"), early=True
                 )  # a warning, or an error that `result` repeats
             case "result":
-                yield OutputEvent(usage=_usage(event.inner("stats")))
+                stats = event.inner("stats")  # since the program started
+                usage = messages.cached_within(stats, Counted.LAUNCH, "input_tokens", "cached", "output_tokens")
+                yield OutputEvent(usage=usage)
                 if event.line("status") == "success":
                     yield OutputEvent(phase="ended", message="success", ended=True, ending=Ending.CLEAN)
                 else:
@@ -90,8 +92,3 @@ def login_type(path: Path) -> str:
 
 def _home() -> Path:
     return Path(os.environ.get("GEMINI_CLI_HOME") or Path.home()) / ".gemini"
-
-
-def _usage(stats: JsonObject) -> Usage:
-    """Since the program started."""
-    return messages.cached_within(stats, Counted.LAUNCH, "input_tokens", "cached", "output_tokens")

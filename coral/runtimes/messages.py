@@ -101,9 +101,6 @@ def cached_within(usage: JsonObject, counted: Counted, input_name: str, cached_n
     )
 
 
-LONGEST = 20_000  # characters of a reply that are kept
-
-
 class ReplyParts:
     """The replies of one launch."""
 
@@ -115,7 +112,7 @@ class ReplyParts:
         usage, may come in the middle of a reply."""
         for event in events:
             if event.part:
-                self._parts = (self._parts + event.part)[:LONGEST]
+                self._parts = (self._parts + event.part)[:REPLY]
                 yield replace(event, part="", message=one_line(self._parts[-300:], 300))
             else:
                 if event.ended or event.error or not event.early:

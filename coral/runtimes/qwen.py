@@ -5,12 +5,12 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from coral.runtimes import messages, programs
+from coral.runtimes import programs
 from coral.runtimes.agent import AgentProgram
 from coral.runtimes.gemini import QUIET_SETTINGS, login_type  # one origin: their settings are alike
 from coral.runtimes.json_object import JsonObject
-from coral.runtimes.messages import content, tool_results
-from coral.runtimes.model import Counted, Ending, LaunchSpec, OutputEvent, Retry, Usage
+from coral.runtimes.messages import cached_within, content, tool_results
+from coral.runtimes.model import Counted, Ending, LaunchSpec, OutputEvent, Retry
 
 _API_ERROR = "[API Error: "
 
@@ -72,7 +72,8 @@ class Qwen(AgentProgram):
                 yield OutputEvent(session=session, unknown=kind or "no type")
 
     def _result(self, event: JsonObject, session: str) -> Iterator[OutputEvent]:
-        yield OutputEvent(session=session, usage=_usage(event.inner("usage")))
+        names = ("input_tokens", "cache_read_input_tokens", "output_tokens")  # of the whole conversation
+        yield OutputEvent(session=session, usage=cached_within(event.inner("usage"), Counted.SESSION, *names))
         if event.true("is_error"):
             yield self.failed(event.text("error", "message") or event.line("subtype"))
         else:
@@ -81,8 +82,3 @@ class Qwen(AgentProgram):
 
 def _home() -> Path:
     return Path(os.environ.get("QWEN_HOME") or Path.home() / ".qwen").expanduser()
-
-
-def _usage(usage: JsonObject) -> Usage:
-    """Of the whole conversation, earlier launches included."""
-    return messages.cached_within(usage, Counted.SESSION, "input_tokens", "cache_read_input_tokens", "output_tokens")

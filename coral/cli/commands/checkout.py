@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from attempts.record import Attempt
 from attempts.store import Missing, Store
 from coral.cli.parser import print_json
-from coral.cli.run_data import submissions
 from coral.cli.run_data.run_lookup import agent_here, alone_in, check_may_see
 from coral.errors import CoralError
 from coral.views import format
@@ -82,7 +81,7 @@ def _with_commit(layout: Layout, start: str) -> list[Attempt]:
     from attempts.index import query
 
     found = _index(layout).ask(lambda rows: query.with_commit(rows, start.casefold()))
-    attempts = (submissions.published(Store(layout.attempts), number) for number in sorted(found))
+    attempts = (Store(layout.attempts).find(number) for number in sorted(found))
     return [attempt for attempt in attempts if attempt is not None]
 
 

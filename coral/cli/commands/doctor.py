@@ -49,13 +49,13 @@ def run(args: argparse.Namespace) -> int:
 def _findings(task: str | None, pinged: list[str] | None) -> Iterator[Check]:
     """All findings. `task`: named, else the one around here; one that cannot be read is a finding, and none is fine.
     `pinged`: None sends no request to any program."""
-    from coral.config.load import find_task, load
+    from coral.config.load import load
     from coral.errors import CoralError
     from coral.preflight.doctor import Check, Health, inspect_machine
 
     config = None
     try:
-        path = Path(task).expanduser() if task else find_task(run_lookup.here())
+        path = Path(task).expanduser() if task else run_lookup.task_folder()
         config = load(path) if path is not None else None
     except CoralError as error:
         yield Check("task", Health.WRONG, " ".join(str(error).split()), error.hint)

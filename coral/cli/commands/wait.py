@@ -98,7 +98,7 @@ def _submission(store: Store, agent: str, own: list[str], number: int) -> str:
 
 
 def _others(layout: Layout, number: int) -> Attempt:
-    attempt = submissions.published(Store(layout.attempts), number)
+    attempt = Store(layout.attempts).find(number)
     if attempt is None:
         hint = "`coral wait` without a number waits for your last submission"
         raise CoralError(f"cannot wait for #{number}: it is no attempt of yours, and not graded", hint)
@@ -184,15 +184,15 @@ def compared_with(store: Store, attempt: Attempt) -> Attempt | None:
     reply = store.read_reply(attempt.agent, attempt.submission) if attempt.submission else None
     named = LenientJson(reply).integer("against")
     if named is not None:
-        return submissions.published(store, named)
+        return store.find(named)
     earlier = [id for id in submission_ids(store.root, attempt.agent) if id < attempt.submission]
     for id in reversed(earlier[-FAR_BACK:]):
-        found = submissions.published(store, LenientJson(store.read_reply(attempt.agent, id)).integer("attempt"))
+        found = store.find(LenientJson(store.read_reply(attempt.agent, id)).integer("attempt"))
         if found is None or found.kind is Kind.TUNE or found.order > attempt.order:
             continue
         if found.verdict is Verdict.IMPROVED:
             return found
-    return submissions.published(store, 0) if len(earlier) <= FAR_BACK else None
+    return store.find(0) if len(earlier) <= FAR_BACK else None
 
 
 def _difference(store: Store, attempt: Attempt) -> str:

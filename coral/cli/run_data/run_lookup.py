@@ -74,7 +74,7 @@ def from_here(task: str | None) -> list[Layout]:
     runs = runs_under(folder) if folder else []
     if task:
         return [run for run in runs if run.root.parent.name == task]
-    at = _task_folder()
+    at = task_folder()
     own = [run for run in runs if at and origin(run) == at]
     return own or runs
 
@@ -112,15 +112,13 @@ def named(name: str, task: str | None) -> Layout:
 def task_of(to: str, given: str | None, overrides: list[str]) -> tuple[Path, list[str], Path]:
     """The task for the command `to`, its overrides, and the folder in which its runs belong. `coral start
     agents.count=4` means the task around here. Its runs stay beside it, and never land in its seed."""
-    from coral.config.load import find_task
-
     if given is not None and ("=" not in given or Path(given).exists()):
         return _existing_task(to, given), overrides, here()
-    found = find_task(here())
-    if found is None:
+    folder = task_folder()
+    if folder is None:
         hint = f"coral {to} PATH-OF-A-TASK, or `coral init` makes a task that works"
         raise CoralError(f"cannot {to}: there is no task.yaml in or above {here()}", hint)
-    return found, ([given] if given else []) + overrides, found.parent
+    return folder / TASK_FILE, ([given] if given else []) + overrides, folder
 
 
 def _existing_task(to: str, given: str) -> Path:
@@ -141,7 +139,8 @@ def _inside(path: Path) -> Layout | None:
     return agent[0] if agent else find_run(path)
 
 
-def _task_folder() -> Path | None:
+def task_folder() -> Path | None:
+    """The closest folder that has a task, from the current directory up."""
     start = here()
     return next((folder for folder in (start, *start.parents) if (folder / TASK_FILE).is_file()), None)
 

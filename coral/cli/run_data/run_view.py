@@ -12,7 +12,7 @@ from pathlib import Path
 from attempts.index import query
 from attempts.index.index import Index
 from attempts.record import Attempt, Direction
-from attempts.store import Missing, Store, StoreError
+from attempts.store import Missing, Store
 from coral.cli.run_data import lenient_json, run_lookup
 from coral.cli.run_data.lenient_json import LenientJson
 from coral.errors import CoralError
@@ -128,11 +128,8 @@ class RunView:
         return found
 
     def attempt_or_none(self, number: int) -> Attempt | None:
-        try:
-            found = self.store.read(number)
-        except (StoreError, OSError):
-            return None
-        return found if run_lookup.may_see(self.alone, found) else None
+        found = self.store.find(number)
+        return found if found is not None and run_lookup.may_see(self.alone, found) else None
 
 
 def names_in(folder: Path) -> list[str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from attempts.files import read_bytes
 from attempts.record import Attempt, Kind, Verdict
-from attempts.store import Store, StoreError
+from attempts.store import Store
 from coral.cli.run_data.lenient_json import LenientJson, read
 from coral.cli.run_data.send_request import pauses, unsupervised
 from workspace.layout import Layout
@@ -73,7 +73,7 @@ def outcome_of(store: Store, agent: str, submission: str) -> SubmissionState:
         hint, reason = reply.text("hint"), reply.inner("reason").data
         return SubmissionState(refused=refused, hint=hint, reason=reason, settled=True)
     number, launch = reply.integer("attempt"), reply.integer("launch")
-    attempt = published(store, number)
+    attempt = store.find(number)
     settled = attempt is not None and reply.data.get("published") is True
     if launch is not None and launch_here(agent) > launch:
         return SubmissionState(number, attempt, settled=settled)
@@ -86,16 +86,6 @@ def launch_here(agent: str) -> int:
     of an earlier launch was delivered by the launches since."""
     who, _, number = os.environ.get("CORAL_LAUNCH", "").partition("/")[2].rpartition("/")
     return int(number) if who == agent and number.isdecimal() and number.isascii() else 0
-
-
-def published(store: Store, number: int | None) -> Attempt | None:
-    """The record of an attempt; None until it is published."""
-    if number is None or number < 0:
-        return None
-    try:
-        return store.read(number)
-    except (StoreError, OSError):
-        return None
 
 
 def pending(layout: Layout, store: Store, agent: str, own: list[str], commit: str) -> SubmissionState | None:
@@ -115,7 +105,7 @@ def graded(store: Store, tree: str, *, tune: bool) -> Attempt | None:
     from attempts.index.index import Index
 
     for number in Index(store.root).ask(lambda rows: list(query.with_tree(rows, tree))):
-        attempt = published(store, number)
+        attempt = store.find(number)
         if attempt is None or attempt.tree != tree or attempt.verdict is Verdict.VOID:
             continue
         if attempt.kind is not Kind.TUNE or tune:

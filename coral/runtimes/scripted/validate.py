@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from signal import Signals
+from typing import Any, TypeGuard
 
 from coral.runtimes.coral_protocol import unknown
 from coral.runtimes.scripted.script import repeat, split
@@ -24,22 +25,24 @@ def _step_problems(step: object, at: str) -> list[str]:
         return [f"{at} must be one name, or one name with its value"]
     name, value = split(step)
     if name == "repeat":
-        times = value.get("times") if isinstance(value, Mapping) else None
-        wrong = [] if times is None or _whole(times) else [f"{at}: repeat: times must be a whole number from 1"]
-        extra = _options(value, "steps", "times")
-        return wrong + [f"{at}: repeat: {line}" for line in extra] + problems(repeat(value)[0], f"{at}, repeat")
+        given = value if isinstance(value, Mapping) else {}
+        times = given.get("times", 1)
+        whole = times is None or (isinstance(times, int) and _is_number(times) and times > 0)
+        wrong = [] if whole else ["times must be a whole number from 1"]
+        wrong += unknown(map(str, given), ("steps", "times"))
+        return [f"{at}: repeat: {line}" for line in wrong] + problems(repeat(value)[0], f"{at}, repeat")
     if name not in _CHECKS:
         return [f"{at}: {line}" for line in unknown([name], [*_CHECKS, "repeat"])]
     wrong_value = _CHECKS[name](value)
     return [f"{at}: {name} {wrong_value}"] if wrong_value else []
 
 
-def _whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
 
 
-def _options(value: object, *known: str) -> list[str]:
-    return unknown(map(str, value), known) if isinstance(value, Mapping) else []
+def _unknown(value: Mapping[Any, object], *known: str) -> str:
+    return "; ".join(unknown(map(str, value), known))
 
 
 def _text(value: object) -> str:
@@ -47,8 +50,7 @@ def _text(value: object) -> str:
 
 
 def _seconds(value: object) -> str:
-    fits = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e9
-    return "" if fits else "needs seconds"
+    return "" if _is_number(value) and value < 1e9 else "needs seconds"
 
 
 def _edit(value: object) -> str:
@@ -61,20 +63,18 @@ def _edit(value: object) -> str:
         pair = value["replace"]
         fits = isinstance(pair, list | tuple) and len(pair) == 2 and all(isinstance(text, str) for text in pair)
         return "" if fits else "needs [old, new] in replace"
-    return _text(value[ways[0]]) or "; ".join(_options(value, "file", "content", "append"))
+    return _text(value[ways[0]]) or _unknown(value, "file", "content", "append")
 
 
 def _submit(value: object) -> str:
-    if isinstance(value, Mapping):
-        extra = _options(value, "message", "wait", "again", "tune", "timeout")
-        return "; ".join(extra) or _text(value.get("message"))
-    return _text(value)
+    if not isinstance(value, Mapping):
+        return _text(value)
+    return _unknown(value, "message", "wait", "again", "tune", "timeout") or _text(value.get("message"))
 
 
 def _fork(value: object) -> str:
-    if value is None:
-        return ""
-    return "; ".join(_options(value, "seconds", "session", "deaf")) if isinstance(value, Mapping) else "needs options"
+    given = {} if value is None else value
+    return _unknown(given, "seconds", "session", "deaf") if isinstance(given, Mapping) else "needs options"
 
 
 def _signals(value: object) -> str:
@@ -89,31 +89,16 @@ def _crash(value: object) -> str:
     return _signals(value) if isinstance(value, str) else "needs an exit code or a signal"
 
 
-def _nothing(value: object) -> str:
-    return "" if value is None else "takes no value"
-
-
 def _use(value: object) -> str:
     if not isinstance(value, Mapping):
         return "needs input, output, cached or cost"
-    figures = value.values()
-    numbers = all(
-        isinstance(figure, int | float) and not isinstance(figure, bool) and figure >= 0 for figure in figures
-    )
-    return "; ".join(_options(value, "input", "output", "cached", "cost")) or ("" if numbers else "needs numbers")
+    wrong = "" if all(map(_is_number, value.values())) else "needs numbers"
+    return _unknown(value, "input", "output", "cached", "cost") or wrong
 
 
 _CHECKS: Mapping[str, Callable[[object], str]] = {
-    "print": _text,
-    "say": _text,
-    "use": _use,
-    "retry": _seconds,
-    "sleep": _seconds,
-    "busy": _seconds,
-    "hang": _nothing,
-    "edit": _edit,
-    "submit": _submit,
-    "fork": _fork,
-    "ignore": _signals,
-    "crash": _crash,
+    **dict.fromkeys(("print", "say"), _text),
+    **dict.fromkeys(("retry", "sleep", "busy"), _seconds),
+    **{"use": _use, "edit": _edit, "submit": _submit, "fork": _fork, "ignore": _signals, "crash": _crash},
+    "hang": lambda value: "" if value is None else "takes no value",
 }

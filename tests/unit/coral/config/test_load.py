@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from attempts.record import Direction
-from coral.config.load import Config, find_task, load
+from coral.config.load import Config, load
 from coral.errors import CoralError
 from heartbeats.heartbeat import BUILT_IN, Delivery, Scope
 from heartbeats.trigger import Elapsed, Every, Stagnant
@@ -60,12 +60,9 @@ def test_a_small_task_and_an_empty_section_have_every_default(folder: Path) -> N
         config.agents.count = 3  # type: ignore[misc]
 
 
-def test_a_task_is_loaded_by_its_file_its_folder_or_from_below(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_is_loaded_by_its_file_or_its_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     assert load(Path()) == load(folder) == load(Path("task.yaml"))
-    (folder / "seed" / "deep").mkdir()
-    assert find_task(folder / "seed" / "deep") == folder / "task.yaml"
-    assert find_task(folder.parent) is None
     with pytest.raises(CoralError, match="no file") as caught:
         load(folder / "nowhere")
     assert "coral init" in caught.value.hint

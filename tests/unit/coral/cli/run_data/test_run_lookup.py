@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from coral.cli.run_data.lenient_json import LenientJson, read
-from coral.cli.run_data.run_lookup import program
+from coral.cli.run_data.run_lookup import program, task_folder
 
 
 @pytest.fixture
@@ -49,6 +49,15 @@ def test_otherwise_it_is_the_script_seen_from_here(scripts: Path, monkeypatch: p
     assert program() == "./coral"
     (scripts / "coral").unlink()
     assert program() == "coral"
+
+
+def test_the_task_around_here_is_the_closest_above(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    below = tmp_path / "task" / "seed" / "deep"
+    below.mkdir(parents=True)
+    monkeypatch.chdir(below)
+    assert task_folder() is None
+    (tmp_path / "task" / "task.yaml").write_text("task:\n")
+    assert task_folder() == tmp_path / "task"
 
 
 def test_a_path_with_a_blank_can_be_typed(scripts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
