@@ -130,7 +130,11 @@ def test_the_union_s_member_is_told_by_its_tag() -> None:
         (Agent, {"is": "Run"}, "expected a Agent, got {'is': 'Run'}"),
         (Agent, {"name": "ann"}, "expected a Agent"),
         (Agent, [], r"expected a Agent, got \[\]"),
-        (Event, {"is": "Agent", "name": "ann"}, "expected one of RequestUnreadable, .*, Opened, Resumed, .*, got {'is': 'Agent'"),
+        (
+            Event,
+            {"is": "Agent", "name": "ann"},
+            "expected one of RequestUnreadable, .*, Opened, Resumed, .*, got {'is': 'Agent'",
+        ),
         (Event, {"is": "os.system"}, "expected one of"),
         (Event, "Opened", "expected one of"),
         (Event, {"is": "OutputSeen", "agent": "ann"}, "not a OutputSeen of this version"),
