@@ -191,9 +191,9 @@ def _login(runtime: AgentProgram) -> Check:
     for path in runtime.logins():
         if path.exists():
             return Check(name, Health.WELL, f"there is one in {path}")
-    places = [str(path) for path in runtime.logins()][:1]
-    text = f"neither {' nor '.join([*runtime.keys[:2], *places])} is there"
-    return Check(name, Health.NOTE, text, f"log in once with `{runtime.program}`, or set {runtime.keys[0]}")
+    places = [*runtime.keys[:2], *[str(path) for path in runtime.logins()][:1]]
+    text = f"none was found; looked for: {', '.join(places)}" if places else "unknown: Coral does not know where it is"
+    return Check(name, Health.NOTE, text, runtime.how_to_log_in)
 
 
 def _of_the_task(assignment: Assignment) -> Check:

@@ -162,7 +162,7 @@ def finding_of(name: str, runtime: Runtime, pong: Pong, seconds: float) -> Check
 def _login(runtime: Runtime) -> str:
     if not isinstance(runtime, AgentProgram):
         return "mend what it says, and ask again"
-    return f"log in with `{runtime.program}`, or set {runtime.keys[0]}; then ask again"
+    return f"{runtime.how_to_log_in}; then ask again"
 
 
 def ping(runtime: Runtime, model: str, seconds: float, stop: threading.Event) -> Pong:

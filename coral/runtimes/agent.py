@@ -110,6 +110,11 @@ class AgentProgram(Reader):
             locks=self.locks,
         )
 
+    @property
+    def how_to_log_in(self) -> str:
+        key = f", or set {self.keys[0]}" if self.keys else ""
+        return f"log in once with `{self.program}`{key}"
+
     # --- for the subclasses ---------------------------------------------------------------------------------------
 
     def flag(self, option: str, value: str) -> tuple[str, ...]:

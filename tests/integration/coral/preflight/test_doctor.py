@@ -15,7 +15,6 @@ from coral.runtimes import registry
 from coral.runtimes.agent import AgentProgram
 
 NAMES = [name for name in registry.RUNTIMES if isinstance(registry.find(name, {}), AgentProgram)]
-UNVERIFIED = ("cursor", "kiro")
 TASK = "task: {name: t, description: d}\ngrader: {command: 'true'}\nagents: {runtime: %s}\n"
 Checks = dict[str, dict[str, str]]
 
@@ -33,6 +32,9 @@ def programs(name: str) -> AgentProgram:
     found = registry.find(name, {})
     assert isinstance(found, AgentProgram)
     return found
+
+
+UNVERIFIED = [name for name in NAMES if not programs(name).verified_version]
 
 
 def install(here: Path, name: str, says: str) -> None:
@@ -155,7 +157,14 @@ def test_scarce_resources_are_reported_with_advice(here: Path, capsys, monkeypat
 
 
 def test_the_verified_versions_are_those_of_our_tests() -> None:
-    tried = {name: programs(name).verified_version for name in NAMES if name not in UNVERIFIED}
+    tried = {name: programs(name).verified_version for name in NAMES if programs(name).package}
     assert tried == {name: program.version for name, program in PROGRAMS.items()}
-    for name in NAMES:
-        assert programs(name).keys
+
+
+def test_a_program_without_known_keys_and_logins_is_reported(here: Path, capsys, monkeypatch) -> None:
+    install(here, "kiro-cli", "echo 1.2.3")
+    monkeypatch.setattr(type(programs("kiro")), "keys", ())
+    monkeypatch.setattr(type(programs("kiro")), "logins", lambda _: ())
+    found = look(capsys)["kiro login"]
+    assert found["text"] == "unknown: Coral does not know where it is"
+    assert found["advice"] == "log in once with `kiro-cli`"

@@ -58,7 +58,7 @@ def test_a_program_answers_in_a_temporary_folder(here: Path, capsys) -> None:
             "echo 'Error: Invalid API key' >&2; exit 1",
             "wrong",
             "Error: Invalid API key",
-            "log in with `claude`, or set ANTHROPIC_API_KEY; then ask again",
+            "log in once with `claude`, or set ANTHROPIC_API_KEY; then ask again",
         ),
         ("echo 'no room' >&2; exit 1", "wrong", "it crashed: no room", "start it by hand, as you would without Coral"),
         (f"echo '{DONE}'", "note", "ended its turn without a word after ", ""),
@@ -89,7 +89,7 @@ def test_a_program_that_retries_a_refused_key_is_ended(here: Path, capsys) -> No
     install(here, "claude", f"{GREETING}{refused}; {refused}; exec sleep 600")
     (found,) = ping.ping_all(None, ["claude"], print, 300.0)
     assert (found.state, found.text) == ("wrong", "authentication_failed")
-    assert found.advice == "log in with `claude`, or set ANTHROPIC_API_KEY; then ask again"
+    assert found.advice == "log in once with `claude`, or set ANTHROPIC_API_KEY; then ask again"
     assert capsys.readouterr().out == "sending one real, paid request to claude, for at most 5 min each ...\n"
 
 
