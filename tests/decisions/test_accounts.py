@@ -3,17 +3,15 @@
 from dataclasses import replace
 
 import pytest
-from stage import NAMES, QUIET_RULES, REFLECT, Stage, attempt_zero, brief
+from stage import NAMES, QUIET_RULES, REFLECT, Stage, brief
 
-from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.agent_state import Phase
 from coral.fleet.agents.back_off import back_off
-from coral.fleet.decide import decide, next_deadline
 from coral.fleet.events import Ending
 from coral.fleet.policy import JITTER_SECONDS, PROBE_SECONDS, RETURN_SECONDS
 from coral.fleet.rules import Rules
-from coral.fleet.run_state import Fleet, Limit
+from coral.fleet.run_state import Limit
 
 SHARED = replace(QUIET_RULES, accounts=dict.fromkeys(NAMES, "acme"))
 
@@ -396,51 +394,6 @@ def test_who_was_parked_for_an_account_that_the_task_no_longer_has_starts() -> N
     stage.rules = replace(SHARED, accounts={})
     said = stage.at(9, on.Resumed())
     assert [line.partition(":")[0] for line in said if "spawn" in line] == ["spawn ann/2", "spawn ben/2"]
-
-
-# --- many -----------------------------------------------------------------------------------------------------------
-
-
-def test_133_agents_behind_one_account_send_one_at_the_reset_and_nobody_before_it() -> None:
-    names = tuple(f"agent-{number}" for number in range(133))
-    rules = Rules(heartbeats=(), accounts=dict.fromkeys(names, "acme"), backoff=1.0)
-    fleet, clock, running, spawns = Fleet(), 0.0, set[str](), list[tuple[float, str]]()
-    reset, met = 20_000.0, list[float]()
-
-    def turn(*events: on.Event) -> None:
-        nonlocal fleet
-        fleet, actions = decide(fleet, events, on.Moment(run_time=clock, wall_time=""), rules)
-        for action in actions:
-            if isinstance(action, do.Spawn):
-                spawns.append((clock, action.agent))
-                running.add(action.agent)
-            elif isinstance(action, do.Interrupt):
-                running.discard(action.who)
-                launch = fleet.agents[action.who].launch
-                turn(on.Exited(agent=action.who, launch=launch, ending=Ending.INTERRUPTED))
-
-    turn(on.Opened(run="run", agents=names, baseline=attempt_zero()))
-    while clock < 40_000 and (due := next_deadline(fleet, clock, rules)) is not None:
-        clock = due
-        turn()
-        for name in sorted(running):
-            agent = fleet.agents[name]
-            if not agent.has_output:
-                turn(on.OutputSeen(agent=name, launch=agent.launch, session=name, activity="tool"))
-        # The purse is empty from the first quarter of an hour to the reset: whoever asks is told so at once.
-        for name in sorted(running):
-            if 900 <= clock < reset and name in running:
-                met.append(clock)
-                running.discard(name)
-                launch = fleet.agents[name].launch
-                turn(on.Exited(agent=name, launch=launch, ending=Ending.LIMIT, until=reset - clock))
-    early = [spawn for spawn in spawns if met[0] < spawn[0] < reset]
-    (probed, _), *returned = [spawn for spawn in spawns if spawn[0] >= reset]
-    assert early == []
-    assert reset <= probed <= reset + JITTER_SECONDS
-    assert all(at >= probed + PROBE_SECONDS + RETURN_SECONDS for at, _ in returned)
-    # The others, each at a time of its own.
-    assert len({name for _, name in returned[:132]}) == len({at for at, _ in returned[:132]}) == 132
 
 
 def test_the_figures_are_those_that_people_are_told() -> None:

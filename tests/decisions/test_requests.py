@@ -10,7 +10,7 @@ from coral.fleet import events as on
 from coral.fleet.events import Ending
 from coral.fleet.run_state import FLEET
 from heartbeats.heartbeat import BUILT_IN, Heartbeat, Scope
-from heartbeats.trigger import Elapsed, Every, Stagnant
+from heartbeats.trigger import Every
 
 RULES = replace(QUIET_RULES, heartbeats=BUILT_IN, stall=9e9)
 
@@ -418,29 +418,6 @@ def test_no_heartbeat_may_have_the_name_of_what_the_operator_or_coral_sends(name
 
 
 # --- intervals --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "target"),
-    [
-        (Every(10), {"every": 5}, 5),
-        (Every(10), {"every": 20}, 10),
-        (Stagnant(10), {"stagnant": 4}, 4),
-        (Elapsed(600), {"seconds": 300}, 300),
-        (Elapsed(600), {"seconds": 900}, 600),
-        (Every(10), {"stagnant": 3}, 3),
-        (Every(10), {"seconds": 60}, 62),
-        (Elapsed(600), {"every": 3}, 4),
-    ],
-)
-def test_retiming_never_lengthens_the_interval_that_runs(
-    old: Every | Stagnant | Elapsed, new: Mapping[str, int], target: float
-) -> None:
-    rules = replace(RULES, heartbeats=(Heartbeat(name="breathe", trigger=old, prompt="in"),))
-    stage = Stage(rules=rules)
-    stage.tried(1, "ann", 1.0)
-    stage.ask("operator", setting("ann", name="breathe", **new))
-    assert stage["ann"].targets == {"breathe": target}
 
 
 @pytest.mark.parametrize("first", ["retimed", "graded"])

@@ -73,46 +73,23 @@ def test_prompts_that_cannot_be_rendered_arrive_as_they_are_written(start):
     assert run.supervisor.poll() is None
 
 
-def test_a_protected_heartbeat_survives_what_its_agent_asks_for(start):
-    run = start([*TRY, "hang"])
-    wait_until(lambda: run.received("agent-1", "reflect"))
-    for request in (
-        {"type": "remove_heartbeat", "owner": "agent-1", "name": "reflect"},
-        {"type": "set_heartbeat", "owner": "agent-1", "heartbeat": {"name": "reflect", "every": 1000}},
-        {"type": "set_heartbeat", "owner": "agent-1", "heartbeat": {"name": "reflect", "every": 1, "prompt": "ok"}},
-        {"type": "set_heartbeat", "owner": "agent-1", "heartbeat": {"name": "reflect", "minutes": 43200}},
-        {"type": "set_heartbeat", "owner": "fleet", "heartbeat": {"name": "consolidate", "every": 1000}},
-        {"type": "remove_heartbeat", "owner": "fleet", "name": "consolidate"},
-        {"type": "stop", "reason": "no"},
-    ):
-        assert run.ask(request, sender="agent-1")["ok"] is False, request
-    assert run.ask({"type": "reset_heartbeats", "owner": "agent-1"}, sender="agent-1")["ok"] is True
-    # What lies in the folder is a view: writing there changes nothing.
-    (run.layout.heartbeats / "agent-1.yaml").write_text("[]\n")
-    names = {heartbeat.name for heartbeat in run.fleet().heartbeats["agent-1"]}
-    assert "reflect" in names
-
-
-def test_an_agent_sets_and_removes_a_heartbeat_of_its_own(start):
-    run = start([*tries(1, 2), "hang"])
+def test_an_agent_changes_its_own_heartbeats_alone_and_hears_the_operator(start):
+    run = start([*tries(1, 2), "hang"], overrides=("run.max_defer=0.1",))
     entry = {"name": "mine", "every": 1, "prompt": "look at {{ attempt.number }} again"}
     assert run.ask({"type": "set_heartbeat", "owner": "agent-1", "heartbeat": entry}, "agent-1")["ok"] is True
     wait_until(lambda: "mine" in (run.layout.heartbeats / "agent-1.yaml").read_text())
     wait_until(lambda: run.received("agent-1", "mine"), what="its own heartbeat")
-    assert (
-        "look at 2 again" in run.prompts("agent-1")[-1]["text"]
-        or "look at 1 again" in run.prompts("agent-1")[-1]["text"]
-    )
+    assert any("look at" in prompt["text"] and "again" in prompt["text"] for prompt in run.prompts("agent-1"))
     gone = {"type": "remove_heartbeat", "owner": "agent-1", "name": "mine"}
     assert run.ask(gone, "agent-1")["ok"] is True
-
-
-def test_a_message_of_the_operator_arrives(start):
-    run = start([{"sleep": 0.2}], extra="", overrides=("run.max_defer=0.1",))
+    for refused in (
+        {**gone, "name": "reflect"},
+        {**gone, "owner": "fleet", "name": "consolidate"},
+        {"type": "stop", "reason": "no"},
+    ):
+        assert run.ask(refused, "agent-1")["ok"] is False
     run.ask({"type": "tell", "to": "*", "text": "mind the border"})
-    wait_until(
-        lambda: any("mind the border" in prompt["text"] for prompt in run.prompts("agent-1")), what="the message"
-    )
+    wait_until(lambda: "mind the border" in run.prompts("agent-1")[-1]["text"], what="the message")
 
 
 def test_an_inline_heartbeat_is_printed_by_eval_and_not_repeated(start):

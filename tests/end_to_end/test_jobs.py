@@ -136,9 +136,14 @@ def test_what_ends_while_nobody_looks_is_found_by_the_next_supervisor(start):
     assert is_alive(pid)
     (run.layout.agents / "go").touch()
     wait_until(lambda: not is_alive(pid), what="its end")
+    # Nor was the end of an earlier one ever shown.
+    old = {"number": 9, "agent": "agent-1", "command": ["true"], "state": "running"}
+    run.layout.job("agent-1", 9).write_text(json.dumps(old))
+    run.layout.job("agent-1", 8).write_text("{")
     run.supervise()
     wait_until(lambda: record(run).get("state") == "ended", what="the finding")
     assert (record(run)["code"], record(run)["how"]) == (3, "ended with exit code 3")
+    wait_until(lambda: record(run, 9).get("state") == "ended", what="the end of the earlier one")
     assert not run.fleet().jobs
 
 
@@ -217,17 +222,6 @@ def test_a_record_that_cannot_be_written_is_written_later(start):
     place.rmdir()
     wait_until(lambda: record(run).get("state") == "ended", what="the record of its end")
     assert record(run)["code"] == 3
-
-
-def test_a_record_that_could_not_be_ended_is_put_right_at_the_resume(start):
-    run = start("echo at work; exec sleep 300", overrides=QUICK)
-    wait_for_launch(run, 1)
-    run.stop()
-    old = {"number": 9, "agent": "agent-1", "command": ["true"], "state": "running"}
-    run.layout.job("agent-1", 9).write_text(json.dumps(old))
-    run.layout.job("agent-1", 8).write_text("{")
-    run.supervise()
-    wait_until(lambda: record(run, 9).get("state") == "ended", what="the end of it")
 
 
 LEAVES = """

@@ -5,7 +5,7 @@ import json
 from real_runs import Run, wait_until
 
 from coral.cli import main
-from coral.fleet.reasons import Budget, BudgetKey, Reason, ReasonKind, RunEnd, RunEndKind
+from coral.fleet.reasons import Budget, BudgetKey, RunEnd, RunEndKind
 
 ONCE = {"use": {"input": 1000, "cached": 5000, "output": 100, "cost": 0.25}}
 SUBMIT = [{"edit": {"file": "x.txt", "content": "{n}"}}, {"submit": "try {n}"}]
@@ -48,17 +48,6 @@ def test_a_budget_of_money_is_announced_and_ends_the_run(start, capsys):
     assert "$0.25 of $2.00 are left to the fleet" in landing[0]["text"]
     assert main(("log", "--run", str(run.layout.root))) == 0
     assert "the run is over: the budget of $2 is used up" in capsys.readouterr().out
-
-
-def test_an_agent_with_a_budget_of_its_own_ends_and_the_run_says_so(start):
-    steps = [{"use": {"input": 400, "output": 100}}, *SUBMIT]
-    run = start([{"repeat": {"steps": steps}}], overrides=("budget.per_agent.tokens=1000",))
-    run.wait_for_end()
-    assert run.fleet().run.finished == RunEnd(RunEndKind.ALL_RETIRED)
-    reason = Reason(ReasonKind.OWN_BUDGET, budget=Budget(BudgetKey.TOKENS, 1000))
-    assert run.fleet().agents["agent-1"].reason == reason
-    assert run.fleet().agents["agent-1"].spent.tokens == 1000
-    assert "500 of 1.0k tokens of your own are left" in run.layout.prompt("agent-1", 2).read_text()
 
 
 def test_a_program_that_knows_a_ceiling_is_started_with_what_is_left(start, tmp_path):

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from real_runs import coral_process, is_alive, wait_until, write_task
 
 
@@ -32,10 +33,20 @@ def test_without_git(tmp_path) -> None:
     assert_failed(done, tmp_path, "cannot find the program git", "install git")
 
 
-def test_without_the_agents_program(tmp_path) -> None:
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        (["agents.runtime=command", "agents.options={start: [no-such-program]}"], ["no-such-program", "not on PATH"]),
+        (["workspace.runs=/proc/runs"], ["cannot make a run in /proc/runs"]),
+        (
+            ["workspace.setup=[echo needs more; exit 3]"],
+            ["cannot set up agent-1: `echo needs more; exit 3` ended with exit code 3", "needs more"],
+        ),
+    ],
+)
+def test_without_a_program_a_place_or_a_setup_that_works(tmp_path, overrides: list[str], said: list[str]) -> None:
     write_task(tmp_path / "task", ["hang"])
-    done = attempt(tmp_path, "agents.runtime=command", "agents.options={start: [no-such-program]}")
-    assert_failed(done, tmp_path, "no-such-program", "not on PATH")
+    assert_failed(attempt(tmp_path, *overrides), tmp_path, *said)
 
 
 def test_without_what_the_grader_imports(tmp_path) -> None:
@@ -44,26 +55,12 @@ def test_without_what_the_grader_imports(tmp_path) -> None:
     assert_failed(done, tmp_path, "cannot grade the seed", "no_such_module")
 
 
-def test_where_nothing_can_be_written(tmp_path) -> None:
-    write_task(tmp_path / "task", ["hang"])
-    done = attempt(tmp_path, "workspace.runs=/proc/runs")
-    assert_failed(done, tmp_path, "cannot make a run in /proc/runs")
-
-
 def test_runs_that_are_there_already_stay(tmp_path) -> None:
     write_task(tmp_path / "task", ["hang"], grade="def grade(workspace):\n    raise ValueError('no')\n")
     (tmp_path / "runs" / "number" / "another").mkdir(parents=True)
     done = attempt(tmp_path)
     assert done.returncode == 1
     assert [path.name for path in (tmp_path / "runs" / "number").iterdir()] == ["another"]
-
-
-def test_where_the_setup_fails(tmp_path) -> None:
-    write_task(tmp_path / "task", ["hang"])
-    done = attempt(tmp_path, "workspace.setup=[echo needs more; exit 3]")
-    assert_failed(
-        done, tmp_path, "cannot set up agent-1: `echo needs more; exit 3` ended with exit code 3", "needs more"
-    )
 
 
 def test_what_a_setup_leaves_running_ends_with_it(start, tmp_path) -> None:

@@ -1,5 +1,7 @@
 """Real runs in trouble: deaf agents, graders that lie or die, lost notifications, a supervisor that is killed."""
 
+import json
+import os
 import shutil
 import signal
 import subprocess
@@ -8,7 +10,7 @@ import time
 from collections.abc import Iterable
 
 import pytest
-from real_runs import PATIENCE, TRY, Run, coral_process, is_alive, tries, wait_until
+from real_runs import TRY, Run, coral_process, is_alive, tries, wait_until
 
 from attempts.record import Verdict
 from coral.errors import CoralError
@@ -76,32 +78,6 @@ def _publishes(actions: Iterable[Action], agent: str) -> bool:
     return any(isinstance(action, Publish) and action.attempt.agent == agent for action in actions)
 
 
-SAYS_NAN = """\
-def grade(workspace, kind):
-    value = (workspace / 'x.txt').read_text()
-    return float('nan') if kind != 'baseline' and value == '1' else float(value)
-"""
-
-
-def test_what_is_no_score_fails_with_its_reason_and_is_never_best(start):
-    script = [*TRY, {"edit": {"file": "x.txt", "content": "0.5"}}, {"submit": "a half"}, "hang"]
-    run = start(script, grade=SAYS_NAN)
-    first, second = run.wait_for_attempts(2)[:2]
-    assert first.verdict in (Verdict.FAILED, Verdict.VOID)
-    assert first.score is None
-    assert first.reason
-    assert second.score == 0.5
-    assert run.fleet().run.progress.best == 0.5
-
-
-def test_a_grader_that_dies_with_the_candidate_is_the_candidates_fault_only_if_the_seed_still_grades(start):
-    dies = "import os\n\ndef grade(workspace):\n    text = (workspace / 'x.txt').read_text()\n"
-    dies += "    if text == '1':\n        os._exit(3)\n    return float(text)\n"
-    run = start([*TRY, "hang"], grade=dies)
-    (attempt,) = run.wait_for_attempts(1)
-    assert attempt.verdict is Verdict.FAILED
-
-
 def test_three_voids_in_a_row_hold_the_queue_and_raise_an_alert(start):
     broken = "import pathlib\n\ndef grade(workspace, private, kind):\n"
     broken += "    if (private / 'broken').exists():\n        raise RuntimeError('the disk of the grader is full')\n"
@@ -126,19 +102,10 @@ def test_a_grade_says_how_far_it_is(start, coral):
     assert run.fleet().pending[1].step.value == "queued"
 
 
-def test_a_grade_that_takes_too_long_is_killed_with_everything_it_started(start):
-    hangs = "import subprocess, time\n\ndef grade(workspace, kind):\n    if kind != 'baseline':\n"
-    hangs += "        subprocess.Popen(['setsid', 'sleep', '300'])\n        time.sleep(300)\n    return 0.0\n"
-    run = start([*TRY, "hang"], grade=hangs, overrides=("grader.timeout=1",))
-    (attempt,) = run.wait_for_attempts(1)
-    assert attempt.verdict is Verdict.FAILED
-    assert "1 second" in attempt.reason
-
-
-@pytest.mark.parametrize("watch", ["false", "true"])
-def test_attempts_are_noticed_with_and_without_notifications(start, watch):
-    run = start([*tries(1, 2), "hang"], overrides=(f"run.watch={watch}", "run.poll_seconds=0.3"))
-    run.wait_for_attempts(2)
+@pytest.mark.parametrize(("watch", "poll"), [("false", 0.3), ("true", 600)])
+def test_attempts_are_noticed_by_polls_alone_and_by_notifications_alone(start, watch, poll):
+    run = start([*tries(1, 2), "hang"], overrides=(f"run.watch={watch}", f"run.poll_seconds={poll}"))
+    run.wait_for_attempts(2)  # a poll in the second case would take ten minutes
     wait_until(lambda: len(run.received("agent-1", "reflect")) == 2, what="both reflections")
     entry = {"name": "mine", "every": 1, "prompt": "look again"}
     assert run.ask({"type": "set_heartbeat", "owner": "agent-1", "heartbeat": entry}, "agent-1")["ok"] is True
@@ -158,16 +125,12 @@ def test_submissions_arrive_after_the_watched_inbox_was_replaced(start):
     run.wait_for_attempts(2)
 
 
-def test_with_notifications_an_attempt_does_not_wait_for_the_poll(start):
-    run = start([*TRY, "hang"], overrides=("run.poll_seconds=600",))
-    run.wait_for_attempts(1, 120)  # the poll would take ten minutes
-
-
-def test_heartbeats_interrupt_under_nohup(start):
+def test_heartbeats_interrupt_under_nohup_and_the_result_is_printed_before(start):
     run = start([*tries(1, 2), "hang"], supervise=False)
     run.supervise(ignored=(signal.SIGINT, signal.SIGHUP))
     wait_until(lambda: len(run.prompts("agent-1")) == 3, what="two heartbeats")
     assert [event["ending"] for event in run.events("exited")] == ["interrupted"] * 2
+    assert "#1: 1, improved" in run.layout.output("agent-1", 1).read_text()
 
 
 def test_a_supervisor_in_the_background_outlives_its_terminal(start):
@@ -220,23 +183,10 @@ def test_a_run_whose_supervisor_was_killed_can_still_be_stopped(start, coral):
     assert run.fleet().run.finished
 
 
-def test_the_result_is_printed_even_where_the_heartbeat_interrupts(start):
-    run = start([*TRY, "hang"])
-    wait_until(lambda: len(run.prompts("agent-1")) == 2)
-    assert "#1: 1, improved" in run.layout.output("agent-1", 1).read_text()
-
-
-def test_a_second_supervisor_is_refused_by_name(start):
-    run = start(["hang"])
-    wait_until(lambda: run.prompts("agent-1"))
-    second = run.at(run.layout.root).supervise()
-    assert second.supervisor.wait(PATIENCE) != 0
-    assert str(run.supervisor.pid) in run.layout.log.read_text()
-
-
 def test_what_an_agent_removes_from_its_clone_is_there_again_at_its_next_launch(start):
     again = "if [ -e again ]; then ls .shared/notes && cat AGENTS.md; sleep 600; fi; touch again; "
-    run = start(again + "rm -rf .shared AGENTS.md; echo 1 > x.txt; coral eval -m one; sleep 600\n")
+    ruin = "rm -rf .shared AGENTS.md; mkdir .shared; echo mine > .shared/mine; "
+    run = start(again + ruin + "echo 1 > x.txt; coral eval -m one; sleep 600\n")
     wait_until(lambda: run.layout.output("agent-1", 2).exists())
     wait_until(lambda: "coral eval" in run.layout.output("agent-1", 2).read_text(), what="the instructions")
 
@@ -274,7 +224,12 @@ def test_what_is_no_submission_or_request_is_set_aside(start):
         (inbox / f"{place:020d}.json").write_bytes(content)
         (requests / f"hostile-{place}.json").write_bytes(content)
     (inbox / "link.json").symlink_to("/etc/passwd")
-    wait_until(lambda: not list(requests.glob("*.json")) and not list(inbox.glob("0*.json")), what="their removal")
+    (requests / "folder.json").mkdir()
+    os.mkfifo(requests / "pipe.json")
+    (requests / f"{'🪸' * 60}.json").write_text(json.dumps({"type": "alert", "text": "hello"}))
+    left = [(requests, "hostile-*.json"), (inbox, "0*.json")]
+    wait_until(lambda: not any(list(folder.glob(names)) for folder, names in left), what="their removal")
+    assert run.ask({"type": "tell", "to": "*", "text": "are you there"})["ok"] is True
     wait_until(lambda: run.events("alert"), what="an alert")
     assert len(run.events("alert")) <= AT_FIRST
     assert run.supervisor.poll() is None

@@ -25,7 +25,7 @@ _PLACES = {
     "unit/coral/supervisor/test_inbox": ["coral.supervisor: request_format"],
     "unit/heartbeats/test_render and unit/attempts/test_record": ["heartbeats: dialect plain", "attempts: fields"],
     "every transcript in decisions goes through it": [
-        "coral.fleet: process_key transaction",
+        "coral.fleet: decide process_key transaction",
         "coral.fleet.attempts: intake settlement",
     ],
     "integration/coral/cli/test_agent_commands": [

@@ -32,8 +32,8 @@ def _operands(node: ast.AST) -> list[ast.expr]:
         case ast.Compare(left=left, ops=ops, comparators=others):
             compares = any(isinstance(op, ast.Eq | ast.NotEq | ast.In | ast.NotIn) for op in ops)
             return [left, *others] if compares else []
-        case ast.Match(subject=subject):
-            return [subject]
+        case ast.Match(subject=looked_up) | ast.Subscript(slice=looked_up):
+            return [looked_up]
         case ast.Call(func=ast.Attribute(value=value, attr=attr), args=given):
             return [value] if attr in SEARCHES else given if attr in PATTERNS else []
     return []

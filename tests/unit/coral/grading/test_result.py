@@ -12,8 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coral.grading.command import BEATS
 from coral.grading.finite_score import finite_score
-from coral.grading.result import FEEDBACK, LARGEST, GradeResult, read_result
+from coral.grading.result import FEEDBACK, LARGEST, GradeResult, progress_of, read_result
+from workspace.layout import Layout
 
 
 def judge(folder: Path, text: str | bytes | None, code: int | None = 0) -> GradeResult:
@@ -189,3 +191,11 @@ def test_a_score_is_any_finite_real_number(value: object) -> None:
 def test_what_is_no_score_is_refused_with_the_reason(value: object, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         finite_score(value)
+
+
+@pytest.mark.parametrize("lay", [os.mkfifo, lambda path: path.write_text("[" * 4000)])
+def test_what_is_no_beat_tells_no_progress(tmp_path: Path, lay: Callable[[Path], object]) -> None:
+    layout = Layout(tmp_path)
+    layout.grading(1).mkdir(parents=True)
+    lay(layout.grading(1) / BEATS)
+    assert progress_of(layout, 1) is None

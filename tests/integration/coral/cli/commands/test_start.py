@@ -172,9 +172,10 @@ def test_a_closed_pipe_does_not_end_the_run(task: Path, tmp_path) -> None:
     done = subprocess.run(["bash", "-c", piped], cwd=tmp_path, capture_output=True, text=True, timeout=DEADLINE)
     assert (done.stdout.splitlines()[-1], "Traceback" in done.stderr) == ("0", False)
     assert attempts(tmp_path) == 4
+    frozen = the_run(tmp_path).task_file.read_bytes()
     refused = run(tmp_path, "resume", "--detach", "agents.count=9")
     assert refused.stderr.startswith("coral: cannot change the number of agents of a run\n")
-    assert refused.stdout == ""
+    assert (refused.stdout, the_run(tmp_path).task_file.read_bytes()) == ("", frozen)
 
 
 def test_a_detached_start_imports_each_module_once_and_nothing_that_draws(task: Path, tmp_path) -> None:
