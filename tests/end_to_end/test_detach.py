@@ -7,7 +7,6 @@ import sys
 import pytest
 from real_runs import Run, coral_process, is_alive, wait_until
 
-from attempts.files import write_json
 from coral.fleet.reasons import RunEnd, RunEndKind
 from coral.supervisor.lock import hold_lock, holder
 
@@ -152,18 +151,6 @@ def test_a_supervisor_that_dies_while_it_stops_is_replaced_by_who_asked(run: Run
     assert run.left() == []
     assert run.fleet().run.finished
     assert heard.count("its supervisor is gone") <= 1
-
-
-def test_a_stop_that_was_decided_but_not_answered_is_asked_for_anew(run: Run) -> None:
-    at_work(run)
-    path = run.layout.requests_of("operator") / f"{1:020d}.json"
-    asked = {"type": "stop", "reason": "of the one that died"}
-    write_json(path, asked, durable=False)
-    wait_until(lambda: run.fleet().run.stopping, what="the stop")
-    run.kill()
-    write_json(path, asked, durable=False)
-    assert coral(run, "stop").returncode == 0
-    assert run.left() == []
 
 
 def test_a_stop_that_nobody_read_does_not_meet_the_next_supervisor(run: Run) -> None:

@@ -1,7 +1,5 @@
 """Heartbeats of real runs: each arrives in its own agent's session, once, whatever happens at the same time."""
 
-import json
-
 from real_runs import TRY, Run, tries, wait_until
 
 from coral.cli import main
@@ -100,24 +98,6 @@ def test_an_inline_heartbeat_is_printed_by_eval_and_not_repeated(start):
     wait_until(lambda: output.exists() and "think of the border" in output.read_text(), what="the printed hint")
     wait_until(lambda: not run.fleet().agents["agent-1"].pending_messages, what="its acknowledgement")
     assert len(run.prompts("agent-1")) == 1
-
-
-ASKS_AGAIN = """
-echo here
-if [ -e again ]; then coral wait --json > waited.part; mv waited.part waited; exec sleep 300; fi
-touch again
-echo 1 > x.txt
-coral eval -m one
-"""
-
-
-def test_who_asks_again_for_a_result_is_not_kept_for_the_heartbeat_that_came_with_it(start):
-    run = start(ASKS_AGAIN)
-    waited = run.layout.clone("agent-1") / "waited"
-    wait_until(waited.exists, 60, "the result")  # to stay would take twice as long
-    told = json.loads(waited.read_text())
-    assert (told["attempt"], told["heartbeats"]) == (1, [])
-    assert "reflect" in run.layout.prompt("agent-1", 2).read_text()
 
 
 # --- agents that read first, until their heartbeat to begin ----------------------------------------------------------

@@ -87,15 +87,11 @@ def test_nothing_is_overwritten(tmp_path, capsys) -> None:
     assert "grade.py, hidden.json exist already\n  name a folder that has nothing" in capsys.readouterr().err
 
 
-def test_a_repository_keeps_its_gitignore(tmp_path, capsys) -> None:
-    (tmp_path / ".gitignore").write_text("mine\n")
-    assert main(["init", str(tmp_path)]) == 0
-    assert (tmp_path / ".gitignore").read_text() == "mine\n"
-
-
-def test_the_folder_may_be_here_and_the_commands_follow(tmp_path, monkeypatch, capsys) -> None:
+def test_the_folder_may_be_here_and_keeps_its_gitignore_and_the_commands_follow(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / ".gitignore").write_text("mine\n")
     assert main(["init"]) == 0
+    assert (tmp_path / ".gitignore").read_text() == "mine\n"
     assert "cd " not in capsys.readouterr().out
     assert main(["init", "a task"]) == 0
     assert "cd 'a task'\n" in capsys.readouterr().out

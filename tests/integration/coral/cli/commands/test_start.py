@@ -224,19 +224,15 @@ def test_a_detached_supervisor_keeps_nothing_that_its_starter_was_given(task: Pa
     os.close(reading)
 
 
-def test_a_misspelt_task_gets_a_hint(task: Path, tmp_path) -> None:
+def test_a_misspelt_or_missing_task_gets_a_hint(task: Path, tmp_path) -> None:
     done = run(tmp_path, "start", "tsak")
     assert done.stderr == "coral: cannot start: there is no folder or task file tsak\n  did you mean task?\n"
     done = run(tmp_path, "start", "elsewhere/nofolder")
     assert done.stderr.splitlines()[0] == "coral: cannot start: there is no folder or task file elsewhere/nofolder"
     assert "`coral init`" in done.stderr.splitlines()[1]
-
-
-def test_without_a_task_there_is_a_hint(tmp_path) -> None:
     done = run(tmp_path, "start")
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (1, "", 2)
     assert done.stderr.startswith("coral: cannot start: there is no task.yaml in or above")
-    assert len(done.stderr.splitlines()) == 2
 
 
 def test_the_task_around_here_is_meant(task: Path) -> None:
