@@ -5,8 +5,6 @@ SQLite keeps no journal for it, so that no other file comes and goes in the fold
 During a change its `home` says "being written"; found unlocked, that means that the writer was killed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sqlite3

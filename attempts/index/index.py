@@ -4,8 +4,6 @@ The records are the truth. A refreshed index knows every record that is in the f
 with numbers, so that what a command shows is read from the record itself and compared with the index (`shown`).
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

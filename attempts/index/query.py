@@ -4,8 +4,6 @@ Attempts with the same tree are one candidate, measured several times. It stands
 so that on a noisy task nobody leads by a lucky one.
 """
 
-from __future__ import annotations
-
 import heapq
 import math
 import sqlite3

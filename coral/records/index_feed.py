@@ -37,8 +37,5 @@ class IndexFeed:
 
     def _catch_up(self) -> None:
         """Adds the records that were published while no supervisor ran; all, where there is no usable index."""
-        index = Index(self._folder)
-        try:
+        with contextlib.closing(Index(self._folder)) as index:
             index.refresh()
-        finally:
-            index.close()

@@ -68,15 +68,11 @@ class Standings:
         best = self.best_of.get(attempt.agent)
         if best is None or best.score is None or self.direction.better(score, best.score):
             self.best_of[attempt.agent] = attempt
-        insort(self.top, attempt, key=self._place)
+        insort(self.top, attempt, key=self.place)
         del self.top[TOP:]
 
-    def merit(self, attempt: Attempt) -> tuple[float, int]:
-        """A larger one is better; among equal scores the first."""
-        score, order = self._place(attempt)
-        return -score, -order
-
-    def _place(self, attempt: Attempt) -> tuple[float, int]:
+    def place(self, attempt: Attempt) -> tuple[float, int]:
+        """What attempts that have a score are sorted by, the best first; among equal scores the first is ahead."""
         score = attempt.score or 0.0
         return (-score if self.direction is Direction.MAXIMIZE else score, attempt.order)
 

@@ -233,7 +233,7 @@ def _fleet(run_context: RunContext, fleet: Fleet, agent: str) -> dict[str, Any]:
     standings, share = run_context.standings, run_context.config.workspace.share
     top = [attempt for attempt in standings.top if share or attempt.agent == agent]
     best_of = {name: attempt for name, attempt in standings.best_of.items() if share or name == agent}
-    best = max(best_of.values(), key=standings.merit, default=None)
+    best = min(best_of.values(), key=standings.place, default=None)
     return {
         "agents": len(fleet.agents),
         "attempts": fleet.run.progress.evals,

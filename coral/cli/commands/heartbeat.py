@@ -1,16 +1,13 @@
 """`coral heartbeat`: the heartbeats in force and when they are due. Changes are requests that the supervisor judges."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from coral.cli.commands.tell import EVERYBODY, check_agent
-from coral.cli.parser import count, finite, print_json
+from coral.cli.parser import Parser, count, finite, print_json
 from coral.cli.run_data import run_lookup, send_request
 from coral.cli.run_data.lenient_json import LenientJson
 from coral.cli.run_data.run_view import RunView
@@ -19,9 +16,6 @@ from heartbeats.example import CONTEXT_NAMES
 from heartbeats.folder import FLEET, Folder
 from heartbeats.heartbeat import Delivery, Scope
 from workspace.layout import Layout
-
-if TYPE_CHECKING:
-    from coral.cli.parser import Parser
 
 CHANGES = ("every", "stagnant", "minutes", "scope", "delivery", "prompt")
 UNGROUPED = 6  # agents that get rows of their own; more are grouped by equal heartbeats

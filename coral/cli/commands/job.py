@@ -3,18 +3,15 @@
 An agent sees and ends its own jobs, the operator those of everybody.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from attempts.files import read_end
 from coral.cli import EXIT_INTERRUPTED, EXIT_PENDING, EXIT_USER_ERROR
 from coral.cli.commands.tell import check_agent
-from coral.cli.parser import count, finite, patience, print_json
+from coral.cli.parser import Parser, count, finite, patience, print_json
 from coral.cli.run_data import run_lookup, send_request
 from coral.cli.run_data.lenient_json import LenientJson, read
 from coral.cli.run_data.run_view import RunView
@@ -22,9 +19,6 @@ from coral.errors import CoralError
 from coral.fleet.reasons import JobOutcome
 from coral.views import format
 from workspace.layout import Layout
-
-if TYPE_CHECKING:
-    from coral.cli.parser import Parser
 
 LINES = 40
 MAX_BYTES = 1 << 20  # of an output that are searched for its last lines

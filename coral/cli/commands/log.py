@@ -1,7 +1,5 @@
 """`coral log`: the leaderboard, or with --recent the latest attempts; --agent, --kind and --search narrow it down."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterable
 from dataclasses import dataclass
