@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import small_disk
+from cases import TIMES
 from hypothesis import settings
 from real_runs import Run, write_task
 
@@ -19,7 +20,7 @@ HAS_PASSED = pytest.StashKey[bool]()
 
 # How long an example takes says something of the machine, and nothing of us. Every run tries the same examples, so that
 # what fails fails again; whoever wants others, and more of them, says TIMES.
-settings.register_profile("timeless", deadline=None, derandomize=os.environ.get("TIMES", "1") == "1")
+settings.register_profile("timeless", max_examples=40 * TIMES, deadline=None, derandomize=TIMES == 1)
 settings.load_profile("timeless")
 
 

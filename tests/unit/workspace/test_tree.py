@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from cases import TIMES
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -39,7 +40,7 @@ TARGETS = st.lists(NAMES, min_size=1, max_size=5).map("/".join)
 PLACES = st.sampled_from(["a", "b/x", "c/y/z", "b/a", "c/y/b", "d"])
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60 * TIMES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(links=st.dictionaries(PLACES, TARGETS, min_size=1, max_size=5))
 def test_it_agrees_with_the_file_system(links: dict[str, str], tmp_path: Path) -> None:
     links = {place: target for place, target in links.items() if not any(place.startswith(f"{k}/") for k in links)}

@@ -5,6 +5,7 @@ from sqlite3 import Connection
 
 import pytest
 import reference_board as board
+from cases import TIMES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sample import attempt
@@ -69,7 +70,7 @@ WANTED = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60 * TIMES, deadline=None)
 @given(histories(), WANTED, st.sampled_from(Direction), st.sampled_from((None, 1, 2, 5)), st.booleans())
 def test_every_answer_is_the_one_that_all_records_give(
     history: list[Attempt], wanted: Wanted, direction: Direction, limit: int | None, words: bool

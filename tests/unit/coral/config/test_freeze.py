@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from cases import TIMES
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -63,7 +64,7 @@ def test_a_frozen_task_holds_every_default_and_a_task_file_is_none(folder: Path)
     assert "origin: " in load(folder).text
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60 * TIMES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(text, plain, min_size=1, max_size=4))
 def test_written_yaml_is_read_back_to_the_same_values(data: dict[str, object]) -> None:
     read = document.read(write(data))

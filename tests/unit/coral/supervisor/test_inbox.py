@@ -86,23 +86,23 @@ def collected(layout: Layout, post: Inbox, clock: float) -> list[on.Event]:
 
 def test_garbage_is_cleared_at_a_pace_and_told_of_in_measure(layout: Layout, post: Inbox) -> None:
     inbox = layout.attempts / "inbox" / "ann"
-    for number in range(600):
+    for number in range(200):
         (inbox / f"{number:020d}.json").write_bytes(b"\0\xff")
         ask(layout, "ann", f"{number:020d}", b"[")
     ask(layout, OPERATOR, "stop", json.dumps({"type": "stop"}).encode())
     events = collected(layout, post, 0)
     assert post.more
-    assert len(list(inbox.iterdir())) == 600 - ROOM["ann"]
+    assert len(list(inbox.iterdir())) == 200 - ROOM["ann"]
     assert on.Requested(sender=OPERATOR, id="stop", request=on.Stop(end=RunEnd(RunEndKind.REQUEST))) in events
     told = [event for event in events if isinstance(event, on.Broken)]
-    for _ in range(600):
+    for _ in range(200):
         told += [event for event in collected(layout, post, 1) if isinstance(event, on.Broken)]
     assert not post.more or layout.requests_of(OPERATOR).exists()
     assert not list(inbox.iterdir())
     assert not list(layout.requests_of("ann").glob("*.json"))
     assert len(told) == AT_FIRST
     (summary,) = [event for event in post.collect(QUIET_SECONDS, ROOM) if isinstance(event, on.Broken)]
-    assert summary.item == f"{1200 - AT_FIRST} more things of ann"
+    assert summary.item == f"{400 - AT_FIRST} more things of ann"
 
 
 def test_when_there_is_no_more_it_says_so(layout: Layout, post: Inbox) -> None:

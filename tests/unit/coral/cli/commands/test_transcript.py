@@ -161,7 +161,7 @@ def measured(layout: Layout, of: Callable[[TranscriptEntry], Any] = lambda entry
 def test_an_endless_line_is_left_out_and_memory_does_not_grow_with_the_log(bare: Layout) -> None:
     with bare.output("agent-1", 1).open("wb") as file:
         file.write(b'{"reply": "before"}\n')
-        file.truncate(100_000_000)
+        file.truncate(30_000_000)
         file.seek(0, 2)
         file.write(b'\n{"reply": "after"}\n')
     found, most = measured(bare)
