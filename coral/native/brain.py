@@ -8,10 +8,11 @@ from random import Random
 from typing import Protocol, assert_never
 
 from coral.native.answers.answer import answer
-from coral.native.calls import AwaitResult, Call, Say, Search, Submit
 from coral.native.format import difference
 from coral.native.search.choose_family import choose_family, choose_start
 from coral.native.situation import (
+    AwaitResult,
+    Call,
     CallDone,
     CallFailed,
     CandidateFound,
@@ -19,7 +20,10 @@ from coral.native.situation import (
     Idle,
     Prompted,
     ResultReceived,
+    Say,
+    Search,
     Situation,
+    Submit,
 )
 
 

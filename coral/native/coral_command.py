@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from coral.native.calls import ToolError
 from coral.native.prompt import HeartbeatSection
+from coral.native.situation import ToolError
 
 BEAT_SECONDS = 10.0  # between two beats while waiting
 INTERRUPT_SECONDS = 0.015  # that the command has to be interrupted itself, before the interrupt is passed on

@@ -10,12 +10,10 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from coral.native.brain import Brain
-from coral.native.calls import Call, ToolError
-from coral.native.known_attempts import KnownAttempts
-from coral.native.memory import MemoryContradiction
+from coral.native.memory import KnownAttempts, MemoryContradiction
 from coral.native.output import Output
 from coral.native.prompt import heartbeat_sections
-from coral.native.situation import CallFailed, Event, Idle, Prompted, Signal, Situation
+from coral.native.situation import Call, CallFailed, Event, Idle, Prompted, Signal, Situation, ToolError
 from coral.native.snapshots import RING, Snapshots
 from coral.native.toolbox import Toolbox
 

@@ -29,10 +29,6 @@ PERSONA = "I search over the numbers and choices of the editable files; I use no
 LONGEST_OBJECTIVE = 1500  # characters of the first prompt that are kept as the task
 
 
-def main() -> int:
-    return run(sys.argv[1:])
-
-
 def arguments(words: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m coral.native", description="The built-in agent of Coral.")
     parser.add_argument("--session", required=True)
@@ -46,9 +42,9 @@ def arguments(words: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(words)
 
 
-def run(words: Sequence[str]) -> int:
+def main() -> int:
     """The whole life of the process; its exit code."""
-    args = arguments(words)
+    args = arguments(sys.argv[1:])
     output = Output()
     from coral.native.options import Options
 

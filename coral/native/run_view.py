@@ -11,7 +11,7 @@ from attempts.files import parse_object, read_bytes, write_json
 from attempts.record import Attempt, Direction
 from attempts.store import Missing, Store, StoreError
 from coral.native.answers.skill import SearchSkill, search_skill_of
-from coral.native.known_attempts import KnownAttempt, KnownAttempts
+from coral.native.memory import KnownAttempt, KnownAttempts
 from workspace.errors import GitError
 from workspace.knowledge import list_skills
 from workspace.layout import Layout

@@ -9,21 +9,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import assert_never
 
 from attempts.record import Verdict
-from coral.native.calls import (
-    AwaitResult,
-    Call,
-    Redirect,
-    Remember,
-    Say,
-    Search,
-    Submit,
-    ToolError,
-    WriteNote,
-    WriteSkill,
-)
 from coral.native.coral_command import CoralCommand, SubmissionResult, submission_result
 from coral.native.memory import BLOCK_NAMES, AgentMemory, Candidate, MemoryContradiction, Trial
 from coral.native.output import Output
@@ -32,7 +21,24 @@ from coral.native.run_view import AgentRunView
 from coral.native.search.bandit import FamilyStats, gain, is_win
 from coral.native.search.explore import Explorer
 from coral.native.search.unchecked_search import FIRST_STEP, next_step
-from coral.native.situation import CallDone, Event, Idle, Observation, Prompted, ResultReceived
+from coral.native.situation import (
+    AwaitResult,
+    Call,
+    CallDone,
+    Event,
+    Idle,
+    Observation,
+    Prompted,
+    Redirect,
+    Remember,
+    ResultReceived,
+    Say,
+    Search,
+    Submit,
+    ToolError,
+    WriteNote,
+    WriteSkill,
+)
 from coral.native.snapshots import Snapshots
 from workspace.errors import WorkspaceError
 from workspace.frontmatter import Value
@@ -190,7 +196,7 @@ class Toolbox:
 
     def _run_coral(self, arguments: list[str]) -> SubmissionResult | None:
         """Run `coral`; take its result as soon as it is printed, then wait as long as the command stays."""
-        self.running = command = CoralCommand(self.run_view.clone, arguments, self._beat_while_waiting)
+        self.running = command = CoralCommand(self.run_view.clone, arguments, partial(self.output.beat, "wait"))
         data = command.first_object()
         result = submission_result(data, None, "") if data is not None else None
         pending = self.snapshots.memory.pending
@@ -236,9 +242,6 @@ class Toolbox:
                 if path.exists():
                     shutil.copymode(path, temporary)
                 temporary.replace(path)
-
-    def _beat_while_waiting(self, message: str) -> None:
-        self.output.beat("wait", message)
 
 
 @contextmanager

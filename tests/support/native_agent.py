@@ -8,13 +8,12 @@ from sample import attempt
 
 from attempts.record import Direction
 from attempts.store import Store
-from coral.native.calls import Call
 from coral.native.loop import Loop, TurnEnd
 from coral.native.options import Options
 from coral.native.output import Output
 from coral.native.run_view import AgentRunView
 from coral.native.search.explore import Explorer
-from coral.native.situation import Event, Situation
+from coral.native.situation import Call, Event, Situation
 from coral.native.snapshots import Snapshots
 from coral.native.toolbox import Toolbox
 from workspace.knowledge import create

@@ -5,10 +5,8 @@ from dataclasses import replace
 from sample import attempt
 
 from attempts.record import Direction, Verdict
-from coral.native.calls import Call, Say, WriteNote
-from coral.native.known_attempts import KnownAttempts
-from coral.native.memory import AgentMemory, Trial
-from coral.native.situation import Observation, Situation
+from coral.native.memory import AgentMemory, KnownAttempts, Trial
+from coral.native.situation import Call, Observation, Say, Situation, WriteNote
 
 FAMILIES = ("descent", "rows", "shake", "cross", "scatter")
 OBSERVATION = Observation(agent="agent-1", direction=Direction.MAXIMIZE, families=FAMILIES, has_check=True)

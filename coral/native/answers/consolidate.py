@@ -12,12 +12,11 @@ from itertools import islice
 
 from attempts.record import Direction, Verdict
 from coral.native.answers.skill import NAME, front_matter
-from coral.native.calls import Call, Remember, Say, WriteNote, WriteSkill
 from coral.native.format import attempt_list, score_text
-from coral.native.known_attempts import KnownAttempt
+from coral.native.memory import KnownAttempt
 from coral.native.search.bandit import FamilyStats, gain, is_win
 from coral.native.search.families import FAMILIES
-from coral.native.situation import Situation
+from coral.native.situation import Call, Remember, Say, Situation, WriteNote, WriteSkill
 
 TITLE = re.compile(r"(?P<family>[a-z]+) from #(?P<start>\d{1,9})\b")
 ENOUGH_TRIES = 2  # that make a family's failure worth a sentence

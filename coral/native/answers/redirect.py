@@ -3,12 +3,11 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from coral.native.calls import Call, Redirect, Remember, Say, WriteNote
 from coral.native.format import attempt_list, difference, score_text
 from coral.native.memory import Redirection, Trial
 from coral.native.search.choose_family import RECENT, choose_other_family
 from coral.native.search.families import FAMILIES
-from coral.native.situation import Situation
+from coral.native.situation import Call, Redirect, Remember, Say, Situation, WriteNote
 
 EPISODES = 3  # a new family gets so many attempts before it is judged
 

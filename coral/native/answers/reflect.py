@@ -1,12 +1,11 @@
 """The answer to `reflect`: a note that ties what was changed to what the score did, with the attempts as evidence."""
 
 from attempts.record import Verdict
-from coral.native.calls import Call, Remember, Say, WriteNote
 from coral.native.format import decimals, difference, score_change, score_text
 from coral.native.memory import Trial
 from coral.native.search.bandit import gain
 from coral.native.search.families import FAMILIES
-from coral.native.situation import Situation
+from coral.native.situation import Call, Remember, Say, Situation, WriteNote
 
 NOTABLE = 1e-6  # relative: check and grade that differ by less agree; smaller gains only move the last digits
 

@@ -2,16 +2,22 @@
 
 An episode always ends with a candidate: where nothing better was found, the best of what is different, because an
 attempt that fails to improve is what shows stagnation.
+
+Its local searches go over everything that variables may be: reals descend along gradients where the check is fast
+enough for them, integers and choices are searched by compass, by turns.
 """
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from random import Random
 
 from coral.native.search.families import FAMILIES, Family
-from coral.native.search.local_search import LocalSearch
-from coral.native.search.numeric.moves import perturb_all
+from coral.native.search.numeric.compass import search_by_compass
+from coral.native.search.numeric.descent import Descent, Goal
+from coral.native.search.numeric.evolution import evolve
+from coral.native.search.numeric.finite_differences import FiniteDifferences
+from coral.native.search.numeric.moves import MoveContext, perturb_all
 from coral.native.search.numeric.problem import SAME, EvaluatedPoint, OptimizationProblem, TimeUp
 from coral.native.search.numeric.space import Vector
 
@@ -21,18 +27,64 @@ TOLERANCE = 0.8  # of the usual loss: how much worse the next point of departure
 RECENT = 30  # losses that tell what is usual
 PATIENCE = 25  # moves without a new best after which the chain returns to the best
 REPORT_SECONDS = 0.5  # between two reports
+ROUGH, FINE = 1e-6, 1e-12  # precision while exploring, and of what is submitted
+SMALL_RADIUS = 1e-3  # the first box when only the last digits are sought, in scales
+AFFORDABLE = 12.0  # gradients that an episode must have time for, if gradients are to be used
+TURNS = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EpisodePlan:
-    """`start` is what results are compared with, `chain` where the chain of moves stands (often the same)."""
+class LocalSearch:
+    """`differences` is None where gradients are out of reach: nothing real, or a check that is too slow.
 
-    family: str
-    start: Vector
-    chain: Vector
-    others: Sequence[Vector]
-    known: Sequence[Vector] = ()  # further points that show what values are usual
-    seconds: float
+    Ranges and scales come from points: the current one, those of other agents, and others that are known.
+    """
+
+    def __init__(
+        self,
+        problem: OptimizationProblem,
+        current: Vector,
+        others: Sequence[Vector],
+        known: Sequence[Vector],
+        random: Random,
+        seconds: float,
+    ) -> None:
+        space, points = problem.space, [current, *others, *known]
+        scales = space.scales(points)
+        affordable = problem.seconds_per_measurement * len(space.reals) * AFFORDABLE < seconds
+        differences = FiniteDifferences(problem, space.reals, scales, random) if space.reals and affordable else None
+        self.problem, self.differences, self.random = problem, differences, random
+        self.context = MoveContext(problem, space.ranges(points), scales, others, random)
+
+    def optimize(self, start: EvaluatedPoint, target: float | None) -> EvaluatedPoint:
+        """The local optimum near a point; given up when there is no hope of a merit below `target`."""
+        if start.measurement.error:
+            return start
+        current = start
+        space = self.problem.space
+        discrete = space.discrete if self.differences is not None else range(len(space))
+        for _ in range(TURNS):
+            before = current
+            if self.differences is not None:
+                current = Descent(self.problem, self.differences, Goal(precision=ROUGH, target=target)).run(current)
+            if not discrete or (target is not None and self.problem.merit(current.measurement) > target):
+                break
+            current = self.compass(current, discrete)
+            if current is before or self.differences is None:
+                break
+        return current
+
+    def polish(self, evaluated: EvaluatedPoint) -> EvaluatedPoint:
+        """The last digits, strictly within the constraints."""
+        if self.differences is None or evaluated.measurement.error or not evaluated.measurement.slack:
+            return evaluated
+        return Descent(self.problem, self.differences, Goal(precision=FINE, radius=SMALL_RADIUS)).run(evaluated)
+
+    def compass(self, start: EvaluatedPoint, indices: Sequence[int]) -> EvaluatedPoint:
+        return search_by_compass(self.problem, start, indices, self.context.scales, self.random)
+
+    def evolution(self, start: EvaluatedPoint) -> EvaluatedPoint:
+        numbers = [k for k, variable in enumerate(self.problem.space.variables) if not variable.choices]
+        return evolve(self.problem, start, numbers, self.context.scales, self.random)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +101,16 @@ class EpisodeResult:
 
 @dataclass(slots=True)
 class Episode:
+    """`start` is what results are compared with, `chain` where the chain of moves stands (often the same)."""
+
     problem: OptimizationProblem
-    plan: EpisodePlan
+    _: KW_ONLY
+    family: str
+    start: Vector
+    chain: Vector
+    others: Sequence[Vector]
+    known: Sequence[Vector] = ()  # further points that show what values are usual
+    seconds: float
     random: Random
     report: Callable[[str, float], None]
     moves: int = 0
@@ -64,22 +124,21 @@ class Episode:
     local: LocalSearch = field(init=False)
 
     def __post_init__(self) -> None:
-        plan = self.plan
-        self.local = LocalSearch.of(self.problem, plan.chain, plan.others, plan.known, self.random, plan.seconds)
+        self.local = LocalSearch(self.problem, self.chain, self.others, self.known, self.random, self.seconds)
 
     def run(self) -> EpisodeResult:
         """Raises only what a check that cannot be used at all raises."""
-        problem, plan = self.problem, self.plan
-        problem.deadline = self.began + plan.seconds * 60  # the start is measured, however slow the check is
+        problem = self.problem
+        problem.deadline = self.began + self.seconds * 60  # the start is measured, however slow the check is
         before = problem.evaluations
-        start = self.current = self.best = problem.measured(plan.start)
+        start = self.current = self.best = problem.measured(self.start)
         problem.best = None
-        problem.deadline = self.began + plan.seconds * (1 - POLISH)
+        problem.deadline = self.began + self.seconds * (1 - POLISH)
         try:
-            if plan.chain != plan.start:
-                self.current = problem.measured(plan.chain)
+            if self.chain != self.start:
+                self.current = problem.measured(self.chain)
             while True:
-                self._move(FAMILIES[plan.family])
+                self._move(FAMILIES[self.family])
                 self.moves += 1
                 self._report()
         except TimeUp:
@@ -145,7 +204,7 @@ class Episode:
     def _polished(self, evaluated: EvaluatedPoint) -> EvaluatedPoint:
         """The same candidate to the last digits, strictly within its constraints."""
         self.problem.best = evaluated
-        self.problem.deadline = max(self.began + self.plan.seconds, time.monotonic() + POLISH)
+        self.problem.deadline = max(self.began + self.seconds, time.monotonic() + POLISH)
         try:
             polished = self.local.polish(evaluated)
         except TimeUp:
@@ -161,6 +220,6 @@ class Episode:
         now = time.monotonic()
         if now - self.reported_at > REPORT_SECONDS:
             self.reported_at = now
-            share = (now - self.began) / self.plan.seconds
+            share = (now - self.began) / self.seconds
             best = self.best.measurement.score
-            self.report(f"{self.plan.family}: {self.moves} moves, best {best:.10g}", min(1.0, share))
+            self.report(f"{self.family}: {self.moves} moves, best {best:.10g}", min(1.0, share))

@@ -3,13 +3,12 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from random import Random
 
 from attempts.record import Direction
-from coral.native.calls import Search, ToolError
 from coral.native.format import score_change, score_text
-from coral.native.known_attempts import KnownAttempt
-from coral.native.memory import Candidate, Trial
+from coral.native.memory import Candidate, KnownAttempt, Trial
 from coral.native.options import Options
 from coral.native.output import Output
 from coral.native.run_view import AgentRunView
@@ -18,7 +17,7 @@ from coral.native.search.check import CheckBroken, PublicCheck
 from coral.native.search.families import suitable_families
 from coral.native.search.numeric.problem import SAME, EvaluatedPoint, OptimizationProblem
 from coral.native.search.numeric.space import MOST_VARIABLES, SearchSpace, Vector, editable_texts
-from coral.native.situation import CandidateFound
+from coral.native.situation import CandidateFound, Search, ToolError
 from coral.native.snapshots import Snapshots
 from workspace.errors import LockedError, SubmitError
 from workspace.submit import checkout
@@ -39,6 +38,7 @@ class Explorer:
     check: str
     seed: int
     _public_check: PublicCheck | None = None
+    _saved_at: float = 0.0  # within an episode
 
     def families(self) -> tuple[str, ...]:
         """Those that can do something with the files as they are; none where nothing can be varied."""
@@ -82,7 +82,7 @@ class Explorer:
     def _search_by_check(
         self, space: SearchSpace, others: list[Vector], trial: Trial, random: Random
     ) -> CandidateFound:
-        from coral.native.search.episode import Episode, EpisodePlan  # here: with scipy it takes half a second
+        from coral.native.search.episode import Episode  # here: with scipy it takes half a second
 
         memory = self.snapshots.memory
         if self._public_check is None:
@@ -91,35 +91,41 @@ class Explorer:
         problem = OptimizationProblem(space, self._public_check, self.run_view.direction is Direction.MAXIMIZE)
         seed = memory.known.best.get("")
         chain = space.vector(memory.chain) if memory.chain and memory.chain_family == trial.family else None
-        plan = EpisodePlan(
+        self._saved_at = 0.0
+        problem.on_new_best = partial(self._save_best, problem, trial)
+        result = Episode(
+            problem,
             family=trial.family,
             start=space.start,
             chain=chain or space.start,
             others=others,
             known=self._points(space, [seed] if seed is not None else []),
             seconds=self.options.seconds,
-        )
-        episode = Episode(problem, plan, random, lambda text, share: self.output.beat("search", text, share))
-        problem.on_new_best = _CandidateSaver(self.snapshots, problem, trial).save
-        result = episode.run()
-        expected = result.candidate.measurement.score
-        before = trial.before if trial.before is not None else result.start.measurement.score
-        trial = replace(
-            trial,
-            title=f"{trial.title}: {score_change(before, expected)}",
-            before=before,
-            expected=expected,
-            moves=result.moves,
-            evaluations=result.evaluations,
-            seconds=round(result.seconds, 3),
-            change=space.describe_change(space.start, result.candidate.point),
-        )
+            random=random,
+            report=lambda text, share: self.output.beat("search", text, share),
+        ).run()
         if result.candidate.point == space.start:
             self.snapshots.memory = self.snapshots.memory.discard(trial)
             raise ToolError(f"{trial.family} found nothing that differs from its start")
         chain_texts = space.texts(result.chain.point)
         self.snapshots.memory = replace(self.snapshots.memory, chain=chain_texts, chain_family=trial.family)
-        return self._candidate(space, result.candidate.point, trial)
+        before = trial.before if trial.before is not None else result.start.measurement.score
+        trial = replace(trial, before=before, moves=result.moves, seconds=round(result.seconds, 3))
+        return CandidateFound(self._checked_candidate(problem, trial, result.candidate))
+
+    def _save_best(self, problem: OptimizationProblem, trial: Trial, best: EvaluatedPoint) -> None:
+        """Keep the best candidate of a running episode in memory, and now and then on disk, if it is feasible and
+        better than the start by more than rounding."""
+        if not best.measurement.feasible:
+            return
+        if trial.before is not None:
+            gained = problem.cost_of_score(trial.before) - problem.cost(best.measurement)
+            if gained <= SAME * max(1.0, abs(trial.before)):
+                return
+        self._checked_candidate(problem, trial, best)
+        if time.monotonic() - self._saved_at > SAVE_SECONDS:
+            self._saved_at = time.monotonic()
+            self.snapshots.save()
 
     def _search_without_check(
         self, space: SearchSpace, others: list[Vector], trial: Trial, random: Random
@@ -128,13 +134,21 @@ class Explorer:
         failed = self._failed(space, trial)
         point = unchecked_search.propose(space, space.start, others, trial.family, step, failed, random)
         title = f"{trial.title}: step {step:.2g} away from {score_text(trial.before)}"
-        trial = replace(trial, title=title, moves=1, change=space.describe_change(space.start, point))
-        return self._candidate(space, point, trial)
+        return CandidateFound(self._candidate(space, point, replace(trial, title=title, moves=1)))
 
-    def _candidate(self, space: SearchSpace, point: Vector, trial: Trial) -> CandidateFound:
+    def _checked_candidate(self, problem: OptimizationProblem, trial: Trial, found: EvaluatedPoint) -> Candidate:
+        """The candidate at a point, with what the check said of it."""
+        expected = found.measurement.score
+        title = f"{trial.title}: {score_change(trial.before, expected)}"
+        trial = replace(trial, title=title, expected=expected, evaluations=problem.evaluations)
+        return self._candidate(problem.space, found.point, trial)
+
+    def _candidate(self, space: SearchSpace, point: Vector, trial: Trial) -> Candidate:
+        """The candidate at a point, which memory keeps until it is submitted."""
+        trial = replace(trial, change=space.describe_change(space.start, point))
         candidate = Candidate(trial=trial, texts=space.texts(point))
         self.snapshots.memory = replace(self.snapshots.memory, unsubmitted=candidate)
-        return CandidateFound(candidate)
+        return candidate
 
     def _failed(self, space: SearchSpace, trial: Trial) -> Vector | None:
         """The last small step from this start, if it failed and its opposite has not been tried."""
@@ -170,37 +184,3 @@ class Explorer:
         except SubmitError as problem:
             busy = isinstance(problem, LockedError)
             raise ToolError(f"cannot start from #{attempt.number}: {problem}", transient=busy) from problem
-
-
-@dataclass(slots=True)
-class _CandidateSaver:
-    """Keeps the best candidate of a running episode in memory, and now and then on disk."""
-
-    snapshots: Snapshots
-    problem: OptimizationProblem
-    trial: Trial
-    saved_at: float = 0.0
-
-    def save(self, best: EvaluatedPoint) -> None:
-        if not best.measurement.feasible or not self._is_better(best):
-            return
-        space, expected = self.problem.space, best.measurement.score
-        trial = replace(
-            self.trial,
-            title=f"{self.trial.title}: {score_change(self.trial.before, expected)}",
-            expected=expected,
-            evaluations=self.problem.evaluations,
-            change=space.describe_change(space.start, best.point),
-        )
-        candidate = Candidate(trial=trial, texts=space.texts(best.point))
-        self.snapshots.memory = replace(self.snapshots.memory, unsubmitted=candidate)
-        if time.monotonic() - self.saved_at > SAVE_SECONDS:
-            self.saved_at = time.monotonic()
-            self.snapshots.save()
-
-    def _is_better(self, best: EvaluatedPoint) -> bool:
-        """Than the start, by more than rounding."""
-        if self.trial.before is None:
-            return True
-        gain = self.problem.cost_of_score(self.trial.before) - self.problem.cost(best.measurement)
-        return gain > SAME * max(1.0, abs(self.trial.before))

@@ -1,17 +1,19 @@
 """Local descent: without constraints along the gradient, with constraints by a sequence of linear programs.
 
 Each program is solved by HiGHS in a box around the current point (the trust region), which grows and shrinks with how
-well the model predicts. Where it predicts badly, curvature matters, and `curved_descent` goes on. A step is kept when
+well the model predicts. Where it predicts badly, curvature matters, and SLSQP goes on. A step is kept when
 the merit - cost plus penalised violations - falls. Constraints are kept at a small distance from broken, so that what
 converges is strictly feasible.
 """
 
+import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
-from scipy.optimize import linprog
+from scipy.optimize import linprog, minimize
 
-from coral.native.search.numeric.curved_descent import follow_curvature
 from coral.native.search.numeric.finite_differences import FiniteDifferences, Floats, LinearModel
 from coral.native.search.numeric.problem import EvaluatedPoint, OptimizationProblem
 
@@ -28,6 +30,7 @@ FEWEST_STEPS = 3  # before a descent is given up
 MOST_STEPS = 300
 LARGEST_PENALTY = 1e9  # times its first value
 TOLERANCE = 1e-10  # of a program's rows, in half-widths of the box: the smallest that HiGHS takes
+UNMEASURED = 1e3  # how many times worse than the best a position counts that cannot be measured: scipy turns back
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +89,34 @@ class Descent:
         return current
 
     def _follow_curvature(self, start: EvaluatedPoint) -> EvaluatedPoint:
-        def is_hopeless(steps: int, merit: float, gained: float) -> bool:
-            self.steps += 1
-            return self.goal.is_hopeless(steps, merit, gained)
+        """The point of the lowest merit that scipy meets: L-BFGS-B goes without constraints, SLSQP with them."""
+        path = _Path(self.differences, self._merit, start)
+        steps, last = 0, self._merit(start)
 
-        return follow_curvature(self.differences, start, self._merit, self.goal.precision, is_hopeless)
+        def count_step(_: Floats) -> None:
+            nonlocal steps, last
+            reached = self._merit(path.best)
+            steps, gained, last = steps + 1, last - reached, reached
+            self.steps += 1
+            if self.goal.is_hopeless(steps, reached, gained):
+                raise StopIteration
+
+        options = {"ftol": self.goal.precision, "maxiter": MOST_STEPS}
+        if start.measurement.slack:
+            constraints = {"type": "ineq", "fun": path.gaps, "jac": path.gap_slopes}
+            method = {"method": "SLSQP", "constraints": constraints, "options": options}
+        else:
+            method = {"method": "L-BFGS-B", "options": {**options, "gtol": 0.0}}
+        with contextlib.suppress(StopIteration):  # which not every method of scipy catches
+            minimize(
+                path.cost,
+                self.differences.position(start.point),
+                jac=path.gradient,
+                bounds=np.column_stack((self.differences.low, self.differences.high)),
+                callback=count_step,
+                **method,
+            )
+        return path.best
 
     def _model(self, evaluated: EvaluatedPoint) -> LinearModel:
         return self.differences.model(evaluated.point, evaluated.measurement, self.radius)
@@ -151,3 +177,50 @@ def _fair_penalty(model: LinearModel) -> float:
     steepest = np.abs(model.rows).max(axis=0, initial=0.0)
     held = steepest > 0.0
     return 3.0 * float((np.abs(model.gradient[held]) / steepest[held]).max(initial=0.0))
+
+
+class _Path:
+    """The positions that scipy asks about: costs, slacks and derivatives one by one.
+
+    Each position is measured only once, its neighbourhood only where derivatives are asked for. A position that cannot
+    be measured counts as the best point, but much worse.
+    """
+
+    def __init__(
+        self, differences: FiniteDifferences, merit: Callable[[EvaluatedPoint], float], start: EvaluatedPoint
+    ) -> None:
+        self.differences, self.merit, self.best = differences, merit, start
+        self._here, self._position = start, differences.position(start.point)
+        self._model: LinearModel | None = None
+
+    def cost(self, position: Floats) -> float:
+        here = self._go(position)
+        cost = self.differences.problem.cost((self.best if here.measurement.error else here).measurement)
+        return cost + UNMEASURED * max(1.0, abs(cost)) if here.measurement.error else cost
+
+    def gradient(self, position: Floats) -> Floats:
+        return self._linearised(position).gradient.copy()  # scipy writes into it
+
+    def gaps(self, position: Floats) -> Floats:
+        here = self._go(position)
+        return self.differences.gaps((self.best if here.measurement.error else here).measurement)
+
+    def gap_slopes(self, position: Floats) -> Floats:
+        model = self._linearised(position)
+        slopes = np.zeros((len(self.differences.largest_slope), len(position)))
+        slopes[model.constraints] = model.rows
+        return slopes
+
+    def _go(self, position: Floats) -> EvaluatedPoint:
+        if not np.array_equal(position, self._position):
+            self._position, self._model = position.copy(), None
+            self._here = self.differences.evaluate(self.best.point, position)
+            self.best = min(self.best, self._here, key=self.merit)
+        return self._here
+
+    def _linearised(self, position: Floats) -> LinearModel:
+        here = self._go(position)
+        if self._model is None:
+            around = self.best if here.measurement.error else here
+            self._model = self.differences.model(around.point, around.measurement, inf)
+        return self._model

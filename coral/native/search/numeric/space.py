@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 
-from coral.native.search.numeric.find_variables import find_variables
-from coral.native.search.numeric.variables import Variable, VariableKind
+from coral.native.search.numeric.variables import Variable, VariableKind, find_variables
 
 LARGEST_FILE = 1_000_000  # characters; a larger file is data, not a candidate
 MOST_VARIABLES = 3000

@@ -2,15 +2,39 @@
 
 A variable is a real number, an integer, or a choice between a few words. While its value is unchanged it keeps the
 characters it was read from; a changed real is written so that it reads back as the same number.
+
+JSON is read by its structure, Python by its tokens, other text by a careful pattern. Variables that stand alike share
+a column, variables that belong together a row: lists of JSON are tables, and so are runs of lines that differ in
+nothing but their numbers. A text that cannot be read has no variables; it is no error.
 """
 
+import io
+import json
 import re
+import tokenize
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import groupby
 from math import inf, isfinite
 
 LARGEST_INTEGER = 1e15  # larger ones are identifiers or hashes, not quantities
+JSON_TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|[\[\]{}:,]')
+
+# No part of a name, a version, a date, a time or a fraction; a sign counts where no operand stands before it.
+TEXT_NUMBER = re.compile(
+    r"(?<![\w.$])(?<!\w[-+/:])(?:(?<![\w)\]])[-+])?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w.]|[-/:]\d)"
+)
+QUOTED_OR_COMMENT = re.compile(r'"(?!\s*[-+.\d][\d.eE+-]*\s*")[^"\n]*"|(?:^|(?<=\s))(?:#|//)(?=\s|$).*', re.MULTILINE)
+LEADING_ZERO = re.compile(r"[-+]?0\d")
+
+BOOLEANS = ("False", "True")
+BEFORE_BOOLEAN = frozenset("=:(,[")
+BEFORE_SIGN = frozenset("=:(,[{+-*/%<>|&^~@") | {"**", "//", "==", "!=", "<=", ">=", "->", ":=", "<<", ">>"}
+BEFORE_SIGN |= {"return", "in", "and", "or", "not", "if", "else", "lambda", "yield", "+=", "-=", "*=", "/="}
+
+JsonPath = tuple[str | int, ...]  # keys as they are written, with their quotes; indices of lists
 
 
 class VariableKind(StrEnum):
@@ -144,3 +168,156 @@ def make_columns_real(variables: Sequence[Variable]) -> list[Variable]:
         else variable
         for variable in variables
     ]
+
+
+def find_variables(name: str, text: str) -> list[Variable]:
+    """All the variables of a file, in the order in which they stand."""
+    if name.endswith(".json"):
+        return make_columns_real(_in_json(text))
+    variables = _in_python(text) if name.endswith(".py") else _in_text(text)
+    return make_columns_real(_lines_as_tables(text, apply_comments(text, variables)))
+
+
+def _in_json(text: str) -> list[Variable]:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    found: list[tuple[JsonPath, Variable]] = []
+    path: list[str | int] = []  # of the value to come; a list's own index stands last
+    inside: list[str] = []
+    key = ""
+    for token in JSON_TOKEN.finditer(text):
+        word = token.group()
+        if word in "[{":
+            inside.append(word)
+            path.append(0 if word == "[" else "")
+        elif word in "]}":
+            inside.pop()
+            path.pop()
+        elif word == "," and inside and inside[-1] == "[":
+            path[-1] = int(path[-1]) + 1
+        elif word == ":":
+            path[-1] = key
+        elif word[0] == '"':
+            key = word
+        elif (variable := _json_value(word, token.start())) is not None:
+            found.append((tuple(path), variable))
+    lengths = Counter(path[:-1] for path, _ in found if path and isinstance(path[-1], int))
+    return [_place_in_table(path, variable, lengths) for path, variable in found]
+
+
+def _json_value(word: str, start: int) -> Variable | None:
+    """The variable for a boolean or a number; None for anything else."""
+    if word in ("true", "false"):
+        value, choices = float(word == "true"), ("false", "true")
+        return Variable(start=start, end=start + len(word), kind=VariableKind.CHOICE, value=value, choices=choices)
+    return variable_of_literal(word, start) if word[0] in "-0123456789" else None
+
+
+def _place_in_table(path: JsonPath, variable: Variable, lengths: Counter[JsonPath]) -> Variable:
+    """The column is the path with its first index left open; the row is the item of that outermost list.
+
+    Lists of numbers that stand side by side and are equally long are columns of one table.
+    """
+    outermost = next((depth for depth, part in enumerate(path) if isinstance(part, int)), None)
+    if outermost is None:
+        joined = _join(path)
+        return replace(variable, column=joined, row=joined, name=_readable(path))
+    column = _join((*path[:outermost], "*", *path[outermost + 1 :]))
+    if outermost == len(path) - 1:
+        row = _join((*path[: outermost - 1], f"#{lengths[path[:-1]]}", path[outermost]))
+    else:
+        row = _join(path[: outermost + 1])
+    return replace(variable, column=column, row=row, name=_readable(path))
+
+
+def _join(path: JsonPath) -> str:
+    return "/".join(map(str, path))
+
+
+def _readable(path: JsonPath) -> str:
+    """`rows[7].x`."""
+    parts = [f"[{part}]" if isinstance(part, int) else f".{part.strip(chr(34))}" for part in path]
+    return "".join(parts).lstrip(".")
+
+
+def _in_python(text: str) -> list[Variable]:
+    try:
+        tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
+    except (tokenize.TokenError, SyntaxError):
+        return []
+    line_starts = [0]
+    for line in io.StringIO(text):
+        line_starts.append(line_starts[-1] + len(line))
+
+    def offset(position: tuple[int, int]) -> int:
+        return line_starts[position[0] - 1] + position[1]
+
+    variables: list[Variable] = []
+    layout = (tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.COMMENT)
+    tokens = [token for token in tokens if token.type not in layout]
+    for k, token in enumerate(tokens):
+        before = tokens[k - 1].string if k else "\n"
+        if token.type == tokenize.NUMBER:
+            signed = before in ("-", "+") and (k < 2 or _allows_sign(tokens[k - 2]))
+            start = offset(tokens[k - 1].start if signed else token.start)
+            variable = variable_of_literal(text[start : offset(token.end)], start)
+            if variable is not None:
+                variables.append(variable)
+        elif token.string in BOOLEANS and before in BEFORE_BOOLEAN:
+            start, end, value = offset(token.start), offset(token.end), float(token.string == "True")
+            variables.append(Variable(start=start, end=end, kind=VariableKind.CHOICE, value=value, choices=BOOLEANS))
+    return variables
+
+
+def _allows_sign(token: tokenize.TokenInfo) -> bool:
+    """Whether a `-` after this token is a sign: after an operand it is a subtraction."""
+    return token.type == tokenize.NEWLINE or token.string in BEFORE_SIGN
+
+
+def _in_text(text: str) -> list[Variable]:
+    hidden = [(found.start(), found.end()) for found in QUOTED_OR_COMMENT.finditer(text)]
+    variables: list[Variable] = []
+    next_hidden = 0
+    for found in TEXT_NUMBER.finditer(text):
+        while next_hidden < len(hidden) and hidden[next_hidden][1] <= found.start():
+            next_hidden += 1
+        if next_hidden < len(hidden) and hidden[next_hidden][0] <= found.start():
+            continue
+        literal = found.group()
+        variable = None if LEADING_ZERO.match(literal) else variable_of_literal(literal, found.start())
+        if variable is not None:
+            variables.append(variable)
+    return variables
+
+
+def _lines_as_tables(text: str, variables: list[Variable]) -> list[Variable]:
+    """Give rows and columns to the variables of lines: a run of lines of one shape is a table, a lone line a column."""
+    lines: list[tuple[int, str, list[Variable]]] = []
+    begin = 0
+    for index, line in enumerate(text.splitlines(keepends=True)):
+        on_line = [variable for variable in variables if begin <= variable.start < begin + len(line)]
+        lines.append((index, _shape(line, begin, on_line), on_line))
+        begin += len(line)
+    out: list[Variable] = []
+    for _, run in groupby(lines, key=lambda line: line[1]):
+        table = [(index, on_line) for index, _, on_line in run]
+        for index, on_line in table:
+            alone = len(table) == 1
+            for k, variable in enumerate(on_line):
+                column = f"line {table[0][0]}" if alone else f"line {table[0][0]}/{k}"
+                row = f"line {index}/{k}" if alone else f"line {index}"
+                name = f"line {index + 1}" + (f", number {k + 1}" if len(on_line) > 1 else "")
+                out.append(replace(variable, column=column, row=row, name=name))
+    return out
+
+
+def _shape(line: str, begin: int, variables: list[Variable]) -> str:
+    """The line with its variables cut out and its blanks ignored."""
+    pieces, position = [], 0
+    for variable in variables:
+        pieces.append(line[position : variable.start - begin])
+        position = variable.end - begin
+    pieces.append(line[position:])
+    return "#".join("".join(piece.split()) for piece in pieces).rstrip(",")

@@ -7,11 +7,19 @@ from sample import attempt
 
 from coral.native.answers.skill import SearchSkill
 from coral.native.brain import SearchBrain
-from coral.native.calls import AwaitResult, Search, Submit
 from coral.native.memory import Candidate
 from coral.native.prompt import HeartbeatSection
 from coral.native.search.bandit import FamilyStats
-from coral.native.situation import CallFailed, CandidateFound, Idle, Prompted, ResultReceived
+from coral.native.situation import (
+    AwaitResult,
+    CallFailed,
+    CandidateFound,
+    Idle,
+    Prompted,
+    ResultReceived,
+    Search,
+    Submit,
+)
 
 BRAIN = SearchBrain()
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from coral.native.calls import ToolError
 from coral.native.coral_command import EXIT_PENDING, submission_result
 from coral.native.prompt import HeartbeatSection
+from coral.native.situation import ToolError
 
 RECORD = {"number": 7, "title": "rows from #3", "score": 2, "verdict": "improved", "reason": ""}
 

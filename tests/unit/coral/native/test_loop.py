@@ -6,10 +6,9 @@ from native_agent import LocalAgent
 from sample import attempt
 
 from attempts.record import Direction
-from coral.native.calls import Call, Remember, Say
-from coral.native.known_attempts import KnownAttempts
 from coral.native.loop import MAX_DEPTH, MAX_FAILURES, TurnEnd, act
-from coral.native.situation import CallDone, CallFailed, Event, Idle, Prompted, Signal, Situation
+from coral.native.memory import KnownAttempts
+from coral.native.situation import Call, CallDone, CallFailed, Event, Idle, Prompted, Remember, Say, Signal, Situation
 from coral.native.snapshots import Snapshots
 
 

@@ -1,6 +1,11 @@
-"""Memory as a value: blocks that are edited, trials that are marked."""
+"""Memory as a value: blocks that are edited, trials that are marked, and the attempts of the fleet, in any order."""
 
-from coral.native.memory import LONGEST_BLOCK, AgentMemory, Trial
+from hypothesis import given
+from hypothesis import strategies as st
+from sample import attempt
+
+from attempts.record import Direction, Kind, Verdict
+from coral.native.memory import LONGEST_BLOCK, RECENT, AgentMemory, KnownAttempts, Trial
 
 TRIAL = Trial(title="rows from #8: ...", family="rows", number=9, score=1.3)
 
@@ -27,3 +32,46 @@ def test_a_discarded_trial_is_a_failed_try_of_its_family():
 def test_a_result_ends_the_wait_for_it():
     memory = AgentMemory(session="s", pending=TRIAL).add_result(TRIAL)
     assert (memory.pending, memory.trials, memory.graded_numbers) == (None, (TRIAL,), {9})
+
+
+@given(st.permutations(list(range(8))), st.lists(st.integers(1, 3)))
+def test_the_order_of_the_records_makes_no_difference(order, sizes):
+    records = [attempt(number, float(number * 7 % 5)) for number in range(8)]
+    whole = KnownAttempts().add(records, Direction.MAXIMIZE)
+    known, rest = KnownAttempts(), list(order)
+    for size in [*sizes, 8]:
+        part, rest = rest[:size], rest[size:]
+        published = [number for number in order if number not in rest]
+        known = known.add([records[number] for number in known.unread(published)], Direction.MAXIMIZE)
+        assert set(part) <= set(published)
+    assert known.next == whole.next
+    assert known.awaited == ()
+    assert known.count == whole.count
+    assert {name: best.score for name, best in known.best.items()} == {
+        name: best.score for name, best in whole.best.items()
+    }
+
+
+def test_of_equals_the_earliest_is_the_best_of_the_fleet():
+    records = [attempt(0, 1.0), attempt(1, 3.0), attempt(2, 2.0), attempt(4, 3.0)]
+    records.append(attempt(3, None, verdict=Verdict.FAILED))
+    known = KnownAttempts().add(records, Direction.MAXIMIZE)
+    best = known.fleet_best(Direction.MAXIMIZE)
+    assert best is not None
+    assert best.number == 1
+    assert [other.number for other in known.best_of_others("agent-1", Direction.MAXIMIZE)] == [1]
+    lowest = known.fleet_best(Direction.MINIMIZE)
+    assert lowest is not None
+    assert lowest.number == 0
+
+
+def test_attempts_are_found_while_they_are_recent_or_the_best_of_their_agent():
+    known = KnownAttempts().add([attempt(0, 1.0), attempt(1, 9.0)], Direction.MAXIMIZE)
+    known = known.add([attempt(number, 2.0) for number in range(2, RECENT + 4)], Direction.MAXIMIZE)
+    assert [found.number for number in (0, 1, RECENT) if (found := known.find(number))] == [0, 1, RECENT]
+    assert (known.find(3), known.find(None), known.find(999)) == (None, None, None)
+
+
+def test_a_confirming_measurement_is_no_best():
+    known = KnownAttempts().add([attempt(1, 9.0, kind=Kind.CONFIRM)], Direction.MAXIMIZE)
+    assert (dict(known.best), known.recent, known.count) == ({}, (), 0)

@@ -3,7 +3,7 @@
 from native_agent import LocalAgent
 from sample import attempt
 
-from coral.native.known_attempts import KnownAttempts
+from coral.native.memory import KnownAttempts
 from workspace.knowledge import create
 
 

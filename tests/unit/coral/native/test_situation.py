@@ -1,9 +1,11 @@
-"""A situation: what the brain sees of the fleet from one agent's place in it."""
+"""What the brain sees of the fleet from one agent's place in it, and which calls chain into the next step."""
+
+from typing import get_args
 
 from native_situations import known, situation
 from sample import attempt
 
-from coral.native.situation import Idle, Signal
+from coral.native.situation import AwaitResult, Call, Idle, Search, Signal, Submit, ToolError
 
 
 def test_the_own_best_and_the_best_of_others_are_told_apart():
@@ -16,3 +18,12 @@ def test_the_own_best_and_the_best_of_others_are_told_apart():
 
 def test_what_follows_from_a_signal_stands_one_deeper():
     assert Signal(Idle(), 2).then(Idle()) == Signal(Idle(), 3)
+
+
+def test_searches_and_submissions_chain_and_nothing_else():
+    chaining = {kind for kind in get_args(Call) if kind.__dataclass_fields__["request_heartbeat"].default}
+    assert chaining == {Search, Submit, AwaitResult}
+
+
+def test_an_error_is_final_unless_it_says_otherwise():
+    assert not ToolError("no").transient

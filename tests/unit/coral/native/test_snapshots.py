@@ -8,8 +8,7 @@ import pytest
 from sample import attempt
 
 from attempts.record import Direction
-from coral.native.known_attempts import KnownAttempts
-from coral.native.memory import AgentMemory, Candidate, Redirection, Trial
+from coral.native.memory import AgentMemory, Candidate, KnownAttempts, Redirection, Trial
 from coral.native.search.bandit import FamilyStats
 from coral.native.snapshots import RING, Snapshots
 

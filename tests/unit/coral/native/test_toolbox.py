@@ -7,10 +7,21 @@ from native_agent import LocalAgent
 from sample import attempt
 
 from attempts.record import Verdict
-from coral.native.calls import Call, Redirect, Submit, ToolError, WriteNote, WriteSkill
 from coral.native.memory import Candidate, Redirection, Trial
 from coral.native.prompt import HeartbeatSection
-from coral.native.situation import CallFailed, Event, Idle, Prompted, Situation
+from coral.native.situation import (
+    Call,
+    CallFailed,
+    Event,
+    Idle,
+    Prompted,
+    Redirect,
+    Situation,
+    Submit,
+    ToolError,
+    WriteNote,
+    WriteSkill,
+)
 from workspace.knowledge import list_skills
 from workspace.notes import find_notes
 

@@ -8,9 +8,9 @@ from sample import attempt
 from attempts.record import Direction, Verdict
 from coral.native.answers.consolidate import consolidate, evidence_by_family, table
 from coral.native.answers.skill import search_skill_of
-from coral.native.calls import WriteSkill
-from coral.native.known_attempts import KnownAttempts
+from coral.native.memory import KnownAttempts
 from coral.native.search.bandit import FamilyStats
+from coral.native.situation import WriteSkill
 from workspace.knowledge import list_skills, write_note, write_skill
 from workspace.notes import find_notes
 

@@ -6,8 +6,7 @@ from native_situations import FAMILIES, OBSERVATION, notes, situation, trial
 
 from coral.native.answers.redirect import redirect
 from coral.native.brain import SearchBrain
-from coral.native.calls import Redirect, Search
-from coral.native.situation import Idle
+from coral.native.situation import Idle, Redirect, Search
 
 
 def test_the_family_is_left_and_the_next_search_starts_from_the_best():

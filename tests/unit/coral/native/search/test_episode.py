@@ -1,28 +1,28 @@
-"""An episode of search ends in time, and always with a candidate."""
+"""An episode of search ends in time, and always with a candidate; its local searches go over mixed variables."""
 
 import math
 import time
 from random import Random
 
 import pytest
-from native_problems import EIGHT_POINTS, problem, repelling_points, rosenbrock
+from native_problems import EIGHT_POINTS, MeasuredLines, problem, repelling_points, rosenbrock
 
-from coral.native.search.episode import Episode, EpisodePlan
+from coral.native.search.episode import Episode, LocalSearch
 from coral.native.search.families import FAMILIES
+from coral.native.search.numeric.problem import OptimizationProblem
+from coral.native.search.numeric.space import SearchSpace
 
 
-def plan(family, start, seconds, **fields):
-    return EpisodePlan(**{"family": family, "start": start, "chain": start, "others": [], "seconds": seconds, **fields})
+def episode(task, family, start, seconds, **fields):
+    given = {"chain": start, "others": [], "random": Random(2), "report": lambda *_: None, **fields}
+    return Episode(task, family=family, start=start, seconds=seconds, **given)
 
 
 @pytest.mark.parametrize("family", [name for name, family in FAMILIES.items() if not family.needs_others])
 def test_every_family_brings_a_better_candidate(family):
     task = problem(repelling_points, EIGHT_POINTS)
     reports = []
-    episode = Episode(
-        task, plan(family, task.space.start, 0.3), Random(2), lambda text, share: reports.append((text, share))
-    )
-    found = episode.run()
+    found = episode(task, family, task.space.start, 0.3, report=lambda *said: reports.append(said)).run()
     assert found.candidate.point != task.space.start
     assert found.candidate.measurement.feasible
     assert found.candidate.measurement.score < found.start.measurement.score
@@ -38,7 +38,7 @@ def test_at_an_optimum_the_next_best_is_the_candidate():
 
     task = problem(function, [2.4, -1.3, 0.1])
     best = [1e-9, 1e-9, 1e-9]
-    again = Episode(task, plan("jump", best, 0.4, known=[task.space.start]), Random(2), lambda *_: None).run().candidate
+    again = episode(task, "jump", best, 0.4, known=[task.space.start]).run().candidate
     assert again.measurement.feasible
     assert again.measurement.score > -9 + 1e-3
 
@@ -54,7 +54,32 @@ def test_an_episode_ends_in_time_however_slow_the_check_is(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(time, "monotonic", lambda: now[0])
         task = problem(slow, [-1.2, 1.0] * 20)
-        episode = Episode(task, plan("descent", task.space.start, 0.5), Random(2), lambda *_: None, began=now[0])
-        found = episode.run()
+        found = episode(task, "descent", task.space.start, 0.5, began=now[0]).run()
     assert found.moves + found.evaluations > 2
     assert found.seconds < 1
+
+
+def local_search(task: OptimizationProblem, seconds: float = 1.0) -> LocalSearch:
+    return LocalSearch(task, task.space.start, [], [], Random(1), seconds)
+
+
+def test_reals_and_choices_are_searched_by_turns():
+    space = SearchSpace({"p.cfg": "kind = a # choices: a, b\nx = 9.5\n"})
+    task = OptimizationProblem(space, MeasuredLines(lambda kind, x: (float(x) - 2) ** 2 + 5 * (kind == "a")), False)
+    found = local_search(task).optimize(task.measured(space.start), target=None)
+    assert found.point[0] == 1.0
+    assert found.measurement.score < 1e-6
+
+
+def test_a_check_that_is_too_slow_for_gradients_is_searched_without_them():
+    task = problem(rosenbrock, [1.5, 2.5])
+    task.evaluations, task._measuring = 2, 1.0  # a second for each measurement
+    assert local_search(task).differences is None
+    assert local_search(task, seconds=60.0).differences is not None
+
+
+def test_a_point_that_cannot_be_measured_is_returned_as_it_is():
+    task = problem(lambda x: 1 / x[0], [0.0])
+    start = task.measured(task.space.start)
+    assert local_search(task).optimize(start, target=None) is start
+    assert local_search(task).polish(start) is start

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from native_agent import LocalAgent
 
-from coral.native.calls import Search, ToolError
 from coral.native.search.numeric.space import MOST_VARIABLES
+from coral.native.situation import Search, ToolError
 
 SHAKE = Search(family="shake", start=None, why="")
 

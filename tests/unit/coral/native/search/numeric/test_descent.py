@@ -1,11 +1,12 @@
 """Constrained descent on small unrelated problems: it knows nothing of any of them."""
 
 import math
+from math import inf
 
 import pytest
 from native_problems import differences, problem, rosenbrock
 
-from coral.native.search.numeric.descent import Descent, Goal
+from coral.native.search.numeric.descent import FEWEST_STEPS, Descent, Goal
 from coral.native.search.numeric.problem import Measurement, OptimizationProblem
 from coral.native.search.numeric.space import SearchSpace
 
@@ -69,4 +70,23 @@ def test_a_descent_without_hope_to_beat_a_cost_is_given_up():
     start = task.measured(task.space.start)
     hopeless = Descent(task, differences(task), Goal(target=-1e9))
     hopeless.run(start)
-    assert hopeless.steps < 10
+    assert hopeless.steps == FEWEST_STEPS + 1
+
+
+def test_curvature_is_followed_to_an_optimum_on_a_constraint():
+    task = problem(lambda x: ((x[0] - 2) ** 2 + (x[1] - 1) ** 2, [1 - x[0] ** 2 - x[1] ** 2]), [0.1, 0.2])
+    start, method = task.measured(task.space.start), differences(task)
+    method.model(start.point, start.measurement, inf)  # as the steps before would have
+    found = Descent(task, method, Goal(precision=1e-12), penalty=10.0)._follow_curvature(start)
+    assert found.point == pytest.approx([2 / math.sqrt(5), 1 / math.sqrt(5)], abs=1e-6)
+
+
+def test_a_position_is_measured_once_whatever_scipy_asks_of_it():
+    asked = []
+
+    def function(x):
+        asked.append(tuple(x))
+        return rosenbrock(x)
+
+    assert descend(function, [-1.2, 1.0, 0.5]).measurement.score < 1e-6
+    assert len(set(asked[:100])) == 100, "only in the last digits it returns to where it was"

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 from native_problems import problem
 
-from coral.native.search.local_search import LocalSearch
+from coral.native.search.episode import LocalSearch
 from coral.native.search.numeric.moves import cross, perturb_all, redraw_few, redraw_rows, restart, swap_values
 
 MINE = {"rows": [{"x": float(k), "y": 0.5} for k in range(6)]}
@@ -17,7 +17,7 @@ THEIRS = {"rows": [{"x": k + 0.25, "y": 7.5} for k in range(6)]}
 def context():
     task = problem(lambda data: 0.0, MINE)
     other = task.space.vector({"p.json": json.dumps(THEIRS)})
-    return LocalSearch.of(task, task.space.start, [other], [], Random(1), 1.0).context
+    return LocalSearch(task, task.space.start, [other], [], Random(1), 1.0).context
 
 
 def test_crossing_joins_parts_of_two_candidates(context):
