@@ -22,7 +22,6 @@ from coral.native.output import Output
 if TYPE_CHECKING:
     from coral.native.options import Options
     from coral.native.snapshots import Snapshots
-    from coral.native.toolbox import Toolbox
 
 EXIT_FAILED, EXIT_USAGE, EXIT_UNKNOWN_SESSION = 1, 2, 4  # the runtime `native` reads these
 PERSONA = "I search over the numbers and choices of the editable files; I use no model and follow no prose."
@@ -69,9 +68,13 @@ def main() -> int:
 
 def _run_loop(args: argparse.Namespace, options: Options, snapshots: Snapshots, output: Output) -> int:
     """Run the loop on the prompt that stands on standard input; the exit code."""
-    from coral.native.brain import BRAINS  # takes longer to import than everything before
+    from attempts.record import Direction  # these take longer to import than everything before
+    from coral.native.brain import BRAINS
     from coral.native.loop import Loop, TurnEnd
     from coral.native.options import missing_library
+    from coral.native.run_view import AgentRunView
+    from coral.native.search.explore import Explorer
+    from coral.native.toolbox import Toolbox
 
     run_folder, agent = os.environ.get("CORAL_RUN", ""), os.environ.get("CORAL_AGENT", "")
     if not run_folder or not agent:
@@ -80,7 +83,9 @@ def _run_loop(args: argparse.Namespace, options: Options, snapshots: Snapshots, 
         return _refuse(output, f"there is no brain {options.brain!r}")
     if library := missing_library():
         return _refuse(output, f"{library} is not installed; `coral doctor` says how to install it")
-    toolbox = _toolbox(args, options, snapshots, output, Path(run_folder), agent)
+    run_view = AgentRunView(Path(run_folder), agent, Path.cwd(), args.state, Direction(args.direction))
+    explorer = Explorer(snapshots, output, run_view, options, args.editable, args.check, args.seed)
+    toolbox = Toolbox(snapshots, output, run_view, explorer)
     on_interrupt(snapshots.save, toolbox.interrupt)
     prompt = sys.stdin.read()
     _remember_launch(snapshots, prompt, output)
@@ -97,19 +102,6 @@ def _run_loop(args: argparse.Namespace, options: Options, snapshots: Snapshots, 
     if code == EXIT_USAGE:
         print(f"coral.native: {text}", file=sys.stderr)
     return code
-
-
-def _toolbox(
-    args: argparse.Namespace, options: Options, snapshots: Snapshots, output: Output, run_folder: Path, agent: str
-) -> Toolbox:
-    from attempts.record import Direction
-    from coral.native.run_view import AgentRunView
-    from coral.native.search.explore import Explorer
-    from coral.native.toolbox import Toolbox
-
-    run_view = AgentRunView(run_folder, agent, Path.cwd(), args.state, Direction(args.direction))
-    explorer = Explorer(snapshots, output, run_view, options, args.editable, args.check, args.seed)
-    return Toolbox(snapshots, output, run_view, explorer)
 
 
 def _remember_launch(snapshots: Snapshots, prompt: str, output: Output) -> None:

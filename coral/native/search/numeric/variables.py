@@ -13,7 +13,7 @@ import json
 import re
 import tokenize
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import groupby
@@ -65,41 +65,11 @@ class Variable:
         return str(round(value)) if self.kind is VariableKind.INTEGER else repr(float(value))
 
 
-@dataclass(frozen=True, slots=True)
-class LineComment:
-    """What a comment says of the variables on its line: `# fixed`, `# range: 0..1` or `# choices: a, b, c`."""
-
-    fixed: bool = False
-    low: float = -inf
-    high: float = inf
-    choices: tuple[str, ...] = ()
-
-    @classmethod
-    def read(cls, line: str) -> "LineComment":
-        found = _COMMENT.search(line)
-        if found is None:
-            return cls()
-        if found["choices"] is not None:
-            choices = tuple(word.strip() for word in found["choices"].split(",") if word.strip())
-            return cls(choices=choices) if len(choices) > 1 else cls()
-        if found["low"] is not None:
-            low, high = (_bound(found[name]) for name in ("low", "high"))
-            return cls(low=low, high=high) if low is not None and high is not None and low < high else cls()
-        return cls(fixed=True)
-
-
 _COMMENT = re.compile(
     r"(?:#|//|;)\s*(?:(?P<fixed>fixed)\b"
     r"|range:\s*(?P<low>[^\s.]\S*?)\s*\.\.\s*(?P<high>\S+)"
     r"|choices:\s*(?P<choices>.+?)\s*(?:\*/)?\s*$)"
 )
-
-
-def _bound(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
 
 
 def variable_of_literal(literal: str, start: int) -> Variable | None:
@@ -121,42 +91,51 @@ def apply_comments(text: str, variables: Iterable[Variable]) -> list[Variable]:
 
     A line with `choices` offers one variable: the first of the choices that stands on it.
     """
-    out: list[Variable] = []
+    in_order = sorted(variables, key=lambda variable: variable.start)
+    return [kept for begin, line, on_line in _lines(text, in_order) for kept in _apply_comment(line, begin, on_line)]
+
+
+def _lines(text: str, variables: Sequence[Variable]) -> Iterator[tuple[int, str, list[Variable]]]:
+    """Where each line begins, the line, and the variables on it."""
     begin = 0
-    unassigned = sorted(variables, key=lambda variable: variable.start)
     for line in text.splitlines(keepends=True):
-        end = begin + len(line)
-        on_line = [variable for variable in unassigned if begin <= variable.start < end]
-        out.extend(_apply_comment(line, begin, on_line))
-        begin = end
-    return out
+        yield begin, line, [variable for variable in variables if begin <= variable.start < begin + len(line)]
+        begin += len(line)
 
 
 def _apply_comment(line: str, begin: int, variables: list[Variable]) -> list[Variable]:
-    comment = LineComment.read(line)
-    if comment.fixed:
-        return []
-    if comment.choices:
-        choice = _choice(line, begin, comment.choices)
-        return [choice] if choice else []
-    return [
-        replace(variable, low=max(variable.low, comment.low), high=min(variable.high, comment.high))
-        for variable in variables
-        if variable.kind is not VariableKind.CHOICE or comment.low == -inf
-    ]
+    """What is left of a line's variables after `# fixed`, `# range: 0..1` or `# choices: a, b, c`.
+
+    A comment that says nothing usable changes nothing.
+    """
+    found = _COMMENT.search(line)
+    if found is None:
+        return variables
+    if found["choices"] is not None:
+        choices = tuple(word.strip() for word in found["choices"].split(",") if word.strip())
+        return _choice(line[: found.start()], begin, choices) if len(choices) > 1 else variables
+    if found["low"] is not None:
+        try:
+            low, high = float(found["low"]), float(found["high"])
+        except ValueError:
+            return variables
+        return [
+            replace(variable, low=max(variable.low, low), high=min(variable.high, high)) if low < high else variable
+            for variable in variables
+            if variable.kind is not VariableKind.CHOICE or low == -inf or not low < high
+        ]
+    return []
 
 
-def _choice(line: str, begin: int, choices: tuple[str, ...]) -> Variable | None:
-    """The word on the line, left of the comment, that is one of the choices."""
-    code = line[: _COMMENT.search(line).start()]  # type: ignore[union-attr]
+def _choice(code: str, begin: int, choices: tuple[str, ...]) -> list[Variable]:
+    """The word left of the comment that is one of the choices, if there is one."""
     longest_first = sorted(range(len(choices)), key=lambda index: -len(choices[index]))
     for index in longest_first:
         found = re.search(rf"(?<![\w.]){re.escape(choices[index])}(?![\w.])", code)
         if found:
-            start = begin + found.start()
-            end = start + len(choices[index])
-            return Variable(start=start, end=end, kind=VariableKind.CHOICE, value=index, choices=choices)
-    return None
+            start, end = begin + found.start(), begin + found.end()
+            return [Variable(start=start, end=end, kind=VariableKind.CHOICE, value=index, choices=choices)]
+    return []
 
 
 def make_columns_real(variables: Sequence[Variable]) -> list[Variable]:
@@ -277,36 +256,25 @@ def _allows_sign(token: tokenize.TokenInfo) -> bool:
 
 
 def _in_text(text: str) -> list[Variable]:
-    hidden = [(found.start(), found.end()) for found in QUOTED_OR_COMMENT.finditer(text)]
-    variables: list[Variable] = []
-    next_hidden = 0
-    for found in TEXT_NUMBER.finditer(text):
-        while next_hidden < len(hidden) and hidden[next_hidden][1] <= found.start():
-            next_hidden += 1
-        if next_hidden < len(hidden) and hidden[next_hidden][0] <= found.start():
-            continue
-        literal = found.group()
-        variable = None if LEADING_ZERO.match(literal) else variable_of_literal(literal, found.start())
-        if variable is not None:
-            variables.append(variable)
-    return variables
+    visible = QUOTED_OR_COMMENT.sub(lambda found: " " * len(found.group()), text)
+    numbers = [found for found in TEXT_NUMBER.finditer(visible) if not LEADING_ZERO.match(found.group())]
+    variables = [variable_of_literal(found.group(), found.start()) for found in numbers]
+    return [variable for variable in variables if variable is not None]
 
 
 def _lines_as_tables(text: str, variables: list[Variable]) -> list[Variable]:
     """Give rows and columns to the variables of lines: a run of lines of one shape is a table, a lone line a column."""
-    lines: list[tuple[int, str, list[Variable]]] = []
-    begin = 0
-    for index, line in enumerate(text.splitlines(keepends=True)):
-        on_line = [variable for variable in variables if begin <= variable.start < begin + len(line)]
-        lines.append((index, _shape(line, begin, on_line), on_line))
-        begin += len(line)
+    lines = [
+        (_shape(line, begin, on_line), index, on_line)
+        for index, (begin, line, on_line) in enumerate(_lines(text, variables))
+    ]
     out: list[Variable] = []
-    for _, run in groupby(lines, key=lambda line: line[1]):
-        table = [(index, on_line) for index, _, on_line in run]
-        for index, on_line in table:
-            alone = len(table) == 1
+    for _, run in groupby(lines, key=lambda line: line[0]):
+        table = list(run)
+        first, alone = table[0][1], len(table) == 1
+        for _, index, on_line in table:
             for k, variable in enumerate(on_line):
-                column = f"line {table[0][0]}" if alone else f"line {table[0][0]}/{k}"
+                column = f"line {first}" if alone else f"line {first}/{k}"
                 row = f"line {index}/{k}" if alone else f"line {index}"
                 name = f"line {index + 1}" + (f", number {k + 1}" if len(on_line) > 1 else "")
                 out.append(replace(variable, column=column, row=row, name=name))

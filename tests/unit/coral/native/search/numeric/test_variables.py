@@ -1,9 +1,10 @@
 """What may be varied in a file, by its kind, and what a variable writes: its own values and no others."""
 
+import math
+
 import pytest
 
 from coral.native.search.numeric.variables import (
-    LineComment,
     Variable,
     VariableKind,
     find_variables,
@@ -27,9 +28,10 @@ def test_a_literal_is_a_variable_where_it_can_be_written_back(literal, kind):
     assert (found.kind if found else None) == kind
 
 
-def test_a_comment_that_says_nothing_usable_is_none():
-    for line in ("x = 1", "x = 1  # range: 2..1", "x = a  # choices: a", "x = 1  # range: a..b"):
-        assert LineComment.read(line) == LineComment()
+@pytest.mark.parametrize("comment", ["", "range: 2..1", "choices: 1", "range: a..b", "range: 1..nan"])
+def test_a_comment_that_says_nothing_usable_changes_nothing(comment):
+    (found,) = find_variables("a.cfg", f"x = 1  # {comment}\n")
+    assert (found.kind, found.low, found.high) == (VariableKind.INTEGER, -math.inf, math.inf)
 
 
 def literals(name: str, text: str) -> list[str]:
