@@ -113,13 +113,9 @@ def _standing(situation: Situation) -> str:
     text = f"Best of the fleet: **#{best.number}, {score_text(best.score)}**, by {best.agent or 'the seed'}"
     if seed is not None and seed.number != best.number:
         text += f"; the seed (#0) scores {score_text(seed.score)}"
-    ranked = _best_by_agent(situation)
+    ranked = situation.known.best_of_others("", situation.observation.direction)
     by_agent = ", ".join(f"{attempt.agent} {score_text(attempt.score)} (#{attempt.number})" for attempt in ranked)
     return f"{text}. By agent: {by_agent}." if by_agent else f"{text}."
-
-
-def _best_by_agent(situation: Situation) -> list[KnownAttempt]:
-    return situation.known.best_of_others("", situation.observation.direction)
 
 
 def _conclusions(evidence: Evidence, direction: Direction) -> str:
@@ -198,7 +194,8 @@ def _next(situation: Situation, evidence: Evidence) -> str:
     ideas = []
     if proven:
         ideas.append(f"`{proven}` from {start}: what pays, from the best there is.")
-    rivals = [attempt for attempt in _best_by_agent(situation) if best is not None and attempt.number != best.number]
+    ranked = situation.known.best_of_others("", situation.observation.direction)
+    rivals = [attempt for attempt in ranked if best is not None and attempt.number != best.number]
     if rivals:
         rival = f"#{rivals[0].number} ({score_text(rivals[0].score)})"
         ideas.append(f"`cross` of {start} with {rival}: they were found apart.")

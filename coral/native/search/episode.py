@@ -95,7 +95,6 @@ class EpisodeResult:
     chain: EvaluatedPoint
     start: EvaluatedPoint
     moves: int
-    evaluations: int
     seconds: float
 
 
@@ -130,7 +129,6 @@ class Episode:
         """Raises only what a check that cannot be used at all raises."""
         problem = self.problem
         problem.deadline = self.began + self.seconds * 60  # the start is measured, however slow the check is
-        before = problem.evaluations
         start = self.current = self.best = problem.measured(self.start)
         problem.best = None
         problem.deadline = self.began + self.seconds * (1 - POLISH)
@@ -148,7 +146,6 @@ class Episode:
             chain=self.current,
             start=start,
             moves=self.moves,
-            evaluations=problem.evaluations - before,
             seconds=time.monotonic() - self.began,
         )
 

@@ -34,23 +34,18 @@ class EditableFile:
             self.between.append(text[position : variable.start])
             position = variable.end
         self.between.append(text[position:])
+        self._literals = [text[variable.start : variable.end] for variable in self.variables]
         # The pieces of the text last written, and the values they stand for: few change from one text to the next.
         self._values = [variable.value for variable in self.variables]
-        self._pieces = [part for variable in self.variables for part in ("", text[variable.start : variable.end])]
-        self._pieces.append("")
-        self._pieces[::2] = self.between
-        self._original = list(self._values), list(self._pieces)
+        self._pieces = [piece for pair in zip(self.between, [*self._literals, ""], strict=True) for piece in pair]
 
     def text(self, values: Sequence[float]) -> str:
         """The text for these values; variables at their original value keep their original characters."""
-        written, pieces = self._values, self._pieces
-        original_values, original_pieces = self._original
         for k, value in enumerate(values):
-            if value != written[k]:
-                written[k] = value
-                original = value == original_values[k]
-                pieces[2 * k + 1] = original_pieces[2 * k + 1] if original else self.variables[k].text(value)
-        return "".join(pieces)
+            if value != self._values[k]:
+                variable, self._values[k] = self.variables[k], value
+                self._pieces[2 * k + 1] = self._literals[k] if value == variable.value else variable.text(value)
+        return "".join(self._pieces)
 
     def values(self, text: str) -> Vector | None:
         """The values in a text of the same form; None where the form differs."""
@@ -71,12 +66,6 @@ class Column:
         """The lowest and the highest value of the variable in these points."""
         values = [point[k] for point in points for k in self.members]
         return min(values), max(values)
-
-    def range(self, points: Sequence[Sequence[float]]) -> tuple[float, float]:
-        """Where its values lie in these points, with a margin, within its declared bounds."""
-        low, high = self.seen(points)
-        margin = RANGE_MARGIN * (high - low) or 0.5 * max(abs(low), abs(high)) or 1.0
-        return max(self.low, low - margin), min(self.high, high + margin)
 
 
 class SearchSpace:
@@ -160,12 +149,13 @@ class SearchSpace:
         return out
 
     def ranges(self, points: Sequence[Sequence[float]]) -> list[tuple[float, float]]:
-        """For each variable, where the values of its column lie in these points, with a margin."""
+        """For each variable, where its column's values lie in these points, with a margin, within declared bounds."""
         out = [(0.0, 0.0)] * len(self)
         for column in self.columns:
-            bounds = column.range(points)
+            low, high = column.seen(points)
+            margin = RANGE_MARGIN * (high - low) or 0.5 * max(abs(low), abs(high)) or 1.0
             for k in column.members:
-                out[k] = bounds
+                out[k] = max(column.low, low - margin), min(column.high, high + margin)
         return out
 
     def describe_change(self, before: Sequence[float], after: Sequence[float]) -> str:

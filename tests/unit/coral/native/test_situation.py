@@ -5,7 +5,7 @@ from typing import get_args
 from native_situations import known, situation
 from sample import attempt
 
-from coral.native.situation import AwaitResult, Call, Idle, Search, Signal, Submit, ToolError
+from coral.native.situation import AwaitResult, Call, Search, Submit, ToolError
 
 
 def test_the_own_best_and_the_best_of_others_are_told_apart():
@@ -14,10 +14,6 @@ def test_the_own_best_and_the_best_of_others_are_told_apart():
     assert own is not None
     assert best is not None
     assert (own.number, best.number, [other.number for other in met.best_of_others]) == (2, 1, [1])
-
-
-def test_what_follows_from_a_signal_stands_one_deeper():
-    assert Signal(Idle(), 2).then(Idle()) == Signal(Idle(), 3)
 
 
 def test_searches_and_submissions_chain_and_nothing_else():
