@@ -4,8 +4,6 @@
 supervisor is at work by then.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Mapping

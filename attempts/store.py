@@ -185,7 +185,6 @@ class Store:
 
 
 def is_record(name: str) -> bool:
-    """Whether this is the name of a record's file."""
     return _RECORD.fullmatch(name) is not None
 
 

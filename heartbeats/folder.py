@@ -80,7 +80,6 @@ def _plain(row: Mapping[object, object]) -> dict[str, object]:
 
 @lru_cache(maxsize=256)  # agents have many of the same, and to write one as YAML takes 0.7 ms
 def _row(heartbeat: Heartbeat, due: str) -> str:
-    """One entry of the list in a file."""
     row = {**to_dict(heartbeat), "when": heartbeat.when}
     prompt = printable(heartbeat.prompt)
     row["prompt"] = LiteralScalarString(prompt) if _reads_well(prompt) else prompt

@@ -20,8 +20,6 @@ class OkReply:
 
 @dataclass(frozen=True, slots=True)
 class AlertReply:
-    """A message for the operator."""
-
     text: str
 
 

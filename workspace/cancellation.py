@@ -1,7 +1,5 @@
 """Lets one thread cancel the work of another: its processes are killed, and it starts none. A git may hang for ever."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal
@@ -46,7 +44,6 @@ class CancelToken:
             yield self._running
 
     def remove(self, process: Popen[bytes]) -> None:
-        """Forget a process that has ended."""
         with self._lock:
             self._running.discard(process)
 

@@ -4,8 +4,6 @@ None of it is ever committed. Nothing is written through a link that the agent m
 rename, and the folders above them are checked first.
 """
 
-from __future__ import annotations
-
 import os
 import posixpath
 import re
@@ -71,7 +69,6 @@ def mount(clone: Path, name: str, source: Path) -> None:
 
 
 def _link(clone: Path, name: str, target: str, kind: str) -> None:
-    """Make a link that git ignores."""
     exclude_from(clone / ".git", (), [name])
     link = clone / name
     if link.is_symlink() and str(link.readlink()) == target:

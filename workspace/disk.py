@@ -4,8 +4,6 @@ A file system that does not say, as some network file systems, counts as one wit
 it is full.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The errors of a workspace, each with a hint for whoever can solve the problem."""
 
-from __future__ import annotations
-
 import re
 
 # Parts of git's messages that an agent can choose: what stands in quotes, and what git cites from an object.

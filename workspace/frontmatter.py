@@ -4,8 +4,6 @@ Agents write these by hand, so reading never fails: what is not understood is le
 texts. Understood are scalars, quotes, lists, folded and literal blocks.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -34,13 +32,11 @@ def split(text: str) -> tuple[dict[str, str | list[str]], str]:
 
 
 def write(front: Mapping[str, Value], body: str) -> str:
-    """The text of a file with this head and this body."""
     head = "".join(f"{key}: {_dump(value)}\n" for key, value in front.items())
     return f"---\n{head}---\n\n{body.strip()}\n"
 
 
 def words(value: str | list[str] | None) -> str:
-    """A value as one text."""
     return ", ".join(value) if isinstance(value, list) else value or ""
 
 
@@ -94,7 +90,6 @@ def _dump(value: Value) -> str:
 
 
 def _quote(text: str) -> str:
-    """A text that every YAML reader takes for this text."""
     if _SAFE.fullmatch(text) and text.lower() not in _NOT_TEXTS:
         return text
     whole = text.encode("utf-8", "replace").decode()

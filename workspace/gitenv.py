@@ -4,8 +4,6 @@ With them, neither a variable set by a hook (`GIT_DIR`), nor a user's configurat
 where git writes or what programs it runs.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from pathlib import Path

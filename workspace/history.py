@@ -5,8 +5,6 @@ ignore list of an agent has an effect. A folder without changes costs one walk o
 repository is renamed, and a new one begun.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

@@ -4,8 +4,6 @@ The hub holds only the run's own history, and deletes nothing (`preciousObjects`
 A clone finds the hub by a relative path, so that a copied run folder uses its own. The seed is only ever read.
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 import shutil
@@ -215,6 +213,5 @@ def patch(hub: Path, old: str, new: str) -> bytes:
 
 
 def tree_of(hub: Path, commit: str) -> str:
-    """The id of the tree of a commit."""
     header = read_header(object_file(hub / "objects", full(commit)))
     return header.tree if header else Git(hub).text("rev-parse", "--verify", "--end-of-options", f"{commit}^{{tree}}")

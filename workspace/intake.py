@@ -5,8 +5,6 @@ pass through a quarantine that recomputes every id; a refused commit leaves noth
 objects move into the hub before those that refer to them, so that the next try repairs what a kill interrupted.
 """
 
-from __future__ import annotations
-
 import contextlib
 import graphlib
 import os
@@ -132,7 +130,6 @@ def _quarantine(hub: Path, number: int) -> Iterator[Path]:
 
 
 def _reading(hub: Path, objects: Path, *more: Path) -> Git:
-    """A git with the hub's configuration, on other objects."""
     others = ":".join('"' + str(path.absolute()).replace("\\", "\\\\").replace('"', '\\"') + '"' for path in more)
     return Git(hub, GIT_OBJECT_DIRECTORY=objects, GIT_ALTERNATE_OBJECT_DIRECTORIES=others)
 

@@ -3,8 +3,6 @@
 An agent may put anything into the folder: it is listed as well as possible or left out, as in `notes`.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import secrets
@@ -63,7 +61,6 @@ def _is_open(folder: Path) -> bool:
 
 
 def list_skills(shared: Path) -> list[Skill]:
-    """All skills, by name."""
     skills = []
     for entry in markdown(shared / "skills"):
         path = Path(entry.path)

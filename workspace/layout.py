@@ -103,7 +103,6 @@ class Layout:
         return self.logs(agent) / f"{launch:04d}.err"
 
     def job(self, agent: str, number: int) -> Path:
-        """The state of a job of this agent."""
         return self.logs(agent) / f"job-{number}.json"
 
     def job_code(self, agent: str, number: int) -> Path:
@@ -111,7 +110,6 @@ class Layout:
         return self.logs(agent) / f"job-{number}.code"
 
     def job_output(self, agent: str, number: int) -> Path:
-        """What a job printed."""
         return self.logs(agent) / f"job-{number}.out"
 
     def beats(self, agent: str) -> Path:

@@ -3,8 +3,6 @@
 A lock file of git is removed only after it was unchanged for a while, with no living git in that clone.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

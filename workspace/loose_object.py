@@ -4,8 +4,6 @@ A git process takes 3 ms, and a submission needs three headers. Agents write som
 anything: reading one never blocks, never fills the memory and never raises.
 """
 
-from __future__ import annotations
-
 import re
 import zlib
 from dataclasses import dataclass
@@ -43,7 +41,6 @@ def read_header(path: Path) -> Header | None:
 
 
 def parse_header(body: bytes) -> Header | None:
-    """The header of a commit from its content."""
     lines = body.partition(b"\n\n")[0].split(b"\n")
     tree = _TREE.fullmatch(lines[0])
     if tree is None:

@@ -5,8 +5,6 @@ listed as well as possible or left out; reading the folder never raises, blocks 
 thousands of notes: only those that are wanted are parsed; of the others only what determines their number.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -1,7 +1,5 @@
 """Reads folders and files where agents may have put anything: no call follows a link, blocks, or takes for ever."""
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Callable, Iterator

@@ -5,8 +5,6 @@ Signals are held back in between (they reach us and git a few milliseconds later
 is submitted and still in the working tree, and the next commit is made as usual.
 """
 
-from __future__ import annotations
-
 import contextlib
 import signal
 import subprocess

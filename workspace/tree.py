@@ -4,8 +4,6 @@ A tree is refused with a reason that its author can act on: a link that leads ou
 many or too large files. Links are resolved as the file system does, one by one: `a/..` is not `.` if `a` is a link.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -68,7 +66,6 @@ def check(entries: list[TreeEntry], read: Callable[[list[str]], Mapping[str, byt
 
 
 def too_many() -> Unacceptable:
-    """The refusal of a tree with more files than are listed."""
     return Unacceptable(f"it has more than {MAX_FILES:,} files", "ignore what is generated, by a .gitignore")
 
 

@@ -99,7 +99,6 @@ def foreign_database() -> Iterator[None]:
 
 
 def opened(folder: Path, patience: float = PATIENCE) -> sqlite3.Connection:
-    """The index of a folder, to be read."""
     connection = _connected(folder, "ro", patience)
     with _closed_if_unusable(connection):
         _check(connection, folder)

@@ -23,7 +23,6 @@ def split_entry(entry: str) -> tuple[str, str] | None:
 def path_problems(
     task: TaskSection | None, grader: GraderSection | None, agents: AgentsSection | None, folder: Path
 ) -> Iterator[Problem]:
-    """The problems of the sections that could be read."""
     unusable = list(_unusable(task, grader, folder))
     yield from unusable
     if not unusable:  # no other check may look up such a path
@@ -161,7 +160,6 @@ def _role_problems(assignment: Assignment, where: KeyPath, folder: Path) -> Iter
 
 
 def _mount_problem(at: str, assignment: Assignment, seed: Path | None) -> str:
-    """What is wrong with the path of a mount in the workspace."""
     names = PurePosixPath(at).parts
     if leads_outside(at) or not names or "\0" in at or names[0] in RESERVED:
         return "must be a path inside the workspace, and not one of git's or Coral's"
@@ -175,7 +173,6 @@ def _mount_problem(at: str, assignment: Assignment, seed: Path | None) -> str:
 
 
 def _source_problem(source: str, folder: Path, private: list[Path]) -> str:
-    """What is wrong with the path that a mount leads to."""
     path = _resolved(source, folder)
     if path is None or not path.exists():
         return f"{shown(source)} does not exist (looked at {path or folder})"

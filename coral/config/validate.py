@@ -103,7 +103,6 @@ def _problem(kind: type[BaseModel], values: object, path: KeyPath, detail: Error
 
 
 def _holder(kind: type[BaseModel], loc: KeyPath) -> type[BaseModel]:
-    """The model that has the last key of this path."""
     for part in loc[:-1]:
         field = kind.model_fields.get(str(part))
         kinds = [] if field is None else [field.annotation, *get_args(field.annotation)]

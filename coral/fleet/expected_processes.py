@@ -8,7 +8,6 @@ START_SECONDS = 30.0  # for so long a launch without output is taken to be start
 
 
 def live_agents(fleet: Fleet) -> list[Agent]:
-    """The agents that have a process."""
     return [agent for agent in fleet.agents.values() if agent.phase in LIVE]
 
 

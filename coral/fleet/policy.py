@@ -60,7 +60,6 @@ def waits_until(agent: str, pending: Iterable[PendingAttempt]) -> float | None:
 
 
 def runs_job(agent: str, jobs: Mapping[int, Job]) -> bool:
-    """Whether a job of this agent runs."""
     return any(job.agent == agent for job in jobs.values())
 
 

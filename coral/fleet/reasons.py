@@ -109,8 +109,6 @@ class RunEnd:
 
 
 class JobOutcome(StrEnum):
-    """How a job ended."""
-
     SUCCEEDED = "succeeded"
     FAILED = "failed"  # with an exit code above 0
     SIGNALLED = "signalled"  # by the signal whose number is the exit code's opposite

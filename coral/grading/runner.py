@@ -139,7 +139,6 @@ def _types(name: str) -> tuple[type[Any], ...]:
 
 
 def _record(value: object) -> dict[str, object]:
-    """What a grader returned, as the JSON to write."""
     if isinstance(value, _types("Fail")):
         return {"failed": value.reason, "feedback": value.feedback}
     if isinstance(value, _types("Result")):

@@ -22,8 +22,6 @@ MAX_FAILURES = 6  # in a row; they end the turn
 
 
 class TurnEnd(StrEnum):
-    """Why a turn ended."""
-
     NOTHING_TO_VARY = "nothing_to_vary"
     FAILURES = "failures"
     STEPS = "steps"

@@ -23,8 +23,6 @@ Texts = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownAttempt:
-    """What is kept of an attempt's record."""
-
     number: int
     agent: str
     score: float | None
@@ -177,7 +175,6 @@ class AgentMemory:
         return replace(self, blocks={**self.blocks, block: text[-LONGEST_BLOCK:]})
 
     def add_result(self, trial: Trial) -> Self:
-        """Take in a trial whose result is known."""
         return replace(self, pending=None, trials=(*self.trials, trial)[-TRIALS:])
 
     def discard(self, trial: Trial) -> Self:
@@ -189,6 +186,5 @@ class AgentMemory:
         return replace(self, answered=(*self.answered, heartbeat_id)[-ANSWERED:])
 
     def mark_noted(self, numbers: Collection[int]) -> Self:
-        """There is a note on these attempts."""
         trials = tuple(replace(trial, noted=trial.noted or trial.number in numbers) for trial in self.trials)
         return replace(self, trials=trials)

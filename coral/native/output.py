@@ -24,7 +24,6 @@ class Output:
         self._line({"type": "beat", "phase": phase, "message": message[:LONGEST_MESSAGE], "progress": progress})
 
     def text(self, text: str) -> None:
-        """An answer in prose."""
         self._line({"type": "text", "reply": text[:LONGEST_ANSWER]})
 
     def error(self, message: str) -> None:

@@ -21,7 +21,6 @@ class HeartbeatSection:
 
 
 def heartbeat_sections(prompt: str) -> list[HeartbeatSection]:
-    """The heartbeat sections of a prompt, in order."""
     sections = []
     for heading in HEADING.finditer(prompt):
         end = NEXT_HEADING.search(prompt, heading.end())

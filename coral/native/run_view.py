@@ -87,7 +87,6 @@ class AgentRunView:
         return recent_notes(self.shared, NOTES)
 
     def checklist(self) -> str:
-        """The checklist of the checkpoint, if there is one."""
         for path in (self.shared / "HEARTBEAT.md", self.clone / "HEARTBEAT.md"):
             try:
                 return read_bytes(path).decode(errors="replace")[:20_000]

@@ -16,8 +16,6 @@ from workspace.notes import Note
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Say:
-    """Answer in prose, for readers of the log."""
-
     text: str
     request_heartbeat: bool = False
 
@@ -47,8 +45,6 @@ class WriteNote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteSkill:
-    """Leave a skill in the shared knowledge."""
-
     name: str
     front: Mapping[str, Value]
     body: str
@@ -67,8 +63,6 @@ class Search:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submit:
-    """Write the files and submit them."""
-
     candidate: Candidate
     request_heartbeat: bool = True
 
@@ -114,15 +108,11 @@ class Idle:
 
 @dataclass(frozen=True, slots=True)
 class CandidateFound:
-    """An episode of search has ended."""
-
     candidate: Candidate
 
 
 @dataclass(frozen=True, slots=True)
 class ResultReceived:
-    """A submission has its result."""
-
     trial: Trial
 
 

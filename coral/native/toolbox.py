@@ -164,7 +164,6 @@ class Toolbox:
         return self._run_eval(trial)  # the last submission is an earlier one
 
     def _result_from_records(self, trial: Trial) -> Event | None:
-        """What the records say of a trial that is pending."""
         memory = self.snapshots.memory
         for attempt in reversed(memory.known.recent):
             own = attempt.agent == self.run_view.agent and attempt.title == trial.title

@@ -70,7 +70,6 @@ def _ends(memory: RecoveredState, config: Config, limits: Limits) -> bool:
 
 
 def _retired(fleet: Fleet) -> tuple[Reason, ...]:
-    """Why the agents have retired, if all have."""
     agents = fleet.agents.values()
     return tuple(agent.reason for agent in agents) if all(agent.phase is Phase.RETIRED for agent in agents) else ()
 

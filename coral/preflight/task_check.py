@@ -90,7 +90,6 @@ def _no_match(glob: str, names: list[str]) -> str:
 
 
 def _inspected(config: Config, runtime: Runtime) -> list[TaskFinding]:
-    """The runtime's own check of the files."""
     found = runtime.inspect(config.seed, config.task.editable)
     if found is None:
         return []

@@ -34,7 +34,6 @@ class PrestartedInterpreter:
         rlimit_tag.put(self._child.pid, tag)
 
     def is_ready(self) -> bool:
-        """Whether it is still there."""
         return self._child.poll() is None
 
     def hold(self, program: Program) -> HeldChild:

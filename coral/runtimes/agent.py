@@ -122,7 +122,6 @@ class AgentProgram(Reader):
         return (option, value) if value else ()
 
     def extra(self) -> tuple[str, ...]:
-        """The arguments that the task adds."""
         return self.texts("args") or ()
 
     @property

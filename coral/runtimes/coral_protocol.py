@@ -86,7 +86,6 @@ def _retry(retry: JsonObject) -> Retry:
 
 
 def _usage(usage: JsonObject) -> Usage:
-    """The usage of a step."""
     read, cached, written = (int(_number(usage, name, most=1e12) or 0) for name in ("input", "cached", "output"))
     return Usage(input=read, cached=cached, output=written, cost=_number(usage, "cost", most=1e9))
 
@@ -100,7 +99,6 @@ def _number(event: JsonObject, name: str, most: float) -> float | None:
 
 
 def by_code(code: int) -> Ending:
-    """What an exit code means for any program."""
     if code == 0:
         return Ending.CLEAN
     stopped = (INTERRUPTED, -signal.SIGINT, 128 + signal.SIGTERM, -signal.SIGTERM)

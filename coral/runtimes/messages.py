@@ -102,8 +102,6 @@ def cached_within(usage: JsonObject, counted: Counted, input_name: str, cached_n
 
 
 class ReplyParts:
-    """The replies of one launch."""
-
     def __init__(self) -> None:
         self._parts = ""
 

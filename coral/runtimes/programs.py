@@ -11,7 +11,6 @@ from pathlib import Path
 
 
 def on_path(name: str) -> Path | None:
-    """The program that a shell would start."""
     found = shutil.which(os.path.expanduser(name))  # noqa: PTH111 - `which` takes a text
     return Path(found).absolute() if found else None
 

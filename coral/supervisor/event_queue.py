@@ -23,8 +23,6 @@ QUIET_SECONDS = 60.0  # then only so often
 
 
 class SeenAlerts:
-    """The failures of which the operator was alerted."""
-
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], None] = {}  # the latest comes last
 

@@ -224,7 +224,6 @@ class Performer:
 
 
 def answer_request(layout: Layout, sender: str, id: str, data: Mapping[str, object]) -> None:
-    """Answer a request, and take it away."""
     path = layout.replies_to(sender) / f"{id}.json"
     try:
         write_json(path, data, durable=False, new=True)  # no rename in a watched folder, see `Store.submit`

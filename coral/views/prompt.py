@@ -33,7 +33,6 @@ LEAST_SHOWN = 500  # of a section that is cut
 
 
 def instructions(run_context: RunContext, agent: str) -> str:
-    """The instruction file of an agent's clone."""
     assignment = run_context.roster.assignment(agent)
     given = {
         "role": assignment.role,

@@ -130,7 +130,6 @@ def with_reason(text: str, reason: Reason | None) -> str:
 
 
 def log_text(event: LogEvent) -> str:
-    """A line of the timeline."""
     launch = f"launch {event.launch}" if event.launch else ""
     if event.ending is not None:
         return f"{launch} ended: {event.ending}"

@@ -59,7 +59,6 @@ class Report:
         self._beats: dict[str, tuple[tuple[str, Status, int], float]] = {}
 
     def log(self, now: Moment, event: LogEvent) -> None:
-        """The line that a decision adds to the timeline."""
         given = {"launch": event.launch or None, "ending": event.ending, "reason": reason_data(event.reason)}
         self.note(now, event.type, log_text(event), event.agent, **given)
 
@@ -218,5 +217,4 @@ def end_lost_jobs(layout: Layout, agent: str, jobs: Mapping[int, Job]) -> None:
 
 
 def _ended(end: JobEnd) -> dict[str, object]:
-    """How a job ended, for programs and in words."""
     return {"state": "ended", "outcome": end.outcome, "reason": reason_data(end.reason), "how": outcome_text(end)}

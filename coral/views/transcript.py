@@ -148,7 +148,6 @@ class _Reader:
                     yield from self._entries_of(joined)
 
     def _entries_of(self, event: OutputEvent) -> Iterator[TranscriptEntry]:
-        """The entries of an event: none or one for most."""
         self._unknown += bool(event.unknown)
         if event.usage is not None:
             self._usage = total(self._usage, event.usage)

@@ -77,7 +77,6 @@ def _name(layout: Layout, commit: str) -> str:
 
 
 def _with_commit(layout: Layout, start: str) -> list[Attempt]:
-    """The attempts whose commit begins like this, by number."""
     from attempts.index import query
 
     found = _index(layout).ask(lambda rows: query.with_commit(rows, start.casefold()))

@@ -164,7 +164,6 @@ def _result(store: Store, attempt: Attempt) -> str:
 
 
 def _data(store: Store, outcome: SubmissionState) -> dict[str, object]:
-    """The outcome for programs, whatever it is."""
     attempt = outcome.attempt
     state = "refused" if outcome.refused else "graded" if attempt is not None else "pending"
     data: dict[str, object] = {"attempt": outcome.number, "state": state}

@@ -49,7 +49,6 @@ def agent_here() -> tuple[Layout, str]:
 
 
 def agent_inside() -> str | None:
-    """The agent whose workspace this is, if it is one."""
     found = find_agent(here())
     return found[1] if found else None
 

@@ -141,7 +141,6 @@ def names_in(folder: Path) -> list[str]:
 
 
 def _announce(count: int) -> None:
-    """Explain a long wait on a terminal."""
     if count > MANY and sys.stderr.isatty():
         print(f"reading {count} records, this once ...", file=sys.stderr, flush=True)
 

@@ -67,7 +67,6 @@ def wait(layout: Layout, agent: str, submission: str, seconds: float) -> Submiss
 
 
 def outcome_of(store: Store, agent: str, submission: str) -> SubmissionState:
-    """What is known of a submission now."""
     reply = LenientJson(store.read_reply(agent, submission))
     if refused := reply.text("refused", 2000):
         hint, reason = reply.text("hint"), reply.inner("reason").data

@@ -69,7 +69,6 @@ class RunFollower:
         self._clocks: dict[int, float] = {}
 
     def update(self) -> None:
-        """Read what is new."""
         earlier = self.view
         self.view = RunView(self.layout)
         if not self.view.status and earlier.status:

@@ -106,7 +106,6 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], width: int) 
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print a table as wide as the terminal."""
     out = console()
     out.print(table(columns, rows, out.width))
 

@@ -91,7 +91,6 @@ def _of_agent(agent: Agent, rules: Rules) -> list[Measure]:
 
 
 def _used_up(measures: Iterable[Measure]) -> Budget | None:
-    """The first of these that has come to its limit."""
     for key, used, limit in measures:
         if used is not None and limit is not None and used >= limit:
             return Budget(key, limit / 3600 if key is BudgetKey.HOURS else limit)

@@ -175,7 +175,6 @@ def is_resting(agent: Agent) -> bool:
 
 
 def _has_lasted(transaction: Transaction, stall: Stall) -> bool:
-    """Whether the no-progress timer has ended."""
     limit = transaction.rules.no_progress
     return limit is not None and stall.since is not None and transaction.clock >= stall.since + limit
 

@@ -11,7 +11,6 @@ LONGEST_QUOTE = 300  # characters of an unknown prompt that are remembered
 
 
 def answer(situation: Situation, section: HeartbeatSection) -> tuple[Call, ...]:
-    """What to do about one heartbeat."""
     match section.name:
         case "reflect":
             return reflect(situation)

@@ -65,7 +65,6 @@ def evidence_by_family(attempts: Iterable[KnownAttempt], direction: Direction) -
 
 
 def table(evidence: Evidence) -> str:
-    """The evidence as a table in Markdown."""
     lines = ["| family | attempts | improved | largest gain | by |", "|---|---:|---:|---:|---|"]
     for family, shown in evidence.items():
         largest = shown.largest_win

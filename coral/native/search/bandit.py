@@ -73,7 +73,6 @@ StatsByFamily = Mapping[str, FamilyStats]
 
 
 def merge_stats(shared: Iterable[StatsByFamily]) -> dict[str, FamilyStats]:
-    """The experience of several agents as one."""
     out: dict[str, FamilyStats] = {}
     for by_family in shared:
         for family, stats in by_family.items():

@@ -38,7 +38,6 @@ class PublicCheck:
         copy_workspace(root, scratch)
 
     def measure(self, candidates: Sequence[Texts]) -> list[Measurement]:
-        """One measurement per candidate, in order."""
         out: list[Measurement] = []
         one_by_one = restarts = 0  # after a failure the rest go one by one, so that the culprit is known
         while len(out) < len(candidates):

@@ -137,7 +137,6 @@ class Explorer:
         return CandidateFound(self._candidate(space, point, replace(trial, title=title, moves=1)))
 
     def _checked_candidate(self, problem: OptimizationProblem, trial: Trial, found: EvaluatedPoint) -> Candidate:
-        """The candidate at a point, with what the check said of it."""
         expected = found.measurement.score
         title = f"{trial.title}: {score_change(trial.before, expected)}"
         trial = replace(trial, title=title, expected=expected, evaluations=problem.evaluations)
@@ -158,7 +157,6 @@ class Explorer:
         return self._point(space, attempt) if attempt is not None else None
 
     def _space(self) -> SearchSpace:
-        """The space of the files as they are."""
         space = SearchSpace(editable_texts(self.run_view.clone, self.editable))
         if not len(space):
             raise ToolError("the editable files hold no number and no choice that I could vary")

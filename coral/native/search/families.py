@@ -24,10 +24,6 @@ class Family:
     needs_check: bool = False
 
 
-def _has_reals(space: SearchSpace) -> bool:
-    return bool(space.reals)
-
-
 def _has_tables(space: SearchSpace) -> bool:
     return any(len(table) > 2 for table in space.tables)
 
@@ -40,7 +36,7 @@ _ALL = (
     Family(
         name="descent",
         about="follows the gradient of the public check, within its constraints, to the nearest optimum",
-        suits=_has_reals,
+        suits=lambda space: bool(space.reals),
         needs_check=True,
     ),
     Family(
@@ -81,7 +77,6 @@ FAMILIES = {family.name: family for family in _ALL}
 
 
 def suitable_families(space: SearchSpace, *, others: bool, check: bool) -> list[str]:
-    """The names of the families that can do something here."""
     return [
         family.name
         for family in _ALL

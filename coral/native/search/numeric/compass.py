@@ -40,7 +40,6 @@ def search_by_compass(
 
 
 def _whole(variable: Variable, step: float) -> float:
-    """The step, as the variable can make it."""
     return step if variable.kind is VariableKind.REAL else max(1.0, float(int(step)))
 
 

@@ -143,7 +143,6 @@ class Descent:
         return np.zeros(count) if solution.x is None else solution.x[:count] * self.radius
 
     def _modelled_merit(self, current: EvaluatedPoint, model: LinearModel, step: Floats) -> float:
-        """The merit that the model predicts after a step."""
         gaps = self.differences.gaps(current.measurement)[model.constraints] + model.rows @ step
         cost = self.problem.cost(current.measurement) + float(model.gradient @ step)
         return cost - self.penalty * float(np.minimum(gaps, 0.0).sum())

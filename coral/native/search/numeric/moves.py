@@ -30,7 +30,6 @@ class MoveContext:
         return self.problem.space
 
     def draw_value(self, k: int) -> float:
-        """A value for one variable, from all it may be."""
         variable = self.space.variables[k]
         if variable.kind is VariableKind.CHOICE:
             return float(self.random.randrange(len(variable.choices)))
@@ -40,7 +39,6 @@ class MoveContext:
         return self.random.uniform(low, high)
 
     def draw_table(self) -> list[tuple[int, ...]]:
-        """One of the tables, the longer the likelier."""
         return self.random.choices(self.space.tables, weights=[len(table) for table in self.space.tables])[0]
 
     def best_of(self, points: Sequence[Vector]) -> Vector:
@@ -89,7 +87,6 @@ def perturb_all(context: MoveContext, current: Vector) -> Vector:
 
 
 def redraw_few(context: MoveContext, current: Vector) -> Vector:
-    """Draw one to three numbers anew."""
     point = list(current)
     for k in context.random.sample(range(len(current)), min(len(current), context.random.randint(1, 3))):
         point[k] = context.draw_value(k)

@@ -46,8 +46,6 @@ class TimeUp(Exception):  # noqa: N818
 
 @dataclass(frozen=True, slots=True)
 class EvaluatedPoint:
-    """A point with what was measured there."""
-
     point: Vector
     measurement: Measurement
 

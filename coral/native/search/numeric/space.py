@@ -107,7 +107,6 @@ class SearchSpace:
         return [variable.value for variable in self.variables]
 
     def texts(self, vector: Sequence[float]) -> Texts:
-        """The files' texts at a point."""
         out, first = {}, 0
         for file in self.files:
             out[file.name] = file.text(vector[first : first + len(file.variables)])
