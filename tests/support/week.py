@@ -4,7 +4,7 @@ A supervisor knows of a process what its journal says of it. Whatever has the sa
 boot, or belongs to the folder that this one was copied from, is not its own - and is never signalled or waited for.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -162,9 +162,9 @@ class Week(World):
             self.refused.append(action.submission)
 
 
-def live(world: Week, chance: Random, seconds: float) -> None:
-    """So much of the run's time, in which anything may happen, a little at a time."""
-    kinds = [*WORK * 4, *TROUBLE * 2, *DEATH, *STALLS]
+def live(world: Week, chance: Random, seconds: float, more: Sequence[str] = ()) -> None:
+    """So much of the run's time, in which anything may happen, a little at a time; `more`: kinds of moves besides."""
+    kinds = [*WORK * 4, *TROUBLE * 2, *DEATH, *STALLS, *more]
     while world.clock < seconds:
         for _ in range(chance.randint(1, 8)):
             befall(world, chance.choice(kinds), chance.randrange(100), chance.randrange(100))
