@@ -126,7 +126,7 @@ def test_every_frame_says_that_nobody_watches_and_that_the_budget_ends_the_run(n
     assert "ends by its budget" in text
 
 
-@pytest.mark.parametrize("name", ["reflect", "consolidate", "redirect", "checkpoint", *OURS])
+@pytest.mark.parametrize("name", [*HEARTBEATS, *OURS])
 def test_every_heartbeat_ends_with_the_next_attempt(name: str) -> None:
     for moment in (example_context, empty_context):
         assert "coral eval -m" in render_file(name, moment()).strip().splitlines()[-1]

@@ -18,7 +18,9 @@ def test_no_rule_is_a_constant() -> None:
     assert isinstance(returned.value, ast.Call)
     given = {keyword.arg: keyword.value for keyword in returned.value.keywords}
     of_run = given.pop(None)  # the keys of `run` that are rules by their names
-    given |= dict.fromkeys(RunSection.model_fields.keys() - {"poll_seconds", "watch"}, of_run)
+    keys = RunSection.model_fields.keys() - {"poll_seconds", "watch"}
+    assert keys.isdisjoint(given), "given twice: these keys are rules by their names"
+    given |= dict.fromkeys(keys, of_run)
     assert set(given) == {field.name for field in fields(Rules)}
     assigned = [target for line in function.body if isinstance(line, ast.Assign) for target in line.targets]
     known = {parameter.arg for parameter in function.args.args} | {
