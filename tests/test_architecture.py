@@ -153,13 +153,7 @@ EMPTY_PACKAGES = (
     "coral.views",
 )
 
-PURE = (
-    "attempts.fields",
-    "attempts.record",
-    "attempts.progress",
-    "attempts.verdict",
-    "heartbeats.heartbeat",
-)
+PURE = ("attempts.fields", "attempts.record", "attempts.progress", "attempts.verdict", "heartbeats.heartbeat")
 PURE += ("heartbeats.trigger", "heartbeats.reply", "heartbeats.beat", "heartbeats.entry", "coral.fleet", "coral.errors")
 PURE += ("coral.types", "coral.codec", "coral.grading.finite_score", "coral.records.standings")
 PURE_STDLIB = {
@@ -478,7 +472,7 @@ STATE = {"agent": Agent, "pending": PendingAttempt, "attempt": PendingAttempt, "
 NO_STATE = {"name", "number", "agent", "launch", *(part.name for part in fields(Attempt))}
 # What of it the supervisor asks for all the same, and why.
 ASKED_FOR = {
-    ("coral.supervisor.gather", "agent.session"),  # the program may have said it in output that is not read yet
+    ("coral.supervisor.gather", "agent.session")  # the program may have said it in output that is not read yet
 }
 
 

@@ -94,10 +94,7 @@ def cached_within(usage: JsonObject, counted: Counted, input_name: str, cached_n
     """The usage by fields of these names, where the input includes what was read from a cache. It holds no money."""
     cached = usage.count(cached_name)
     return Usage(
-        counted=counted,
-        input=max(usage.count(input_name) - cached, 0),
-        cached=cached,
-        output=usage.count(output_name),
+        counted=counted, input=max(usage.count(input_name) - cached, 0), cached=cached, output=usage.count(output_name)
     )
 
 

@@ -20,11 +20,7 @@ def test_the_budget_of_attempts_ends_the_run_when_the_last_is_graded_and_void_on
     stage.in_grading(3, "ann", "ben")
     stage.at(4, stage.graded(2, reason="wrong"))
     stage.resumed("ann", 4)
-    assert stage.at(5, stage.graded(3, 1.0)) == [
-        "publish #3 improved 1",
-        "interrupt ann/3",
-        "interrupt ben/1",
-    ]
+    assert stage.at(5, stage.graded(3, 1.0)) == ["publish #3 improved 1", "interrupt ann/3", "interrupt ben/1"]
     assert brief(stage.fleet.run.stopping) == "budget (3 attempts)"
     assert stage.at(6, stage.exited("ann"), stage.exited("ben"))[-1] == "finish: budget (3 attempts)"
     # A resume with the same budget starts nobody.

@@ -85,10 +85,7 @@ def test_a_question_of_fault_is_answered_before_the_queue_and_before_earlier_att
     assert stage.at(3, stage.graded(1, outcome=Outcome.CRASHED)) == ["grade #1/2: commit seed as a probe"]
     stage.at(3, stage.submission("ann"))
     stage.at(3, stage.taken(3))
-    assert stage.at(4, stage.graded(1, 0.0)) == [
-        "publish #1 failed (the grader crashed)",
-        "grade #2/1: commit 2",
-    ]
+    assert stage.at(4, stage.graded(1, 0.0)) == ["publish #1 failed (the grader crashed)", "grade #2/1: commit 2"]
     stage.at(5, stage.graded(2, outcome=Outcome.CRASHED))
     assert stage.pending(2).deadline == 305
     assert stage.at(6, stage.graded(2, 0.0))[1] == "grade #3/1: commit 3"

@@ -127,9 +127,7 @@ def test_one_that_is_to_end_at_once_never_begins_and_one_that_waits_does_with_th
 
 def test_its_agent_is_told_of_the_end_at_a_good_moment() -> None:
     stage = stage_with_a_job(2)
-    assert stage.at(44, ended(last=("epoch 9", "loss 0.1"))) == [
-        "show job 1 of ann: succeeded, after 42 at wall 44",
-    ]
+    assert stage.at(44, ended(last=("epoch 9", "loss 0.1"))) == ["show job 1 of ann: succeeded, after 42 at wall 44"]
     assert not stage.fleet.jobs
     (owed,) = stage["ann"].pending_messages
     assert (owed.name, owed.since, owed.due, owed.defers) == ("job ended", 44, 344, True)
@@ -155,7 +153,7 @@ def test_how_it_ended_is_said(code: int | None, how: str) -> None:
 def test_one_that_cannot_be_started_is_told_of_also_while_the_disk_is_full() -> None:
     stage = stage_with_a_job()
     assert stage.at(3, on.SpawnFailed(who="%1", launch=1, reason="no such folder")) == [
-        "show job 1 of ann: not started (no such folder), after 1 at wall 3",
+        "show job 1 of ann: not started (no such folder), after 1 at wall 3"
     ]
     (end,) = stage["ann"].pending_messages[0].job_ends
     assert (end.outcome, end.detail, end.seconds, end.output) == (JobOutcome.NOT_STARTED, "no such folder", 1, "")
@@ -181,9 +179,7 @@ def test_an_agent_stops_its_own_job_and_knows() -> None:
         "job ann: job 1 is to end: request (ann)",
     ]
     assert stage.ask("ann", on.StopJob(number=1), 4) == ["answer ann: yes, job 1 ends"]
-    assert stage.at(5, ended(code=-2)) == [
-        "show job 1 of ann: signalled (-2, request (ann)), after 3 at wall 5",
-    ]
+    assert stage.at(5, ended(code=-2)) == ["show job 1 of ann: signalled (-2, request (ann)), after 3 at wall 5"]
     assert stage["ann"].pending_messages == ()
 
 

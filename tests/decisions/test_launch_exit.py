@@ -59,10 +59,7 @@ def test_while_a_run_stops_no_launch_follows_another_and_heartbeats_rest() -> No
     stage = Stage()
     stage.in_grading(2, "ann")
     (asked, *events) = [stage.asks("operator", on.Stop(end=on_request("enough"))), stage.exited("ann")]
-    assert stage.at(3, *events, asked)[:2] == [
-        "exited ann: launch 1 ended: clean",
-        "answer operator/1: yes, stopping",
-    ]
+    assert stage.at(3, *events, asked)[:2] == ["exited ann: launch 1 ended: clean", "answer operator/1: yes, stopping"]
     assert stage["ann"].phase is Phase.WAITING
     assert stage["ann"].deadline is None
     clock = Heartbeat(name="checkpoint", trigger=Elapsed(5))
@@ -187,10 +184,7 @@ def test_what_cannot_be_published_holds_up_no_stop_and_is_published_by_the_resum
     stage.stop(4)
     stage.at(5, stage.exited("ann", Ending.INTERRUPTED))
     assert stage.at(5, stage.exited("ben", Ending.INTERRUPTED))[-1] == "finish: request (enough)"
-    assert stage.at(6, on.Resumed())[:2] == [
-        "accept 1 of ann as #1",
-        "publish #1 improved 1, then reflect tip",
-    ]
+    assert stage.at(6, on.Resumed())[:2] == ["accept 1 of ann as #1", "publish #1 improved 1, then reflect tip"]
     assert stage.at(7, on.Published(number=1)) == []
     assert stage.fleet.pending == {}
     assert stage.fleet.run.order == 1

@@ -22,10 +22,7 @@ def test_nothing_but_retries_for_too_long_is_a_crash_that_waits() -> None:
     stage = Stage(rules=RULES)
     stage.at(10, retries(stage, 1))
     stage.at(40, retries(stage, 2))
-    assert stage.until(100) == [
-        "100 outage ann: launch 1: outage (90)",
-        "100 interrupt ann/1",
-    ]
+    assert stage.until(100) == ["100 outage ann: launch 1: outage (90)", "100 interrupt ann/1"]
     assert stage.at(101, stage.exited("ann", Ending.INTERRUPTED)) == [
         "exited ann: launch 1 ended: interrupted",
         "crashed ann: launch 1: outage (90)",
@@ -43,10 +40,7 @@ def test_nothing_but_retries_for_too_long_is_a_crash_that_waits() -> None:
 def test_so_many_retries_in_a_row_are_enough() -> None:
     stage = Stage(rules=RULES)
     assert stage.at(10, retries(stage, 4)) == []
-    assert stage.at(11, retries(stage, 5)) == [
-        "outage ann: launch 1: outage (5)",
-        "interrupt ann/1",
-    ]
+    assert stage.at(11, retries(stage, 5)) == ["outage ann: launch 1: outage (5)", "interrupt ann/1"]
     stage = Stage(2, RULES)
     stage.at(10, retries(stage, 5), retries(stage, 5, agent="ben"))
     said = stage.at(11, stage.exited("ann", Ending.INTERRUPTED), stage.exited("ben", Ending.INTERRUPTED))

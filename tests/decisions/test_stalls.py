@@ -265,10 +265,7 @@ def test_a_nudge_that_was_not_heard_yet_becomes_an_interrupt_and_is_said_once() 
     (owed,) = stage["ann"].pending_messages
     assert (owed.name, owed.since, owed.due, owed.defers) == ("stalled", 601, 601 + 9e9, True)
     assert stage.until(1201) == ["1201 look ann/1"]
-    assert stage.at(1202, stage.looked("ann")) == [
-        "stalled ann: stalled (no_progress, 2, 1202)",
-        "interrupt ann/1",
-    ]
+    assert stage.at(1202, stage.looked("ann")) == ["stalled ann: stalled (no_progress, 2, 1202)", "interrupt ann/1"]
     (owed,) = stage["ann"].pending_messages
     assert (owed.id, owed.since, owed.due, owed.defers) == ("h1", 601, 1202, False)
     assert cut(stage, 1203) == ["spawn ann/2: stalled (no_progress, 2, 1202), session of ann, told 0, owed stalled:h1"]
@@ -319,10 +316,7 @@ def test_a_look_without_an_answer_has_found_nothing_in_a_minute() -> None:
     stage = at_step(1, IDLE)
     stage.at(590, stage.heard("ann"))
     stage.until(600)
-    assert stage.until(600 + SCAN_SECONDS) == [
-        "660 stalled ann: stalled (no_progress, 2, 660)",
-        "660 interrupt ann/1",
-    ]
+    assert stage.until(600 + SCAN_SECONDS) == ["660 stalled ann: stalled (no_progress, 2, 660)", "660 interrupt ann/1"]
     assert brief(stage["ann"].reason) == "stalled (no_progress, 2, 660)"
 
 

@@ -1,7 +1,5 @@
 """A run without agents: its hub, and the clone of one agent to commit in, as the agent does."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

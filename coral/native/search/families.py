@@ -60,11 +60,7 @@ _ALL = (
         needs_others=True,
     ),
     Family(name="scatter", about="begins anywhere, forgetting the present candidate", move=moves.restart),
-    Family(
-        name="compass",
-        about="moves one number or choice at a time, with a step that adapts",
-        needs_check=True,
-    ),
+    Family(name="compass", about="moves one number or choice at a time, with a step that adapts", needs_check=True),
     Family(
         name="evolution",
         about="samples around the best with a spread that adapts, asking for no smoothness",

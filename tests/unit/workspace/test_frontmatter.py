@@ -1,7 +1,5 @@
 """The head of a note: any YAML reader understands what we write, and we read what people write."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Notes and skills: what is written comes back, and whatever an agent leaves in the folder is read in bounds."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

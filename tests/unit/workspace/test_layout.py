@@ -1,7 +1,5 @@
 """Runs are found where they are, never share a folder, and keep every path inside themselves."""
 
-from __future__ import annotations
-
 import stat
 from datetime import datetime, tzinfo
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Notes are listed, numbered and searched."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Links are followed as the file system would follow them."""
 
-from __future__ import annotations
-
 import errno
 import shutil
 from pathlib import Path

@@ -106,10 +106,7 @@ def test_all_problems_are_listed_at_once_with_line_and_column(folder: Path) -> N
         ("heartbeats: [{name: x, every: 2, prompt: ' '}]", "cannot set x: its prompt says nothing"),
         ("heartbeats: [{name: redirect}, {name: redirect}]", '6:33: heartbeats[1].name: "redirect" has an entry'),
         ("agents: {count: 1}\nagents: {count: 2}", "7:1: agents: given twice (first on line 6)"),
-        (
-            "run: {watch: !!python/name:os.system x}",
-            "6:7: run.watch: the tag !!python/name:os.system is not supported",
-        ),
+        ("run: {watch: !!python/name:os.system x}", "6:7: run.watch: the tag !!python/name:os.system is not supported"),
         ("<<: {a: 1}", "6:1: a key must be plain text"),
         ("agents: {count: [[[[[1]]]]]}", "6:10: agents.count: must be a whole number; got [[[[[1]]]]]"),
     ],

@@ -6,8 +6,7 @@ from coral.native.options import Options
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [[], {"seconds": 0}, {"seconds": "5"}, {"seconds": True}, {"steps": float("nan")}, {"brain": 3}, {"x": 1}],
+    "wrong", [[], {"seconds": 0}, {"seconds": "5"}, {"seconds": True}, {"steps": float("nan")}, {"brain": 3}, {"x": 1}]
 )
 def test_wrong_options_are_refused(wrong):
     with pytest.raises(ValueError):

@@ -7,16 +7,7 @@ import pytest
 from coral.fleet.actions import LogEvent
 from coral.fleet.agent_state import Agent, JobEnd, PendingMessage, Phase, Stall
 from coral.fleet.events import Ending
-from coral.fleet.reasons import (
-    Budget,
-    BudgetKey,
-    Finding,
-    JobOutcome,
-    Reason,
-    ReasonKind,
-    RunEnd,
-    RunEndKind,
-)
+from coral.fleet.reasons import Budget, BudgetKey, Finding, JobOutcome, Reason, ReasonKind, RunEnd, RunEndKind
 from coral.fleet.run_state import Fleet, Run
 from coral.views.fleet_view import agents_of, state_of
 from coral.views.reasons import (
@@ -195,11 +186,7 @@ def test_a_line_of_the_timeline_says_what_it_is_about_and_why() -> None:
 
 LEFT = RunEnd(RunEndKind.REQUEST, detail="an upgrade")
 USED_UP = RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.ATTEMPTS, 4))
-SAID = {
-    "kind": "budget",
-    "budget": {"key": "attempts", "limit": 4},
-    "text": "the budget of 4 attempts is used up",
-}
+SAID = {"kind": "budget", "budget": {"key": "attempts", "limit": 4}, "text": "the budget of 4 attempts is used up"}
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,7 @@ import math
 
 import pytest
 
-from coral.native.search.numeric.variables import (
-    Variable,
-    VariableKind,
-    find_variables,
-    variable_of_literal,
-)
+from coral.native.search.numeric.variables import Variable, VariableKind, find_variables, variable_of_literal
 
 
 def test_an_integer_is_rounded_and_a_choice_is_one_of_its_words():
