@@ -30,7 +30,9 @@ def difference(before: float | None, after: float | None) -> str:
     """`+0.0146`; empty where one of them is missing."""
     if before is None or after is None:
         return ""
-    return f"{after - before:+.{decimals(before, after)}f}" if abs(after - before) < 1e6 else f"{after - before:+.3g}"
+    digits = decimals(before, after)
+    change = round(after - before, digits) + 0.0  # never "-0.0000"
+    return f"{change:+.{digits}f}" if abs(change) < 1e6 else f"{change:+.3g}"
 
 
 def attempt_list(numbers: Sequence[int]) -> str:

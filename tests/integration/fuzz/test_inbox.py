@@ -17,6 +17,7 @@ from coral.fleet import events as on
 from coral.fleet.decide import decide
 from coral.fleet.run_state import FLEET, Fleet
 from coral.journal import difference, fold_lines
+from coral.supervisor import request_format
 from coral.supervisor.inbox import Inbox
 from coral.supervisor.perform import answer_request
 from workspace.layout import OPERATOR, Layout, create
@@ -37,8 +38,7 @@ plain = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
     max_leaves=6,
 )
-TYPES = ["set_heartbeat", "remove_heartbeat", "reset_heartbeats", "tell", "stop", "acknowledge", "alert"]
-TYPES += ["start_job", "stop_job", "", None]
+TYPES = [*request_format._KINDS, "", None]
 entries = st.fixed_dictionaries(
     {},
     optional={
