@@ -15,6 +15,7 @@ from enum import StrEnum
 from heartbeats.trigger import Elapsed, Every, Stagnant, Trigger
 
 NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
+RESERVED = ("message", "land", "begin", "stalled")  # what the operator and the supervisor send under these names
 MAX_HEARTBEATS = 20
 PROMPT_BYTES = 20_000
 MAX_ATTEMPTS = 1_000_000
@@ -190,6 +191,9 @@ def _check_name(name: str) -> None:
             f"cannot name a heartbeat {name[:60]!r}{meant}",
             "a name is a small letter, then up to 39 small letters, digits and dashes",
         )
+    if name in RESERVED:
+        sends = "the operator sends" if name == RESERVED[0] else "Coral sends itself"
+        raise HeartbeatError(f"cannot name a heartbeat {name}: that is what {sends}", "choose another name")
 
 
 def _is_agent(by: str) -> bool:

@@ -222,7 +222,7 @@ HOMES = {
     "cma": ("coral.native.search.numeric.evolution",),
 }
 # Who starts or signals processes; each but the first for children of its own: git, ps, the public check, ourselves.
-# The last but two is itself an agent, which does what agents do; the last starts the agent that it talks to.
+# `scripted.steps` is itself an agent, which does what agents do; `acp.program` starts the agent that it talks to.
 PROCESSES = (
     "coral.processes.process",
     "coral.processes.prestarted",

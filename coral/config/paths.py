@@ -103,8 +103,7 @@ def _function_problems(where: KeyPath, text: str, folder: Path | None, name: str
     if entry is None or leads_outside(entry[0]):
         yield Problem(where, f'must be file.py:function, relative to {name}; got "{text}"')
     elif folder is not None and not (folder / entry[0]).is_file():
-        place = "in the seed" if name == "the seed" else f"(looked in {folder})"
-        yield Problem(where, f'"{entry[0]}" does not exist {place}')
+        yield Problem(where, f'"{entry[0]}" does not exist (looked in {folder})')
 
 
 def _grader_problems(grader: GraderSection, folder: Path) -> Iterator[Problem]:

@@ -235,7 +235,7 @@ class Leave:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acknowledge:
-    """The agent has read these messages (`owed`: their ids), and has seen the ends of these jobs."""
+    """The agent has read these messages (`messages`: their ids), and has seen the ends of these jobs."""
 
     messages: tuple[str, ...] = ()
     jobs: tuple[int, ...] = ()

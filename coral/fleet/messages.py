@@ -13,16 +13,13 @@ from coral.fleet.policy import INLINE_SECONDS, MAX_PENDING_MESSAGES, MAX_UNANSWE
 from coral.fleet.reasons import Reason, ReasonKind
 from coral.fleet.run_state import FLEET
 from coral.fleet.transaction import Transaction
-from heartbeats.heartbeat import Delivery, Heartbeat, Scope
+from heartbeats.heartbeat import RESERVED, Delivery, Heartbeat, Scope
 from heartbeats.reply import AlertReply, OkReply, parse_reply
 from heartbeats.trigger import Elapsed, Stagnant, evaluate
 
-MESSAGE = "message"
-LAND = "land"
-BEGIN = "begin"
-STALLED = "stalled"
+MESSAGE, LAND, BEGIN, STALLED = RESERVED
 ENDED = "job ended"  # not a name that a heartbeat may have
-UNASKED = (MESSAGE, LAND, BEGIN, STALLED, ENDED)  # messages that await no reply
+UNASKED = (*RESERVED, ENDED)  # messages that await no reply
 UNDELIVERED, UNANSWERED = Reason(ReasonKind.UNDELIVERED), Reason(ReasonKind.UNANSWERED)
 
 

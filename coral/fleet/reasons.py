@@ -63,7 +63,7 @@ class ReasonKind(StrEnum):
     # Why a heartbeat is left out.
     UNDELIVERED = "undelivered"
     UNANSWERED = "unanswered"
-    SATURATED = "saturated"  # count: heartbeats that are owed
+    SATURATED = "saturated"  # count: heartbeats that are pending
     # Why a submission is refused, if not by OWN_BUDGET.
     RESEARCH = "research"  # seconds that are left of it
     RUN_BUDGET = "run_budget"  # budget

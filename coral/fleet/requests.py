@@ -11,7 +11,7 @@ from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet import jobs
 from coral.fleet.agent_state import Phase
-from coral.fleet.messages import MESSAGE, UNASKED, acknowledge
+from coral.fleet.messages import MESSAGE, acknowledge
 from coral.fleet.policy import REQUEST_WINDOW
 from coral.fleet.reasons import RunEnd
 from coral.fleet.run_state import FLEET
@@ -159,9 +159,6 @@ def _wanted(entry: Mapping[str, object], owner: str, current: tuple[Heartbeat, .
     wanted = from_entry({**entry, "scope": scope.value} if entry.get("scope") is None else entry, current)
     if wanted.scope is not scope:
         raise CoralError(f"cannot set {wanted.name} for {owner}: its scope is {wanted.scope}", "leave out the scope")
-    if wanted.name in UNASKED:
-        sends = "the operator sends" if wanted.name == MESSAGE else "Coral sends itself"
-        raise CoralError(f"cannot name a heartbeat {wanted.name}: that is what {sends}", "choose another name")
     return wanted
 
 

@@ -59,7 +59,7 @@ def prepare_folder(journal: Path) -> None:
         journal.mkdir(mode=0o700)
         sync_folder(journal.parent)
     for path in journal.glob(".*.jsonl*"):
-        path.unlink()
+        path.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

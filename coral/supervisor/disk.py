@@ -25,10 +25,11 @@ class DiskCheck:
 
         `clock`: the run's, in seconds. `failed`: the error of a write that failed on a full disk since the last check.
         """
-        problem = disk_problem_of(self._folder, ENOUGH if self._problem else LEAST) or failed
+        seen = disk_problem_of(self._folder, ENOUGH if self._problem else LEAST)
+        problem = seen or failed
         if problem and self._problem:
             self._until = max(self._until, clock + USABLE_SECONDS)
-        elif problem == failed != "":
+        elif failed and not seen:
             self._pause = PAUSES[0] if clock > self._until + PAUSES[1] else min(2 * self._pause, PAUSES[1])
             self._until = clock + self._pause
         elif problem:

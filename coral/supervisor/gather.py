@@ -58,18 +58,18 @@ class DamageCheck:
         self._journal = journal
         self._records = IntegrityCheck(Store(run_context.layout.attempts), ledger)
         self._pool = pool
-        self._look: Future[CheckResult] | None = None
+        self._running_check: Future[CheckResult] | None = None
 
     def read(self, fleet: Fleet) -> Iterator[on.Event]:
         """What was found. The records are compared in a worker thread; what that finds is returned by the next call."""
         yield from (on.HeartbeatsAltered(owner=owner) for owner in self._heartbeat_files.altered())
         yield from self._journal.repair()
-        if self._look is not None and self._look.done():
-            done, self._look = self._look, None
+        if self._running_check is not None and self._running_check.done():
+            done, self._running_check = self._running_check, None
             yield from self._records.report(done.result(), fleet.run.next_number, fleet.pending)
-        if self._look is None:
+        if self._running_check is None:
             leaders = [attempt.number for attempt in self._standings.top]
-            self._look = self._pool.submit(self._records.check_next, leaders)
+            self._running_check = self._pool.submit(self._records.check_next, leaders)
 
     def close(self) -> None:
         self._records.close()

@@ -92,7 +92,7 @@ _KINDS: Mapping[str, Callable[[Fields], on.Request]] = {
     "stop": lambda data: on.Stop(end=_end(data)),
     "leave": lambda data: on.Leave(end=_end(data)),
     "acknowledge": lambda data: on.Acknowledge(
-        messages=_list(data, "owed", str, "ids"), jobs=_list(data, "jobs", int, "whole numbers")
+        messages=_list(data, "messages", str, "ids"), jobs=_list(data, "jobs", int, "whole numbers")
     ),
     "start_job": _run_job,
     "stop_job": _stop_job,

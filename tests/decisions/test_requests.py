@@ -409,7 +409,10 @@ def test_an_agent_lays_nothing_of_its_own_under_the_fleet() -> None:
 
 @pytest.mark.parametrize(
     ("name", "what"),
-    [("message", "what the operator sends"), *((name, "what Coral sends itself") for name in ("land", "begin"))],
+    [
+        ("message", "what the operator sends"),
+        *((name, "what Coral sends itself") for name in ("land", "begin", "stalled")),
+    ],
 )
 def test_no_heartbeat_may_have_the_name_of_what_the_operator_or_coral_sends(name: str, what: str) -> None:
     assert Stage(rules=RULES).ask("ann", setting("ann", name=name, every=1, prompt="You may stop now.")) == [

@@ -126,7 +126,7 @@ def agent_status(name: str, **fields: object) -> Mapping[str, object]:
         "stagnant": 1,
         "beat": {"phase": "thinking", "message": "about rows", "age": 2.0},
         "next": [due_data("reflect", 1, Unit.ATTEMPTS), due_data("redirect", 4, Unit.STAGNANT)],
-        "owed": [],
+        "pending": [],
         "until": None,
         **fields,
     }

@@ -202,7 +202,7 @@ def _sign(agent: LenientJson, late: float) -> Text:
 
 
 def _next(agent: LenientJson) -> Text:
-    parts = [Text(f"{name} now", style="yellow") for name in agent.texts("owed")]
+    parts = [Text(f"{name} now", style="yellow") for name in agent.texts("pending")]
     coming = agent.objects("next")
     # A heartbeat after every attempt is no news, unless there is no other.
     later = [due for due in coming if not _is_next(due)] or coming

@@ -136,7 +136,7 @@ def _pending(outcome: SubmissionState) -> None:
 def _acknowledge(layout: Layout, agent: str, inline: tuple[Inline, ...]) -> None:
     """Tell the supervisor that these heartbeats were delivered here, so that it interrupts nobody for them."""
     if ids := [heartbeat.id for heartbeat in inline if heartbeat.id]:
-        send_request.send(layout, agent, {"type": "acknowledge", "owed": ids})
+        send_request.send(layout, agent, {"type": "acknowledge", "messages": ids})
 
 
 def _stay(names: tuple[str, ...], as_json: bool) -> None:

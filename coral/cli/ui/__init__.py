@@ -1,1 +1,1 @@
-"""How output looks: tables, plots, progress, formats."""
+"""How output looks: tables, the live view, progress, Markdown."""

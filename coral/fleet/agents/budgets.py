@@ -39,8 +39,8 @@ def money_left(fleet: Fleet, agent: Agent, rules: Rules) -> float | None:
     """US dollars that a launch of this agent may still use; None is without limit. Of the run's budget it gets an equal
     share: the other agents work at the same time, and some programs report their use only when their turn ends."""
     sharing = sum(other.phase is not Phase.RETIRED for other in fleet.agents.values())
-    purses = ((fleet.run.spent.money, rules.budget_money, sharing), (agent.spent.money, rules.own.money, 1))
-    left = [(limit - (used or 0.0)) / among for used, limit, among in purses if limit is not None]
+    budgets = ((fleet.run.spent.money, rules.budget_money, sharing), (agent.spent.money, rules.own.money, 1))
+    left = [(limit - (used or 0.0)) / agents for used, limit, agents in budgets if limit is not None]
     return max(min(left), 0.0) if left else None
 
 

@@ -167,8 +167,8 @@ def _has_something_due(transaction: Transaction, agent: Agent) -> bool:
 def _spawn(transaction: Transaction, agent: Agent) -> None:
     if not agent.launch:
         agent = research.begin_research(transaction, agent)
-    if agent.session is not None and (worn := _reason_to_renew(agent, transaction.rules)):
-        agent = transaction.set_agent(agent.name, session=None, reason=worn)
+    if agent.session is not None and (reason := _reason_to_renew(agent, transaction.rules)):
+        agent = transaction.set_agent(agent.name, session=None, reason=reason)
     if agent.session is None:
         agent = _begin_session(transaction, agent)
     agent = transaction.set_agent(
@@ -240,8 +240,8 @@ def _begin_session(transaction: Transaction, agent: Agent) -> Agent:
 def _count_compactions(transaction: Transaction, agent: Agent, before: OutputCounts) -> None:
     more = agent.output_counts.compactions - before.compactions
     if more:
-        talk = replace(agent.conversation, compactions=agent.conversation.compactions + more)
-        transaction.set_agent(agent.name, conversation=talk)
+        conversation = replace(agent.conversation, compactions=agent.conversation.compactions + more)
+        transaction.set_agent(agent.name, conversation=conversation)
 
 
 def _reason_to_renew(agent: Agent, rules: Rules) -> Reason | None:

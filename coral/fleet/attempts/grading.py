@@ -37,9 +37,9 @@ def on_graded(transaction: Transaction, event: on.Graded) -> None:
     if pending.stopped:
         _queue_again(transaction, pending)
     elif event.outcome is on.Outcome.LOST:
-        _lose(transaction, pending)
+        _on_lost_grade(transaction, pending)
     elif pending.suspicion:
-        _end_probe(transaction, pending, event)
+        _end_seed_check(transaction, pending, event)
     elif pending.timed_out:
         reason = f"the grader took longer than {transaction.rules.grade_timeout:g} seconds"
         settle(transaction, pending, Verdict.FAILED, reason=reason, graded=event)
@@ -172,7 +172,7 @@ def _queue_again(transaction: Transaction, pending: PendingAttempt) -> None:
     transaction.set_pending(pending.number, step=AttemptStep.QUEUED, deadline=None)
 
 
-def _lose(transaction: Transaction, pending: PendingAttempt) -> None:
+def _on_lost_grade(transaction: Transaction, pending: PendingAttempt) -> None:
     """Nobody saw the grade end, or it ended on a full disk. That is nobody's fault, unless every grade of this attempt
     ends on a full disk: then the seed is graded, as after a crash."""
     problem = transaction.run.disk_problem
@@ -187,7 +187,7 @@ def _lose(transaction: Transaction, pending: PendingAttempt) -> None:
         _queue_again(transaction, transaction.set_pending(pending.number, suspicion=suspicion, lost_grades=0))
 
 
-def _end_probe(transaction: Transaction, pending: PendingAttempt, event: on.Graded) -> None:
+def _end_seed_check(transaction: Transaction, pending: PendingAttempt, event: on.Graded) -> None:
     """The seed was graded in the candidate's place: if that worked, the candidate is at fault, else the grader."""
     if event.outcome is on.Outcome.SCORED:
         settle(transaction, pending, Verdict.FAILED, reason=pending.suspicion, graded=event)

@@ -57,7 +57,7 @@ fields: dict[str, st.SearchStrategy[Any]] = {
     "to": st.sampled_from([*AGENTS, "*"]) | plain,
     "text": plain,
     "reason": plain,
-    "owed": st.lists(st.text(max_size=3), max_size=3) | plain,
+    "messages": st.lists(st.text(max_size=3), max_size=3) | plain,
     "agent": st.sampled_from([*AGENTS, "nobody"]) | plain,
     "command": st.lists(st.text(max_size=3), max_size=3) | plain,
     "what": plain,

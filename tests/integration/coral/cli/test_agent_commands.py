@@ -231,7 +231,7 @@ def test_inline_prompts_are_printed_and_acknowledged(bench: Bench, graded) -> No
     assert code == 0
     assert out.endswith("\n## Heartbeat: reflect (id o-4)\n\nLook back.[2J\n")
     (request,) = bench.layout.requests_of("agent-1").glob("*.json")
-    assert json.loads(request.read_text()) == {"type": "acknowledge", "owed": ["o-4"]}
+    assert json.loads(request.read_text()) == {"type": "acknowledge", "messages": ["o-4"]}
 
 
 def test_outside_a_workspace_every_agent_command_says_so(tmp_path, coral, monkeypatch) -> None:

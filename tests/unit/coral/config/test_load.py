@@ -104,6 +104,7 @@ def test_all_problems_are_listed_at_once_with_line_and_column(folder: Path) -> N
         ("heartbeats: [{name: x, global: true}]", "heartbeats[0].global: unknown key (with true); write scope: fleet"),
         ("heartbeats: [{name: reflect, every: 50}]", "cannot change reflect: it is protected"),
         ("heartbeats: [{name: x, every: 2, prompt: ' '}]", "cannot set x: its prompt says nothing"),
+        ("heartbeats: [{name: land, every: 2, prompt: hi}]", "cannot name a heartbeat land: that is what Coral sends"),
         ("heartbeats: [{name: redirect}, {name: redirect}]", '6:33: heartbeats[1].name: "redirect" has an entry'),
         ("agents: {count: 1}\nagents: {count: 2}", "7:1: agents: given twice (first on line 6)"),
         ("run: {watch: !!python/name:os.system x}", "6:7: run.watch: the tag !!python/name:os.system is not supported"),
@@ -197,7 +198,7 @@ def test_the_public_check_must_exist(folder: Path) -> None:
     text = MINIMAL.replace("larger.", "larger.\n  check: check.py:check")
     assert load(write(folder, text)).task.check == "check.py:check"
     assert problems(folder, text.replace("check.py", "chek.py")) == [
-        'task.yaml:4:3: task.check: "chek.py" does not exist in the seed'
+        'task.yaml:4:3: task.check: "chek.py" does not exist (looked in seed)'
     ]
 
 

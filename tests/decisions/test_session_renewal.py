@@ -1,4 +1,4 @@
-"""How worn a conversation may be, as transcripts: the next launch, whyever it comes, begins a new one."""
+"""A conversation that was compacted often, or is long, is not resumed: the next launch begins a new one."""
 
 from dataclasses import replace
 
