@@ -1,6 +1,6 @@
 """The supervisor's loop. Each turn gathers events, decides what to do, writes that down, and does it.
 
-1. Gather: what happened since the last turn, as events. Reading changes nothing.
+1. Gather: what happened since the last turn, as events. Reading decides nothing.
 2. Decide: `coral.fleet.decide` returns the fleet as it is after these events, and the actions that follow. It is pure.
 3. Write: events, actions and changes are a line of the journal. Until it is written, nothing of it is done.
 4. Perform: each action is carried out. What one comes to, or why it failed, is an event of a later turn.

@@ -305,7 +305,7 @@ def test_records_are_checked_however_rarely_inboxes_are_read(start) -> None:
         damaged = [event for event in found if isinstance(event, on.RecordsDamaged)]
         actions = [do.RestoreRecords(altered=event.altered, misindexed=event.misindexed) for event in damaged]
         manager._performer.perform(actions, Fleet(), now)
-        look = manager._gatherer._damage._look
+        look = manager._gatherer._damage._running_check
         look.exception(30)
         clock += manager._gatherer.next_reading(Fleet(), now)
         looks += 1
