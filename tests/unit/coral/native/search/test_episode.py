@@ -31,15 +31,14 @@ def run_episode(clock, function, at, family, seconds, takes=2e-4, **fields):
 
     task = problem(measured, at)
     given = {"chain": task.space.start, "others": [], "random": Random(2), "report": lambda *_: None, **fields}
-    start = given["chain"]
-    return task, Episode(task, family=family, start=start, seconds=seconds, began=clock[0], **given).run()
+    episode = Episode(task, family=family, start=given["chain"], seconds=seconds, began=clock[0], **given)
+    return task, episode.run()
 
 
 @pytest.mark.parametrize("family", [name for name, family in FAMILIES.items() if not family.needs_others])
 def test_every_family_brings_a_better_candidate(family, clock):
     reports = []
-    report = lambda *said: reports.append(said)  # noqa: E731 - a line
-    task, found = run_episode(clock, repelling_points, EIGHT_POINTS, family, 0.3, report=report)
+    task, found = run_episode(clock, repelling_points, EIGHT_POINTS, family, 0.3, report=lambda *x: reports.append(x))
     assert found.candidate.point != task.space.start
     assert found.candidate.measurement.feasible
     assert found.candidate.measurement.score < found.start.measurement.score
