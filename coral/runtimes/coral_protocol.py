@@ -25,6 +25,7 @@ from coral.runtimes.model import (
 )
 
 LONGEST = 65_536  # bytes of a line that are read
+_UNBORN = ("KeyboardInterrupt", "Fatal Python error: init")
 
 
 class OwnProgram(Runtime):
@@ -59,7 +60,7 @@ class OwnProgram(Runtime):
         if code == USAGE:
             return Ending.TERMINAL
         # A signal in the first milliseconds interrupts Python itself, before the program: the exit code is 1.
-        newborn = code == 1 and not summary.output and "KeyboardInterrupt" in summary.stderr
+        newborn = code == 1 and not summary.output and any(text in summary.stderr for text in _UNBORN)
         return Ending.INTERRUPTED if newborn else by_code(code)
 
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable
 
 import pytest
-from real_runs import TRY, Run, coral_process, is_alive, tries, wait_until
+from real_runs import READ_NUMBER, TRY, Run, coral_process, is_alive, tries, wait_until
 
 from attempts.record import Verdict
 from coral.errors import CoralError
@@ -126,7 +126,8 @@ def test_submissions_arrive_after_the_watched_inbox_was_replaced(start):
 
 
 def test_heartbeats_interrupt_under_nohup_and_the_result_is_printed_before(start):
-    run = start([*tries(1, 2), "hang"], supervise=False)
+    slow = "import time\n" + READ_NUMBER.replace("    return", "    time.sleep(0.3)\n    return")
+    run = start([*tries(1, 2), "hang"], supervise=False, grade=slow)  # the eval waits when its result comes
     run.supervise(ignored=(signal.SIGINT, signal.SIGHUP))
     wait_until(lambda: len(run.prompts("agent-1")) == 3, what="two heartbeats")
     assert [event["ending"] for event in run.events("exited")] == ["interrupted"] * 2

@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
             return EXIT_INTERRUPTED
         from coral.cli.commands.wait import interrupted
 
-        return interrupted()
+        return interrupted(layout, agent, submitter.id, as_json=args.json)
     if args.json:
         return print_json({"attempt": None, "state": "pending", "submission": submitter.id}, None)
     print("submitted; `coral wait` waits for its grade")

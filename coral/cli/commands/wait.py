@@ -66,12 +66,7 @@ def finish(layout: Layout, agent: str, submission: str, seconds: float, *, as_js
     try:
         outcome = submissions.wait(layout, agent, submission, seconds)
     except KeyboardInterrupt:
-        # A heartbeat interrupts at the moment at which the record is published: its result is still worth printing.
-        outcome = submissions.outcome_of(store, agent, submission)
-        if outcome.attempt is None:
-            return interrupted()
-        _show(store, outcome, as_json)
-        return EXIT_INTERRUPTED
+        return interrupted(layout, agent, submission, as_json=as_json)
     _show(store, outcome, as_json)
     if outcome.refused:
         return EXIT_USER_ERROR
@@ -83,9 +78,15 @@ def finish(layout: Layout, agent: str, submission: str, seconds: float, *, as_js
     return 0
 
 
-def interrupted() -> int:
-    """Say that the submission stays. Usually a heartbeat interrupts, and the prompt that follows has the result."""
-    print("interrupted; the submission stays: `coral wait` gives its result", file=sys.stderr)
+def interrupted(layout: Layout, agent: str, submission: str, *, as_json: bool) -> int:
+    """Print the result if it is there: a heartbeat interrupts at the moment at which the record is published. Else say
+    that the submission stays; the prompt that follows has the result."""
+    store = Store(layout.attempts)
+    outcome = submissions.outcome_of(store, agent, submission)
+    if outcome.attempt is None:
+        print("interrupted; the submission stays: `coral wait` gives its result", file=sys.stderr)
+    else:
+        _show(store, outcome, as_json)
     return EXIT_INTERRUPTED
 
 

@@ -47,6 +47,8 @@ def test_all_runtimes_judge_an_exit_code_alike(code: int, said: LaunchSummary, e
 def test_exit_codes_of_our_programs_tell_a_lost_session_and_wrong_options() -> None:
     assert Native({}).judge(4, LaunchSummary()) is Ending.UNKNOWN_SESSION
     assert Native({}).judge(2, LaunchSummary()) is Ending.TERMINAL
+    said = LaunchSummary(stderr="Fatal Python error: init_sys_streams: cannot initialize sys standard streams")
+    assert Native({}).judge(1, said) is Ending.INTERRUPTED
 
 
 def test_each_field_of_our_protocol_is_read_by_itself() -> None:
