@@ -69,6 +69,7 @@ def begin_again(stage: Stage) -> float:
 def test_silence_is_nudged_then_interrupted_then_ends_the_conversation_and_then_is_rested() -> None:
     stage = Stage(rules=SILENCE)
     assert stage.until(101) == ["101 stalled ann: stalled (silent, 1, 100)", "101 interrupt ann/1"]
+    assert [message.defers for message in stage["ann"].pending_messages] == [False]  # its tool is what is silent
     assert cut(stage, 102) == ["spawn ann/2: stalled (silent, 1, 100), session of ann, told 0, owed stalled:h1"]
     assert stage.at(103, stage.heard("ann")) == ["heartbeat ann: stalled (h1) received"]
     assert stage.until(203) == ["203 stalled ann: stalled (silent, 2, 100)", "203 interrupt ann/2"]
