@@ -25,7 +25,7 @@ from coral.runtimes.model import (
 )
 
 LONGEST = 65_536  # bytes of a line that are read
-_UNBORN = ("KeyboardInterrupt", "Fatal Python error: init")
+_START_UP_ERRORS = ("KeyboardInterrupt", "Fatal Python error: init")
 
 
 class OwnProgram(Runtime):
@@ -60,8 +60,8 @@ class OwnProgram(Runtime):
         if code == USAGE:
             return Ending.TERMINAL
         # A signal in the first milliseconds interrupts Python itself, before the program: the exit code is 1.
-        newborn = code == 1 and not summary.output and any(text in summary.stderr for text in _UNBORN)
-        return Ending.INTERRUPTED if newborn else by_code(code)
+        in_start_up = code == 1 and not summary.output and any(text in summary.stderr for text in _START_UP_ERRORS)
+        return Ending.INTERRUPTED if in_start_up else by_code(code)
 
 
 def _output_event(event: JsonObject) -> OutputEvent:
