@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from coral.native.snapshots import Snapshots
 
 EXIT_FAILED, EXIT_USAGE, EXIT_UNKNOWN_SESSION = 1, 2, 4  # the runtime `native` reads these
-PERSONA = "I search over the numbers and choices of the editable files; I use no model and follow no prose."
-LONGEST_OBJECTIVE = 1500  # characters of the first prompt that are kept as the task
 
 
 def arguments(words: Sequence[str]) -> argparse.Namespace:
@@ -88,7 +86,7 @@ def _run_loop(args: argparse.Namespace, options: Options, snapshots: Snapshots, 
     toolbox = Toolbox(snapshots, output, run_view, explorer)
     on_interrupt(snapshots.save, toolbox.interrupt)
     prompt = sys.stdin.read()
-    _remember_launch(snapshots, prompt, output)
+    _remember_launch(snapshots, output)
     try:
         end = Loop(snapshots, output, BRAINS[options.brain](), toolbox, options.steps).run(prompt)
     finally:
@@ -104,20 +102,11 @@ def _run_loop(args: argparse.Namespace, options: Options, snapshots: Snapshots, 
     return code
 
 
-def _remember_launch(snapshots: Snapshots, prompt: str, output: Output) -> None:
+def _remember_launch(snapshots: Snapshots, output: Output) -> None:
     if snapshots.damaged:
         output.error("the newest snapshot of memory cannot be read; I go on from the one before")
-    memory = replace(snapshots.memory, launches=snapshots.memory.launches + 1)
-    if not memory.blocks:
-        memory = memory.edit("persona", PERSONA).edit("task", _objective(prompt))
-    snapshots.memory = memory
+    snapshots.memory = replace(snapshots.memory, launches=snapshots.memory.launches + 1)
     snapshots.save()
-
-
-def _objective(prompt: str) -> str:
-    """What the first prompt says under its heading `The objective`, or how it begins."""
-    _, heading, rest = prompt.partition("## The objective")
-    return (rest.partition("\n## ")[0] if heading else prompt).strip()[:LONGEST_OBJECTIVE]
 
 
 def _refuse(output: Output, message: str) -> int:

@@ -10,7 +10,7 @@ from typing import Self
 from attempts.record import Attempt, Direction, Kind
 from coral.native.search.bandit import FamilyStats
 
-BLOCK_NAMES = ("persona", "task", "plan", "learned")
+BLOCK_NAMES = ("plan", "learned")
 LONGEST_BLOCK = 4000  # characters; an edit beyond keeps the end
 TRIALS = 60
 ANSWERED = 200
@@ -159,7 +159,7 @@ class AgentMemory:
     pending: Trial | None = None  # submitted, or about to be; its result has not been seen
     trials: tuple[Trial, ...] = ()  # with their results
     redirection: Redirection = field(default_factory=Redirection)
-    chain: Texts = field(default_factory=dict)  # where the chain of moves stands
+    chain: Texts = field(default_factory=dict)  # the files as the last episode of `chain_family` left them
     chain_family: str = ""
     step_sizes: Mapping[str, float] = field(default_factory=dict)  # by family, without a check: how far to move
     answered: tuple[str, ...] = ()  # ids of heartbeats

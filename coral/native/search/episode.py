@@ -25,7 +25,7 @@ ALIKE = 3e-6  # relative: costs closer than this are one result that was not pol
 POLISH = 0.2  # of the episode's time, or this many seconds, for the last digits
 TOLERANCE = 0.8  # of the usual loss: how much worse the next point of departure may be
 RECENT = 30  # losses that tell what is usual
-PATIENCE = 25  # moves without a new best after which the chain returns to the best
+PATIENCE = 25  # moves without a new best after which the search returns to the best
 REPORT_SECONDS = 0.5  # between two reports
 ROUGH, FINE = 1e-6, 1e-12  # precision while exploring, and of what is submitted
 SMALL_RADIUS = 1e-3  # the first box when only the last digits are sought, in scales
@@ -89,7 +89,7 @@ class LocalSearch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeResult:
-    """`candidate` is what should be submitted, `chain` where the next episode of this family goes on."""
+    """`candidate` is what should be submitted; the next episode of this family goes on from `chain`."""
 
     candidate: EvaluatedPoint
     chain: EvaluatedPoint
@@ -100,7 +100,7 @@ class EpisodeResult:
 
 @dataclass(slots=True)
 class Episode:
-    """`start` is what results are compared with, `chain` where the chain of moves stands (often the same)."""
+    """`start`: what results are compared with. `chain`: what the last episode ended with (often the same)."""
 
     problem: OptimizationProblem
     _: KW_ONLY
@@ -150,7 +150,7 @@ class Episode:
         )
 
     def _move(self, family: Family) -> None:
-        """One move and the local optimum it leads to. The chain goes on from there, or from a little worse."""
+        """One move and the local optimum it leads to. The next move starts there, or a little worse."""
         local, merit, allowance = self.local, self.problem.merit, self._allowance()
         if family.move is not None:
             moved = self.problem.measured(family.move(local.context, self.current.point))

@@ -89,7 +89,7 @@ class Descent:
         return current
 
     def _follow_curvature(self, start: EvaluatedPoint) -> EvaluatedPoint:
-        """The point of the lowest merit that scipy meets: L-BFGS-B goes without constraints, SLSQP with them."""
+        """The best point, by merit, that scipy evaluates: L-BFGS-B searches without constraints, SLSQP with them."""
         path = _Path(self.differences, self._merit, start)
         steps, last = 0, self._merit(start)
 
