@@ -67,7 +67,7 @@ class Performer:
         self._background = BackgroundActions(pool, queue)
         self._snapshot: Future[object] | None = None
         self._published: list[Attempt] = []
-        self._unwritten: dict[str, do.Action] = {}  # what could not be written, until `WriteAgain`
+        self._unwritten: list[do.Action] = []  # what could not be written, until `WriteAgain`
 
     def perform(self, actions: Iterable[do.Action], fleet: Fleet, now: on.Moment) -> None:
         for action in actions:
@@ -91,7 +91,7 @@ class Performer:
                 if isinstance(event, on.SpawnFailed):
                     self._starter.cancel(event.who)
                 elif isinstance(event, on.WriteFailed):
-                    self._unwritten[event.item] = action
+                    self._unwritten.append(action)
 
     def _do(self, action: do.Action, fleet: Fleet, now: on.Moment) -> None:  # noqa: C901 - one arm per action
         match action:
@@ -134,8 +134,8 @@ class Performer:
                 self._report.alert(now, action)
                 self._queue.put(on.Notified(id=action.id))
             case do.WriteAgain():
-                again, self._unwritten = self._unwritten, {}
-                for unwritten in again.values():
+                again, self._unwritten = self._unwritten, []
+                for unwritten in again:
                     self._try(unwritten, fleet, now)
             case _:
                 assert_never(action)
