@@ -83,11 +83,11 @@ def main() -> int:
         watch(test)
     mutants = [Mutant(path, tree, mutation) for path in MODULES for tree, mutation in find_in(path)]
     alive = examine(mutants, tests)
-    excused = [each for each in alive if is_marked(each)]
-    needless = sorted(marks() - {each.place for each in excused})
-    alive = [each for each in alive if not is_marked(each)]
-    for each in alive:
-        print(f"\n{each.place}: {each.mutation.kind}\n{each.mutation.shown()}")
+    excused = [mutant for mutant in alive if is_marked(mutant)]
+    needless = sorted(marks() - {mutant.place for mutant in excused})
+    alive = [mutant for mutant in alive if not is_marked(mutant)]
+    for mutant in alive:
+        print(f"\n{mutant.place}: {mutant.mutation.kind}\n{mutant.mutation.shown()}")
     for place in needless:
         print(f"\n{place}: marked as hiding an equivalent mutant, and hides none")
     counted = len(mutants) - len(excused)
@@ -172,10 +172,10 @@ def chosen(mutant: Mutant, tests: list[Test]) -> list[Test]:
     """The tests that reach the function with the fault: first those that reach its line, the fastest first."""
     name, line = str(mutant.path), mutant.mutation.line
     if mutant.mutation.function is None:
-        return sorted(tests, key=lambda each: each.seconds)
-    places = {(name, each) for each in mutant.mutation.function}
-    reaching = [each for each in tests if not places.isdisjoint(each.lines)]
-    return sorted(reaching, key=lambda each: ((name, line) not in each.lines, each.seconds))
+        return sorted(tests, key=lambda test: test.seconds)
+    places = {(name, number) for number in mutant.mutation.function}
+    reaching = [test for test in tests if not places.isdisjoint(test.lines)]
+    return sorted(reaching, key=lambda test: ((name, line) not in test.lines, test.seconds))
 
 
 def start(mutant: Mutant, tests: list[Test]) -> int:
@@ -209,8 +209,8 @@ def put_in_place(mutant: Mutant) -> None:
         if isinstance(old, types.FunctionType) and old.__module__ == module.__name__:
             _recode(old, new)
         elif isinstance(old, type) and old.__module__ == module.__name__:
-            for each, method in vars(new).items():
-                _recode(_function(vars(old).get(each)), _function(method))
+            for attribute, method in vars(new).items():
+                _recode(_function(vars(old).get(attribute)), _function(method))
         elif not name.startswith("__") and old != new and not isinstance(old, type | types.ModuleType):
             _rebind(name, old, new)
 

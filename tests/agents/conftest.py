@@ -42,7 +42,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The user's home: the programs find nothing of the real one."""
     for name in set(os.environ) - set(KEPT):
         monkeypatch.delenv(name)
-    found = [str(each.commands) for each in (NODE, *PROGRAMS.values())]
+    found = [str(program.commands) for program in (NODE, *PROGRAMS.values())]
     monkeypatch.setenv("PATH", os.pathsep.join((*found, os.environ.get("PATH", os.defpath))))
     folder = tmp_path / "home"
     folder.mkdir()

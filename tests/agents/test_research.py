@@ -31,7 +31,7 @@ def test_it_reads_and_then_it_begins(program: str, drive: Drive, tmp_path: Path)
     chosen = {"model": desk.model} if desk.model else {}
     agents = {"runtime": program, "research": 60, **chosen}
     layout = whole_runs.start(whole_runs.write_task(tmp_path / "task", agents, {"attempts": 1}), tmp_path)
-    (attempt,) = (each for each in readable(Store(layout.attempts)) if each.number)
+    (attempt,) = (record for record in readable(Store(layout.attempts)) if record.number)
     assert (attempt.title, attempt.score) == ("begun", 7.0)
     begun = next(turn for turn in server.turns if turn.has("Your research is over"))
     assert begun.has("**Research first.** For 1 h you read and think", REFUSED, READ, "## Heartbeat: begin")

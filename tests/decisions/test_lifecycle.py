@@ -135,7 +135,7 @@ def test_short_turns_without_a_try_back_off_doubling() -> None:
         pauses.append(stage["ann"].spawned_at - ended)
         assert "turn ended" in said
         stage.clock = stage["ann"].spawned_at
-    assert all(least < each <= 1.2 * least for each, least in zip(pauses, [5, 10, 20, 30, 30], strict=True)), pauses
+    assert all(least < pause <= 1.2 * least for pause, least in zip(pauses, [5, 10, 20, 30, 30], strict=True)), pauses
     assert stage["ann"].unproductive_turns == 5
     # A try that is graded ends the row.
     stage.tried(stage.clock, "ann", 1.0)

@@ -85,12 +85,12 @@ def test_of_whoever_has_many_in_hand_nothing_more_is_taken_up(slots: int, left: 
 
 def test_a_window_remembers_the_latest_in_their_order_and_a_full_one_takes_all_that_is_older_as_seen() -> None:
     recent: tuple[str, ...] = ()
-    for each in ("05", "03", "04"):
-        assert not is_repeat(recent, each)
-        recent = remember(recent, each)
+    for id in ("05", "03", "04"):
+        assert not is_repeat(recent, id)
+        recent = remember(recent, id)
     assert recent == ("03", "04", "05")
-    assert all(is_repeat(recent, each) for each in recent)
-    full = tuple(f"{each:03}" for each in range(100, 164))
+    assert all(is_repeat(recent, id) for id in recent)
+    full = tuple(f"{id:03}" for id in range(100, 164))
     assert len(full) == 64
     assert is_repeat(full, "099")
     assert not is_repeat(full, "164")
@@ -101,7 +101,7 @@ def test_a_window_remembers_the_latest_in_their_order_and_a_full_one_takes_all_t
 
 def test_what_is_older_than_everything_remembered_counts_as_seen() -> None:
     stage = Stage()
-    stage.at(2, *[submitted("ann", 100 + each) for each in range(63)])
+    stage.at(2, *[submitted("ann", 100 + number) for number in range(63)])
     # 63 are remembered: the window is not full yet, and nothing has been forgotten.
     assert stage.at(3, submitted("ann", 50))[1] == "accept 50 of ann as #64"
     assert stage.at(4, submitted("ann", 49)) == ["discard 49 of ann"]

@@ -52,16 +52,16 @@ def test_a_supervisor_that_was_stopped_with_its_agents_charges_nobody_for_it(sta
     run = start("echo here; exec sleep 300", overrides=(f"agents.stall={STALL:g}", "run.poll_seconds=0.5"))
     wait_until(lambda: any(agent.has_output for agent in run.fleet().agents.values()), what="its first word")
     everybody = [run.supervisor.pid, *run.left()]
-    for each in everybody:
-        os.kill(each, signal.SIGSTOP)
+    for pid in everybody:
+        os.kill(pid, signal.SIGSTOP)
     before, since = run.status()["clock"], time.monotonic()
     wait_until(lambda: time.monotonic() - since > ASLEEP, what="more time than anybody may be silent")
     os.kill(run.supervisor.pid, signal.SIGCONT)
     # It has looked around, and the agent could not say another word yet.
     wait_until(lambda: run.status()["clock"] > before + 0.6, what="a look around")
     assert run.events("stalled") == []
-    for each in everybody[1:]:
-        os.kill(each, signal.SIGCONT)
+    for pid in everybody[1:]:
+        os.kill(pid, signal.SIGCONT)
     assert run.ask({"type": "tell", "to": "agent-1", "text": "are you there"})["ok"] is True
 
 
@@ -104,10 +104,10 @@ def test_requests_of_many_at_once_are_all_there(layout: Layout, monkeypatch) -> 
         send_request.send(layout, OPERATOR, {"type": "tell", "text": number})
 
     everybody = [threading.Thread(target=send, args=(number,)) for number in range(8)]
-    for each in everybody:
-        each.start()
-    for each in everybody:
-        each.join(60)
+    for thread in everybody:
+        thread.start()
+    for thread in everybody:
+        thread.join(60)
     assert sorted(asked(layout)) == list(range(8))  # type: ignore[type-var]
     assert not list(layout.requests_of(OPERATOR).glob(".*"))
 

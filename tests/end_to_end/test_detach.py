@@ -108,7 +108,7 @@ def test_agents_and_grades_go_on_and_are_taken_over(run: Run) -> None:
         (attempt.number, attempt.agent, attempt.score)
         for attempt in sorted(attempts, key=lambda attempt: attempt.number)
     ] == [(1, "agent-1", 1.1), (2, "agent-2", 2.1), (3, "agent-3", 3.1), (4, "agent-3", 3.2)]
-    assert {number: len(each) for number, each in graded(run).items()} == {1: 1, 2: 1, 3: 1, 4: 1}
+    assert {number: len(grades) for number, grades in graded(run).items()} == {1: 1, 2: 1, 3: 1, 4: 1}
     after = run.fleet()
     assert pids(run) == alive
     assert run.events("interrupted") == []

@@ -110,7 +110,7 @@ def test_nothing_is_graded_until_the_agent_has_read(start, capsys) -> None:
     run = start(READS, overrides=("agents.research=600", "agents.count=1"))
     first, second = run.wait_for_attempts(2)
     # The one that was refused is no attempt; handed in again, unchanged, it is.
-    assert [(each.number, each.title, each.score) for each in (first, second)] == [
+    assert [(note.number, note.title, note.score) for note in (first, second)] == [
         (1, "the same at last", 5.0),
         (2, "value 6", 6.0),
     ]
@@ -133,7 +133,7 @@ def test_the_status_says_who_reads_and_for_how_long(start, capsys) -> None:
 
     def research() -> object:
         shown = run.status() or {"agents": []}
-        return next((each["research"] for each in shown["agents"]), None)
+        return next((agent["research"] for agent in shown["agents"]), None)
 
     seconds = wait_until(research, what="the research")
     assert 0 < seconds <= 1800

@@ -33,7 +33,7 @@ touch "$CORAL_RUN/first"; echo 1 > x.txt; coral eval -m one; sleep 600
     assert [attempt.score for attempt in run.attempts()] == [1.0, 2.0]
     run.stop()
     told = [event["text"] for event in run.events("crashed")]
-    assert any("its repository was removed or damaged; it is made again" in each for each in told)
+    assert any("its repository was removed or damaged; it is made again" in text for text in told)
 
 
 @pytest.mark.parametrize("ruin", ["rm -rf {0}", "rm -rf {0}; echo > {0}", "rm -rf {0}/notes; echo > {0}/notes"])
@@ -48,7 +48,7 @@ def test_shared_knowledge_that_was_removed_is_begun_anew_at_the_next_launch(star
 
 def test_what_each_agent_was_asked_to_be_is_there_again_too_unless_its_agent_changed_it(start):
     layout = start(["hang"], overrides=("agents.count=2", "agents.role=Look around."), supervise=False).layout
-    own, other = (layout.shared / "roles" / f"{each}.md" for each in ("agent-1", "agent-2"))
+    own, other = (layout.shared / "roles" / f"{name}.md" for name in ("agent-1", "agent-2"))
     own.write_text("I climb now.\n")
     other.unlink()
     (layout.shared / "notes").rmdir()
@@ -59,7 +59,7 @@ def test_what_each_agent_was_asked_to_be_is_there_again_too_unless_its_agent_cha
 
 @pytest.mark.parametrize("ruin", ["mkdir -p {0}/x", "mkfifo {0}", "ln -s nowhere {0}"])
 def test_whatever_lies_in_the_place_of_a_view_makes_way(start, ruin):
-    both = "; ".join(f"rm -f {each}; {ruin.format(each)}" for each in ("status.json", "logs/events.jsonl"))
+    both = "; ".join(f"rm -f {name}; {ruin.format(name)}" for name in ("status.json", "logs/events.jsonl"))
     script = (
         f'if [ ! -e ruined ]; then touch ruined; (cd "$CORAL_RUN"; {both}); echo 1 > x.txt; coral eval -m one; fi; '
     )

@@ -85,7 +85,7 @@ def withdrawn(run: Run) -> Iterator[tuple[str, str, str]]:
 def everything_has_arrived(run: Run, count: int) -> bool:
     """Whether so many attempts were counted and nobody is owed anything for them: then nobody is interrupted again."""
     shown = run.status()
-    return shown["attempts"] == count and not any(each["pending"] for each in shown["agents"])
+    return shown["attempts"] == count and not any(agent["pending"] for agent in shown["agents"])
 
 
 def wait_for_everything(run: Run, count: int) -> None:

@@ -92,7 +92,7 @@ def strays(base: Path) -> list[int]:
                 told = [(entry / "cmdline").read_bytes(), (entry / "environ").read_bytes(), (entry / "cwd").readlink()]
             except OSError:
                 continue
-            if any(mark in os.fsencode(each) for each in told):
+            if any(mark in os.fsencode(text) for text in told):
                 found.append(int(entry.name))
     return found
 

@@ -18,8 +18,8 @@ def attempt(base: Path, *overrides: str, path: str = "") -> subprocess.Completed
 
 def assert_failed(done: subprocess.CompletedProcess[str], base: Path, *said: str) -> None:
     assert done.returncode == 1, done.stderr
-    for each in said:
-        assert each in done.stderr
+    for text in said:
+        assert text in done.stderr
     assert "Traceback" not in done.stderr or "the grader's own output" in done.stderr
     assert sorted(path.name for path in base.iterdir()) == ["task", "tmp"]
     assert list((base / "tmp").iterdir()) == []

@@ -22,8 +22,8 @@ def cut(path):
 
 
 def remove_all(path):
-    for each in path.parent.iterdir():
-        each.unlink()
+    for file in path.parent.iterdir():
+        file.unlink()
 
 
 def said(run):
@@ -58,7 +58,7 @@ def test_a_ledger_that_is_removed_while_it_is_written_is_there_again(start):
     go_on(run)
     # One after the other they are gone: what is made anew in between has lost a part of its own.
     wait_until(lambda: said(run), what="an alert")
-    assert all(each.startswith("the private ledger of records was ") for each in said(run))
+    assert all(text.startswith("the private ledger of records was ") for text in said(run))
     run.stop()
     ledger = Ledger(run.layout.ledger, lambda: ())
     assert [row.attempt for row in ledger.page(-1, 1000)] == list(published(run.layout.journal))
@@ -76,7 +76,7 @@ def test_a_journal_that_forgot_the_records_makes_no_forgeries_of_them(start):
     os.link(run.layout.ledger, run.layout.private / "link")
     go_on(run)
     run.stop()
-    assert not any("records" in each for each in said(run))
+    assert not any("records" in text for text in said(run))
     run.layout.ledger.unlink()
     (run.layout.private / "link").unlink()
     before = run.attempts()

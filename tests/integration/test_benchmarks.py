@@ -31,7 +31,7 @@ def result(name: str, **series: list[float]) -> Result:
 
 
 def test_percentiles_are_measured_values_of_nearest_rank() -> None:
-    values = [float(each) for each in range(1, 101)]
+    values = [float(number) for number in range(1, 101)]
     assert [percentile(values, percent) for percent in (10, 50, 90, 99, 100)] == [10, 50, 90, 99, 100]
     assert percentile([3.0, 1.0, 2.0], 99) == 3.0
     assert percentile([5.0], 10) == 5.0

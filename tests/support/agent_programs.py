@@ -49,8 +49,8 @@ class Pinned:
 # Several of the programs need a newer node than machines have; npm brings one.
 NODE = Pinned("node", "node", "22.23.3")
 PROGRAMS = {
-    each.name: each
-    for each in (
+    pinned.name: pinned
+    for pinned in (
         Pinned("claude", "@anthropic-ai/claude-code", "2.1.329"),
         Pinned("codex", "@openai/codex", "0.169.0"),
         Pinned("opencode", "opencode-ai", "1.18.33"),
@@ -72,8 +72,8 @@ def _version(home: Path, package: str) -> str:
 def install(pinned: Pinned) -> str:
     """Install it beside its place and move it there whole. Returns what kept it from that, if anything did."""
     new = FOLDER / f"{pinned.name}.new"
-    for each in (new, pinned.home):
-        shutil.rmtree(each, ignore_errors=True)
+    for folder in (new, pinned.home):
+        shutil.rmtree(folder, ignore_errors=True)
     reason = _npm_install(pinned, new) or _does_not_start(pinned, new)
     if reason:
         shutil.rmtree(new, ignore_errors=True)
@@ -133,17 +133,19 @@ def _run(words: list[str], seconds: float, **env: str) -> str:
 
 def main() -> int:
     FOLDER.mkdir(exist_ok=True)
-    wanted = [each for each in (NODE, *PROGRAMS.values()) if _version(each.home, each.package) != each.version]
+    wanted = [
+        pinned for pinned in (NODE, *PROGRAMS.values()) if _version(pinned.home, pinned.package) != pinned.version
+    ]
     common = out_of_reach() if wanted else ""
-    for each in wanted:
-        failed = FOLDER / f"{each.name}.failed"
+    for pinned in wanted:
+        failed = FOLDER / f"{pinned.name}.failed"
         failed.unlink(missing_ok=True)
         if not common:
-            print(f"installing {each.package} {each.version}", flush=True)
-        if reason := common or install(each):
+            print(f"installing {pinned.package} {pinned.version}", flush=True)
+        if reason := common or install(pinned):
             failed.write_text(reason)
-            print(f"NOT RUN: {each.name}: {reason}", flush=True)
-            common = common or (f"node cannot be had: {reason}" if each is NODE else "")
+            print(f"NOT RUN: {pinned.name}: {reason}", flush=True)
+            common = common or (f"node cannot be had: {reason}" if pinned is NODE else "")
     return 0  # a program that cannot be had is reported by its tests
 
 

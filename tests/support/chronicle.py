@@ -126,16 +126,16 @@ def assert_owed_once(world: World) -> None:
         scope = Scope.FLEET if owner == FLEET else Scope.OWN
         expected = crossings(world, owner)
         names = {name for name, _ in expected}
-        mine = [each for who, each in seen.values() if each.scope is scope and owner in (FLEET, who)]
-        assert {each.name for each in mine if each.attempt is not None} - {"mine"} <= names
-        there = Counter((each.name, each.attempt) for each in mine if each.attempt is not None and each.name in names)
+        mine = [owed for who, owed in seen.values() if owed.scope is scope and owner in (FLEET, who)]
+        assert {owed.name for owed in mine if owed.attempt is not None} - {"mine"} <= names
+        there = Counter((owed.name, owed.attempt) for owed in mine if owed.attempt is not None and owed.name in names)
         assert there <= expected
         # What an improvement in the same batch overtook was never seen to be owed.
         unseen = Counter(name for who, name, id in gone if id not in seen and (who == owner or name == "stuck"))
         for name in names:
-            visible = sum(count for (each, _), count in there.items() if each == name)
+            visible = sum(count for (heartbeat, _), count in there.items() if heartbeat == name)
             assert visible + (unseen[name] if name in ("redirect", "stuck") else 0) == sum(
-                count for (each, _), count in expected.items() if each == name
+                count for (heartbeat, _), count in expected.items() if heartbeat == name
             )
 
 

@@ -147,8 +147,8 @@ class Desk:
         self.money: float | None = None  # what a launch may use
         self._launches = 0
         self._alive: list[Launch] = []
-        for each in (self.clone, self.layout.state("agent-1"), self.layout.prompt("agent-1", 1).parent):
-            each.mkdir(parents=True, exist_ok=True)
+        for folder in (self.clone, self.layout.state("agent-1"), self.layout.prompt("agent-1", 1).parent):
+            folder.mkdir(parents=True, exist_ok=True)
         subprocess.run(["git", "init", "-q", str(self.clone)], check=True, env=environment.base())
 
     def launch(self, prompt: str, session: str | None = None) -> Launch:
@@ -189,5 +189,5 @@ class Desk:
 
     def clean(self) -> None:
         """End whatever a failed test left."""
-        for each in self._alive:
-            each.kill()
+        for launch in self._alive:
+            launch.kill()

@@ -83,7 +83,7 @@ class ModelServer:
     @property
     def turns(self) -> list[Asked]:
         """The requests that took a step."""
-        return [each for each in list(self.asked) if each.step is not None]
+        return [call for call in list(self.asked) if call.step is not None]
 
     @property
     def begun(self) -> int:
@@ -97,7 +97,7 @@ class ModelServer:
         """Go on with these, whatever was planned."""
         with self._lock:
             self._choose = None
-            self._steps = [step for each in steps for step in [each] * each.times]
+            self._steps = [step for given in steps for step in [given] * given.times]
 
     def take(self, path: str, headers: Mapping[str, str], body: Mapping[str, Any], wire: Wire) -> tuple[Step, int]:
         """The answer to a request, and its number."""
@@ -211,8 +211,8 @@ def _texts(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
-        for each in value.values():
-            yield from _texts(each)
+        for part in value.values():
+            yield from _texts(part)
     elif isinstance(value, Sequence):
-        for each in value:
-            yield from _texts(each)
+        for part in value:
+            yield from _texts(part)

@@ -68,7 +68,7 @@ class Wire:
 
     def shell(self, body: Body) -> str:
         """The name of the shell tool that the request offers; empty if it offers none."""
-        return next((each for each in SHELLS if each in self._offered(body)), "")
+        return next((shell for shell in SHELLS if shell in self._offered(body)), "")
 
     def _offered(self, body: Body) -> Mapping[str, Body]:
         """The tools a request offers, with the properties that their arguments have."""
@@ -95,7 +95,7 @@ class Messages(Wire):
     conversation = "messages"
 
     def _offered(self, body: Body) -> Mapping[str, Body]:
-        tools = [each for each in body.get("tools") or () if "input_schema" in each]
+        tools = [tool for tool in body.get("tools") or () if "input_schema" in tool]
         return {tool["name"]: tool["input_schema"].get("properties", {}) for tool in tools}
 
     def pieces(self, step: Step, number: int, body: Body) -> Iterator[bytes]:
@@ -151,7 +151,7 @@ class Responses(Wire):
     conversation = "input"
 
     def _offered(self, body: Body) -> Mapping[str, Body]:
-        tools = [each for each in body.get("tools") or () if each.get("type") == "function"]
+        tools = [tool for tool in body.get("tools") or () if tool.get("type") == "function"]
         return {tool["name"]: tool.get("parameters", {}).get("properties", {}) for tool in tools}
 
     def pieces(self, step: Step, number: int, body: Body) -> Iterator[bytes]:
@@ -183,7 +183,7 @@ class Chat(Wire):
     conversation = "messages"
 
     def _offered(self, body: Body) -> Mapping[str, Body]:
-        tools = [each["function"] for each in body.get("tools") or () if "function" in each]
+        tools = [tool["function"] for tool in body.get("tools") or () if "function" in tool]
         return {tool["name"]: (tool.get("parameters") or {}).get("properties", {}) for tool in tools}
 
     def pieces(self, step: Step, number: int, body: Body) -> Iterator[bytes]:
@@ -230,9 +230,9 @@ class Gemini(Wire):
     def _offered(self, body: Body) -> Mapping[str, Body]:
         found: dict[str, Body] = {}
         for group in body.get("tools") or ():
-            for each in group.get("functionDeclarations") or ():
-                schema = each.get("parametersJsonSchema") or each.get("parameters") or {}
-                found[each["name"]] = {"command": schema.get("properties", {}).get("command", {})}
+            for tool in group.get("functionDeclarations") or ():
+                schema = tool.get("parametersJsonSchema") or tool.get("parameters") or {}
+                found[tool["name"]] = {"command": schema.get("properties", {}).get("command", {})}
         return found
 
     def pieces(self, step: Step, number: int, body: Body) -> Iterator[bytes]:

@@ -98,7 +98,7 @@ DEATH = ["die", "leave", "resume", "again"]
 def histories(*kinds: list[str], budgets: bool = False) -> st.SearchStrategy[History]:
     """Rules, and what happens under them."""
     figures = st.integers(0, 99)
-    move = st.tuples(st.sampled_from([each for kind in kinds for each in kind]), figures, figures)
+    move = st.tuples(st.sampled_from([name for kind in kinds for name in kind]), figures, figures)
     # Shorter lists would be what is drawn most, and show nothing.
     moves = st.lists(move, min_size=25, max_size=60).map(tuple)
     rules = st.builds(lambda rules, budget: replace(rules, **budget), RULES, BUDGETS) if budgets else RULES
@@ -147,7 +147,7 @@ def make(world: World, move: Move) -> None:  # noqa: C901 - one arm per kind of 
         case "again":
             world.look(on.Resumed())
         case "echo":
-            world.look(*[each for each in world.heard_of[x : x + y % 6] if not isinstance(each, on.Opened)])
+            world.look(*[event for event in world.heard_of[x : x + y % 6] if not isinstance(event, on.Opened)])
         case "wall":
             world.wall = (0, 7, 1_000_000, 10**12)[x % 4]
         case "blind":
@@ -291,7 +291,7 @@ def submission_of(number: int, agent: str, code: int) -> Submission:
     )
 
 
-def calm(world: World, seconds: float = 2000.0) -> None:
+def calm(world: World, seconds: float = 2000.0) -> World:
     """From here on everybody does what is asked of it, nothing new is tried, and the run goes on that long."""
     world.rules = replace(world.rules, budget_attempts=None, budget_seconds=None, target=None)
     world.blind = world.broken = False
@@ -313,3 +313,4 @@ def calm(world: World, seconds: float = 2000.0) -> None:
                 _do_to_agent(world, process, "edit", 0)
         world.look()
         world.wait(40.0)
+    return world

@@ -163,7 +163,7 @@ class Run:
 
     def attempts(self) -> list[Attempt]:
         """Published attempts, without the baseline."""
-        return [each for each in readable(Store(self.layout.attempts)) if each.number > 0]
+        return [record for record in readable(Store(self.layout.attempts)) if record.number > 0]
 
     def events(self, type: str = "") -> list[dict[str, Any]]:
         try:
@@ -171,7 +171,7 @@ class Run:
         except (FileNotFoundError, ValueError):  # not there, or an agent laid something else there
             return []
         found = [json.loads(line) for line in lines if line.endswith(b"\n")]
-        return [each for each in found if not type or each["type"] == type]
+        return [line for line in found if not type or line["type"] == type]
 
     def status(self) -> dict[str, Any]:
         """What the supervisor shows of the run; empty while it is not there, or is no file."""
@@ -225,7 +225,7 @@ def left_of(layout: Layout) -> list[int]:
         if entry.name.isdigit():
             try:
                 living = b") Z " not in (entry / "stat").read_bytes()
-                if living and any(each.startswith(mark) for each in (entry / "environ").read_bytes().split(b"\0")):
+                if living and any(part.startswith(mark) for part in (entry / "environ").read_bytes().split(b"\0")):
                     found.append(int(entry.name))
             except OSError:
                 continue

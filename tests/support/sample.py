@@ -86,7 +86,8 @@ def make_run(runs: Path, scores: Sequence[float | None] = (1.0, 1.5, None, 1.25,
 def write_status(layout: Layout, state: str = "running", **fields: object) -> None:
     """What a supervisor shows of a run."""
     best = max(
-        (each for each in readable(Store(layout.attempts)) if each.score is not None), key=lambda each: each.score or 0
+        (record for record in readable(Store(layout.attempts)) if record.score is not None),
+        key=lambda record: record.score or 0,
     )
     agents = [agent_status(agent) for agent in AGENTS]
     status = {
@@ -140,9 +141,9 @@ def write_events(layout: Layout, *events: Mapping[str, object]) -> None:
 
 def write_heartbeats(layout: Layout) -> None:
     folder = Folder(layout.heartbeats)
-    folder.write("fleet", [(each, "8 attempts") for each in BUILT_IN if each.scope is Scope.FLEET])
+    folder.write("fleet", [(heartbeat, "8 attempts") for heartbeat in BUILT_IN if heartbeat.scope is Scope.FLEET])
     for agent in AGENTS:
-        folder.write(agent, [(each, "") for each in BUILT_IN if each.scope is Scope.OWN])
+        folder.write(agent, [(heartbeat, "") for heartbeat in BUILT_IN if heartbeat.scope is Scope.OWN])
 
 
 def requests_of(layout: Layout, sender: str = "operator") -> list[dict[str, object]]:

@@ -61,13 +61,13 @@ def run_bounded(command: list[str], seconds: float, **more: Any) -> tuple[int | 
 def _end(pid: int) -> None:
     """End a process and all below it. Each is halted before its children are looked for: it makes no more of them."""
     found = [psutil.Process(pid)]
-    for each in found:
+    for process in found:
         with contextlib.suppress(psutil.NoSuchProcess):
-            each.suspend()
-            found += each.children()
-    for each in found:
+            process.suspend()
+            found += process.children()
+    for process in found:
         with contextlib.suppress(psutil.NoSuchProcess):
-            each.kill()
+            process.kill()
 
 
 def is_inside() -> bool:

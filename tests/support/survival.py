@@ -146,7 +146,7 @@ class Mortal(Run):
         found = sorted(who for who in launches if who and not (agents_only and who.startswith("#")))
         if not found:
             return
-        who = chance.choice([each for each in found if each.startswith("#")] or found)
+        who = chance.choice([name for name in found if name.startswith("#")] or found)
         before = len(self.lives(who))
         for pid in launches[who]:
             with contextlib.suppress(ProcessLookupError):
@@ -247,7 +247,7 @@ def assert_attempts_are_whole(run: Mortal, fleet: Fleet) -> list[Attempt]:
     by_order = sorted(attempts, key=lambda attempt: attempt.order)
     under_way = {number for number, pending in fleet.pending.items() if pending.step is not AttemptStep.SETTLED}
     assert {attempt.number for attempt in attempts} == set(range(1, fleet.run.next_number)) - under_way
-    assert [each.order for each in by_order] == list(range(1, len(attempts) + 1))
+    assert [record.order for record in by_order] == list(range(1, len(attempts) + 1))
     assert (
         len({attempt.submission for attempt in attempts})
         == len({attempt.commit for attempt in attempts})
@@ -256,7 +256,7 @@ def assert_attempts_are_whole(run: Mortal, fleet: Fleet) -> list[Attempt]:
     start = fold_of([Store(run.layout.attempts).read(0)], Progress())
     assert fleet.run.progress == fold_of(by_order, start)
     for name, agent in fleet.agents.items():
-        assert agent.progress == fold_of([each for each in by_order if each.agent == name], start)
+        assert agent.progress == fold_of([record for record in by_order if record.agent == name], start)
     return attempts
 
 
@@ -294,7 +294,7 @@ def assert_nothing_is_doubled(run: Mortal, owed: dict[str, PendingMessage], with
             ids, who = ids_in(prompt), f"{name} in its life {life} of {len(run.lives(name))}"
             called = life == 1 or ids or (name, life - 1) in run.cut_short | run.stopped
             assert called, f"{who} was started for nothing:\n{prompt}"
-            again = {id for id in ids if id in left or any(id in ids_in(each) for each in later(run, name, life))}
+            again = {id for id in ids if id in left or any(id in ids_in(prompt) for prompt in later(run, name, life))}
             unheard = (name, life) in run.stopped and life not in spoke
             assert not again or unheard or (name, life) in run.cut_short, f"handed over again: {again}, {who}"
             reached.update(set(ids) - again)
@@ -306,7 +306,7 @@ def assert_nothing_is_doubled(run: Mortal, owed: dict[str, PendingMessage], with
 
 def later(run: Mortal, name: str, life: int) -> list[str]:
     """The prompts of the lives after that one."""
-    return [prompt for each, prompt in run.handed(name).items() if each > life]
+    return [prompt for launch, prompt in run.handed(name).items() if launch > life]
 
 
 def assert_graded_once(run: Mortal, attempts: Collection[Attempt]) -> None:
@@ -332,5 +332,5 @@ def assert_answered_once(run: Mortal, asked: Collection[str]) -> None:
     assert len(answers) == len(asked), f"{len(answers)} answers to {len(asked)} requests"
     assert all(answer["ok"] for answer in answers), [answer for answer in answers if not answer["ok"]]
     told = Counter(event["text"] for event in run.events("alert"))
-    wanted = Counter(each for each in asked if each.startswith("alert"))
+    wanted = Counter(item for item in asked if item.startswith("alert"))
     assert told == wanted, f"alerts too many: {dict(told - wanted)}, too few: {dict(wanted - told)}"

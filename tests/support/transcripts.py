@@ -58,13 +58,13 @@ def read(case: str, scratch: Path) -> dict[str, Any]:
 
 
 def used(figure: Usage | None) -> dict[str, Any]:
-    return {name: each for name, each in plain(figure).items() if name != "counted"} if figure is not None else {}
+    return {name: value for name, value in plain(figure).items() if name != "counted"} if figure is not None else {}
 
 
 def plain(value: Any) -> dict[str, Any]:
     """A dataclass without what has its default."""
     defaults = {field.name: field.default for field in fields(value)}
-    shown = {name: each for name, each in asdict(value).items() if each != defaults[name]}
+    shown = {name: value for name, value in asdict(value).items() if value != defaults[name]}
     for name in shown.keys() & {"tool", "usage", "retry"} if isinstance(value, OutputEvent) else ():
         shown[name] = plain(getattr(value, name))
     return shown
@@ -72,13 +72,13 @@ def plain(value: Any) -> dict[str, Any]:
 
 def text(found: dict[str, Any]) -> str:
     """One event a line."""
-    events = ",\n  ".join(json.dumps(each, ensure_ascii=False) for each in found["events"])
+    events = ",\n  ".join(json.dumps(event, ensure_ascii=False) for event in found["events"])
     return f'{{\n "events": [\n  {events}\n ],\n "end": {json.dumps(found["end"], ensure_ascii=False)}\n}}\n'
 
 
 if __name__ == "__main__":
     import tempfile
 
-    for each in CASES:
+    for case in CASES:
         with tempfile.TemporaryDirectory() as folder:
-            golden(each).write_text(text(read(each, Path(folder))))
+            golden(case).write_text(text(read(case, Path(folder))))

@@ -121,19 +121,19 @@ class Week(World):
         super().open_gates(actions)
         started = {who: process for who, process in self.processes.items() if before.get(who) is not process}
         if started:
-            identities = {who: (each.launch, self._born(each)) for who, each in started.items()}
+            identities = {who: (process.launch, self._born(process)) for who, process in started.items()}
             self.journal.record_started(identities)
             self.known |= identities
         if self.dying is not None:
             # It died before it opened the gates, and behind them nobody waits for long.
             self.processes = before
-            for each in started.values():
-                each.ending = Ending.CRASHED
+            for process in started.values():
+                process.ending = Ending.CRASHED
 
     def _born(self, process: Process) -> Identity:
         """With the next pid that is free, of a few: each is soon given to somebody else."""
-        taken = {pid for pid, (_, each) in self.machine.items() if not each.is_gone}
-        pid = next(pid for each in self.pids if (pid := each % 50 + 1) not in taken)
+        taken = {pid for pid, (_, process) in self.machine.items() if not process.is_gone}
+        pid = next(pid for number in self.pids if (pid := number % 50 + 1) not in taken)
         self.machine[pid] = (next(self.ticks), process)
         return Identity(pid, self.machine[pid][0], f"boot {self.boots}")
 

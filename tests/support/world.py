@@ -318,7 +318,7 @@ class World:
                 assert self.records.setdefault(attempt.number, attempt) == attempt
                 self.happened.append(on.Published(number=attempt.number))
                 if attempt.agent in self.processes:
-                    self.processes[attempt.agent].printed_inline += [each.id for each in inline]
+                    self.processes[attempt.agent].printed_inline += [message.id for message in inline]
             case do.Interrupt(who=who, launch=launch):
                 self.signal(who, launch, OBEDIENT)
             case do.Terminate(who=who, launch=launch):
@@ -370,7 +370,7 @@ class World:
             for attempt in self.records.values()
             if attempt.tree == submission.tree and attempt.score is not None
         )
-        duplicate = next((each for each in equal if (each.kind is Kind.TUNE) == tune), None)
+        duplicate = next((record for record in equal if (record.kind is Kind.TUNE) == tune), None)
         return on.TakenIn(
             number=number,
             commit=submission.commit,

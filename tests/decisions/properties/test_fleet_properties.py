@@ -49,8 +49,7 @@ CHANGE = ["change"] * 3
 
 @over(WORK, TIME, TROUBLE, DEATH, STOP)
 def test_each_attempt_counts_exactly_once_in_the_order_of_publication(history: History) -> None:
-    world = play(history)
-    calm(world)
+    world = calm(play(history))
     assert_counted_once(world)
 
 
@@ -77,8 +76,7 @@ def test_it_makes_no_difference_how_grades_are_batched(
 
 @over(WORK, WORK, TIME, TROUBLE, DEATH, STOP, examples=60)
 def test_each_crossing_is_owed_once_as_counted_one_by_one(history: History) -> None:
-    world = play(history)
-    calm(world)
+    world = calm(play(history))
     assert_owed_once(world)
 
 
@@ -111,22 +109,19 @@ def test_what_the_fleet_crossed_falls_to_the_author_or_to_the_next_who_submits(h
 
 @over(WORK, TIME, TROUBLE, DEATH, STOP, CHANGE, examples=60)
 def test_what_is_owed_is_received_once_or_withdrawn_and_never_lost(history: History) -> None:
-    world = play(history)
-    calm(world)
+    world = calm(play(history))
     assert_received_once(world)
 
 
 @over(WORK, TIME, TROUBLE, DEATH, STOP, CHANGE, examples=60)
 def test_every_launch_carries_what_is_owed_and_repeats_only_what_died_unheard(history: History) -> None:
-    world = play(history)
-    calm(world)
+    world = calm(play(history))
     assert_repeated_only_unheard(world)
 
 
 @over(WORK, TIME, TROUBLE, DEATH, STOP)
 def test_nothing_shortens_a_pause(history: History) -> None:
-    world = play(history)
-    calm(world)
+    world = calm(play(history))
     for turn, spawn in performed(world, do.Spawn):
         agent = turn.before.agents.get(spawn.agent)
         assert turn.clock >= turn.after.run.starts_paused_until
@@ -201,7 +196,7 @@ def test_retiming_never_lengthens_the_interval_that_runs(history: History) -> No
         requests = [event.request for event in turn.events if isinstance(event, on.Requested)]
         if any(isinstance(event, on.Graded | on.TakenIn) for event in turn.events) or len(requests) > 1:
             continue  # it may have fired, or been removed and added again
-        told = {each.name for _, each in owed_by_id(turn.after).values() if each.since == turn.clock}
+        told = {message.name for _, message in owed_by_id(turn.after).values() if message.since == turn.clock}
         told |= {action.text.split(":")[0] for action in turn.actions if isinstance(action, do.LogEvent)}
         for owner, heartbeats in turn.before.heartbeats.items():
             for heartbeat in heartbeats:
@@ -254,8 +249,7 @@ def _agents(turn: Turn) -> list[Agent]:
 
 @over(WORK, TIME, TROUBLE, STOP, ["leave"] * 4)
 def test_where_a_supervisor_leaves_nothing_begins_and_nobody_is_disturbed(history: History) -> None:
-    world = play(history)
-    calm(world)
+    world = calm(play(history))
     for turn in world.log:
         begun = [action for action in turn.actions if isinstance(action, do.Spawn | do.Grade | do.Interrupt)]
         assert not (turn.after.run.detached_reason and begun)
@@ -263,7 +257,7 @@ def test_where_a_supervisor_leaves_nothing_begins_and_nobody_is_disturbed(histor
             assert isinstance(turn.events[0], on.Resumed)
             ended = {event.agent for event in turn.events if isinstance(event, on.Exited)}
             at_work = {name for name, agent in turn.before.agents.items() if agent.phase in LIVE} - ended
-            assert at_work.isdisjoint(each.agent for each in begun if isinstance(each, do.Spawn))
+            assert at_work.isdisjoint(action.agent for action in begun if isinstance(action, do.Spawn))
             for name in at_work:
                 assert turn.after.agents[name].launch == turn.before.agents[name].launch
 
@@ -311,14 +305,15 @@ def test_budgets_end_the_run_and_are_never_overdrawn(history: History) -> None:
 
 @over(JOBS, JOBS, WORK, TIME, TROUBLE, DEATH, STOP, budgets=True)
 def test_a_job_is_started_once_and_its_end_is_told_once_to_who_did_not_end_it(history: History) -> None:
-    world = play(history)
-    calm(world)
+    world = calm(play(history))
     started = [action.job.number for _, action in performed(world, do.StartJob)]
     shown = [(turn, action.job) for turn, action in performed(world, do.ShowJob)]
     numbers = list(range(1, world.fleet.run.job_count + 1))
     assert started == sorted(set(started) & set(numbers))
     assert sorted([*(job.number for _, job in shown), *world.fleet.jobs]) == numbers
-    owed = Counter(agent for agent, each in created(world).values() if each.name == ENDED and not each.job_ends)
+    owed = Counter(
+        agent for agent, message in created(world).values() if message.name == ENDED and not message.job_ends
+    )
     told = {
         (agent.name, owed.id, end.number)
         for turn in world.log
@@ -329,7 +324,7 @@ def test_a_job_is_started_once_and_its_end_is_told_once_to_who_did_not_end_it(hi
     owed += Counter(agent for agent, _, _ in told)
     # Who has retired by then is told nothing, also where a resume brings it back.
     there = [job for turn, job in shown if turn.after.agents[job.agent].phase is not Phase.RETIRED]
-    due = Counter(each.agent for each in there if not each.stopped_by_owner)
+    due = Counter(job.agent for job in there if not job.stopped_by_owner)
     for agent in world.names:
         assert owed[agent] == due[agent] or world.fleet.agents[agent].phase is Phase.RETIRED
         assert owed[agent] <= due[agent]
@@ -344,7 +339,7 @@ def test_no_agent_has_more_jobs_than_it_may_and_who_has_retired_has_none_that_go
         left_alone = [job for job in turn.after.jobs.values() if job.phase is Phase.RUNNING]
         if not turn.after.run.detached_reason:
             assert not (turn.after.run.stopping and left_alone)
-            assert not [each for each in left_alone if turn.after.agents[each.agent].phase is Phase.RETIRED]
+            assert not [job for job in left_alone if turn.after.agents[job.agent].phase is Phase.RETIRED]
 
 
 @over(JOBS, JOBS, WORK, TIME, TROUBLE, DEATH)
@@ -367,7 +362,7 @@ def test_deciding_at_every_deadline_is_deciding_all_the_time(history: History) -
     # Every figure is a multiple of the tick, but for the jitter of a back-off.
     short = tuple((kind, x % 7 if kind == "wait" else x, y) for kind, x, y in moves)
     sparse, dense = play((rules, short)), play((rules, short), tick=0.5)
-    assert [(each.clock, each.actions) for each in dense.log] == [(each.clock, each.actions) for each in sparse.log]
+    assert [(turn.clock, turn.actions) for turn in dense.log] == [(turn.clock, turn.actions) for turn in sparse.log]
     assert dense.fleet == sparse.fleet
 
 
@@ -376,7 +371,7 @@ def test_a_wall_clock_that_is_set_changes_nothing_but_what_people_read(history: 
     rules, moves = history
     steady = play((rules, tuple(move for move in moves if move[0] != "wall")))
     other = play((rules, tuple(("wall", x, y) if kind == "wall" else (kind, x, y) for kind, x, y in moves)))
-    assert [_without_wall(each) for each in other.log] == [_without_wall(each) for each in steady.log]
+    assert [_without_wall(turn) for turn in other.log] == [_without_wall(turn) for turn in steady.log]
 
 
 def _without_wall(turn: Turn) -> tuple[float, tuple[do.Action, ...]]:
@@ -407,8 +402,7 @@ def test_deciding_the_journal_again_gives_what_was_recorded(history: History) ->
 
 @over(WORK, TIME, TROUBLE, TROUBLE, DEATH)
 def test_each_alert_is_said_and_again_only_by_another_supervisor(history: History) -> None:
-    world = play(history)
-    calm(world)
+    world = calm(play(history))
     assert world.fleet.run.undelivered_alerts == ()
     assert list(dict.fromkeys(world.notified)) == [f"run-alert-{n + 1}" for n in range(world.fleet.run.alert_count)]
     for turn, action in performed(world, do.Notify):
@@ -418,14 +412,13 @@ def test_each_alert_is_said_and_again_only_by_another_supervisor(history: Histor
 
 @over(WORK, TIME, TROUBLE, DEATH, CHANGE, ["ask"] * 4)
 def test_each_request_is_done_once_and_answered(history: History) -> None:
-    world = play(history)
-    calm(world)
+    world = calm(play(history))
     assert world.requests == {}
-    messages = Counter((who, each.prompt) for who, each in created(world).values() if each.name == "message")
+    messages = Counter((who, message.prompt) for who, message in created(world).values() if message.name == "message")
     assert set(messages.values()) <= {1}
     answered = {answer.id: answer.ok for answer in world.answers}
     asked = {event.id: event for turn in world.log for event in turn.events if isinstance(event, on.Requested)}
     assert set(asked) == set(answered)
-    for id, each in asked.items():
-        if isinstance(each.request, on.Tell):
+    for id, request in asked.items():
+        if isinstance(request.request, on.Tell):
             assert answered[id] == any(prompt == id for _, prompt in messages)

@@ -62,7 +62,7 @@ def progress_in(turn: Turn, name: str, seen: Watched) -> bool:
 def since_edit(turn: Turn, agent: Agent) -> float:
     """How long it has worked since the edit that a look has found."""
     looked = (event for event in turn.events if isinstance(event, on.EditsScanned) and event.agent == agent.name)
-    return min((each.edited for each in looked if each.edited is not None), default=0.0)
+    return min((scan.edited for scan in looked if scan.edited is not None), default=0.0)
 
 
 def is_of(event: on.Event, agent: Agent) -> bool:
@@ -133,7 +133,7 @@ def test_a_fresh_session_comes_with_a_reason_and_carries_what_is_owed(history: H
         if before is None or before.session is None or spawn.session is not None:
             continue
         ended = [event for event in turn.events if isinstance(event, on.Exited) and event.agent == spawn.agent]
-        unknown = any(each.ending is on.Ending.UNKNOWN_SESSION for each in ended)
+        unknown = any(event.ending is on.Ending.UNKNOWN_SESSION for event in ended)
         stalled = before.stall.escalations >= FRESH
         assert unknown or stalled or spawn.reason.kind in (ReasonKind.SESSION_COMPACTED, ReasonKind.SESSION_LONG)
 

@@ -87,7 +87,7 @@ def test_work_that_is_cut_short_by_one_limit_after_the_other_is_no_reason_to_hur
     assert_backs_off(day, "ann")
 
 
-@pytest.mark.parametrize("words", [[], [0.5], [float(each) for each in range(0, 86_400, 300)]])
+@pytest.mark.parametrize("words", [[], [0.5], [float(second) for second in range(0, 86_400, 300)]])
 def test_a_program_that_hangs_or_works_for_nothing_is_started_less_and_less_often(words: list[float]) -> None:
     day = Day(RULES, {"ann": always(*((word, says()) for word in words))}).live()
     apart = [later.began - earlier.began for earlier, later in pairwise(day.of("ann"))]
@@ -123,7 +123,7 @@ def subscriber(clock: float, _launch: int) -> list[tuple[float, Making]]:
     left = WORTH - within
     if left <= 0:
         return [(0.5, exits(Ending.LIMIT, WINDOW - within - 0.5))]
-    words = [(each, says()) for each in range(1, int(left), 600)]
+    words = [(second, says()) for second in range(1, int(left), 600)]
     return [*words, (left, exits(Ending.LIMIT, WINDOW - WORTH))]
 
 
@@ -136,10 +136,11 @@ def test_133_agents_of_one_account_ask_once_at_each_reset_of_a_day() -> None:
         early = [launch for launch in day.launches if reset - WINDOW + WORTH < launch.began < reset]
         assert early == []
         probe, *others = sorted(
-            (launch for launch in day.launches if reset <= launch.began < reset + WORTH), key=lambda each: each.began
+            (launch for launch in day.launches if reset <= launch.began < reset + WORTH),
+            key=lambda launch: launch.began,
         )
         assert probe.began <= reset + JITTER_SECONDS
-        assert {each.agent for each in (probe, *others)} == set(names)
+        assert {launch.agent for launch in (probe, *others)} == set(names)
         assert len(others) == 132
         assert all(other.began >= probe.began + PROBE_SECONDS + RETURN_SECONDS for other in others)
     assert len([text for _, text in day.alerts if "133 agents are parked" in text]) == int(DAY // WINDOW) + 1
@@ -210,5 +211,5 @@ def test_an_agent_spends_no_more_of_its_own_than_its_last_turn_costs() -> None:
         day = Day(rules, {name: purse.program(name) for name in NAMES}).live()
         assert brief(day.fleet.run.finished) == "all retired"
         for name in NAMES:
-            *before, last = (purse.cost(each) for each in day.of(name))
+            *before, last = (purse.cost(launch) for launch in day.of(name))
             assert sum(before) < 3.0 <= sum(before) + last

@@ -76,13 +76,13 @@ def assert_scores_are_the_graders(world: Week) -> None:
         for event in turn.events
         if isinstance(event, on.Graded) and event.outcome is Outcome.CRASHED
     }
-    for each in published(world)[1:]:
-        tree = int(each.tree, 16)
-        if each.score is not None:
-            assert each.score == SCORES[tree]
+    for attempt in published(world)[1:]:
+        tree = int(attempt.tree, 16)
+        if attempt.score is not None:
+            assert attempt.score == SCORES[tree]
         else:
-            assert each.verdict in (Verdict.FAILED, Verdict.VOID)
-            assert tree >= FAILS or each.number in crashed
+            assert attempt.verdict in (Verdict.FAILED, Verdict.VOID)
+            assert tree >= FAILS or attempt.number in crashed
 
 
 def assert_counters_are_as_counted(world: Week) -> None:

@@ -104,7 +104,7 @@ def test_a_run_keeps_the_text_of_its_role_files(tmp_path) -> None:
         tmp_path, "agents: {assignments: [{role_file: part.md}, {role: Go first., count: 2}, {runtime: claude}]}\n"
     )
     words = "Look at the edges.\n\nLeave the middle to others.\n"
-    assert [each.role for each in members_of(given).values()] == [words, "Go first.", "Go first.", ""]
+    assert [member.role for member in members_of(given).values()] == [words, "Go first.", "Go first.", ""]
     (tmp_path / "frozen.yaml").write_text(given.text)
     (tmp_path / "task" / "part.md").unlink()
     kept = load_frozen(tmp_path / "frozen.yaml")
@@ -171,8 +171,8 @@ def test_a_file_of_the_agent_in_place_of_a_mount_stays(tmp_path) -> None:
     )
     assert (clone / "data" / "table.csv").read_text() == "1,2\n"
     assert (clone / "saved.csv").read_text() == "1,2\n"
-    assert [each.read_text() for each in clone.glob(".coral-mount-*/mine")] == ["mine"]
-    assert [each.read_text() for each in clone.glob(".coral-mount-*") if each.is_file()] == ["saved"]
+    assert [path.read_text() for path in clone.glob(".coral-mount-*/mine")] == ["mine"]
+    assert [path.read_text() for path in clone.glob(".coral-mount-*") if path.is_file()] == ["saved"]
     assert list(away.iterdir()) == []
 
 

@@ -47,7 +47,7 @@ def test_agents_are_numbered_through_all_assignments(tmp_path) -> None:
         "agent-4": ("native", ""),
     }
     made = roster.Roster(mixed)
-    assert [made.runtime(each).name for each in made] == ["claude", "claude", "codex", "native"]
+    assert [made.runtime(name).name for name in made] == ["claude", "claude", "codex", "native"]
     assert made.runtime("agent-1") is made.runtime("agent-2")
 
 
@@ -94,7 +94,7 @@ agents:
         argv = made.runtime(agent).command(replace(job, model=made.assignment(agent).model)).argv
         return {name: argv[argv.index(name) + 1] for name in ("--model", "--effort") if name in argv}
 
-    assert [given(each) for each in made] == [
+    assert [given(name) for name in made] == [
         {"--model": "opus", "--effort": "high"},
         {"--model": "sonnet", "--effort": "low"},
         {},
@@ -150,7 +150,7 @@ def test_a_missing_program_is_found_before_anything_starts(tmp_path) -> None:
     mixed = config(tmp_path, text)
     with pytest.raises(CoralError, match="cannot start pi: /no/such/pi: there is no such program"):
         roster.Roster(mixed).check()
-    assert [(each.ok, each.text) for each in quick_findings(mixed) if each.name == "runtime"] == [
+    assert [(finding.ok, finding.text) for finding in quick_findings(mixed) if finding.name == "runtime"] == [
         (True, "native, 1 agent"),
         (False, "pi cannot be used"),
     ]
@@ -158,7 +158,7 @@ def test_a_missing_program_is_found_before_anything_starts(tmp_path) -> None:
 
 def test_two_equal_assignments_are_two(tmp_path) -> None:
     made = roster.Roster(config(tmp_path, "agents: {assignments: [{runtime: native}, {runtime: native, role: x}]}\n"))
-    assert [made.assignment(each).role for each in made] == ["", "x"]
+    assert [made.assignment(name).role for name in made] == ["", "x"]
     assert isinstance(made.assignment("agent-1"), Assignment)
 
 
@@ -178,8 +178,8 @@ def test_a_mixed_fleet_works_in_one_run(start, tmp_path) -> None:
     (task / "task.yaml").write_text(text[:begin] + agents + text[end:])
     run = start(task)
     everybody = {"agent-1", "agent-2", "agent-3"}
-    wait_until(lambda: {each.agent for each in run.attempts()} == everybody, what="an attempt of each")
-    assert {each.score for each in run.attempts() if each.agent == "agent-3"} == {7.0}
+    wait_until(lambda: {record.agent for record in run.attempts()} == everybody, what="an attempt of each")
+    assert {record.score for record in run.attempts() if record.agent == "agent-3"} == {7.0}
     shown = {name: (run.layout.clone(name) / "AGENTS.md").read_text() for name in everybody}
     assert {name for name, text in shown.items() if "## Your part\n\nWrite sevens.\n" in text} == {"agent-3"}
     wait_until(lambda: run.received("agent-1", "reflect"), what="a heartbeat")

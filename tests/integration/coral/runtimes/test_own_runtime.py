@@ -53,7 +53,7 @@ def test_a_runtime_of_ones_own_drives_a_whole_run(own: Path, start, capsys) -> N
     overrides = ("agents.runtime=my_runtime:MyAgent", "agents.model=large", "budget.attempts=3")
     run = start(["hang"], overrides=(*overrides, f"agents.options={{program: {own}}}"))
     run.wait_for_end()
-    assert [each.score for each in run.attempts()] == [1.0, 2.0, 3.0]
+    assert [record.score for record in run.attempts()] == [1.0, 2.0, 3.0]
     agent = run.fleet().agents["agent-1"]
     # One conversation, whose figures are its own sum.
     assert (agent.spent.input, agent.spent.output) == (300, 30)
@@ -63,8 +63,8 @@ def test_a_runtime_of_ones_own_drives_a_whole_run(own: Path, start, capsys) -> N
     assert "says      You are agent-1" in said
     assert "tool      shell: coral eval" in said
     # A conversation that the program has lost begins anew.
-    for each in run.layout.state("agent-1").iterdir():
-        each.unlink()
+    for file in run.layout.state("agent-1").iterdir():
+        file.unlink()
     assert main(("resume", "--detach", "--run", str(run.layout.root), "budget.attempts=4")) == 0
     used_up = RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.ATTEMPTS, 4))
     wait_until(lambda: run.fleet().run.finished == used_up, what="the end")
@@ -105,4 +105,4 @@ def test_the_page_names_every_runtime_and_every_option_of_the_programs() -> None
         (problem,) = registry.check(name, {"zzz": 1})[:1]
         known = re.findall(r"[a-z_]+", problem.partition("there are ")[2])
         if name not in ("native", "command", "scripted"):
-            assert [each for each in known if f"`{each}`" not in page] == []
+            assert [name for name in known if f"`{name}`" not in page] == []

@@ -70,11 +70,11 @@ def test_what_is_handed_in_or_answered_comes_without_a_rename(tmp_path):
             str(layout.replies_to("agent-1") / "7.json"),
         }
         answer_request(layout, "agent-1", "7", {"ok": True})
-        wait_until(lambda: paths <= {each.src_path for each in seen} | {each.dest_path for each in seen})
+        wait_until(lambda: paths <= {event.src_path for event in seen} | {event.dest_path for event in seen})
     finally:
         observer.stop()
         observer.join()
-    assert not [each for each in seen if each.event_type == "moved"]
+    assert not [event for event in seen if event.event_type == "moved"]
 
 
 def test_drafts_and_our_own_replies_do_not_ring(tmp_path):
@@ -126,8 +126,8 @@ def test_looking_into_a_watched_folder_is_no_news(watch, inbox, rung):
     for _ in range(20):
         assert list((inbox / "agent-1").iterdir()) == []
     put(inbox / "agent-1")
-    wait_until(lambda: any(str(each.dest_path or each.src_path).endswith("/1.json") for each in heard))
-    assert not [each for each in heard if each.event_type in ("opened", "closed_no_write")]
+    wait_until(lambda: any(str(event.dest_path or event.src_path).endswith("/1.json") for event in heard))
+    assert not [event for event in heard if event.event_type in ("opened", "closed_no_write")]
 
 
 LIMITED = """

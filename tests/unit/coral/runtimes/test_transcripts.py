@@ -42,10 +42,10 @@ def test_a_turn_with_a_tool_call_is_read_alike_for_all_programs(program: str, tm
     tools = [sign["tool"] for sign in signs if "tool" in sign]
     assert "git commit -qm x" in tools[0]["text"]
     assert tools[-1]["over"]
-    assert {each["id"] for each in tools} == {tools[0]["id"]}
+    assert {tool["id"] for tool in tools} == {tools[0]["id"]}
     speech, runtime = ReplyParts(), registry.find(program, {})
     said = [sign.reply for line in transcripts.lines(f"{program}-ok") for sign in speech.join(runtime.read(line))]
-    assert [each for each in said if each] == ["Running.", "All done."]
+    assert [text for text in said if text] == ["Running.", "All done."]
     assert found["end"]["session"]
     assert "unknown" not in found["end"]
 

@@ -115,12 +115,12 @@ def test_what_says_nothing_new_is_only_a_reminder_now_and_then(output):
 
 
 def replies(listening: OutputMonitor) -> list[tuple[str, int]]:
-    return [(each.reply, each.place) for each in listening.read(1.0)]
+    return [(sign.reply, sign.place) for sign in listening.read(1.0)]
 
 
 def test_each_answer_is_told_and_of_other_words_the_last(output):
     said = ["I look", "ALERT: no disk", "I go on", "HEARTBEAT_OK", "HEARTBEAT_OK", "and on", "and on, and on"]
-    lines = [json.dumps({"reply": each}).encode() + b"\n" for each in said]
+    lines = [json.dumps({"reply": reply}).encode() + b"\n" for reply in said]
     ends = dict(zip(range(len(said)), accumulate(map(len, lines)), strict=True))
     output.write_bytes(b"".join(lines))
     told = [(said[at], ends[at]) for at in (1, 3, 4, 6)]
@@ -185,7 +185,7 @@ def test_a_turn_that_failed_at_once_does_not_show_that_its_prompt_was_taken_in(o
     answer = {"type": "message", "role": "assistant", "content": "I look around.", "delta": True}
     output.write_text("".join(json.dumps(line) + "\n" for line in [*lines[:2], answer, *lines[2:]]))
     listening = monitor_of("gemini", output)
-    assert [each.session for each in listening.read(1.0)] == ["abc"]
+    assert [sign.session for sign in listening.read(1.0)] == ["abc"]
 
 
 def test_a_conversation_that_is_given_up_has_not_taken_its_prompt_in(output):
@@ -219,7 +219,7 @@ def test_an_interrupt_at_once_does_not_show_that_the_prompt_was_taken_in(output)
 def printing(output: Path, listening: OutputMonitor, *lines: dict[str, object]) -> OutputCounts:
     """What it has counted after these lines."""
     with output.open("ab") as file:
-        file.writelines(json.dumps(each).encode() + b"\n" for each in lines)
+        file.writelines(json.dumps(line).encode() + b"\n" for line in lines)
     listening.read(1.0)
     return listening.count
 
@@ -272,5 +272,5 @@ def test_each_new_count_is_told_at_once(output):
     told = []
     for line in ({"phase": "tool"}, {"phase": "tool"}, {"edited": "a"}, {"phase": "tool"}, {"edited": "a"}):
         append(output, json.dumps(line).encode() + b"\n")
-        told += [each.count.edits for each in listening.read(1.0)]
+        told += [sign.count.edits for sign in listening.read(1.0)]
     assert told == [0, 1, 2]

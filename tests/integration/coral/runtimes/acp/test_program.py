@@ -45,8 +45,8 @@ def begin(tmp_path, monkeypatch) -> Iterator[Callable[..., Desk]]:
         return desks[-1]
 
     yield open_desk
-    for each in desks:
-        each.clean()
+    for desk in desks:
+        desk.clean()
 
 
 def turns(*steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def test_a_conversation_is_resumed_in_another_process(begin, tmp_path) -> None:
     assert (ended.ending, ended.code) == (Ending.CLEAN, 0)
     assert ended.replies == "I look around.\nAll done."
     tools = [sign.tool for sign in ended.signs if sign.tool is not None]
-    assert [(each.name, each.over, each.failed) for each in tools] == [
+    assert [(tool.name, tool.over, tool.failed) for tool in tools] == [
         ("shell", False, False),
         ("shell" if tools[1].name else "", True, False),
         ("edit", False, False),
@@ -94,7 +94,7 @@ def test_a_conversation_is_resumed_in_another_process(begin, tmp_path) -> None:
     assert (again.ending, again.session, again.replies) == (Ending.CLEAN, ended.session, "Again.")
     assert [sign.usage.cost for sign in again.signs if sign.usage is not None] == [0.25, 0.25]
     told = conversation(tmp_path, ended.session)
-    assert [each["prompt"] for each in told] == [prompt, "The second prompt."]
+    assert [turn["prompt"] for turn in told] == [prompt, "The second prompt."]
     assert told[1]["said"] == "{}error -32601Again."
     assert told[0]["pid"] != told[1]["pid"]
 
@@ -118,7 +118,7 @@ def test_an_interrupt_cancels_the_turn_and_the_conversation_goes_on(begin, tmp_p
     again = desk.launch("MARK-THREE", ended.session).end()
     assert (again.ending, again.replies) == (Ending.CLEAN, "Here.")
     told = conversation(tmp_path, ended.session)
-    assert [(each["prompt"], each["ended"]) for each in told] == [
+    assert [(turn["prompt"], turn["ended"]) for turn in told] == [
         ("MARK-ONE", "cancelled"),
         ("MARK-TWO", "cancelled"),
         ("MARK-THREE", "end_turn"),
@@ -254,12 +254,12 @@ def test_every_heartbeat_of_a_run_arrives_in_the_one_conversation(tmp_path) -> N
     agent = fleet.agents["agent-1"]
     told = conversation(tmp_path, agent.session or "")
     assert [note[0] for note in notes(tmp_path)].count("new") == 1
-    prompts = [each["prompt"] for each in told]
+    prompts = [turn["prompt"] for turn in told]
     heads = [
         line for prompt in prompts for line in prompt.splitlines() if line.startswith("## Heartbeat: reflect (id ")
     ]
     assert len(heads) == len(set(heads)) == 2
-    assert [each["ended"] for each in told[:2]] == ["cancelled"] * 2, (
+    assert [turn["ended"] for turn in told[:2]] == ["cancelled"] * 2, (
         "each was interrupted while it waited in coral eval"
     )
     assert [(layout.logs("agent-1") / f"{number:04}.prompt.md").read_text() for number in range(1, 4)] == prompts

@@ -106,7 +106,7 @@ def fleet(tmp_path) -> Iterator[Callable[[object], Fleet]]:
         return made[-1]
 
     yield make
-    for child in (child for each in made for child in each.running):
+    for child in (child for agent in made for child in agent.running):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
         child.wait()
@@ -230,7 +230,7 @@ def test_a_submit_step_runs_coral_eval(fleet) -> None:
     )
     assert agent.start().wait(WITHIN) == 0
     assert not [line for line in agent.said() if "error" in line], agent.said()
-    assert [each["title"] for each in agent.submissions()] == ["two"]
+    assert [sent["title"] for sent in agent.submissions()] == ["two"]
 
 
 def test_a_submission_that_was_made_is_not_made_again(fleet) -> None:
@@ -242,7 +242,7 @@ def test_a_submission_that_was_made_is_not_made_again(fleet) -> None:
             wait_until(lambda count=count: len(agent.submissions()) == count)
             os.killpg(child.pid, signal.SIGINT)
             assert child.wait(WITHIN) == 130
-    assert [each["title"] for each in agent.submissions()] == ["number 1", "number 2"]
+    assert [sent["title"] for sent in agent.submissions()] == ["number 1", "number 2"]
     assert agent.phases() == ["starting", "edit", "submit", "interrupted"], "the second launch began behind the first"
 
 

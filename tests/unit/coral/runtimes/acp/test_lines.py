@@ -195,7 +195,7 @@ def test_a_tool_call_is_read_from_its_beginning_to_its_end() -> None:
     (sign,) = update(**{**call, "begins": False}, status="in_progress")
     assert (sign.phase, sign.tool) == ("tool", None)
     signs = update(**call, status="failed", rawOutput={"output": "no such file"})
-    assert [(each.tool.over, each.tool.failed, each.tool.text) for each in signs if each.tool] == [
+    assert [(sign.tool.over, sign.tool.failed, sign.tool.text) for sign in signs if sign.tool] == [
         (False, False, "List"),
         (True, True, "no such file"),
     ]
@@ -414,7 +414,7 @@ def test_cursor_and_kiro_are_started_as_their_documentation_says(
     assert kiro.session == ""
     (tmp_path / "kiro-cli").touch(mode=0o755)
     (found,) = [
-        each for each in quick_findings(load(write_task(tmp_path / "t", {"runtime": "kiro"}))) if each.name == "runtime"
+        item for item in quick_findings(load(write_task(tmp_path / "t", {"runtime": "kiro"}))) if item.name == "runtime"
     ]
     assert found.ok
     assert found.details == ("unverified: Coral follows its documentation, and was never tried with it",)
@@ -422,8 +422,8 @@ def test_cursor_and_kiro_are_started_as_their_documentation_says(
 
 def test_a_reply_is_joined_across_early_events() -> None:
     chunks = [
-        {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": each}}
-        for each in ("HEART", "BEAT_OK")
+        {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": part}}
+        for part in ("HEART", "BEAT_OK")
     ]
     told: list[dict[str, Any]] = [{"type": "update", "update": chunks[0]}, {"type": "usage", "cost": 0.5}]
     told += [{"type": "update", "update": {"sessionUpdate": "session_info_update"}}]
