@@ -308,7 +308,8 @@ def test_only_a_repair_reads_the_journal_and_not_at_each_touch(path: Path, monke
     ledger.close()
 
 
-def test_a_ledger_locked_by_others_is_replaced(path: Path) -> None:
+def test_a_ledger_locked_by_others_is_replaced(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("coral.records.ledger_file.BUSY_SECONDS", 0.05)
     Ledger(path, nothing).close()
     other = sqlite3.connect(path)
     other.execute("BEGIN EXCLUSIVE")
