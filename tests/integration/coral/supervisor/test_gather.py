@@ -1,0 +1,32 @@
+"""How often the loop reads what agents print."""
+
+from itertools import pairwise
+
+from coral.fleet import events as on
+from coral.fleet.agent_state import Agent, Phase
+from coral.fleet.run_state import Fleet
+from coral.supervisor.gather import OUTPUT_SECONDS
+from coral.supervisor.output_monitor import QUIET_PAUSE, QUIET_SECONDS
+
+
+def test_an_agent_that_has_long_been_silent_is_listened_to_less_often_until_it_speaks(supervisor) -> None:
+    fleet = Fleet(agents={"agent-1": Agent(name="agent-1", phase=Phase.RUNNING, launch=1, has_output=True)})
+    monitor = supervisor._monitors.open("agent-1", 1, None, 0.0)
+    output = supervisor._layout.output("agent-1", 1)
+    output.parent.mkdir(parents=True, exist_ok=True)
+
+    def pauses(since: float, seconds: float) -> set[float]:
+        """Between two looks at what it printed, while the loop comes by twice a second."""
+        looks = []
+        for turn in range(int(seconds / OUTPUT_SECONDS)):
+            now = on.Moment(run_time=since + turn * OUTPUT_SECONDS, wall_time="")
+            list(supervisor._gatherer._read_output(fleet, now))
+            if monitor.read_at == now.run_time:
+                looks.append(now.run_time)
+        return {later - before for before, later in pairwise(looks)}
+
+    assert pauses(0.0, QUIET_SECONDS) == {OUTPUT_SECONDS}
+    assert pauses(QUIET_SECONDS, 20.0) == {QUIET_PAUSE}
+    output.write_text("a word\n")
+    list(supervisor._gatherer._read_output(fleet, on.Moment(run_time=QUIET_SECONDS + 30.0, wall_time="")))
+    assert pauses(QUIET_SECONDS + 30.5, 20.0) == {OUTPUT_SECONDS}
