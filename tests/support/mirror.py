@@ -18,7 +18,7 @@ _PLACES = {
         "coral.agent_setup: launch",
     ],
     "unit/coral/runtimes: acp/test_lines, scripted/test_validate and test_command": [
-        "coral.runtimes.acp: wire",
+        "coral.runtimes.acp: refusal wire",
         "coral.runtimes.scripted: script",
         "coral.runtimes: template",
     ],

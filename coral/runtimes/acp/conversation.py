@@ -16,6 +16,7 @@ from acp.meta import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION
 from acp.utils import serialize_params
 
 from coral import __version__
+from coral.runtimes.acp.refusal import RefusalKind
 from coral.runtimes.acp.tracking import CostMeter, StepUsage, ToolCalls, cut
 from coral.runtimes.acp.wire import Wire
 from coral.runtimes.json_object import JsonObject
@@ -41,11 +42,11 @@ class Choices:
 
 
 class Refused(Exception):  # noqa: N818 - an answer of the agent
-    """The agent did not do what it was asked for. `code`: the error code of JSON-RPC. `during`: the step."""
+    """The agent did not do what it was asked for. `during`: the step. `code`: of JSON-RPC. `kind`: a RefusalKind."""
 
-    def __init__(self, during: str, message: str, code: int = 0, data: object = None) -> None:
+    def __init__(self, during: str, message: str, code: int = 0, data: object = None, kind: str = "") -> None:
         super().__init__(message)
-        self.during, self.code, self.data = during, code, data
+        self.during, self.code, self.data, self.kind = during, code, data, kind
 
 
 class AgentSession:
@@ -171,7 +172,8 @@ class AgentSession:
         elif category == "mode":
             offered += modes
         name = {"thought_level": "effort"}.get(category, category)
-        raise Refused("choice", f"it offers no {name} {wanted!r}; there is {', '.join(offered) or 'none to choose'}")
+        text = f"it offers no {name} {wanted!r}; there is {', '.join(offered) or 'none to choose'}"
+        raise Refused("choice", text, kind=RefusalKind.NOT_OFFERED)
 
     async def _unattended(self, found: JsonObject, wait: float) -> None:
         """Choose a mode that asks for no permission: it is quicker than granting each."""
@@ -193,7 +195,8 @@ class AgentSession:
         except RequestError as error:
             raise Refused(during, str(error), error.code, error.data) from error
         except TimeoutError as error:
-            raise Refused(during, f"it does not answer {method} within {wait:g} seconds") from error
+            text = f"it does not answer {method} within {wait:g} seconds"
+            raise Refused(during, text, kind=RefusalKind.TIMEOUT) from error
 
     # --- messages of the agent -------------------------------------------------------------------------------------
 

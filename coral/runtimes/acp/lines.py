@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from attempts.fields import one_line
 from coral.runtimes import messages
+from coral.runtimes.acp.refusal import RefusalKind
 from coral.runtimes.json_lines import Reader
 from coral.runtimes.json_object import MESSAGE, REPLY, JsonObject
 from coral.runtimes.model import Counted, Ending, OutputEvent, Usage
@@ -14,10 +15,9 @@ from heartbeats.reply import OtherReply, parse_reply
 AUTH_REQUIRED = -32000  # of the protocol; JSON-RPC lets a server use it for other errors as well
 WRONG = (-32600, -32601, -32602)  # of JSON-RPC: the agent does not understand the request, and never will
 _LOGIN_REQUESTS = ("initialize", "new")
-_NOT_OFFERED = "choice: it offers no "  # how our client begins the message
 # Errors after which another try may succeed.
 _PASSING = re.compile(
-    r"does not answer|timed? ?-?out|timeout|try again|temporar|unavailable|overload|too many requests|rate.?limit"
+    r"timed? ?-?out|timeout|try again|temporar|unavailable|overload|too many requests|rate.?limit"
     r"|\b(?:408|429|5\d\d)\b|internal server error|bad gateway|fetch failed|socket hang up|\bnetwork|\bdns\b"
     r"|connection (?:error|reset|refused|closed|lost)|\bE(?:CONN|TIMEDOUT|PIPE|AI_AGAIN|NOTFOUND|HOST|NET)",
     re.IGNORECASE,
@@ -99,8 +99,8 @@ class AcpReader(Reader):
             return end
         if event.true("stopped"):  # some agents end a cancelled turn with an error
             return replace(end, ending=Ending.INTERRUPTED, error="", early=True)
-        if text.startswith(_NOT_OFFERED):
-            return replace(end, ending=Ending.TERMINAL)
+        if kind := event.line("kind"):
+            return replace(end, ending=Ending.TERMINAL) if kind == RefusalKind.NOT_OFFERED else end
         if status in (408, 429) or (status or 0) >= 500 or _PASSING.search(text):
             return end
         if _is_denied(event, text):

@@ -98,7 +98,7 @@ async def _outcome(
         return INTERRUPTED
     if isinstance(error, Refused):
         fields = {"during": error.during, "message": str(error), "code": error.code, "data": cut(error.data)}
-        _say(type="error", **fields, stopped=stop.is_set())
+        _say(type="error", **fields, kind=error.kind, stopped=stop.is_set())
     elif error is None or isinstance(error, OSError):
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(_gone(agent), LEAVE_SECONDS)
