@@ -16,7 +16,7 @@ from attempts.record import Attempt, attempt_from_dict, to_dict
 from attempts.store import Malformed, Missing, Store, is_record
 from coral.fleet import events as on
 from coral.fleet.actions import RestoreRecords
-from coral.records.ledger import ALTERED, Ledger, LedgerRow
+from coral.records.ledger import Ledger, LedgerDamage, LedgerRow
 
 BATCH = 150  # records per check; with a check every five seconds, 108,000 in an hour
 LEDGER = "the private ledger of records"
@@ -25,11 +25,11 @@ MAX_NAMED = 20  # restored records that are named one by one; further ones are c
 
 @dataclass(slots=True)
 class CheckResult:
-    """`ledger`: what was done to it, in words; `listed`: numbers of files in the folder; `witnesses` of intact files;
+    """`ledger`: what was done to it; `listed`: numbers of files in the folder; `witnesses` of intact files;
     `altered`: records whose file is altered or gone; `misindexed`: records that the index lacks or contradicts, and
     whether somebody altered it; `spoiled`: numbers of ledger rows that are no records."""
 
-    ledger: str
+    ledger: LedgerDamage | None
     listed: list[int]
     witnesses: dict[int, Witness | None] = field(default_factory=dict)
     altered: set[int] = field(default_factory=set)
@@ -84,12 +84,12 @@ class IntegrityCheck:
         except ValueError:
             return  # a row of the ledger is no record: that is dealt with first
         seen.misindexed = {*missing, *wrong}
-        # Whoever read a file while it was altered put into the index what it said: that is told of the record.
+        # Where the file was altered too, a reader may have put its text into the index: only the record is reported.
         seen.index_altered = any(self._store.witness(number) == known[number].witness for number in wrong)
 
     def report(self, seen: CheckResult, next_number: int, pending: Collection[int]) -> Iterator[on.Event]:
-        """What the look found, as events. `next_number` was given to no attempt yet; the `pending` ones are not
-        published. All others were, whether or not anything is known of them."""
+        """The findings of one check, as events. Numbers from `next_number` on, and the `pending` ones, are not
+        published yet; all others were, whether or not anything is known of them."""
         self._ledger.set_witnesses(seen.witnesses)
         if seen.altered or seen.misindexed:
             yield on.RecordsDamaged(altered=tuple(sorted(seen.altered)), misindexed=tuple(sorted(seen.misindexed)))
@@ -99,7 +99,7 @@ class IntegrityCheck:
             yield on.Restored(item=LEDGER, found=seen.ledger)
         yield from self._ledger.losses()
         if seen.spoiled:
-            self._ledger.suspect(ALTERED)
+            self._ledger.suspect(LedgerDamage.ALTERED)
         new = {number for number in seen.listed if number >= next_number or number in pending}
         for number in sorted(new - self._ledger.known(new)):
             aside = self._store.set_aside(number)

@@ -9,6 +9,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from threading import Lock, RLock
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -34,8 +35,14 @@ P = ParamSpec("P")
 
 BLOCK = 500  # rows that are compared at a time: the other thread waits for so long
 REST = 4.0  # times the duration of a rebuild, until the next one: touching the file is cheap for an attacker
-TOUCHED, ALTERED = "was touched", "was altered"
 _RANKED = "score IS NOT NULL AND kind IN ('real', 'confirm')"
+
+
+class LedgerDamage(StrEnum):  # what was done to the ledger's file, as an alert says it
+    TOUCHED = "was touched"
+    ALTERED = "was altered"
+    REPLACED = "was replaced"
+    DELETED = "was deleted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +85,8 @@ class Ledger:
         pending: Iterable[int] = (),
         unvouched: Callable[[Collection[int]], Iterable[Attempt]] = lambda _: (),
     ) -> None:
-        """`published` reads the attempts that the journal still has; `unvouched` reads, from where agents can write,
-        those with other numbers than are given. For `count` and `pending` see `ensure`. CoralError if no file can be
+        """`published` reads attempts from the journal; `unvouched` reads those with other numbers than it is given from
+        the public folder, which agents can write. For `count` and `pending` see `ensure`. CoralError if no file can be
         made."""
         self._path = path
         self._published = published
@@ -87,7 +94,7 @@ class Ledger:
         self._count = count
         self._pending = set(pending)
         self._lock, self._rebuilding = RLock(), Lock()  # whoever needs both takes the second first
-        self._suspicion = ""
+        self._suspicion: LedgerDamage | None = None
         self._rests_until = float("-inf")
         self._added: list[Attempt] | None = None  # while it is rebuilt
         self._losses: list[Restored] = []
@@ -141,21 +148,21 @@ class Ledger:
             self._notice()
             return bool(self._suspicion)
 
-    def suspect(self, found: str) -> None:
+    def suspect(self, found: LedgerDamage) -> None:
         self._suspicion = found
 
-    def repair(self) -> str:
-        """Rebuilds a ledger that somebody changed, and returns what was done to it, in words. Too slow for the loop.
-        Not every touch leads to a rebuild."""
+    def repair(self) -> LedgerDamage | None:
+        """Rebuilds a ledger that somebody changed, and returns what was done to it; None where no row differed. Too
+        slow for the loop. Not every touch leads to a rebuild."""
         if not self.is_suspect or time.monotonic() < self._rests_until:
-            return ""
-        began, doubt = time.monotonic(), self._suspicion
+            return None
+        began, found = time.monotonic(), self._suspicion
         try:
             altered = self.rebuild()
         finally:
             now = time.monotonic()
             self._rests_until = now + REST * (now - began)
-        return doubt if doubt != TOUCHED else ALTERED if altered else ""
+        return found if found is not LedgerDamage.TOUCHED else LedgerDamage.ALTERED if altered else None
 
     def losses(self) -> list[Restored]:
         """What neither the journal nor the ledger had at the last rebuild; each loss is returned once."""
@@ -179,7 +186,7 @@ class Ledger:
                     rebuilt.add(self._added)
                     rebuilt.replace(self._path)
                     self._open()
-                    self._suspicion, self._losses = "", losses
+                    self._suspicion, self._losses = None, losses
             finally:
                 self._added = None
                 rebuilt.discard()
@@ -256,9 +263,9 @@ class Ledger:
         if now == self._seen:
             return
         if [stamp and stamp[:2] for stamp in now] == [stamp and stamp[:2] for stamp in self._seen]:
-            self._suspicion = self._suspicion or TOUCHED
+            self._suspicion = self._suspicion or LedgerDamage.TOUCHED
         else:  # our writes go into a file that no longer has its name
-            self._suspicion = "was replaced" if self._path.exists() else "was deleted"
+            self._suspicion = LedgerDamage.REPLACED if self._path.exists() else LedgerDamage.DELETED
         self._seen = now
         with contextlib.suppress(sqlite3.DatabaseError):
             self._base.execute("PRAGMA shrink_memory")  # so that queries read the file as it is now

@@ -147,13 +147,13 @@ def touch(path: Path) -> None:
         path.chmod(0o600)
 
 
-AWAY: dict[str, tuple[Callable[[Path], object], str]] = {
+AWAY: dict[str, tuple[Callable[[Path], object], str | None]] = {
     "deleted": (Path.unlink, "was deleted"),
     "deleted with what belongs to it": (lambda path: [file.unlink() for file in path.parent.iterdir()], "was deleted"),
     "without its log": (lambda path: path.with_name(path.name + "-wal").unlink(), "was replaced"),
     "replaced": (lambda path: (path.unlink(), path.write_bytes(b"garbage")), "was replaced"),
     "rewritten": (rewrite, "was altered"),
-    "touched": (touch, ""),
+    "touched": (touch, None),
 }
 
 
@@ -164,7 +164,7 @@ def test_damage_to_the_open_file_is_noticed_and_loses_nothing(path: Path, away: 
     known = [record(1), record(2)]
     ledger = ledger_of(path, *known, published=lambda: known)
     ledger.set_witnesses({1: (1, 2, 3)})
-    assert ledger.repair() == ""
+    assert ledger.repair() is None
     spoil(path)
     if first == "a record":
         known.append(record(3))
@@ -173,7 +173,7 @@ def test_damage_to_the_open_file_is_noticed_and_loses_nothing(path: Path, away: 
         ledger.set_witnesses({2: (7, 8, 9)})
         assert ledger.page(1, 1)[0].witness == (7, 8, 9)
     assert ledger.repair() == found
-    assert ledger.repair() == ""
+    assert ledger.repair() is None
     assert entered(ledger) == known
     ledger.close()
     again = Ledger(path, nothing)
@@ -223,7 +223,7 @@ def test_records_that_the_journal_lacks_are_kept(path: Path, what: str, touched:
     ledger = ledger_of(path, *known, published=LACKING[what])
     if touched:
         touch(path)
-        assert ledger.repair() == ""
+        assert ledger.repair() is None
     else:
         ledger.rebuild()
     assert entered(ledger) == known
@@ -300,10 +300,10 @@ def test_only_a_repair_reads_the_journal_and_not_at_each_touch(path: Path, monke
     ledger.set_witnesses({1: (1, 2, 3)})
     assert ledger.is_suspect
     assert made == []
-    assert ledger.repair() == ""
+    assert ledger.repair() is None
     assert not ledger.is_suspect
     touch(path)
-    assert ledger.repair() == ""
+    assert ledger.repair() is None
     assert (made, ledger.is_suspect) == ([SEED], True)
     ledger.close()
 
