@@ -4,7 +4,6 @@ What the attempts of all agents show about each family is read from their titles
 like `rows from #12: ...`, which name the family and the start, and the records say what came of it.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -15,10 +14,9 @@ from coral.native.answers.skill import NAME, front_matter
 from coral.native.format import attempt_list, score_text
 from coral.native.memory import KnownAttempt
 from coral.native.search.bandit import FamilyStats, gain, is_win
-from coral.native.search.families import FAMILIES
+from coral.native.search.families import FAMILIES, parse_title
 from coral.native.situation import Call, Remember, Say, Situation, WriteNote, WriteSkill
 
-TITLE = re.compile(r"(?P<family>[a-z]+) from #(?P<start>\d{1,9})\b")
 ENOUGH_TRIES = 2  # that make a family's failure worth a sentence
 CLOSE = 1e-6  # relative: scores this close to the best stand on one plateau
 
@@ -50,12 +48,12 @@ def evidence_by_family(attempts: Iterable[KnownAttempt], direction: Direction) -
     known = {attempt.number: attempt for attempt in attempts}
     out: Evidence = {}
     for attempt in known.values():
-        title = TITLE.match(attempt.title)
-        if title is None or title["family"] not in FAMILIES or attempt.verdict == Verdict.VOID:
+        family, number = parse_title(attempt.title)
+        if not family or attempt.verdict == Verdict.VOID:
             continue
-        evidence = out.setdefault(title["family"], FamilyEvidence())
+        evidence = out.setdefault(family, FamilyEvidence())
         evidence.tries.append(attempt)
-        start = known.get(int(title["start"]))
+        start = known.get(number)
         before = start.score if start else None
         gained = max(0.0, gain(before, attempt.score, direction))
         # An agent's best also improves when it starts from another's better attempt and ends where it began.

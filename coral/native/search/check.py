@@ -139,10 +139,8 @@ def copy_workspace(root: Path, scratch: Path) -> None:
             shutil.copyfile(source, target)
 
     def leave_out(folder: str, names: list[str]) -> list[str]:
-        return [name for name in names if name in LEFT_OUT or not _is_plain(Path(folder, name))]
+        paths = {name: Path(folder, name) for name in names if name not in LEFT_OUT}
+        plain = {name for name, path in paths.items() if not path.is_symlink() and (path.is_dir() or path.is_file())}
+        return [name for name in names if name not in plain]
 
     shutil.copytree(root, scratch, copy_function=copy, ignore=leave_out)
-
-
-def _is_plain(path: Path) -> bool:
-    return not path.is_symlink() and (path.is_dir() or path.is_file())

@@ -14,7 +14,7 @@ from coral.native.output import Output
 from coral.native.run_view import AgentRunView
 from coral.native.search import unchecked_search
 from coral.native.search.check import CheckBroken, PublicCheck
-from coral.native.search.families import suitable_families
+from coral.native.search.families import format_title, suitable_families
 from coral.native.search.numeric.problem import SAME, EvaluatedPoint, OptimizationProblem
 from coral.native.search.numeric.space import MOST_VARIABLES, SearchSpace, Vector, editable_texts
 from coral.native.situation import CandidateFound, Search, ToolError
@@ -55,7 +55,7 @@ class Explorer:
             self._check_out(start)
         space = self._space()
         others = self._points(space, self._others())
-        title = f"{call.family} from #{start.number}" if start is not None else f"{call.family} from the files"
+        title = format_title(call.family, start.number if start is not None else None)
         trial = Trial(title=title, family=call.family)
         if start is not None:
             trial = replace(trial, start=start.number, before=start.score)

@@ -4,6 +4,7 @@ A family says what it needs of the files. Which family pays is not known beforeh
 `choose_family.py` chooses.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -70,6 +71,7 @@ _ALL = (
 )
 
 FAMILIES = {family.name: family for family in _ALL}
+_TITLE = re.compile(r"(?P<family>[a-z]+) from #(?P<start>\d{1,9})\b")
 
 
 def suitable_families(space: SearchSpace, *, others: bool, check: bool) -> list[str]:
@@ -78,3 +80,14 @@ def suitable_families(space: SearchSpace, *, others: bool, check: bool) -> list[
         for family in _ALL
         if family.suits(space) and (others or not family.needs_others) and (check or not family.needs_check)
     ]
+
+
+def format_title(family: str, start: int | None) -> str:
+    """The title of an attempt, which `parse_title` of other agents reads. `start`: None is the files as they are."""
+    return f"{family} from " + (f"#{start}" if start is not None else "the files")
+
+
+def parse_title(title: str) -> tuple[str, int]:
+    """The family and the start that a title names; empty and -1 where it is no such title."""
+    found = _TITLE.match(title)
+    return (found["family"], int(found["start"])) if found and found["family"] in FAMILIES else ("", -1)

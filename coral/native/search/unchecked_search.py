@@ -36,8 +36,10 @@ def propose(
 ) -> Vector:
     """One candidate. `failed` is the last one from the same start by small steps, if it was no better."""
     move = FAMILIES[family].move
-    if family == "shake":
-        point = _opposite(space, start, failed) if failed is not None else _small_step(space, start, step, random)
+    if family == "shake" and failed is not None:
+        point = space.clip([2 * a - b for a, b in zip(start, failed, strict=True)])  # the opposite step
+    elif family == "shake":
+        point = _small_step(space, start, step, random)
     elif move is not None:
         problem = OptimizationProblem(space, NoCheck(), True)
         context = MoveContext(problem, space.ranges([start, *others]), space.scales([start]), others, random)
@@ -49,10 +51,6 @@ def propose(
 
 def next_step(step: float, improved: bool) -> float:
     return min(LARGEST_STEP, max(SMALLEST_STEP, step * (GROW if improved else SHRINK)))
-
-
-def _opposite(space: SearchSpace, start: Vector, failed: Vector) -> Vector:
-    return space.clip([2 * a - b for a, b in zip(start, failed, strict=True)])
 
 
 def _small_step(space: SearchSpace, start: Vector, step: float, random: Random) -> Vector:
