@@ -134,21 +134,21 @@ def is_blank(text: str) -> bool:
 
 
 def _check_protected(present: Heartbeat, shipped: Heartbeat, wanted: Heartbeat, by: str) -> None:
-    cannot = f"cannot change {wanted.name}: it is protected, "
+    cannot = f"cannot change {wanted.name}: it is protected; "
     if wanted.scope is not present.scope or wanted.delivery is not present.delivery:
-        raise HeartbeatError(cannot + "and its scope and delivery stay", "only its timing can be changed")
+        raise HeartbeatError(cannot + "its scope and its delivery are fixed", "only its timing can be changed")
     if type(wanted.trigger) is not type(present.trigger):
-        raise HeartbeatError(cannot + "and its kind of trigger stays", f"now: {present.when}")
+        raise HeartbeatError(cannot + "its kind of trigger is fixed", f"now: {present.when}")
     most = PROTECTED_SLACK * _amount(shipped.trigger)
     if not 1 <= _amount(wanted.trigger) <= most:
-        raise HeartbeatError(cannot + f"and its figure stays between 1 and {most:g}", f"now: {present.when}")
+        raise HeartbeatError(cannot + f"its figure must be between 1 and {most:g}", f"now: {present.when}")
     if wanted.prompt == present.prompt:
         return
     if _is_agent(by):
-        raise HeartbeatError(cannot + "and its prompt stays", "add a heartbeat of your own for words of your own")
+        raise HeartbeatError(cannot + "its prompt is fixed", "add a heartbeat of your own for words of your own")
     _check_prompt(wanted)
     if wanted.prompt and is_blank(_TAG.sub("", wanted.prompt)):
-        raise HeartbeatError(cannot + "and its prompt must say something", "write words outside the template's tags")
+        raise HeartbeatError(cannot + "its prompt must say something", "write words outside the template's tags")
 
 
 def _check_free(present: Heartbeat | None, wanted: Heartbeat, by: str) -> None:

@@ -50,7 +50,7 @@ class Discard:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grade:
+class CheckOut:
     """Check a commit out, to grade it. `kind`: what the grader is told; `baseline` where the seed is graded in the
     candidate's place, to learn whose fault a crash was."""
 
@@ -62,7 +62,7 @@ class Grade:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartGrader:
-    """Start the grader on the commit that `Grade` checked out for this launch."""
+    """Start the grader on the commit that `CheckOut` checked out for this launch."""
 
     number: int
     launch: int
@@ -208,7 +208,7 @@ Action = (
     | Accept
     | Refuse
     | Discard
-    | Grade
+    | CheckOut
     | StartGrader
     | CleanUpGrade
     | Publish

@@ -155,7 +155,7 @@ class Agent:
     unanswered_checkpoints: int = 0  # in a row
     kills: int = 0
     output_searched_to: int = 0  # the place in this launch's output up to which replies were read
-    budget_notice_level: float = 0.0  # the highest part of a budget of whose use it was told
+    budget_notice_level: float = 0.0  # the highest part of a budget (0.8, 0.95) it was notified of
     research_until: float | None = None  # until then it only reads and thinks; None: it works
     meter: Meter = field(default_factory=Meter)
     spent: Spent = field(default_factory=Spent)

@@ -50,7 +50,7 @@ def start(transaction: Transaction, wanted: on.RunJob) -> str:
     )
     transaction.set_run(job_count=job.number)
     transaction.jobs[job.number] = job
-    return f"job {job.number} starts: `coral job log {job.number}` shows its output, and you are told when it ends"
+    return f"job {job.number} starts: `coral job log {job.number}` shows its output, and a message says when it ends"
 
 
 def stop(transaction: Transaction, sender: str, number: int) -> str:

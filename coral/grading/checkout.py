@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from coral.config.model import GraderSection
-from coral.fleet.actions import Grade, StartGrader
+from coral.fleet.actions import CheckOut, StartGrader
 from coral.grading.command import SCRATCH, GradeCommand, GradePlace, prepare_folder
 from coral.grading.kinds import kind_of
 from workspace.hub import checkout
@@ -18,7 +18,7 @@ from workspace.layout import Layout
 CANDIDATE = "candidate"
 
 
-def prepare_grade(layout: Layout, grader: GraderSection, grade: Grade) -> GradeCommand:
+def prepare_grade(layout: Layout, grader: GraderSection, grade: CheckOut) -> GradeCommand:
     """Checks the commit out, prepares the grade's folder, and says how to start the grader. Raises what `checkout`
     raises. Blocks.
 
@@ -34,7 +34,7 @@ def prepare_grade(layout: Layout, grader: GraderSection, grade: Grade) -> GradeC
     return command
 
 
-def grade_command(layout: Layout, grader: GraderSection, grade: Grade | StartGrader) -> GradeCommand:
+def grade_command(layout: Layout, grader: GraderSection, grade: CheckOut | StartGrader) -> GradeCommand:
     """How the grader is started on the commit that `prepare_grade` checks out."""
     kind = kind_of(grader)
     folder = layout.grading(grade.number)

@@ -31,7 +31,7 @@ from coral.processes.process_tree import Identity
 
 LONG = 8 << 20  # bytes after the head, from which on the next file is begun
 QUIET_SECONDS = 60.0  # of the run's clock without a line, after which one is written that only tells the time
-TRIES = 8  # how often the next file is tried again while the current one grows by LONG
+TRIES = 8  # to begin the next file, for each LONG bytes that the current one grows
 _OPEN = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
 _FORMAT = {"format": FORMAT, "version": __version__}
 
@@ -76,8 +76,8 @@ class Journal:
         if self._size > self._next_at + (self._long if plain_actions else 0):
             self._try_to_begin_next()
         line = {"at": now.run_time, "wall": now.wall_time, "events": plain_events, "actions": plain_actions}
-        # An event without consequence may be lost with the machine; everything that leads to an action may not. A
-        # grader runs only once `record_started` has written who it is: that makes this line durable, too.
+        # Only lines with actions are synced to the disk. StartGrader needs none here: `record_started` syncs the file
+        # before the grader runs.
         durable = any(not isinstance(action, StartGrader) for action in actions)
         self._append({**line, "set": difference(before, after)}, durable=durable)
         self._last, self._fleet = now, after

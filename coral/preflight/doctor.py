@@ -37,7 +37,7 @@ WATCHES, INSTANCES = 65_536, 128
 FREE_BYTES = 2 << 30  # bytes: a run keeps every commit, every log, and a clone for each agent
 FILES = 1024
 INOTIFY = Path("/proc/sys/fs/inotify")
-FEW_SIGNS = "are found by session, parent and environment: a daemon that gives up all three stays"
+FEW_SIGNS = "are found by session, parent and environment: a daemon that drops all three is missed"
 DELEGATE = "where systemd runs: `systemd-run --user --scope -p Delegate=yes coral start ...`"
 UNSEALED = "run what you would let run in your own account, or run Coral as a user of its own or in a container"
 
@@ -144,7 +144,7 @@ def _open_files() -> Check:
 def _prices() -> Check:
     if find_spec("genai_prices") is not None:
         return Check("prices", Health.WELL, "genai-prices is installed")
-    text = "of models are not known, but to programs that tell money themselves"
+    text = "unknown, except for programs that report their own cost"
     return Check("prices", Health.ABSENT, text, f"state agents.prices, or `{extras.installs('prices')}`")
 
 

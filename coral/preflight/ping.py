@@ -152,7 +152,7 @@ def finding_of(name: str, runtime: Runtime, pong: Pong, seconds: float) -> Check
         return Check(name, Health.WRONG, error, _login(runtime))
     passing = next((advice for pattern, advice in PASSING if re.search(pattern, pong.error)), "")
     if pong.ending is None:
-        advice = "look whether its provider can be reached: many ask again and again without a word"
+        advice = "check that its provider can be reached: many programs retry without saying so"
         text = f"no answer within {duration(seconds)}"
         return Check(name, Health.WRONG, f"{text}: {pong.error}" if pong.error else text, passing or advice)
     advice = passing or "start it by hand, as you would without Coral"
@@ -161,7 +161,7 @@ def finding_of(name: str, runtime: Runtime, pong: Pong, seconds: float) -> Check
 
 def _login(runtime: Runtime) -> str:
     if not isinstance(runtime, AgentProgram):
-        return "mend what it says, and ask again"
+        return "fix that, and ask again"
     return f"{runtime.how_to_log_in}; then ask again"
 
 

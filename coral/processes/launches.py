@@ -21,7 +21,7 @@ LONGEST_PAUSE = 5.0
 
 
 class LaunchState(StrEnum):
-    LINGERS = "lingers"
+    LEFT_PROCESSES = "left processes"
     GONE = "gone"
 
 
@@ -126,7 +126,7 @@ class Launches:
             if self._table.members(launch.identity, launch.tag):
                 # A scan reads all processes: an unkillable one must not make the loop spin.
                 launch.check_at, launch.pause = now + launch.pause, min(2 * launch.pause, LONGEST_PAUSE)
-                yield launch, LaunchState.LINGERS
+                yield launch, LaunchState.LEFT_PROCESSES
             else:
                 self.abandon(launch.who)
                 yield launch, LaunchState.GONE

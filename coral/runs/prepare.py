@@ -13,7 +13,7 @@ from coral.agent_setup.clone import create_knowledge, set_up_clone
 from coral.agent_setup.roster import Roster
 from coral.config.load import Config
 from coral.errors import CoralError
-from coral.fleet.actions import Grade
+from coral.fleet.actions import CheckOut
 from coral.grading.checkout import prepare_grade
 from coral.grading.once import run_grader
 from coral.grading.result import GradeResult
@@ -34,7 +34,7 @@ def grade_seed(
 ) -> Attempt:
     """The baseline, attempt #0. CoralError if the seed gets no score: no attempt would get one."""
     started = wall()
-    command = prepare_grade(layout, config.grader, Grade(number=0, launch=1, commit=commit, kind=Kind.BASELINE))
+    command = prepare_grade(layout, config.grader, CheckOut(number=0, launch=1, commit=commit, kind=Kind.BASELINE))
     began = time.monotonic()
     result = run_grader(command, config.grader.timeout, interpreter)
     seconds = time.monotonic() - began

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from coral.fleet.events import Moment
 
-LONGEST = 2.0  # seconds of work between two readings of the clock that count, at most
+LONGEST = 2.0  # most seconds of work that count between two readings of the clock
 
 
 class Clock:
@@ -27,7 +27,7 @@ class Clock:
         return Moment(run_time=self._elapsed, wall_time=wall())
 
     def sleep(self, seconds: float) -> None:
-        """Let so many seconds count until the next reading, besides those of work."""
+        """Let the next reading count up to this many seconds more."""
         self._longest = max(seconds, 0.0) + LONGEST
 
 

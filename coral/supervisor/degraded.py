@@ -1,7 +1,7 @@
 """What goes on while the journal cannot be written: nothing new starts, but what must end still ends.
 
-A shadow of the fleet, which is written nowhere, leads from SIGINT to SIGKILL and to the end of a stop. What happened
-meanwhile is kept for the journal: all that counts, and no more than that, for it may take days.
+Decisions go on from a copy of the fleet that is not journalled, and of their actions only signals and clean-ups are
+performed. The events that count are kept until the journal can be written again, and no others: it may take days.
 """
 
 from collections.abc import Iterable
@@ -17,22 +17,22 @@ SIGNAL = "signal-"  # what the id of a request begins with that came as a signal
 
 
 class Degraded:
-    """`unwritten`: the events that the journal lacks; `shadow`: the fleet as it goes on without it, if it does."""
+    """`unwritten`: the events that the journal lacks. `unrecorded_fleet`: the fleet after them; None without any."""
 
     def __init__(self) -> None:
         self.unwritten: list[on.Event] = []
-        self.shadow: Fleet | None = None
+        self.unrecorded_fleet: Fleet | None = None
 
     def end(self) -> None:
         """The journal was written."""
-        self.unwritten, self.shadow = [], None
+        self.unwritten, self.unrecorded_fleet = [], None
 
     def decide(self, fleet: Fleet, events: list[on.Event], now: on.Moment, rules: Rules) -> list[do.Action]:
         """The actions that are performed all the same."""
-        # What lies in a folder is read from there again.
+        # Submissions and requests are not kept: their files are read again.
         self.unwritten = kept([*self.unwritten, *(event for event in events if not _lies_in_a_folder(event))])
         seen = [_without_grader(event) for event in events]
-        self.shadow, actions = decide(self.shadow or fleet, seen, now, rules)
+        self.unrecorded_fleet, actions = decide(self.unrecorded_fleet or fleet, seen, now, rules)
         ending = do.Interrupt | do.Terminate | do.Kill | do.CleanUpGrade
         return [action for action in actions if isinstance(action, ending)]
 
@@ -56,7 +56,7 @@ def _subject(event: on.Event) -> tuple[str, str, int, str] | None:
 
 
 def _without_grader(event: on.Event) -> on.Event:
-    """The shadow never waits for a grader that cannot start."""
+    """No decision waits for a grader that cannot start."""
     match event:
         case on.CheckedOut(number=number, launch=launch):
             return on.Graded(number=number, launch=launch, outcome=on.Outcome.LOST)

@@ -26,9 +26,6 @@ class SeenAlerts:
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], None] = {}  # the latest comes last
 
-    def __len__(self) -> int:
-        return len(self._known)
-
     def is_new(self, item: str, reason: str) -> bool:
         """Whether this is to be reported; from now on it was."""
         known = (item, reason) in self._known
@@ -53,7 +50,7 @@ class AlertLimit:
     def __init__(self) -> None:
         self._senders: dict[str, _Sender] = {}
 
-    def about(self, sender: str, item: str, reason: str, clock: float) -> Iterator[Broken]:
+    def report(self, sender: str, item: str, reason: str, clock: float) -> Iterator[Broken]:
         """An item of `sender` was set aside. `clock`: the run's, in seconds."""
         state = self._senders.setdefault(sender, _Sender(clock))
         if clock - state.since >= QUIET_SECONDS and not state.unreported:
@@ -64,7 +61,7 @@ class AlertLimit:
         else:
             state.unreported, state.reason = state.unreported + 1, reason
 
-    def left(self, clock: float) -> Iterator[Broken]:
+    def overdue_summaries(self, clock: float) -> Iterator[Broken]:
         """How many were not reported one by one, when it is time to say so."""
         for sender, state in self._senders.items():
             if state.unreported and clock - state.since >= QUIET_SECONDS:
@@ -117,9 +114,9 @@ def events_of_failure(action: do.Action, error: BaseException) -> list[on.Event]
         case do.TakeIn(number=number):
             our_fault = not isinstance(error, Unacceptable)
             return [on.IntakeFailed(number=number, reason=reason if our_fault else str(error), our_fault=our_fault)]
-        case do.Grade(number=number, launch=launch) if isinstance(error, Unacceptable):
+        case do.CheckOut(number=number, launch=launch) if isinstance(error, Unacceptable):
             return [on.Graded(number=number, launch=launch, outcome=on.Outcome.FAILED, reason=str(error))]
-        case do.Grade(number=number, launch=launch) | do.StartGrader(number=number, launch=launch):
+        case do.CheckOut(number=number, launch=launch) | do.StartGrader(number=number, launch=launch):
             return [on.SpawnFailed(who=of_grade(number), launch=launch, reason=reason)]
         case do.Spawn(agent=agent, launch=launch):
             return [on.SpawnFailed(who=agent, launch=launch, reason=reason)]

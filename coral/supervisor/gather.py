@@ -98,7 +98,7 @@ class Gatherer:
         self._poll_seconds = run_context.config.run.poll_seconds
         self._check_seconds = min(self._poll_seconds, CHECK_SECONDS)
         self._polled_at = self._checked_at = self._collected_at = NEVER
-        self._all_read_at = self._output_read_at = NEVER  # all output; any output
+        self._all_read_at = self._output_read_at = NEVER  # when the output of all agents was last read, and that of any
         self._full: set[str] = set()  # agents whose inbox waits for room
         self._watch_error = ""
         self._broken: set[str] = set()  # sources that could not be read at the last turn
@@ -107,7 +107,7 @@ class Gatherer:
     def gather(self, fleet: Fleet, now: on.Moment) -> list[on.Event]:
         """Everything that happened since the last turn, in an order in which a person would report it."""
         disk_problem = self._disk.check(now.run_time, self._queue.take_disk_error())
-        # What fails on a full disk comes after the disk is said to be full, and before it is said to be usable again.
+        # "Disk full" comes first and "disk usable" last, so that failures in between are nobody's fault.
         events: list[on.Event] = [on.DiskChecked(problem=disk_problem)] if disk_problem else []
         polls = now.run_time - self._polled_at >= self._poll_seconds
         if polls:
@@ -205,8 +205,8 @@ class Gatherer:
             yield from self._guarded("the inboxes", found)
 
     def _read_output(self, fleet: Fleet, now: on.Moment) -> Iterator[on.Event]:
-        """Everybody's output now and then, that of the silent less often; a first output, which may acknowledge
-        messages, soon."""
+        """The output of all agents at intervals, longer ones for the silent; that of agents that are starting at every
+        call, for it may acknowledge messages."""
         if now.run_time - self._output_read_at < STARTING_SECONDS:
             return
         self._output_read_at = now.run_time
@@ -230,7 +230,7 @@ class Gatherer:
 
     def _ends(self, fleet: Fleet, now: on.Moment) -> Iterator[on.Event]:
         for launch, state in self._launches.ended():
-            if state is LaunchState.LINGERS:
+            if state is LaunchState.LEFT_PROCESSES:
                 yield on.LeftProcesses(who=launch.who, launch=launch.number)
                 continue
             try:

@@ -66,7 +66,7 @@ class Inbox:
                 except OSError as error:
                     yield from self._report_error(path, f"request {one_line(path.name, 60)} of {sender}", error)
         self.more = any(count >= AT_ONCE for count in counts.values())
-        yield from self._alerts.left(clock)
+        yield from self._alerts.overdue_summaries(clock)
 
     def _report_error(self, path: Path, item: str, error: OSError) -> Iterator[on.Event]:
         """An error of this machine, not of the file: it is reported once. The file is read again at the next poll."""
@@ -78,14 +78,14 @@ class Inbox:
         if agent not in self._agents:
             path.unlink(missing_ok=True)
             item = f"a submission of {one_line(agent, 60)}"
-            yield from self._alerts.about(OTHERS, item, "there is no such agent", clock)
+            yield from self._alerts.report(OTHERS, item, "there is no such agent", clock)
             return
         try:
             yield on.Submitted(submission=self._store.read_submission(agent, path))
         except Malformed as error:
             path.unlink(missing_ok=True)
             item = f"submission {one_line(path.name, 60)} of {agent}"
-            yield from self._alerts.about(agent, item, str(error), clock)
+            yield from self._alerts.report(agent, item, str(error), clock)
 
     def _request(self, sender: str, path: Path, clock: float) -> Iterator[on.Event]:
         try:
@@ -95,7 +95,7 @@ class Inbox:
         except ValueError as error:
             reason = one_line(str(error), 300)
             yield on.RequestUnreadable(sender=sender, id=path.stem, reason=reason)
-            yield from self._alerts.about(sender, f"request {one_line(path.name, 60)} of {sender}", reason, clock)
+            yield from self._alerts.report(sender, f"request {one_line(path.name, 60)} of {sender}", reason, clock)
 
 
 def _is_request(entry: "os.DirEntry[str]") -> bool:

@@ -90,7 +90,7 @@ def hold_lock(path: Path) -> Iterator[Lock]:
 
 
 def _taken(path: Path) -> int:
-    """A descriptor of the locked file, in which it stands who holds it."""
+    """Lock the file and write our pid into it; its descriptor."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     from coral.supervisor.clock import wall  # who only asks for the holder does without
 
@@ -107,7 +107,7 @@ def _taken(path: Path) -> int:
 
 
 def _take(descriptor: int) -> bool:
-    """Whether the file could be locked. `holder` locks it for a moment: that is waited for, a supervisor is not."""
+    """Whether the file could be locked within half a second: `holder` locks it briefly, a supervisor keeps it."""
     for _ in range(TRIES):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -134,7 +134,7 @@ class Supervisor:
 
     @property
     def _current(self) -> Fleet:
-        return self._degraded.shadow or self._fleet
+        return self._degraded.unrecorded_fleet or self._fleet
 
     def _first_events(self, now: on.Moment) -> list[on.Event]:
         if not self._fleet.run.opened:
@@ -151,18 +151,18 @@ class Supervisor:
         for monitor in self._monitors.take_marked():
             self._report.beat(monitor, now)
         if self._must_decide(fresh, now):
-            self._answer(fresh, now)
-        if self._degraded.shadow is None:
+            self._decide_and_perform(fresh, now)
+        if self._degraded.unrecorded_fleet is None:
             self._report.show(self._fleet, self._monitors.by_agent, now)
             if not _is_over(self._fleet.run):
                 self._sleep(now)
 
     def _must_decide(self, events: list[on.Event], now: on.Moment) -> bool:
         """In most turns of an idle fleet nothing happened and nothing is due."""
-        is_degraded = self._degraded.shadow is not None
+        is_degraded = self._degraded.unrecorded_fleet is not None
         return bool(events) or is_degraded or now.run_time >= self._due or self._journal.is_quiet(now)
 
-    def _answer(self, fresh: list[on.Event], now: on.Moment) -> None:
+    def _decide_and_perform(self, fresh: list[on.Event], now: on.Moment) -> None:
         events = [*self._degraded.unwritten, *fresh]
         after, actions = decide(self._fleet, events, now, self._rules)
         try:
@@ -193,7 +193,7 @@ class Supervisor:
         self._queue.put_disk_error(text)
         if self._journal_error != text:
             self._journal_error = text
-            self._report.note(now, "warning", text)
+            self._report.write_line(now, "warning", text)
         self._report.show(self._current, self._monitors.by_agent, now)
         self._wait(RETRY_SECONDS)
 

@@ -72,7 +72,7 @@ class Performer:
     def perform(self, actions: Iterable[do.Action], fleet: Fleet, now: on.Moment) -> None:
         for action in actions:
             self._try(action, fleet, now)
-        self._queue.put(*self._starter.commit())
+        self._queue.put(*self._starter.record_and_release())
         if self._published:
             self._clean_up()
             self._starter.prestart_interpreter(fleet.run.next_number)
@@ -98,7 +98,7 @@ class Performer:
             case do.TakeIn(number=number):
                 self._background.run_later(action, partial(self._take_in, action), of_grade(number))
                 self._starter.prestart_interpreter(number)
-            case do.Grade(number=number):
+            case do.CheckOut(number=number):
                 self._background.run_later(action, partial(self._check_out, action), of_grade(number))
             case do.ScanEdits():
                 self._background.run_later(action, partial(self._scan, action))
@@ -170,13 +170,13 @@ class Performer:
             self._store.reply(attempt.agent, attempt.submission, reply)
         score = "" if attempt.score is None else f" {attempt.score:.10g}"
         text = f"{attempt.verdict}{score}: {attempt.title}"
-        self._report.note(now, "published", text, attempt.agent, attempt=attempt.number)
+        self._report.write_line(now, "published", text, attempt.agent, attempt=attempt.number)
         self._queue.put(on.Published(number=attempt.number))
         self._published.append(attempt)
 
     def _clean_up(self) -> None:
-        """Remove what is of no more use of the attempts published since, and keep the history of the notes: in threads,
-        after all other actions, so that the git processes delay no start and no signal."""
+        """Remove checkouts and old replies of the attempts just published, and commit the notes to their history: in
+        threads, after all other actions, so that the git processes delay no start and no signal."""
         published, self._published = self._published, []
         for attempt in published:
             self._pool.submit(checkout.remove_checkouts, self._layout, attempt.number)
@@ -197,7 +197,7 @@ class Performer:
             duplicate_of=number, duplicate_score=score,
         )  # fmt: skip
 
-    def _check_out(self, action: do.Grade) -> Iterator[on.Event]:
+    def _check_out(self, action: do.CheckOut) -> Iterator[on.Event]:
         checkout.prepare_grade(self._layout, self._context.config.grader, action)
         yield on.CheckedOut(number=action.number, launch=action.launch)
 
@@ -216,7 +216,7 @@ class Performer:
             case do.Interrupt():
                 process.interrupt(launch.identity)
                 if job_in(action.who) is None:  # of a job, the timeline says why
-                    self._report.note(now, "interrupted", f"launch {action.launch}", action.who)
+                    self._report.write_line(now, "interrupted", f"launch {action.launch}", action.who)
             case do.Terminate():
                 process.terminate(launch.identity, launch.tag)
             case do.Kill():

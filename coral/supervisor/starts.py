@@ -96,7 +96,7 @@ class Starter:
             held[1].abandon()
             self._launches.abandon(who)
 
-    def commit(self) -> Iterator[on.SpawnFailed]:
+    def record_and_release(self) -> Iterator[on.SpawnFailed]:
         """Journal the identities of the children that wait, then let them go. Where that cannot be written, nobody
         starts."""
         if not self._held:

@@ -151,7 +151,7 @@ def budget(rules: Rules, fleet: Fleet, clock: float, agent: str = "") -> dict[st
         lines += _own_budget(rules.own, fleet.agents[agent])
     if rules.plateau is not None:
         since = run.progress.stagnant
-        lines.append(f"the run ends after {rules.plateau} attempts without a new best; it is {since} since the last")
+        lines.append(f"the run ends after {rules.plateau} attempts without a new best ({since} so far)")
     if rules.target is not None:
         lines.append(f"the run ends when a score reaches {rules.target:.10g}")
     used = "" if rules.budget_money or rules.budget_tokens else spending(spent_of(run.spent))

@@ -60,9 +60,9 @@ class Report:
 
     def log(self, now: Moment, event: LogEvent) -> None:
         given = {"launch": event.launch or None, "ending": event.ending, "reason": reason_data(event.reason)}
-        self.note(now, event.type, log_text(event), event.agent, **given)
+        self.write_line(now, event.type, log_text(event), event.agent, **given)
 
-    def note(self, now: Moment, type: str, text: str, agent: str = "", **given: object) -> bool:
+    def write_line(self, now: Moment, type: str, text: str, agent: str = "", **given: object) -> bool:
         """Appends a line to the timeline; whether it was written. `given`: fields for programs; no empty ones."""
         line = {"at": now.wall_time, "clock": round(now.run_time, 3), "type": type, "agent": agent, "text": text}
         line |= {name: value for name, value in given.items() if value not in (None, "", [])}
@@ -71,19 +71,19 @@ class Report:
     def spawned(self, now: Moment, action: Spawn, warnings: Iterable[str]) -> None:
         """`warnings`: about the templates of its prompt."""
         for warning in warnings:
-            self.note(now, "warning", warning, action.agent)
+            self.write_line(now, "warning", warning, action.agent)
         names = list(dict.fromkeys(message.name for message in action.messages))
         text = f"launch {action.launch} ({reason_text(action.reason)}){': ' + ', '.join(names) if names else ''}"
         given = {"launch": action.launch, "reason": reason_data(action.reason), "heartbeats": names}
-        self.note(now, "spawned", text, action.agent, **given)
+        self.write_line(now, "spawned", text, action.agent, **given)
 
     def job_ended(self, now: Moment, action: ShowJob) -> None:
         """OSError where its record cannot be written."""
         show_job_end(self._context.layout, action)
-        self.note(now, "job", f"job {action.job.number} {outcome_text(action.end)}", action.job.agent)
+        self.write_line(now, "job", f"job {action.job.number} {outcome_text(action.end)}", action.job.agent)
 
     def finish(self, now: Moment, action: Finish) -> None:
-        self.note(now, "stopped", f"stopped: {run_end_text(action.end)}", reason=reason_data(action.end))
+        self.write_line(now, "stopped", f"stopped: {run_end_text(action.end)}", reason=reason_data(action.end))
 
     def alert(self, now: Moment, notify: Notify) -> None:
         """One record each, however often it is delivered. OSError where it cannot be written, as on a full disk."""
@@ -93,7 +93,7 @@ class Report:
             self._alerts.append(alert)
             del self._alerts[:-ALERTS_SHOWN]
         delivered = notify.repeat and self._was_delivered(notify.id)
-        if not delivered and not self.note(now, "alert", text, notify.agent, reason=reason, id=notify.id):
+        if not delivered and not self.write_line(now, "alert", text, notify.agent, reason=reason, id=notify.id):
             raise OSError("the timeline cannot be written")
 
     def _was_delivered(self, id: str) -> bool:

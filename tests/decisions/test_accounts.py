@@ -341,7 +341,7 @@ def test_a_wrong_key_ends_the_work_of_all_that_depend_on_it_with_one_alert() -> 
     stage.at(1.5, stage.exited("cid", Ending.CRASHED))
     assert stage.at(2, stage.exited("ann", Ending.TERMINAL, detail="invalid key")) == [
         "exited ann: launch 1 ended: terminal",
-        "alert run-alert-1: acme is of no use any more, and its agents stop: given up (invalid key)",
+        "alert run-alert-1: acme can no longer be used; its agents stop: given up (invalid key)",
         "retired ann: given up (invalid key)",
         "interrupt ben/1",
     ]

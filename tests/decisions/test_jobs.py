@@ -22,7 +22,7 @@ from coral.fleet.run_state import Job
 
 RULES = replace(QUIET_RULES, stall=9e9, backoff=10.0, backoff_max=600.0, max_defer=300.0, interrupt_grace=10.0)
 TRAIN = on.RunJob(agent="ann", argv=("python", "train.py"), what="wide net", folder="src")
-LOGGED = "`coral job log 1` shows its output, and you are told when it ends"
+LOGGED = "`coral job log 1` shows its output, and a message says when it ends"
 
 
 def stage_with_a_job(agents: int = 1, clock: float = 2.0) -> Stage:

@@ -3,7 +3,7 @@
 from real_runs import TRY, Run, tries, wait_until
 
 from coral.cli import main
-from coral.fleet.actions import Grade
+from coral.fleet.actions import CheckOut
 from coral.fleet.events import Graded
 
 # Holds every grade until four of them run, so that they settle in the same instant.
@@ -30,7 +30,7 @@ def most_grades_at_once(run: Run) -> int:
     most = 0
     for decision in run.decisions():
         running -= {event.number for event in decision.events if isinstance(event, Graded)}
-        running |= {action.number for action in decision.actions if isinstance(action, Grade)}
+        running |= {action.number for action in decision.actions if isinstance(action, CheckOut)}
         most = max(most, len(running))
     return most
 

@@ -75,7 +75,7 @@ def test_a_job_survives_a_heartbeat_and_its_agent_is_told_of_its_end(start, caps
     wait_until(lambda: "Heartbeat: reflect" in prompt(run, 2), what="the launch after the heartbeat")
     assert "Your jobs that run: job 1 (wide net), for " in prompt(run, 2)
     assert is_alive(pid)
-    said = "job 1 starts: `coral job log 1` shows its output, and you are told when it ends\n"
+    said = "job 1 starts: `coral job log 1` shows its output, and a message says when it ends\n"
     assert (run.layout.agents / "said").read_text() == said
     assert record(run)["command"][0] == "sh"
     assert (record(run)["state"], record(run)["folder"]) == ("running", ".sub")

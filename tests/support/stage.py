@@ -285,7 +285,7 @@ def line_of(action: do.Action) -> str:  # noqa: C901 - one arm per action
             return f"refuse {int(submission)} of {agent}: {brief(reason)}"
         case do.Discard(agent=agent, submission=submission):
             return f"discard {int(submission)} of {agent}"
-        case do.Grade(number=number, launch=launch, commit=commit, kind=kind):
+        case do.CheckOut(number=number, launch=launch, commit=commit, kind=kind):
             return f"grade #{number}/{launch}: commit {_commit(commit)}{_as(kind)}"
         case do.StartGrader(number=number, launch=launch, kind=kind):
             return f"start the grader of #{number}/{launch}{_as(kind)}"

@@ -312,7 +312,7 @@ class World:
                 self.happened.append(self._taken(number))
             case do.Accept(submission=id) | do.Refuse(submission=id) | do.Discard(submission=id):
                 self.inbox.pop(id, None)
-            case do.Grade(number=number, launch=launch):
+            case do.CheckOut(number=number, launch=launch):
                 self.happened.append(on.CheckedOut(number=number, launch=launch))
             case do.Publish(attempt=attempt, inline=inline):
                 assert self.records.setdefault(attempt.number, attempt) == attempt

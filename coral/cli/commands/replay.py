@@ -80,11 +80,11 @@ def _progress(say: Callable[[str], None]) -> Callable[[Replay], None]:
 def _print_comparison(out: Console, found: Replay) -> None:
     count = format.plural(found.same + found.different, "decision")
     if found.first is None:
-        out.print(f"{count} on {format.plural(found.events, 'event')}: the same again")
+        out.print(f"{count} on {format.plural(found.events, 'event')}: all the same")
     else:
         first, now = found.first, found.first.now
         place = f"{first.file}, line {first.line}, at {now.wall_time} ({format.duration(now.run_time)})"
-        out.print(f"{found.different} of {count} come out otherwise, the first in {place}")
+        out.print(f"{found.different} of {count} differ, the first in {place}")
         _print_difference(out, first)
     for head in found.heads:
         out.print(head)

@@ -21,7 +21,7 @@ ANCESTORS = 6  # attempts of a lineage that are shown
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("number", type=attempt_number, metavar="N", help="the attempt")
-    parser.add_argument("--diff", action="store_true", help="also what it changed in the attempt it was built on")
+    parser.add_argument("--diff", action="store_true", help="also its difference from the attempt it was built on")
     parser.add_argument("--json", action="store_true", help="for programs: the record, and the change with --diff")
     run_lookup.add_arguments(parser)
 

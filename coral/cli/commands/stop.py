@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     elif stopped:
         print(f"{name} has stopped ({format.duration(passed)})\n  {command('resume', layout)}")
     elif left:
-        print(f"{name} is left: its agents and grades continue without a supervisor ({format.duration(passed)})")
+        print(f"{name} has no supervisor now; its agents and grades continue ({format.duration(passed)})")
         print(f"  `{command('resume', layout)}` takes them over, `{command('stop', layout)}` ends them")
     if finished:
         return 0

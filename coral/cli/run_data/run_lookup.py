@@ -103,7 +103,7 @@ def named(name: str, task: str | None) -> Layout:
     if len(fits) == 1:
         return fits[0]
     if not fits:
-        raise CoralError(f"cannot find a run: none found from here is named {name!r}", LIST)
+        raise CoralError(f"cannot find a run named {name!r} from this folder", LIST)
     names = ", ".join(run.root.name for run in fits[:4])
     raise CoralError(f"cannot tell which run {name!r} is: {len(fits)} fit", f"give more of its name: {names} ...")
 

@@ -31,15 +31,15 @@ def on_exited(transaction: Transaction, event: on.Exited) -> None:
     agent = _release_messages(transaction, agent)
     if event.ending is not on.Ending.LIMIT and not asked_by_us:
         accounts.on_launch_ended(transaction, agent, well=event.ending is on.Ending.CLEAN)
-    cut_off = asked_by_us and outages.is_ended_for_it(agent)
-    if cut_off or (asked_by_us and stalls.is_ended_for_it(agent)):
+    cut_off = asked_by_us and outages.is_ended_for_outage(agent)
+    if cut_off or (asked_by_us and stalls.is_ended_for_stall(agent)):
         accounts.on_launch_ended(transaction, agent, well=False)
     match event.ending:
         case on.Ending.TERMINAL:
             _give_up(transaction, agent, Reason(ReasonKind.GIVEN_UP, detail=event.detail))
         case on.Ending.LIMIT:
             _park(transaction, agent, event.until)
-        case on.Ending.LOST if not stalls.is_ended_for_it(agent):
+        case on.Ending.LOST if not stalls.is_ended_for_stall(agent):
             wait(transaction, agent, Reason(ReasonKind.RESUMED), next_start_slot(transaction, agent.name))
         case on.Ending.UNKNOWN_SESSION:
             agent = transaction.set_agent(agent.name, session=None)

@@ -37,6 +37,6 @@ def reason(agent: Agent, now: float, rules: Rules) -> Reason | None:
     return None
 
 
-def is_ended_for_it(agent: Agent) -> bool:
+def is_ended_for_outage(agent: Agent) -> bool:
     """Whether the launch was interrupted for an outage, and its model has not answered since."""
     return agent.retrying_since is not None and agent.reason.kind is ReasonKind.OUTAGE

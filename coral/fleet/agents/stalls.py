@@ -68,7 +68,7 @@ def record_progress(transaction: Transaction, name: str, ago: float = 0.0) -> No
     flight."""
     agent = transaction.agents[name]
     at = transaction.clock - ago
-    reason = Reason(ReasonKind.PROGRESS) if is_ended_for_it(agent) else agent.reason
+    reason = Reason(ReasonKind.PROGRESS) if is_ended_for_stall(agent) else agent.reason
     stall = Stall(since=None if agent.stall.since is None else at, progress_at=at)
     transaction.withdraw(name, lambda message: message.name == STALLED, " is overtaken by progress")
     transaction.set_agent(name, reason=reason, stall=stall)
@@ -152,7 +152,7 @@ def check_silent(transaction: Transaction, agent: Agent) -> Reason | None:
     return _escalate(transaction, agent, Finding.SILENT)
 
 
-def is_ended_for_it(agent: Agent) -> bool:
+def is_ended_for_stall(agent: Agent) -> bool:
     """Whether the agent's launch is being ended for the last step of its escalation, and for nothing else."""
     ending = agent.phase in LIVE and agent.phase is not Phase.RUNNING
     return ending and agent.reason.kind is ReasonKind.STALLED
@@ -160,12 +160,12 @@ def is_ended_for_it(agent: Agent) -> bool:
 
 def needs_new_session(agent: Agent) -> bool:
     """Whether the agent's next launch is to begin a new session."""
-    return is_ended_for_it(agent) and agent.stall.escalations >= FRESH
+    return is_ended_for_stall(agent) and agent.stall.escalations >= FRESH
 
 
 def rest_seconds(agent: Agent) -> float:
     """For how many seconds an agent rests now that its launch has ended; 0 where its escalation is not that far."""
-    if not is_ended_for_it(agent) or agent.stall.escalations < RESTING:
+    if not is_ended_for_stall(agent) or agent.stall.escalations < RESTING:
         return 0.0
     return REST_SECONDS * 2.0 ** min(agent.stall.escalations - RESTING, MAX_REST_DOUBLINGS)
 

@@ -141,7 +141,7 @@ def fill_slots(transaction: Transaction) -> None:
         )
         commit = transaction.rules.seed_commit if pending.suspicion else pending.commit
         kind = _kind_to_grade(pending)
-        transaction.act(do.Grade(number=pending.number, launch=launch, commit=commit, kind=kind))
+        transaction.act(do.CheckOut(number=pending.number, launch=launch, commit=commit, kind=kind))
 
 
 def _kind_to_grade(pending: PendingAttempt) -> Kind:

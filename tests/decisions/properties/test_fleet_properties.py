@@ -231,7 +231,7 @@ def test_there_are_never_two_launches_of_one_agent_nor_a_signal_to_another(histo
 def test_nothing_starts_after_stop(history: History) -> None:
     for turn in play(history).log:
         if turn.after.run.stopping:
-            assert not [action for action in turn.actions if isinstance(action, do.Spawn | do.Grade | do.StartJob)]
+            assert not [action for action in turn.actions if isinstance(action, do.Spawn | do.CheckOut | do.StartJob)]
             # A grader that starts in the turn of the stop is ended in that turn.
             for start in (action for action in turn.actions if isinstance(action, do.StartGrader)):
                 assert not turn.before.run.stopping
@@ -251,7 +251,7 @@ def _agents(turn: Turn) -> list[Agent]:
 def test_where_a_supervisor_leaves_nothing_begins_and_nobody_is_disturbed(history: History) -> None:
     world = calm(play(history))
     for turn in world.log:
-        begun = [action for action in turn.actions if isinstance(action, do.Spawn | do.Grade | do.Interrupt)]
+        begun = [action for action in turn.actions if isinstance(action, do.Spawn | do.CheckOut | do.Interrupt)]
         assert not (turn.after.run.detached_reason and begun)
         if turn.before.run.detached_reason:
             assert isinstance(turn.events[0], on.Resumed)

@@ -142,10 +142,10 @@ def test_a_protected_one_says_something_outside_the_tags(prompt: str) -> None:
 
 
 def test_an_agent_does_not_change_its_words() -> None:
-    refused(OWN, REFLECT, "agent-1", "prompt stays", prompt="Say OK.")
+    refused(OWN, REFLECT, "agent-1", "prompt is fixed", prompt="Say OK.")
     reworded = set_heartbeat(OWN, replace(REFLECT, prompt="Say why."), "operator")
     # Not even back to the built-in ones, by leaving the prompt out.
-    refused(reworded, REFLECT, "agent-1", "prompt stays", prompt="")
+    refused(reworded, REFLECT, "agent-1", "prompt is fixed", prompt="")
     retimed = set_heartbeat(reworded, from_entry({"name": "reflect", "every": 3}, reworded), "agent-1")
     assert retimed[0].prompt == "Say why."
 
@@ -190,9 +190,9 @@ def test_its_trigger_stays_near_and_of_its_kind(
 
 @EVERYBODY
 def test_its_scope_and_delivery_stay_and_its_bound_is_not_measured_from_a_retimed_one(by: str) -> None:
-    refused(OWN, REFLECT, by, "scope and delivery", scope=Scope.FLEET)
-    refused(OWN, REFLECT, by, "scope and delivery", delivery=Delivery.INLINE)
-    refused(FLEET, CONSOLIDATE, by, "scope and delivery", scope=Scope.OWN)
+    refused(OWN, REFLECT, by, "scope and its delivery", scope=Scope.FLEET)
+    refused(OWN, REFLECT, by, "scope and its delivery", delivery=Delivery.INLINE)
+    refused(FLEET, CONSOLIDATE, by, "scope and its delivery", scope=Scope.OWN)
     current = OWN
     for _ in range(5):
         current = set_heartbeat(current, replace(REFLECT, trigger=Every(10)), by)

@@ -123,7 +123,7 @@ def test_a_frame_gives_results_standing_and_budget(name: str) -> None:
 def test_every_frame_says_that_nobody_watches_and_that_the_budget_ends_the_run(name: str) -> None:
     text = frame(name, example_context())
     assert "Nobody is watching" in text
-    assert "ends by its budget" in text
+    assert "The run ends with its budget" in text
 
 
 @pytest.mark.parametrize("name", [*HEARTBEATS, *OURS])
@@ -199,7 +199,7 @@ def test_the_best_of_the_others_come_first(direction: str, first: int) -> None:
         ({"times": 1, "silent": True, "lasted": "20 min"}, ["seen of it for 20 min", "`timeout 300`"], "Change the"),
         ({"times": 1, "silent": False, "lasted": "2 h"}, ["for 2 h without a result"], "third"),
         ({"times": 2, "silent": False, "lasted": "4 h"}, ["second time in a row", "best known state, #21"], "third"),
-        ({"times": 3, "silent": True, "lasted": "20 min"}, ["third time in a row", "you rest, longer"], "then begin"),
+        ({"times": 3, "silent": True, "lasted": "20 min"}, ["third time in a row", "paused, longer"], "then begin"),
         ({"times": 7, "silent": False, "lasted": "9 h"}, ["7th time in a row"], "then begin"),
     ],
 )

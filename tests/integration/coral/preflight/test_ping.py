@@ -105,7 +105,7 @@ def test_a_program_may_renew_its_login(here: Path) -> None:
     [
         ("rate_limit", "its account may ask no more for now: ask again later"),
         ("overloaded", "its provider has too much to do: ask again later"),
-        ("unknown", "look whether its provider can be reached: many ask again and again without a word"),
+        ("unknown", "check that its provider can be reached: many programs retry without saying so"),
     ],
 )
 def test_the_reason_of_retries_is_reported(reason: str, advice: str, here: Path) -> None:

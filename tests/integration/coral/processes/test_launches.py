@@ -117,10 +117,10 @@ def test_a_daemon_ends_with_its_launch_and_no_other_is_touched(way: str, mine: F
     others = mine.start("agent-2", f"{mine.daemonizing('left-2')}; exec sleep 300")
     mine.start("agent-1", mine.daemonizing("left-1", "trap '' TERM"))
     left, theirs = mine.daemon("left-1"), mine.daemon("left-2")
-    assert mine.next_state() == ("agent-1", LaunchState.LINGERS)
+    assert mine.next_state() == ("agent-1", LaunchState.LEFT_PROCESSES)
     launch = mine.launches.find("agent-1", 1)
     process.terminate(launch.identity, launch.tag)
-    assert mine.next_state() == ("agent-1", LaunchState.LINGERS)
+    assert mine.next_state() == ("agent-1", LaunchState.LEFT_PROCESSES)
     process.kill(launch.identity, launch.tag)
     wait_until(lambda: mine.next_state()[1] is LaunchState.GONE)
     assert not process_tree.is_alive(left)
@@ -136,7 +136,7 @@ def test_sigterm_ends_a_daemon_too(way: str, mine: FolderLaunches) -> None:
     wait_until(lambda: bool(woken.update(mine.wakeup.wait(0.05)) or woken))
     mine.launches.suspect(woken)
     ((launch, state),) = mine.launches.ended()
-    assert (launch.who, launch.code, state) == ("agent-1", 7, LaunchState.LINGERS)
+    assert (launch.who, launch.code, state) == ("agent-1", 7, LaunchState.LEFT_PROCESSES)
     assert mine.launches.next_check is not None
     process.terminate(launch.identity, launch.tag)
     wait_until(lambda: not process_tree.is_alive(left))
@@ -151,7 +151,7 @@ def test_a_new_supervisor_adopts_a_launch_by_its_leftovers(way: str, mine: Folde
     held.child.wait(120)
     after = Launches(mine.run, mine.wakeup)
     assert after.adopt("agent-1", 1, held.identity, 0.0)
-    assert [(launch.who, state) for launch, state in after.ended()] == [("agent-1", LaunchState.LINGERS)]
+    assert [(launch.who, state) for launch, state in after.ended()] == [("agent-1", LaunchState.LEFT_PROCESSES)]
     process.kill(held.identity, after.tag("agent-1", 1))
     wait_until(lambda: not process_tree.is_alive(left))
     again = Launches(mine.run, mine.wakeup)

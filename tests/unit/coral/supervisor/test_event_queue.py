@@ -16,7 +16,7 @@ from workspace.errors import Unacceptable
 
 FULL = OSError(errno.ENOSPC, "No space left on device")
 TAKE_IN = do.TakeIn(number=3, agent="ann", commit="c", kind=Kind.REAL)
-GRADE = do.Grade(number=3, launch=2, commit="c", kind=Kind.REAL)
+GRADE = do.CheckOut(number=3, launch=2, commit="c", kind=Kind.REAL)
 START = do.StartGrader(number=3, launch=2, kind=Kind.REAL)
 JOB = Job(number=4, agent="ann", argv=("true",))
 

@@ -141,13 +141,15 @@ def test_a_folder_of_requests_that_leads_elsewhere_is_not_followed(layout: Layou
 def test_complaints_start_anew_after_a_quiet_time_and_each_sender_has_its_own() -> None:
     complaints = AlertLimit()
     for number in range(AT_FIRST):
-        assert len(list(complaints.about("ann", str(number), "why", 0))) == 1
-    assert list(complaints.about("ann", "one more", "why", 1)) == []
-    assert list(complaints.about("ben", "his", "why", 1)) == [on.Broken(item="his", reason="why")]
-    assert list(complaints.left(QUIET_SECONDS - 1)) == []
-    assert list(complaints.left(QUIET_SECONDS)) == [on.Broken(item="1 more thing of ann", reason="the last one: why")]
-    assert list(complaints.left(9 * QUIET_SECONDS)) == []
-    assert list(complaints.about("ann", "later", "why", 9 * QUIET_SECONDS)) == [on.Broken(item="later", reason="why")]
+        assert len(list(complaints.report("ann", str(number), "why", 0))) == 1
+    assert list(complaints.report("ann", "one more", "why", 1)) == []
+    assert list(complaints.report("ben", "his", "why", 1)) == [on.Broken(item="his", reason="why")]
+    assert list(complaints.overdue_summaries(QUIET_SECONDS - 1)) == []
+    assert list(complaints.overdue_summaries(QUIET_SECONDS)) == [
+        on.Broken(item="1 more thing of ann", reason="the last one: why")
+    ]
+    assert list(complaints.overdue_summaries(9 * QUIET_SECONDS)) == []
+    assert list(complaints.report("ann", "later", "why", 9 * QUIET_SECONDS)) == [on.Broken(item="later", reason="why")]
 
 
 def test_the_same_is_told_once_as_long_as_it_goes_on_and_what_is_over_is_forgotten() -> None:
@@ -157,6 +159,6 @@ def test_the_same_is_told_once_as_long_as_it_goes_on_and_what_is_over_is_forgott
         assert told.is_new("a record", f"kept as {moment}")
         assert not told.is_new("a record", "it always fails")
         assert told.is_new("another record", f"kept as {moment}")
-        assert len(told) <= MOST
+        assert len(told._known) <= MOST
     assert not told.is_new("a record", f"kept as {3 * MOST - 1}")
     assert told.is_new("a record", "kept as 0")

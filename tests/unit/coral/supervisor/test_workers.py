@@ -15,7 +15,7 @@ from coral.supervisor.workers import BackgroundActions, WorkerPool
 from workspace.cancellation import current_token
 
 SCAN = do.ScanEdits(agent="ann", launch=3)
-GRADE = do.Grade(number=3, launch=2, commit="c", kind=Kind.REAL)
+GRADE = do.CheckOut(number=3, launch=2, commit="c", kind=Kind.REAL)
 
 
 @pytest.fixture

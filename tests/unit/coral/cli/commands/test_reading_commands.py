@@ -117,7 +117,7 @@ def test_status_warns_of_a_run_that_nobody_supervises(layout: Layout, shown: Sho
     write_status(layout, "left", wall=stamp(600), reason={"text": "an upgrade"})
     said = shown("status")
     assert "· left ·" in said
-    assert "left 10 min ago: agents and grades continue without a supervisor; `coral resume` takes them over" in said
+    assert "no supervisor since it left 10 min ago; agents and grades continue; `coral resume` takes them over" in said
     with hold_lock(layout.lock):
         assert "· running ·" in shown("status")
     write_status(layout, "stopped")
@@ -382,7 +382,7 @@ def test_a_run_is_named(layout: Layout, shown: Shown, tmp_path: Path) -> None:
     for name in (str(layout.root), layout.root.name, f"toy/{layout.root.name}", layout.root.name[-6:]):
         assert chosen("--run", name) == str(layout.root)
     assert "2 fit\n  give more of its name" in shown("status", "--run", layout.root.name[:4], code=1)
-    assert "none found from here is named 'zz'" in shown("status", "--run", "zz", code=1)
+    assert "cannot find a run named 'zz' from this folder" in shown("status", "--run", "zz", code=1)
     assert "no run of the task 'zz'" in shown("status", "--task", "zz", code=1)
     assert "is not the folder of one" in shown("status", "--run", str(tmp_path), code=1)
 

@@ -61,7 +61,7 @@ def clerk(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> Clerk:
 
 
 def test_the_same_decisions_come_out_again(clerk: Clerk, shown: Shown, layout: Layout) -> None:
-    assert shown("replay") == "7 decisions on 8 events: the same again"
+    assert shown("replay") == "7 decisions on 8 events: all the same"
     assert shown("replay", layout.root.name) == shown("replay", "--run", str(layout.root))
     assert json.loads(shown("replay", "--json")) == {
         "same": 7,
@@ -81,8 +81,7 @@ def test_different_actions_are_shown_with_the_recorded_ones(clerk: Clerk, shown:
     said = shown("replay", code=1).splitlines()
     # What comes after the first is judged by itself: one that begins where the recorded one ended is right.
     assert said[0] == (
-        "2 of 10 decisions come out otherwise, "
-        "the first in 000001.jsonl, line 10, at 2030-01-01T00:01:05.000Z (1 min 5 s)"
+        "2 of 10 decisions differ, the first in 000001.jsonl, line 10, at 2030-01-01T00:01:05.000Z (1 min 5 s)"
     )
     assert said[1].startswith('  on        Submitted(submission={"is": "Submission", "id": "00000000000000000005"')
     assert said[2] == '  recorded  LogEvent(type="made up", text="never \\u001b[31m decided")'
@@ -105,7 +104,7 @@ def test_a_different_state_is_named(clerk: Clerk, shown: Shown) -> None:
     run = replace(after.run, message_count=99)
     clerk.write(65, events, None, replace(after, agents=agents, run=run, pending={}))
     said = shown("replay", code=1).splitlines()
-    assert said[0].startswith("1 of 8 decisions come out otherwise")
+    assert said[0].startswith("1 of 8 decisions differ")
     assert said[-1] == "  not alike run, agents.ben, pending.2"
 
 
