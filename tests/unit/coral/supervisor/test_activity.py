@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from coral.supervisor import activity
 from coral.supervisor.activity import last_edit
 
 
@@ -63,5 +62,5 @@ def test_only_so_many_entries_are_looked_at_and_the_nearest_first(tmp_path, monk
     changed(tmp_path / "old.py", 9 * 3600)
     for number in range(20):
         changed(tmp_path / "deep" / f"{number}.py", 0)
-    monkeypatch.setattr(activity, "MAX_ENTRIES", 2)
+    monkeypatch.setattr("coral.supervisor.activity.MAX_ENTRIES", 2)
     assert found(tmp_path) == 9

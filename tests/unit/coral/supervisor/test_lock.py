@@ -6,14 +6,13 @@ from pathlib import Path
 import pytest
 
 from coral.errors import CoralError
-from coral.supervisor import lock as lock_module
 from coral.supervisor.lock import GONE_SECONDS, RunFolderGuard, hold_lock, holder
 from workspace.layout import Layout, create, new_run
 
 
 @pytest.fixture(autouse=True)
 def few_tries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lock_module, "TRIES", 2)
+    monkeypatch.setattr("coral.supervisor.lock.TRIES", 2)
 
 
 def test_the_second_one_is_told_who_is_the_first(tmp_path):
