@@ -83,7 +83,7 @@ def test_agents_and_grades_go_on_and_are_taken_over(run: Run) -> None:
 
     left = coral(run, "stop", "--keep-agents", "--reason", "an upgrade")
     assert (left.returncode, left.stderr) == (0, "")
-    assert f"{run.layout.root.name} is left" in left.stdout
+    assert f"{run.layout.root.name} has no supervisor now" in left.stdout
     assert "coral resume" in left.stdout
     run.wait_for_end()
     status = " ".join(coral(run, "status").stdout.split())  # as it is folded says nothing
