@@ -88,7 +88,7 @@ def test_agents_and_grades_go_on_and_are_taken_over(run: Run) -> None:
     run.wait_for_end()
     status = " ".join(coral(run, "status").stdout.split())  # as it is folded says nothing
     assert "· left ·" in status
-    assert "agents and grades continue without a supervisor; `" in status
+    assert "agents and grades continue; `" in status
     assert "coral resume" in status
     assert run.fleet().run.detached_reason == RunEnd(RunEndKind.REQUEST, detail="an upgrade")
     # Nothing was signalled: one of them tries again, and a grade comes to its end.

@@ -120,7 +120,7 @@ def warnings(view: RunView) -> list[Text]:
         lines.append(Text(f"nobody supervises this run{last}: continue it with `{how}`", style="red"))
     elif view.state == "left":
         since = format.ago(view.status.data.get("wall"))
-        text = f"no supervisor since it left {since}; agents and grades continue; `{how}` takes them over"
+        text = f"the supervisor left {since}; agents and grades continue; `{how}` takes them over"
         lines.append(Text(text, style="yellow"))
     elif view.state == "stopped":
         why = view.status.inner("reason").text("text")

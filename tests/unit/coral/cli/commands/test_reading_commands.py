@@ -117,7 +117,7 @@ def test_status_warns_of_a_run_that_nobody_supervises(layout: Layout, shown: Sho
     write_status(layout, "left", wall=stamp(600), reason={"text": "an upgrade"})
     said = shown("status")
     assert "· left ·" in said
-    assert "no supervisor since it left 10 min ago; agents and grades continue; `coral resume` takes them over" in said
+    assert "the supervisor left 10 min ago; agents and grades continue; `coral resume` takes them over" in said
     with hold_lock(layout.lock):
         assert "· running ·" in shown("status")
     write_status(layout, "stopped")
