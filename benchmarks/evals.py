@@ -17,7 +17,7 @@ from benchmarks.figure import Check, Target, check, median
 from benchmarks.results import Result
 
 NAME = "eval"
-TARGET = Target(median=150)
+TARGET = Target(median=80)
 WHOLE = "whole"
 PARTS = {
     "commit": "`coral eval` starts, commits, hands in",
@@ -114,7 +114,7 @@ _ABOUT = """One agent in a repository of thirty small files changes one of them 
 again and again. The figure is the wall time of the whole command, interpreter and all. Heartbeats are retimed
 to come as rarely as the protected ones may (`reflect` every tenth attempt); evals that they interrupt are not
 counted, for those end with the interrupt. The attempts before are made up, in every place where a run keeps one,
-while it is stopped; then it is resumed. A function is called in the same moment that it is at an end in. Where there
+while it is stopped; then it is resumed. The graders take no time of their own. Where there
 are more agents, the others sleep."""
 
 

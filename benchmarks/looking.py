@@ -100,7 +100,7 @@ _ABOUT = f"""The wall time of the whole command in a run that has stopped. The r
 real ones. A supervised run has its index up to date at all times; the first look at records that are all new to it
 reads every one. A note has some two hundred words, and a search finds one in a hundred. It has no index, so that its
 time grows with the notes, unlike with the attempts: what it should take is said for a thousand notes. Where the number
-of agents is named, the run goes on, has had {IN_FLEET:,} attempts, and its agents have said one word and sleep."""
+of agents is named, the run is live and has had {IN_FLEET:,} attempts, and its agents sleep after their first line."""
 
 
 def _notes(count: int) -> str:

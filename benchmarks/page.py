@@ -34,12 +34,12 @@ def _glance(checks: Sequence[Check]) -> list[str]:
 
 _HEAD = """# How fast Coral is
 
-`make bench` measures all of this on your machine and writes this page, in about half an hour; only what
-the packing of circles comes to takes another twenty minutes, and is measured by `make bench-packing`. `python -m
-benchmarks NAME` measures one part, `--quick` tries it out. The raw values lie in
+`make bench` measures all of this on your machine and writes this page, in about half an hour; circle packing
+takes another twenty minutes, with `make bench-packing`. `python -m benchmarks NAME` measures one part, `--quick`
+tries it out. The raw values lie in
 [benchmarks/results](../benchmarks/results).
 
 Every figure comes from real runs in a temporary folder: real processes, real git, a real disk, real signals.
-Python may keep what it has compiled, as it does where nobody forbids it: without that, every start takes longer.
+Python may keep the bytecode that it compiles, as it does by default; without it, every start takes longer.
 Percentiles are measured values (nearest rank), so with fewer than a hundred values the p99 is the largest.
 Nothing is left out as an outlier. A target that is missed says so."""
