@@ -198,7 +198,7 @@ class AgentsSection(Assignment):
 
 
 class FreshAfterSection(Section):
-    """When an agent's next launch begins a new conversation. An omitted key does not count."""
+    """When an agent's next launch begins a new conversation. A key that is left out does not count."""
 
     compactions: Count | None = key("After the conversation was compacted this many times.", None)
     tokens: Count | None = key("After the conversation used this many tokens, excluding cache reads.", None)
@@ -242,7 +242,7 @@ class WorkspaceSection(Section):
 
 
 class AllowanceSection(Section):
-    """A budget for each agent. An agent that uses it up stops; the run continues. An omitted key is no limit."""
+    """A budget for each agent: it stops the agent, not the run. A key that is left out sets no limit."""
 
     attempts: Count | None = key("Graded attempts.", None)
     money: Money | None = key("US dollars.", None)
@@ -250,7 +250,7 @@ class AllowanceSection(Section):
 
 
 class BudgetSection(Section):
-    """When to stop. An omitted key is no limit."""
+    """When the run stops. A key that is left out sets no limit."""
 
     attempts: int | None = key("Stop after this many graded attempts.", None, ge=1)
     hours: Finite | None = key("Stop after this many hours.", None, gt=0)

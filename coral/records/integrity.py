@@ -88,7 +88,7 @@ class IntegrityCheck:
         seen.index_altered = any(self._store.witness(number) == known[number].witness for number in wrong)
 
     def report(self, seen: CheckResult, next_number: int, pending: Collection[int]) -> Iterator[on.Event]:
-        """The findings of one check, as events. Numbers from `next_number` on, and the `pending` ones, are not
+        """Turn the findings of one check into events. Attempts from `next_number` on and the `pending` ones are not
         published yet; all others were, whether or not anything is known of them."""
         self._ledger.set_witnesses(seen.witnesses)
         if seen.altered or seen.misindexed:

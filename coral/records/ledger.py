@@ -85,7 +85,7 @@ class Ledger:
         pending: Iterable[int] = (),
         unvouched: Callable[[Collection[int]], Iterable[Attempt]] = lambda _: (),
     ) -> None:
-        """`published` reads attempts from the journal; `unvouched` reads those with other numbers than it is given from
+        """`published` reads attempts from the journal; `unvouched` is given numbers, and reads all other attempts from
         the public folder, which agents can write. For `count` and `pending` see `ensure`. CoralError if no file can be
         made."""
         self._path = path

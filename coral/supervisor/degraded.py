@@ -56,7 +56,7 @@ def _subject(event: on.Event) -> tuple[str, str, int, str] | None:
 
 
 def _without_grader(event: on.Event) -> on.Event:
-    """No decision waits for a grader that cannot start."""
+    """A commit that was checked out counts as a lost grade: without the journal its grader cannot start."""
     match event:
         case on.CheckedOut(number=number, launch=launch):
             return on.Graded(number=number, launch=launch, outcome=on.Outcome.LOST)

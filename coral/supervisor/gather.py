@@ -205,8 +205,8 @@ class Gatherer:
             yield from self._guarded("the inboxes", found)
 
     def _read_output(self, fleet: Fleet, now: on.Moment) -> Iterator[on.Event]:
-        """The output of all agents at intervals, longer ones for the silent; that of agents that are starting at every
-        call, for it may acknowledge messages."""
+        """Read the output of every agent at intervals, longer ones for silent agents; read that of starting agents
+        most often, because it may acknowledge messages."""
         if now.run_time - self._output_read_at < STARTING_SECONDS:
             return
         self._output_read_at = now.run_time

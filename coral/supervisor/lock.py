@@ -90,7 +90,7 @@ def hold_lock(path: Path) -> Iterator[Lock]:
 
 
 def _taken(path: Path) -> int:
-    """Lock the file and write our pid into it; its descriptor."""
+    """Lock the file and write our pid into it. Returns the open descriptor."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     from coral.supervisor.clock import wall  # who only asks for the holder does without
 
@@ -107,7 +107,7 @@ def _taken(path: Path) -> int:
 
 
 def _take(descriptor: int) -> bool:
-    """Whether the file could be locked within half a second: `holder` locks it briefly, a supervisor keeps it."""
+    """Try to lock the file for half a second, because `holder` locks it briefly. Returns whether it worked."""
     for _ in range(TRIES):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -170,7 +170,7 @@ class OutputMonitors:
 
 
 def counted(count: OutputCounts, event: OutputEvent) -> OutputCounts:
-    """The count with one more event. Any output of the model counts as an answer; the end of a turn does not."""
+    """The counts after one more event. Output of the model counts as an answer; the end of a turn does not."""
     if event.retry is not None:
         return replace(count, retries=count.retries + 1)
     answers = (event.phase or event.reply or event.part or event.tool) and not (

@@ -116,7 +116,7 @@ def _try(transaction: Transaction, account: str, limit: Limit) -> None:
     candidates = [
         agent
         for agent in _agents_of(transaction, account)
-        if agent.phase not in LIVE and not _is_parked_for_stall(transaction, agent)
+        if agent.phase not in LIVE and not _has_own_deadline(transaction, agent)
     ]
     if not candidates:
         if not _agents_of(transaction, account):
@@ -138,7 +138,7 @@ def _unfitness(agent: Agent, limit: Limit) -> tuple[bool, int, bool]:
 def _lift(transaction: Transaction, account: str) -> None:
     _limit(transaction, account, None)
     mine = _agents_of(transaction, account)
-    parked = [agent for agent in mine if agent.phase is Phase.PARKED and not _is_parked_for_stall(transaction, agent)]
+    parked = [agent for agent in mine if agent.phase is Phase.PARKED and not _has_own_deadline(transaction, agent)]
     between = max(RETURN_SECONDS, transaction.rules.stagger)
     for place, agent in enumerate(parked, 1):
         deadline = transaction.clock + place * between
@@ -146,8 +146,8 @@ def _lift(transaction: Transaction, account: str) -> None:
     transaction.log("limit lifted", f"{account} has usage again; {len(parked)} more agents come back")
 
 
-def _is_parked_for_stall(transaction: Transaction, agent: Agent) -> bool:
-    """Whether the agent is parked for a reason of its own, until a time of its own."""
+def _has_own_deadline(transaction: Transaction, agent: Agent) -> bool:
+    """Whether the agent is parked until a time of its own, and not until its account has usage again."""
     return agent.phase is Phase.PARKED and agent.deadline is not None and transaction.clock < agent.deadline
 
 

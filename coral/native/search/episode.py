@@ -100,7 +100,7 @@ class EpisodeResult:
 
 @dataclass(slots=True)
 class Episode:
-    """`start`: what results are compared with. `chain`: what the last episode ended with (often the same)."""
+    """`start`: the point that results are compared with. `chain`: where the last episode ended, often the same."""
 
     problem: OptimizationProblem
     _: KW_ONLY
@@ -150,7 +150,7 @@ class Episode:
         )
 
     def _move(self, family: Family) -> None:
-        """One move and the local optimum it leads to. The next move starts there, or a little worse."""
+        """Make one move, then search locally. The next move starts at the result, even if it is a little worse."""
         local, merit, allowance = self.local, self.problem.merit, self._allowance()
         if family.move is not None:
             moved = self.problem.measured(family.move(local.context, self.current.point))
