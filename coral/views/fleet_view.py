@@ -70,13 +70,13 @@ def due(heartbeat: Heartbeat, target: float, progress: Progress, clock: float) -
 
 def due_data(name: str, left: float, unit: Unit) -> dict[str, Any]:
     left = max(left, 0)
-    texts = {
-        Unit.SECONDS: duration(left),
-        Unit.ATTEMPTS: "next attempt" if left <= 1 else f"{left} attempts",
-        Unit.STAGNANT: f"{left} without improvement",
-    }
-    shown = round(left, 1) if unit is Unit.SECONDS else left
-    return {"name": name, "left": shown, "unit": unit.value, "in": texts[unit]}
+    if unit is Unit.SECONDS:
+        left, text = round(left, 1), duration(left)
+    elif unit is Unit.ATTEMPTS:
+        text = "next attempt" if left <= 1 else f"{left} attempts"
+    else:
+        text = f"{left} without improvement"
+    return {"name": name, "left": left, "unit": unit.value, "in": text}
 
 
 def state_of(run: Run) -> dict[str, Any]:

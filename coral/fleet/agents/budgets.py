@@ -9,19 +9,20 @@ from coral.fleet.agent_state import Agent, Phase
 from coral.fleet.messages import LAND
 from coral.fleet.policy import BUDGET_NOTICES_AT, waits_until
 from coral.fleet.reasons import Budget, BudgetKey, Reason, ReasonKind, RunEnd, RunEndKind
-from coral.fleet.rules import Rules
+from coral.fleet.rules import Allowance, Rules
 from coral.fleet.run_state import AttemptStep, Fleet, Run
 from coral.fleet.transaction import Transaction
 
+UNLIMITED = Allowance()
 # What is used (None: not known), and the limit (None: there is none). Hours are measured in seconds.
 Measure = tuple[BudgetKey, float | None, float | None]
 
 
 def run_over(fleet: Fleet, now: float, rules: Rules) -> RunEnd | None:
     """Why the run is over; None while it is not."""
-    progress = fleet.run.progress
-    if rules.target is not None and progress.best is not None and _reaches(progress.best, rules):
-        return RunEnd(RunEndKind.TARGET, limit=rules.target, score=progress.best, attempt=progress.best_attempt)
+    progress, target = fleet.run.progress, rules.target
+    if target is not None and progress.best is not None and not rules.direction.better(target, progress.best):
+        return RunEnd(RunEndKind.TARGET, limit=target, score=progress.best, attempt=progress.best_attempt)
     if budget := _used_up(_of_run(fleet.run, now, rules)):
         return RunEnd(RunEndKind.BUDGET, budget=budget)
     if rules.plateau is not None and progress.stagnant >= rules.plateau:
@@ -83,6 +84,8 @@ def _of_run(run: Run, now: float, rules: Rules) -> list[Measure]:
 
 
 def _of_agent(agent: Agent, rules: Rules) -> list[Measure]:
+    if rules.own == UNLIMITED:  # nearly always, and each agent is asked in each turn
+        return []
     return [
         (BudgetKey.ATTEMPTS, agent.progress.graded, rules.own.attempts),
         (BudgetKey.MONEY, agent.spent.money, rules.own.money),
@@ -110,8 +113,3 @@ def _queue_notice(transaction: Transaction, agent: Agent) -> None:
         return
     due = max(transaction.clock, waits_until(agent.name, transaction.pending.values()) or transaction.clock)
     transaction.queue_notice(agent.name, LAND, due)
-
-
-def _reaches(best: float, rules: Rules) -> bool:
-    assert rules.target is not None
-    return not rules.direction.better(rules.target, best)

@@ -158,10 +158,11 @@ def _hold(transaction: Transaction, agent: Agent) -> None:
 
 
 def _has_something_due(transaction: Transaction, agent: Agent) -> bool:
-    if transaction.run.disk_problem or not may_interrupt(agent, transaction.clock, transaction.rules):
+    if not agent.pending_messages or transaction.run.disk_problem:
         return False
     # A message in flight was given to this launch already: to interrupt the launch for it would be a repeat.
-    return any(is_due(message, agent, transaction.clock) for message in agent.undelivered)
+    is_reachable = may_interrupt(agent, transaction.clock, transaction.rules)
+    return is_reachable and any(is_due(message, agent, transaction.clock) for message in agent.undelivered)
 
 
 def _spawn(transaction: Transaction, agent: Agent) -> None:
