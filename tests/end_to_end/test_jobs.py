@@ -123,7 +123,7 @@ def test_a_job_outlives_its_supervisor_and_the_next_one_ends_it(start, capsys):
     assert not is_alive(pid)
     assert (record(run)["how"], record(run)["code"]) == ("was ended by signal 2 (operator stopped it)", -2)
     assert (record(run)["outcome"], record(run)["reason"]["kind"]) == (JobOutcome.SIGNALLED, ReasonKind.REQUEST)
-    assert "job 1 was ended by signal 2 (operator stopped it)" in [event["text"] for event in run.events("job")]
+    wait_until(lambda: "job 1 was ended by signal 2 (operator stopped it)" in str(run.events("job")), what="its line")
     assert "operator stopped it" in wait_for_word(run)
 
 
