@@ -15,9 +15,9 @@ pytestmark = pytest.mark.timeout(900)
 AGENTS, BUDGET = 2, 1.0
 USAGE, PRICES = (100_000, 1000, 0), {"input": 1, "output": 2}
 STEP = 0.102  # dollars
-# An agent's steps of which nobody has been told yet: pi tells of each, codex's record is read at the end of a launch,
-# which is an attempt or a note.
-IN_FLIGHT = {"pi": 1, "codex": 1}
+# An agent's steps of which nobody has been told yet. Pi tells of each. Codex's record is read at the end of a launch:
+# the step of an attempt, and the next one if codex asks for it before the interrupt arrives.
+IN_FLIGHT = {"pi": 1, "codex": 2}
 
 
 @pytest.mark.parametrize("program", IN_FLIGHT, indirect=True)
