@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping
+from glob import escape
 from pathlib import Path
 
 from coral.runtimes.agent import AgentProgram
@@ -11,7 +12,7 @@ from coral.runtimes.model import Counted, Ending, LaunchSpec, OutputEvent, Retry
 
 _SILENT = {
     *("hook_started", "hook_response", "task_started", "task_progress", "task_notification", "task_updated"),
-    *("session_state_changed", "files_persisted", "thinking_tokens", "post_turn_summary"),
+    *("session_state_changed", "files_persisted", "thinking_tokens", "post_turn_summary", "status"),
 }
 CEILING = "--max-budget-usd"
 LEAST = 0.0001  # US dollars: it refuses a ceiling of 0
@@ -56,6 +57,12 @@ class Claude(AgentProgram):
         home = Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
         return {".credentials.json": home / ".credentials.json"}
 
+    def usage(self, state: Path, session: str) -> Usage | None:
+        """By the conversation's log: an interrupted launch may end without its `result`."""
+        found = state.glob(f"projects/*/{escape(session)}.jsonl")
+        entries = (entry for path in found for entry in self.logged(path, b'"cost-state"'))
+        return next((_usage(entry, "totalCostUSD") for entry in entries), None)
+
     def events(self, event: JsonObject) -> Iterator[OutputEvent]:
         session = event.line("session_id", limit=100)
         match event.line("type"):
@@ -80,31 +87,22 @@ class Claude(AgentProgram):
             case "init":
                 yield OutputEvent(session=session, phase="thinking", message=f"model {event.line('model', limit=80)}")
             case "api_retry":
-                seconds = event.number("retry_delay_ms")
-                yield OutputEvent(
-                    session=session,
-                    phase="retrying",
-                    message=f"retry {event.count('attempt')}: {event.line('error', limit=80)}",
-                    retry=Retry(
-                        attempt=event.count("attempt"),
-                        seconds=None if seconds is None else seconds / 1000,
-                        reason=event.line("error", limit=80),
-                    ),
-                )
+                delay, reason = event.number("retry_delay_ms"), event.line("error", limit=80)
+                seconds = None if delay is None else delay / 1000
+                retry = Retry(attempt=event.count("attempt"), seconds=seconds, reason=reason)
+                message = f"retry {retry.attempt}: {reason}"
+                yield OutputEvent(session=session, phase="retrying", message=message, retry=retry)
             case "status" if event.line("status") == "compacting":
                 yield OutputEvent(session=session, phase="compacting", message="compacting the conversation")
             case "compact_boundary":
                 before, after = (event.count("compact_metadata", name) for name in ("pre_tokens", "post_tokens"))
-                yield OutputEvent(
-                    session=session, phase="thinking", message=f"{before} → {after} tokens", compacted=True
-                )
+                message = f"{before} → {after} tokens"
+                yield OutputEvent(session=session, phase="thinking", message=message, compacted=True)
             case kind:
-                yield OutputEvent(
-                    session=session, unknown="" if kind == "status" or kind in _SILENT else f"system/{kind}"
-                )
+                yield OutputEvent(session=session, unknown="" if kind in _SILENT else f"system/{kind}")
 
     def _result(self, event: JsonObject, session: str) -> Iterator[OutputEvent]:
-        yield OutputEvent(session=session, usage=_usage(event))
+        yield OutputEvent(session=session, usage=_usage(event, "total_cost_usd"))
         subtype, reason = event.line("subtype"), event.line("terminal_reason")
         if reason in _CUT:
             yield OutputEvent(
@@ -132,7 +130,7 @@ def _limits(info: JsonObject, session: str) -> OutputEvent:
     return OutputEvent(session=session, message=f"limit reached: {kind}", limit_until=until, exact=until is not None)
 
 
-def _usage(event: JsonObject) -> Usage:
+def _usage(event: JsonObject, cost: str) -> Usage:
     """Of the whole conversation, earlier launches included, and of all models that it used."""
     models = event.values("modelUsage")
     return Usage(
@@ -140,5 +138,5 @@ def _usage(event: JsonObject) -> Usage:
         input=sum(model.count("inputTokens") + model.count("cacheCreationInputTokens") for model in models),
         cached=sum(model.count("cacheReadInputTokens") for model in models),
         output=sum(model.count("outputTokens") for model in models),
-        cost=event.number("total_cost_usd"),
+        cost=event.number(cost),
     )

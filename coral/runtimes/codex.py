@@ -8,15 +8,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
 
-from attempts.files import read_end
 from coral.runtimes import messages
 from coral.runtimes.agent import AgentProgram
-from coral.runtimes.json_object import JsonObject, parse
+from coral.runtimes.json_object import JsonObject
 from coral.runtimes.model import Counted, Ending, LaunchSpec, OutputEvent, Retry, Tool, Usage
 
 _RETRY = re.compile(r"Reconnecting\.\.\. (\d+)/\d+")
 _QUIET = ("check_for_update_on_startup=false", "analytics.enabled=false")
-_LOG_TAIL = 1 << 20  # bytes of a thread's log that are read
 _SHELL = ("allow_login_shell=false",)  # a login shell may set another PATH: without `coral`, no attempt is possible
 
 
@@ -49,9 +47,8 @@ class Codex(AgentProgram):
     def usage(self, state: Path, session: str) -> Usage | None:
         """By the thread's log: codex prints no usage of an interrupted turn."""
         for path in _logs(state, session):
-            for line in reversed(read_end(path, _LOG_TAIL).splitlines()):
-                entry = parse(line) if b'"token_count"' in line else None
-                if entry is not None and (total := entry.inner("payload", "info", "total_token_usage")):
+            for entry in self.logged(path, b'"token_count"'):
+                if total := entry.inner("payload", "info", "total_token_usage"):
                     return _usage(total)
         return None
 

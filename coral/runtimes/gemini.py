@@ -48,10 +48,8 @@ class Gemini(AgentProgram):
     def events(self, event: JsonObject) -> Iterator[OutputEvent]:
         match event.line("type"):
             case "init":
-                message = f"model {event.line('model', limit=80)}"
-                yield OutputEvent(
-                    session=event.line("session_id", limit=100), phase="thinking", message=message, early=True
-                )
+                session, message = event.line("session_id", limit=100), f"model {event.line('model', limit=80)}"
+                yield OutputEvent(session=session, phase="thinking", message=message, early=True)
             case "message" if event.line("role") != "assistant":
                 yield OutputEvent(phase="thinking", early=True)
             case "message" if event.true("delta"):
@@ -64,10 +62,8 @@ class Gemini(AgentProgram):
             case "tool_result":
                 answer = event.text("output") or event.text("error", "message")
                 yield messages.ended("", event.line("tool_id"), answer, failed=event.line("status") == "error")
-            case "error":
-                yield OutputEvent(
-                    message=event.line("message"), early=True
-                )  # a warning, or an error that `result` repeats
+            case "error":  # a warning, or an error that `result` repeats
+                yield OutputEvent(message=event.line("message"), early=True)
             case "result":
                 stats = event.inner("stats")  # since the program started
                 usage = messages.cached_within(stats, Counted.LAUNCH, "input_tokens", "cached", "output_tokens")

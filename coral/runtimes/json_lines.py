@@ -4,11 +4,15 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 
 from attempts.fields import one_line
+from attempts.files import read_end
 from coral.runtimes import coral_protocol, limits
 from coral.runtimes.json_object import MESSAGE, JsonObject, parse
 from coral.runtimes.model import Ending, LaunchSummary, OutputEvent, Runtime
+
+_LOG_END = 1 << 20  # bytes of a conversation's log that are read
 
 
 class Reader(Runtime):
@@ -61,6 +65,11 @@ class Reader(Runtime):
             return replace(event, ending=meaning.ending, limit_until=meaning.until)
         denied = status in (401, 402, 403)
         return replace(event, ending=Ending.LIMIT if limited else Ending.TERMINAL if denied else Ending.CRASHED)
+
+    def logged(self, path: Path, mark: bytes) -> Iterator[JsonObject]:
+        """The objects with this mark in the log that the program keeps of a conversation, the last one first."""
+        lines = (line for line in reversed(read_end(path, _LOG_END).splitlines()) if mark in line)
+        return (entry for line in lines if (entry := parse(line)) is not None)
 
     def option(self, name: str) -> str:
         value = self.options.get(name, "")

@@ -61,8 +61,7 @@ def test_a_fleet_on_a_real_problem(start):
     assert run.left() == []
 
     fleet, attempts = run.fleet(), run.attempts()
-    best = max(attempt.score for attempt in attempts if attempt.score is not None)
-    assert best > 2.2
+    assert max(attempt.score for attempt in attempts if attempt.score is not None) > 2.2
     notes = [note for note in find_notes([shared]) if note.kind == "note"]
     numbers = {attempt.number for attempt in attempts}
     assert notes

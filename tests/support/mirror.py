@@ -14,7 +14,7 @@ _PLACES = {
     "unit/coral/cli/ui/test_live": ["coral.cli.commands: attach"],
     "unit/coral/config/test_load, which compares whole messages": ["coral.config: paths validate"],
     "unit/coral/runtimes/test_programs and test_transcripts; tests/agents with the real program": [
-        "coral.runtimes: claude copilot cursor exits gemini kiro pi qwen",
+        "coral.runtimes: copilot cursor exits gemini kiro pi qwen",
         "coral.agent_setup: launch",
     ],
     "unit/coral/runtimes: acp/test_lines, scripted/test_validate and test_command": [

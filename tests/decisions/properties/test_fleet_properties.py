@@ -49,8 +49,7 @@ CHANGE = ["change"] * 3
 
 @over(WORK, TIME, TROUBLE, DEATH, STOP)
 def test_each_attempt_counts_exactly_once_in_the_order_of_publication(history: History) -> None:
-    world = calm(play(history))
-    assert_counted_once(world)
+    assert_counted_once(calm(play(history)))
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.none() | st.integers(0, 4)), min_size=1, max_size=12), st.data())
@@ -76,8 +75,7 @@ def test_it_makes_no_difference_how_grades_are_batched(
 
 @over(WORK, WORK, TIME, TROUBLE, DEATH, STOP, examples=60)
 def test_each_crossing_is_owed_once_as_counted_one_by_one(history: History) -> None:
-    world = calm(play(history))
-    assert_owed_once(world)
+    assert_owed_once(calm(play(history)))
 
 
 @over(WORK, WORK, TIME, TROUBLE, DEATH)
@@ -109,14 +107,12 @@ def test_what_the_fleet_crossed_falls_to_the_author_or_to_the_next_who_submits(h
 
 @over(WORK, TIME, TROUBLE, DEATH, STOP, CHANGE, examples=60)
 def test_what_is_owed_is_received_once_or_withdrawn_and_never_lost(history: History) -> None:
-    world = calm(play(history))
-    assert_received_once(world)
+    assert_received_once(calm(play(history)))
 
 
 @over(WORK, TIME, TROUBLE, DEATH, STOP, CHANGE, examples=60)
 def test_every_launch_carries_what_is_owed_and_repeats_only_what_died_unheard(history: History) -> None:
-    world = calm(play(history))
-    assert_repeated_only_unheard(world)
+    assert_repeated_only_unheard(calm(play(history)))
 
 
 @over(WORK, TIME, TROUBLE, DEATH, STOP)

@@ -364,8 +364,7 @@ def test_killed_at_any_step(wrapped: Wrapped, clone: Path, step: str, when: str)
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("step", STEPS)
 def test_interrupted_at_any_step(wrapped: Wrapped, clone: Path, step: str, when: str, whom: str) -> None:
-    code = wrapped.run(step, f"kill -INT {whom}", when)
-    assert code == 130
+    assert wrapped.run(step, f"kill -INT {whom}", when) == 130
     assert wrapped.unannounced() == set()
     # Once announced, the branch moves too: the signal waits for it.
     moved = git(clone, "rev-parse", "HEAD") in {path.name for path in wrapped.inbox.iterdir()}

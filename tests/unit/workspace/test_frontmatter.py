@@ -16,8 +16,7 @@ FRONTS = st.dictionaries(st.from_regex(r"[a-z][a-z_]{0,8}", fullmatch=True), VAL
 def test_a_head_is_yaml_that_any_reader_understands(front: dict[str, object], body: str) -> None:
     text = frontmatter.write(front, body)  # type: ignore[arg-type]
     head = text.removeprefix("---\n").partition("\n---\n")[0] if front else ""
-    read = YAML(typ="safe", pure=True).load(head) or {}
-    assert read == front
+    assert (YAML(typ="safe", pure=True).load(head) or {}) == front
     mine, rest = frontmatter.split(text)
     assert rest.strip("\n") == body.strip().strip("\n") or not body.strip()
     for key, value in front.items():

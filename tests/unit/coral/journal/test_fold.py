@@ -71,8 +71,7 @@ def test_each_decision_comes_with_the_rules_in_force(scribe: Scribe) -> None:
     scribe.rules = replace(RULES, slots=7)
     scribe.journal.open_supervision(scribe.rules, Moment(run_time=6.5, wall_time=""), (1, 2))
     scribe.decide(7, on.Resumed())
-    slots = [rules.slots for rules, _ in decisions(scribe.journal.path)]
-    assert slots == [4] * 7 + [7]
+    assert [rules.slots for rules, _ in decisions(scribe.journal.path)] == [4] * 7 + [7]
     recovered = fold(scribe.journal.path)
     assert (recovered.rules, recovered.folder, recovered.clock) == (scribe.rules, (1, 2), 7.0)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import transcripts
+from files import write_files
 from launch_specs import launch_spec
 from real_runs import READ_NUMBER
 
@@ -18,6 +19,7 @@ from coral.errors import CoralError
 from coral.runs.create import create_run
 from coral.runtimes import registry
 from coral.runtimes.agent import AgentProgram
+from coral.runtimes.claude import Claude
 from coral.runtimes.codex import Codex
 from coral.runtimes.model import Command, Counted, Ending, LaunchSummary, Usage
 from coral.runtimes.opencode import Opencode
@@ -252,10 +254,9 @@ THREAD = "01a1ffa1-d2d8-7a33-8265-40f45bb321ce"  # it began on 21 November 2026,
 
 def record(state: Path, *lines: str, thread: str = THREAD) -> Path:
     """What codex writes down of a thread."""
-    path = state / f"sessions/2026/11/21/rollout-2026-11-21T19-42-37-{thread}.jsonl"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(f"{line}\n" for line in lines))
-    return path
+    name = f"rollout-2026-11-21T19-42-37-{thread}.jsonl"
+    text = "".join(f"{line}\n" for line in lines)
+    return write_files(state / "sessions/2026/11/21", {name: text}) / name
 
 
 def total(read: int, cached: int, written: int) -> str:
@@ -264,9 +265,18 @@ def total(read: int, cached: int, written: int) -> str:
     return json.dumps({"type": "event_msg", "payload": {"type": "token_count", "info": info}})
 
 
+def test_the_usage_of_a_claude_conversation_is_read_from_its_log(tmp_path: Path) -> None:
+    claude = Claude({})
+    one = {"inputTokens": 1, "cacheCreationInputTokens": 2, "cacheReadInputTokens": 4, "outputTokens": 8}
+    states = [{"type": "cost-state", "totalCostUSD": n / 2, "modelUsage": {"m": one}} for n in (1, 3)]
+    log = "".join(f"{json.dumps(entry)}\n" for entry in (*states, {"type": "user"}))
+    write_files(tmp_path / "projects/clone", {"c.jsonl": f'{log}{{"type":"cost-state"', "d.jsonl": "{}"})
+    assert claude.usage(tmp_path, "c") == Usage(counted=Counted.SESSION, input=3, cached=4, output=8, cost=1.5)
+    assert [claude.usage(tmp_path, session) for session in ("d", "*", "")] == [None] * 3
+
+
 def test_the_usage_of_a_codex_thread_is_read_from_its_log(tmp_path: Path) -> None:
     codex = Codex({})
-    assert codex.usage(tmp_path, THREAD) is None
     said = '{"type": "event_msg", "payload": {"type": "agent_message", "message": "\\"token_count\\""}}'
     limits = '{"type": "event_msg", "payload": {"type": "token_count", "info": null, "rate_limits": {}}}'
     record(tmp_path, total(1000, 900, 17), said, total(3000, 2700, 51), said, limits, '{"type": "token_count')
@@ -278,12 +288,10 @@ def test_the_usage_of_a_codex_thread_is_read_from_its_log(tmp_path: Path) -> Non
     record(tmp_path, total(1, 0, 1), "x" * (1 << 20), thread=other)
     assert codex.usage(tmp_path, other) is None
     path = record(tmp_path)
-    path.unlink()
-    os.mkfifo(path)
-    assert Codex({}).usage(tmp_path, THREAD) is None
-    path.unlink()
-    path.mkdir()
-    assert Codex({}).usage(tmp_path, THREAD) is None
+    for occupy in (os.mkfifo, os.mkdir):
+        path.unlink()
+        occupy(path)
+        assert codex.usage(tmp_path, THREAD) is None
 
 
 @pytest.mark.parametrize("session", ["", "no thread", "../../../etc", "*", "f" * 32, f"{THREAD}/x"])
