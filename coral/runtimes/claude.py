@@ -58,7 +58,8 @@ class Claude(AgentProgram):
         return {".credentials.json": home / ".credentials.json"}
 
     def usage(self, state: Path, session: str) -> Usage | None:
-        """By the conversation's log: an interrupted launch may end without its `result`."""
+        """As claude's own log of the conversation says it, because claude may end after an interrupt without printing
+        the `result` that says it."""
         found = state.glob(f"projects/*/{escape(session)}.jsonl")
         entries = (entry for path in found for entry in self.logged(path, b'"cost-state"'))
         return next((_usage(entry, "totalCostUSD") for entry in entries), None)

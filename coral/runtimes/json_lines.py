@@ -12,7 +12,7 @@ from coral.runtimes import coral_protocol, limits
 from coral.runtimes.json_object import MESSAGE, JsonObject, parse
 from coral.runtimes.model import Ending, LaunchSummary, OutputEvent, Runtime
 
-_LOG_END = 1 << 20  # bytes of a conversation's log that are read
+_LOG_END = 1 << 20  # bytes of a log that are read, from its end
 
 
 class Reader(Runtime):
@@ -67,7 +67,8 @@ class Reader(Runtime):
         return replace(event, ending=Ending.LIMIT if limited else Ending.TERMINAL if denied else Ending.CRASHED)
 
     def logged(self, path: Path, mark: bytes) -> Iterator[JsonObject]:
-        """The objects with this mark in the log that the program keeps of a conversation, the last one first."""
+        """Reads the end of a JSON lines file, the program's own log of a conversation. Gives the objects of the lines
+        that contain `mark`, beginning with the last line; none if the file cannot be read."""
         lines = (line for line in reversed(read_end(path, _LOG_END).splitlines()) if mark in line)
         return (entry for line in lines if (entry := parse(line)) is not None)
 
