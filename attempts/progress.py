@@ -1,13 +1,11 @@
 """Progress is computed from the published attempts, in their order; it is never stored.
 
-An attempt does not improve unless it is better by more than the task's noise; `best` follows any strictly better score,
-so that small gains add up without counting as improvements.
+What an attempt improved is its verdict: a new best is the fleet's, and its author's; an own best is the author's alone.
 """
 
 from dataclasses import dataclass, replace
 
-from attempts.record import Attempt, Direction, Kind, Verdict
-from attempts.verdict import judge
+from attempts.record import IMPROVED, Attempt, Kind, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,46 +13,32 @@ class Progress:
     """The progress of one agent, or of the fleet.
 
     `evals` counts real attempts with any verdict but void, `stagnant` those since the last improvement, and
-    `graded` everything graded but void (what budgets count).
+    `graded` everything that agents had graded, but void (what budgets count).
     """
 
     evals: int = 0
-    best: float | None = None
-    best_attempt: int | None = None
     stagnant: int = 0
     graded: int = 0
 
 
-def advance(progress: Progress, attempt: Attempt, direction: Direction, noise: float) -> Progress:
-    """Progress after one more attempt.
-
-    The score is compared with `progress.best`, and not taken from the record's verdict, so that this function serves
-    an agent's own progress and the fleet's. But an attempt tied with the fleet's best improves nobody's progress: a
-    copy of another agent's work may be better than all its agent had, without being a step forward.
-    """
-    if attempt.verdict is Verdict.VOID:
-        return progress
-    match attempt.kind:
-        case Kind.BASELINE:
-            return _with_best(progress, attempt, direction)
-        case Kind.TUNE:
-            return replace(progress, graded=progress.graded + 1)
-        case Kind.CONFIRM:
-            return replace(_with_best(progress, attempt, direction), graded=progress.graded + 1)
-        case Kind.REAL:
-            improved = judge(progress.best, attempt.score, direction, noise) is Verdict.IMPROVED
-            improved = improved and attempt.verdict is not Verdict.TIED
-            return replace(
-                _with_best(progress, attempt, direction),
-                evals=progress.evals + 1,
-                stagnant=0 if improved else progress.stagnant + 1,
-                graded=progress.graded + 1,
-            )
+def advance_own(progress: Progress, attempt: Attempt) -> Progress:
+    """An agent's progress after one more attempt of its own."""
+    return _advance(progress, attempt, attempt.verdict in IMPROVED)
 
 
-def _with_best(progress: Progress, attempt: Attempt, direction: Direction) -> Progress:
-    if attempt.score is None:
+def advance_fleet(progress: Progress, attempt: Attempt) -> Progress:
+    """The fleet's progress after one more attempt of any agent."""
+    return _advance(progress, attempt, attempt.verdict is Verdict.NEW_BEST)
+
+
+def end_stagnation(progress: Progress) -> Progress:
+    """Progress after a confirmation has proven a new best, which is no attempt itself."""
+    return replace(progress, stagnant=0)
+
+
+def _advance(progress: Progress, attempt: Attempt, improved: bool) -> Progress:
+    if attempt.verdict is Verdict.VOID or attempt.kind not in (Kind.REAL, Kind.TUNE):
         return progress
-    if progress.best is not None and not direction.better(attempt.score, progress.best):
-        return progress
-    return replace(progress, best=attempt.score, best_attempt=attempt.number)
+    if attempt.kind is Kind.TUNE:
+        return replace(progress, graded=progress.graded + 1)
+    return Progress(progress.evals + 1, 0 if improved else progress.stagnant + 1, progress.graded + 1)

@@ -30,9 +30,12 @@ class Direction(StrEnum):
 
 
 class Verdict(StrEnum):
-    IMPROVED = "improved"
+    """What became of an attempt. Whose best it is, is said: the fleet's is proven, the agent's own is one score."""
+
+    NEW_BEST = "new best"
+    OWN_BEST = "own best"
     TIED = "tied"
-    REGRESSED = "regressed"
+    WORSE = "worse"
     FAILED = "failed"
     VOID = "void"
 
@@ -45,11 +48,17 @@ class Kind(StrEnum):
 
 
 UNSCORED = frozenset({Verdict.FAILED, Verdict.VOID})
+IMPROVED = frozenset({Verdict.NEW_BEST, Verdict.OWN_BEST})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One graded commit. `agent` and `parent` are empty for the baseline; `order` is the order of publication."""
+    """One graded commit. `agent` is its author, also of what the supervisor measures again; the seed has neither author
+    nor `parent`. `order` is the order of publication.
+
+    `of`: the attempt of the same tree that this one measures again. `against`: the attempt that the verdict compares it
+    with; `delta` is its score less what that scored: the median by then, in a pair the score beside it.
+    """
 
     number: int
     agent: str
@@ -68,6 +77,8 @@ class Attempt:
     feedback: str = ""
     metrics: Mapping[str, Metric] = field(default_factory=dict, hash=False)
     of: int | None = None
+    against: int | None = None
+    delta: float | None = None
     seconds: float = 0.0
     channel: str = "open"
 
@@ -82,7 +93,6 @@ class Submission:
     tree: str
     title: str
     kind: Kind
-    of: int | None
     wait: float
     submitted_at: str
 
@@ -119,6 +129,8 @@ def attempt_from_dict(data: Mapping[str, object]) -> Attempt:
         feedback=fields.text("feedback", ""),
         metrics=_metrics(fields),
         of=_of(fields, kind),
+        against=_number(fields, "against"),
+        delta=_finite(fields, "delta"),
         seconds=fields.number("seconds", 0.0),
         channel=fields.text("channel", "open"),
     )
@@ -128,8 +140,8 @@ def submission_from_dict(data: Mapping[str, object], agent: str) -> Submission:
     """Read what an agent wrote. `agent` is the owner of the folder it lay in, whatever the file says."""
     fields = Fields(data, Submission.__slots__)
     kind = fields.choice("kind", Kind)
-    if kind is Kind.BASELINE:
-        raise ValueError("kind: the baseline is graded by the supervisor and cannot be submitted")
+    if kind not in (Kind.REAL, Kind.TUNE):
+        raise ValueError(f"kind: {kind} is graded by the supervisor alone and cannot be submitted")
     return Submission(
         id=fields.matching("id", SUBMISSION_ID, "20 digits"),
         agent=agent,
@@ -137,30 +149,36 @@ def submission_from_dict(data: Mapping[str, object], agent: str) -> Submission:
         tree=fields.matching("tree", COMMIT, "a tree"),
         title=one_line(fields.text("title"), TITLE_LIMIT),
         kind=kind,
-        of=_of(fields, kind),
         wait=fields.number("wait"),
         submitted_at=one_line(fields.text("submitted_at"), 40),
     )
 
 
 def _score(fields: Fields, verdict: Verdict) -> float | None:
-    value = fields.get("score")
+    value = _finite(fields, "score")
     if (value is None) != (verdict in UNSCORED):
         raise ValueError(f"score: {shown(value)} does not go with the verdict {verdict}")
+    return value
+
+
+def _finite(fields: Fields, name: str) -> float | None:
+    value = fields.get(name)
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
-        raise fields.wrong("score", "a finite number")
+        raise fields.wrong(name, "a finite number")
     return float(value)
 
 
+def _number(fields: Fields, name: str) -> int | None:
+    return None if fields.get(name) is None else fields.integer(name)
+
+
 def _of(fields: Fields, kind: Kind) -> int | None:
-    """The attempt that a confirmation measures again; None for any other kind."""
-    if kind is Kind.CONFIRM:
-        return fields.integer("of")
-    if fields.get("of") is not None:
+    """The attempt that this one measures again: a confirmation, or one with the same tree."""
+    if kind in (Kind.TUNE, Kind.BASELINE) and fields.get("of") is not None:
         raise fields.wrong("of", f"nothing for the kind {kind}")
-    return None
+    return fields.integer("of") if kind is Kind.CONFIRM else _number(fields, "of")
 
 
 def _metrics(fields: Fields) -> dict[str, Metric]:

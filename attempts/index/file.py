@@ -17,7 +17,20 @@ from pathlib import Path
 from attempts.files import Witness, hidden
 from attempts.record import Attempt
 
-FIELDS = ("number", "order", "agent", "kind", "verdict", "score", "tree", "commit", "parent", "published_at")
+FIELDS = (
+    "number",
+    "order",
+    "agent",
+    "kind",
+    "verdict",
+    "score",
+    "tree",
+    "commit",
+    "parent",
+    "published_at",
+    "of",
+    "reason",
+)
 TEXT_FIELDS = ("title", "reason", "feedback")
 FILE_COLUMNS = 3  # before the text: the witness of the file
 LARGEST = 2**63 - 1  # integer that a column holds
@@ -47,7 +60,7 @@ def content(row: Row) -> Row:
 
 
 NAME = "index.sqlite"
-FORMAT = 1
+FORMAT = 2
 WRITER_PATIENCE = 0.25  # seconds to wait for a lock; the lock itself is held for milliseconds
 PATIENCE = 1.5  # a reader's, longer: a writer who waits for somebody keeps new readers out
 LONGEST = 10.0  # seconds for one statement: a foreign file may hold a view that never ends
@@ -60,7 +73,7 @@ CREATE TABLE meta(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE known(number INTEGER PRIMARY KEY);
 CREATE TABLE records(
     number INTEGER PRIMARY KEY, ord, agent, kind, verdict, score REAL, tree, commit_id, parent, published_at,
-    inode, size, changed
+    again_of, reason, inode, size, changed
 );
 CREATE TABLE texts(number INTEGER PRIMARY KEY, text TEXT NOT NULL);
 CREATE INDEX high ON records(kind, score DESC, ord);
@@ -70,6 +83,8 @@ CREATE INDEX own_low ON records(agent, kind, score, ord);
 CREATE INDEX own ON records(agent, number);
 CREATE INDEX candidate ON records(tree);
 CREATE INDEX commits ON records(commit_id, ord);
+CREATE INDEX verdicts ON records(verdict, ord);
+CREATE INDEX again ON records(again_of) WHERE again_of IS NOT NULL;
 """
 # Which records hold which three characters. Entries may be stale: every text that is found is compared once more.
 _WORDS = "CREATE VIRTUAL TABLE words USING fts5(text, content='', detail=none, tokenize='trigram')"

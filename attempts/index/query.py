@@ -1,24 +1,26 @@
 """The questions an index answers: numbers of attempts in an order, and sums; each touches little of a long history.
 
-Attempts with the same tree are one candidate, measured several times. It stands at the mean of its measurements,
-so that on a noisy task nobody leads by a lucky one.
+Attempts with the same tree are one candidate. It stands at the median of its measurements, so that on a noisy task
+nobody leads by a lucky one for long.
 """
 
 import heapq
-import math
 import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from operator import itemgetter
 
+from attempts.failures import kind_of
 from attempts.fields import printable
 from attempts.index.file import folded, has_words
-from attempts.record import Direction, Kind
+from attempts.noise import median
+from attempts.record import Direction, Kind, Verdict
 
 MAX_SORTED = 2000  # attempts found by a text search: up to so many are sorted, more are read in the order of an index
 MAX_TRIGRAMS = 30  # of a text that is searched for
 _COUNTING = (Kind.REAL, Kind.CONFIRM)
+NOT_THE_SEED = "again_of IS NOT 0"  # of what measures it again
 Rows = sqlite3.Connection
 Point = tuple[float, int, int]  # a score as it is sorted, the order of publication, the number
 
@@ -40,17 +42,19 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A candidate: the first attempt that had its tree, the mean of its scores, and how many there are."""
+    """A candidate: the first attempt that had its tree, and what that scored each time it was measured."""
 
     number: int
-    score: float
-    measurements: int
-    confirmed: bool
+    scores: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        return median(self.scores)
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """How many records there are to see; `unreadable` are more."""
+    """How many attempts there are to see, and the seed; `unreadable` are more."""
 
     attempts: int
     unscored: int
@@ -59,7 +63,8 @@ class Totals:
 
 def totals(rows: Rows, alone: str = "") -> Totals:
     where, values = _conditions(Wanted(alone=alone))
-    count, scored = rows.execute(f"SELECT count(*), count(score) FROM records WHERE {where}", values).fetchone()
+    counts = f"SELECT count(*), count(score) FROM records WHERE {where} AND kind != ?"
+    count, scored = rows.execute(counts, (*values, Kind.CONFIRM)).fetchone()
     (known,) = rows.execute("SELECT count(*) FROM known").fetchone()
     (readable,) = rows.execute("SELECT count(*) FROM records").fetchone()
     return Totals(int(count), int(count - scored), int(known - readable))
@@ -86,16 +91,18 @@ def recent(rows: Rows, wanted: Wanted) -> Iterator[int]:
 def ranked(rows: Rows, wanted: Wanted, direction: Direction, limit: int | None) -> list[Ranked]:
     """The best candidates among those attempts, best first; of equals the earlier one is ahead.
 
-    The mean of a candidate is no better than its best score: attempts are read from the best on, until no later one
-    can belong to a candidate better than those that were found.
+    The median of a candidate is no better than its best score: attempts are read from the best on, until no later one
+    can belong to a candidate better than those that were found. Where only some attempts are wanted, all are read: the
+    best score of a candidate may be another's.
     """
-    if wanted.kind in (Kind.TUNE, Kind.BASELINE):  # not ranked against others: each stands for itself
+    is_bounded = not (wanted.agent or wanted.kind or wanted.text)
+    if wanted.kind not in (None, Kind.REAL):  # not ranked against others: each stands for itself
         points = islice(_best_first(rows, wanted, direction), limit)
-        return [Ranked(number, _sign(direction) * score, 1, confirmed=False) for score, _, number in points]
+        return [Ranked(number, (_sign(direction) * score,)) for score, _, number in points]
     seen: set[str] = set()
     best: list[tuple[Point, Ranked]] = []
     for point in _best_first(rows, wanted, direction):
-        if limit is not None and len(best) >= limit and best[limit - 1][0] <= point:
+        if limit is not None and is_bounded and len(best) >= limit and best[limit - 1][0] <= point:
             break
         (tree,) = rows.execute("SELECT tree FROM records WHERE number = ?", (point[2],)).fetchone()
         if tree not in seen:
@@ -123,16 +130,55 @@ def lineage(rows: Rows, number: int, most: int, alone: str = "") -> list[int]:
     return line[::-1]
 
 
-def curve(rows: Rows, direction: Direction, alone: str = "") -> list[tuple[str, int, int, float]]:
-    """The best score over time: (published_at, order, number, best) wherever it rises, from the baseline on."""
+def curve(rows: Rows, alone: str = "") -> list[tuple[str, int, float]]:
+    """The best over time, from the baseline on: when a record proved a new best, its number, and the median of that
+    best."""
     where, values = _conditions(Wanted(alone=alone))
-    points: list[tuple[str, int, int, float]] = []
-    columns = "published_at, ord, number, score"
-    statement = f"SELECT {columns} FROM records WHERE {where} AND kind != ? AND score IS NOT NULL"
-    for at, order, number, score in rows.execute(f"{statement} ORDER BY ord, number", (*values, Kind.TUNE)):
-        if not points or direction.better(score, points[-1][3]):
-            points.append((str(at), int(order), int(number), float(score)))
+    statement = f"SELECT published_at, number, coalesce(again_of, number) FROM records WHERE {where} AND verdict = ?"
+    points: list[tuple[str, int, float]] = []
+    for at, record, number in rows.execute(f"{statement} ORDER BY ord, number", (*values, Verdict.NEW_BEST)).fetchall():
+        if found := measured(rows, int(number)):
+            points.append((str(at), int(record), found.median))
     return points
+
+
+def measured(rows: Rows, number: int) -> Ranked | None:
+    """What an attempt scored each time it was measured; None where it has no score."""
+    statement = "SELECT score FROM records WHERE score IS NOT NULL AND kind != ? AND (number = ? OR again_of = ?)"
+    found = rows.execute(f"{statement} ORDER BY ord, number", (Kind.TUNE, number, number)).fetchall()
+    return Ranked(number, tuple(float(score) for (score,) in found)) if found else None
+
+
+def best(rows: Rows) -> int | None:
+    """The attempt that is proven to be the best: what the last verdict "new best" is about."""
+    statement = "SELECT coalesce(again_of, number) FROM records WHERE verdict = ? ORDER BY ord DESC LIMIT 1"
+    found = rows.execute(statement, (Verdict.NEW_BEST,)).fetchone()
+    return None if found is None else int(found[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """The attempts that failed for one kind of reason, in their order; `reason` is the latest one's."""
+
+    reason: str
+    numbers: tuple[int, ...]
+
+
+def failures(rows: Rows, wanted: Wanted) -> list[Failures]:
+    """The failed attempts by the kind of their reason, the most frequent first. What failed when it was measured again
+    is no further attempt."""
+    where, values = _conditions(wanted)
+    if wanted.kind is None:
+        where, values = f"{where} AND kind != ?", (*values, Kind.CONFIRM)
+    statement = f"SELECT number, reason FROM {_source(wanted)} WHERE {where} AND verdict = ? ORDER BY number"
+    numbers: dict[str, list[int]] = {}
+    latest: dict[str, str] = {}
+    for number, reason in rows.execute(statement, (*values, Verdict.FAILED)):
+        kind = kind_of(str(reason))
+        numbers.setdefault(kind, []).append(int(number))
+        latest[kind] = str(reason)
+    groups = [Failures(latest[kind], tuple(held)) for kind, held in numbers.items()]
+    return sorted(groups, key=lambda group: -len(group.numbers))
 
 
 def with_tree(rows: Rows, tree: str) -> Iterator[int]:
@@ -152,6 +198,7 @@ def _best_first(rows: Rows, wanted: Wanted, direction: Direction) -> Iterator[Po
     order, index = ("score DESC", "high") if direction is Direction.MAXIMIZE else ("score", "low")
     found = _found(rows, wanted.text)
     where, values = _conditions(wanted)
+    where += f" AND {NOT_THE_SEED}" if wanted.kind in (None, Kind.REAL) else ""
     source = _source(wanted)
     if found is None:
         source = source.replace("records", f"records INDEXED BY {'own_' if wanted.agent else ''}{index}")
@@ -177,30 +224,26 @@ def _source(wanted: Wanted) -> str:
 
 
 def _candidate(rows: Rows, tree: str, wanted: Wanted, direction: Direction) -> tuple[Point, Ranked]:
-    """All its measurements among those attempts."""
-    where, values = _conditions(wanted)
-    statement = "SELECT score, ord, number, kind FROM records INDEXED BY candidate JOIN texts USING (number)"
-    statement += f" WHERE tree = ? AND score IS NOT NULL AND kind IN (?, ?) AND {where} ORDER BY ord, number"
-    found = rows.execute(statement, (tree, *_COUNTING, *values)).fetchall()
-    score = mean([float(row[0]) for row in found])
-    confirmed = any(row[3] == Kind.CONFIRM for row in found)
-    order, number = int(found[0][1]), int(found[0][2])
-    return (_sign(direction) * score, order, number), Ranked(number, score, len(found), confirmed)
+    """The first of those attempts that has this tree, with all that the tree scored, whoever submitted it again."""
+
+    def of_tree(columns: str, condition: Wanted) -> list[tuple[float | None, ...]]:
+        where, values = _conditions(condition)
+        statement = f"SELECT {columns} FROM records INDEXED BY candidate JOIN texts USING (number)"
+        statement += f" WHERE tree = ? AND score IS NOT NULL AND kind IN (?, ?) AND {NOT_THE_SEED} AND {where}"
+        statement += " ORDER BY ord, number"
+        return rows.execute(statement, (tree, *_COUNTING, *values)).fetchall()
+
+    order, number = of_tree("ord, number", wanted)[0]
+    scores = of_tree("score, again_of", Wanted(alone=wanted.alone))
+    # A copy on a task without noise takes the score of the first, and is no measurement.
+    measured = tuple(float(score or 0.0) for place, (score, of) in enumerate(scores) if not place or of is not None)
+    ranked = Ranked(int(number or 0), measured)
+    return (_sign(direction) * ranked.median, int(order or 0), ranked.number), ranked
 
 
 def _sign(direction: Direction) -> float:
     """What a score is multiplied by so that the best comes first."""
     return -1.0 if direction is Direction.MAXIMIZE else 1.0
-
-
-def mean(scores: list[float]) -> float:
-    """The mean, held between the lowest and the highest score: by rounding alone a candidate that is measured once
-    more would overtake its own best."""
-    try:
-        found = math.fsum(scores) / len(scores)
-    except OverflowError:
-        found = sum(score / len(scores) for score in scores)
-    return min(max(found, min(scores)), max(scores))
 
 
 def _conditions(wanted: Wanted) -> tuple[str, tuple[str, ...]]:

@@ -1,27 +1,28 @@
 """The ranking, the lineage and the curve computed from all records: what `attempts.index.query` must answer."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
-from attempts.index.query import Ranked, mean
-from attempts.record import Attempt, Direction, Kind
+from attempts.index.query import Ranked
+from attempts.record import Attempt, Direction, Kind, Verdict
 
 
-def leaderboard(attempts: Iterable[Attempt], direction: Direction) -> list[Ranked]:
-    """The best candidates, best first; of equals the earlier one is ahead."""
+def leaderboard(
+    attempts: Iterable[Attempt], direction: Direction, wanted: Callable[[Attempt], bool] = lambda _: True
+) -> list[Ranked]:
+    """The best candidates among the wanted attempts, best first; of equals the earlier one is ahead."""
     measured: dict[str, list[tuple[Attempt, float]]] = {}
     for attempt in sorted(attempts, key=lambda attempt: attempt.order):
-        if attempt.kind in (Kind.REAL, Kind.CONFIRM) and attempt.score is not None:
+        if attempt.kind in (Kind.REAL, Kind.CONFIRM) and attempt.score is not None and attempt.of != 0:
             measured.setdefault(attempt.tree, []).append((attempt, attempt.score))
     candidates = [
         Ranked(
-            number=found[0][0].number,
-            score=mean([score for _, score in found]),
-            measurements=len(found),
-            confirmed=any(attempt.kind is Kind.CONFIRM for attempt, _ in found),
+            number=next(attempt.number for attempt, _ in found if wanted(attempt)),
+            scores=tuple(score for attempt, score in found if attempt is found[0][0] or attempt.of is not None),
         )
         for found in measured.values()
+        if any(wanted(attempt) for attempt, _ in found)
     ]
-    return sorted(candidates, key=lambda candidate: candidate.score, reverse=direction is Direction.MAXIMIZE)
+    return sorted(candidates, key=lambda candidate: candidate.median, reverse=direction is Direction.MAXIMIZE)
 
 
 def lineage(attempts: Iterable[Attempt], number: int) -> list[int]:
@@ -36,12 +37,20 @@ def lineage(attempts: Iterable[Attempt], number: int) -> list[int]:
     return [attempt.number for attempt in line[::-1]]
 
 
-def curve(attempts: Iterable[Attempt], direction: Direction) -> list[tuple[str, int, int, float]]:
-    """The best score over time: a point wherever it rises, from the baseline on."""
-    points: list[tuple[str, int, int, float]] = []
-    for attempt in sorted(attempts, key=lambda attempt: attempt.order):
-        if attempt.kind is Kind.TUNE or attempt.score is None:
-            continue
-        if not points or direction.better(attempt.score, points[-1][3]):
-            points.append((attempt.published_at, attempt.order, attempt.number, attempt.score))
-    return points
+def measured(attempts: Iterable[Attempt], number: int) -> Ranked | None:
+    """What an attempt scored each time it was measured."""
+    known = sorted(attempts, key=lambda attempt: attempt.order)
+    scores = [
+        attempt.score
+        for attempt in known
+        if attempt.score is not None and attempt.kind is not Kind.TUNE and number in (attempt.number, attempt.of)
+    ]
+    return Ranked(number, tuple(scores)) if scores else None
+
+
+def curve(attempts: Iterable[Attempt], history: Iterable[Attempt]) -> list[tuple[str, int, float]]:
+    """The best over time: a point wherever one of the attempts proves a new one."""
+    known = sorted(attempts, key=lambda attempt: attempt.order)
+    proofs = [attempt for attempt in known if attempt.verdict is Verdict.NEW_BEST]
+    found = [(proof, measured(history, proof.number if proof.of is None else proof.of)) for proof in proofs]
+    return [(proof.published_at, proof.number, of.median) for proof, of in found if of is not None]

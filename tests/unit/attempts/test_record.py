@@ -40,7 +40,9 @@ WRONG = {
     "order": [None],
     "verdict": ["won"],
     "score": [None, "2.5", True, float("nan"), 10**400],
-    "of": [3],
+    "of": ["3", -1],
+    "against": ["3", -1],
+    "delta": ["1", float("nan")],
     "seconds": [-1, float("inf"), float("nan")],
     "metrics": [[1], {"a": [1]}, {"a": float("nan")}, {3: 1}],
     "channel": [1],
@@ -73,7 +75,6 @@ WRONG_IN_SUBMISSION = {
     "id": ["../../etc/passwd", "1", "٠" * 20, "0" * 20 + "\n"],
     "kind": ["baseline", None],
     "commit": ["--output=x"],
-    "of": [-1, 4],
     "wait": [float("nan"), -1, 10**400],
     "submitted_at": [None],
 }
@@ -87,11 +88,13 @@ def test_a_wrong_field_of_a_submission_is_named(field: str, value: object) -> No
         submission_from_dict({**to_dict(SUBMISSION), field: value}, "agent-1")
 
 
-def test_a_submission_says_what_it_confirms_and_is_of_the_agent_in_whose_folder_it_lies() -> None:
-    data = to_dict(replace(SUBMISSION, kind=Kind.CONFIRM))
-    with pytest.raises(ValueError, match=r"^of"):
-        submission_from_dict(data, "agent-1")
-    assert submission_from_dict({**data, "of": 17}, "agent-1").of == 17
+@pytest.mark.parametrize("kind", [Kind.CONFIRM, Kind.BASELINE])
+def test_what_the_supervisor_measures_cannot_be_submitted(kind: Kind) -> None:
+    with pytest.raises(ValueError, match="cannot be submitted"):
+        submission_from_dict({**to_dict(SUBMISSION), "kind": kind.value}, "agent-1")
+
+
+def test_a_submission_is_of_the_agent_in_whose_folder_it_lies() -> None:
     assert submission_from_dict({**to_dict(SUBMISSION), "agent": "agent-2"}, "agent-1").agent == "agent-1"
 
 

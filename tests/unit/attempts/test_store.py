@@ -310,9 +310,9 @@ def test_a_garbled_last_id_is_no_obstacle(last: str) -> None:
     assert len(next_id(last)) == 20
 
 
-@pytest.mark.parametrize("kind", ["real", "tune", "confirm"])
+@pytest.mark.parametrize("kind", ["real", "tune"])
 def test_what_an_agent_writes_is_the_submission_that_is_read(tmp_path: Path, kind: str) -> None:
-    written = {**GOOD, "id": next_id(""), "kind": kind, "of": 3 if kind == "confirm" else None}
+    written = {**GOOD, "id": next_id(""), "kind": kind}
     path = submit(tmp_path, written)
     read = Store(tmp_path).read_submission("agent-1", path)
     assert read == Submission(**{**written, "kind": Kind(kind)})

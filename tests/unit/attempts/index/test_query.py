@@ -33,14 +33,16 @@ def histories(draw: st.DrawFn) -> list[Attempt]:
                 number,
                 score,
                 kind=kind,
-                of=0 if kind is Kind.CONFIRM else None,
+                of=draw(st.integers(0, number - 1)) if kind is Kind.CONFIRM else draw(st.sampled_from((None, None, 0))),
                 agent=draw(st.sampled_from(("agent-1", "agent-2", "agent-3"))),
                 tree=f"{draw(st.integers(0, 5)):040x}",
                 commit=f"{draw(st.integers(0, 8)):040x}",
                 parent="" if parent < 0 else made[parent].commit,
                 title=draw(TEXTS) or "plain",
                 feedback=draw(TEXTS),
-                verdict=Verdict.IMPROVED if score is not None else Verdict.FAILED,
+                verdict=draw(st.sampled_from((Verdict.NEW_BEST, Verdict.OWN_BEST, Verdict.TIED)))
+                if score is not None
+                else Verdict.FAILED,
                 order=draw(st.integers(0, 14)),
             )
         )
@@ -80,15 +82,21 @@ def test_every_answer_is_the_one_that_all_records_give(
         rows.execute("DROP TABLE words")
     chosen = [record for record in history if fits(record, wanted)]
     assert list(query.recent(rows, wanted)) == [record.number for record in reversed(chosen)]
-    found = query.ranked(rows, wanted, direction, limit)
-    if wanted.kind not in (Kind.TUNE, Kind.BASELINE):
-        assert found == board.leaderboard(chosen, direction)[:limit]
     seen = [record for record in history if fits(record, Wanted(alone=wanted.alone))]
+    found = query.ranked(rows, wanted, direction, limit)
+    if wanted.kind in (None, Kind.REAL):
+        assert found == board.leaderboard(seen, direction, lambda record: fits(record, wanted))[:limit]
     for record in seen:
         assert query.lineage(rows, record.number, 3, wanted.alone) == board.lineage(seen, record.number)[-3:]
-    assert query.curve(rows, direction, wanted.alone) == board.curve(seen, direction)
+    assert query.curve(rows, wanted.alone) == board.curve(seen, history)
+    for number in range(len(history)):
+        assert query.measured(rows, number) == board.measured(history, number)
+    proofs = [record for record in history if record.verdict is Verdict.NEW_BEST]
+    last = max(proofs, key=lambda record: record.order, default=None)
+    assert query.best(rows) is None or last is not None
     totals = query.totals(rows, wanted.alone)
-    assert (totals.attempts, totals.unscored) == (len(seen), sum(record.score is None for record in seen))
+    attempts = [record for record in seen if record.kind is not Kind.CONFIRM]
+    assert (totals.attempts, totals.unscored) == (len(attempts), sum(record.score is None for record in attempts))
     rows.close()
 
 
@@ -110,9 +118,16 @@ def test_attempts_are_found_by_tree_and_by_the_start_of_their_commit() -> None:
         assert query.with_commit(rows, "0g") == []
 
 
-def test_the_mean_lies_between_the_scores() -> None:
-    assert query.mean([1.7e308, 1.7e308]) == 1.7e308
-    assert query.mean([0.1] * 3) == 0.1
+def test_failures_are_grouped_by_their_reason_without_its_figures() -> None:
+    reasons = ["circles 3 and 4 overlap", "", "circles 17 and 2 overlap", "exit code 1", "circles 1 and 2 overlap"]
+    history = [attempt(number, None, reason=reason) for number, reason in enumerate(reasons, 1)]
+    with indexed([*history, attempt(6, 1.0, reason="the same tree as #1")]) as rows:
+        assert query.failures(rows, Wanted()) == [
+            query.Failures("circles 1 and 2 overlap", (1, 3, 5)),
+            query.Failures("", (2,)),
+            query.Failures("exit code 1", (4,)),
+        ]
+        assert query.failures(rows, Wanted(agent="agent-9")) == []
 
 
 def test_a_lineage_that_leads_to_itself_ends() -> None:

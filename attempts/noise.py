@@ -1,0 +1,105 @@
+"""How far grades of the same commit differ, and how much better a score must be before the difference is believed.
+
+Noise is a standard deviation. The task gives it, or it is estimated from whatever was measured twice or more. From few
+measurements it is known only roughly: then the bar is wider, as the t distribution says.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+ERRORS = 3.0  # standard errors by which a difference must exceed zero
+ENOUGH = 20  # degrees of freedom: further measurements of other attempts are not used
+TINY = 1e-9  # share of a score below which two scores are equal
+ROUNDING = 1e-12  # share of a score below which a standard deviation is an error of rounding
+OUTLIER = 5 * 1.4826  # times the median distance from the median: beyond it, a measurement is left out ...
+OUTLIERS_FROM = 8  # ... of at least so many
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoiseSetting:
+    """`grader.noise`: a standard deviation in units of the score, or as a share of it. None: it is estimated."""
+
+    deviation: float | None = 0.0
+    relative: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """A standard deviation in units of the score, and the degrees of freedom it is estimated with: 0 is unknown,
+    infinity is given by the task."""
+
+    deviation: float = 0.0
+    freedom: float = 0.0
+
+    def bar(self, level: float, errors: float) -> float:
+        """The difference that must be exceeded. `errors`: the standard error of the difference, in deviations; `level`
+        is the score that is compared with."""
+        if not self.freedom:
+            return math.inf
+        return max(tiny(level), _quantile(self.freedom) * self.deviation * errors)
+
+
+def tiny(level: float) -> float:
+    """The difference below which a score equals this one: rounding."""
+    return TINY * abs(level)
+
+
+def median(scores: Sequence[float]) -> float:
+    ranked = sorted(scores)
+    middle = len(ranked) // 2
+    if len(ranked) % 2:
+        return ranked[middle]
+    return ranked[middle - 1] / 2 + ranked[middle] / 2
+
+
+def mean(scores: Sequence[float]) -> float:
+    """Held between the lowest and the highest: rounding must not make equal scores differ from their mean."""
+    return min(max(math.fsum(score / len(scores) for score in scores), min(scores)), max(scores))
+
+
+def deviation(scores: Sequence[float]) -> float:
+    """The standard deviation of two or more scores, as an estimate for all grades of their commit."""
+    middle = mean(scores)
+    return math.hypot(*(score - middle for score in scores)) / math.sqrt(len(scores) - 1)
+
+
+def noise_at(setting: NoiseSetting, level: float, groups: Iterable[Sequence[float]]) -> Noise:
+    """The noise of scores near `level`. `groups`: the scores of each commit that was measured twice or more; those
+    nearest to the level are used, since noise may grow with it."""
+    if setting.deviation is not None:
+        return Noise(setting.deviation * (abs(level) if setting.relative else 1.0), math.inf)
+    distances, freedom = list[float](), 0
+    for scores in sorted(groups, key=lambda scores: abs(median(scores) - level)):
+        kept = _without_outliers(scores)
+        middle = mean(kept)
+        distances += [score - middle for score in kept]
+        freedom += len(kept) - 1
+        if freedom >= ENOUGH:
+            break
+    if not freedom:
+        return Noise()
+    estimate = math.hypot(*distances) / math.sqrt(freedom)
+    return Noise(0.0 if estimate < ROUNDING * abs(level) else estimate, freedom)
+
+
+def _without_outliers(scores: Sequence[float]) -> Sequence[float]:
+    if len(scores) < OUTLIERS_FROM:
+        return scores
+    middle = median(scores)
+    far = OUTLIER * median([abs(score - middle) for score in scores])
+    if not far:  # most are equal, as where a score counts something: the others are no outliers
+        return scores
+    return [score for score in scores if abs(score - middle) <= far]
+
+
+def _quantile(freedom: float) -> float:
+    """`ERRORS` standard errors of the normal distribution, for an estimate with so many degrees of freedom: the first
+    terms of the expansion of the t quantile by Cornish and Fisher."""
+    if math.isinf(freedom):
+        return ERRORS
+    k = ERRORS
+    first = (k**3 + k) / 4
+    second = (5 * k**5 + 16 * k**3 + 3 * k) / 96
+    third = (3 * k**7 + 19 * k**5 + 17 * k**3 - 15 * k) / 384
+    return k + first / freedom + second / freedom**2 + third / freedom**3

@@ -1,0 +1,337 @@
+"""Which attempt leads, which is the best, and what to measure again: computed from the records, in their order.
+
+The lead is the attempt with the highest median of its measurements: agents build on it, and it claims nothing, since
+on a noisy task the highest of many scores is a lucky one. The best is proven: it was measured side by side with the
+best before it, and was better by more than the noise explains. Among equals the earlier attempt is ahead.
+
+"Higher" means better throughout: for a task that minimises, differences have the opposite sign.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from attempts.noise import Noise, NoiseSetting, mean, median, noise_at, tiny
+from attempts.record import LARGEST, Attempt, Direction, Kind, Verdict
+
+WORTH_MEASURING = 2.5  # standard errors by which a lead must exceed the best, for a pair to be measured
+PAIRS = 3  # a lead is measured beside the best at most so many times; once where no noise was ever seen
+BEGUN = PAIRS + 2  # ... with those that failed on either side
+FAILURES = 2  # confirmations of an attempt that gave no score: then it leads no more
+TRUSTED = 3  # attempts that were measured again and scored the same each time: then one score is believed
+KEPT = 10  # attempts of each agent, the highest ones
+GROUPS = 40  # attempts that were measured again, nearest to the best
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scoring:
+    """What the task says of scores."""
+
+    direction: Direction = Direction.MAXIMIZE
+    noise: NoiseSetting = field(default_factory=NoiseSetting)
+
+    def gain(self, score: float, other: float) -> float:
+        """How much better `score` is than `other`."""
+        return difference(score, other) if self.direction is Direction.MAXIMIZE else difference(other, score)
+
+
+def difference(score: float, other: float) -> float:
+    """Finite, whatever the scores are."""
+    return min(max(score - other, -LARGEST), LARGEST)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """An attempt with everything that its commit scored: first its own score."""
+
+    number: int
+    agent: str
+    commit: str
+    tree: str
+    parent: str
+    title: str
+    scores: tuple[float, ...]
+    gains: tuple[float, ...] = ()  # by how much it was better than the present best, in each pair
+    begun: int = 0  # pairs with the present best, those that failed on either side too
+    failures: int = 0  # confirmations of it that gave no score
+
+    @property
+    def is_out(self) -> bool:
+        """Whether it failed so often when it was measured again that its score is not believed."""
+        return self.failures >= FAILURES
+
+    @property
+    def value(self) -> float:
+        return self.scores[0] if len(self.scores) == 1 else median(self.scores)
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """An attempt and its own score."""
+
+    number: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Half:
+    """The first half of a pair: attempt `of` was measured, to be compared with `against`, which comes next."""
+
+    of: int
+    against: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmation:
+    """Measure attempt `of` again, to compare it with `against`."""
+
+    of: int
+    against: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What the published records say of each other. `measured` holds the attempts that can still matter."""
+
+    best: int | None = None
+    half: Half | None = None
+    measured: Mapping[int, Measured] = field(default_factory=dict)
+
+    @property
+    def best_measured(self) -> Measured | None:
+        return None if self.best is None else self.measured[self.best]
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The verdict on a score, the attempt that it was compared with, and the score less that attempt's."""
+
+    verdict: Verdict
+    against: int | None = None
+    delta: float | None = None
+
+
+def judge(standing: Standing, agent: str, score: float, scoring: Scoring, built_on: Scored | None = None) -> Judgement:
+    """Judge the first score of an attempt: against the higher of its agent's own best and of the attempt that it was
+    built on, so that a copy of somebody else's work is no gain."""
+    best = standing.best_measured
+    if best is None:
+        return Judgement(Verdict.NEW_BEST)
+    references = [
+        held for held in (own_best(standing, agent, scoring), _measured(standing, built_on)) if held is not None
+    ]
+    reference = max(references, key=lambda held: scoring.gain(held.value, 0.0), default=best)
+    gain, noise = scoring.gain(score, reference.value), noise_of(standing, scoring, reference.value)
+    bar = noise.bar(reference.value, math.sqrt(1 + 1 / len(reference.scores)))
+    verdict = Verdict.OWN_BEST if gain > bar else Verdict.WORSE if gain < -bar else Verdict.TIED
+    if verdict is Verdict.OWN_BEST and is_exact(standing, noise, scoring) and _is_highest(standing, score, scoring):
+        verdict = Verdict.NEW_BEST
+    return Judgement(verdict, reference.number, difference(score, reference.value))
+
+
+def judge_confirmation(standing: Standing, asked: Confirmation, score: float, scoring: Scoring) -> Judgement:
+    """Judge a further score of an attempt. It proves a new best if the pairs with the best, this one too, show it."""
+    half, held = standing.half, standing.measured.get(asked.of)
+    if half is None or held is None or half != Half(asked.against or 0, asked.of, half.score):
+        return Judgement(Verdict.TIED, asked.against)
+    gain = scoring.gain(score, half.score)
+    gains = (*held.gains, gain)
+    bar = noise_of(_with_score(standing, asked.of, score), scoring).bar(half.score, math.sqrt(2 / len(gains)))
+    is_proven = mean(gains) > bar
+    return Judgement(Verdict.NEW_BEST if is_proven else Verdict.TIED, asked.against, difference(score, half.score))
+
+
+def advance(standing: Standing, record: Attempt, scoring: Scoring) -> Standing:
+    """The standing after one more record."""
+    if record.kind is Kind.CONFIRM:
+        standing = _with_confirmation(standing, record, scoring)
+    elif record.kind is Kind.TUNE:
+        return standing
+    elif record.score is not None:
+        standing = _with_attempt(standing, record, record.score)
+    if record.verdict is Verdict.NEW_BEST or (record.kind is Kind.BASELINE and record.score is not None):
+        standing = _with_best(standing, record.number if record.of is None else record.of)
+    return _pruned(standing, scoring)
+
+
+def lead(standing: Standing, scoring: Scoring) -> Measured | None:
+    """The attempt with the highest median; the best itself unless another is higher."""
+    return _first_among_highest(_standing_ones(standing), standing.best_measured, scoring)
+
+
+def own_best(standing: Standing, agent: str, scoring: Scoring) -> Measured | None:
+    """The agent's attempt with the highest median; the seed, while none of its attempts is higher."""
+    own = [held for held in _standing_ones(standing) if held.agent == agent or not held.number]
+    return _first_among_highest(own, None, scoring)
+
+
+def own_bests(standing: Standing, scoring: Scoring) -> dict[str, Measured]:
+    """The own best of each agent that has a score."""
+    seed = [held for held in standing.measured.values() if not held.number]
+    of_agents: dict[str, list[Measured]] = {}
+    for held in _standing_ones(standing):
+        of_agents.setdefault(held.agent, [*seed]).append(held)
+    found = {agent: _first_among_highest(own, None, scoring) for agent, own in of_agents.items()}
+    return {agent: best for agent, best in found.items() if best is not None}
+
+
+def ranked(standing: Standing, scoring: Scoring) -> list[Measured]:
+    """The attempts by their medians, the highest first; of equal ones the earlier is ahead."""
+    attempts = [held for held in _standing_ones(standing) if held.number]
+    return sorted(attempts, key=lambda held: (-scoring.gain(held.value, 0.0), held.number))
+
+
+def without_half(standing: Standing) -> Standing:
+    """Without the first half of a pair; the pair has not begun."""
+    half = standing.half
+    if half is None:
+        return standing
+    standing = _change(standing, half.against, lambda held: replace(held, begun=max(held.begun - 1, 0)))
+    return replace(standing, half=None)
+
+
+def _standing_ones(standing: Standing) -> list[Measured]:
+    """Those that did not fail when they were repeated. The best and the seed stay what they are all the same."""
+    always = (standing.best, 0)
+    return [held for held in standing.measured.values() if held.number in always or not held.is_out]
+
+
+def noise_of(standing: Standing, scoring: Scoring, level: float | None = None) -> Noise:
+    """The noise of scores near a level; near the best, where none is given."""
+    best = standing.best_measured
+    if level is None:
+        level = best.value if best else 0.0
+    groups = [held.scores for held in standing.measured.values() if len(held.scores) > 1]
+    return noise_at(scoring.noise, level, groups)
+
+
+def is_exact(standing: Standing, noise: Noise, scoring: Scoring) -> bool:
+    """Whether one score is believed: the task says so, or nothing measured again near the best scored differently."""
+    if scoring.noise.deviation is not None:
+        return scoring.noise.deviation == 0
+    if noise.deviation or not noise.freedom:
+        return False
+    again = sum(len(held.scores) > 1 for held in standing.measured.values() if held.number)
+    return again >= TRUSTED
+
+
+def next_confirmation(standing: Standing, scoring: Scoring) -> Confirmation | None:
+    """What to measure again next: the other half of a pair, or the first of one more pair of the best and the lead,
+    while measuring can still tell which is better."""
+    best, half = standing.best_measured, standing.half
+    if half is not None and half.against in standing.measured:
+        return Confirmation(half.against, half.of)
+    candidate = lead(standing, scoring)
+    if best is None or candidate is None or candidate is best or scoring.noise.deviation == 0:
+        return None
+    noise = noise_of(standing, scoring)
+    pairs = 1 if noise.freedom and not noise.deviation else PAIRS
+    if candidate.begun >= BEGUN or (len(candidate.gains) >= pairs and not _shows(candidate.gains, noise, best.value)):
+        return None
+    error = noise.deviation * math.sqrt(1 / len(candidate.scores) + 1 / len(best.scores))
+    if noise.freedom and scoring.gain(candidate.value, best.value) < WORTH_MEASURING * error:
+        return None
+    return Confirmation(best.number, candidate.number)
+
+
+def _shows(gains: Sequence[float], noise: Noise, level: float) -> bool:
+    """Whether the gains of pairs show that the lead is better. Pairs that did not when they were made may show it once
+    the noise is known better: then one more pair is worth its grades."""
+    return bool(gains) and mean(gains) > noise.bar(level, math.sqrt(2 / len(gains)))
+
+
+def _with_attempt(standing: Standing, record: Attempt, score: float) -> Standing:
+    """With a new attempt; one with the tree of an earlier attempt is one more measurement of that, and counts for
+    nothing if that can no longer matter: a copy is not to try its luck alone."""
+    if record.of is not None:
+        return _with_score(standing, record.of, score)
+    measured = Measured(
+        number=record.number, agent=record.agent, commit=record.commit, tree=record.tree, parent=record.parent,
+        title=record.title, scores=(score,),
+    )  # fmt: skip
+    return replace(standing, measured={**standing.measured, record.number: measured})
+
+
+def _with_score(standing: Standing, number: int, score: float) -> Standing:
+    return _change(standing, number, lambda held: replace(held, scores=(*held.scores, score)))
+
+
+def _with_confirmation(standing: Standing, record: Attempt, scoring: Scoring) -> Standing:
+    """With a further score of an attempt, or with the failure to score it. A pair begins with the best; the second half
+    gives the lead its gain, and a half without a score drops the pair. Whoever was at fault, the pair has begun: else a
+    grader that is broken would be asked for ever."""
+    half, of, against = standing.half, record.of, record.against
+    if of is None:
+        return standing
+    if record.score is not None:
+        standing = _with_score(standing, of, record.score)
+    elif record.verdict is Verdict.FAILED or not of:
+        standing = _change(standing, of, lambda held: replace(held, failures=held.failures + 1))
+    if against is None:
+        return standing
+    if of == standing.best:
+        standing = _change(standing, against, lambda held: replace(held, begun=held.begun + 1))
+        return replace(standing, half=None if record.score is None else Half(of, against, record.score))
+    standing = replace(standing, half=None)
+    if record.score is None or half is None or half.of != against or half.against != of:
+        return standing
+    gain = scoring.gain(record.score, half.score)
+    return _change(standing, of, lambda held: replace(held, gains=(*held.gains, gain)))
+
+
+def _is_highest(standing: Standing, score: float, scoring: Scoring) -> bool:
+    """Whether the score is higher than the best, and than a lead that could not be proven."""
+    highest = [held for held in (standing.best_measured, lead(standing, scoring)) if held is not None]
+    return all(scoring.gain(score, held.value) > tiny(held.value) for held in highest)
+
+
+def _with_best(standing: Standing, number: int) -> Standing:
+    """With another best: pairs with the one before say nothing of it."""
+    if number == standing.best or number not in standing.measured:
+        return standing
+    measured = {
+        key: replace(held, gains=(), begun=0) if held.begun else held for key, held in standing.measured.items()
+    }
+    return Standing(best=number, measured=measured)
+
+
+def _change(standing: Standing, number: int, change: Callable[[Measured], Measured]) -> Standing:
+    held = standing.measured.get(number)
+    return standing if held is None else replace(standing, measured={**standing.measured, number: change(held)})
+
+
+def _measured(standing: Standing, scored: Scored | None) -> Measured | None:
+    """With its further scores, if it is among the attempts that can still matter."""
+    if scored is None:
+        return None
+    alone = Measured(number=scored.number, agent="", commit="", tree="", parent="", title="", scores=(scored.score,))
+    return standing.measured.get(scored.number, alone)
+
+
+def _first_among_highest(candidates: list[Measured], default: Measured | None, scoring: Scoring) -> Measured | None:
+    """The earliest of those that equal the highest; `default` if it is one of them."""
+    if not candidates:
+        return default
+    highest = max(candidates, key=lambda held: scoring.gain(held.value, 0.0)).value
+    equal = [held for held in candidates if scoring.gain(highest, held.value) <= tiny(highest)]
+    return default if default in equal else min(equal, key=lambda held: held.number)
+
+
+def _pruned(standing: Standing, scoring: Scoring) -> Standing:
+    """Without the attempts that can no longer matter, so that a decision costs the same at any length of a run."""
+    kept = set(_kept(standing, scoring))
+    if len(kept) == len(standing.measured):
+        return standing
+    return replace(standing, measured={key: held for key, held in standing.measured.items() if key in kept})
+
+
+def _kept(standing: Standing, scoring: Scoring) -> Iterator[int]:
+    best, counts = standing.best_measured, dict[str, int]()
+    level = best.value if best else 0.0
+    for held in sorted(standing.measured.values(), key=lambda held: (-scoring.gain(held.value, 0.0), held.number)):
+        counts[held.agent] = counts.get(held.agent, 0) + 1
+        if counts[held.agent] <= KEPT or held.number == standing.best:
+            yield held.number
+    again = [held for held in standing.measured.values() if len(held.scores) > 1]
+    yield from (held.number for held in sorted(again, key=lambda held: abs(held.value - level))[:GROUPS])
